@@ -1,0 +1,50 @@
+"""What can be read off recorded states, whole paths at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..backends import arrays  # noqa: F401 - makes arrays a number type
+from ..so3 import matrix, rotate
+
+
+def columns(array: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Components of an (n, k) array."""
+    return tuple(array[..., i] for i in range(array.shape[-1]))
+
+
+def matrices(quaternion: np.ndarray) -> np.ndarray:
+    """Rotation matrices (n, 3, 3), body to space."""
+    rows = matrix(columns(quaternion))  # type: ignore[arg-type]
+    return np.stack([np.stack(row, -1) for row in rows], -2)
+
+
+def to_space(quaternion: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Body vectors in the space frame."""
+    return np.stack(rotate(columns(quaternion), columns(vectors)), -1)  # type: ignore[arg-type]
+
+
+def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    """Body angular velocity; the pseudo-inverse serves linear bodies."""
+    return np.asarray(momentum @ np.linalg.pinv(inertia, hermitian=True))
+
+
+def drift(energy: np.ndarray, spatial_momentum: np.ndarray, momentum: np.ndarray) -> dict[str, float]:
+    """Largest relative changes since the first state."""
+    length = np.linalg.norm(momentum, axis=1)
+    return {
+        "energy": _relative(np.abs(energy - energy[0]).max(), abs(energy[0])),
+        "spatial_momentum": _relative(np.linalg.norm(spatial_momentum - spatial_momentum[0], axis=1).max(), length[0]),
+        "momentum_norm": _relative(np.abs(length - length[0]).max(), length[0]),
+    }
+
+
+def _relative(change: Any, scale: Any) -> float:
+    return float(change / scale) if scale > 0 else float(change)
+
+
+def attitude_error(matrix_a: np.ndarray, matrix_b: np.ndarray) -> float:
+    """Spectral norm of the difference of two rotation matrices."""
+    return float(np.linalg.norm(np.asarray(matrix_a) - np.asarray(matrix_b), 2))

@@ -1,0 +1,1 @@
+"""How a kernel becomes a runnable loop."""

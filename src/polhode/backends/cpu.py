@@ -1,0 +1,173 @@
+"""Kernels compiled by numba for one trajectory, cached on disk under a key of their content."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import marshal
+import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.extending import overload, register_jitable
+
+from .. import scalar
+from ..loop import stepping
+from ..scalar import FUNCTIONS, KERNELS
+
+OPTIONS = {"error_model": "numpy", "nogil": True}
+
+
+# --- primitives and kernels become known to numba ---------------------------------------------------
+
+
+def _elementary(name: str) -> None:
+    """Teach numba one function of `scalar`: the same name in the math module."""
+    real = getattr(math, "pow" if name == "power" else name)
+    two = name in ("atan2", "power")
+
+    def one_argument(x: Any) -> Any:
+        return lambda x: real(x)
+
+    def two_arguments(x: Any, y: Any) -> Any:
+        return lambda x, y: real(x, y)
+
+    overload(getattr(scalar, name), strict=False)(two_arguments if two else one_argument)
+
+
+def _teach_primitives() -> None:
+    for name in FUNCTIONS:
+        _elementary(name)
+    overload(scalar.sincos)(lambda x: lambda x: (math.sin(x), math.cos(x)))
+    overload(scalar.where)(lambda condition, yes, no: lambda condition, yes, no: yes if condition else no)
+    overload(scalar.epsilon)(lambda x: lambda x: 2.220446049250313e-16)
+    overload(scalar.settled)(lambda condition: lambda condition: condition)
+    overload(scalar.finite)(lambda x: lambda x: x - x == 0)
+
+
+_taught = 0
+
+
+def teach() -> None:
+    """Make every kernel defined so far callable from compiled code."""
+    global _taught
+    if _taught == 0:
+        _teach_primitives()
+    for function in KERNELS[_taught:]:
+        register_jitable(function)
+    _taught = len(KERNELS)
+
+
+# --- the disk cache ---------------------------------------------------------------------------------
+
+
+def cache_folder() -> Path:
+    """Where compiled code is kept: $POLHODE_CACHE, or polhode under the user's cache folder."""
+    given = os.environ.get("POLHODE_CACHE")
+    if given:
+        return Path(given)
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polhode"
+
+
+@functools.cache
+def _library_hash() -> str:
+    """Hash of the source of every module of the library that holds kernels, and of what compiles them."""
+    names = {k.__module__ for k in KERNELS if _is_ours(k)} | {__name__, "polhode.loop", "polhode.expression"}
+    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
+    for name in sorted(names):
+        digest.update(name.encode() + Path(str(sys.modules[name].__file__)).read_bytes())
+    return digest.hexdigest()
+
+
+def _is_ours(function: Callable[..., Any]) -> bool:
+    return function.__module__.split(".")[0] == __name__.split(".")[0]
+
+
+def source_hash() -> str:
+    """Hash of everything compiled code can be made of: the library's kernels and the user's."""
+    digest = hashlib.sha256(_library_hash().encode())
+    for function in KERNELS:
+        if not _is_ours(function):
+            digest.update(marshal.dumps(function.__code__))
+    return digest.hexdigest()[:16]
+
+
+class _Locator:
+    """Tells numba's cache where to write; the key stands for the content."""
+
+    def __init__(self, folder: Path, key: str) -> None:
+        self.folder, self.key = folder, key
+
+    def ensure_cache_path(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def get_cache_path(self) -> str:
+        return str(self.folder)
+
+    def get_source_stamp(self) -> str:
+        return self.key
+
+    def get_disambiguator(self) -> str:
+        return self.key
+
+
+class _Impl(CompileResultCacheImpl):  # type: ignore[misc]
+    def __init__(self, locator: _Locator) -> None:
+        self._lineno, self._locator, self._filename_base = 0, locator, locator.key
+
+
+class ContentCache(FunctionCache):  # type: ignore[misc]
+    """numba's function cache with OUR key: the content, not the file's time stamp.
+
+    numba's own key sees neither an edit in another file nor the functions a closure was made of.
+    """
+
+    def __init__(self, function: Callable[..., Any], folder: Path, key: str) -> None:
+        locator = _Locator(folder, key)
+        self._py_func, self._name, self._key = function, key, key
+        self._impl = _Impl(locator)
+        self._cache_path = locator.get_cache_path()
+        self._cache_file = IndexDataCacheFile(
+            cache_path=self._cache_path, filename_base=key, source_stamp=locator.get_source_stamp()
+        )
+        self.enable()
+
+    def _index_key(self, sig: Any, codegen: Any) -> Any:
+        return (str(sig), codegen.magic_tuple(), self._key)
+
+    @property
+    def is_warm(self) -> bool:
+        """Has this been compiled before (on any machine that shares the folder)."""
+        return Path(self._cache_path, f"{self._key}.nbi").exists()
+
+
+def compiled(function: Callable[..., Any], identity: str) -> tuple[Any, bool]:
+    """A compiled function, and whether the disk cache holds it already.
+
+    `identity` names what the function was made of beyond the kernels' source: the method, the field's
+    formula. Where nothing can be written, each process compiles anew.
+    """
+    teach()
+    sources = source_hash()
+    key = hashlib.sha256(f"{sources} {identity}".encode()).hexdigest()[:24]
+    dispatcher = numba.njit(**OPTIONS)(function)
+    folder = cache_folder() / sources
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return dispatcher, False
+    if not os.access(folder, os.W_OK):
+        return dispatcher, False
+    cache = ContentCache(function, folder, key)
+    dispatcher._cache = cache
+    return dispatcher, cache.is_warm
+
+
+def loop(step: Callable[..., Any], torque: Callable[..., Any], identity: str) -> tuple[Any, bool]:
+    """The compiled loop of a step kernel and a torque, and whether it was compiled before."""
+    return compiled(stepping(step, torque), identity)

@@ -1,0 +1,56 @@
+"""Combinators: methods made of methods, with declarations derived from their parts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .methods._declare import NEEDS, Method, Step, declare
+from .scalar import kernel
+
+
+def after(first: Step, second: Step) -> Step:
+    """The step kernel: `first` over h/2, then `second` over the rest."""
+
+    @kernel
+    def both(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        half = h / 2
+        y, miss = first(half, t, y, system, torque)
+        y, more = second(half, t + half, y, system, torque)
+        return y, miss + more
+
+    return both
+
+
+def halves(first: Method, second: Method, *, register: bool = True, **said: Any) -> Method:
+    """The method second_{h/2} o first_{h/2}.
+
+    Derived: what both parts conserve is conserved; the field must suit both; solves add up; a map that
+    both parts preserve is preserved. If the second part is the adjoint of the first, the caller says so
+    with ``symmetric=True, order=2`` (S0 section 3.7), and the checks prove it.
+    """
+    common = first.conserves & second.conserves
+    midpoint = {"spatial_momentum_midpoint"} if "spatial_momentum" in common else set()
+    derived: dict[str, Any] = {
+        "name": f"halves({first.name},{second.name})",
+        "order": min(first.order, second.order),
+        "order_free": min(first.order_free, second.order_free),
+        "symmetric": False,
+        "symplectic": _both(first.symplectic, second.symplectic),
+        "poisson": _both(first.poisson, second.poisson),
+        "implicit": first.implicit or second.implicit,
+        "solves": first.solves + second.solves,
+        "torque_evals": first.torque_evals + second.torque_evals,
+        "conserves": common | midpoint,
+        "needs": min(first.needs, second.needs, key=NEEDS.index),
+        "cite": first.cite,
+        "where": "",
+        "halves": (first, second),
+    }
+    said["conserves"] = frozenset(said.get("conserves", ())) | derived["conserves"]
+    return declare(
+        lambda number: after(first.build(number), second.build(number)), register=register, **(derived | said)
+    )
+
+
+def _both(a: bool | None, b: bool | None) -> bool | None:
+    return None if a is None or b is None else a and b

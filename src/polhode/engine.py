@@ -1,0 +1,100 @@
+"""From a problem and a method to a running loop, in doubles or in any number of digits."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .backends import floats
+from .errors import InputError
+from .fields import no_torque
+from .loop import COLUMNS, stepping
+from .methods import Method, methods
+from .problem import Problem
+
+
+@dataclasses.dataclass
+class Engine:
+    """A loop ready to run: call `advance` with the state, the system and a buffer from `buffer`."""
+
+    advance: Callable[..., Any]
+    y: Any
+    system: Any
+    number: Callable[[Any], Any]
+    buffer: Callable[[int], np.ndarray]
+    warm: bool
+    digits: int | None
+
+    @contextlib.contextmanager
+    def precision(self) -> Iterator[None]:
+        """Work with the digits asked for."""
+        if self.digits is None:
+            yield
+            return
+        import mpmath
+
+        with mpmath.workdps(self.digits + GUARD_DIGITS):
+            yield
+
+
+GUARD_DIGITS = 5
+"""Digits carried beyond those asked for."""
+
+_LOOPS: dict[str, tuple[Any, bool]] = {}
+
+
+def check_fit(method: Method, problem: Problem) -> None:
+    """Refuse a method that cannot take the problem's field, and name those that can."""
+    if method.takes(problem.needs):
+        return
+    what = {"potential": "a potential", "attitude": "a torque", "velocity": "a torque that depends on omega"}
+    able = ", ".join(m.name for m in methods.taking(problem.needs)[:8])
+    raise InputError(
+        f"{method.name} takes at most a field of kind {method.needs!r}, and {problem.field!r} is "
+        f"{what[problem.needs]} ({problem.needs!r}); methods that take it: {able}, ..."
+    )
+
+
+def identity(method: Method, problem: Problem) -> str:
+    """What a compiled loop is made of, beyond the kernels' source."""
+    field = repr(problem.field.text[0]) if problem.field else "free"
+    return "|".join((method.name, method.identity, field, str(problem.body.has_own_axes)))
+
+
+def torque_kernel(problem: Problem, number: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The torque of a problem in one number type."""
+    if problem.field is None:
+        return no_torque
+    return problem.field.torque_kernel(number, problem.body.has_own_axes)
+
+
+def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
+    """The compiled loop, or with `digits` the same loop run on mpmath numbers."""
+    check_fit(method, problem)
+    if digits is not None:
+        return _precise(problem, method, digits)
+    from .backends import cpu
+
+    name = identity(method, problem)
+    if name not in _LOOPS:
+        _LOOPS[name] = cpu.loop(method.build(floats.number), torque_kernel(problem, floats.number), name)
+    advance, warm = _LOOPS[name]
+    y, system = problem.kernel_data(floats.number)
+    return Engine(advance, y, system, float, lambda n: np.empty((n, COLUMNS)), warm or bool(advance.signatures), None)
+
+
+def _precise(problem: Problem, method: Method, digits: int) -> Engine:
+    if not isinstance(digits, int) or not 1 <= digits <= 10_000:
+        raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
+    import mpmath
+
+    from .backends.multiprecision import number
+
+    with mpmath.workdps(digits + GUARD_DIGITS):
+        advance = stepping(method.build(number), torque_kernel(problem, number))
+        y, system = problem.kernel_data(number)
+    return Engine(advance, y, system, number, lambda n: np.empty((n, COLUMNS), dtype=object), True, digits)

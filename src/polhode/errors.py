@@ -1,0 +1,20 @@
+"""The two errors a user meets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .trajectory import Trajectory
+
+
+class InputError(ValueError):
+    """Something given to the library cannot be right; the message says what was expected, and what to do."""
+
+
+class StepError(RuntimeError):
+    """A step failed. ``partial`` is the Trajectory up to the last good step."""
+
+    def __init__(self, message: str, partial: Trajectory | None = None) -> None:
+        super().__init__(message)
+        self.partial = partial

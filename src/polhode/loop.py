@@ -1,0 +1,53 @@
+"""The only loop over steps, in plain Python; backends compile it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .methods._declare import Step
+from .scalar import finite, kernel
+from .so3 import nearly_unit
+
+COLUMNS = 7
+"""A record is the quaternion (4) and the momentum (3), in principal axes."""
+
+
+@kernel
+def good(y: Any, miss: Any) -> Any:
+    """Was the step solved, and is its state finite."""
+    q, m = y
+    return (miss <= 0) & finite(q[0] + q[1] + q[2] + q[3] + m[0] + m[1] + m[2])
+
+
+def stepping(step: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
+    """The loop for one step kernel and one torque.
+
+    ``advance(h, t0, first, count, every, last, y, system, rows)`` makes `count` steps from step number
+    `first`, writes every `every`-th state and the one of step `last` to `rows`, and returns the state,
+    the number of the step reached, the rows filled, and the miss (zero if all went well; the state is
+    then that of the last good step). Time is t0 + n h, never summed.
+    """
+
+    def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
+        filled = 0
+        for n in range(first, first + count):
+            new, miss = step(h, t0 + n * h, y, system, torque)
+            if not good(new, miss):
+                return y, n, filled, miss, False
+            q, m = new
+            y = (nearly_unit(q), m)
+            if (n + 1) % every == 0 or n + 1 == last:
+                record(rows, filled, y)
+                filled += 1
+        return y, first + count, filled, 0 * h, True
+
+    return advance
+
+
+@kernel
+def record(rows: Any, i: int, y: Any) -> None:
+    """Write one state into a row."""
+    q, m = y
+    rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3] = q[0], q[1], q[2], q[3]
+    rows[i, 4], rows[i, 5], rows[i, 6] = m[0], m[1], m[2]

@@ -1,0 +1,190 @@
+"""What a method says about itself, and the book in which all methods stand.
+
+A method is a step kernel plus a declaration. A step is a pure function
+
+    step(h, t, y, system, torque) -> (y_new, miss)
+
+with y = (q, m): attitude quaternion (scalar first, body to space) and body momentum;
+system = (inertia, inverse inertia, parameters of the field); torque(t, q, m, system) the body torque;
+and miss zero unless an implicit equation was not solved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..errors import InputError
+
+Step = Callable[..., Any]
+Build = Callable[[Callable[[Any], Any]], Step]
+
+NEEDS = ("free", "potential", "attitude", "velocity")
+"""Kinds of field, each including those before it: none, U(R), T(t, R), T(t, R, omega)."""
+
+CONSERVABLE = (
+    *("energy", "spatial_momentum", "momentum_norm"),
+    *("energy_midpoint", "spatial_momentum_midpoint", "energy_linear_potential"),
+)
+"""What a method may conserve exactly. All for the free body, except the last: kinetic plus potential
+energy of the heavy top, whose potential is linear in R. The midpoint ones hold for the state after the
+first half of a method that is a composition of two half steps."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Method:
+    """One integrator: its step and everything the library knows about it.
+
+    Attributes
+    ----------
+    name : the registered name or the expression that makes it, such as ``"mkrk(rk4)"``
+    order, order_free : order with a torque and for the free body (`math.inf` if exact)
+    symmetric : is the step with -h the inverse of the step with h, torque included
+    symplectic : on T*SO(3), free and with a potential; None = unproven
+    poisson : is the momentum map of the free body a Poisson map of so(3)*; None = unproven
+    implicit : does a step solve an equation
+    solves : coupled implicit vector unknowns in a step
+    torque_evals : distinct points (t, R) at which the torque enters a step
+    conserves : what is kept exactly, names from `CONSERVABLE`
+    needs : the most general field the method takes, one of `NEEDS`
+    cite, where, aliases : key in references.bib, equation, the papers' own labels
+    build : makes the step for one number type, given the conversion of exact coefficients to it
+    halves : the two half steps of a composition, else empty
+    identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
+    """
+
+    name: str
+    build: Build
+    order: float
+    order_free: float
+    symmetric: bool | None
+    symplectic: bool | None
+    poisson: bool | None
+    implicit: bool
+    solves: int
+    torque_evals: int
+    conserves: frozenset[str]
+    needs: str
+    cite: str
+    where: str
+    doc: str = ""
+    aliases: tuple[str, ...] = ()
+    halves: tuple[Method, ...] = ()
+    identity: str = ""
+
+    def takes(self, kind: str) -> bool:
+        """Can the method take a field of this kind (one of `NEEDS`)."""
+        return NEEDS.index(kind) <= NEEDS.index(self.needs)
+
+    @property
+    def summary(self) -> str:
+        """First line of the description."""
+        return self.doc.strip().splitlines()[0] if self.doc.strip() else ""
+
+    def __repr__(self) -> str:
+        order = "exact" if self.order == math.inf else f"order {self.order}"
+        return f"<Method {self.name}: {order}, {'implicit' if self.implicit else 'explicit'}>"
+
+
+def _key(label: str) -> str:
+    return re.sub(r"\s+", "", label).lower()
+
+
+class Methods:
+    """The book of methods: ``ph.methods["imidm"]``, ``ph.methods["mkrk(rk4)"]``; iterating gives the names."""
+
+    def __init__(self) -> None:
+        self._methods: dict[str, Method] = {}
+        self._labels: dict[str, str] = {}
+        self._combinators: dict[str, Callable[..., Method]] = {}
+
+    def add(self, method: Method) -> Method:
+        """Enter a method under its name and aliases, which must be new."""
+        for label in (method.name, *method.aliases):
+            if self._labels.get(_key(label), method.name) != method.name or label in self._methods:
+                raise ValueError(f"the label {label!r} names {self._labels[_key(label)]!r} already")
+            self._labels[_key(label)] = method.name
+        self._methods[method.name] = method
+        return method
+
+    def add_combinator(self, name: str, make: Callable[..., Method]) -> None:
+        """Let ``name(argument, ...)`` be written in expressions."""
+        self._combinators[name] = make
+
+    def __getitem__(self, label: str | Method) -> Method:
+        if isinstance(label, Method):
+            return label
+        if not isinstance(label, str):
+            raise InputError(f"a method is given by name, expression or Method; got {type(label).__name__}")
+        found = self._labels.get(_key(label))
+        if found is not None:
+            return self._methods[found]
+        call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
+        if call and call[1].lower() in self._combinators:
+            return self._combinators[call[1].lower()](*_arguments(call[2]))
+        raise InputError(self._unknown(label))
+
+    def _unknown(self, label: str) -> str:
+        near = difflib.get_close_matches(_key(label), self._labels, n=4, cutoff=0.5)
+        names = list(dict.fromkeys(self._labels[n] for n in near))
+        hint = f"nearest: {', '.join(names)}" if names else "no name is near"
+        return f"unknown method {label!r}; {hint}. `polhode methods` lists all of them"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._methods)
+
+    def __len__(self) -> int:
+        return len(self._methods)
+
+    def __contains__(self, label: object) -> bool:
+        return isinstance(label, str) and _key(label) in self._labels
+
+    def values(self) -> list[Method]:
+        """All registered methods, in order of registration."""
+        return list(self._methods.values())
+
+    def taking(self, kind: str) -> list[Method]:
+        """The methods that take a field of this kind."""
+        return [m for m in self.values() if m.takes(kind)]
+
+
+def _arguments(text: str) -> list[str]:
+    """Split ``a, f(b, c)`` at the commas outside parentheses."""
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        if char == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    tail = text[start:].strip()
+    return [*parts, tail] if tail else parts
+
+
+methods = Methods()
+
+
+def declare(build: Build, *, register: bool = True, **said: Any) -> Method:
+    """Make a Method from a builder and its declaration, check the words, and enter it in the book."""
+    said["conserves"] = frozenset(said.get("conserves", ()))
+    unknown = said["conserves"] - set(CONSERVABLE)
+    if unknown or said["needs"] not in NEEDS:
+        raise ValueError(f"{said['name']}: unknown words in the declaration: {unknown or said['needs']}")
+    said["doc"] = said.get("doc") or build.__doc__ or ""
+    method = Method(build=build, **said)
+    return methods.add(method) if register else method
+
+
+def method(**said: Any) -> Callable[[Step], Method]:
+    """Declare the decorated step kernel a method of that name: ``@method(order=2, ...) def imid(...)``."""
+
+    def enter(step: Step) -> Method:
+        said.setdefault("name", step.__name__)
+        said.setdefault("doc", step.__doc__)
+        said.setdefault("implicit", said.get("solves", 0) > 0)
+        return declare(lambda number: step, **said)
+
+    return enter

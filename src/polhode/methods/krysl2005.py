@@ -1,0 +1,112 @@
+"""Krysl's explicit midpoint Lie algorithms, and the explicit Newmark method he compares them with.
+
+P. Krysl, Explicit time integrators for nonlinear dynamics derived from the midpoint rule: the torque
+acts as an impulse at the start or at the end of the step, between which the body turns by the implicit
+midpoint Lie rule. The end impulse is h T_1 in the END frame (the paper prints it rotated).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..compose import halves
+from ..iterate import newton
+from ..scalar import kernel
+from ..so3 import add, along, exp, mul, sub, unrotate
+from ._declare import method
+from ._mechanics import gyration, gyration_columns, rolling_columns, turning
+
+PAPER = "krysl2005"
+
+
+@kernel
+def _lie_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
+    h, m = data
+    return sub(x, unrotate(exp(turning(h / 2, x, system)), m))
+
+
+@kernel
+def _lie_columns(x: Any, data: Any, system: Any) -> Any:
+    half = data[0] / 2
+    return rolling_columns(half, x, turning(half, x, system), system)
+
+
+_lie_root = newton(_lie_residual, _lie_columns)
+
+
+@kernel
+def _midpoint_turn(h: Any, m: Any, system: Any, torque: Any) -> Any:
+    """Rotation of a free step of the midpoint Lie rule: exp(Psi), I Psi/h = exp(-Psi/2) Pi."""
+    guess = along(m, h / 2, gyration(m, system))
+    x, miss = _lie_root(guess, (h, m), system, torque)
+    return exp(turning(h, x, system)), miss
+
+
+@method(
+    order=1, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
+    conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
+    cite=PAPER, where="section 3, Phi", aliases=("LIEMID[E2]",),
+)  # fmt: skip
+@kernel
+def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Explicit midpoint Lie, variant 2: the impulse h T_0, then a free midpoint Lie step."""
+    q, m = y
+    m = along(m, h, torque(t, q, m, system))
+    turn, miss = _midpoint_turn(h, m, system, torque)
+    return (mul(q, turn), unrotate(turn, m)), miss
+
+
+@method(
+    order=1, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
+    conserves=("spatial_momentum", "momentum_norm"), needs="attitude",
+    cite=PAPER, where="section 3, Phi*", aliases=("LIEMID[E1]",),
+)  # fmt: skip
+@kernel
+def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Explicit midpoint Lie, variant 1 (the adjoint of variant 2): a free midpoint Lie step, then h T_1."""
+    q, m = y
+    turn, miss = _midpoint_turn(h, m, system, torque)
+    q, m = mul(q, turn), unrotate(turn, m)
+    return (q, along(m, h, torque(t + h, q, m, system))), miss
+
+
+liemid_ea = halves(
+    liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True,
+    where="section 3, Xi", aliases=("LIEMID[EA]",),
+    doc="Alternating explicit midpoint Lie: variant 2, then variant 1, each over half the step.",
+)  # fmt: skip
+
+
+@kernel
+def _gyro_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
+    c, m = data
+    return sub(along(x, -c, gyration(x, system)), m)
+
+
+@kernel
+def _gyro_columns(x: Any, data: Any, system: Any) -> Any:
+    return gyration_columns(data[0], x, system)
+
+
+_gyro_root = newton(_gyro_residual, _gyro_columns)
+
+
+@method(
+    order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2,
+    needs="attitude", cite="krysl2004", where="explicit Newmark, beta = 0, gamma = 1/2", aliases=("NMB",),
+)  # fmt: skip
+@kernel
+def nmb(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Krysl and Endres' explicit Newmark method in the body frame (Lie-Newmark).
+
+    A_0 = I^-1 (Pi_0 x omega_0 + T_0), R_1 = R_0 exp(h omega_0 + h^2 A_0/2), and the momentum by the
+    trapezoidal rule: Pi_1 - h Pi_1 x omega_1/2 = Pi_0 + h (Pi_0 x omega_0 + T_0 + T_1)/2.
+    """
+    q, m = y
+    rate = add(gyration(m, system), torque(t, q, m, system))
+    q = mul(q, exp(turning(h, along(m, h / 2, rate), system)))
+    push = along(along(m, h / 2, rate), h / 2, torque(t + h, q, m, system))
+    x, miss = _gyro_root(along(m, h, rate), (h / 2, push), system, torque)
+    return (q, x), miss
+
+

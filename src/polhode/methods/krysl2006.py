@@ -1,0 +1,124 @@
+"""Krysl's two pairs of conjugate midpoint and trapezoidal rules, and the Euler steps they are made of.
+
+P. Krysl, Dynamically equivalent implicit algorithms for the integration of rigid body rotations (2006).
+Equation numbers are the paper's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..compose import halves
+from ..iterate import newton
+from ..scalar import kernel
+from ..so3 import add, along, exp, mul, sub, unrotate
+from ._declare import method
+from ._mechanics import gyration, gyration_columns, rolling_columns, turning
+
+PAPER = "krysl2006"
+
+
+@method(
+    order=1, order_free=1, symmetric=False, symplectic=False, poisson=False, solves=0, torque_evals=1,
+    needs="velocity", cite=PAPER, where="(11)", aliases=("FE",),
+)  # fmt: skip
+@kernel
+def fe(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Forward Euler on the rate form: Pi_1 = Pi_0 + h (Pi_0 x omega_0 + T_0), R_1 = R_0 exp(h omega_0)."""
+    q, m = y
+    rate = add(gyration(m, system), torque(t, q, m, system))
+    return (mul(q, exp(turning(h, m, system))), along(m, h, rate)), 0
+
+
+@kernel
+def _be_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
+    h, t, q, m = data
+    q = mul(q, exp(turning(h, x, system)))
+    return sub(along(x, -h, add(gyration(x, system), torque(t + h, q, x, system))), m)
+
+
+@kernel
+def _be_columns(x: Any, data: Any, system: Any) -> Any:
+    return gyration_columns(data[0], x, system)
+
+
+_be_root = newton(_be_residual, _be_columns)
+
+
+@method(
+    order=1, order_free=1, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
+    needs="velocity", cite=PAPER, where="(12)", aliases=("BE",),
+)  # fmt: skip
+@kernel
+def be(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Backward Euler on the rate form: Pi_1 = Pi_0 + h (Pi_1 x omega_1 + T_1), R_1 = R_0 exp(h omega_1)."""
+    q, m = y
+    guess = along(m, h, add(gyration(m, system), torque(t, q, m, system)))
+    x, miss = _be_root(guess, (h, t, q, m), system, torque)
+    return (mul(q, exp(turning(h, x, system))), x), miss
+
+
+@method(
+    order=1, order_free=1, symmetric=False, symplectic=False, poisson=False, solves=0, torque_evals=1,
+    conserves=("spatial_momentum", "momentum_norm"), needs="velocity", cite=PAPER, where="(18)", aliases=("FEM",),
+)  # fmt: skip
+@kernel
+def fem(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Forward Euler on the momentum balance: Psi = h omega_0, Pi_1 = exp(-Psi)(Pi_0 + h T_0)."""
+    q, m = y
+    turn = exp(turning(h, m, system))
+    return (mul(q, turn), unrotate(turn, along(m, h, torque(t, q, m, system)))), 0
+
+
+@kernel
+def _bem_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
+    h, t, q, m = data
+    turn = exp(turning(h, x, system))
+    return sub(along(x, -h, torque(t + h, mul(q, turn), x, system)), unrotate(turn, m))
+
+
+@kernel
+def _bem_columns(x: Any, data: Any, system: Any) -> Any:
+    h = data[0]
+    return rolling_columns(h, x, turning(h, x, system), system)
+
+
+_bem_root = newton(_bem_residual, _bem_columns)
+
+
+@method(
+    order=1, order_free=1, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
+    conserves=("spatial_momentum", "momentum_norm"), needs="velocity", cite=PAPER, where="(19)", aliases=("BEM",),
+)  # fmt: skip
+@kernel
+def bem(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Backward Euler on the momentum balance: Psi = h omega_1, Pi_1 = exp(-Psi) Pi_0 + h T_1."""
+    q, m = y
+    guess = unrotate(exp(turning(h, m, system)), along(m, h, torque(t, q, m, system)))
+    x, miss = _bem_root(guess, (h, t, q, m), system, torque)
+    return (mul(q, exp(turning(h, x, system))), x), miss
+
+
+trap = halves(
+    fe, be, name="trap", order=2, order_free=2, symmetric=True, conserves=("energy_midpoint",),
+    where="(14), algorithm TRAP", aliases=("TRAP",),
+    doc="Trapezoidal rule: forward Euler (11), then backward Euler (12), each over half the step.",
+)  # fmt: skip
+
+imid = halves(
+    be, fe, name="imid", order=2, order_free=2, symmetric=True, torque_evals=1,
+    conserves=("energy", "momentum_norm"), where="algorithm IMID", aliases=("IMID",),
+    doc="Midpoint rule: backward Euler (12), then forward Euler (11), each over half the step.",
+)  # fmt: skip
+
+trapm = halves(
+    fem, bem, name="trapm", order=2, order_free=2, symmetric=True,
+    where="(20), algorithm TRAPM", aliases=("TRAPM",),
+    doc="Momentum-conserving trapezoidal rule: (18), then (19), each over half the step.",
+)  # fmt: skip
+
+imidm = halves(
+    bem, fem, name="imidm", order=2, order_free=2, symmetric=True, torque_evals=1,
+    where="algorithm IMIDM", aliases=("IMIDM", "LIEMID[I]"),
+    doc="Momentum-conserving midpoint rule (implicit midpoint Lie): (19), then (18), each over half the step.",
+)  # fmt: skip

@@ -1,0 +1,127 @@
+"""The named problems, each with its end time and, where known, its reference solution."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import math
+from collections.abc import Callable
+from importlib import resources
+from typing import Any
+
+from .body import Body
+from .errors import InputError
+from .fields import potential
+from .problem import Problem, Reference
+
+_MAKERS: dict[str, Callable[[], Problem]] = {}
+
+
+@potential
+def gravity(R: Any, mgl: Any) -> Any:
+    """Heavy top with its centre of mass on the body's third axis: U = m g l R33."""
+    return mgl * R[2][2]
+
+
+@potential
+def wall(R: Any, attraction: Any, repulsion: Any) -> Any:
+    """Coulomb term and steep wall in d = 1.1 + R33: U = -attraction/d + repulsion/d^10."""
+    d = 1.1 + R[2][2]
+    return -attraction / d + repulsion / d**10
+
+
+def _references() -> dict[str, Any]:
+    text = resources.files(__package__).joinpath("references.json").read_text()
+    return dict(json.loads(text))
+
+
+def _reference(name: str) -> Reference | None:
+    said = _references().get(name)
+    if said is None:
+        return None
+    return Reference(
+        t=said["t"],
+        quaternion=tuple(float(x) for x in said["quaternion"]),  # type: ignore[arg-type]
+        momentum=tuple(float(x) for x in said["momentum"]),  # type: ignore[arg-type]
+        error=said["error"],
+        source=said["source"],
+    )
+
+
+def named(maker: Callable[[], Problem]) -> Callable[[], Problem]:
+    """Enter a problem under its function's name, with its reference solution."""
+
+    def made() -> Problem:
+        problem = maker()
+        problem.name, problem.reference = maker.__name__, _reference(maker.__name__)
+        return problem
+
+    made.__name__, made.__doc__ = maker.__name__, maker.__doc__
+    _MAKERS[maker.__name__] = made
+    return made
+
+
+def names() -> list[str]:
+    """Names of all named problems."""
+    return list(_MAKERS)
+
+
+def get(name: str) -> Problem:
+    """A named problem."""
+    if name not in _MAKERS:
+        near = difflib.get_close_matches(name, _MAKERS, n=3, cutoff=0.4)
+        hint = f"nearest: {', '.join(near)}" if near else f"there are {', '.join(_MAKERS)}"
+        raise InputError(f"unknown problem {name!r}; {hint}. `polhode problems` lists all of them")
+    return _MAKERS[name]()
+
+
+def describe(name: str) -> str:
+    """First line of a problem's description."""
+    return (_MAKERS[name].__doc__ or "").strip().splitlines()[0]
+
+
+@named
+def free_body() -> Problem:
+    """Torque-free asymmetric body (Krysl 2006, section 5.1, after McLachlan and Zanna)."""
+    return Problem(Body([0.9144, 1.098, 1.66]), omega=[0.45549, 0.82623, 0.03476], t_end=100.0)
+
+
+def _top(tilt: float, spin: float) -> Problem:
+    attitude = (math.cos(tilt / 2), math.sin(tilt / 2), 0.0, 0.0)
+    return Problem(Body([5.0, 5.0, 1.0]), gravity(20.0), attitude=attitude, omega=[0.0, 0.0, spin], t_end=20.0)
+
+
+@named
+def slow_top() -> Problem:
+    """Slow Lagrangian top, tilt 0.05, spin 5 (Krysl 2006, section 5.2)."""
+    return _top(0.05, 5.0)
+
+
+@named
+def fast_top() -> Problem:
+    """Fast Lagrangian top, tilt 0.3, spin 50 (Krysl 2006, section 5.3, after Simo and Wong)."""
+    return _top(0.3, 50.0)
+
+
+def _wall(sign: float) -> Problem:
+    return Problem(
+        Body([2.0, 3.0, 4.5]), wall(sign, sign * 0.001), spatial_momentum=[2.0, 2.0, 2.0], t_end=20.0
+    )  # fmt: skip
+
+
+@named
+def soft_wall() -> Problem:
+    """Body in the potential of Krysl 2006, section 5.4, with the sign as printed (it makes his figures).
+
+    U = 1/d - 0.001/d^10, d = 1.1 + R33: Coulomb repulsion, and a singular well behind a barrier.
+    """
+    return _wall(-1.0)
+
+
+@named
+def coulomb_wall() -> Problem:
+    """The same body with the sign the text of section 5.4 describes: attraction and a repulsive wall.
+
+    U = -1/d + 0.001/d^10. Chaotic: no reference exists beyond a few hundred.
+    """
+    return _wall(1.0)

@@ -1,0 +1,164 @@
+"""Numbers: what a kernel may do with them, whatever their type.
+
+Kernels are plain functions on tuples of numbers. They use ``+ - * /``, comparisons, ``&`` and ``|``
+between comparisons, ``abs``, and the primitives of this file; so the same source runs on floats, on
+mpmath numbers, on NumPy arrays, on traced expressions, and compiled. This is the only file that knows
+that number types exist: a type says once, with `register`, which namespace holds its functions.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+Number = Any
+Vec3 = tuple[Number, Number, Number]
+Quat = tuple[Number, Number, Number, Number]
+Rows = tuple[Vec3, Vec3, Vec3]
+State = tuple[Quat, Vec3]
+F = TypeVar("F", bound=Callable[..., Any])
+
+KERNELS: list[Callable[..., Any]] = []
+"""Every kernel, in order of definition; the compiling backends read this list."""
+
+FUNCTIONS = (
+    *("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "tanh", "exp", "log", "power"),
+)
+"""Names of the elementary functions every number type provides."""
+
+
+def kernel(function: F) -> F:
+    """Mark a function as a kernel. It stays an ordinary Python function."""
+    KERNELS.append(function)
+    return function
+
+
+class Floats:
+    """Functions of the built-in numbers; every registered type has a namespace of this shape."""
+
+    sqrt, exp, log = math.sqrt, math.exp, math.log
+    sin, cos, tan = math.sin, math.cos, math.tan
+    asin, acos, atan, atan2 = math.asin, math.acos, math.atan, math.atan2
+    sinh, cosh, tanh = math.sinh, math.cosh, math.tanh
+    power = math.pow
+
+    @staticmethod
+    def epsilon() -> float:
+        """Distance from 1 to the next number."""
+        return 2.0**-52
+
+    @staticmethod
+    def where(condition: Any, yes: Number, no: Number) -> Number:
+        """Choose by a condition."""
+        return yes if condition else no
+
+
+_SPACES: dict[type, Any] = {}
+
+
+def register(number_type: type, namespace: Any) -> None:
+    """Say which namespace (shaped like `Floats`) holds the functions of a number type."""
+    _SPACES[number_type] = namespace
+
+
+def _space(*values: Any) -> Any:
+    for value in values:
+        found = _SPACES.get(type(value))
+        if found is not None:
+            return found
+    return Floats
+
+
+def sqrt(x: Number) -> Number:
+    """Square root."""
+    return _space(x).sqrt(x)
+
+
+def sin(x: Number) -> Number:
+    """Sine."""
+    return _space(x).sin(x)
+
+
+def cos(x: Number) -> Number:
+    """Cosine."""
+    return _space(x).cos(x)
+
+
+def tan(x: Number) -> Number:
+    """Tangent."""
+    return _space(x).tan(x)
+
+
+def asin(x: Number) -> Number:
+    """Inverse sine."""
+    return _space(x).asin(x)
+
+
+def acos(x: Number) -> Number:
+    """Inverse cosine."""
+    return _space(x).acos(x)
+
+
+def atan(x: Number) -> Number:
+    """Inverse tangent."""
+    return _space(x).atan(x)
+
+
+def atan2(y: Number, x: Number) -> Number:
+    """Angle of the point (x, y)."""
+    return _space(y, x).atan2(y, x)
+
+
+def sinh(x: Number) -> Number:
+    """Hyperbolic sine."""
+    return _space(x).sinh(x)
+
+
+def cosh(x: Number) -> Number:
+    """Hyperbolic cosine."""
+    return _space(x).cosh(x)
+
+
+def tanh(x: Number) -> Number:
+    """Hyperbolic tangent."""
+    return _space(x).tanh(x)
+
+
+def exp(x: Number) -> Number:
+    """Exponential of a number (the rotation through a vector is `so3.exp`)."""
+    return _space(x).exp(x)
+
+
+def log(x: Number) -> Number:
+    """Natural logarithm."""
+    return _space(x).log(x)
+
+
+def power(x: Number, y: Number) -> Number:
+    """The real power x**y, x > 0."""
+    return _space(x, y).power(x, y)
+
+
+def sincos(x: Number) -> tuple[Number, Number]:
+    """Sine and cosine of one angle."""
+    return sin(x), cos(x)
+
+
+def where(condition: Any, yes: Number, no: Number) -> Number:
+    """Choose by a condition. Both sides are computed, so both must be finite."""
+    return _space(condition, yes, no).where(condition, yes, no)
+
+
+def epsilon(x: Number) -> Number:
+    """Distance from 1 to the next number of x's type."""
+    return _space(x).epsilon()
+
+
+def settled(condition: Any) -> bool:
+    """Is the condition true everywhere: for one number itself, for lanes in all of them."""
+    return bool(condition)
+
+
+def finite(x: Number) -> Any:
+    """Is x neither infinite nor NaN."""
+    return x - x == 0

@@ -1,0 +1,264 @@
+"""Vectors, quaternions and rotations, as kernels.
+
+Vectors are triples, quaternions are quadruples with the scalar first, and a unit quaternion q stands
+for the rotation R(q) from body to space. ``hat(a) b = a x b``. The three functions of the angle that
+need care near zero (`sinc_cos`, `tail`, `cot_tail`) take the SQUARE of the angle, so they are smooth there.
+"""
+
+from .scalar import Number, Quat, Rows, Vec3, epsilon, kernel, sincos, sqrt, where
+
+# --- vectors ----------------------------------------------------------------------------------------
+
+
+@kernel
+def add(a: Vec3, b: Vec3) -> Vec3:
+    """a + b."""
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
+
+
+@kernel
+def sub(a: Vec3, b: Vec3) -> Vec3:
+    """a - b."""
+    return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
+
+
+@kernel
+def scale(s: Number, a: Vec3) -> Vec3:
+    """The vector a times the number s."""
+    return (s * a[0], s * a[1], s * a[2])
+
+
+@kernel
+def along(a: Vec3, s: Number, b: Vec3) -> Vec3:
+    """a + s b."""
+    return (a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2])
+
+
+@kernel
+def times(a: Vec3, b: Vec3) -> Vec3:
+    """Componentwise product: a diagonal matrix times a vector."""
+    return (a[0] * b[0], a[1] * b[1], a[2] * b[2])
+
+
+@kernel
+def dot(a: Vec3, b: Vec3) -> Number:
+    """Scalar product."""
+    return a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
+
+
+@kernel
+def cross(a: Vec3, b: Vec3) -> Vec3:
+    """Vector product a x b = hat(a) b."""
+    return (a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0])
+
+
+@kernel
+def norm(a: Vec3) -> Number:
+    """Euclidean length."""
+    return sqrt(dot(a, a))
+
+
+# --- 3x3 systems ------------------------------------------------------------------------------------
+
+
+@kernel
+def apply(m: Rows, v: Vec3) -> Vec3:
+    """Matrix (given by its rows) times vector."""
+    return (dot(m[0], v), dot(m[1], v), dot(m[2], v))
+
+
+@kernel
+def apply_transposed(m: Rows, v: Vec3) -> Vec3:
+    """Transposed matrix times vector: the rows of m combined with weights v."""
+    return along(along(scale(v[0], m[0]), v[1], m[1]), v[2], m[2])
+
+
+@kernel
+def inverse3(a: Vec3, b: Vec3, c: Vec3) -> Rows:
+    """Rows of the inverse of the matrix with COLUMNS a, b, c (Cramer's rule)."""
+    bc = cross(b, c)
+    s = 1 / dot(a, bc)
+    return (scale(s, bc), scale(s, cross(c, a)), scale(s, cross(a, b)))
+
+
+@kernel
+def solve3(a: Vec3, b: Vec3, c: Vec3, v: Vec3) -> Vec3:
+    """The x with x1 a + x2 b + x3 c = v."""
+    return apply(inverse3(a, b, c), v)
+
+
+# --- quaternions ------------------------------------------------------------------------------------
+
+
+@kernel
+def mul(p: Quat, q: Quat) -> Quat:
+    """Quaternion product; R(p q) = R(p) R(q)."""
+    return (
+        p[0] * q[0] - p[1] * q[1] - p[2] * q[2] - p[3] * q[3],
+        p[0] * q[1] + p[1] * q[0] + p[2] * q[3] - p[3] * q[2],
+        p[0] * q[2] - p[1] * q[3] + p[2] * q[0] + p[3] * q[1],
+        p[0] * q[3] + p[1] * q[2] - p[2] * q[1] + p[3] * q[0],
+    )
+
+
+@kernel
+def conj(q: Quat) -> Quat:
+    """Conjugate: the inverse rotation of a unit quaternion."""
+    return (q[0], -q[1], -q[2], -q[3])
+
+
+@kernel
+def norm2(q: Quat) -> Number:
+    """Square of the quaternion's length."""
+    return q[0] * q[0] + q[1] * q[1] + q[2] * q[2] + q[3] * q[3]
+
+
+@kernel
+def unit(q: Quat) -> Quat:
+    """q divided by its length."""
+    s = 1 / sqrt(norm2(q))
+    return (q[0] * s, q[1] * s, q[2] * s, q[3] * s)
+
+
+@kernel
+def nearly_unit(q: Quat) -> Quat:
+    """One Newton step towards length 1: enough to undo the round-off of one time step."""
+    s = (3 - norm2(q)) / 2
+    return (q[0] * s, q[1] * s, q[2] * s, q[3] * s)
+
+
+@kernel
+def rotate(q: Quat, v: Vec3) -> Vec3:
+    """R(q) v, body to space."""
+    u = (q[1], q[2], q[3])
+    a = scale(2, cross(u, v))
+    return add(along(v, q[0], a), cross(u, a))
+
+
+@kernel
+def unrotate(q: Quat, v: Vec3) -> Vec3:
+    """R(q)^T v, space to body."""
+    return rotate(conj(q), v)
+
+
+@kernel
+def matrix(q: Quat) -> Rows:
+    """Rows of R(q) for a unit quaternion."""
+    w, x, y, z = q
+    return (
+        (1 - 2 * (y * y + z * z), 2 * (x * y - w * z), 2 * (x * z + w * y)),
+        (2 * (x * y + w * z), 1 - 2 * (x * x + z * z), 2 * (y * z - w * x)),
+        (2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)),
+    )
+
+
+# --- functions of the angle -------------------------------------------------------------------------
+
+
+@kernel
+def series_reach(x2: Number) -> Number:
+    """epsilon^(1/8): an eight-term power series with radius r is exact up to about r times this."""
+    return sqrt(sqrt(sqrt(epsilon(x2))))
+
+
+@kernel
+def sinc_cos(x2: Number) -> tuple[Number, Number]:
+    """sin(x)/x and cos(x) as functions of x^2.
+
+    The quotient has no cancellation; only zero itself needs care, and where x^2 is below epsilon
+    two terms of each series are exact (the next are x^4/120 and x^4/24).
+    """
+    small = x2 < epsilon(x2)
+    x = sqrt(where(small, 1 + x2, x2))
+    s, c = sincos(x)
+    return where(small, 1 - x2 / 6, s / x), where(small, 1 - x2 / 2, c)
+
+
+@kernel
+def sinc(x2: Number) -> Number:
+    """sin(x)/x as a function of x^2."""
+    s, _ = sinc_cos(x2)
+    return s
+
+
+@kernel
+def tail(x2: Number) -> Number:
+    """(x - sin x)/x^3 as a function of x^2: 1/6 - x^2/120 + ... = sum_k (-x2)^k/(2k+3)!.
+
+    Below the switch eight terms of the series; the ninth is (x2/110)^8 of the first. Above it the
+    closed form, which cancels to a relative error of 6 epsilon/x2.
+    """
+    small = x2 < 64 * series_reach(x2)
+    y2 = where(small, 1 + x2, x2)
+    s = 1 - x2 / (16 * 17)
+    s = 1 - x2 / (14 * 15) * s
+    s = 1 - x2 / (12 * 13) * s
+    s = 1 - x2 / (10 * 11) * s
+    s = 1 - x2 / (8 * 9) * s
+    s = 1 - x2 / (6 * 7) * s
+    s = 1 - x2 / (4 * 5) * s
+    return where(small, s / 6, (1 - sinc(y2)) / y2)
+
+
+@kernel
+def cot_tail(x2: Number) -> Number:
+    """(1 - (x/2) cot(x/2))/x^2 as a function of x^2: 1/12 + x^2/720 + ... = sum_k |B_2k| x2^(k-1)/(2k)!.
+
+    Below the switch eight terms of the series, written by the ratios of neighbours; the ninth is
+    (x2/39)^8 of the first. Above it the closed form, which cancels to 12 epsilon/x2.
+    """
+    small = x2 < 32 * series_reach(x2)
+    y2 = where(small, 1 + x2, x2)
+    s = 1 + 3617 * x2 / 142800
+    s = 1 + 35 * x2 / 1382 * s
+    s = 1 + 691 * x2 / 27300 * s
+    s = 1 + 5 * x2 / 198 * s
+    s = 1 + x2 / 40 * s
+    s = 1 + x2 / 42 * s
+    s = 1 + x2 / 60 * s
+    half = sqrt(y2) / 2
+    sn, cs = sincos(half)
+    return where(small, s / 12, (1 - half * cs / sn) / y2)
+
+
+# --- the exponential, the Cayley map, and the differential of the exponential -----------------------
+
+
+@kernel
+def exp(v: Vec3) -> Quat:
+    """Unit quaternion of the rotation through the vector v: (cos x, v/2 sinc x), x = |v|/2."""
+    s, c = sinc_cos(dot(v, v) / 4)
+    return (c, s * v[0] / 2, s * v[1] / 2, s * v[2] / 2)
+
+
+@kernel
+def cay(v: Vec3) -> Quat:
+    """Unit quaternion of cay(hat v) = (1 - hat v/2)^-1 (1 + hat v/2): (1, v/2) normalised."""
+    s = 1 / sqrt(1 + dot(v, v) / 4)
+    return (s, s * v[0] / 2, s * v[1] / 2, s * v[2] / 2)
+
+
+@kernel
+def dexp(v: Vec3, a: Vec3) -> Vec3:
+    """dexp_v a = a + (1 - cos x)/x^2 v x a + (x - sin x)/x^3 v x (v x a), x = |v|.
+
+    The body angular velocity of R exp(v(t)) with constant R is dexp_{-v} v'.
+    """
+    x2 = dot(v, v)
+    s = sinc(x2 / 4)
+    va = cross(v, a)
+    return along(along(a, s * s / 2, va), tail(x2), cross(v, va))
+
+
+@kernel
+def dexpinv(v: Vec3, a: Vec3) -> Vec3:
+    """The inverse of dexp_v: a - v x a/2 + cot_tail v x (v x a)."""
+    va = cross(v, a)
+    half = (a[0] - va[0] / 2, a[1] - va[1] / 2, a[2] - va[2] / 2)
+    return along(half, cot_tail(dot(v, v)), cross(v, va))
+
+
+@kernel
+def negative(v: Vec3) -> Vec3:
+    """-v."""
+    return (-v[0], -v[1], -v[2])

@@ -1,0 +1,129 @@
+"""Butcher tableaus with exact coefficients."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from .errors import InputError
+from .exact_numbers import exact, surd
+
+
+@dataclasses.dataclass(frozen=True)
+class Tableau:
+    """A Runge-Kutta method: a (s x s), b (s), c (s, by default the row sums of a).
+
+    Entries may be integers, fractions, strings such as ``"1/3"`` or ``"0.1"``, `Surd` numbers, or floats
+    (which are then exact binary fractions). `order` and `symmetric` are what the method has as a
+    Munthe-Kaas method on SO(3); leave them out to have them called unproven.
+    """
+
+    name: str
+    a: tuple[tuple[Any, ...], ...]
+    b: tuple[Any, ...]
+    c: tuple[Any, ...]
+    order: int | None = None
+    symmetric: bool | None = None
+
+    def __init__(
+        self,
+        a: Iterable[Iterable[Any]],
+        b: Iterable[Any],
+        c: Iterable[Any] | None = None,
+        *,
+        name: str = "tableau",
+        order: int | None = None,
+        symmetric: bool | None = None,
+    ) -> None:
+        rows = tuple(tuple(_number(x) for x in row) for row in a)
+        weights = tuple(_number(x) for x in b)
+        stages = len(weights)
+        if stages == 0 or len(rows) != stages or any(len(row) != stages for row in rows):
+            shape = f"{len(rows)} rows of {sorted({len(r) for r in rows})} entries and {stages} weights"
+            raise InputError(f"a tableau needs a square matrix a and as many weights b; got {shape}")
+        sums = tuple(_total(row) for row in rows)
+        nodes = sums if c is None else tuple(_number(x) for x in c)
+        if len(nodes) != stages:
+            raise InputError(f"a tableau with {stages} stages needs {stages} nodes c; got {len(nodes)}")
+        for field, value in zip(("name", "a", "b", "c", "order", "symmetric"),
+                                (name, rows, weights, nodes, order, symmetric), strict=True):  # fmt: skip
+            object.__setattr__(self, field, value)
+
+    def blocks(self) -> list[tuple[int, ...]]:
+        """Stages that must be solved together, in order; a stage alone without diagonal is explicit."""
+        found, start = [], 0
+        while start < len(self.b):
+            end = start
+            k = start
+            while k <= end:
+                used = [j for j, x in enumerate(self.a[k]) if x != 0]
+                end = max([end, *used])
+                k += 1
+            found.append(tuple(range(start, end + 1)))
+            start = end + 1
+        return found
+
+    def is_explicit(self, block: Sequence[int]) -> bool:
+        """Does this block need no solve."""
+        return len(block) == 1 and self.a[block[0]][block[0]] == 0
+
+
+def _number(value: Any) -> Any:
+    try:
+        return exact(value)
+    except (TypeError, ValueError) as problem:
+        raise InputError(f"a tableau entry must be a number or a string such as '1/3'; got {value!r}") from problem
+
+
+def _total(row: Sequence[Any]) -> Any:
+    total: Any = row[0]
+    for x in row[1:]:
+        total = total + x
+    return total
+
+
+_ALL = (
+    Tableau([[0]], [1], name="euler", order=1, symmetric=False),
+    Tableau([[1]], [1], name="backward_euler", order=1, symmetric=False),
+    Tableau([[0, 0], ["1/2", 0]], [0, 1], name="explicit_midpoint", order=2, symmetric=False),
+    Tableau([["1/2"]], [1], name="midpoint", order=2, symmetric=True),
+    Tableau([[0, 0], [1, 0]], ["1/2", "1/2"], name="heun", order=2, symmetric=False),
+    Tableau([[0, 0], ["1/2", "1/2"]], ["1/2", "1/2"], name="trapezoid", order=2, symmetric=False),
+    Tableau([[0, 0, 0], ["1/2", 0, 0], [-1, 2, 0]], ["1/6", "2/3", "1/6"], name="kutta3", order=3, symmetric=False),
+    Tableau(
+        [[0, 0, 0, 0], ["1/2", 0, 0, 0], [0, "1/2", 0, 0], [0, 0, 1, 0]],
+        ["1/6", "1/3", "1/3", "1/6"], name="rk4", order=4, symmetric=False,
+    ),
+    Tableau(
+        [["1/4", surd("1/4", "-1/6", 3)], [surd("1/4", "1/6", 3), "1/4"]],
+        ["1/2", "1/2"], name="gauss2", order=4, symmetric=False,
+    ),
+    Tableau(
+        [
+            ["5/36", surd("2/9", "-1/15", 15), surd("5/36", "-1/30", 15)],
+            [surd("5/36", "1/24", 15), "2/9", surd("5/36", "-1/24", 15)],
+            [surd("5/36", "1/30", 15), surd("2/9", "1/15", 15), "5/36"],
+        ],
+        ["5/18", "4/9", "5/18"], name="gauss3", order=6, symmetric=False,
+    ),
+    Tableau([["5/12", "-1/12"], ["3/4", "1/4"]], ["3/4", "1/4"], name="radau2a", order=3, symmetric=False),
+    Tableau(
+        [
+            [surd("11/45", "-7/360", 6), surd("37/225", "-169/1800", 6), surd("-2/225", "1/75", 6)],
+            [surd("37/225", "169/1800", 6), surd("11/45", "7/360", 6), surd("-2/225", "-1/75", 6)],
+            [surd("4/9", "-1/36", 6), surd("4/9", "1/36", 6), "1/9"],
+        ],
+        [surd("4/9", "-1/36", 6), surd("4/9", "1/36", 6), "1/9"], name="radau2a3", order=5, symmetric=False,
+    ),
+    Tableau(
+        [[0, 0, 0], ["5/24", "1/3", "-1/24"], ["1/6", "2/3", "1/6"]],
+        ["1/6", "2/3", "1/6"], name="lobatto3a", order=4, symmetric=False,
+    ),
+)  # fmt: skip
+
+tableaus: dict[str, Tableau] = {tableau.name: tableau for tableau in _ALL}
+"""The named tableaus."""
+
+aliases = {"lobatto3a2": "trapezoid", "lobatto3a3": "lobatto3a", "radau2a2": "radau2a", "implicit_midpoint": "midpoint"}
+"""Other names of named tableaus (the number is that of the stages)."""

@@ -1,0 +1,166 @@
+"""The result of a run: states at times, and what follows from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .analysis import observables
+
+if TYPE_CHECKING:
+    import xarray
+    from scipy.spatial.transform import Rotation
+
+PRIMARY = ("t", "quaternion", "momentum", "energy")
+"""What is stored; everything else follows from it and the inertia tensor."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Info:
+    """How a trajectory was made."""
+
+    method: str
+    dt: float
+    inertia: tuple[tuple[float, ...], ...]
+    problem: str = ""
+    field: str = ""
+    status: str = "finished"
+    every: int = 1
+    digits: int | None = None
+    seconds: float = 0.0
+    steps: int = 0
+
+
+class Trajectory:
+    """States of a body over time. Arrays are float64 with time first.
+
+    Attributes
+    ----------
+    t : (n,) times
+    quaternion : (n, 4) attitude, body to space, SCALAR FIRST, sign continuous from the start
+    matrix : (n, 3, 3) the same as rotation matrices
+    momentum, omega : (n, 3) body frame
+    spatial_momentum : (n, 3) space frame
+    energy : (n,) kinetic plus potential energy (kinetic where there is no potential)
+    rotation : scipy Rotation
+    method, dt, status : how it was made; `info` has the rest
+    mp : with ``digits=...``, the quaternion and momentum as arrays of mpmath numbers
+    """
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        info: Info,
+        mp: types.SimpleNamespace | None = None,
+    ) -> None:
+        self._data = data
+        self.info = info
+        self.mp = mp
+
+    # --- what was computed -------------------------------------------------------------------------
+
+    def _array(self, name: str) -> np.ndarray:
+        return np.asarray(self._data[name], dtype=float)
+
+    @functools.cached_property
+    def t(self) -> np.ndarray:
+        """Times (n,)."""
+        return self._array("t")
+
+    @functools.cached_property
+    def quaternion(self) -> np.ndarray:
+        """Attitude (n, 4), body to space, scalar first."""
+        return self._array("quaternion")
+
+    @functools.cached_property
+    def momentum(self) -> np.ndarray:
+        """Body momentum (n, 3)."""
+        return self._array("momentum")
+
+    @functools.cached_property
+    def energy(self) -> np.ndarray:
+        """Kinetic plus potential energy (n,)."""
+        return self._array("energy")
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.info.method
+
+    @property
+    def dt(self) -> float:
+        """Step size."""
+        return self.info.dt
+
+    @property
+    def status(self) -> str:
+        """finished, interrupted, or failed."""
+        return self.info.status
+
+    # --- what follows ------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """Attitude (n, 3, 3), body to space."""
+        return observables.matrices(self.quaternion)
+
+    @functools.cached_property
+    def omega(self) -> np.ndarray:
+        """Body angular velocity (n, 3)."""
+        return observables.angular_velocity(self.momentum, np.array(self.info.inertia))
+
+    @functools.cached_property
+    def spatial_momentum(self) -> np.ndarray:
+        """Angular momentum in the space frame (n, 3)."""
+        return observables.to_space(self.quaternion, self.momentum)
+
+    @functools.cached_property
+    def rotation(self) -> Rotation:
+        """Attitude as a scipy Rotation, body to space."""
+        from scipy.spatial.transform import Rotation
+
+        return Rotation.from_quat(self.quaternion, scalar_first=True)
+
+    def euler(self, sequence: str, degrees: bool = False) -> np.ndarray:
+        """Euler angles (n, 3) of a named sequence such as "ZXZ" (capitals: about body axes, scipy's rule)."""
+        from .errors import InputError
+
+        try:
+            return np.asarray(self.rotation.as_euler(sequence, degrees=degrees))
+        except (ValueError, TypeError) as problem:
+            raise InputError(f"Euler sequence must be three axes such as 'ZXZ' or 'xyz': {problem}") from None
+
+    def mrp(self) -> np.ndarray:
+        """Modified Rodrigues parameters (n, 3), tan(angle/4) times the axis, |mrp| <= 1."""
+        return np.asarray(self.rotation.as_mrp())
+
+    def drift(self) -> dict[str, float]:
+        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|."""
+        return observables.drift(self.energy, self.spatial_momentum, self.momentum)
+
+    def __len__(self) -> int:
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        made = f"{self.method}, dt = {self.dt:g}" if self.method else "loaded"
+        return f"<Trajectory {made}: {len(self)} states, t = {self.t[0]:g} to {self.t[-1]:g}, {self.status}>"
+
+    # --- out ---------------------------------------------------------------------------------------
+
+    def to_xarray(self) -> xarray.Dataset:
+        """All variables with labelled dimensions, units and conventions in the attributes."""
+        from . import store
+
+        return store.dataset(self)
+
+    def save(self, path: str | Path, overwrite: bool = False) -> Path:
+        """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
+        from . import store
+
+        return store.save(self, path, overwrite)
