@@ -2,8 +2,12 @@
 
 from typing import Any
 
-from . import backends  # noqa: F401
-from . import math, problems, tableaus
+from . import (
+    backends,  # noqa: F401
+    math,
+    problems,
+    tableaus,
+)
 from ._version import __version__
 from .body import Body
 from .errors import InputError, StepError

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from . import scalar
 from .scalar import FUNCTIONS, kernel, register
@@ -26,8 +26,8 @@ class Expr:
     """A node: an operation and its arguments. Never made directly: `make` shares equal nodes."""
 
     __slots__ = ("args", "number", "op")
-    _book: dict[Any, Expr] = {}
-    _count = itertools.count()
+    _book: ClassVar[dict[Any, Expr]] = {}
+    _count: ClassVar[Any] = itertools.count()
 
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
         self.op, self.args, self.number = op, args, next(Expr._count)
@@ -107,7 +107,7 @@ class Expr:
     def __float__(self) -> float:
         raise TypeError("a function outside ph.math was applied to a number of the motion")
 
-    __index__ = __int__ = __float__  # type: ignore[assignment]
+    __index__ = __int__ = __float__
 
     def __iter__(self) -> Any:
         raise TypeError("a number of the motion was used as a vector; R[i][j] and omega[i] are numbers")
@@ -194,7 +194,7 @@ class Exprs:
 
 
 def _function(name: str) -> Callable[..., Expr]:
-    return staticmethod(lambda *args: Expr.make(name, *(lift(a) for a in args)))  # type: ignore[return-value]
+    return staticmethod(lambda *args: Expr.make(name, *(lift(a) for a in args)))
 
 
 for _name in FUNCTIONS:
@@ -289,7 +289,9 @@ def source(name: str, parameters: str, unpack: dict[str, str], outputs: Sequence
 
     `unpack` gives, for every symbol, the text that reads it from the parameters.
     """
-    lines, names, constants = [], {}, {}
+    lines: list[str] = []
+    names: dict[Expr, str] = {}
+    constants: dict[str, Any] = {}
     for i, node in enumerate(ordered(outputs)):
         if node.op in ("const", "named"):
             names[node] = f"k{len(constants)}"

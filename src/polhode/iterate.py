@@ -6,6 +6,7 @@ it. A lane that has stopped is frozen, so its bits do not depend on its neighbou
 and a `miss`: zero after convergence, otherwise the relative size of the last correction.
 """
 
+import dataclasses
 from collections.abc import Callable
 from typing import Any
 
@@ -13,11 +14,18 @@ from .scalar import Number, Rows, Vec3, epsilon, kernel, settled, sqrt, where
 from .so3 import add, along, apply, apply_transposed, dot, inverse3, norm, scale
 from .unroll import Vectors, inner, moved
 
-SWEEPS = 60
-"""Corrections after which a step is given up; a healthy step takes two to five."""
+SWEEPS = 200
+"""Corrections after which a step is given up; a healthy step takes two to five, in 50 digits up to a hundred."""
 
 STALL = 1024
 """Corrections this many epsilons small that no longer shrink are round-off, not divergence."""
+
+
+@kernel
+def arrived(size: Number, before: Number, reach: Number) -> Any:
+    """Is the last correction round-off: below it, or just above it and no longer shrinking."""
+    eps = epsilon(size) * reach
+    return (size <= eps) | ((2 * size >= before) & (size <= STALL * eps))
 
 
 @kernel
@@ -27,18 +35,58 @@ def finished(size: Number, before: Number, reach: Number) -> Any:
     Superlinear convergence makes the next correction at most size^2/before.
     """
     eps = epsilon(size) * reach
-    arrived = (size <= eps) | (size * size <= eps * before / 4)
-    stalled = (2 * size >= before) & (size <= STALL * eps)
-    return arrived | stalled
+    return (size * size <= eps * before / 4) | arrived(size, before, reach)
+
+
+@dataclasses.dataclass(frozen=True)
+class Algebra:
+    """Kernels for vectors of one length and square matrices of their size, given by rows."""
+
+    dot: Callable[..., Number]
+    scale: Callable[..., Any]
+    along: Callable[..., Any]
+    apply: Callable[..., Any]
+    apply_transposed: Callable[..., Any]
+    lowered: Callable[..., Any]
+    """lowered(m, z, row) = m - z row, the matrix less a column times a row"""
+
+
+@kernel
+def _lowered3(m: Rows, z: Vec3, row: Vec3) -> Rows:
+    return (along(m[0], -z[0], row), along(m[1], -z[1], row), along(m[2], -z[2], row))
+
+
+TRIPLES = Algebra(dot, scale, along, apply, apply_transposed, _lowered3)
+"""Vectors in space."""
+
+
+def secant(space: Algebra) -> Callable[..., Any]:
+    """Kernel: Broyden's good update of an inverse Jacobian H.
+
+    With s the last correction and z = H f, the next one is -z |s|^2/(|s|^2 + s.z) and H loses
+    z (s^T H)/(|s|^2 + s.z). Returns H and the factor of z; before the first correction (s = 0) the factor is -1.
+    """
+    dot, scale, apply_transposed, lowered = space.dot, space.scale, space.apply_transposed, space.lowered
+
+    @kernel
+    def update(inverse: Any, step: Any, z: Any) -> Any:
+        s2 = dot(step, step)
+        slope = s2 + dot(step, z)
+        slope = where(slope > s2 / 8, slope, s2)
+        weight = where(s2 > 0, 1 / where(s2 > 0, slope, 1 + s2), s2)
+        row = scale(weight, apply_transposed(inverse, step))
+        return lowered(inverse, z, row), where(s2 > 0, -s2 * weight, s2 - 1)
+
+    return update
 
 
 def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec3, Vec3]]) -> Callable[..., Any]:
     """Solver of residual(x, data, system, torque) = 0 for a vector x.
 
     Newton's method with the analytic Jacobian at the start (its columns; the torque's own derivative
-    left out), improved after every sweep by Broyden's good update of the inverse H: with s the last
-    correction and z = H f, the next one is -z |s|^2/(|s|^2 + s.z) and H loses z (s^T H)/(|s|^2 + s.z).
+    left out), improved after every sweep by the secant update.
     """
+    update = secant(TRIPLES)
 
     @kernel
     def root(x: Vec3, data: Any, system: Any, torque: Any) -> tuple[Vec3, Number]:
@@ -48,18 +96,8 @@ def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec
         size, done = 0 * x[0], x[0] != x[0]
         for _ in range(SWEEPS):
             z = apply(inverse, residual(x, data, system, torque))
-            s2 = dot(step, step)
-            secant = s2 + dot(step, z)
-            secant = where(secant > s2 / 8, secant, s2)
-            weight = where(s2 > 0, 1 / where(s2 > 0, secant, 1 + s2), s2)
-            row = scale(weight, apply_transposed(inverse, step))
-            inverse = (
-                along(inverse[0], -z[0], row),
-                along(inverse[1], -z[1], row),
-                along(inverse[2], -z[2], row),
-            )
-            move = where(done, 0 * s2, where(s2 > 0, -s2 * weight, s2 - 1))
-            step = scale(move, z)
+            inverse, move = update(inverse, step, z)
+            step = scale(where(done, 0 * move, move), z)
             x = add(x, step)
             before, size = size, norm(step)
             reach = norm(x)
@@ -67,6 +105,36 @@ def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec
             if settled(done):
                 break
         return x, missed(done, size, norm(x))
+
+    return root
+
+
+def broyden(residual: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
+    """Solver of residual(x, data, system, force) = 0 in any dimension, when nothing is known of the Jacobian.
+
+    The secant updates start from the Jacobian 1 (given by `unit`, its rows) and find any linear one in at
+    most 2n sweeps (Gay, SIAM J. Numer. Anal. 16 (1979) 623-630). Corrections need not shrink evenly, so
+    only their size ends the iteration. `around` is the size of the terms that x is made of.
+    """
+    update = secant(space)
+    dot, scale, along, apply = space.dot, space.scale, space.along, space.apply
+
+    @kernel
+    def root(x: Any, unit: Any, around: Number, data: Any, system: Any, force: Any) -> tuple[Any, Number]:
+        inverse, step = unit, scale(0, x)
+        size, done = 0 * x[0], x[0] != x[0]
+        reach = around
+        for _ in range(SWEEPS):
+            z = apply(inverse, residual(x, data, system, force))
+            inverse, move = update(inverse, step, z)
+            step = scale(where(done, 0 * move, move), z)
+            x = along(x, 1, step)
+            before, size = size, sqrt(dot(step, step))
+            reach = around + sqrt(dot(x, x))
+            done = done | arrived(size, before, reach)
+            if settled(done):
+                break
+        return x, missed(done, size, reach)
 
     return root
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from .methods._declare import Step
 from .scalar import finite, kernel
@@ -20,29 +20,11 @@ def good(y: Any, miss: Any) -> Any:
     return (miss <= 0) & finite(q[0] + q[1] + q[2] + q[3] + m[0] + m[1] + m[2])
 
 
-def stepping(step: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
-    """The loop for one step kernel and one torque.
-
-    ``advance(h, t0, first, count, every, last, y, system, rows)`` makes `count` steps from step number
-    `first`, writes every `every`-th state and the one of step `last` to `rows`, and returns the state,
-    the number of the step reached, the rows filled, and the miss (zero if all went well; the state is
-    then that of the last good step). Time is t0 + n h, never summed.
-    """
-
-    def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
-        filled = 0
-        for n in range(first, first + count):
-            new, miss = step(h, t0 + n * h, y, system, torque)
-            if not good(new, miss):
-                return y, n, filled, miss, False
-            q, m = new
-            y = (nearly_unit(q), m)
-            if (n + 1) % every == 0 or n + 1 == last:
-                record(rows, filled, y)
-                filled += 1
-        return y, first + count, filled, 0 * h, True
-
-    return advance
+@kernel
+def tidied(y: Any) -> Any:
+    """The state with the round-off of one step taken out of the quaternion's length."""
+    q, m = y
+    return (nearly_unit(q), m)
 
 
 @kernel
@@ -51,3 +33,40 @@ def record(rows: Any, i: int, y: Any) -> None:
     q, m = y
     rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3] = q[0], q[1], q[2], q[3]
     rows[i, 4], rows[i, 5], rows[i, 6] = m[0], m[1], m[2]
+
+
+class Kind(NamedTuple):
+    """How the loop handles the states of one space: kernels good(y, miss), tidied(y), record(rows, i, y)."""
+
+    good: Callable[..., Any]
+    tidied: Callable[..., Any]
+    record: Callable[..., None]
+
+
+ROTATION = Kind(good, tidied, record)
+"""Attitude and body momentum of a rigid body."""
+
+
+def stepping(step: Step, torque: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
+    """The loop for one step kernel and one torque.
+
+    ``advance(h, t0, first, count, every, last, y, system, rows)`` makes `count` steps from step number
+    `first`, writes every `every`-th state and the one of step `last` to `rows`, and returns the state,
+    the number of the step reached, the rows filled, and the miss (zero if all went well; the state is
+    then that of the last good step). Time is t0 + n h, never summed.
+    """
+    good, tidied, record = kind
+
+    def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
+        filled = 0
+        for n in range(first, first + count):
+            new, miss = step(h, t0 + n * h, y, system, torque)
+            if not good(new, miss):
+                return y, n, filled, miss, False
+            y = tidied(new)
+            if (n + 1) % every == 0 or n + 1 == last:
+                record(rows, filled, y)
+                filled += 1
+        return y, first + count, filled, 0 * h, True
+
+    return advance

@@ -12,13 +12,13 @@ from .scalar import Number, Quat, Rows, Vec3, epsilon, kernel, sincos, sqrt, whe
 
 @kernel
 def add(a: Vec3, b: Vec3) -> Vec3:
-    """a + b."""
+    """A + b."""
     return (a[0] + b[0], a[1] + b[1], a[2] + b[2])
 
 
 @kernel
 def sub(a: Vec3, b: Vec3) -> Vec3:
-    """a - b."""
+    """A - b."""
     return (a[0] - b[0], a[1] - b[1], a[2] - b[2])
 
 
@@ -30,7 +30,7 @@ def scale(s: Number, a: Vec3) -> Vec3:
 
 @kernel
 def along(a: Vec3, s: Number, b: Vec3) -> Vec3:
-    """a + s b."""
+    """A + s b."""
     return (a[0] + s * b[0], a[1] + s * b[1], a[2] + s * b[2])
 
 
@@ -115,7 +115,7 @@ def norm2(q: Quat) -> Number:
 
 @kernel
 def unit(q: Quat) -> Quat:
-    """q divided by its length."""
+    """Q divided by its length."""
     s = 1 / sqrt(norm2(q))
     return (q[0] * s, q[1] * s, q[2] * s, q[3] * s)
 
@@ -175,50 +175,32 @@ def sinc_cos(x2: Number) -> tuple[Number, Number]:
 
 
 @kernel
-def sinc(x2: Number) -> Number:
-    """sin(x)/x as a function of x^2."""
-    s, _ = sinc_cos(x2)
-    return s
-
-
-@kernel
 def tail(x2: Number) -> Number:
     """(x - sin x)/x^3 as a function of x^2: 1/6 - x^2/120 + ... = sum_k (-x2)^k/(2k+3)!.
 
-    Below the switch eight terms of the series; the ninth is (x2/110)^8 of the first. Above it the
-    closed form, which cancels to a relative error of 6 epsilon/x2.
+    Below the switch eight terms of the series, over 17!; the ninth is (x2/110)^8 of the first. Above it the
+    closed form with sin x/x = sinc(x/2) cos(x/2), which cancels to a relative error of 6 epsilon/x2.
     """
     small = x2 < 64 * series_reach(x2)
-    y2 = where(small, 1 + x2, x2)
-    s = 1 - x2 / (16 * 17)
-    s = 1 - x2 / (14 * 15) * s
-    s = 1 - x2 / (12 * 13) * s
-    s = 1 - x2 / (10 * 11) * s
-    s = 1 - x2 / (8 * 9) * s
-    s = 1 - x2 / (6 * 7) * s
-    s = 1 - x2 / (4 * 5) * s
-    return where(small, s / 6, (1 - sinc(y2)) / y2)
+    sn, cs = sinc_cos(x2 / 4)
+    s = 57120 - x2 * (272 - x2)
+    s = 59281238016000 - x2 * (2964061900800 - x2 * (70572902400 - x2 * (980179200 - x2 * (8910720 - x2 * s))))
+    return where(small, s / 355687428096000, (1 - sn * cs) / where(small, 1 + x2, x2))
 
 
 @kernel
 def cot_tail(x2: Number) -> Number:
     """(1 - (x/2) cot(x/2))/x^2 as a function of x^2: 1/12 + x^2/720 + ... = sum_k |B_2k| x2^(k-1)/(2k)!.
 
-    Below the switch eight terms of the series, written by the ratios of neighbours; the ninth is
-    (x2/39)^8 of the first. Above it the closed form, which cancels to 12 epsilon/x2.
+    Below the switch eight terms of the series over their common denominator; the ninth is
+    (x2/39)^8 of the first. Above it the closed form, which cancels to 12 epsilon/x2. Like `exp` and
+    `tail` it asks for the half angle only, so that one sine and cosine serve all three.
     """
     small = x2 < 32 * series_reach(x2)
-    y2 = where(small, 1 + x2, x2)
-    s = 1 + 3617 * x2 / 142800
-    s = 1 + 35 * x2 / 1382 * s
-    s = 1 + 691 * x2 / 27300 * s
-    s = 1 + 5 * x2 / 198 * s
-    s = 1 + x2 / 40 * s
-    s = 1 + x2 / 42 * s
-    s = 1 + x2 / 60 * s
-    half = sqrt(y2) / 2
-    sn, cs = sincos(half)
-    return where(small, s / 12, (1 - half * cs / sn) / y2)
+    sn, cs = sinc_cos(x2 / 4)
+    s = 5638560 + x2 * (142800 + x2 * 3617)
+    s = 889218570240000 + x2 * (14820309504000 + x2 * (352864512000 + x2 * (8821612800 + x2 * (222768000 + x2 * s))))
+    return where(small, s / 10670622842880000, (1 - cs / sn) / where(small, 1 + x2, x2))
 
 
 # --- the exponential, the Cayley map, and the differential of the exponential -----------------------
@@ -233,19 +215,19 @@ def exp(v: Vec3) -> Quat:
 
 @kernel
 def cay(v: Vec3) -> Quat:
-    """Unit quaternion of cay(hat v) = (1 - hat v/2)^-1 (1 + hat v/2): (1, v/2) normalised."""
+    """Unit quaternion of the Cayley map (1 - hat v/2)^-1 (1 + hat v/2): (1, v/2) normalised."""
     s = 1 / sqrt(1 + dot(v, v) / 4)
     return (s, s * v[0] / 2, s * v[1] / 2, s * v[2] / 2)
 
 
 @kernel
 def dexp(v: Vec3, a: Vec3) -> Vec3:
-    """dexp_v a = a + (1 - cos x)/x^2 v x a + (x - sin x)/x^3 v x (v x a), x = |v|.
+    """The differential of the exponential: a + (1 - cos x)/x^2 v x a + (x - sin x)/x^3 v x (v x a), x = |v|.
 
     The body angular velocity of R exp(v(t)) with constant R is dexp_{-v} v'.
     """
     x2 = dot(v, v)
-    s = sinc(x2 / 4)
+    s, _ = sinc_cos(x2 / 4)
     va = cross(v, a)
     return along(along(a, s * s / 2, va), tail(x2), cross(v, va))
 

@@ -1,0 +1,1 @@
+"""What can be measured: properties, errors, costs, reference solutions."""

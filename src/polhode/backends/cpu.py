@@ -59,7 +59,7 @@ def teach() -> None:
     if _taught == 0:
         _teach_primitives()
     for function in KERNELS[_taught:]:
-        register_jitable(function)
+        register_jitable(forceinline=True, **OPTIONS)(function)
     _taught = len(KERNELS)
 
 
@@ -116,12 +116,12 @@ class _Locator:
         return self.key
 
 
-class _Impl(CompileResultCacheImpl):  # type: ignore[misc]
+class _Impl(CompileResultCacheImpl):
     def __init__(self, locator: _Locator) -> None:
         self._lineno, self._locator, self._filename_base = 0, locator, locator.key
 
 
-class ContentCache(FunctionCache):  # type: ignore[misc]
+class ContentCache(FunctionCache):
     """numba's function cache with OUR key: the content, not the file's time stamp.
 
     numba's own key sees neither an edit in another file nor the functions a closure was made of.

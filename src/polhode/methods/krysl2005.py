@@ -108,5 +108,3 @@ def nmb(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     push = along(along(m, h / 2, rate), h / 2, torque(t + h, q, m, system))
     x, miss = _gyro_root(along(m, h, rate), (h / 2, push), system, torque)
     return (q, x), miss
-
-

@@ -69,8 +69,9 @@ def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequenc
     """Stages that need each other: the unknowns are all Psi_k, then all mu_k in units of rotation."""
     n = len(nodes)
     slopes = _block_slopes(nodes, n)
-    gaps = gathered([_gap(rows[i % n], i, i < n) for i in range(2 * n)])
-    guess = gathered([_guess(nodes[i % n], i < n) for i in range(2 * n)])
+    totals = [combination(row) for row in rows]
+    gaps = gathered("x, k, g, data, system", [_gap(totals[i % n], i, i < n) for i in range(2 * n)])
+    guess = gathered("h, m, force, system", [_guess(nodes[i % n], i < n) for i in range(2 * n)])
     newton = _linear_solve([row[first : first + n] for row in rows])
 
     @kernel
@@ -96,7 +97,7 @@ def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequenc
 
 @kernel
 def _unit_of_momentum(h: Any, system: Any) -> Any:
-    """h times the trace of I^-1: turns a momentum into a rotation of the right size."""
+    """H times the trace of I^-1: turns a momentum into a rotation of the right size."""
     inverse = system[1]
     return h * (inverse[0] + inverse[1] + inverse[2])
 
@@ -123,9 +124,8 @@ def _block_slopes(nodes: Sequence[Any], count: int) -> Step:
     return more
 
 
-def _gap(row: Sequence[Any], i: int, is_rotation: bool) -> Step:
+def _gap(total: Step, i: int, is_rotation: bool) -> Step:
     """Kernel: what the equation of unknown i gives, minus what it is."""
-    total = combination(row)
 
     @kernel
     def rotation(x: Any, k: Any, g: Any, data: Any, system: Any) -> Any:
@@ -154,7 +154,7 @@ def _guess(node: Any, is_rotation: bool) -> Step:
     return rotation if is_rotation else momentum
 
 
-LINEAR_SWEEPS = 4
+LINEAR_SWEEPS = 2
 
 
 def _linear_solve(rows: Sequence[Sequence[Any]]) -> Step:
@@ -190,8 +190,9 @@ def _linear_solve(rows: Sequence[Sequence[Any]]) -> Step:
 
         return entry
 
-    pushes, turns = gathered([pushed(i) for i in range(n)]), gathered([turned(i) for i in range(n)])
-    entries = gathered([one(i) for i in range(n)])
+    pushes = gathered("d, data, system", [pushed(i) for i in range(n)])
+    turns = gathered("d, data, system", [turned(i) for i in range(n)])
+    entries = gathered("r, h, v", [one(i) for i in range(n)])
 
     @kernel
     def solve(r: Any, data: Any, system: Any) -> Any:

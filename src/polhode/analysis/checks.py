@@ -1,0 +1,409 @@
+"""Does a method have the properties it declares? Measured in 50 digits, both ways.
+
+What is declared must hold to round-off or at the measured order; what is not declared must visibly
+fail. "Exact" and "not exact" lie thirty decades apart, so no threshold here needs tuning. The problems
+are generic: three different moments, no zero or equal components, torques neither linear nor constant.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import mpmath
+
+from .. import iterate
+from ..backends.multiprecision import number
+from ..body import Body
+from ..engine import torque_kernel
+from ..fields import no_torque, potential, torque
+from ..loop import good
+from ..methods import CONSERVABLE, Method
+from ..problem import Problem
+from ..so3 import add, conj, cross, dot, exp, mul, norm, rotate, scale, sub, times, unit
+
+DIGITS = 50
+EXACT = mpmath.mpf(10) ** -44
+"""Below this a difference is round-off of 50 digits, amplified at most a million times."""
+VISIBLE = mpmath.mpf(10) ** -15
+"""Above this a difference is a property of the method."""
+LOCAL_STEPS = (2**-7, 2**-8)
+"""Step sizes whose local errors give the order: the next order changes the slope by a few times 2^-8."""
+SLOPE_TOLERANCE = 0.1
+LARGE_STEP = 2**-3
+"""Step size for the other checks: large, so that what is not exact shows."""
+
+
+# --- generic problems -------------------------------------------------------------------------------
+
+
+@potential
+def hills(R: Any, a: Any, b: Any) -> Any:
+    """A potential that is neither linear nor symmetric."""
+    return a * R[2][2] * R[0][1] + b * R[1][0] ** 2 + (a - b) * R[2][1] ** 3
+
+
+@potential
+def linear(R: Any, a: Any, b: Any, c: Any) -> Any:
+    """A potential linear in R, with no symmetry."""
+    return a * R[2][2] + b * R[0][1] + c * R[2][0]
+
+
+@torque(frame="space")
+def push(t: Any, R: Any, a: Any) -> Any:
+    """A torque of time and attitude that comes from no potential."""
+    return (a * R[0][2] * t, R[1][1] * R[2][0] - a * t * t, R[2][2] * R[0][0] + a)
+
+
+@torque
+def stir(t: Any, R: Any, omega: Any, a: Any) -> Any:
+    """A torque of time, attitude and angular velocity."""
+    return (
+        a * omega[1] * omega[2] - omega[0] / 3 + R[0][1] * t,
+        R[2][2] * omega[0] - a * omega[1] / 4,
+        a * R[1][2] - omega[2] * omega[0] / 5,
+    )
+
+
+STARTS: tuple[dict[str, Any], ...] = (
+    {"inertia": (0.6, 0.8, 1.0), "attitude": (0.8, 0.4, 0.2, -0.4), "momentum": (1.8, 0.4, -0.9), "t0": 0.25},
+    {"inertia": (1.9, 0.7, 1.4), "attitude": (0.5, -0.5, 0.1, 0.7), "momentum": (-0.7, 1.1, 0.6), "t0": -0.375},
+    {"inertia": (2.0, 3.0, 4.5), "attitude": (0.1, 0.7, 0.5, 0.5), "momentum": (2.1, -1.7, 3.2), "t0": 0.5},
+)
+FIELDS: dict[str, Callable[[], Any]] = {
+    "free": lambda: None,
+    "potential": lambda: hills(0.7, -0.4),
+    "linear": lambda: linear(0.8, 0.3, -0.5),
+    "attitude": lambda: push(0.6),
+    "velocity": lambda: stir(0.7),
+}
+
+
+@functools.cache
+def generic(kind: str, which: int = 0) -> Problem:
+    """A generic problem with this kind of field."""
+    start = STARTS[which]
+    q = start["attitude"]
+    length = math.sqrt(sum(x * x for x in q))
+    return Problem(
+        Body(start["inertia"]), FIELDS[kind](), attitude=[x / length for x in q], momentum=start["momentum"],
+        t0=start["t0"],
+    )  # fmt: skip
+
+
+@functools.cache
+def _exact_flow(kind: str, which: int, h: float) -> Any:
+    from .taylor import flow
+
+    return flow(generic(kind, which), h, digits=DIGITS)
+
+
+def _fifty(check: Callable[..., Any]) -> Callable[..., Any]:
+    """Run a check with 50 digits."""
+
+    @functools.wraps(check)
+    def run(*args: Any, **named: Any) -> Any:
+        with mpmath.workdps(DIGITS + 5):
+            return check(*args, **named)
+
+    return run
+
+
+class Setting:
+    """A method on a generic problem, in 50 digits: state, system, torque and step at hand."""
+
+    def __init__(self, method: Method, kind: str, which: int = 0) -> None:
+        self.problem = generic(kind, which)
+        self.y, self.system = self.problem.kernel_data(number)
+        self.torque = no_torque if kind == "free" else torque_kernel(self.problem, number)
+        self.t = number(self.problem.t0)
+        self.kernel = method.build(number)
+
+    def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
+        """One step; it must succeed."""
+        y, t = self.y if y is None else y, self.t if t is None else t
+        new, miss = self.kernel(number(h), t, y, self.system, torque or self.torque)
+        if not good(new, miss):
+            raise ArithmeticError(f"a step of {h} was not solved in {DIGITS} digits: miss {mpmath.nstr(miss, 3)}")
+        return new
+
+
+def distance(a: Any, b: Any) -> Any:
+    """Largest difference between two states' numbers."""
+    return max(abs(x - y) for u, v in zip(a, b, strict=True) for x, y in zip(u, v, strict=True))
+
+
+# --- measurements -----------------------------------------------------------------------------------
+
+
+@_fifty
+def measured_order(method: Method, kind: str, which: int = 0) -> float:
+    """Order from the local errors of one step at two step sizes: log2 of their ratio, minus one."""
+    errors = []
+    for h in LOCAL_STEPS:
+        setting = Setting(method, kind, which)
+        errors.append(distance(setting.step(h), _exact_flow(kind, which, h)))
+    return float(mpmath.log(errors[0] / errors[1], 2)) - 1
+
+
+@_fifty
+def asymmetry(method: Method, kind: str, which: int = 0) -> Any:
+    """Distance from the start after a step forward and the same step back."""
+    setting = Setting(method, kind, which)
+    h = number(LARGE_STEP)
+    back = setting.step(-h, setting.t + h, setting.step(h))
+    return distance(back, setting.y)
+
+
+def _nudged(y: Any, direction: int, size: Any) -> Any:
+    """The state moved along one of six directions: rotation in the body frame, then momentum."""
+    q, m = y
+    shift = tuple(size if i == direction % 3 else 0 * size for i in range(3))
+    return (mul(q, exp(shift)), m) if direction < 3 else (q, add(m, shift))
+
+
+def _tangent(y: Any, near: Any) -> tuple[Any, Any]:
+    """The small rotation (body frame) and momentum change from one state to a close one."""
+    d = mul(conj(y[0]), near[0])
+    return scale(2, (d[1], d[2], d[3])), sub(near[1], y[1])
+
+
+def _form(m: Any, a: Any, b: Any) -> Any:
+    """The canonical two-form of T*SO(3), trivialised by body rotations: dm.l' - dm'.l - m.(l x l')."""
+    return dot(a[1], b[0]) - dot(b[1], a[0]) - dot(m, cross(a[0], b[0]))
+
+
+NUDGE = mpmath.mpf(10) ** -14
+"""Step of the central differences: their error is its square."""
+
+
+@_fifty
+def symplectic_defect(method: Method, kind: str, which: int = 0) -> Any:
+    """Largest change of the canonical two-form over a step, by central differences (error NUDGE^2)."""
+    setting = Setting(method, kind, which)
+    size = NUDGE
+    end = setting.step(LARGE_STEP)
+    before, after = [], []
+    for k in range(6):
+        pair = [setting.step(LARGE_STEP, y=_nudged(setting.y, k, s * size)) for s in (1, -1)]
+        ahead, behind = (_tangent(end, y) for y in pair)
+        after.append(tuple(scale(1 / (2 * size), sub(u, v)) for u, v in zip(ahead, behind, strict=True)))
+        ahead, behind = (_tangent(setting.y, _nudged(setting.y, k, s * size)) for s in (1, -1))
+        before.append(tuple(scale(1 / (2 * size), sub(u, v)) for u, v in zip(ahead, behind, strict=True)))
+    return max(
+        abs(_form(end[1], after[i], after[j]) - _form(setting.y[1], before[i], before[j]))
+        for i in range(6)
+        for j in range(i)
+    )
+
+
+@_fifty
+def poisson_defect(method: Method, which: int = 0) -> Any:
+    """Largest entry of A hat(m0) A^T - hat(m1), A = dm1/dm0 of the free body."""
+    setting = Setting(method, "free", which)
+    size = NUDGE
+    end = setting.step(LARGE_STEP)[1]
+    columns = []
+    for k in range(3, 6):
+        up, down = (setting.step(LARGE_STEP, y=_nudged(setting.y, k, s * size))[1] for s in (1, -1))
+        columns.append(scale(1 / (2 * size), sub(up, down)))
+    rows = list(zip(*columns, strict=True))
+    start = setting.y[1]
+    axes = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
+    return max(abs(dot(rows[i], cross(start, rows[j])) + end[k]) for i, j, k in axes)
+
+
+STEPS = 4
+
+
+@_fifty
+def changes(method: Method, which: int = 0) -> dict[str, Any]:
+    """How much each conservable quantity changes over a few steps (only those the method could have)."""
+    found = _node_changes(method, "free", which)
+    if method.takes("potential"):
+        found["energy_linear_potential"] = _node_changes(method, "linear", which)["energy"]
+    if method.halves:
+        middle = _node_changes(method, "free", which, method.halves[0])
+        found["energy_midpoint"], found["spatial_momentum_midpoint"] = middle["energy"], middle["spatial_momentum"]
+    return {name: found[name] for name in CONSERVABLE if name in found}
+
+
+def _node_changes(method: Method, kind: str, which: int, half: Method | None = None) -> dict[str, Any]:
+    """Changes of energy and momenta between steps, or between the midpoints that `half` leads to."""
+    setting = Setting(method, kind, which)
+    push_half = half.build(number) if half else None
+    y, h = setting.y, number(LARGE_STEP)
+    seen = []
+    for n in range(STEPS + 1):
+        t = setting.t + n * h
+        here = y if push_half is None else push_half(h / 2, t, y, setting.system, setting.torque)[0]
+        seen.append(_invariants(setting.problem, here, setting.system))
+        y = setting.step(h, t, y)
+    first = seen[0]
+    return {
+        "energy": max(abs(e - first[0]) for e, _, _ in seen),
+        "spatial_momentum": max(norm(sub(m, first[1])) for _, m, _ in seen),
+        "momentum_norm": max(abs(n - first[2]) for _, _, n in seen),
+    }
+
+
+def _invariants(problem: Problem, y: Any, system: Any) -> tuple[Any, Any, Any]:
+    q, m = y
+    kinetic = dot(m, times(system[1], m)) / 2
+    return kinetic + problem.potential(q, number), rotate(q, m), norm(m)
+
+
+POINT_RADIUS = mpmath.mpf(10) ** -15
+BUMP = mpmath.mpf(10) ** -25
+
+
+@_fifty
+def torque_points(method: Method, kind: str) -> int:
+    """Distinct points (t, R) at which the torque enters the step.
+
+    The points are those where the torque was asked; one counts if a torque changed there alone (by
+    BUMP, within POINT_RADIUS) changes the result. Iterates that a solver left behind do not.
+    """
+    setting = Setting(method, kind)
+    asked: list[Any] = []
+
+    def listening(t: Any, q: Any, m: Any, system: Any) -> Any:
+        asked.append((t, q))
+        return setting.torque(t, q, m, system)
+
+    plain = setting.step(LARGE_STEP, torque=listening)
+    points: list[Any] = []
+    for point in reversed(asked):
+        if not any(_same_point(point, p) for p in points):
+            points.append(point)
+    return sum(distance(setting.step(LARGE_STEP, torque=_bumped(setting, p)), plain) > BUMP / 1000 for p in points)
+
+
+def _same_point(a: Any, b: Any) -> bool:
+    return bool(distance(((a[0],), a[1]), ((b[0],), b[1])) < POINT_RADIUS)
+
+
+def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
+    def bumped(t: Any, q: Any, m: Any, system: Any) -> Any:
+        force = setting.torque(t, q, m, system)
+        return add(force, (BUMP, 2 * BUMP, 3 * BUMP)) if _same_point((t, q), point) else force
+
+    return bumped
+
+
+@contextlib.contextmanager
+def _counted_solves() -> Iterator[list[int]]:
+    """Count the solves of `iterate`: each ends with one `settled` that is true."""
+    count, real = [0], iterate.settled
+
+    def counting(condition: Any) -> bool:
+        ended = real(condition)
+        count[0] += ended
+        return ended
+
+    iterate.settled = counting
+    try:
+        yield count
+    finally:
+        iterate.settled = real
+
+
+@_fifty
+def solver_calls(method: Method) -> int:
+    """Implicit equations solved in one free step."""
+    with _counted_solves() as count:
+        Setting(method, "free").step(LARGE_STEP)
+    return count[0]
+
+
+@_fifty
+def frame_dependence(method: Method) -> Any:
+    """Difference between turning the start and turning the result, for the free body: always zero."""
+    setting = Setting(method, "free")
+    turn = unit(tuple(number(x) for x in (3, -1, 2, 5)))
+    q, m = setting.step(LARGE_STEP)
+    moved = setting.step(LARGE_STEP, y=(mul(turn, setting.y[0]), setting.y[1]))
+    return distance(moved, (mul(turn, q), m))
+
+
+# --- verdicts ---------------------------------------------------------------------------------------
+
+
+def _exactness(what: str, declared: bool | None, defect: Any) -> list[str]:
+    """Compare a declared yes or no with a measured defect; None promises nothing."""
+    size = mpmath.nstr(defect, 3)
+    if declared is True and defect > EXACT:
+        return [f"declared {what}, but the defect is {size}"]
+    if declared is False and defect < VISIBLE:
+        return [f"declared not {what}, but the defect is only {size}"]
+    return []
+
+
+def check_order(method: Method) -> list[str]:
+    """Order with and without torque, on every generic start, from both sides."""
+    faults = []
+    kinds = {"free": method.order_free} | ({method.needs: method.order} if method.needs != "free" else {})
+    for kind, declared in kinds.items():
+        for which in range(len(STARTS)):
+            measured = measured_order(method, kind, which)
+            if declared is not None and abs(measured - declared) > SLOPE_TOLERANCE:
+                faults.append(f"declared order {declared} ({kind}), measured {measured:.2f} on start {which}")
+    return faults
+
+
+def check_symmetric(method: Method) -> list[str]:
+    """Symmetry with the most general field the method takes."""
+    return _exactness("symmetric", method.symmetric, max(asymmetry(method, method.needs, i) for i in range(2)))
+
+
+def check_symplectic(method: Method) -> list[str]:
+    """The two-form of T*SO(3), free and with a potential. Differences leave NUDGE^2 = 1e-28."""
+    kinds = ["free", *(["potential"] if method.takes("potential") else [])]
+    defect = max(symplectic_defect(method, kind) for kind in kinds)
+    return _exactness("symplectic", method.symplectic, defect if defect > 1e-25 else 0 * defect)
+
+
+def check_poisson(method: Method) -> list[str]:
+    """The bracket of so(3)* for the free body."""
+    defect = poisson_defect(method)
+    return _exactness("poisson", method.poisson, defect if defect > 1e-25 else 0 * defect)
+
+
+def check_conserves(method: Method) -> list[str]:
+    """Everything declared is kept; everything else visibly changes."""
+    measured = changes(method)
+    faults = [f"{name} cannot be conserved by this kind of method" for name in method.conserves - set(measured)]
+    for name, change in measured.items():
+        faults += _exactness(f"to conserve {name}", name in method.conserves, change)
+    return faults
+
+
+def check_cost(method: Method) -> list[str]:
+    """Implicit or not, number of solves, number of torque points."""
+    calls = solver_calls(method)
+    faults = []
+    if method.implicit != (calls > 0) or (method.solves > 0) != method.implicit or calls > method.solves:
+        faults.append(f"declared implicit={method.implicit}, solves={method.solves}; measured {calls} solver calls")
+    if method.needs != "free":
+        points = torque_points(method, method.needs)
+        if points != method.torque_evals:
+            faults.append(f"declared {method.torque_evals} torque evaluations, measured {points}")
+    return faults
+
+
+def check_frame(method: Method) -> list[str]:
+    """No method may depend on the choice of the space frame."""
+    return _exactness("independent of the space frame", True, frame_dependence(method))
+
+
+CHECKS: tuple[Callable[[Method], list[str]], ...] = (
+    check_order, check_symmetric, check_symplectic, check_poisson, check_conserves, check_cost, check_frame,
+)  # fmt: skip
+
+
+def check(method: Method) -> list[str]:
+    """Everything a method declares that is not so; empty for an honest method."""
+    return [fault for one in CHECKS for fault in one(method)]

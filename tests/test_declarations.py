@@ -1,0 +1,27 @@
+"""Every property every registered method declares, measured in 50 digits, both ways."""
+
+import pytest
+
+import polhode as ph
+from polhode.analysis import checks
+
+
+@pytest.mark.parametrize("name", list(ph.methods))
+@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
+def test_method_is_what_it_declares(name, check):
+    assert check(ph.methods[name]) == []
+
+
+def test_every_method_is_named_once_and_found_by_its_labels():
+    for method in ph.methods.values():
+        for label in (method.name, method.name.upper(), *method.aliases):
+            assert ph.methods[label] is method
+
+
+def test_declarations_speak_the_agreed_words():
+    for method in ph.methods.values():
+        assert isinstance(method.order, int), method
+        assert isinstance(method.order_free, int), method
+        assert method.order_free >= method.order, method
+        assert method.summary, method
+        assert method.where, method

@@ -1,0 +1,89 @@
+"""Each checker must reject a false declaration, in either direction."""
+
+import dataclasses
+
+import pytest
+
+import polhode as ph
+from polhode.analysis import checks
+
+HONEST = ph.methods["imid"]
+
+
+def lying(**said):
+    return dataclasses.replace(HONEST, **said)
+
+
+LIES = {
+    "order too high": (checks.check_order, {"order": 3}),
+    "order too low": (checks.check_order, {"order": 1}),
+    "free order too high": (checks.check_order, {"order_free": 3}),
+    "free order too low": (checks.check_order, {"order_free": 1}),
+    "symmetric denied": (checks.check_symmetric, {"symmetric": False}),
+    "symplectic claimed": (checks.check_symplectic, {"symplectic": True}),
+    "poisson claimed": (checks.check_poisson, {"poisson": True}),
+    "conserves nothing": (checks.check_conserves, {"conserves": frozenset()}),
+    "conserves spatial momentum": (
+        checks.check_conserves,
+        {"conserves": HONEST.conserves | {"spatial_momentum"}},
+    ),
+    "conserves energy at the midpoint": (
+        checks.check_conserves,
+        {"conserves": HONEST.conserves | {"energy_midpoint"}},
+    ),
+    "conserves the heavy top's energy": (
+        checks.check_conserves,
+        {"conserves": HONEST.conserves | {"energy_linear_potential"}},
+    ),
+    "explicit": (checks.check_cost, {"implicit": False, "solves": 0}),
+    "too few torques": (checks.check_cost, {"torque_evals": 0}),
+    "too many torques": (checks.check_cost, {"torque_evals": 2}),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_checker_rejects(lie):
+    check, said = LIES[lie]
+    assert check(HONEST) == []
+    assert check(lying(**said)) != []
+
+
+def test_symmetry_claim_is_rejected():
+    euler = ph.methods["fem"]
+    assert checks.check_symmetric(dataclasses.replace(euler, symmetric=True)) != []
+
+
+def test_a_symplectic_map_denied_is_rejected():
+    """A splitting into rotations about the axes is symplectic: the checker sees that, and rejects the denial."""
+    method = dataclasses.replace(HONEST, build=lambda number: axis_rotations, symplectic=True, poisson=True)
+    assert checks.check_symplectic(method) == []
+    assert checks.check_poisson(method) == []
+    assert checks.check_symplectic(dataclasses.replace(method, symplectic=False)) != []
+    assert checks.check_poisson(dataclasses.replace(method, poisson=False)) != []
+
+
+def axis_rotations(h, t, y, system, torque):
+    """Kick, then the exact flows of m_i^2/(2 I_i) one after the other (not symmetric, symplectic)."""
+    from polhode.so3 import along, exp, mul, unrotate
+
+    q, m = y
+    m = along(m, h, torque(t, q, m, system))
+    for i in range(3):
+        turn = exp(tuple(h * system[1][i] * m[i] if j == i else 0 * m[i] for j in range(3)))
+        q, m = mul(q, turn), unrotate(turn, m)
+    return (q, m), 0
+
+
+def test_a_method_that_depends_on_the_space_frame_is_rejected():
+    def leaning(h, t, y, system, torque):
+        q, m = y
+        return (q, (m[0] + h * q[0], m[1], m[2])), 0
+
+    assert checks.check_frame(HONEST) == []
+    assert checks.check_frame(dataclasses.replace(HONEST, build=lambda number: leaning)) != []
+
+
+def test_a_conserved_quantity_the_method_cannot_have_is_rejected():
+    plain = ph.methods["swc1"]
+    claim = dataclasses.replace(plain, conserves=plain.conserves | {"energy_midpoint"})
+    assert any("cannot be conserved" in fault for fault in checks.check_conserves(claim))
