@@ -29,6 +29,12 @@ def test_unknown_names_get_the_nearest():
         ph.methods["mkrk(rk5)"]
 
 
+@pytest.mark.parametrize("label", ["mkrk()", "mkrk(rk4, gauss2)"])
+def test_expressions_with_wrong_arguments(label):
+    with pytest.raises(ph.InputError, match="is not a method"):
+        ph.methods[label]
+
+
 def test_names_are_unique():
     with pytest.raises(ValueError, match="names 'fe' already"):
         ph.methods.add(ph.mkrk(ph.Tableau([[0]], [1], name="x")).__class__(**{**vars(ph.methods["be"]), "name": "FE"}))

@@ -2,12 +2,7 @@
 
 from typing import Any
 
-from . import (
-    backends,  # noqa: F401
-    math,
-    problems,
-    tableaus,
-)
+from . import math, problems, tableaus, vector
 from ._version import __version__
 from .body import Body
 from .errors import InputError, StepError
@@ -35,5 +30,5 @@ Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 __all__ = [
     "Body", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau", "Trajectory",
     "__version__", "load", "math", "methods", "mkrk", "potential", "problems", "solve", "stepper", "surd",
-    "tableaus", "torque", "where",
+    "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

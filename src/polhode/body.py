@@ -11,6 +11,19 @@ from .errors import InputError
 TOLERANCE = 1e-12
 """Relative to the largest moment: what counts as symmetric, equal, zero."""
 
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Range of the largest moment: squares and products of momenta then stay within doubles."""
+
+
+def real_array(value: Any, expected: str) -> np.ndarray:
+    """The value as a fresh array of doubles, or an error that says what was expected."""
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{expected}; got {value!r}") from None
+
 
 class Body:
     """A rigid body, known by its inertia about the fixed point or the centre of mass.
@@ -24,7 +37,9 @@ class Body:
     def __init__(self, inertia: Any) -> None:
         tensor = _tensor(inertia)
         moments, axes = _principal(tensor)
-        _check_moments(moments)
+        moments = _checked_moments(moments)
+        if (moments == 0).any():
+            tensor = axes * moments @ axes.T
         self.inertia = tensor
         self.moments = moments
         self.axes = axes
@@ -53,22 +68,21 @@ class Body:
 
 
 def _tensor(inertia: Any) -> np.ndarray:
-    try:
-        given = np.array(inertia, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"inertia must be three moments or a 3x3 tensor of numbers; got {inertia!r}") from None
+    """The inertia tensor, exactly symmetric."""
+    expected = "inertia must be three moments or a symmetric 3x3 tensor of numbers"
+    given = real_array(inertia, expected)
     if given.shape not in ((3,), (3, 3)):
-        raise InputError(f"inertia must be three moments or a 3x3 tensor; got shape {given.shape}")
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(inertia)}")
     if not np.isfinite(given).all():
         raise InputError(f"inertia must be finite; got {given.tolist()}")
     tensor = np.diag(given) if given.shape == (3,) else given
-    gap = np.abs(tensor - tensor.T).max()
-    if gap > TOLERANCE * np.abs(tensor).max():
-        i, j = np.unravel_index(np.abs(tensor - tensor.T).argmax(), (3, 3))
+    gaps = np.abs(tensor / 2 - tensor.T / 2) * 2
+    if gaps.max() > TOLERANCE * np.abs(tensor).max():
+        i, j = np.unravel_index(gaps.argmax(), (3, 3))
         raise InputError(
-            f"the inertia tensor must be symmetric; entries [{i},{j}] and [{j},{i}] differ by {gap:.3g}"
+            f"the inertia tensor must be symmetric; entries [{i}, {j}] and [{j}, {i}] differ by {gaps.max():.3g}"
         )
-    return (tensor + tensor.T) / 2
+    return np.asarray(tensor / 2 + tensor.T / 2)
 
 
 def _principal(tensor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -80,18 +94,25 @@ def _principal(tensor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return moments, axes
 
 
-def _check_moments(moments: np.ndarray) -> None:
-    scale = np.abs(moments).max()
+def _checked_moments(moments: np.ndarray) -> np.ndarray:
+    """The moments of a body that can exist; those of a linear body as exactly (0, I, I)."""
+    scale = float(np.abs(moments).max())
     if scale == 0:
         raise InputError("the moments of inertia are all zero; a body needs at least two positive moments")
-    moments[np.abs(moments) <= TOLERANCE * scale] = 0.0
+    if not SMALLEST <= scale <= LARGEST:
+        raise InputError(
+            f"the largest moment of inertia must lie between {SMALLEST:g} and {LARGEST:g}; got {scale:g}, "
+            f"so choose another unit"
+        )
+    moments = np.where(np.abs(moments) <= TOLERANCE * scale, 0.0, moments)
     if (moments < 0).any():
-        raise InputError(f"moments of inertia must not be negative; got {moments.tolist()}")
+        raise InputError(f"principal moments of inertia must not be negative; got {moments.tolist()}")
     largest = int(moments.argmax())
     excess = 2 * moments[largest] - moments.sum()
     if excess > TOLERANCE * scale:
-        others = ", ".join(f"{m:g}" for i, m in enumerate(moments) if i != largest)
+        others = " and ".join(f"{m:g}" for i, m in enumerate(moments) if i != largest)
         raise InputError(
             f"moments of inertia must satisfy the triangle inequality: {moments[largest]:g} exceeds the sum of "
             f"{others} by {excess:.3g} ({100 * excess / scale:.3g} %), and no mass distribution has that"
         )
+    return np.where(moments > 0, moments.sum() / 2, 0.0) if (moments == 0).any() else moments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .methods._declare import NEEDS, Method, Step, declare
+from .declare import NEEDS, Method, Step, declare
 from .scalar import kernel
 
 

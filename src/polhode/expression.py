@@ -15,7 +15,7 @@ from . import scalar
 from .scalar import FUNCTIONS, kernel, register
 
 OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
-COMPARISONS = {"lt": "<", "le": "<=", "eq": "=="}
+COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
 
 
 class BranchError(TypeError):
@@ -35,7 +35,7 @@ class Expr:
     @staticmethod
     def make(op: str, *args: Any) -> Expr:
         """The node for this operation on these arguments."""
-        key = (op, *(a if isinstance(a, Expr) else (type(a), a, str(a)) for a in args))
+        key = (op, *(a.number if isinstance(a, Expr) else (type(a), a, str(a)) for a in args))
         if key not in Expr._book:
             Expr._book[key] = Expr(op, args)
         return Expr._book[key]
@@ -81,7 +81,7 @@ class Expr:
         return Expr.make("power", self, lift(exponent))
 
     def __rpow__(self, base: Any) -> Expr:
-        return Expr.make("power", lift(base), self)
+        return Expr.make("power", _inexact(base), self)
 
     def __lt__(self, other: Any) -> Expr:
         return Expr.make("lt", self, lift(other))
@@ -95,6 +95,14 @@ class Expr:
     def __ge__(self, other: Any) -> Expr:
         return Expr.make("le", lift(other), self)
 
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return Expr.make("eq", self, lift(other))
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return Expr.make("ne", self, lift(other))
+
+    __hash__ = object.__hash__
+
     def __and__(self, other: Any) -> Expr:
         return Expr.make("and", self, lift(other))
 
@@ -102,7 +110,7 @@ class Expr:
         return Expr.make("or", self, lift(other))
 
     def __bool__(self) -> bool:
-        raise BranchError("it branches on a number (if, and, or, not, min, max, while); use ph.where(condition, a, b)")
+        raise BranchError("it branches on a number (if, and, or, not, while, chained <); use ph.where(condition, a, b)")
 
     def __float__(self) -> float:
         raise TypeError("a function outside ph.math was applied to a number of the motion")
@@ -165,8 +173,14 @@ def _product(a: Expr, b: Expr) -> Expr:
     return _folded("mul", a, b) or Expr.make("mul", a, b)
 
 
+def _inexact(value: Any) -> Expr:
+    """A constant that becomes a number of the type: Python would make a double of log(2) or 1/3."""
+    node = lift(value)
+    return lift(float(node.args[0])) if node.op == "const" and isinstance(node.args[0], int) else node
+
+
 def _quotient(a: Expr, b: Expr) -> Expr:
-    return a if is_number(b, 1) else Expr.make("div", a, b)
+    return a if is_number(b, 1) else Expr.make("div", _inexact(a) if b.op == "const" else a, b)
 
 
 def _whole_power(x: Expr, n: int) -> Expr:
@@ -194,7 +208,7 @@ class Exprs:
 
 
 def _function(name: str) -> Callable[..., Expr]:
-    return staticmethod(lambda *args: Expr.make(name, *(lift(a) for a in args)))
+    return staticmethod(lambda *args: Expr.make(name, *(_inexact(a) for a in args)))
 
 
 for _name in FUNCTIONS:
@@ -229,7 +243,7 @@ def symbols_in(outputs: Iterable[Expr]) -> set[str]:
 def _partials(node: Expr) -> list[tuple[Expr, Expr]]:
     """(argument, derivative of the node with respect to it) for every argument that matters."""
     op, args = node.op, node.args
-    if op in ("symbol", "const", "named", "lt", "le", "eq", "and", "or"):
+    if op in ("symbol", "const", "named", *COMPARISONS, "and", "or"):
         return []
     x = args[0]
     if op == "add":

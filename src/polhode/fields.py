@@ -22,99 +22,152 @@ from . import math as polhode_math
 from . import scalar
 from .backends import floats
 from .errors import InputError
-from .expression import Expr, compiled, constant, gradient, lift, source, symbol, symbols_in
+from .expression import BranchError, Expr, compiled, constant, gradient, lift, source, symbol, symbols_in
 from .scalar import kernel
 from .so3 import conj, matrix, mul, rotate, times, unrotate
 
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
-BUILTINS = ("abs", "enumerate", "len", "pow", "range", "sum", "tuple", "list", "zip")
-RUBBER = "allowed are arithmetic, math.*, ph.math.*, ph.where, abs, range, and functions made of these"
+BUILTINS = ("abs", "enumerate", "len", "list", "map", "pow", "range", "reversed", "sum", "tuple", "zip")
+RUBBER = "allowed are arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions made of these"
 
 
 # --- reading a user's function ----------------------------------------------------------------------
 
 
+def _extreme(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    """``min`` or ``max`` without a branch."""
+
+    def chosen(*values: Any) -> Any:
+        items = tuple(values[0]) if len(values) == 1 else values
+        return functools.reduce(lambda a, b: scalar.where(better(b, a), b, a), items)
+
+    return chosen
+
+
+def _lifted(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function with plain numbers kept as formulas, so that sqrt(2) has all digits of every number type."""
+    return lambda *args: function(*(lift(float(x)) if isinstance(x, numbers.Real) else x for x in args))
+
+
 def _trace_math() -> types.SimpleNamespace:
     """``math`` as a traced function sees it: generic functions, and constants exact in every type."""
-    names = {n: v for n, v in vars(polhode_math).items() if not n.startswith("_") and n != "Number"}
+    space = dict(vars(polhode_math))
+    space |= {name: _lifted(getattr(scalar, name)) for name in scalar.FUNCTIONS}
     pi = constant("pi")
-    names |= {"pi": pi, "e": constant("e"), "tau": 2 * pi}
-    names |= {"radians": lambda x: x * pi / 180, "degrees": lambda x: x * 180 / pi}
-    return types.SimpleNamespace(**names)
+    space |= {"_log": space["log"], "pi": pi, "e": constant("e"), "tau": 2 * pi}
+    for name, value in vars(polhode_math).items():
+        if isinstance(value, types.FunctionType) and value.__module__ == polhode_math.__name__:
+            space[name] = types.FunctionType(value.__code__, space, name, value.__defaults__)
+    space["pow"] = _lifted(polhode_math.pow)
+    return types.SimpleNamespace(**{name: space[name] for name in polhode_math.__all__})
 
 
 TRACE_MATH = _trace_math()
-TRACE_PACKAGE = types.SimpleNamespace(math=TRACE_MATH, where=scalar.where)
+TRACE_MODULES = {
+    "math": TRACE_MATH,
+    "polhode.math": TRACE_MATH,
+    "polhode": types.SimpleNamespace(math=TRACE_MATH, where=scalar.where),
+    "numpy": types.SimpleNamespace(pi=TRACE_MATH.pi, e=TRACE_MATH.e),
+}
+TRACE_BUILTINS: dict[str, Any] = {name: getattr(builtins, name) for name in BUILTINS} | {
+    "min": _extreme(lambda a, b: a < b),
+    "max": _extreme(lambda a, b: b < a),
+    "float": lambda x: x,
+}
+NAMED = {math.pi: TRACE_MATH.pi, math.e: TRACE_MATH.e, math.tau: TRACE_MATH.tau}
 
 
-def _dotted(code: types.CodeType) -> dict[str, set[str]]:
-    """Global names a function reads, each with the attributes taken from it."""
-    found: dict[str, set[str]] = {}
+def _dotted(code: types.CodeType) -> dict[tuple[str, bool], set[str]]:
+    """Outside names a function reads and whether each is of its closure, with the attributes taken from it."""
+    found: dict[tuple[str, bool], set[str]] = {}
     instructions = list(dis.get_instructions(code))
     for here, after in zip(instructions, [*instructions[1:], None], strict=True):
-        if here.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            attributes = found.setdefault(str(here.argval), set())
+        if here.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+            attributes = found.setdefault((str(here.argval), here.opname == "LOAD_DEREF"), set())
             if after is not None and after.opname in ("LOAD_ATTR", "LOAD_METHOD"):
                 attributes.add(str(after.argval))
         elif here.opname == "IMPORT_NAME":
-            found.setdefault(f"import {here.argval}", set())
+            found.setdefault((f"import {here.argval}", False), set())
     for inner in code.co_consts:
         if isinstance(inner, types.CodeType):
             for name, attributes in _dotted(inner).items():
                 found.setdefault(name, set()).update(attributes)
-    return found
+    return {name: attributes for name, attributes in found.items() if not (name[1] and name[0] in code.co_cellvars)}
 
 
-def _is_constant(value: Any) -> bool:
+def _constant(value: Any) -> Any:
+    """A number, or nested tuples of numbers, as traced functions use them; None for anything else."""
+    if hasattr(value, "tolist"):
+        value = value.tolist()
     if isinstance(value, tuple | list):
-        return all(_is_constant(v) for v in value)
-    return isinstance(value, numbers.Real)
+        items = tuple(_constant(v) for v in value)
+        return None if any(item is None for item in items) else items
+    if not isinstance(value, numbers.Real):
+        return None
+    return NAMED.get(value, value) if isinstance(value, float) else value
 
 
-def _meaning(owner: str, name: str, value: Any, attributes: set[str]) -> Any:
-    """What a global name shall mean in the traced function; refuse what cannot be traced."""
+def _refused(owner: str, value: Any, name: str) -> InputError:
+    """The error for a name that cannot be traced, with the name that can where there is one."""
+    kind = "calls" if callable(value) else "uses"
+    plain = name.rpartition(".")[2]
+    hint = f"write math.{plain}" if kind == "calls" and hasattr(TRACE_MATH, plain) else RUBBER
+    return InputError(f"{owner} {kind} {name}, which cannot be compiled; {hint}")
+
+
+def _module(owner: str, name: str, value: types.ModuleType, attributes: set[str]) -> Any:
+    """What stands for a module in a traced function."""
+    stand_in = TRACE_MODULES.get(value.__name__)
+    for attribute in sorted(attributes):
+        if not hasattr(stand_in, attribute):
+            raise _refused(owner, getattr(value, attribute, None), f"{name}.{attribute}")
+    if stand_in is None:
+        raise InputError(f"{owner} uses the module {name}, which cannot be compiled; {RUBBER}")
+    return stand_in
+
+
+def _meaning(owner: str, name: str, value: Any, attributes: set[str], known: dict[Any, Any]) -> Any:
+    """What an outside name shall mean in the traced function; refuse what cannot be traced."""
     if isinstance(value, types.ModuleType):
-        stand_in = {"math": TRACE_MATH, "polhode.math": TRACE_MATH, "polhode": TRACE_PACKAGE}.get(value.__name__)
-        for attribute in sorted(attributes):
-            if stand_in is None or not hasattr(stand_in, attribute):
-                raise InputError(f"{owner} calls {name}.{attribute}, which cannot be compiled; {RUBBER}")
-        if stand_in is None:
-            raise InputError(f"{owner} uses the module {name}, which cannot be compiled; {RUBBER}")
-        return stand_in
-    if _is_constant(value):
-        return value
-    if isinstance(value, FieldTemplate):
-        return rebound(value.function, owner)
+        return _module(owner, name, value, attributes)
+    number = _constant(value)
+    if number is not None:
+        return number
     if getattr(value, "__module__", None) in ("math", "polhode.scalar", "polhode.math"):
         if hasattr(TRACE_MATH, value.__name__):
             return getattr(TRACE_MATH, value.__name__)
     elif isinstance(value, types.FunctionType):
-        return rebound(value, owner)
-    if isinstance(value, types.BuiltinFunctionType | type) and value.__name__ in BUILTINS:
-        return value
-    kind = "calls" if callable(value) else f"uses a {type(value).__name__} named"
-    raise InputError(f"{owner} {kind} {name}, which cannot be compiled; {RUBBER}")
+        return rebound(value, owner, known)
+    if isinstance(value, types.BuiltinFunctionType | type) and value.__name__ in TRACE_BUILTINS:
+        return TRACE_BUILTINS[value.__name__]
+    raise _refused(owner, value, name)
 
 
-def rebound(function: Callable[..., Any], owner: str) -> Callable[..., Any]:
-    """The same function with ``math`` and friends meaning the generic ones."""
+def rebound(function: Callable[..., Any], owner: str, known: dict[Any, Any] | None = None) -> Callable[..., Any]:
+    """The same function with ``math`` and friends meaning the generic ones; `known` are those met already."""
     assert isinstance(function, types.FunctionType)
+    known = {} if known is None else known
+    if function in known:
+        return known[function]
+    code = function.__code__
     space: dict[str, Any] = {"__builtins__": builtins}
-    for name, attributes in _dotted(function.__code__).items():
+    cells = dict(zip(code.co_freevars, (types.CellType() for _ in code.co_freevars), strict=True))
+    made = types.FunctionType(code, space, function.__name__, function.__defaults__, tuple(cells.values()))
+    made.__kwdefaults__ = function.__kwdefaults__
+    known[function] = made
+    closed_over = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+    for (name, of_closure), attributes in _dotted(code).items():
         if name.startswith("import "):
-            raise InputError(f"{owner} has an {name!r} inside; {RUBBER}")
-        if name in function.__globals__:
-            space[name] = _meaning(owner, name, function.__globals__[name], attributes)
-        elif hasattr(builtins, name):
-            space[name] = _meaning(owner, name, getattr(builtins, name), attributes)
+            raise InputError(f"{owner} has an {name!r} inside; import at the top of the file instead")
+        if of_closure:
+            value = closed_over[name].cell_contents
+            cells[name].cell_contents = _meaning(owner, name, value, attributes, known)
+        elif name in function.__globals__ or hasattr(builtins, name):
+            value = function.__globals__.get(name, getattr(builtins, name, None))
+            space[name] = _meaning(owner, name, value, attributes, known)
         else:
             raise InputError(f"{owner} uses the name {name}, which is not defined")
-    cells = []
-    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
-        cells.append(types.CellType(_meaning(owner, name, cell.cell_contents, set())))
-    made = types.FunctionType(function.__code__, space, function.__name__, function.__defaults__, tuple(cells))
-    made.__kwdefaults__ = function.__kwdefaults__
     return made
 
 
@@ -140,13 +193,15 @@ class FieldTemplate:
         return [name for name in self.arguments if name not in STATE_ARGUMENTS]
 
     def __call__(self, *args: Any, **named: Any) -> Field:
+        """Bind the parameters, by position or by name."""
         signature = inspect.signature(self.function)
         wanted = [p for p in signature.parameters.values() if p.name in self.parameters]
         try:
             bound = signature.replace(parameters=wanted).bind(*args, **named)
         except TypeError as problem:
-            names = ", ".join(self.parameters) or "no parameters"
-            raise InputError(f"the {self.kind} {self.function.__name__} takes {names}: {problem}") from None
+            names = ", ".join(self.parameters)
+            takes = f"the parameters ({names})" if names else "no parameters"
+            raise InputError(f"the {self.kind} {self.function.__name__} takes {takes}: {problem}") from None
         bound.apply_defaults()
         values = {name: _checked_value(self, name, value) for name, value in bound.arguments.items()}
         return Field(self, values)
@@ -179,6 +234,12 @@ def _like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
     return tuple(items), start
 
 
+def unbound(template: FieldTemplate) -> InputError:
+    """The error for a field that was not called."""
+    name = template.function.__name__
+    return InputError(f"the field {name} has no parameters bound; call it: {name}({', '.join(template.parameters)})")
+
+
 class Field:
     """A torque or potential with its parameters bound."""
 
@@ -202,7 +263,7 @@ class Field:
         given = {n: state[n] if n in state else values[n] for n in self.template.arguments}
         return function(**given)
 
-    def check(self, t: float, R: Any, omega: Any, place: str) -> tuple[float, ...]:
+    def check(self, t: float, R: Any, omega: Any, place: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it."""
         owner = f"the {self.kind} {self.name}"
         try:
@@ -210,18 +271,28 @@ class Field:
         except InputError:
             raise
         except Exception as problem:
-            raise InputError(f"{owner} raised {type(problem).__name__} {place}: {problem}") from problem
+            raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}") from problem
+        count, expected = (1, "one number") if self.kind == "potential" else (3, "three numbers")
         parts = (value,) if self.kind == "potential" else value
-        expected = "one number" if self.kind == "potential" else "three numbers"
         try:
             parts = tuple(float(x) for x in parts)
         except (TypeError, ValueError):
             raise InputError(f"{owner} must return {expected}; it returned {value!r} {place}") from None
-        if len(parts) != (1 if self.kind == "potential" else 3):
+        if len(parts) != count:
             raise InputError(f"{owner} must return {expected}; it returned {len(parts)} {place}")
         if not all(math.isfinite(x) for x in parts):
             raise InputError(f"{owner} must return finite numbers; it returned {value!r} {place}")
-        return parts
+        if self.kind == "potential":
+            self._check_slope(t, R, omega, place)
+
+    def _check_slope(self, t: float, R: Any, omega: Any, place: str) -> None:
+        """A potential must have a torque: finite slopes."""
+        try:
+            slopes = self.torque_value(t, R, omega)
+        except (ArithmeticError, ValueError):
+            slopes = (math.nan,)
+        if not all(math.isfinite(x) for x in slopes):
+            raise InputError(f"the potential {self.name} must be smooth; its derivative is not finite {place}")
 
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
@@ -240,10 +311,10 @@ class Field:
                 U = lift(value)
                 return _potential_torque(U, R), U
             force = tuple(lift(x) for x in value)
-        except InputError:
-            raise
+        except BranchError as problem:
+            raise InputError(f"{owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
-            raise InputError(f"{owner} cannot be compiled: {problem}; {RUBBER}") from problem
+            raise InputError(f"{owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
         if self.template.frame == "space":
             force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
         return (force[0], force[1], force[2]), None
@@ -268,16 +339,34 @@ class Field:
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
         """The body torque at one state, in the user's axes."""
-        return compiled(*self.text[0], floats.number)(t, R, omega, self.parameters)
+        return _kernel(self.text[0], floats.number)(t, R, omega, self.parameters)
 
     def torque_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
         """The kernel torque(t, q, m, system) in principal axes, in one number type."""
-        return _torque_kernel(compiled(*self.text[0], number), len(self.parameters), own_axes)
+        return _torque_kernel(_kernel(self.text[0], number), len(self.parameters), own_axes)
 
     def potential_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The kernel U(R, p), R in the user's axes."""
-        value = compiled(*self.text[1], number)
+        value = _kernel(self.text[1], number)
         return lambda R, p: value(R, p)[0]
+
+
+_FLOAT_KERNELS: dict[str, Callable[..., Any]] = {}
+
+
+def _kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The kernel of a formula; the one for doubles is made once (others depend on the working precision)."""
+    if number is not floats.number:
+        return compiled(*text, number)
+    key = repr(text)
+    if key not in _FLOAT_KERNELS:
+        _FLOAT_KERNELS[key] = compiled(*text, number)
+    return _FLOAT_KERNELS[key]
+
+
+def _line(problem: BaseException) -> str:
+    """What an exception says, on one line."""
+    return " ".join(str(problem).split()) or "no message"
 
 
 def _potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:
@@ -286,7 +375,7 @@ def _potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:
     G = [slopes[0:3], slopes[3:6], slopes[6:9]]
 
     def M(i: int, j: int) -> Expr:
-        return R[0][i] * G[0][j] + R[1][i] * G[1][j] + R[2][i] * G[2][j]  # type: ignore[no-any-return]
+        return R[0][i] * G[0][j] + R[1][i] * G[1][j] + R[2][i] * G[2][j]
 
     return M(1, 2) - M(2, 1), M(2, 0) - M(0, 2), M(0, 1) - M(1, 0)
 
@@ -324,12 +413,15 @@ def _template(function: Any, kind: str, frame: str, forbidden: Sequence[str]) ->
     if not isinstance(function, types.FunctionType):
         raise InputError(f"@ph.{kind} decorates a plain Python function; got {type(function).__name__}")
     for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
-            raise InputError(f"the {kind} {function.__name__} must name its arguments; *args cannot be matched")
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise InputError(
+                f"the {kind} {function.__name__} must name its arguments, which are matched by name; "
+                f"got {str(parameter).partition('=')[0]}{' before /' if parameter.kind == 0 else ''}"
+            )
         if parameter.name in forbidden:
             raise InputError(
                 f"a potential is a function of R (and parameters) alone; {function.__name__} takes "
-                f"{parameter.name}. Use @ph.torque for what depends on {parameter.name}"
+                f"{parameter.name}, so make it a @ph.torque"
             )
     return FieldTemplate(function, kind, frame)
 

@@ -1,9 +1,10 @@
 """Implicit equations: the only loops whose end depends on numbers.
 
-Both solvers stop at round-off of the number type they run in: when the last correction is below it,
-when the corrections shrink so fast that the next one will be, or when they stop shrinking just above
-it. A lane that has stopped is frozen, so its bits do not depend on its neighbours. They return the root
-and a `miss`: zero after convergence, otherwise the relative size of the last correction.
+The solvers stop at round-off of the number type they run in: when the last correction is below it,
+when the corrections shrink so fast that the next one will be (not `broyden`, whose corrections shrink
+unevenly), or when they stop shrinking just above it. A lane that has stopped is frozen, so its bits do
+not depend on its neighbours. They return the root and a `miss`: zero after convergence, otherwise the
+relative size of the last correction.
 """
 
 import dataclasses
@@ -32,10 +33,12 @@ def arrived(size: Number, before: Number, reach: Number) -> Any:
 def finished(size: Number, before: Number, reach: Number) -> Any:
     """Has the iteration arrived, given its last two corrections and the size of the unknown.
 
-    Superlinear convergence makes the next correction at most size^2/before.
+    Also when the next correction will be round-off: size^2/before if convergence goes on as it does,
+    and 1/64 of the last one if it is slower than it looked (the torque's derivative is not known).
     """
     eps = epsilon(size) * reach
-    return (size * size <= eps * before / 4) | arrived(size, before, reach)
+    soon = (size * size <= eps * before) & (size <= 64 * eps)
+    return soon | arrived(size, before, reach)
 
 
 @dataclasses.dataclass(frozen=True)

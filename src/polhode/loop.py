@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .methods._declare import Step
+from .declare import Step
 from .scalar import finite, kernel
 from .so3 import nearly_unit
 

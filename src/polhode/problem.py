@@ -4,18 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from .backends import floats
-from .body import TOLERANCE, Body
+from .body import TOLERANCE, Body, real_array
 from .errors import InputError
-from .fields import Field, FieldTemplate
+from .fields import Field, FieldTemplate, unbound
 from .so3 import conj, matrix, mul, rotate, unit, unrotate
 
 ROTATION_TOLERANCE = 1e-6
 """How far from a rotation an attitude may be (single-precision data pass); it is then made one exactly."""
+
+PROBES = 6
+"""Attitudes at which the torque on a linear body is looked at."""
+
+PROBE_TOLERANCE = 1e-9
+"""Axial torque, relative to the torque, that round-off of a user's formula may leave."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,6 +50,7 @@ class Problem:
     attitude : body to space: a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
     omega, momentum, spatial_momentum : exactly one of them; the first two in the body frame
     t0 : time of that state
+    t_end, dt : what comparisons use unless told otherwise: end time, and the largest step
     """
 
     def __init__(
@@ -56,58 +65,72 @@ class Problem:
         t0: float = 0.0,
         name: str = "",
         t_end: float | None = None,
+        dt: float | None = None,
         reference: Reference | None = None,
     ) -> None:
         if not isinstance(body, Body):
             raise InputError(f"body must be a ph.Body; got {type(body).__name__}. Write ph.Body([I1, I2, I3])")
         if isinstance(field, FieldTemplate):
-            raise InputError(f"the field {field.function.__name__} has no parameters bound; call it: "
-                             f"{field.function.__name__}({', '.join(field.parameters)})")  # fmt: skip
+            raise unbound(field)
         if field is not None and not isinstance(field, Field):
             raise InputError(f"field must be made by @ph.torque or @ph.potential; got {type(field).__name__}")
-        self.body, self.field, self.name, self.t_end, self.reference = body, field, name, t_end, reference
-        self.t0 = _finite_number("t0", t0)
+        self.body, self.field, self.name, self.reference = body, field, name, reference
+        self.t0 = finite_number("t0", t0)
+        self.t_end = None if t_end is None else finite_number("t_end", t_end)
+        self.dt = None if dt is None else finite_number("dt", dt)
         self.quaternion = _attitude(attitude)
         self.momentum = self._start(omega, momentum, spatial_momentum)
-        self.check_field(self.t0, self.quaternion, self.momentum, f"at the start (t = {self.t0:g})")
         if field is not None:
+            self.check_field(self.t0, self.quaternion, self.momentum, f"at the start (t = {self.t0:g})")
             self._check_axial_torque(field)
 
     def check_field(self, t: float, q: Any, m: Any, place: str) -> None:
         """Call the field once in plain Python, and say clearly what is wrong with it."""
         if self.field is not None:
             omega = tuple(float(x) for x in self._velocity(np.array(m, dtype=float)))
-            R = tuple(tuple(float(x) for x in row) for row in matrix(q))
+            R = tuple(tuple(float(x) for x in row) for row in matrix(tuple(float(x) for x in q)))  # type: ignore[arg-type]
             self.field.check(float(t), R, omega, place)
 
     def _check_axial_torque(self, field: Field) -> None:
-        """Nothing turns a linear body about its axis."""
+        """Nothing turns a linear body about its axis: its torque has no component there, at any attitude."""
         axis = self.body.linear_axis
         if axis is None:
             return
-        torque = np.array(field.torque_value(self.t0, matrix(self.quaternion), tuple(self.omega)))
-        axial = float(self.body.axes[:, axis] @ torque)
-        if abs(axial) > TOLERANCE * np.abs(torque).max():
-            raise InputError(f"{field!r} has a torque {axial:.3g} along the axis of a linear body; it must be 0 there")
+        for t, q, omega in self._probes(axis):
+            try:
+                torque = np.array(field.torque_value(t, matrix(q), omega), dtype=float)
+            except (ArithmeticError, ValueError):
+                continue
+            axial = float(self.body.axes[:, axis] @ torque)
+            if abs(axial) > PROBE_TOLERANCE * np.abs(torque).max():
+                raise InputError(
+                    f"the {field.kind} {field.name} has a torque along the axis of a linear body ({axial:.3g} of "
+                    f"{np.linalg.norm(torque):.3g}), which cannot turn about it; the component must be 0"
+                )
+
+    def _probes(self, axis: int) -> Iterator[tuple[float, Any, tuple[float, ...]]]:
+        """The start, and scattered attitudes and velocities of a linear body."""
+        yield self.t0, self.quaternion, tuple(self.omega.tolist())
+        scatter = np.random.default_rng(0)
+        allowed = self.body.axes[:, [i for i in range(3) if i != axis]]
+        speed = float(np.linalg.norm(self.omega)) or 1.0
+        for i in range(PROBES):
+            q = unit(tuple(scatter.normal(size=4).tolist()))
+            yield self.t0 + i, q, tuple((allowed @ scatter.normal(size=2) * speed).tolist())
 
     def _start(self, omega: Any, momentum: Any, spatial_momentum: Any) -> tuple[float, float, float]:
+        """The body momentum, from whichever vector was given."""
         given = {"omega": omega, "momentum": momentum, "spatial_momentum": spatial_momentum}
         named = [name for name, value in given.items() if value is not None]
         if len(named) != 1:
             said = " and ".join(named) if named else "none of them"
             raise InputError(f"give exactly one of omega, momentum, spatial_momentum; got {said}")
         vector = _vector(named[0], given[named[0]])
+        if named[0] == "spatial_momentum":
+            vector = np.array(unrotate(self.quaternion, tuple(vector)))
+        check_axial(self.body, named[0], vector)
         if named[0] == "omega":
             vector = self.body.inertia @ vector
-        elif named[0] == "spatial_momentum":
-            vector = np.array(unrotate(self.quaternion, tuple(vector)))
-        axis = self.body.linear_axis
-        if axis is not None:
-            axial = float(self.body.axes[:, axis] @ vector)
-            if abs(axial) > TOLERANCE * max(np.abs(vector).max(), 1e-300):
-                raise InputError(
-                    f"a linear body cannot carry momentum along its axis; the component is {axial:.3g}, it must be 0"
-                )
         return tuple(float(x) for x in vector)  # type: ignore[return-value]
 
     @property
@@ -132,101 +155,132 @@ class Problem:
     @property
     def axes_quaternion(self) -> tuple[float, ...]:
         """Quaternion that turns principal into user axes; empty if they are the same."""
-        return _matrix_quaternion(self.body.axes) if self.body.has_own_axes else ()
+        return self.principal(floats.number)[1]
+
+    def principal(self, number: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """Principal moments and `axes_quaternion`, with all the digits of a number type."""
+        body = self.body
+        if number is floats.number or not body.has_own_axes:
+            own = quaternion_of(body.axes.tolist()) if body.has_own_axes else ()
+            return tuple(number(x) for x in body.moments.tolist()), own
+        return _precise_principal(body)
 
     def kernel_data(self, number: Any) -> tuple[Any, Any]:
         """State and system in principal axes, in one number type: what the loop starts from."""
-        q = unit(tuple(number(x) for x in self.quaternion))
-        m = tuple(number(x) for x in self.momentum)
-        own = tuple(number(x) for x in self.axes_quaternion)
+        q = tuple(number(x) for x in self.quaternion)
+        if number is not floats.number:
+            q = unit(q)
+        m: Any = tuple(number(x) for x in self.momentum)
+        inertia, own = self.principal(number)
         if own:
-            a = unit(own)
-            q, m, own = mul(q, a), unrotate(a, m), a
-        inertia = tuple(number(x) for x in self.body.moments)
+            q, m = mul(q, own), unrotate(own, m)
+        if self.body.linear_axis is not None:
+            m = tuple(x if i > 0 else 0 * x for i, x in zip(inertia, m, strict=True))
         inverse = tuple(1 / x if x > 0 else x for x in inertia)
         parameters = tuple(number(x) for x in (self.field.parameters if self.field else ()))
         return (q, m), (inertia, inverse, (*parameters, *own))
 
-    def user_axes(self, q: Any, m: Any) -> tuple[Any, Any]:
+    def user_axes(self, q: Any, m: Any, number: Any = floats.number) -> tuple[Any, Any]:
         """Attitude and momentum of the loop, back in the user's axes."""
-        a = self.axes_quaternion
-        return (mul(q, conj(a)), rotate(a, m)) if a else (q, m)
+        own: Any = self.principal(number)[1]
+        return (mul(q, conj(own)), rotate(own, m)) if own else (q, m)
 
     def energy(self) -> float:
         """Kinetic plus potential energy at the start."""
         kinetic = float(np.dot(self.omega, self.momentum)) / 2
         return kinetic + float(self.potential(self.quaternion))
 
-    def potential(self, q: Any) -> Any:
+    def potential(self, q: Any, number: Any = floats.number) -> Any:
         """Potential energy at an attitude (or at many, given as arrays); zero where there is none."""
         if self.field is None:
-            return 0.0
-        return self.field.potential_kernel(floats.number)(matrix(q), self.field.parameters)
+            return 0
+        return self.field.potential_kernel(number)(matrix(q), tuple(number(x) for x in self.field.parameters))
 
     def __repr__(self) -> str:
         return f"<Problem {self.name or self.body}{', ' + repr(self.field) if self.field else ', free'}>"
 
 
-def _finite_number(name: str, value: Any) -> float:
+def finite_number(name: str, value: Any) -> float:
+    """The value as a float, or a sentence about what it should have been."""
     try:
-        number = float(value)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a number; got {value!r}") from None
+        number = math.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if isinstance(value, str) or (math.isnan(number) and not isinstance(value, numbers.Real)):
+        raise InputError(f"{name} must be a number; got {value!r}")
     if not math.isfinite(number):
         raise InputError(f"{name} must be finite; got {value!r}")
     return number
 
 
 def _vector(name: str, value: Any) -> np.ndarray:
-    try:
-        vector = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be three numbers; got {value!r}") from None
+    expected = f"{name} must be three numbers"
+    vector = real_array(value, expected)
     if vector.shape != (3,):
-        raise InputError(f"{name} must be three numbers; got shape {vector.shape}")
+        raise InputError(f"{expected}; got {f'shape {vector.shape}' if vector.shape else repr(value)}")
     if not np.isfinite(vector).all():
         raise InputError(f"{name} must be finite; got {vector.tolist()}")
     return vector
+
+
+def check_axial(body: Body, name: str, vector: np.ndarray) -> None:
+    """Refuse a vector along the axis of a linear body."""
+    axis = body.linear_axis
+    if axis is None:
+        return
+    axial = float(body.axes[:, axis] @ vector)
+    if abs(axial) > TOLERANCE * np.abs(vector).max():
+        raise InputError(
+            f"a linear body neither turns about its axis nor carries momentum along it; {name} has the component "
+            f"{axial:.3g} there, and it must be 0"
+        )
 
 
 def _attitude(attitude: Any) -> tuple[float, float, float, float]:
     """Unit quaternion, scalar first, of any accepted attitude."""
     if attitude is None:
         return (1.0, 0.0, 0.0, 0.0)
-    if hasattr(attitude, "as_quat"):
-        attitude = attitude.as_quat(scalar_first=True)
-    try:
-        given = np.array(attitude, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"attitude must be a Rotation, a 3x3 matrix or a quaternion; got {attitude!r}") from None
+    expected = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
+    given = real_array(attitude.as_quat(scalar_first=True) if hasattr(attitude, "as_quat") else attitude, expected)
     if given.shape not in ((4,), (3, 3)):
-        raise InputError(
-            f"attitude must be a scipy Rotation, a 3x3 matrix or a scalar-first quaternion (4); got shape {given.shape}"
-        )
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(attitude)}")
     if not np.isfinite(given).all():
         raise InputError(f"attitude must be finite; got {given.tolist()}")
     if given.shape == (3, 3):
         defect = np.abs(given.T @ given - np.eye(3)).max()
         if defect > ROTATION_TOLERANCE:
-            raise InputError(f"attitude is not a rotation: R^T R differs from 1 by {defect:.3g}")
+            raise InputError(f"attitude is not a rotation: R^T R must be 1 and differs from it by {defect:.3g}")
         if np.linalg.det(given) < 0:
-            raise InputError("attitude is not a rotation but a reflection: its determinant is -1")
-        return _matrix_quaternion(given)
+            raise InputError("attitude is not a rotation but a reflection: its determinant must be 1 and is -1")
+        return quaternion_of(given.tolist())
     length = float(np.linalg.norm(given))
     if abs(length - 1) > ROTATION_TOLERANCE:
-        raise InputError(f"attitude must be a unit quaternion (scalar first); its length is {length:.8g}")
-    return unit(tuple(float(x) for x in given))  # type: ignore[return-value]
+        raise InputError(
+            f"attitude must be a unit quaternion (scalar first); its length is {length:.8g}, so divide by it"
+            if length > 0
+            else "attitude must be a unit quaternion (scalar first); its length is 0"
+        )
+    return unit(tuple(given.tolist()))
 
 
-def _matrix_quaternion(R: np.ndarray) -> tuple[float, float, float, float]:
-    """Quaternion of a rotation matrix, by Shepperd's choice of the largest component."""
-    trace = np.trace(R)
-    squares = np.array([1 + trace, *(1 - trace + 2 * np.diag(R))])
-    k = int(squares.argmax())
-    skew = (R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1])
+def quaternion_of(R: Any) -> tuple[Any, ...]:
+    """Quaternion of a rotation given by rows, in any number type, by Shepperd's choice of the largest component."""
+    trace = R[0][0] + R[1][1] + R[2][2]
+    squares = [1 + trace, *(1 - trace + 2 * R[i][i] for i in range(3))]
+    k = max(range(4), key=squares.__getitem__)
+    skew = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
     if k == 0:
-        q = (squares[0], *skew)
-    else:
-        i = k - 1
-        q = (skew[i], *(squares[k] if j == i else R[i, j] + R[j, i] for j in range(3)))
-    return unit(tuple(float(x) for x in q))  # type: ignore[return-value]
+        return unit((squares[0], *skew))
+    i = k - 1
+    return unit((skew[i], *(squares[k] if j == i else R[i][j] + R[j][i] for j in range(3))))
+
+
+def _precise_principal(body: Body) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Principal moments and axes of the tensor as given, to the working precision of mpmath."""
+    import mpmath
+
+    moments, axes = mpmath.eigsy(mpmath.matrix(body.inertia.tolist()))
+    sign = 1 if mpmath.det(axes) > 0 else -1
+    rows = [[axes[i, 0], axes[i, 1], sign * axes[i, 2]] for i in range(3)]
+    zero = body.linear_axis
+    return tuple(mpmath.mpf(0) if i == zero else moments[i] for i in range(3)), quaternion_of(rows)

@@ -17,7 +17,7 @@ class Progress:
     `wish` is None (a bar if stderr is a terminal), True, False, or a function of the fraction done.
     """
 
-    def __init__(self, wish: bool | None | Callable[[float], Any], label: str, total: int) -> None:
+    def __init__(self, wish: bool | Callable[[float], Any] | None, label: str, total: int) -> None:
         self.call = wish if callable(wish) else None
         self.visible = sys.stderr.isatty() if wish is None else bool(wish) and not self.call
         self.label, self.total, self.start = label, max(total, 1), time.monotonic()
@@ -42,7 +42,8 @@ class Progress:
 
     def _open(self) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bar
 
         columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f}%"))
         self.bar = Bar(*columns, TimeElapsedColumn(), TimeRemainingColumn(), console=Console(stderr=True))

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import signal
+import threading
+import time
 import types
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -11,8 +16,13 @@ import numpy as np
 
 from . import store
 from .backends import arrays  # noqa: F401 - makes arrays a number type
+from .errors import InputError
 from .problem import Problem
-from .trajectory import Info, Trajectory
+from .so3 import conj, dot, mul, rotate, times
+from .trajectory import PRIMARY, Info, Trajectory
+
+FLUSH_SECONDS = 1.0
+"""Rows wait at most this long (and until the next chunk of steps is done) before they are on disk."""
 
 
 class Recorder(Protocol):
@@ -21,28 +31,47 @@ class Recorder(Protocol):
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
         """Keep these states (principal axes)."""
 
-    def finish(self, status: str, seconds: float) -> Trajectory:
-        """The trajectory so far."""
+    def finish(self, **said: Any) -> Trajectory:
+        """The trajectory so far; `said` is what its `Info` shall say of the run (status, seconds, steps)."""
 
 
 def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
-    """Times, attitudes, momenta and energies in the user's axes, from rows in principal axes."""
-    values = rows.astype(float)
-    q = tuple(values[:, i] for i in range(4))
-    m = tuple(values[:, i] for i in range(4, 7))
-    kinetic = sum(i * x * x for i, x in zip(problem.body.inverse_moments, m, strict=True)) / 2
-    q, m = problem.user_axes(q, m)
-    energy = kinetic + problem.potential(q)
+    """Times, attitudes, momenta and energies in the user's axes, from rows of doubles in principal axes."""
+    q = tuple(rows[:, i] for i in range(4))
+    m = tuple(rows[:, i] for i in range(4, 7))
+    with np.errstate(over="ignore", invalid="ignore"):  # a run that blows up is told by its error, not here
+        kinetic = sum(i * x * x for i, x in zip(problem.body.inverse_moments, m, strict=True)) / 2
+        q, m = problem.user_axes(q, m)
+        energy = kinetic + problem.potential(q)
     return {"t": t, "quaternion": np.stack(q, 1), "momentum": np.stack(m, 1), "energy": energy}
 
 
-def full_precision(problem: Problem, rows: np.ndarray) -> types.SimpleNamespace:
-    """Quaternion and momentum as mpmath numbers, in the user's axes."""
-    states = [problem.user_axes(tuple(r[:4]), tuple(r[4:])) for r in rows]
-    return types.SimpleNamespace(
-        quaternion=np.array([q for q, _ in states], dtype=object),
-        momentum=np.array([m for _, m in states], dtype=object),
-    )
+def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.SimpleNamespace:
+    """Quaternion, momenta, velocity and energy as mpmath numbers, in the user's axes."""
+    import mpmath
+
+    from .backends.multiprecision import number
+    from .engine import GUARD_DIGITS
+
+    names = ("quaternion", "momentum", "omega", "spatial_momentum", "energy")
+    kept: dict[str, list[Any]] = {name: [] for name in names}
+    with mpmath.workdps(digits + GUARD_DIGITS):
+        _, (_, inverse, _) = problem.kernel_data(number)
+        own: Any = problem.principal(number)[1]
+        for row in rows:
+            q, m = tuple(row[:4]), tuple(row[4:])
+            omega = times(inverse, m)
+            if own:
+                q, m, omega = mul(q, conj(own)), rotate(own, m), rotate(own, omega)
+            energy = dot(m, omega) / 2 + problem.potential(q, number)
+            for name, value in zip(names, (q, m, omega, rotate(q, m), energy), strict=True):
+                kept[name].append(value)
+    return types.SimpleNamespace(**{name: np.array(values, dtype=object) for name, values in kept.items()})
+
+
+def rounded(t: np.ndarray, mp: types.SimpleNamespace) -> dict[str, np.ndarray]:
+    """What `primary` gives, from a run with many digits."""
+    return {"t": t} | {name: getattr(mp, name).astype(float) for name in PRIMARY if name != "t"}
 
 
 class Memory:
@@ -50,38 +79,106 @@ class Memory:
 
     def __init__(self, problem: Problem, info: Info) -> None:
         self.problem, self.info = problem, info
-        self.t: list[np.ndarray] = []
-        self.rows: list[np.ndarray] = []
+        self.kept: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
         """Keep a copy: the loop uses its buffer again."""
-        self.t.append(t)
-        self.rows.append(rows.copy())
+        self.kept.append((t, rows.copy()))
 
-    def finish(self, status: str, seconds: float) -> Trajectory:
+    def finish(self, **said: Any) -> Trajectory:
         """The trajectory so far."""
-        rows = np.concatenate(self.rows)
-        data = primary(self.problem, np.concatenate(self.t), rows)
-        mp = full_precision(self.problem, rows) if self.info.digits else None
-        return Trajectory(data, dataclasses.replace(self.info, status=status, seconds=seconds), mp)
+        t, rows = (np.concatenate(parts) for parts in zip(*self.kept, strict=True))
+        info = dataclasses.replace(self.info, **said)
+        if info.digits is None:
+            return Trajectory(primary(self.problem, t, rows), info)
+        mp = full_precision(self.problem, rows, info.digits)
+        return Trajectory(rounded(t, mp), info, mp)
+
+
+class DiskError(Exception):
+    """A recorder could not write."""
+
+    def __init__(self, disk: Disk, problem: OSError) -> None:
+        super().__init__(problem.strerror or str(problem))
+        self.disk = disk
 
 
 class Disk:
     """Appends to a file as the run goes; memory stays bounded."""
 
     def __init__(self, problem: Problem, info: Info, path: Path) -> None:
-        self.problem, self.info = problem, info
+        self.problem = problem
         self.writer = store.Writer(path, info)
+        self.waiting: list[tuple[np.ndarray, np.ndarray]] = []
+        self.flushed = -FLUSH_SECONDS
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Write these states."""
-        self.writer.append(primary(self.problem, t, rows))
+        """Keep these states until there are enough of them, or it is time, to write them."""
+        self.waiting.append((t, rows.copy()))
+        waiting = sum(len(t) for t, _ in self.waiting)
+        if waiting >= store.ROWS_PER_CHUNK or time.monotonic() - self.flushed >= FLUSH_SECONDS:
+            self._flush()
 
-    def finish(self, status: str, seconds: float) -> Trajectory:
-        """Close the file and open it as a trajectory."""
-        return store.load(self.writer.close(status=status, seconds=seconds))
+    def _flush(self) -> None:
+        """Write what waits; Ctrl-C is obeyed afterwards, so that it is written once and whole."""
+        with interrupts_after():
+            waiting, self.waiting = self.waiting, []
+            if waiting:
+                t, rows = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
+                with self._watched():
+                    self.writer.append(self._doubles(t, rows))
+            self.flushed = time.monotonic()
+
+    def _doubles(self, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
+        digits = self.writer.info.digits
+        return (
+            primary(self.problem, t, rows) if digits is None else rounded(t, full_precision(self.problem, rows, digits))
+        )
+
+    def finish(self, **said: Any) -> Trajectory:
+        """Write the rest, close the file and open it as a trajectory."""
+        self._flush()
+        with self._watched():
+            path = self.writer.close(**said)
+        return store.load(path)
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise DiskError(self, problem) from problem
+
+    def rescue(self) -> Trajectory:
+        """The rows that are safe on disk, after writing failed."""
+        with contextlib.suppress(OSError, InputError):
+            self.writer.target.close(dataclasses.replace(self.writer.info, status="failed"))
+        return store.load(self.writer.folder)
+
+
+@contextlib.contextmanager
+def interrupts_after() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done."""
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
+    pressed: list[Any] = []
+    signal.signal(signal.SIGINT, lambda number, frame: pressed.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if pressed:
+            usual(*pressed[-1])
 
 
 def recorder(problem: Problem, info: Info, out: Any, overwrite: bool) -> Recorder:
     """A recorder to memory, or to a fresh file."""
-    return Memory(problem, info) if out is None else Disk(problem, info, store.fresh(out, overwrite))
+    if out is None:
+        return Memory(problem, info)
+    path = store.fresh(out, overwrite)
+    try:
+        return Disk(problem, info, path)
+    except OSError as fault:
+        raise InputError(f"{path} cannot be written: {fault.strerror or fault}") from fault

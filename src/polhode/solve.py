@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import dataclasses
 import math
+import numbers
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,10 +15,11 @@ from typing import Any
 import numpy as np
 
 from . import record
-from .engine import Engine, engine
+from .backends import floats
+from .engine import Engine, engine, torque_kernel
 from .errors import InputError, StepError
 from .methods import Method, methods
-from .problem import Problem, _finite_number
+from .problem import Problem, finite_number
 from .progress import Progress
 from .trajectory import Info, Trajectory
 
@@ -23,6 +28,18 @@ CHUNK_SECONDS = 0.1
 
 CHUNK_ROWS = 16384
 """States kept between two visits to the recorder."""
+
+MOST_STEPS = 2**53
+"""Steps that a double can count, one by one."""
+
+BYTES_PER_ROW = 200
+"""Memory for one state while a trajectory is put together."""
+
+HALVINGS = 40
+"""How often a failed step is halved in search of one that works."""
+
+REACH = 1e3
+"""A momentum this much larger than before a failed step is the fault of the iteration, not of the field."""
 
 
 def solve(
@@ -36,7 +53,7 @@ def solve(
     out: str | Path | None = None,
     overwrite: bool = False,
     digits: int | None = None,
-    progress: bool | None | Callable[[float], Any] = None,
+    progress: bool | Callable[[float], Any] | None = None,
 ) -> Trajectory:
     """Integrate a problem with a method and a fixed step.
 
@@ -64,111 +81,262 @@ def solve(
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     chosen = methods[method]
-    dt = _finite_number("dt", dt)
+    dt = finite_number("dt", dt)
     if dt <= 0:
         raise InputError(f"dt must be positive; got {dt:g}")
-    every = _count("every", every)
-    count = _number_of_steps(problem, dt, t_end, steps)
+    every = whole_number("every", every)
+    digits = None if digits is None else whole_number("digits", digits)
+    count = number_of_steps(problem, dt, t_end, steps)
     run = engine(problem, chosen, digits)
     info = Info(
         method=chosen.name, dt=dt, inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
         field=repr(problem.field) if problem.field else "", every=every, digits=digits,
     )  # fmt: skip
+    if out is None:
+        _check_memory(count // every + 2)
     kept = record.recorder(problem, info, out, overwrite)
     bar = Progress(progress, chosen.name, count)
     if not run.warm:
         bar.note(f"compiling {chosen.name} (once; kept for later runs)")
+    ride = Ride(run, problem, dt, count, every)
     began = time.perf_counter()
+
+    def result(status: str) -> Trajectory:
+        return kept.finish(status=status, seconds=time.perf_counter() - began, steps=ride.done)
+
     try:
-        failure = _run(run, problem, dt, count, every, kept, bar)
-    except KeyboardInterrupt as stop:
-        partial = kept.finish("interrupted", time.perf_counter() - began)
-        stop.partial = partial  # type: ignore[attr-defined]
-        raise
-    finally:
-        bar.close()
-    status = "finished" if failure is None else "failed"
-    result = kept.finish(status, time.perf_counter() - began)
-    if failure is not None:
-        raise StepError(_explain(chosen, problem, dt, result, *failure), result)
-    return result
+        try:
+            drive(ride, kept, bar)
+        except record.DiskError:
+            raise
+        except BaseException as stop:
+            with contextlib.suppress(Exception):
+                stop.partial = result("interrupted")  # type: ignore[attr-defined]
+            raise
+        finally:
+            bar.close()
+        whole = result("finished" if ride.miss is None else "failed")
+    except record.DiskError as problem_of_disk:
+        raise _stopped_writing(chosen, ride, problem_of_disk) from problem_of_disk
+    if ride.miss is not None:
+        raise StepError(_explain(chosen, ride, len(whole)), whole)
+    return whole
 
 
-def _count(name: str, value: Any) -> int:
-    if isinstance(value, bool) or int(value) != value or value < 1:
+# --- reading the arguments --------------------------------------------------------------------------
+
+
+def whole_number(name: str, value: Any) -> int:
+    """A whole number of at least 1 that a double can hold."""
+    whole = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
+    if not whole or value != int(value) or not 1 <= value <= MOST_STEPS:
         raise InputError(f"{name} must be a whole number of at least 1; got {value!r}")
     return int(value)
 
 
-def _number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int | None) -> int:
+def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int | None) -> int:
+    """How many steps of dt lead to the end; it must be a whole number."""
     if steps is not None:
         if t_end is not None:
             raise InputError("give t_end or steps, not both")
-        return _count("steps", steps)
-    end = problem.t_end if t_end is None else _finite_number("t_end", t_end)
+        return whole_number("steps", steps)
+    end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None:
         raise InputError("give t_end or steps: this problem has no end time of its own")
     if end <= problem.t0:
         raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
     exact = (end - problem.t0) / dt
-    count = round(exact)
-    if count < 1 or abs(exact - count) > max(1e-9, 4e-16 * exact):
-        low, high = (problem.t0 + n * dt for n in (math.floor(exact), math.ceil(exact)))
+    if exact > MOST_STEPS:
+        raise InputError(
+            f"t_end = {end:g} is {exact:.3g} steps of dt = {dt:g} away, and at most {MOST_STEPS:.3g} can be counted; "
+            f"choose a larger dt"
+        )
+    if not _is_whole(exact):
+        low = max(1, math.floor(exact))
         raise InputError(
             f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps dt = {dt:g} ({exact:.6g}); "
-            f"the nearest t_end are {low:.12g} and {high:.12g}"
+            f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}"
         )
-    return count
+    return round(exact)
 
 
-def _run(
-    run: Engine, problem: Problem, dt: float, count: int, every: int, kept: record.Recorder, bar: Progress
-) -> tuple[int, Any, Any] | None:
-    """Drive the loop in chunks; returns None, or (step, state, miss) of a failure."""
+def _is_whole(steps: float) -> bool:
+    """Is this a whole number of steps to 1e-9 (or to the round-off of a very large one)."""
+    return steps > 0.5 and abs(steps - round(steps)) <= max(1e-9, 4e-16 * steps)
+
+
+def _end_time(t0: float, dt: float, count: int) -> str:
+    """The end of that many steps, in the fewest digits that are still read as it."""
+    for digits in range(6, 17):
+        text = f"{t0 + count * dt:.{digits}g}"
+        steps = (float(text) - t0) / dt
+        if round(steps) == count and _is_whole(steps):
+            return text
+    return repr(t0 + count * dt)
+
+
+def _check_memory(rows: int) -> None:
+    """Refuse what cannot be kept in memory."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return
+    needed = rows * BYTES_PER_ROW
+    if needed > memory:
+        raise InputError(
+            f"keeping {rows:.3g} states needs about {needed / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g} GB; "
+            f"keep fewer with every, or write to a file with out"
+        )
+
+
+# --- the run ----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass
+class Ride:
+    """A run under way: where it is, and the miss of a step that failed."""
+
+    run: Engine
+    problem: Problem
+    dt: float
+    count: int
+    every: int
+    done: int = 0
+    y: Any = None
+    miss: Any = None
+
+    @property
+    def t(self) -> float:
+        """The time reached."""
+        return self.problem.t0 + self.done * self.dt
+
+
+def drive(ride: Ride, kept: record.Recorder, bar: Progress) -> None:
+    """Drive the loop in chunks."""
+    run, problem, count, every = ride.run, ride.problem, ride.count, ride.every
     with run.precision():
-        h, t0, y = run.number(dt), run.number(problem.t0), run.y
-        first_row = run.buffer(1)
-        first_row[0] = (*y[0], *y[1])
-        kept.add(np.array([problem.t0]), first_row)
-        done, chunk = 0, 1 if run.digits else 64
+        ride.y = run.y
+        kept.add(np.array([problem.t0]), _row(run, run.y))
+        chunk = 1 if run.digits else 64
         buffer = run.buffer(0)
-        while done < count:
-            chunk = min(chunk, count - done, CHUNK_ROWS * every)
+        while ride.done < count:
+            chunk = min(chunk, count - ride.done, CHUNK_ROWS * every)
             if len(buffer) < chunk // every + 2:
                 buffer = run.buffer(chunk // every + 2)
-            began = time.perf_counter()
-            y, reached, filled, miss, fine = run.advance(h, t0, done, chunk, every, count, y, run.system, buffer)
+            began, first = time.perf_counter(), ride.done
+            filled = _advance(ride, chunk, buffer)
             spent = time.perf_counter() - began
             if filled:
-                kept.add(_times(problem.t0, dt, done, reached, every, count, filled), buffer[:filled])
-            done = reached
-            if not fine:
-                return done, y, miss
-            bar.update(done)
-            chunk = max(1, int(chunk * min(8.0, CHUNK_SECONDS / max(spent, 1e-9))))
-    return None
+                kept.add(_times(problem.t0, ride.dt, first, ride.done, every, count), buffer[:filled])
+            if ride.miss is not None:
+                if ride.done % every:
+                    kept.add(np.array([ride.t]), _row(run, ride.y))
+                return
+            bar.update(ride.done)
+            if not run.digits:
+                chunk = max(1, int(chunk * min(8.0, CHUNK_SECONDS / max(spent, 1e-9))))
 
 
-def _times(t0: float, dt: float, first: int, reached: int, every: int, last: int, filled: int) -> np.ndarray:
-    """Times of the rows written between two steps."""
-    n = np.arange(first + 1, reached + 1)
-    n = n[(n % every == 0) | (n == last)][:filled]
+def _advance(ride: Ride, chunk: int, buffer: np.ndarray) -> int:
+    """Make a chunk of steps; returns the rows filled."""
+    run = ride.run
+    h, t0 = run.number(ride.dt), run.number(ride.problem.t0)
+    try:
+        y, reached, filled, miss, fine = run.advance(
+            h, t0, ride.done, chunk, ride.every, ride.count, ride.y, run.system, buffer
+        )
+    except (ArithmeticError, TypeError, ValueError):
+        if run.digits is None:
+            raise
+        ride.miss = math.nan
+        return 0
+    if run.digits and fine and not all(hasattr(x, "_mpf_") for part in y for x in part):
+        ride.miss = math.nan
+        return 0
+    ride.y, ride.done, ride.miss = y, reached, None if fine else miss
+    return int(filled)
+
+
+def _row(run: Engine, y: Any) -> np.ndarray:
+    row = run.buffer(1)
+    row[0] = (*y[0], *y[1])
+    return row
+
+
+def _times(t0: float, dt: float, first: int, reached: int, every: int, last: int) -> np.ndarray:
+    """Times of the rows written after step `first` and up to step `reached`."""
+    n = np.arange(first // every + 1, reached // every + 1) * every
+    if reached == last and last % every:
+        n = np.append(n, last)
     return np.asarray(t0 + n * dt)
 
 
-def _explain(method: Method, problem: Problem, dt: float, partial: Trajectory, step: int, y: Any, miss: Any) -> str:
+# --- what went wrong --------------------------------------------------------------------------------
+
+
+def _explain(method: Method, ride: Ride, kept: int) -> str:
     """One clear sentence about a step that failed."""
-    t = problem.t0 + step * dt
-    head = f"{method.name} failed in step {step + 1} (from t = {t:g}, dt = {dt:g}): "
-    tail = f"; the {len(partial)} states before it are in .partial"
-    for moment in (t, t + dt):
+    with ride.run.precision():
+        fault = _field_fault(method, ride)
+        smaller = None if fault else _smaller_step(ride)
+    if not fault:
+        solved = not method.implicit or ride.miss <= 0
+        fault = "the state became infinite or NaN" if solved else _unsolved(float(ride.miss))
+        fault += f"; try dt = {smaller:.2g}" if smaller else ""
+    states = f"{kept} states before it are" if kept > 1 else "state before it is"
+    head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g})"
+    return f"{head}: {fault}; the {states} in .partial"
+
+
+def _unsolved(residual: float) -> str:
+    size = f"{residual:.1e}" if math.isfinite(residual) else "infinite"
+    return f"its equation was not solved (relative residual {size})"
+
+
+def _field_fault(method: Method, ride: Ride) -> str:
+    """What the field did wrong in the failed step, if it did: the step is repeated in plain Python."""
+    run, problem = ride.run, ride.problem
+    if problem.field is None:
+        return ""
+    number = floats.number if run.digits is None else run.number
+    torque = torque_kernel(problem, number)
+    reach = REACH * max(abs(x) for x in ride.y[1]) or math.inf
+
+    def watched(t: Any, q: Any, m: Any, system: Any) -> Any:
+        if all(abs(x) <= 2 for x in q) and all(abs(x) <= reach for x in m):
+            problem.check_field(float(t), *problem.user_axes(q, m), f"at t = {float(t):g}")
+        return torque(t, q, m, system)
+
+    try:
+        method.build(number)(number(ride.dt), number(ride.t), ride.y, run.system, watched)
+    except InputError as fault:
+        return str(fault)
+    except (ArithmeticError, TypeError, ValueError):
+        pass
+    return ""
+
+
+def _smaller_step(ride: Ride) -> float | None:
+    """A step size with which the failed step can be made: at most half, and less than a radian."""
+    run = ride.run
+    speed = math.hypot(*(float(i * x) for i, x in zip(run.system[1], ride.y[1], strict=True)))
+    h = min(ride.dt / 2, 1 / speed) if speed > 0 else ride.dt / 2
+    for _ in range(HALVINGS):
         try:
-            problem.check_field(moment, *problem.user_axes(*y), f"in step {step + 1} (t = {moment:g})")
-        except InputError as fault:
-            return f"{head}{fault}{tail}"
-    if miss > 0:
-        return (
-            f"{head}its equation was not solved (relative correction left: {float(miss):.1e}); "
-            f"try dt = {dt / 2:g}{tail}"
-        )
-    return f"{head}the state became infinite or NaN; try dt = {dt / 2:g}{tail}"
+            *_, fine = run.advance(run.number(h), run.number(ride.t), 0, 1, 2, 0, ride.y, run.system, run.buffer(1))
+        except (ArithmeticError, TypeError, ValueError):
+            fine = False
+        if fine:
+            return h
+        h /= 2
+    return None
+
+
+def _stopped_writing(method: Method, ride: Ride, problem: record.DiskError) -> StepError:
+    """The error when a file could not be written."""
+    partial = problem.disk.rescue()
+    return StepError(
+        f"{method.name} stopped at step {ride.done}: {problem.disk.writer.path} cannot be written ({problem}); "
+        f"the {len(partial)} states written before are in .partial and in {problem.disk.writer.folder}",
+        partial,
+    )

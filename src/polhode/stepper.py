@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from .backends import floats
 from .body import Body
-from .engine import torque_kernel
+from .engine import check_fit, torque_kernel
 from .errors import InputError, StepError
-from .fields import Field
-from .loop import good
+from .fields import FRAMES, Field, FieldTemplate, unbound
+from .loop import good, tidied
 from .methods import Method, methods
-from .problem import Problem, _finite_number, _vector
-from .scalar import kernel
-from .so3 import nearly_unit, unrotate
+from .problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
+from .scalar import finite, kernel
+from .so3 import conj, mul, norm2, rotate, unit, unrotate
+
+NORMALISE = 1e-12
+"""A squared length further than this from 1 is not round-off of our own steps: the quaternion is normalised."""
+
+FINE, UNFIT, FAILED = 0, 1, 2
+"""How a step ended: well, not begun because the numbers are no state, or without a solution."""
 
 
 class State(NamedTuple):
@@ -24,11 +35,21 @@ class State(NamedTuple):
     t: float = 0.0
 
 
+# --- kernels ----------------------------------------------------------------------------------------
+
+
 @kernel
 def _held_body(t: Any, q: Any, m: Any, system: Any) -> Any:
     """A torque held in the body frame over the step."""
     p = system[2]
     return (p[0], p[1], p[2])
+
+
+@kernel
+def _held_body_turned(t: Any, q: Any, m: Any, system: Any) -> Any:
+    """The same, for a body whose principal axes (the quaternion behind the torque) are not the user's."""
+    p = system[2]
+    return unrotate((p[3], p[4], p[5], p[6]), (p[0], p[1], p[2]))
 
 
 @kernel
@@ -38,12 +59,69 @@ def _held_space(t: Any, q: Any, m: Any, system: Any) -> Any:
     return unrotate(q, (p[0], p[1], p[2]))
 
 
+@kernel
+def _fit(q: Any, m: Any, force: Any) -> Any:
+    """Are these a unit quaternion and finite vectors."""
+    sound = finite(m[0] + m[1] + m[2] + force[0] + force[1] + force[2])
+    return sound & (abs(norm2(q) - 1) <= 2 * ROTATION_TOLERANCE)
+
+
+def _one_step(step: Callable[..., Any], torque: Callable[..., Any], own_axes: bool) -> Callable[..., Any]:
+    """One step in the user's axes: ``one(h, t, q, m, force, parameters, inertia, inverse, own)``."""
+
+    def one(h: Any, t: Any, q: Any, m: Any, force: Any, parameters: Any, inertia: Any, inverse: Any, own: Any) -> Any:
+        if not _fit(q, m, force):
+            return q, m, h, UNFIT
+        if abs(norm2(q) - 1) > NORMALISE:
+            q = unit(q)
+        if own_axes:
+            q, m = mul(q, own), unrotate(own, m)
+        new, miss = step(h, t, (q, m), (inertia, inverse, parameters), torque)
+        if not good(new, miss):
+            return q, m, miss, FAILED
+        q, m = tidied(new)
+        if own_axes:
+            q, m = mul(q, conj(own)), rotate(own, m)
+        return q, m, miss, FINE
+
+    return one
+
+
+# --- the stepper ------------------------------------------------------------------------------------
+
+_COMPILED: dict[str, Any] = {}
+
+
+def _compiled(method: Method, torque: Callable[..., Any], key: str, own_axes: bool) -> Any:
+    """The compiled step, shared by all bodies."""
+    name = f"one|{method.name}|{method.identity}|{key}|{own_axes}"
+    if name not in _COMPILED:
+        from .backends import cpu
+
+        _COMPILED[name], _ = cpu.compiled(_one_step(method.build(floats.number), torque, own_axes), name)
+    return _COMPILED[name]
+
+
+@dataclasses.dataclass
+class _Bound:
+    """A field ready to step with."""
+
+    field: Field
+    problem: Problem
+    advance: Any
+    parameters: tuple[float, ...]
+
+
 class Stepper:
     """Advances states of one body by one step of one method; made by `ph.stepper`."""
 
     def __init__(self, body: Body, method: Method, dt: float) -> None:
         self.body, self.method, self.dt = body, method, dt
-        self._steps: dict[str, Any] = {}
+        free = Problem(body, momentum=(0.0, 0.0, 0.0))
+        _, (self._inertia, self._inverse, self._own) = free.kernel_data(floats.number)
+        self._linear = body.linear_axis is not None
+        self._held: dict[str, Any] = {}
+        self._last: _Bound | None = None
 
     def step(self, state: State | tuple[Any, ...], torque: Any = (0.0, 0.0, 0.0), frame: str = "body") -> State:
         """The state one step later.
@@ -54,56 +132,103 @@ class Stepper:
         torque : three numbers, held constant over the step in the named frame, or a bound field
         frame : "body" or "space", for three numbers
         """
-        start = State(*state)
-        field = torque if isinstance(torque, Field) else None
-        problem = Problem(self.body, field, attitude=start.quaternion, momentum=start.momentum, t0=start.t)
-        y, (inertia, inverse, parameters) = problem.kernel_data(floats.number)
-        if field is None:
-            if frame not in ("body", "space"):
-                raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
-            given = _vector("torque", torque)
-            if frame == "body":
-                given = self.body.axes.T @ given
-            parameters = (*(float(x) for x in given), *parameters)
-        advance = self._compiled(problem, frame)
-        new, miss = advance(self.dt, float(start.t), y, (inertia, inverse, parameters))
-        if not good(new, miss):
-            raise StepError(f"{self.method.name} failed in one step from t = {start.t:g} with dt = {self.dt:g}; "
-                            f"try a smaller dt")  # fmt: skip
-        q, m = problem.user_axes(nearly_unit(new[0]), new[1])
-        return State(tuple(map(float, q)), tuple(map(float, m)), start.t + self.dt)  # type: ignore[arg-type]
+        q, m, t = _unpacked(state)
+        if isinstance(torque, Field):
+            bound = self._bound(torque, q, m, t)
+            force, advance, parameters = m, bound.advance, bound.parameters
+        elif isinstance(torque, FieldTemplate):
+            raise unbound(torque)
+        else:
+            force = _numbers("torque", torque, 3)
+            advance = self._held.get(frame) or self._hold(frame)
+            parameters = (*force, *self._own)
+        if self._linear:
+            self._check_linear(q, m, None if isinstance(torque, Field) else force, frame)
+        q1, m1, miss, how = advance(
+            self.dt, t, q, m, force, parameters, self._inertia, self._inverse, self._own or q
+        )  # fmt: skip
+        if how != FINE:
+            raise self._error(q, m, t, torque, miss, how)
+        return State(q1, m1, t + self.dt)
 
-    def _compiled(self, problem: Problem, frame: str) -> Any:
-        field = problem.field
-        key = repr(field.text[0]) if field else frame
-        if key not in self._steps:
-            from .backends import cpu
-            from .engine import check_fit
+    def _hold(self, frame: str) -> Any:
+        """The compiled step for a torque held in a frame."""
+        if frame not in FRAMES:
+            raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+        if not self.method.takes("attitude"):
+            able = ", ".join(m.name for m in methods.taking("attitude")[:8])
+            raise InputError(f"{self.method.name} takes no torque held over a step; methods that do: {able}, ...")
+        body = _held_body_turned if self._own else _held_body
+        torque = body if frame == "body" else _held_space
+        self._held[frame] = _compiled(self.method, torque, frame, bool(self._own))
+        return self._held[frame]
 
-            if field is not None:
-                check_fit(self.method, problem)
-                torque = torque_kernel(problem, floats.number)
-            elif self.method.takes("attitude"):
-                torque = _held_body if frame == "body" else _held_space
-            else:
-                raise InputError(f"{self.method.name} takes no torque")
-            step = self.method.build(floats.number)
+    def _bound(self, field: Field, q: Any, m: Any, t: float) -> _Bound:
+        """The compiled step for a field, which is checked when it is new."""
+        if self._last is None or self._last.field is not field:
+            problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
+            check_fit(self.method, problem)
+            torque = torque_kernel(problem, floats.number)
+            advance = _compiled(self.method, torque, repr(field.text[0]), bool(self._own))
+            self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
+        return self._last
 
-            def one(h: Any, t: Any, y: Any, system: Any) -> Any:
-                return step(h, t, y, system, torque)
+    def _check_linear(self, q: Any, m: Any, force: Any, frame: str) -> None:
+        """Nothing turns a linear body about its axis."""
+        check_axial(self.body, "momentum", np.array(m))
+        if force is not None:
+            check_axial(self.body, "torque", np.array(force if frame == "body" else unrotate(q, force)))
 
-            name = f"one|{self.method.name}|{self.method.identity}|{key}|{self.body.has_own_axes}"
-            self._steps[key], _ = cpu.compiled(one, name)
-        return self._steps[key]
+    def _error(self, q: Any, m: Any, t: float, torque: Any, miss: float, how: int) -> Exception:
+        """Why there is no next state."""
+        if how == UNFIT:
+            try:
+                _attitude(q)
+                _vector("momentum", m)
+                _vector("torque", (0.0, 0.0, 0.0) if isinstance(torque, Field) else torque)
+            except InputError as problem:
+                return problem
+            return InputError(f"the numbers are too large for doubles: momentum {m}, torque {torque}")
+        head = f"{self.method.name} failed in one step from t = {t:g} with dt = {self.dt:g}"
+        if isinstance(torque, Field) and self._last is not None:
+            for moment in (t, t + self.dt):
+                try:
+                    self._last.problem.check_field(moment, q, m, f"at t = {moment:g}")
+                except InputError as problem:
+                    return StepError(f"{head}: {problem}")
+        why = f"its equation was not solved (relative residual {miss:.1e})"
+        if not miss > 0:
+            why = "the state became infinite or NaN"
+        return StepError(f"{head}: {why}; try a smaller dt")
+
+
+def _unpacked(state: Any) -> tuple[Any, Any, float]:
+    """Quaternion, momentum and time as plain floats."""
+    try:
+        q, m, t = (*state, 0.0) if len(state) == 2 else state
+    except (TypeError, ValueError):
+        raise InputError(f"state must be (quaternion, momentum) or (quaternion, momentum, t); got {state!r}") from None
+    if type(t) is not float or not math.isfinite(t):
+        t = finite_number("t", t)
+    return _numbers("quaternion", q, 4), _numbers("momentum", m, 3), t
+
+
+def _numbers(name: str, value: Any, count: int) -> Any:
+    """The value as a tuple of that many floats."""
+    try:
+        numbers = tuple(map(float, value))
+    except (TypeError, ValueError):
+        numbers = ()
+    if len(numbers) != count:
+        raise InputError(f"{name} must be {'three' if count == 3 else 'four'} numbers; got {value!r}")
+    return numbers
 
 
 def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
     """A stepper for loops that are not ours: ``state = ph.stepper(body, "imidm", dt).step(state, torque)``."""
     if not isinstance(body, Body):
-        raise InputError(f"body must be a ph.Body; got {type(body).__name__}")
-    dt = _finite_number("dt", dt)
+        raise InputError(f"body must be a ph.Body; got {type(body).__name__}. Write ph.Body([I1, I2, I3])")
+    dt = finite_number("dt", dt)
     if dt == 0:
         raise InputError("dt must not be zero")
     return Stepper(body, methods[method], dt)
-
-

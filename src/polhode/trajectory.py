@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .analysis import observables
+from .errors import InputError
 
 if TYPE_CHECKING:
     import xarray
@@ -50,7 +51,7 @@ class Trajectory:
     energy : (n,) kinetic plus potential energy (kinetic where there is no potential)
     rotation : scipy Rotation
     method, dt, status : how it was made; `info` has the rest
-    mp : with ``digits=...``, the quaternion and momentum as arrays of mpmath numbers
+    mp : with ``digits=...``, the quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class Trajectory:
 
     @property
     def status(self) -> str:
-        """finished, interrupted, or failed."""
+        """finished, interrupted, failed, or (in the file of a run that was killed or goes on) running."""
         return self.info.status
 
     # --- what follows ------------------------------------------------------------------------------
@@ -129,8 +130,6 @@ class Trajectory:
 
     def euler(self, sequence: str, degrees: bool = False) -> np.ndarray:
         """Euler angles (n, 3) of a named sequence such as "ZXZ" (capitals: about body axes, scipy's rule)."""
-        from .errors import InputError
-
         try:
             return np.asarray(self.rotation.as_euler(sequence, degrees=degrees))
         except (ValueError, TypeError) as problem:
@@ -149,7 +148,8 @@ class Trajectory:
 
     def __repr__(self) -> str:
         made = f"{self.method}, dt = {self.dt:g}" if self.method else "loaded"
-        return f"<Trajectory {made}: {len(self)} states, t = {self.t[0]:g} to {self.t[-1]:g}, {self.status}>"
+        span = f", t = {self.t[0]:g} to {self.t[-1]:g}" if len(self) else ""
+        return f"<Trajectory {made}: {len(self)} states{span}, {self.status}>"
 
     # --- out ---------------------------------------------------------------------------------------
 

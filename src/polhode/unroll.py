@@ -14,7 +14,7 @@ from .scalar import Number, kernel
 Vectors = Any
 
 
-def _written(parameters: str, result: str, **space: Any) -> Callable[..., Any]:
+def written(parameters: str, result: str, **space: Any) -> Callable[..., Any]:
     """The kernel ``def unrolled(parameters): return result``; `space` holds the names the result uses."""
     exec(f"def unrolled({parameters}):\n    return {result}\n", space)  # made of our own words only
     made: Callable[..., Any] = space["unrolled"]
@@ -26,23 +26,23 @@ def combination(weights: Sequence[Any]) -> Callable[[Vectors], Any]:
     """Kernel for sum_j weights[j] v[j]; zero weights cost nothing."""
     used = {f"w{j}": w for j, w in enumerate(weights) if w != 0}
     if not used:
-        return _written("v", "(0 * v[0][0], 0 * v[0][1], 0 * v[0][2])")
+        return written("v", "(0 * v[0][0], 0 * v[0][1], 0 * v[0][2])")
     components = (" + ".join(f"{name} * v[{name[1:]}][{i}]" for name in used) for i in range(3))
-    return _written("v", f"({', '.join(components)})", **used)
+    return written("v", f"({', '.join(components)})", **used)
 
 
 def inner(n: int) -> Callable[[Vectors, Vectors], Number]:
     """Kernel for the scalar product of two n-tuples of vectors."""
-    return _written("a, b", " + ".join(f"a[{j}][{i}] * b[{j}][{i}]" for j in range(n) for i in range(3)))
+    return written("a, b", " + ".join(f"a[{j}][{i}] * b[{j}][{i}]" for j in range(n) for i in range(3)))
 
 
 def moved(n: int) -> Callable[[Vectors, Number, Vectors], Vectors]:
     """Kernel for a + s b with n-tuples of vectors."""
     vectors = (", ".join(f"a[{j}][{i}] + s * b[{j}][{i}]" for i in range(3)) for j in range(n))
-    return _written("a, s, b", f"({', '.join(f'({v})' for v in vectors)},)")
+    return written("a, s, b", f"({', '.join(f'({v})' for v in vectors)},)")
 
 
 def gathered(parameters: str, functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
     """Kernel for the tuple of what several kernels return for the same arguments."""
     space = {f"f{j}": f for j, f in enumerate(functions)}
-    return _written(parameters, f"({', '.join(f'{name}({parameters})' for name in space)},)", **space)
+    return written(parameters, f"({', '.join(f'{name}({parameters})' for name in space)},)", **space)

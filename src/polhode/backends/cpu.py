@@ -75,9 +75,8 @@ def cache_folder() -> Path:
 
 
 @functools.cache
-def _library_hash() -> str:
-    """Hash of the source of every module of the library that holds kernels, and of what compiles them."""
-    names = {k.__module__ for k in KERNELS if _is_ours(k)} | {__name__, "polhode.loop", "polhode.expression"}
+def _library_hash(names: frozenset[str]) -> str:
+    """Hash of the source of modules of the library."""
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for name in sorted(names):
         digest.update(name.encode() + Path(str(sys.modules[name].__file__)).read_bytes())
@@ -90,7 +89,8 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 def source_hash() -> str:
     """Hash of everything compiled code can be made of: the library's kernels and the user's."""
-    digest = hashlib.sha256(_library_hash().encode())
+    names = {k.__module__ for k in KERNELS if _is_ours(k)} | {__name__, "polhode.loop", "polhode.expression"}
+    digest = hashlib.sha256(_library_hash(frozenset(names)).encode())
     for function in KERNELS:
         if not _is_ours(function):
             digest.update(marshal.dumps(function.__code__))
@@ -139,6 +139,13 @@ class ContentCache(FunctionCache):
 
     def _index_key(self, sig: Any, codegen: Any) -> Any:
         return (str(sig), codegen.magic_tuple(), self._key)
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """Code from the cache; None (compile anew) if it refers to a namespace that is no module."""
+        try:
+            return super().load_overload(sig, target_context)
+        except ImportError:
+            return None
 
     @property
     def is_warm(self) -> bool:

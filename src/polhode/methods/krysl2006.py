@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 from ..compose import halves
+from ..declare import method
 from ..iterate import newton
 from ..scalar import kernel
 from ..so3 import add, along, exp, mul, sub, unrotate
-from ._declare import method
 from ._mechanics import gyration, gyration_columns, rolling_columns, turning
 
 PAPER = "krysl2006"

@@ -15,6 +15,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from ..declare import Method, Step, declare, methods
 from ..errors import InputError
 from ..exact_numbers import converted
 from ..iterate import accelerated
@@ -22,7 +23,6 @@ from ..scalar import kernel
 from ..so3 import add, along, cross, dexpinv, exp, mul, negative, rotate, scale, sub, unrotate
 from ..tableaus import Tableau, aliases, tableaus
 from ..unroll import combination, gathered
-from ._declare import Method, Step, declare, methods
 from ._mechanics import gyration, velocity
 
 

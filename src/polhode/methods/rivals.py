@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..declare import method
 from ..iterate import newton
 from ..scalar import kernel
 from ..so3 import add, along, cay, cross, dexp, dexpinv, exp, mul, negative, scale, sub, unrotate
-from ._declare import method
 from ._mechanics import basis, gyration, gyration_columns, rolling_columns, turning, velocity
 
 

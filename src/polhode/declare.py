@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ..errors import InputError
+from .errors import InputError
 
 Step = Callable[..., Any]
 Build = Callable[[Callable[[Any], Any]], Step]
@@ -125,8 +126,16 @@ class Methods:
             return self._methods[found]
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
         if call and call[1].lower() in self._combinators:
-            return self._combinators[call[1].lower()](*_arguments(call[2]))
+            return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))
         raise InputError(self._unknown(label))
+
+    @staticmethod
+    def _combined(label: str, make: Callable[..., Method], given: list[str]) -> Method:
+        try:
+            inspect.signature(make).bind(*given)
+        except TypeError as problem:
+            raise InputError(f"{label!r} is not a method: {problem}") from None
+        return make(*given)
 
     def _unknown(self, label: str) -> str:
         near = difflib.get_close_matches(_key(label), self._labels, n=4, cutoff=0.5)
@@ -152,7 +161,7 @@ class Methods:
         return [m for m in self.values() if m.takes(kind)]
 
 
-def _arguments(text: str) -> list[str]:
+def arguments(text: str) -> list[str]:
     """Split ``a, f(b, c)`` at the commas outside parentheses."""
     parts, depth, start = [], 0, 0
     for i, char in enumerate(text):

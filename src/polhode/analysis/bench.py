@@ -1,0 +1,220 @@
+"""Timings, as ratios measured in one run: compiled against plain Python, and against scipy's DOP853."""
+
+from __future__ import annotations
+
+import json
+import platform
+import subprocess
+import time
+from collections.abc import Callable, Iterable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from .. import problems
+from .._version import __version__
+from ..backends import floats
+from ..engine import engine, torque_kernel
+from ..errors import InputError, StepError
+from ..loop import COLUMNS, stepping
+from ..methods import Method, methods
+from ..problem import Problem
+from ..solve import solve
+from .cost import cost
+from .observables import attitude_error, matrices
+
+STEP_SIZES = {"free_body": 0.01, "slow_top": 0.001, "fast_top": 0.001, "soft_wall": 0.01}
+"""The problems timed, each with its step size."""
+
+RIVAL = "fast_top"
+"""The problem of the comparison with scipy."""
+
+SECONDS = 0.05
+"""Time of one measurement; the best of several counts, since machines are shared."""
+
+
+def _best(work: Callable[[int], Any], start: int, repeats: int) -> float:
+    """Seconds per unit of work(n): n grows until a call takes SECONDS, then the best of some calls."""
+    n = start
+    while True:
+        began = time.perf_counter()
+        work(n)
+        spent = time.perf_counter() - began
+        if spent > SECONDS / 2:
+            break
+        n = int(n * min(10.0, max(2.0, SECONDS / max(spent, 1e-6))))
+    for _ in range(repeats):
+        began = time.perf_counter()
+        work(n)
+        spent = min(spent, time.perf_counter() - began)
+    return spent / n
+
+
+def compiled_ns(method: Method, problem: Problem, dt: float, repeats: int = 7) -> float:
+    """Nanoseconds of one compiled step, nothing recorded."""
+    run = engine(problem, method)
+    rows = run.buffer(2)
+
+    def work(n: int) -> None:
+        *_, fine = run.advance(dt, problem.t0, 0, n, n, n, run.y, run.system, rows)
+        if not fine:
+            raise StepError(f"{method.name} failed on {problem.name} with dt = {dt:g}")
+
+    work(2)
+    return 1e9 * _best(work, 500, repeats)
+
+
+def plain_ns(method: Method, problem: Problem, dt: float) -> float:
+    """Nanoseconds of one step of the same kernel in plain Python."""
+    y, system = problem.kernel_data(floats.number)
+    advance = stepping(method.build(floats.number), torque_kernel(problem, floats.number))
+    rows = np.empty((2, COLUMNS))
+    return 1e9 * _best(lambda n: advance(dt, problem.t0, 0, n, n, n, y, system, rows), 50, 2)
+
+
+# --- scipy ------------------------------------------------------------------------------------------
+
+
+def _right_hand_side(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
+    """The rates q (0, omega)/2 and Pi x omega + T of a top as a user would write them for scipy, compiled."""
+    from ..backends import cpu
+
+    _, (_, inverse, (mgl,)) = problem.kernel_data(floats.number)
+    i1, i2, i3 = inverse
+
+    def rates(t: float, y: np.ndarray) -> np.ndarray:
+        q0, q1, q2, q3, m1, m2, m3 = y
+        w1, w2, w3 = i1 * m1, i2 * m2, i3 * m3
+        out = np.empty(7)
+        out[0] = -(q1 * w1 + q2 * w2 + q3 * w3) / 2
+        out[1] = (q0 * w1 + q2 * w3 - q3 * w2) / 2
+        out[2] = (q0 * w2 + q3 * w1 - q1 * w3) / 2
+        out[3] = (q0 * w3 + q1 * w2 - q2 * w1) / 2
+        out[4] = m2 * w3 - m3 * w2 + mgl * 2 * (q2 * q3 + q0 * q1)
+        out[5] = m3 * w1 - m1 * w3 - mgl * 2 * (q1 * q3 - q0 * q2)
+        out[6] = m1 * w2 - m2 * w1
+        return out
+
+    function, _ = cpu.compiled(rates, f"rates of {problem.name} {inverse} {mgl}")
+    return function
+
+
+def dop853_curve(problem: Problem, tolerances: Iterable[float]) -> list[dict[str, float]]:
+    """Error and seconds of scipy's DOP853 with a compiled right-hand side, for a ladder of tolerances."""
+    from scipy.integrate import solve_ivp
+
+    rates = _right_hand_side(problem)
+    start = np.array([*problem.quaternion, *problem.momentum])
+    assert problem.t_end is not None
+    rates(0.0, start)
+    curve = []
+    for rtol in tolerances:
+        best = np.inf
+        for _ in range(3):
+            began = time.perf_counter()
+            run = solve_ivp(rates, (problem.t0, problem.t_end), start, method="DOP853", rtol=rtol, atol=rtol)
+            best = min(best, time.perf_counter() - began)
+        q = run.y[:4, -1] / np.linalg.norm(run.y[:4, -1])
+        curve.append({"rtol": rtol, "seconds": best, "attitude_error": _reference_error(problem, q)})
+    return curve
+
+
+def _reference_error(problem: Problem, q: Any) -> float:
+    if problem.reference is None:
+        raise InputError(f"{problem.name} has no reference solution")
+    return attitude_error(matrices(np.array(q)), matrices(np.array(problem.reference.quaternion)))
+
+
+def _against_scipy(
+    method: Method, problem: Problem, dt: float, ns: float, curve: list[dict[str, float]]
+) -> dict[str, Any]:
+    """How much longer DOP853 takes to an error at most ours; None where it never gets there."""
+    assert problem.t_end is not None
+    end = solve(problem, method, dt=dt, every=10**9, progress=False)
+    error = _reference_error(problem, end.quaternion[-1])
+    ours = ns * 1e-9 * (problem.t_end - problem.t0) / dt
+    theirs = min((row["seconds"] for row in curve if row["attitude_error"] <= error), default=None)
+    return {"attitude_error": error, "seconds": ours, "dop853_over_ours": theirs / ours if theirs else None}
+
+
+# --- the run ----------------------------------------------------------------------------------------
+
+
+def machine() -> dict[str, Any]:
+    """What the figures were measured on, and with what."""
+    names = ("numpy", "scipy", "numba", "llvmlite", "mpmath")
+    return {
+        "processor": _processor(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "polhode": __version__,
+        "commit": _commit(),
+        "versions": {name: metadata.version(name) for name in names},
+        "date": time.strftime("%Y-%m-%d"),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()
+
+
+def _commit() -> str:
+    command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--short", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def measure(names: list[str] | None, tell: Callable[[str, int, int], Any]) -> dict[str, Any]:
+    """Time methods (all of them by default) on the four problems, in one run; `tell` what, done, in all."""
+    chosen = [methods[name] for name in names] if names else methods.values()
+    known = {name: problems.get(name) for name in STEP_SIZES}
+    pairs = [(m, known[name]) for m in chosen for name in STEP_SIZES if m.takes(known[name].needs)]
+    tell("scipy DOP853", 0, len(pairs))
+    curve = dop853_curve(known[RIVAL], [10.0**-k for k in range(3, 14)])
+    rows = []
+    for done, (method, problem) in enumerate(pairs):
+        tell(f"{method.name} on {problem.name}", done, len(pairs))
+        rows.append(_row(method, problem, STEP_SIZES[problem.name], curve))
+    tell("done", len(pairs), len(pairs))
+    return {"machine": machine(), "dop853": curve, "rows": rows}
+
+
+def _row(method: Method, problem: Problem, dt: float, curve: list[dict[str, float]]) -> dict[str, Any]:
+    ns, plain = compiled_ns(method, problem, dt), plain_ns(method, problem, dt)
+    operations = cost(method, problem, dt)
+    row: dict[str, Any] = {
+        "method": method.name,
+        "problem": problem.name,
+        "dt": dt,
+        "ns_per_step": ns,
+        "plain_over_compiled": plain / ns,
+        "flops": operations.flops,
+        "functions": operations.function,
+        "gflops": operations.flops / ns,
+        "solves": method.solves,
+        "torque_evals": method.torque_evals,
+    }
+    return row | (_against_scipy(method, problem, dt, ns, curve) if problem.name == RIVAL else {})
+
+
+def checked(path: Path, overwrite: bool) -> Path:
+    """The path, if the figures may be written there."""
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists; choose another name or say --overwrite")
+    if not path.parent.exists():
+        raise InputError(f"the folder {path.parent} does not exist")
+    return path
+
+
+def write(result: dict[str, Any], path: Path) -> Path:
+    """Write the figures as JSON."""
+    path.write_text(json.dumps(result, indent=1) + "\n")
+    return path

@@ -1,0 +1,137 @@
+"""Many methods on one problem, side by side: which ones, which steps, and what is written down."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .. import _version
+from ..errors import StepError
+from ..methods import Method
+from ..methods import methods as book
+from ..problem import Problem, Reference
+from ..solve import number_of_steps, solve
+from ..trajectory import Trajectory
+from .convergence import Row, by_method, measured_order, partial_of
+
+if TYPE_CHECKING:
+    import xarray
+
+LADDER = 7
+"""Step sizes of a comparison, each half of the one before."""
+
+COARSEST = 2.0
+"""Radians the body may turn in the largest step."""
+
+KEPT_STATES = 1000
+"""States kept of each trajectory."""
+
+
+def default_methods(problem: Problem) -> list[Method]:
+    """What is compared unless said otherwise.
+
+    Of the methods that take the problem's field: every second-order one, and each explicit one of higher
+    order; where several stand in one place of the literature (one formula, many tableaus), the first of
+    each order.
+    """
+    able = [m for m in book.taking(problem.needs) if m.order == 2 or (m.order > 2 and not m.implicit)]
+    return list({(m.cite, m.where, m.order): m for m in reversed(able)}.values())[::-1]
+
+
+def default_steps(problem: Problem, t_end: float | None = None) -> list[float]:
+    """A ladder of steps for a problem, each half of the one before.
+
+    It starts at the problem's own largest step, if that divides the time; else at a round number of
+    steps (1, 2, 5 times a power of ten).
+    """
+    end = problem.t_end if t_end is None else t_end
+    span = (end if end is not None else problem.t0 + 1.0) - problem.t0
+    if problem.dt is not None and abs(span / problem.dt - round(span / problem.dt)) < 1e-9:
+        return [problem.dt / 2**k for k in range(LADDER)]
+    least = max(1.0, abs(span) * float(np.linalg.norm(problem.omega)) / COARSEST)
+    power = 10.0 ** math.floor(math.log10(least))
+    count = next(k * power for k in (1, 2, 5, 10) if k * power >= least * (1 - 1e-9))
+    return [span / (count * 2**k) for k in range(LADDER)]
+
+
+def middle(dts: Sequence[float]) -> float:
+    """The step size a table shows: the middle one."""
+    return sorted(dts)[len(dts) // 2]
+
+
+def trajectories(problem: Problem, methods: Iterable[Method], dt: float, t_end: float | None) -> list[Trajectory]:
+    """One thinned trajectory of each method; of a run that failed, what there is."""
+    every = max(1, number_of_steps(problem, dt, t_end, None) // KEPT_STATES)
+    return [_kept(problem, method, dt, t_end, every) for method in methods]
+
+
+def _kept(problem: Problem, method: Method, dt: float, t_end: float | None, every: int) -> Trajectory:
+    try:
+        return solve(problem, method, dt=dt, t_end=t_end, every=every, progress=False)
+    except StepError as stop:
+        return partial_of(stop)
+
+
+def combined(paths: Sequence[Trajectory]) -> xarray.Dataset:
+    """Trajectories of several methods as one Dataset; NaN after a failure.
+
+    The new dimension is called ``integrator``, for ``data.sel(integrator=name)``: xarray's ``sel`` has an
+    argument ``method`` of its own.
+    """
+    import xarray
+
+    longest = max(paths, key=len)
+    parts = [p.to_xarray().drop_vars("t").pad(time=(0, len(longest) - len(p))) for p in paths]
+    names = xarray.IndexVariable("integrator", [p.method for p in paths])
+    whole = xarray.concat(parts, names, combine_attrs="drop_conflicts", join="override")
+    return whole.assign_coords(t=("time", longest.t), status=("integrator", [p.status for p in paths]))
+
+
+def write_trajectories(path: Path, paths: Sequence[Trajectory]) -> None:
+    """The same as one classic NetCDF file, which every reader of NetCDF opens."""
+    combined(paths).to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+
+
+def table(rows: Iterable[Row], dt: float) -> list[tuple[Row, float]]:
+    """One row per method at one step size, with its measured order, the smallest error first."""
+    found = [(next(r for r in of if r.dt == dt), measured_order(of)) for of in by_method(rows).values()]
+    return sorted(found, key=lambda pair: (math.isnan(pair[0].attitude_error), pair[0].attitude_error))
+
+
+def write_json(path: Path, problem: Problem, reference: Reference, rows: Sequence[Row]) -> None:
+    """All results as JSON; what is not a number is null."""
+    said = {
+        "polhode_version": _version.__version__,
+        "problem": problem.name,
+        "reference": dataclasses.asdict(reference),
+        "measured_order": {name: measured_order(of) for name, of in by_method(rows).items()},
+        "rows": [dataclasses.asdict(row) for row in rows],
+    }
+    path.write_text(json.dumps(plain(said), indent=1) + "\n")
+
+
+def plain(value: Any) -> Any:
+    """The same, ready for JSON: numbers that are not finite become null, sets sorted lists."""
+    if isinstance(value, dict):
+        return {k: plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(v) for v in value]
+    if isinstance(value, set | frozenset):
+        return sorted(value)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def write_csv(path: Path, rows: Sequence[Row]) -> None:
+    """All results as a table with one line per run."""
+    import csv
+
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, [f.name for f in dataclasses.fields(Row)])
+        writer.writeheader()
+        writer.writerows(dataclasses.asdict(row) for row in rows)

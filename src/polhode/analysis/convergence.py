@@ -1,0 +1,221 @@
+"""Errors and cost of methods over a ladder of step sizes."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..engine import check_fit, engine
+from ..errors import InputError, StepError
+from ..methods import Method
+from ..methods import methods as book
+from ..problem import Problem, Reference, finite_number
+from ..so3 import matrix
+from ..solve import number_of_steps, solve
+from ..trajectory import Trajectory
+from .invariants import conserved_directions, energy_change, momentum_change
+from .observables import attitude_error
+
+WATCHED_STATES = 256
+"""States of a run at which its drift is read."""
+
+REPEATS = 5
+"""A short run is timed so often, and the best counts."""
+
+PATIENCE = 0.05
+"""Seconds that such repetitions may take."""
+
+Watch = Callable[[str, int, int], Any]
+"""Told what is done next, how many pieces of work are done, and how many there are."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One run of one method.
+
+    Attributes
+    ----------
+    order : declared for the problem's kind of field
+    attitude_error : spectral norm of R - R_ref at the end; NaN if the run failed
+    momentum_error : |Pi - Pi_ref| / |Pi_ref| at the end, body frame
+    energy_drift : largest relative change of the energy
+    momentum_drift : largest relative change of the part of the spatial momentum the problem conserves
+    noise : error of the reference, and round-off of that many steps: below it an error says nothing
+    seconds, ns_per_step : time of the compiled loop, without compilation
+    failure : why a run ended early, else empty
+    """
+
+    method: str
+    order: float
+    dt: float
+    steps: int
+    attitude_error: float
+    momentum_error: float
+    energy_drift: float
+    momentum_drift: float
+    noise: float
+    seconds: float
+    ns_per_step: float
+    failure: str = ""
+
+
+def convergence(
+    problem: Problem,
+    methods: Iterable[str | Method],
+    dts: Iterable[float],
+    *,
+    t_end: float | None = None,
+    watch: Watch | None = None,
+) -> list[Row]:
+    """Run every method with every step size, and compare the ends with the reference solution.
+
+    Parameters
+    ----------
+    problem : Problem
+    methods : names, expressions or Methods
+    dts : step sizes; each must divide the time from t0 to the end
+    t_end : end time; by default the problem's own
+    watch : called before each piece of work with its name, the number done and the total
+    """
+    chosen, sizes = [book[m] for m in methods], [float(dt) for dt in dts]
+    check(problem, chosen, sizes, t_end)
+    total = len(chosen) * (len(sizes) + 1)
+    tell = watch or (lambda what, done, total: None)
+    tell("reference solution", 0, total)
+    reference = reference_solution(problem, t_end)
+    directions = conserved_directions(problem)
+    rows: list[Row] = []
+    for i, method in enumerate(chosen):
+        done = i * (len(sizes) + 1)
+        tell(f"compiling {method.name}" if is_cold(problem, method) else method.name, done, total)
+        warm_up(problem, method)
+        for j, dt in enumerate(sizes):
+            tell(f"{method.name}, dt = {dt:g}", done + j + 1, total)
+            rows.append(measured(problem, method, dt, reference, directions))
+    tell("done", total, total)
+    return rows
+
+
+def check(problem: Problem, methods: Iterable[Method], dts: Iterable[float], t_end: float | None = None) -> None:
+    """Refuse, before anything runs, methods that do not suit the problem and steps that do not fit the time."""
+    for method in methods:
+        check_fit(method, problem)
+    for dt in dts:
+        if not finite_number("dt", dt) > 0:
+            raise InputError(f"dt must be positive; got {dt:g}")
+        if t_end is not None or problem.t_end is not None:
+            number_of_steps(problem, dt, t_end, None)
+
+
+def reference_solution(problem: Problem, t_end: float | None = None) -> Reference:
+    """The converged solution at the end: the problem's own reference, or a Taylor solution computed now."""
+    end = problem.t_end if t_end is None else t_end
+    if end is None:
+        raise InputError("give t_end: this problem has no end time of its own")
+    known = problem.reference
+    if known is not None and abs(known.t - end) <= 1e-12 * abs(end):
+        return known
+    from .taylor import solution
+
+    q, m, error = solution(problem, end)
+    return Reference(
+        t=float(end),
+        quaternion=tuple(float(x) for x in q),  # type: ignore[arg-type]
+        momentum=tuple(float(x) for x in m),  # type: ignore[arg-type]
+        error=float(error),
+        source="Taylor series, computed for this run",
+    )
+
+
+def is_cold(problem: Problem, method: Method) -> bool:
+    """Must this method be compiled for this problem first."""
+    return not engine(problem, method).warm
+
+
+def warm_up(problem: Problem, method: Method) -> None:
+    """Compile the loop, or load it from the cache, by steps too short to fail."""
+    short = 1e-6 / (float(np.linalg.norm(problem.omega)) or 1.0)
+    run = engine(problem, method)
+    run.advance(short, float(problem.t0), 0, 2, 1, 2, run.y, run.system, run.buffer(2))
+
+
+def measured(problem: Problem, method: Method, dt: float, reference: Reference, directions: np.ndarray) -> Row:
+    """One run to the time of the reference, and what came of it."""
+    steps = number_of_steps(problem, dt, reference.t, None)
+    failure = ""
+    try:
+        path = solve(problem, method, dt=dt, steps=steps, every=max(1, steps // WATCHED_STATES), progress=False)
+        attitude, momentum = end_errors(path, reference)
+        seconds = loop_seconds(problem, method, dt, steps, path.info.seconds)
+    except StepError as stop:
+        path, failure = partial_of(stop), str(stop)
+        attitude = momentum = seconds = math.nan
+    return Row(
+        method=method.name, order=method.order_free if problem.needs == "free" else method.order, dt=dt, steps=steps,
+        attitude_error=attitude, momentum_error=momentum,
+        energy_drift=float(np.abs(energy_change(path.energy)).max()),
+        momentum_drift=float(momentum_change(path.spatial_momentum, directions).max()),
+        noise=reference.error + steps * float(np.finfo(float).eps),
+        seconds=seconds, ns_per_step=1e9 * seconds / steps, failure=failure,
+    )  # fmt: skip
+
+
+def partial_of(stop: StepError) -> Trajectory:
+    """What a failed run computed before it failed."""
+    if stop.partial is None:
+        raise stop
+    return stop.partial
+
+
+def end_errors(path: Trajectory, reference: Reference) -> tuple[float, float]:
+    """Errors of attitude (spectral norm) and body momentum (relative) in the last state."""
+    truth = np.array(reference.momentum)
+    miss = float(np.linalg.norm(path.momentum[-1] - truth))
+    return (
+        attitude_error(path.matrix[-1], np.array(matrix(reference.quaternion))),
+        miss / (float(np.linalg.norm(truth)) or 1.0),
+    )
+
+
+def loop_seconds(problem: Problem, method: Method, dt: float, steps: int, known: float) -> float:
+    """Time of the compiled loop alone, the best of a few; a run known to be long is not repeated."""
+    best = known
+    run = engine(problem, method)
+    buffer = run.buffer(2)
+    for _ in range(min(REPEATS, int(PATIENCE / known)) if known > 0 else REPEATS):
+        began = time.perf_counter()
+        run.advance(dt, float(problem.t0), 0, steps, steps, steps, run.y, run.system, buffer)
+        best = min(best, time.perf_counter() - began)
+    return best
+
+
+def by_method(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """Rows of each method, the largest step first."""
+    found: dict[str, list[Row]] = {}
+    for row in sorted(rows, key=lambda r: -r.dt):
+        found.setdefault(row.method, []).append(row)
+    return found
+
+
+SATURATED = 0.1
+"""Attitude errors above this (of at most 2) are no longer proportional to a power of dt."""
+
+
+def measured_order(rows: Sequence[Row]) -> float:
+    """Slope of log error over log dt through the three finest usable runs of one method; NaN if fewer than two.
+
+    Usable are errors below `SATURATED` and ten times above the noise.
+    """
+    if len({row.method for row in rows}) > 1:
+        raise InputError("measured_order takes the rows of one method; see by_method")
+    usable = [r for r in rows if 10 * r.noise < r.attitude_error < SATURATED]
+    finest = sorted(usable, key=lambda r: r.dt)[:3]
+    if len(finest) < 2:
+        return math.nan
+    slope, _ = np.polyfit([math.log(r.dt) for r in finest], [math.log(r.attitude_error) for r in finest], 1)
+    return float(slope)

@@ -1,0 +1,107 @@
+"""What a problem conserves, and the curves that conservation draws."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from ..problem import Problem
+from ..so3 import matrix, unit
+
+SAMPLES = 24
+"""Random states at which a field is asked for its torque."""
+
+NO_TORQUE = 1e-9
+"""A torque component below this fraction of the torque is round-off (measured: below 1e-12)."""
+
+
+def conserved_directions(problem: Problem) -> np.ndarray:
+    """Space directions (k, 3), orthonormal, along which the angular momentum is conserved.
+
+    All three for the free body, the vertical for a top, none in general: those along which the torque
+    vanishes at every one of many random states.
+    """
+    torques = _space_torques(problem)
+    if not len(torques):
+        return np.eye(3)
+    _, sizes, directions = np.linalg.svd(torques)
+    free = directions[np.count_nonzero(sizes > NO_TORQUE * math.sqrt(len(torques))) :]
+    signs = [np.sign(d[np.abs(d).argmax()]) for d in free]
+    return np.array([s * d for s, d in zip(signs, free, strict=True)]).reshape(-1, 3)
+
+
+def _space_torques(problem: Problem) -> np.ndarray:
+    """Directions (n, 3) of the torque in the space frame at random states; states without one are left out."""
+    if problem.field is None:
+        return np.empty((0, 3))
+    rng = np.random.default_rng(1)
+    speed = float(np.linalg.norm(problem.omega)) or 1.0
+    span = (problem.t_end or problem.t0 + 1.0) - problem.t0
+    found = []
+    for _ in range(SAMPLES):
+        R = matrix(unit(tuple(rng.normal(size=4).tolist())))
+        t, omega = problem.t0 + span * float(rng.uniform()), tuple((speed * rng.normal(size=3)).tolist())
+        try:
+            torque = np.array(R) @ np.array(problem.field.torque_value(t, R, omega), dtype=float)
+        except (ArithmeticError, ValueError):
+            continue
+        size = np.linalg.norm(torque)
+        if 0 < size < math.inf:
+            found.append(torque / size)
+    return np.array(found).reshape(-1, 3)
+
+
+def momentum_label(directions: np.ndarray) -> str:
+    """What to call the conserved part of the momentum; empty if there is none."""
+    if len(directions) == 3:
+        return "spatial momentum"
+    if len(directions) == 0:
+        return ""
+    if len(directions) == 1 and np.allclose(directions[0], (0, 0, 1), atol=NO_TORQUE):
+        return "vertical momentum"
+    return "momentum along " + ", ".join("(" + ", ".join(f"{x:.3g}" for x in d) + ")" for d in directions)
+
+
+def momentum_change(spatial_momentum: np.ndarray, directions: np.ndarray) -> np.ndarray:
+    """Change (n,) of the conserved part of the momentum, relative to the initial |momentum|; NaN if none is."""
+    if len(directions) == 0:
+        return np.full(len(spatial_momentum), math.nan)
+    with np.errstate(over="ignore", invalid="ignore"):  # a run that blew up
+        change = np.linalg.norm((spatial_momentum - spatial_momentum[0]) @ directions.T, axis=1)
+    scale = float(np.linalg.norm(spatial_momentum[0]))
+    return np.asarray(change / scale if scale > 0 else change)
+
+
+def energy_change(energy: np.ndarray) -> np.ndarray:
+    """Change (n,) of the energy, relative to its initial size (absolute if that is zero)."""
+    return np.asarray((energy - energy[0]) / (abs(energy[0]) or 1.0))
+
+
+def polhodes(inertia: np.ndarray, count: int = 4, points: int = 181) -> list[np.ndarray]:
+    """Paths (points, 3) of a free body's momentum on the unit sphere, in the axes of the inertia tensor.
+
+    With a_i = 1/I_i and 2E = e, the sphere and the energy ellipsoid give
+    m_1^2 (a_1 - a_3) + m_2^2 (a_2 - a_3) = e - a_3 around axis 3, and alike around axis 1; the last pair
+    of each family is the separatrix e = a_2. A symmetric body has one family of circles, a sphere none.
+    """
+    moments, axes = np.linalg.eigh(np.asarray(inertia, dtype=float))
+    if moments[0] <= 0:
+        return []
+    a = 1 / moments
+    phi = np.linspace(0, 2 * math.pi, points)
+    curves = []
+    for around, across in ((2, 0), (0, 2)):
+        gap = a[1] - a[around]
+        if abs(gap) <= 1e-9 * a[0]:
+            continue
+        for level in (np.arange(1, count + 1) / count) ** 2:
+            m = np.zeros((points, 3))
+            m[:, across] = math.sqrt(level * gap / (a[across] - a[around])) * np.cos(phi)
+            m[:, 1] = math.sqrt(level) * np.sin(phi)
+            m[:, around] = np.sqrt(np.maximum(0.0, 1 - m[:, across] ** 2 - m[:, 1] ** 2))
+            for sign in (1, -1):
+                mirrored = m.copy()
+                mirrored[:, around] *= sign
+                curves.append(mirrored @ axes.T)
+    return curves

@@ -1,0 +1,38 @@
+"""The command line: ``polhode methods | problems | run | compare | bench``. Thin; the work is done by the library."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from .._version import __version__
+from . import bench, compare, run, show  # noqa: F401 - importing enters the commands
+from .compare import FILES
+from .words import INTERRUPTED, app
+
+__all__ = ["FILES", "app", "main"]
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"polhode {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+def main() -> None:
+    """Run the command line."""
+    try:
+        app(prog_name="polhode")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

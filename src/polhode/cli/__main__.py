@@ -1,0 +1,5 @@
+"""``python -m polhode.cli``."""
+
+from . import main
+
+main()

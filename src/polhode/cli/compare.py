@@ -1,0 +1,161 @@
+"""``polhode compare``."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from .. import problems
+from ..errors import InputError
+from ..problem import Problem
+from .words import (
+    ACCURATE,
+    EXAMPLE,
+    INTERRUPTED,
+    app,
+    console,
+    drawn,
+    examples,
+    guarded,
+    named_methods,
+    sentence,
+    sheet,
+    small,
+    stop,
+    watched,
+    word,
+)
+
+if TYPE_CHECKING:
+    from ..analysis.convergence import Row
+    from ..problem import Reference
+    from ..trajectory import Trajectory
+
+COMPARE_HELP = examples(
+    "polhode compare fast_top",
+    f'polhode compare soft_wall --methods "{EXAMPLE}, {ACCURATE}" --dt "0.2, 0.1, 0.05" --out walls',
+    "polhode compare slow_top --t-end 10 --overwrite",
+)
+
+PICTURES = ("error_vs_dt", "error_vs_time", "drift")
+FILES = (
+    *(f"{name}{kind}" for name in PICTURES for kind in (".png", ".svg")),
+    "trajectories.nc",
+    "results.csv",
+    "results.json",
+)
+
+
+@app.command("compare", epilog=COMPARE_HELP)
+@guarded
+def compare_command(
+    problem: Annotated[str, typer.Argument(help="A named problem; `polhode problems` lists them.")],
+    methods: Annotated[
+        str | None, typer.Option(help="Names or expressions with commas between; by default a dozen that suit.")
+    ] = None,
+    dt: Annotated[str | None, typer.Option(help="Step sizes with commas between; by default seven.")] = None,
+    t_end: Annotated[float | None, typer.Option(help="End time; by default the problem's own.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results; by default results-PROBLEM.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there.")] = False,
+) -> None:
+    """Integrate a problem by many methods: errors, drifts, cost, as a table, pictures and files."""
+    from ..analysis import comparison, convergence
+
+    what = problems.get(problem)
+    chosen = named_methods(methods) if methods is not None else comparison.default_methods(what)
+    sizes = _sizes(dt) if dt is not None else comparison.default_steps(what, t_end)
+    convergence.check(what, chosen, sizes, t_end)
+    folder = _new_folder(out or Path(f"results-{problem}"), overwrite)
+    cold = sum(convergence.is_cold(what, m) for m in chosen)
+    if cold:
+        typer.echo(f"first run: {cold} methods are compiled now, some 2 s each; they are kept for later runs", err=True)
+    try:
+        with watched(f"{problem}, {len(chosen)} methods") as watch:
+            rows = convergence.convergence(what, chosen, sizes, t_end=t_end, watch=watch)
+    except KeyboardInterrupt:
+        raise stop(f"interrupted; nothing was written to {folder}", INTERRUPTED) from None
+    shown = comparison.middle(sizes)
+    reference = convergence.reference_solution(what, t_end)
+    _print_comparison(what, reference, rows, shown)
+    _write_comparison(folder, what, reference, rows, comparison.trajectories(what, chosen, shown, t_end))
+    _farewell(folder, what, rows, shown)
+
+
+def _sizes(text: str) -> list[float]:
+    try:
+        sizes = [float(x) for x in text.replace(",", " ").split()]
+    except ValueError:
+        raise InputError(f"--dt must be numbers with commas between; got {text!r}") from None
+    if not sizes:
+        raise InputError("--dt names no step size")
+    return sizes
+
+
+def _new_folder(folder: Path, overwrite: bool) -> Path:
+    """A folder into which the results may be written; only our own files are ever replaced."""
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"{folder} is a file; --out names a folder")
+    there = [name for name in FILES if (folder / name).exists()]
+    if there and not overwrite:
+        raise InputError(f"{folder} holds results already ({there[0]}, ...); choose another --out or say --overwrite")
+    return folder
+
+
+def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row], dt: float) -> None:
+    from ..analysis import comparison, invariants
+
+    label = invariants.momentum_label(invariants.conserved_directions(problem))
+    columns = ["method", "order", "measured\norder", "attitude\nerror", "energy\ndrift"]
+    columns += [f"{label}\ndrift".replace(" ", "\n", 1)] if label else []
+    lines = []
+    for row, slope in comparison.table(rows, dt):
+        drifts = [row.energy_drift, row.momentum_drift] if label else [row.energy_drift]
+        numbers = [small(x) for x in (row.attitude_error, *drifts)]
+        speed = "failed" if row.failure else f"{row.ns_per_step:.0f}"
+        lines.append(
+            [row.method, word(float(row.order)), "-" if math.isnan(slope) else f"{slope:.2f}", *numbers, speed]
+        )
+    title = f"{problem.name} to t = {reference.t:g} with dt = {dt:g}"
+    console().print(sheet(title, (*columns, "ns/step"), lines, numbers=len(columns)))
+    typer.echo(f"Errors against the converged solution, good to {small(reference.error)}: spectral norm of R - R_ref. "
+               "Drifts are largest relative changes.")  # fmt: skip
+    for row, _ in comparison.table(rows, dt):
+        if row.failure:
+            typer.echo(sentence(row.failure))
+
+
+def _write_comparison(
+    folder: Path, problem: Problem, reference: Reference, rows: Sequence[Row], paths: Sequence[Trajectory]
+) -> None:
+    from ..analysis import comparison
+
+    folder.mkdir(parents=True, exist_ok=True)
+    title = f"{problem.name}, t = {reference.t:g}"
+    drawings: dict[str, Callable[[Any], Any]] = {
+        "error_vs_dt": lambda plots: plots.convergence_plot(rows, title=title),
+        "error_vs_time": lambda plots: plots.work_precision_plot(rows, title=title),
+        "drift": lambda plots: plots.drift_plot(paths),
+    }
+    for name in PICTURES:
+        drawn(drawings[name], folder / f"{name}.png", folder / f"{name}.svg")
+    comparison.write_trajectories(folder / "trajectories.nc", paths)
+    comparison.write_csv(folder / "results.csv", rows)
+    comparison.write_json(folder / "results.json", problem, reference, rows)
+
+
+def _farewell(folder: Path, problem: Problem, rows: Sequence[Row], dt: float) -> None:
+    """Where everything is, and what to try next."""
+    from ..analysis import comparison
+
+    best = comparison.table(rows, dt)[0][0].method
+    other = next((name for name in problems.names() if name != problem.name), problem.name)
+    typer.echo(
+        f"\nEverything is in {folder}: error_vs_dt, error_vs_time and drift as .png and .svg, "
+        "trajectories.nc (xarray), results.csv, results.json. Next: "
+        f'`polhode run {problem.name} --method "{best}" --dt {dt:g} --plot {problem.name}.png`, '
+        f'`polhode methods "{best}"`, `polhode compare {other}`.'
+    )

@@ -1,0 +1,155 @@
+"""``polhode run``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from .. import problems, store
+from ..errors import InputError, StepError
+from ..methods import Method
+from ..methods import methods as book
+from ..problem import Problem
+from .words import (
+    EXAMPLE,
+    FAILED,
+    INTERRUPTED,
+    app,
+    drawn,
+    examples,
+    guarded,
+    sentence,
+    small,
+    stop,
+    vector,
+)
+
+if TYPE_CHECKING:
+    from ..trajectory import Trajectory
+
+STATES_WITHOUT_FILE = 10_000
+"""How many states `run` keeps, about, when nothing is written."""
+
+RUN_HELP = examples(
+    f"polhode run fast_top --method {EXAMPLE} --dt 0.01",
+    f"polhode run fast_top --method {EXAMPLE} --dt 0.01 --every 10 --out top.zarr --plot top.png",
+    f"polhode run free_body --method {EXAMPLE} --dt 0.5 --steps 20 --digits 40",
+)
+
+
+@app.command("run", epilog=RUN_HELP)
+@guarded
+def run_command(
+    problem: Annotated[str, typer.Argument(help="A named problem; `polhode problems` lists them.")],
+    method: Annotated[str, typer.Option("--method", "-m", help="A name, alias or expression; see `polhode methods`.")],
+    dt: Annotated[float, typer.Option(help="Step size.")],
+    t_end: Annotated[float | None, typer.Option(help="End time; by default the problem's own.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of steps, instead of an end time.")] = None,
+    every: Annotated[
+        int | None, typer.Option(help="Keep every K-th state; by default each in a file, else a few thousand.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Write the trajectory to this .zarr or .nc as the run goes.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    digits: Annotated[int | None, typer.Option(help="Compute with this many digits (slow).")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw energy, momentum, attitude and polhode: .png, .svg, .pdf.")
+    ] = None,
+) -> None:
+    """Integrate a problem by one method, and say how the result ends and how good it is."""
+    from ..analysis import convergence
+    from ..solve import number_of_steps, solve
+
+    what, how = problems.get(problem), book[method]
+    convergence.check(what, [how], [dt])
+    count = number_of_steps(what, dt, t_end, steps)
+    picture = _new_picture(plot, overwrite)
+    if out is not None:
+        store.fresh(out, overwrite)
+    if every is None:
+        every = 1 if out is not None else max(1, count // STATES_WITHOUT_FILE)
+    if digits is None:
+        compiled_now(what, how)
+    try:
+        sol = solve(what, how, dt=dt, steps=count, every=every, out=out, overwrite=overwrite, digits=digits)
+    except KeyboardInterrupt as end:
+        raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
+    except StepError as end:
+        kept = f"; {out} holds the {len(end.partial)} states before it" if out and end.partial else ""
+        raise stop(sentence(end) + kept, FAILED) from None
+    _summary(what, how, sol, count)
+    if picture is not None:
+        drawn(lambda plots: plots.TrajectoryPlots(sol).overview(), picture)
+    for path in (out, picture):
+        if path is not None:
+            typer.echo(f"written       {path}")
+
+
+def _new_picture(path: Path | None, overwrite: bool) -> Path | None:
+    """A picture's path, if it may be written."""
+    if path is None:
+        return None
+    from .. import plots
+
+    if path.exists() and not overwrite:
+        raise InputError(f"{path} exists; choose another name or say --overwrite")
+    return plots.checked(path)
+
+
+def compiled_now(problem: Problem, method: Method) -> None:
+    """Compile now, and say so, that it does not count as computing time."""
+    from ..analysis import convergence
+
+    if convergence.is_cold(problem, method):
+        typer.echo(f"compiling {method.name} (once; kept for later runs)", err=True)
+    convergence.warm_up(problem, method)
+
+
+def _interrupted(partial: Trajectory | None, out: Path | None) -> str:
+    if partial is None:
+        return "interrupted"
+    reached = f"interrupted at t = {partial.t[-1]:g} after {len(partial)} states"
+    return f"{reached}; {out} holds them" if out else f"{reached}; with --out they would have been kept"
+
+
+def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> None:
+    """The end of a run and how good it is."""
+    from ..analysis import convergence, invariants
+
+    typer.secho(f"{problem.name} by {method.name}: {steps} steps of dt = {sol.dt:g} to t = {sol.t[-1]:g}", bold=True)
+    _state(sol)
+    drift = sol.drift()
+    directions = invariants.conserved_directions(problem)
+    label = invariants.momentum_label(directions)
+    kept = invariants.momentum_change(sol.spatial_momentum, directions).max()
+    conserved = f", {label} {small(float(kept))}" if label else ""
+    typer.echo(f"drift         energy {small(drift['energy'])}{conserved}, |momentum| {small(drift['momentum_norm'])}"
+               "   (largest relative change)")  # fmt: skip
+    reference = problem.reference
+    if reference is not None and math.isclose(reference.t, float(sol.t[-1]), rel_tol=1e-12):
+        attitude, momentum = convergence.end_errors(sol, reference)
+        typer.echo(f"error         attitude {small(attitude)} (spectral norm of R - R_ref), "
+                   f"momentum {small(momentum)} (relative); reference good to {small(reference.error)}")  # fmt: skip
+    seconds = sol.info.seconds
+    loop = seconds if sol.info.digits else convergence.loop_seconds(problem, method, sol.dt, steps, seconds)
+    typer.echo(f"time          {seconds:.3g} s, {1e9 * loop / steps:.0f} ns/step")
+
+
+def _state(sol: Trajectory) -> None:
+    """The last state, every vector with its frame."""
+    if sol.mp is not None:
+        import mpmath
+
+        digits = sol.info.digits or 15
+        for name, values in (("quaternion", sol.mp.quaternion[-1]), ("momentum", sol.mp.momentum[-1])):
+            for i, x in enumerate(values):
+                typer.echo(f"{name if i == 0 else '':<14}{mpmath.nstr(x, digits)}")
+        typer.echo(f"{'':<14}(attitude body to space, scalar first w, x, y, z; momentum in the body frame)")
+        return
+    typer.echo(f"quaternion    {vector(sol.quaternion[-1])}   body to space, scalar first (w, x, y, z)")
+    typer.echo(f"momentum      {vector(sol.momentum[-1])}   body frame")
+    typer.echo(f"omega         {vector(sol.omega[-1])}   body frame")
+    typer.echo(f"momentum      {vector(sol.spatial_momentum[-1])}   space frame")
+    typer.echo(f"energy         {sol.energy[-1]:.12g}")

@@ -1,0 +1,125 @@
+"""``polhode methods`` and ``polhode problems``."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from typing import Annotated, Any
+
+import typer
+
+from .. import bibliography, problems
+from ..errors import InputError
+from ..methods import NEEDS, Method
+from ..methods import methods as book
+from ..problem import Problem
+from .words import (
+    EXAMPLE,
+    app,
+    console,
+    examples,
+    guarded,
+    sheet,
+    word,
+)
+
+HIDDEN = ("build", "doc", "halves", "identity")
+"""Attributes of a method that are no part of its printed declaration."""
+
+
+def _declaration(method: Method) -> dict[str, Any]:
+    """Everything a method declares, in the order of its attributes."""
+    return {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.name not in HIDDEN}
+
+
+def _jsonable(method: Method) -> dict[str, Any]:
+    said = {k: "exact" if v == math.inf else v for k, v in _declaration(method).items()}
+    said |= {"conserves": sorted(method.conserves), "aliases": list(method.aliases)}
+    return said | {"doc": method.doc, "citation": bibliography.citation(method.cite)}
+
+
+METHODS_HELP = examples(
+    "polhode methods", f"polhode methods {EXAMPLE}", "polhode methods --takes velocity", "polhode methods --json"
+)
+
+
+@app.command("methods", epilog=METHODS_HELP)
+@guarded
+def methods_command(
+    name: Annotated[str | None, typer.Argument(help="Show this one in full: a name, alias or expression.")] = None,
+    takes: Annotated[
+        str | None, typer.Option(help=f"Only those that take this kind of field: {', '.join(NEEDS)}.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List the methods with what they declare, or show one in full."""
+    if name is not None:
+        _show_method(book[name], as_json)
+        return
+    if takes is not None and takes not in NEEDS:
+        raise InputError(f"--takes must be one of {', '.join(NEEDS)}; got {takes!r}")
+    chosen = book.taking(takes or NEEDS[0])
+    if as_json:
+        typer.echo(json.dumps([_jsonable(m) for m in chosen], indent=1))
+        return
+    columns = ("name", "order", "properties", "solves,\ntorques", "conserves", "takes at\nmost")
+    console().print(sheet("", columns, [_method_line(m) for m in chosen]))
+    typer.echo(f"{len(chosen)} methods. `polhode methods NAME` shows one with its formulas and its source.")
+
+
+def _method_line(method: Method) -> list[str]:
+    """A method's declaration in a few words."""
+    said = _declaration(method)
+    order, free = word(said["order"]), word(said["order_free"])
+    flags = [name + ("?" if value is None else "") for name, value in said.items() if value is None or value is True]
+    return [
+        method.name, order if order == free else f"{order} (free: {free})", ", ".join(flags),
+        f"{method.solves}, {method.torque_evals}", word(method.conserves).replace("_", " "), method.needs,
+    ]  # fmt: skip
+
+
+def _show_method(method: Method, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(_jsonable(method), indent=1))
+        return
+    import inspect
+
+    typer.secho(method.name, bold=True)
+    typer.echo(inspect.cleandoc(method.doc) + "\n")
+    for name, value in _declaration(method).items():
+        if name not in ("name", "cite"):
+            typer.echo(f"  {name.replace('_', ' '):<14}{word(value)}")
+    typer.echo(f"  {'source':<14}{bibliography.citation(method.cite)}")
+
+
+def _problem_facts(problem: Problem) -> dict[str, Any]:
+    reference = problem.reference
+    return {
+        "name": problem.name,
+        "description": problems.describe(problem.name),
+        "inertia": problem.body.inertia.diagonal().tolist(),
+        "field": repr(problem.field) if problem.field else None,
+        "needs": problem.needs,
+        "omega": problem.omega.tolist(),
+        "quaternion": list(problem.quaternion),
+        "energy": problem.energy(),
+        "t_end": problem.t_end,
+        "reference_error": reference.error if reference else None,
+        "reference_source": reference.source if reference else None,
+    }
+
+
+@app.command("problems", epilog=examples("polhode problems", "polhode problems --json"))
+@guarded
+def problems_command(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
+    """List the named problems."""
+    facts = [_problem_facts(problems.get(name)) for name in problems.names()]
+    if as_json:
+        typer.echo(json.dumps(facts, indent=1))
+        return
+    rows = [
+        [f["name"], f["description"], f["field"] or "free", word(f["t_end"]), word(f["reference_error"] or "-")]
+        for f in facts
+    ]
+    console().print(sheet("", ("problem", "what it is", "field", "t end", "reference good to"), rows, numbers=2))

@@ -1,0 +1,159 @@
+"""What the commands share: the app, its errors, tables, numbers, progress."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from ..declare import arguments
+from ..errors import InputError, StepError
+from ..methods import Method
+from ..methods import methods as book
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+app = typer.Typer(
+    help="Integrate the rotation of rigid bodies.",
+    epilog="Start with: polhode compare fast_top",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+EXAMPLE = next(m.name for m in book.values() if m.symmetric and m.takes("attitude") and m.order == 2)
+ACCURATE = next(m.name for m in book.values() if m.order >= 4 and not m.implicit and m.takes("attitude"))
+"""The methods in the examples of the help texts."""
+
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+PIPE_WIDTH = 160
+"""Columns of a table that goes to a file or a pipe."""
+
+
+def console(stderr: bool = False) -> Console:
+    """A console on stdout or stderr, wide where nobody looks."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr, highlight=False)
+    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+
+
+def stop(message: object, code: int) -> typer.Exit:
+    """Say one sentence on stderr; the result ends the program with this code."""
+    typer.echo(f"polhode: {message}", err=True)
+    return typer.Exit(code)
+
+
+def guarded(command: Command) -> Command:
+    """No traceback for what a user can cause: a sentence and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **named: Any) -> Any:
+        try:
+            return command(*args, **named)
+        except InputError as problem:
+            raise stop(problem, BAD_INPUT) from None
+        except StepError as problem:
+            raise stop(problem, FAILED) from None
+        except BrokenPipeError:
+            raise
+        except OSError as problem:
+            raise stop(problem, FAILED) from None
+        except KeyboardInterrupt:
+            raise stop("interrupted", INTERRUPTED) from None
+
+    return run  # type: ignore[return-value]
+
+
+def examples(*lines: str) -> str:
+    """The epilog of a help text."""
+    return "[bold]Examples[/bold]\n\n" + "\n\n".join(line.replace("[", r"\[") for line in lines)
+
+
+def sheet(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> Any:
+    """A rich table; the last `numbers` columns stand to the right, the first never wraps."""
+    from rich import box
+    from rich.table import Table
+
+    table = Table(
+        title=title or None,
+        box=box.SIMPLE_HEAD,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+    )
+    for i, name in enumerate(columns):
+        right = i >= len(columns) - numbers
+        table.add_column(name, justify="right" if right else "left", no_wrap=i == 0 or right, overflow="fold")
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def word(value: Any) -> str:
+    """A declared value as a word."""
+    if value is None:
+        return "?"
+    if isinstance(value, bool):
+        return "yes" if value else "-"
+    if isinstance(value, float):
+        return "exact" if value == math.inf else f"{value:g}"
+    if isinstance(value, frozenset | set | tuple | list):
+        return ", ".join(sorted(str(v) for v in value)) or "-"
+    return str(value)
+
+
+def small(value: float) -> str:
+    """An error or drift."""
+    return "-" if math.isnan(value) else f"{value:.1e}"
+
+
+def vector(values: Any, digits: int = 12) -> str:
+    """Components in parentheses."""
+    return "(" + ", ".join(f"{float(x): .{digits}g}" for x in values) + ")"
+
+
+def drawn(make: Callable[[Any], Any], *paths: Path) -> None:
+    """Make a figure without a display, and write it."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from .. import plots
+
+    plots.save(make(plots)[0], *paths)
+
+
+def sentence(failure: object) -> str:
+    """Why a step failed, without the hint for Python users where the partial result is."""
+    return str(failure).partition("; the ")[0]
+
+
+@contextmanager
+def watched(title: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar with an estimate on stderr; on a pipe, one line at the end."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), TextColumn("{task.description}"), console=console(stderr=True)
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+
+
+def named_methods(text: str) -> list[Method]:
+    """The methods of a list with commas between."""
+    chosen = list(dict.fromkeys(book[m] for m in arguments(text)))
+    if not chosen:
+        raise InputError("--methods names no method")
+    return chosen

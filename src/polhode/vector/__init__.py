@@ -1,0 +1,10 @@
+"""Dynamics on vector spaces, p' = f(u, t), u' = M^-1 p: what the rotation methods are modelled on.
+
+``polhode.vector.solve(force, M, u0, p0, "verlet", dt=0.01, steps=1000)``; ``polhode.vector.methods`` lists
+the methods.
+"""
+
+from .family import methods
+from .motion import Motion, solve
+
+__all__ = ["Motion", "methods", "solve"]

@@ -1,0 +1,384 @@
+"""Run a method of the vector-space family: from a force and a mass matrix to arrays of states."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import math
+import types
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from ..backends import arrays, floats  # noqa: F401 - makes arrays a number type
+from ..engine import GUARD_DIGITS, Engine
+from ..errors import InputError, StepError
+from ..expression import compiled, gradient, lift, source, symbol
+from ..fields import RUBBER, rebound
+from ..loop import Kind, stepping
+from ..methods import Method
+from ..problem import finite_number
+from ..progress import Progress
+from ..solve import Ride, drive, number_of_steps, whole_number
+from .family import forced, methods
+from .tuples import Space, good, record, same
+
+KIND = Kind(good, same, record)
+
+COMPILED = 8
+"""Largest dimension for which the loop is compiled: written out, a matrix has n^2 entries."""
+
+_LOOPS: dict[str, tuple[Any, bool]] = {}
+
+SYMMETRY = 1e-12
+"""Relative to the largest entry: what counts as a symmetric mass matrix."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Motion:
+    """The result: arrays with time first.
+
+    Attributes
+    ----------
+    t : (n,) times
+    u, p : (n, dimension) configuration and momentum
+    velocity : (n, dimension) M^-1 p
+    energy : (n,) kinetic plus potential energy; None where no potential was given
+    method, dt, status : how it was made
+    mp : with ``digits=...``, u and p as arrays of mpmath numbers
+    """
+
+    t: np.ndarray
+    u: np.ndarray
+    p: np.ndarray
+    velocity: np.ndarray
+    energy: np.ndarray | None
+    method: str
+    dt: float
+    status: str = "finished"
+    mp: types.SimpleNamespace | None = None
+
+    def __len__(self) -> int:
+        """Number of states."""
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        """One line: dimension, method, span of time."""
+        span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
+        return f"<Motion in {self.u.shape[1]} dimensions, {self.method}: {len(self)} states, {span}, {self.status}>"
+
+
+def solve(
+    force: Callable[..., Any] | None,
+    M: Any,
+    u0: Any,
+    p0: Any,
+    method: str | Method,
+    *,
+    dt: float,
+    steps: int | None = None,
+    t_end: float | None = None,
+    t0: float = 0.0,
+    every: int = 1,
+    potential: Callable[..., Any] | None = None,
+    digits: int | None = None,
+    progress: bool | Callable[[float], Any] | None = None,
+) -> Motion:
+    """Integrate p' = f(u, t), u' = M^-1 p with a fixed step.
+
+    Parameters
+    ----------
+    force : plain function of u, or of u and t; u is a tuple, the result a sequence of as many numbers.
+        None takes it from the potential: f = -dU/du, exactly. What it may call is what a torque may call
+    M : symmetric positive definite matrix, or its diagonal, or one number for equal masses
+    u0, p0 : configuration and momentum at time t0
+    method : a name or alias from `polhode.vector.methods`, or one of its Methods
+    dt : step size, positive
+    t_end, steps : end time or number of steps, one of them
+    every : keep steps 0, every, 2 every, ... and always the last
+    potential : plain function of u, or of u and t, whose energy is then recorded
+    digits : run the same kernels in mpmath with this many digits (slow)
+    progress : as in `polhode.solve`
+
+    Raises
+    ------
+    InputError : something given cannot be right
+    StepError : a step failed; ``.partial`` holds the Motion before it
+    """
+    chosen = methods[method]
+    if not _is_ours(chosen):
+        raise InputError(f"{chosen.name} is a method for rotations; a vector space takes {', '.join(methods)}")
+    system = System(force, potential, M, u0, p0, t0)
+    dt = finite_number("dt", dt)
+    if dt <= 0:
+        raise InputError(f"dt must be positive; got {dt:g}")
+    every = whole_number("every", every)
+    count = number_of_steps(cast(Any, system), dt, t_end, steps)
+    run = system.engine(chosen, digits)
+    bar = Progress(progress, chosen.name, count)
+    if not run.warm:
+        bar.note(f"compiling {chosen.name} (once; kept for later runs)")
+    kept, ride = _Rows(), Ride(run, cast(Any, system), dt, count, every)
+    try:
+        drive(ride, cast(Any, kept), bar)
+    except KeyboardInterrupt as stop:
+        stop.partial = system.motion(kept, chosen, dt, digits, "interrupted")  # type: ignore[attr-defined]
+        raise
+    finally:
+        bar.close()
+    motion = system.motion(kept, chosen, dt, digits, "finished" if ride.miss is None else "failed")
+    if ride.miss is not None:
+        raise StepError(_explain(chosen, system, ride, len(motion)), cast(Any, motion))
+    return motion
+
+
+def _is_ours(method: Method) -> bool:
+    """Is it in the book, or made of such methods."""
+    return method in methods.values() or (bool(method.halves) and all(map(_is_ours, method.halves)))
+
+
+class _Rows:
+    """Keeps the rows of a run."""
+
+    def __init__(self) -> None:
+        self.t: list[np.ndarray] = []
+        self.rows: list[np.ndarray] = []
+
+    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
+        """Keep a copy: the loop uses its buffer again."""
+        self.t.append(t)
+        self.rows.append(rows.copy())
+
+
+# --- what is integrated -----------------------------------------------------------------------------
+
+
+class System:
+    """A force, a mass matrix, and a state at time t0, all checked."""
+
+    t_end = None
+
+    def __init__(self, force: Any, potential: Any, M: Any, u0: Any, p0: Any, t0: Any) -> None:
+        """Take what the user gave, as `solve` describes it."""
+        self.t0 = finite_number("t0", t0)
+        self.u0 = _numbers("u0", u0)
+        self.n = len(self.u0)
+        self.p0 = _numbers("p0", p0)
+        if len(self.p0) != self.n:
+            raise InputError(f"u0 and p0 must have the same length; got {self.n} and {len(self.p0)}")
+        self.mass = _mass(M, self.n)
+        if force is None and potential is None:
+            raise InputError("give a force or a potential")
+        self.potential = None if potential is None else Formula("potential", potential, self, 1)
+        given = self.potential if force is None else Formula("force", force, self, self.n)
+        assert given is not None
+        self.force = given
+
+    @property
+    def diagonal(self) -> bool:
+        """Is the mass matrix diagonal."""
+        return self.mass.ndim == 1
+
+    @functools.cached_property
+    def text(self) -> tuple[str, dict[str, Any]]:
+        """Source and constants of the force."""
+        outputs = self.force.outputs
+        if self.force is self.potential:
+            u = _symbols(self.n)
+            outputs = [lift(0) - slope for slope in gradient(outputs[0], u)]
+        return source("force_value", "t, u", _unpack(self.n), outputs)
+
+    def force_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
+        """The kernel force(t, u, p, system) in one number type."""
+        return forced(compiled(*self.text, number))
+
+    def engine(self, method: Method, digits: int | None) -> Engine:
+        """The loop: compiled in few dimensions, plain in many, and on mpmath numbers with `digits`."""
+        if digits is not None:
+            return self._precise(method, digits)
+        inverse = 1 / self.mass if self.diagonal else np.linalg.inv(self.mass)
+        y, system = (self.u0, self.p0), (_tuples(inverse),)
+        advance, warm = self._compiled(method) if self.n <= COMPILED else (self._plain(method, floats.number), True)
+        return Engine(advance, y, system, float, lambda k: np.empty((k, 2 * self.n)), warm, None)
+
+    def _compiled(self, method: Method) -> tuple[Any, bool]:
+        """The compiled loop, and whether it was compiled before."""
+        from ..backends import cpu
+
+        name = "|".join(("vector", method.name, method.identity, str(self.n), str(self.diagonal), repr(self.text)))
+        if name not in _LOOPS:
+            loop = self._loop(method, floats.number, self.force_kernel(floats.number))
+            _LOOPS[name] = cpu.compiled(loop, name)
+        advance, warm = _LOOPS[name]
+        return advance, warm or bool(advance.signatures)
+
+    def _loop(self, method: Method, number: Callable[[Any], Any], force: Callable[..., Any]) -> Callable[..., Any]:
+        return stepping(method.build(Space(number, self.n, self.diagonal)), force, KIND)
+
+    def _plain(self, method: Method, number: Callable[[Any], Any]) -> Callable[..., Any]:
+        """The loop in plain Python; where a formula has no real value the force is NaN, as it is when compiled."""
+        formula, nowhere = self.force_kernel(number), (number(math.nan),) * self.n
+
+        def force(t: Any, u: Any, p: Any, system: Any) -> Any:
+            try:
+                value = formula(t, u, p, system)
+            except (ArithmeticError, ValueError):
+                return nowhere
+            return nowhere if any(x.imag for x in value) else value
+
+        return self._loop(method, number, force)
+
+    def _precise(self, method: Method, digits: int) -> Engine:
+        if not isinstance(digits, int) or not 1 <= digits <= 10_000:
+            raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
+        import mpmath
+
+        from ..backends.multiprecision import number
+
+        with mpmath.workdps(digits + GUARD_DIGITS):
+            if self.diagonal:
+                inverse: Any = tuple(1 / number(x) for x in self.mass)
+            else:
+                inverse = tuple(map(tuple, (mpmath.matrix(self.mass.tolist()) ** -1).tolist()))
+            y = tuple(tuple(number(x) for x in v) for v in (self.u0, self.p0))
+            advance = self._plain(method, number)
+        return Engine(
+            advance, y, (inverse,), number, lambda k: np.empty((k, 2 * self.n), dtype=object), True, digits
+        )  # fmt: skip
+
+    def motion(self, kept: _Rows, method: Method, dt: float, digits: int | None, status: str) -> Motion:
+        """The rows as a result."""
+        t, rows = np.concatenate(kept.t), np.concatenate(kept.rows)
+        mp = types.SimpleNamespace(u=rows[:, : self.n], p=rows[:, self.n :]) if digits else None
+        u, p = np.split(rows.astype(float), 2, axis=1)
+        velocity = p / self.mass if self.diagonal else np.linalg.solve(self.mass, p.T).T
+        energy = None
+        if self.potential is not None:
+            text = source("potential_value", "t, u", _unpack(self.n), self.potential.outputs)
+            height = compiled(*text, floats.number)(t, tuple(u.T))[0]
+            energy = (p * velocity).sum(axis=1) / 2 + height
+        return Motion(t, u, p, velocity, energy, method.name, dt, status, mp)
+
+
+def _tuples(array: np.ndarray) -> Any:
+    return tuple(map(tuple, array.tolist())) if array.ndim == 2 else tuple(array.tolist())
+
+
+def _symbols(n: int) -> tuple[Any, ...]:
+    return tuple(symbol(f"u{i}") for i in range(n))
+
+
+def _unpack(n: int) -> dict[str, str]:
+    return {"t": "t"} | {f"u{i}": f"u[{i}]" for i in range(n)}
+
+
+# --- reading what the user gave ---------------------------------------------------------------------
+
+
+class Formula:
+    """A user's function of u, or of u and t: called once with floats, then traced."""
+
+    def __init__(self, kind: str, function: Any, system: System, count: int) -> None:
+        """Check the function at the start of the system, and trace it; it returns `count` numbers."""
+        if not isinstance(function, types.FunctionType):
+            raise InputError(f"the {kind} must be a plain Python function of u, or of u and t; "
+                             f"got {type(function).__name__}")  # fmt: skip
+        self.kind, self.function, self.count = kind, function, count
+        self.owner = f"the {kind} {function.__name__}"
+        self.arguments = _arity(self.owner, function)
+        self.check(system.t0, system.u0, f"at the start (t = {system.t0:g})")
+        self.outputs = self._traced(system.n)
+
+    def _called(self, function: Callable[..., Any], t: Any, u: Any) -> Any:
+        value = function(*(u, t)[: self.arguments])
+        return (value,) if self.kind == "potential" else value
+
+    def check(self, t: float, u: tuple[float, ...], place: str) -> None:
+        """Call the function once in plain Python and say clearly what is wrong with it."""
+        expected = "one number" if self.kind == "potential" else f"{self.count} numbers"
+        try:
+            value = self._called(self.function, t, u)
+        except Exception as problem:
+            raise InputError(f"{self.owner} raised {type(problem).__name__} {place}: {problem}") from problem
+        try:
+            parts = tuple(float(x) for x in value)
+        except (TypeError, ValueError):
+            raise InputError(f"{self.owner} must return {expected}; it returned {value!r} {place}") from None
+        if len(parts) != self.count:
+            raise InputError(f"{self.owner} must return {expected}; it returned {len(parts)} {place}")
+        if not all(math.isfinite(x) for x in parts):
+            raise InputError(f"{self.owner} must return finite numbers; it returned {value!r} {place}")
+
+    def _traced(self, n: int) -> list[Any]:
+        """The value as formulas of t and u."""
+        function = rebound(self.function, self.owner)
+        try:
+            return [lift(x) for x in self._called(function, symbol("t"), _symbols(n))]
+        except InputError:
+            raise
+        except Exception as problem:
+            raise InputError(f"{self.owner} cannot be compiled: {problem}; {RUBBER}") from problem
+
+
+def _arity(owner: str, function: Callable[..., Any]) -> int:
+    """How many of (u, t) a function takes."""
+    parameters = inspect.signature(function).parameters.values()
+    plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p for p in parameters if p.default is p.empty]
+    if len(plain) != len(parameters) or not 1 <= len(needed) <= 2:
+        raise InputError(f"{owner} must be a function of u, or of u and t; it takes {inspect.signature(function)}")
+    return len(needed)
+
+
+def _numbers(name: str, value: Any) -> tuple[float, ...]:
+    try:
+        vector = np.array(value, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must be a sequence of numbers; got {value!r}") from None
+    if vector.ndim != 1 or vector.size == 0:
+        raise InputError(f"{name} must be a sequence of numbers; got shape {vector.shape}")
+    if not np.isfinite(vector).all():
+        raise InputError(f"{name} must be finite; got {vector.tolist()}")
+    return tuple(vector.tolist())
+
+
+def _mass(M: Any, n: int) -> np.ndarray:
+    """The mass matrix (n, n), or its diagonal (n,) if it is diagonal."""
+    try:
+        mass = np.array(M, dtype=float)
+    except (TypeError, ValueError):
+        raise InputError(f"M must be a matrix, its diagonal, or one number; got {M!r}") from None
+    if mass.ndim == 0:
+        mass = np.full(n, mass)
+    if mass.shape not in ((n,), (n, n)):
+        raise InputError(f"M must have shape ({n}, {n}) or ({n},) to go with u0; got {mass.shape}")
+    if not np.isfinite(mass).all():
+        raise InputError(f"M must be finite; got {mass.tolist()}")
+    if mass.ndim == 2:
+        gap = np.abs(mass - mass.T).max()
+        if gap > SYMMETRY * np.abs(mass).max():
+            raise InputError(f"M must be symmetric; entries differ from those of its transpose by up to {gap:.3g}")
+        mass = (mass + mass.T) / 2
+        if not (mass - np.diag(np.diag(mass))).any():
+            mass = np.diag(mass)
+    smallest = mass.min() if mass.ndim == 1 else np.linalg.eigvalsh(mass).min()
+    if smallest <= 0:
+        raise InputError(f"M must be positive definite; its smallest eigenvalue is {smallest:.3g}")
+    return mass
+
+
+def _explain(method: Method, system: System, ride: Ride, states: int) -> str:
+    """One clear sentence about a step that failed."""
+    head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g}): "
+    tail = f"; the {states} states before it are in .partial"
+    for moment in (ride.t, ride.t + ride.dt):
+        try:
+            system.force.check(moment, tuple(float(x) for x in ride.y[0]), f"at t = {moment:g}")
+        except InputError as fault:
+            return f"{head}{fault}{tail}"
+    if ride.miss > 0:
+        left = f"its equation was not solved (relative correction left: {float(ride.miss):.1e})"
+        return f"{head}{left}; try dt = {ride.dt / 2:g}{tail}"
+    return f"{head}the state became infinite or NaN; try dt = {ride.dt / 2:g}{tail}"

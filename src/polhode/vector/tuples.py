@@ -1,0 +1,118 @@
+"""Vectors of any length: kernels on n-tuples, written out for one n."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..iterate import Algebra
+from ..scalar import Number, finite, kernel, sqrt
+from ..unroll import written
+
+Vector = tuple[Number, ...]
+
+
+@kernel
+def dot(a: Vector, b: Vector) -> Number:
+    """Scalar product."""
+    total = a[0] * b[0]
+    for i in range(1, len(a)):
+        total = total + a[i] * b[i]
+    return total
+
+
+@kernel
+def norm(a: Vector) -> Number:
+    """Euclidean length."""
+    return sqrt(dot(a, a))
+
+
+@kernel
+def good(y: Any, miss: Any) -> Any:
+    """Was the step solved, and are configuration and momentum finite."""
+    u, p = y
+    total = u[0] + p[0]
+    for i in range(1, len(u)):
+        total = total + u[i] + p[i]
+    return (miss <= 0) & finite(total)
+
+
+@kernel
+def same(y: Any) -> Any:
+    """Nothing is to be restored after a step: the space has no constraint."""
+    return y
+
+
+@kernel
+def record(rows: Any, i: int, y: Any) -> None:
+    """Write one state into a row: the configuration, then the momentum."""
+    u, p = y
+    n = len(u)
+    for k in range(n):
+        rows[i, k], rows[i, n + k] = u[k], p[k]
+
+
+def _listed(n: int, entry: Callable[[int], str]) -> str:
+    return f"({', '.join(entry(i) for i in range(n))},)"
+
+
+def _sum(n: int, term: Callable[[int], str]) -> str:
+    return " + ".join(term(i) for i in range(n))
+
+
+@functools.cache
+def algebra(n: int) -> Algebra:
+    """Kernels for n-tuples and n x n matrices."""
+    return Algebra(
+        dot=dot,
+        scale=written("s, a", _listed(n, lambda i: f"s * a[{i}]")),
+        along=written("a, s, b", _listed(n, lambda i: f"a[{i}] + s * b[{i}]")),
+        apply=written("m, v", _listed(n, lambda i: _sum(n, lambda j: f"m[{i}][{j}] * v[{j}]"))),
+        apply_transposed=written("m, v", _listed(n, lambda j: _sum(n, lambda i: f"v[{i}] * m[{i}][{j}]"))),
+        lowered=written("m, z, r", _listed(n, lambda i: _listed(n, lambda j: f"m[{i}][{j}] - z[{i}] * r[{j}]"))),
+    )
+
+
+@functools.cache
+def _times(n: int) -> Callable[..., Vector]:
+    """Kernel: a diagonal matrix times a vector."""
+    return written("m, v", _listed(n, lambda i: f"m[{i}] * v[{i}]"))
+
+
+@functools.cache
+def _unit(n: int) -> Callable[..., Any]:
+    """Kernel: the unit matrix in the number type of x."""
+    return written("x", _listed(n, lambda i: _listed(n, lambda j: f"0 * x + {int(i == j)}")))
+
+
+@dataclasses.dataclass(frozen=True)
+class Space:
+    """What a step in R^n is built of: the number type's conversion, the dimension, and the kind of mass matrix.
+
+    It is called like the conversion alone, so a builder may take either.
+    """
+
+    number: Callable[[Any], Any]
+    n: int
+    diagonal: bool
+
+    def __call__(self, value: Any) -> Any:
+        """An exact number in the number type."""
+        return self.number(value)
+
+    @property
+    def vectors(self) -> Algebra:
+        """Kernels for vectors and matrices."""
+        return algebra(self.n)
+
+    @property
+    def unit(self) -> Callable[..., Any]:
+        """Kernel: the unit matrix in the number type of its argument."""
+        return _unit(self.n)
+
+    @property
+    def product(self) -> Callable[..., Vector]:
+        """Kernel: the inverse mass matrix (its diagonal, if it is diagonal) times a vector."""
+        return _times(self.n) if self.diagonal else self.vectors.apply

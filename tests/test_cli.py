@@ -1,0 +1,268 @@
+"""The command line: every command, its exit codes, and one sentence for every bad input."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+import polhode as ph
+from polhode import cli, problems
+
+METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
+EXPLICIT = next(m for m in ph.methods.values() if m.order == 2 and not m.implicit and m.takes("velocity"))
+README = Path(__file__).parents[1] / "README.md"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def polhode(*args):
+    result = CliRunner().invoke(cli.app, [str(a) for a in args], prog_name="polhode")
+    assert "Traceback" not in result.output
+    assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
+    return result
+
+
+def refused(*args):
+    """The one sentence said about bad input; nothing is written."""
+    before = sorted(Path().rglob("*"))
+    result = polhode(*args)
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert sorted(Path().rglob("*")) == before
+    assert result.stderr.count("\n") == 1
+    return result.stderr
+
+
+def good(*args):
+    result = polhode(*args)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+# --- lists ------------------------------------------------------------------------------------------
+
+
+def test_methods_lists_every_method():
+    said = good("methods")
+    assert all(name in said for name in ph.methods)
+
+
+def test_methods_that_take_a_field():
+    listed = [m["name"] for m in json.loads(good("methods", "--takes", "velocity", "--json"))]
+    assert listed == [m.name for m in ph.methods.values() if m.takes("velocity")]
+    assert "one of" in refused("methods", "--takes", "everything")
+
+
+def test_methods_json_says_what_is_declared():
+    for said in json.loads(good("methods", "--json")):
+        method = ph.methods[said["name"]]
+        assert said["order"] == method.order
+        assert said["symmetric"] == method.symmetric
+        assert set(said["conserves"]) == method.conserves
+        assert said["citation"] != method.cite, "every citation stands in references.bib"
+
+
+def test_one_method_in_full():
+    said = good("methods", METHOD.name)
+    assert METHOD.summary in said
+    for word in ("order", "symmetric", "conserves", "torque evals", "source"):
+        assert word in said
+    if METHOD.aliases:
+        assert good("methods", METHOD.aliases[0].swapcase()) == said
+
+
+def test_problems():
+    said = good("problems")
+    assert all(name in said for name in ph.problems.names())
+    assert [p["name"] for p in json.loads(good("problems", "--json"))] == ph.problems.names()
+
+
+@pytest.mark.parametrize("command", ["methods", "problems", "run", "compare"])
+def test_help_has_examples(command):
+    assert re.search(rf"Examples.*polhode {command}", good(command, "--help"), re.DOTALL)
+
+
+def test_version():
+    assert good("--version") == f"polhode {ph.__version__}\n"
+
+
+# --- run --------------------------------------------------------------------------------------------
+
+
+def test_run_says_frames_drift_error_and_time():
+    said = good("run", "free_body", "--method", METHOD.name, "--dt", "0.5")
+    for word in ("scalar first", "body frame", "space frame", "drift", "spectral norm", "ns/step"):
+        assert word in said
+    sol = ph.solve(ph.problems.free_body(), METHOD, dt=0.5)
+    first = float(re.search(r"quaternion\s+\(\s*(\S+),", said)[1])
+    assert first == pytest.approx(sol.quaternion[-1, 0], abs=1e-11)
+
+
+def test_run_without_a_reference_says_no_error():
+    assert "error " not in good("run", "free_body", "-m", METHOD.name, "--dt", "0.5", "--t-end", "3")
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".nc"])
+def test_run_writes_a_trajectory_and_a_picture(suffix):
+    run = ("run", "free_body", "-m", METHOD.name, "--dt", "0.5", "--steps", "20", "--every", "5")
+    files = ("--out", f"a{suffix}", "--plot", "a.png")
+    assert f"a{suffix}" in good(*run, *files)
+    assert ph.load(f"a{suffix}").t.tolist() == [0, 2.5, 5, 7.5, 10]
+    assert Path("a.png").stat().st_size > 10_000
+    assert "exists" in refused(*run, *files[:2])
+    assert "exists" in refused(*run, *files[2:])
+    good(*run, *files, "--overwrite")
+
+
+def test_run_in_many_digits():
+    said = good("run", "free_body", "-m", METHOD.name, "--dt", "0.5", "--steps", "2", "--digits", "40")
+    assert re.search(r"0\.\d{38}", said)
+
+
+BAD = {
+    "unknown method": (("run", "free_body", "-m", METHOD.name + "x", "--dt", "1"), METHOD.name),
+    "unknown problem": (("run", "fre_body", "-m", METHOD.name, "--dt", "1"), "free_body"),
+    "negative dt": (("run", "free_body", "-m", METHOD.name, "--dt", "-1"), "positive"),
+    "zero dt": (("run", "free_body", "-m", METHOD.name, "--dt", "0"), "positive"),
+    "dt not a number": (("run", "free_body", "-m", METHOD.name, "--dt", "nan"), "finite"),
+    "dt does not fit": (("run", "free_body", "-m", METHOD.name, "--dt", "0.3"), "nearest t_end"),
+    "no steps": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--steps", "0"), "at least 1"),
+    "every zero": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--every", "0"), "at least 1"),
+    "end and steps": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--steps", "3", "--t-end", "3"), "not both"),
+    "end before start": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--t-end", "-1"), "after t0"),
+    "digits": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--digits", "0"), "digits"),
+    "file suffix": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--out", "a.txt"), ".zarr or .nc"),
+    "picture suffix": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--plot", "a.txt"), ".png"),
+    "no such folder": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--out", "no/a.nc"), "folder"),
+    "compare: method": (("compare", "free_body", "--methods", "nonsense(1)"), "unknown method"),
+    "compare: problem": (("compare", "nonsense"), "unknown problem"),
+    "compare: steps": (("compare", "free_body", "--dt", "1, b"), "numbers"),
+    "compare: negative step": (("compare", "free_body", "--dt", "1, -1"), "positive"),
+    "compare: no steps": (("compare", "free_body", "--dt", ","), "step size"),
+    "compare: no methods": (("compare", "free_body", "--methods", " "), "no method"),
+    "one method": (("methods", "nonsense"), "unknown method"),
+}
+
+
+@pytest.mark.parametrize(("args", "word"), BAD.values(), ids=BAD.keys())
+def test_bad_input_gets_one_sentence(args, word):
+    assert word in refused(*args)
+
+
+def test_words_that_are_no_numbers():
+    assert polhode("run", "free_body", "-m", METHOD.name, "--dt", "abc").exit_code == 2
+    assert polhode("run", "free_body").exit_code == 2
+    assert polhode("nonsense").exit_code == 2
+
+
+def fading_problem():
+    """Torque that is no number after t = 1."""
+
+    @ph.torque
+    def fading(t):
+        return (0.0, 0.0, ph.math.sqrt(1 - t))
+
+    return ph.Problem(ph.Body([1.0, 2.0, 2.5]), fading(), omega=[1.0, 0.5, 0.2], name="fading", t_end=2.0)
+
+
+def test_a_failed_step_ends_with_one(monkeypatch):
+    monkeypatch.setitem(problems._MAKERS, "fading", fading_problem)
+    result = polhode("run", "fading", "-m", METHOD.name, "--dt", "0.1", "--out", "a.zarr")
+    assert result.exit_code == 1
+    assert "failed in step" in result.stderr
+    assert "a.zarr holds" in result.stderr
+    assert 5 < len(ph.load("a.zarr")) < 15
+
+
+# --- compare ----------------------------------------------------------------------------------------
+
+
+def test_compare_writes_everything_and_says_where():
+    import xarray
+
+    chosen = f"{METHOD.name}, {EXPLICIT.name}"
+    args = ("compare", "free_body", "--methods", chosen, "--dt", "0.5, 0.25, 0.125", "--out", "deep/here")
+    said = good(*args)
+    for word in (METHOD.name, EXPLICIT.name, "ns/step", "deep/here", "Next:"):
+        assert word in said
+    folder = Path("deep/here")
+    assert sorted(p.name for p in folder.iterdir()) == sorted(cli.FILES)
+    found = json.loads((folder / "results.json").read_text())
+    assert len(found["rows"]) == 6
+    assert found["measured_order"][METHOD.name] == pytest.approx(2, abs=0.05)
+    assert len((folder / "results.csv").read_text().splitlines()) == 7
+    with xarray.open_dataset(folder / "trajectories.nc") as data:
+        assert data.integrator.values.tolist() == [METHOD.name, EXPLICIT.name]
+        assert data.quaternion.sel(integrator=METHOD.name).shape == (len(data.t), 4)
+        assert float(data.t[-1]) == 100.0
+    assert "holds results already" in refused(*args)
+    stranger = folder / "mine.txt"
+    stranger.write_text("kept")
+    good(*args, "--overwrite")
+    assert stranger.read_text() == "kept"
+
+
+def test_compare_refuses_a_file_as_folder():
+    Path("a.txt").write_text("mine")
+    assert "is a file" in refused("compare", "free_body", "--out", "a.txt")
+
+
+# --- the process ------------------------------------------------------------------------------------
+
+
+def process(*args, **named):
+    return subprocess.Popen(
+        [sys.executable, "-m", "polhode.cli", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, **named,
+    )  # fmt: skip
+
+
+def test_process_exit_code_and_no_traceback():
+    child = process("run", "free_body", "--method", "nonsense", "--dt", "1")
+    out, err = child.communicate(timeout=60)
+    assert (child.returncode, out) == (2, "")
+    assert err.startswith("polhode: unknown method")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
+def test_interrupt_leaves_a_readable_file_and_names_it():
+    child = process("run", "free_body", "-m", METHOD.name, "--dt", "1e-7", "--every", "10000", "--out", "long.zarr")
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and not _has_rows("long.zarr"):
+        time.sleep(0.2)
+    child.send_signal(signal.SIGINT)
+    _, err = child.communicate(timeout=60)
+    assert child.returncode == 130
+    assert "long.zarr holds them" in err
+    assert "Traceback" not in err
+    sol = ph.load("long.zarr")
+    assert sol.status == "interrupted"
+    assert len(sol) > 1
+
+
+def _has_rows(path):
+    try:
+        return len(ph.load(path)) > 1
+    except (ph.InputError, OSError, KeyError, ValueError):
+        return False
+
+
+def test_the_command_line_starts_without_heavy_modules():
+    heavy = ("numba", "matplotlib", "xarray", "zarr", "mpmath", "scipy")
+    code = f"import sys, polhode.cli; print([m for m in {heavy} if m in sys.modules])"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout == "[]\n"
+
+
+def test_readme_commands_exist():
+    commands = re.findall(r"^    polhode (\w+)", README.read_text(), re.MULTILINE)
+    assert set(commands) == {"methods", "problems", "run", "compare"}

@@ -1,0 +1,141 @@
+"""Every picture is made, has labels and data, and shows nothing on a screen."""
+
+import math
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import polhode as ph
+from polhode import plots
+from polhode.analysis.convergence import Row
+
+METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
+
+
+@pytest.fixture(scope="module")
+def sol():
+    return ph.solve(ph.problems.free_body(), METHOD, dt=0.5)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    found = []
+    for method, order, scale in (("one", 2.0, 1.0), ("other", 4.0, 5.0)):
+        for dt in (0.1, 0.05, 0.025):
+            error = scale * dt**order
+            found.append(Row(method, order, dt, 100, error, error, 1e-9, 1e-15, 1e-14, 1e-3 / dt, 50.0))
+    lost = Row("other", 4.0, 0.2, 50, math.nan, math.nan, 1.0, 1.0, 1e-14, math.nan, math.nan, "failed")
+    return [*found, lost]
+
+
+@pytest.fixture(autouse=True)
+def _closed():
+    yield
+    plt.close("all")
+
+
+def finite_points(ax):
+    return sum(int(np.isfinite(np.asarray(line.get_ydata(), dtype=float)).sum()) for line in ax.lines)
+
+
+@pytest.mark.parametrize("name", ["energy", "momentum"])
+def test_pictures_over_time(sol, name, tmp_path):
+    fig, ax = getattr(sol.plot, name)()
+    assert "t" in ax.get_xlabel()
+    assert "units of the problem" in ax.get_xlabel()
+    assert ax.get_ylabel()
+    assert finite_points(ax) >= len(sol) - 1
+    plots.save(fig, tmp_path / "a.png", tmp_path / "a.svg")
+    assert (tmp_path / "a.png").stat().st_size > 5000
+    assert (tmp_path / "a.svg").read_text().count("<path") > 5
+
+
+@pytest.mark.parametrize("name", ["attitude", "polhode"])
+def test_pictures_on_the_sphere(sol, name, tmp_path):
+    fig, ax = getattr(sol.plot, name)()
+    assert len(ax.texts) == 3
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels[-2:] == ["start", "end"]
+    for line in ax.lines:
+        size = np.linalg.norm(np.array(line.get_data_3d(), dtype=float), axis=0)
+        assert (np.isnan(size) | ((size > 1 - 1e-9) & (size < 1.3))).all()
+    plots.save(fig, tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 5000
+
+
+def test_attitude_of_chosen_axes(sol):
+    _, ax = sol.plot.attitude("xyz")
+    assert len(ax.get_legend().get_texts()) == 5
+    with pytest.raises(ph.InputError, match="axes"):
+        sol.plot.attitude("w")
+
+
+def test_own_axes_are_used(sol):
+    fig, ax = plt.subplots()
+    assert sol.plot.energy(ax=ax) == (fig, ax)
+    assert plots.drift_plot([sol], ax=ax) == (fig, ax)
+
+
+def test_overview(sol):
+    fig, axes = sol.plot.overview()
+    assert len(axes) == 4
+    assert METHOD.name in fig.get_suptitle()
+
+
+def test_drift_plot(sol):
+    _, ax = plots.drift_plot([sol, sol])
+    assert ax.get_yscale() == "log"
+    assert ax.get_xlabel()
+    assert ax.get_ylabel()
+    assert len(ax.get_legend().get_texts()) == 2
+    assert all((np.diff(line.get_ydata()) >= 0).all() for line in ax.lines)
+
+
+def test_convergence_plot(rows):
+    _, ax = plots.convergence_plot(rows)
+    assert (ax.get_xscale(), ax.get_yscale()) == ("log", "log")
+    assert r"\Delta t" in ax.get_xlabel()
+    assert "R" in ax.get_ylabel()
+    labels = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert labels == {"one", "other"}
+    slopes = [line for line in ax.lines if line.get_label() not in labels]
+    found = [np.diff(np.log(s.get_ydata()))[0] / np.diff(np.log(s.get_xdata()))[0] for s in slopes]
+    assert sorted(found) == pytest.approx([2, 4])
+
+
+def test_work_precision_plot(rows):
+    _, ax = plots.work_precision_plot(rows)
+    assert "time" in ax.get_xlabel()
+    assert finite_points(ax) == 6
+
+
+def test_comparison_plot(rows, sol):
+    _, axes = plots.comparison_plot(rows, [sol])
+    assert [bool(ax.get_legend()) for ax in axes] == [False, True]
+
+
+def test_pictures_survive_failures_only(sol):
+    lost = [Row("a", 2.0, 0.1, 9, math.nan, math.nan, 0.0, 0.0, 0.0, math.nan, math.nan, "failed")]
+    fig, _ = plots.convergence_plot(lost)
+    fig.draw_without_rendering()
+
+
+def test_lines_are_told_apart():
+    looks = [tuple(map(str, plots._look(i).values())) for i in range(91)]
+    assert len(set(looks)) == len(looks)
+
+
+def test_settings_of_the_user_stay(sol):
+    before = dict(plt.rcParams)
+    sol.plot.energy()
+    assert dict(plt.rcParams) == before
+
+
+def test_suffix_of_a_picture():
+    with pytest.raises(ph.InputError, match=r"\.png"):
+        plots.checked("a.txt")
