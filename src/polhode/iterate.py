@@ -34,10 +34,10 @@ def finished(size: Number, before: Number, reach: Number) -> Any:
     """Has the iteration arrived, given its last two corrections and the size of the unknown.
 
     Also when the next correction will be round-off: size^2/before if convergence goes on as it does,
-    and 1/64 of the last one if it is slower than it looked (the torque's derivative is not known).
+    and 1/256 of the last one if it is slower than it looked (the torque's derivative is not known).
     """
     eps = epsilon(size) * reach
-    soon = (size * size <= eps * before) & (size <= 64 * eps)
+    soon = (size * size <= eps * before) & (size <= 256 * eps)
     return soon | arrived(size, before, reach)
 
 

@@ -80,6 +80,7 @@ def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequenc
         return newton(gaps(x, k, g, data, system), data, system)
 
     root = accelerated(correction, 2 * n)
+    ended = _single_slopes(rows[0], first) if n == 1 else slopes
 
     @kernel
     def stages(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
@@ -89,10 +90,34 @@ def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequenc
         mean = along(m, h / 2, add(gyration(m, system), force))
         data = (h, t, y, k, g, mean)
         x, more = root(guess(h, m, force, system), data, system, torque)
-        k, g = slopes(x, data, system, torque)
+        k, g = ended(x, data, system, torque)
         return k, g, miss + more
 
     return stages
+
+
+def _single_slopes(row: Sequence[Any], first: int) -> Step:
+    """Kernel: K and G of a block of one stage, read off its solved equations instead of evaluated again."""
+    diagonal = row[first]
+    known = combination(row[:first])
+
+    @kernel
+    def alone(x: Any, data: Any, system: Any, torque: Any) -> Any:
+        h = data[0]
+        per = 1 / (h * diagonal)
+        mu = scale(1 / _unit_of_momentum(h, system), x[1])
+        return (scale(per, x[0]),), (scale(per, sub(mu, data[2][1])),)
+
+    @kernel
+    def after_others(x: Any, data: Any, system: Any, torque: Any) -> Any:
+        h, k, g = data[0], data[3], data[4]
+        per = 1 / (h * diagonal)
+        mu = scale(1 / _unit_of_momentum(h, system), x[1])
+        k1 = scale(per, along(x[0], -h, known(k)))
+        g1 = scale(per, along(sub(mu, data[2][1]), -h, known(g)))
+        return (*k, k1), (*g, g1)
+
+    return after_others if first else alone
 
 
 @kernel
