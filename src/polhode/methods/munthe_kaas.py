@@ -179,14 +179,12 @@ def _guess(node: Any, is_rotation: bool) -> Step:
     return rotation if is_rotation else momentum
 
 
-LINEAR_SWEEPS = 2
-
-
 def _linear_solve(rows: Sequence[Sequence[Any]]) -> Step:
     """Kernel: Newton's correction for the residuals r of a block, the torque's derivative left out.
 
     With M v = I^-1 (Pi x v) - omega x v/2, the derivative of K at the mean momentum, it solves
-    d_k - h sum_j a_kj M d_j = r_k + h sum_j a_kj I^-1 (mu residual)_j by a few terms of Neumann's series.
+    d_k - h sum_j a_kj M d_j = r_k + h sum_j a_kj I^-1 (mu residual)_j by two terms of Neumann's series
+    (more cost more than they save: the sweeps go on to contract what is left).
     """
     n = len(rows)
     totals = [combination(row) for row in rows]
@@ -223,10 +221,7 @@ def _linear_solve(rows: Sequence[Sequence[Any]]) -> Step:
     def solve(r: Any, data: Any, system: Any) -> Any:
         h = data[0]
         base = entries(r, h, pushes(r, data, system))
-        d = base
-        for _ in range(LINEAR_SWEEPS):
-            d = entries(base, h, turns(d, data, system))
-        return (*d, *r[n:])
+        return (*entries(base, h, turns(base, data, system)), *r[n:])
 
     return solve
 
