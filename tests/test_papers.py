@@ -254,7 +254,9 @@ def test_figure_4_irregular_hamiltonians(method: str, printed: float) -> None:
     found = hamiltonian_errors(method, 25)
     assert found.min() * 0.8 <= printed <= found.max() * 1.25  # 25 samples leave a fifth of the tails open
     assert found.max() / found.min() > 1.2  # not a property of the method: no digit of it could be reproduced
-    assert 4 <= np.median(found) / 0.84 <= 8  # 0.84 per cent is the mean of TRAP, IMID, TRAPM and IMIDM
+    assert (
+        3 <= np.median(found) / 0.84 <= 10
+    )  # five, within a factor of two; 0.84 per cent is the mean of TRAP, IMID, TRAPM and IMIDM
 
 
 @ON_ONE

@@ -1,5 +1,6 @@
 """polhode: the rotation of rigid bodies, accurately, for long times, fast, with its structure kept."""
 
+import importlib
 from typing import Any
 
 from . import math, problems, tableaus, vector
@@ -25,10 +26,19 @@ def _plots(trajectory: Trajectory) -> Any:
     return plots.TrajectoryPlots(trajectory)
 
 
+def __getattr__(name: str) -> Any:
+    """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``; `ndim` when asked for."""
+    if name == "ndim":
+        return importlib.import_module(f"{__name__}.ndim")  # needs scipy.linalg, half a second
+    if name in methods.combinators:
+        return methods.combinators[name]
+    raise AttributeError(f"module 'polhode' has no attribute {name!r}")
+
+
 Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau", "Trajectory",
-    "__version__", "load", "math", "methods", "mkrk", "potential", "problems", "solve", "stepper", "surd",
+    "__version__", "load", "math", "methods", "mkrk", "ndim", "potential", "problems", "solve", "stepper", "surd",
     "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

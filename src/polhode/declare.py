@@ -50,11 +50,14 @@ class Method:
     implicit : does a step solve an equation
     solves : coupled implicit vector unknowns in a step
     torque_evals : distinct points (t, R) at which the torque enters a step
+    torque_at_ends : are the start and the end of the step two of them, so that neighbouring steps share one
     conserves : what is kept exactly, names from `CONSERVABLE`
     needs : the most general field the method takes, one of `NEEDS`
     cite, where, aliases : key in references.bib, equation, the papers' own labels
     build : makes the step for one number type, given the conversion of exact coefficients to it
     halves : the two half steps of a composition, else empty
+    corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
+    linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
 
@@ -76,6 +79,9 @@ class Method:
     aliases: tuple[str, ...] = ()
     halves: tuple[Method, ...] = ()
     identity: str = ""
+    torque_at_ends: bool = False
+    corrector: bool = False
+    linear_bodies: bool = True
 
     def takes(self, kind: str) -> bool:
         """Can the method take a field of this kind (one of `NEEDS`)."""
@@ -115,6 +121,11 @@ class Methods:
     def add_combinator(self, name: str, make: Callable[..., Method]) -> None:
         """Let ``name(argument, ...)`` be written in expressions."""
         self._combinators[name] = make
+
+    @property
+    def combinators(self) -> dict[str, Callable[..., Method]]:
+        """What makes methods of methods, by name."""
+        return dict(self._combinators)
 
     def __getitem__(self, label: str | Method) -> Method:
         if isinstance(label, Method):

@@ -11,7 +11,7 @@ import numpy as np
 
 from .backends import floats
 from .errors import InputError
-from .fields import no_torque
+from .fields import no_pair, no_torque
 from .loop import COLUMNS, stepping
 from .methods import Method, methods
 from .problem import Problem
@@ -48,7 +48,12 @@ _LOOPS: dict[str, tuple[Any, bool]] = {}
 
 
 def check_fit(method: Method, problem: Problem) -> None:
-    """Refuse a method that cannot take the problem's field, and name those that can."""
+    """Refuse a method that cannot take the problem's body or field, and name those that can."""
+    if problem.body.linear_axis is not None and not method.linear_bodies:
+        able = ", ".join(m.name for m in methods.taking(problem.needs) if m.linear_bodies)
+        raise InputError(
+            f"{method.name} divides by the moment that is zero for a linear body; methods that do not: {able}"
+        )
     if method.takes(problem.needs):
         return
     what = {"potential": "a potential", "attitude": "a torque", "velocity": "a torque that depends on omega"}
@@ -61,15 +66,19 @@ def check_fit(method: Method, problem: Problem) -> None:
 
 def identity(method: Method, problem: Problem) -> str:
     """What a compiled loop is made of, beyond the kernels' source."""
-    field = repr(problem.field.text[0]) if problem.field else "free"
-    return "|".join((method.name, method.identity, field, str(problem.body.has_own_axes)))
+    own_axes = problem.body.has_own_axes
+    field = "free"
+    if problem.field is not None:
+        field = repr(problem.field.pair_text(own_axes) if method.corrector else problem.field.text[0])
+    return "|".join((method.name, method.identity, field, str(own_axes)))
 
 
-def torque_kernel(problem: Problem, number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The torque of a problem in one number type."""
+def torque_kernel(problem: Problem, number: Callable[[Any], Any], corrector: bool = False) -> Callable[..., Any]:
+    """The torque of a problem in one number type; with a corrector, that of V = g^T I^-1 g beside it."""
     if problem.field is None:
-        return no_torque
-    return problem.field.torque_kernel(number, problem.body.has_own_axes)
+        return no_pair if corrector else no_torque
+    make = problem.field.pair_kernel if corrector else problem.field.torque_kernel
+    return make(number, problem.body.has_own_axes)
 
 
 def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
@@ -81,7 +90,9 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
 
     name = identity(method, problem)
     if name not in _LOOPS:
-        _LOOPS[name] = cpu.loop(method.build(floats.number), torque_kernel(problem, floats.number), name)
+        _LOOPS[name] = cpu.loop(
+            method.build(floats.number), torque_kernel(problem, floats.number, method.corrector), name
+        )
     advance, warm = _LOOPS[name]
     y, system = problem.kernel_data(floats.number)
     return Engine(advance, y, system, float, lambda n: np.empty((n, COLUMNS)), warm or bool(advance.signatures), None)
@@ -95,6 +106,6 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
     from .backends.multiprecision import number
 
     with mpmath.workdps(digits + GUARD_DIGITS):
-        advance = stepping(method.build(number), torque_kernel(problem, number))
+        advance = stepping(method.build(number), torque_kernel(problem, number, method.corrector))
         y, system = problem.kernel_data(number)
     return Engine(advance, y, system, number, lambda n: np.empty((n, COLUMNS), dtype=object), True, digits)

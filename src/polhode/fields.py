@@ -24,7 +24,7 @@ from .backends import floats
 from .errors import InputError
 from .expression import BranchError, Expr, compiled, constant, gradient, lift, source, symbol, symbols_in
 from .scalar import kernel
-from .so3 import conj, matrix, mul, rotate, times, unrotate
+from .so3 import conj, dot, matrix, mul, rotate, times, unrotate
 
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
@@ -345,6 +345,25 @@ class Field:
         """The kernel torque(t, q, m, system) in principal axes, in one number type."""
         return _torque_kernel(_kernel(self.text[0], number), len(self.parameters), own_axes)
 
+    @functools.cache  # noqa: B019 - fields are few and small
+    def pair_text(self, own_axes: bool) -> tuple[str, dict[str, Any]]:
+        """Source and constants of the torque and of the torque of V = g^T I^-1 g, g the torque of the potential.
+
+        I^-1 comes as three numbers, or as six (by rows) where the body's axes are not the principal ones.
+        """
+        unpack = {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
+        unpack |= {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))} | {f"s{i}": f"s[{i}]" for i in range(6)}
+        R = tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
+        (a, b, c), s = self.graph[0], [symbol(f"s{i}") for i in range(6)]
+        V = s[0] * a * a + s[1] * b * b + s[2] * c * c
+        if own_axes:
+            V = s[0] * a * a + s[3] * b * b + s[5] * c * c + 2 * (s[1] * a * b + s[2] * a * c + s[4] * b * c)
+        return source("pair_value", "R, p, s", unpack, [a, b, c, *_potential_torque(V, R)])
+
+    def pair_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
+        """The kernel (torque, torque of V)(t, q, m, system) in principal axes, in one number type."""
+        return _pair_kernel(_kernel(self.pair_text(own_axes), number), len(self.parameters), own_axes)
+
     def potential_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The kernel U(R, p), R in the user's axes."""
         value = _kernel(self.text[1], number)
@@ -401,6 +420,38 @@ def _torque_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Cal
         return unrotate(a, force)
 
     return turned
+
+
+def _pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
+    """As `_torque_kernel`, for a formula that gives the torque and the torque of V."""
+    if not own_axes:
+
+        @kernel
+        def plain(t: Any, q: Any, m: Any, system: Any) -> Any:
+            a, b, c, d, e, f = value(matrix(q), system[2], system[1])
+            return (a, b, c), (d, e, f)
+
+        return plain
+
+    @kernel
+    def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
+        p, i = system[2], system[1]
+        axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
+        x, y, z = matrix(axes)
+        tensor = (
+            dot(x, times(i, x)), dot(x, times(i, y)), dot(x, times(i, z)),
+            dot(y, times(i, y)), dot(y, times(i, z)), dot(z, times(i, z)),
+        )  # fmt: skip
+        a, b, c, d, e, f = value(matrix(mul(q, conj(axes))), p, tensor)
+        return unrotate(axes, (a, b, c)), unrotate(axes, (d, e, f))
+
+    return turned
+
+
+@kernel
+def no_pair(t: Any, q: Any, m: Any, system: Any) -> Any:
+    """The pair of torques on a free body."""
+    return (0, 0, 0), (0, 0, 0)
 
 
 @kernel

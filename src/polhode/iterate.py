@@ -175,3 +175,25 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
         return x, missed(done, size, sqrt(product(x, x)))
 
     return root
+
+
+@kernel
+def small_root(c0: Number, c1: Number, c2: Number) -> tuple[Number, Number]:
+    """The smallest positive root of c0 - c1 x + c2 x^2 - 2 x^3 + x^4, and the miss if there is none.
+
+    Newton's method from the first three terms of the root's series in c0; from below, where the
+    polynomial is convex and falling, it converges from one side, quadratically: the correction after d
+    is at most d^2 c2/c1.
+    """
+    r, b = c0 / c1, c2 / c1
+    x = r * (1 + r * (b + r * (2 * b * b - 2 / c1)))
+    d, done = x, x != x
+    for _ in range(SWEEPS):
+        f = c0 - x * (c1 - x * (c2 - x * (2 - x)))
+        slope = c1 - x * (2 * c2 - x * (6 - 4 * x))
+        d = where(done, 0 * d, f / slope)
+        x = x + d
+        done = done | (d * d * b <= epsilon(d) * x / 4) & (x * b < 1)
+        if settled(done):
+            break
+    return x, missed(done, abs(d), abs(x))

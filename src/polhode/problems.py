@@ -30,6 +30,25 @@ def wall(R: Any, attraction: Any, repulsion: Any) -> Any:
     return -attraction / d + repulsion / d**10
 
 
+@potential
+def dipole(R: Any, moment: Any, field: Any) -> Any:
+    """Magnetic dipole (body vector) in a uniform field (space vector): U = -field . R moment."""
+    turned = [sum(R[i][j] * moment[j] for j in range(3)) for i in range(3)]
+    return -sum(field[i] * turned[i] for i in range(3))
+
+
+@potential
+def gravity_gradient(R: Any, strength: Any, moments: Any) -> Any:
+    """Attraction by a distant centre on the space z axis: U = 3/2 strength sum_i I_i R3i^2, strength = G M/r^3."""
+    return 3 * strength / 2 * sum(moments[i] * R[2][i] * R[2][i] for i in range(3))
+
+
+@potential
+def quadratic(R: Any, k: Any) -> Any:
+    """A potential quadratic in R without symmetry: U = k (R12^2 + 2 R23^2 + R31 R32)/2."""
+    return k * (R[0][1] ** 2 + 2 * R[1][2] ** 2 + R[2][0] * R[2][1]) / 2
+
+
 def _references() -> dict[str, Any]:
     text = resources.files(__package__).joinpath("references.json").read_text()
     return dict(json.loads(text))
@@ -127,3 +146,45 @@ def coulomb_wall() -> Problem:
     U = -1/d + 0.001/d^10. Chaotic: no reference exists beyond a few hundred.
     """
     return _wall(1.0)
+
+
+@named
+def book() -> Problem:
+    """The nearly flat issue of Crelle's journal of Vilmart (2013), Figure 1."""
+    return Problem(Body([0.376, 0.627, 1.0]), momentum=[0.0, 0.6, -0.8], t_end=40.0, dt=0.5)
+
+
+@named
+def zanna_body() -> Problem:
+    """The free body of Zanna's experiments: J = (0.9218, 0.7382, 0.1763), moments J2 + J3, J3 + J1, J1 + J2."""
+    a, b, c = 0.9218, 0.7382, 0.1763
+    return Problem(Body([b + c, c + a, a + b]), momentum=[0.4165, 0.9072, 0.0588], t_end=10.0, dt=0.5)
+
+
+def _asymmetric(field: Any) -> Problem:
+    """The asymmetric body of Hairer and Vilmart in a field."""
+    return Problem(Body([0.6, 0.8, 1.0]), field, momentum=[1.8, 0.4, -0.9], t_end=10.0, dt=0.2)
+
+
+@named
+def heavy_top() -> Problem:
+    """Asymmetric heavy top of Hairer and Vilmart: I = (0.6, 0.8, 1), U = R33. No closed solution exists."""
+    return _asymmetric(gravity(1.0))
+
+
+@named
+def dipole_in_field() -> Problem:
+    """Asymmetric body with a magnetic dipole in a uniform field."""
+    return _asymmetric(dipole((0.3, -0.2, 0.5), (0.4, 0.1, 0.9)))
+
+
+@named
+def libration() -> Problem:
+    """Asymmetric body in the gravity gradient of a distant centre on the space z axis."""
+    return _asymmetric(gravity_gradient(1.0, (0.6, 0.8, 1.0)))
+
+
+@named
+def quadratic_well() -> Problem:
+    """Asymmetric body in a potential quadratic in R."""
+    return _asymmetric(quadratic(1.0))

@@ -19,7 +19,7 @@ from .. import iterate
 from ..backends.multiprecision import number
 from ..body import Body
 from ..engine import torque_kernel
-from ..fields import no_torque, potential, torque
+from ..fields import potential, torque
 from ..loop import good
 from ..methods import CONSERVABLE, Method
 from ..problem import Problem
@@ -28,7 +28,7 @@ from ..so3 import add, conj, cross, dot, exp, mul, norm, rotate, scale, sub, tim
 DIGITS = 50
 EXACT = mpmath.mpf(10) ** -44
 """Below this a difference is round-off of 50 digits, amplified at most a million times."""
-VISIBLE = mpmath.mpf(10) ** -15
+VISIBLE = mpmath.mpf(10) ** -22
 """Above this a difference is a property of the method."""
 LOCAL_STEPS = (2**-7, 2**-8)
 """Step sizes whose local errors give the order: the next order changes the slope by a few times 2^-8."""
@@ -118,7 +118,7 @@ class Setting:
     def __init__(self, method: Method, kind: str, which: int = 0) -> None:
         self.problem = generic(kind, which)
         self.y, self.system = self.problem.kernel_data(number)
-        self.torque = no_torque if kind == "free" else torque_kernel(self.problem, number)
+        self.torque = torque_kernel(self.problem, number, method.corrector)
         self.t = number(self.problem.t0)
         self.kernel = method.build(number)
 
@@ -279,7 +279,7 @@ def torque_points(method: Method, kind: str) -> int:
     for point in reversed(asked):
         if not any(_same_point(point, p) for p in points):
             points.append(point)
-    return sum(distance(setting.step(LARGE_STEP, torque=_bumped(setting, p)), plain) > BUMP / 1000 for p in points)
+    return sum(distance(setting.step(LARGE_STEP, torque=_bumped(setting, p)), plain) > BUMP / 10**9 for p in points)
 
 
 def _same_point(a: Any, b: Any) -> bool:
@@ -289,7 +289,10 @@ def _same_point(a: Any, b: Any) -> bool:
 def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
     def bumped(t: Any, q: Any, m: Any, system: Any) -> Any:
         force = setting.torque(t, q, m, system)
-        return add(force, (BUMP, 2 * BUMP, 3 * BUMP)) if _same_point((t, q), point) else force
+        if not _same_point((t, q), point):
+            return force
+        bump = (BUMP, 2 * BUMP, 3 * BUMP)
+        return (add(force[0], bump), add(force[1], bump)) if isinstance(force[0], tuple) else add(force, bump)
 
     return bumped
 

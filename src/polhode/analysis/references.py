@@ -17,7 +17,6 @@ import mpmath
 from .. import problems
 from .taylor import GUARD, solution
 
-NAMES = ("free_body", "slow_top", "fast_top", "soft_wall", "coulomb_wall")
 DIGITS = 34
 SOURCE = "Taylor series in {digits} digits, the problem's floats taken as exact; error: against halved steps"
 
@@ -50,7 +49,7 @@ def entry(name: str, t: float | None = None, digits: int = DIGITS) -> dict[str, 
 def main() -> None:
     """Compute all of them and write the file."""
     made = {}
-    for name in NAMES:
+    for name in problems.names():
         began = time.perf_counter()
         made[name] = entry(name)
         print(f"{name:12s} t = {made[name]['t']:g}  error {made[name]['error']}  {time.perf_counter() - began:.0f} s")

@@ -71,7 +71,7 @@ def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 liemid_ea = halves(
-    liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True,
+    liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True, torque_at_ends=True,
     where="section 3, Xi", aliases=("LIEMID[EA]",),
     doc="Alternating explicit midpoint Lie: variant 2, then variant 1, each over half the step.",
 )  # fmt: skip
@@ -93,7 +93,8 @@ _gyro_root = newton(_gyro_residual, _gyro_columns)
 
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2,
-    needs="attitude", cite="krysl2004", where="explicit Newmark, beta = 0, gamma = 1/2", aliases=("NMB",),
+    needs="attitude", torque_at_ends=True, cite="krysl2004",
+    where="explicit Newmark, beta = 0, gamma = 1/2", aliases=("NMB",),
 )  # fmt: skip
 @kernel
 def nmb(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:

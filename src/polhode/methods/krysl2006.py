@@ -100,7 +100,7 @@ def bem(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 trap = halves(
-    fe, be, name="trap", order=2, order_free=2, symmetric=True, conserves=("energy_midpoint",),
+    fe, be, name="trap", order=2, order_free=2, symmetric=True, torque_at_ends=True, conserves=("energy_midpoint",),
     where="(14), algorithm TRAP", aliases=("TRAP",),
     doc="Trapezoidal rule: forward Euler (11), then backward Euler (12), each over half the step.",
 )  # fmt: skip
@@ -112,7 +112,7 @@ imid = halves(
 )  # fmt: skip
 
 trapm = halves(
-    fem, bem, name="trapm", order=2, order_free=2, symmetric=True,
+    fem, bem, name="trapm", order=2, order_free=2, symmetric=True, torque_at_ends=True,
     where="(20), algorithm TRAPM", aliases=("TRAPM",),
     doc="Momentum-conserving trapezoidal rule: (18), then (19), each over half the step.",
 )  # fmt: skip

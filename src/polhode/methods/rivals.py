@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..declare import method
+from ..declare import declare, method
 from ..iterate import newton
 from ..scalar import kernel
 from ..so3 import add, along, cay, cross, dexp, dexpinv, exp, mul, negative, scale, sub, unrotate
@@ -94,6 +94,7 @@ _akw_root = newton(_akw_residual, _akw_columns)
 
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2,
+    torque_at_ends=True,
     conserves=("energy", "spatial_momentum", "momentum_norm", "energy_linear_potential"), needs="velocity",
     cite="austin1993", where="Krysl (2006), algorithm AKW", aliases=("AKW",),
 )  # fmt: skip
@@ -107,6 +108,14 @@ def akw(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     force = torque(t, q, m, system)
     x, miss = _akw_root(_mean_guess(h, m, force, system), (h, t, q, m, force), system, torque)
     return (mul(q, cay(turning(h, x, system))), _reflected(x, m)), miss
+
+
+imr = declare(
+    akw.build, name="imr", order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, implicit=True,
+    solves=1, torque_evals=0, conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free",
+    cite="vilmart2013", where="Remark 4", aliases=("IMR",),
+    doc="Implicit midpoint rule of the free body: `akw` without torque, as a flow for splittings.",
+)  # fmt: skip
 
 
 # --- Bottasso and Borri -----------------------------------------------------------------------------
@@ -126,6 +135,7 @@ _bbtrap_root = newton(_bbtrap_residual, _turned_columns)
 
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2,
+    torque_at_ends=True,
     conserves=("energy", "spatial_momentum", "momentum_norm"), needs="velocity",
     cite="bottasso1998", where="Krysl (2006), algorithm BBTRAP", aliases=("BBTRAP",),
 )  # fmt: skip
@@ -179,6 +189,7 @@ _bbtrapwd_root = newton(_bbtrapwd_residual, _bbtrapwd_columns)
 
 @method(
     order=2, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=2,
+    torque_at_ends=True,
     conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
     cite="bottasso1998", where="Krysl (2006), algorithm BBTRAPWD", aliases=("BBTRAPWD",),
 )  # fmt: skip

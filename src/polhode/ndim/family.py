@@ -1,0 +1,369 @@
+"""Methods for the N-dimensional body: Moser-Veselov, the midpoint rule, the isospectral midpoint rule.
+
+J. Moser and A. P. Veselov, Discrete versions of some classical integrable systems and factorization of matrix
+polynomials (1991); J. R. Cardoso and F. Silva Leite, The Moser-Veselov equation (2003); A. Zanna's slides on
+the explicit 3 x 3 method, whose signs and transposes docs/ndim.md corrects; M. Viviani, A minimal-variable symplectic
+method for isospectral flows (2020).
+
+A step is built for a `Body` and has the shape of every step of the library, with y = (M, X); there is no torque. All
+three find a skew A, turn the attitude by the Cayley map, X_1 = X_0 (1 - A)^-1 (1 + A), and add an increment to M.
+The words of a declaration: `free` is all there is; `symplectic` on T*SO(N); `poisson` on so(N)*; `conserves`
+has the words of `body.WORDS`, meant for every N.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.optimize
+
+from ..declare import Build, Method, Methods, Step
+from ..errors import InputError
+from .body import WORDS, Body, momentum_of
+
+EPS = float(np.finfo(float).eps)
+ITERATIONS = 40
+FLAT = 1e-3
+"""Below this ratio of the smallest to the largest J the Riccati equation is not used: it divides by J."""
+
+AXIS = 1e-10
+"""Relative to the largest J: real parts below this are the round-off of an eigenvalue on the imaginary axis."""
+
+RUNAWAY = 1e6
+"""Newton has failed when a correction is this many times the first guess."""
+
+OUTER = 1 / (2 - 2 ** (1 / 3))
+LONGEST = 2 * OUTER - 1
+"""Steps of the triple jump, in units of h: OUTER, -LONGEST, OUTER."""
+
+TAG = "ndim"
+"""Part of the identity of every method of this family."""
+
+
+class Book(Methods):
+    """The methods of this family, by name."""
+
+    def _unknown(self, label: str) -> str:
+        return f"unknown method {label!r} for an N-dimensional body; there are {', '.join(self)}, and yoshida4(...)"
+
+
+methods = Book()
+
+
+def declared(build: Callable[[Body], Step], **said: Any) -> Method:
+    """Make a Method of a builder and its declaration; the words are those of `WORDS`."""
+    said["conserves"] = frozenset(said["conserves"])
+    if said["conserves"] - set(WORDS):
+        raise ValueError(f"{said['name']}: unknown words in the declaration: {said['conserves'] - set(WORDS)}")
+    shared: dict[str, Any] = {
+        "order_free": said["order"], "implicit": True, "torque_evals": 0, "needs": "free", "identity": TAG,
+        "doc": build.__doc__ or "",
+    }  # fmt: skip
+    builder: Build = build  # type: ignore[assignment]
+    return Method(build=builder, **(shared | said))
+
+
+# --- Moser-Veselov ----------------------------------------------------------------------------------
+
+
+def moser_veselov(body: Body) -> Step:
+    """Moser-Veselov: h M_0 = X J - J X^T with X in SO(N), M_1 = X^T M_0 X, X_1 = X_0 X.
+
+    With X = (1 - A)^-1 (1 + A) the increment is M_1 - M_0 = [J, X + X^T] / h = (4/h) [J, A^2 (1 - A^2)^-1].
+    """
+    one, differences = np.eye(body.n), body.J[:, None] - body.J[None, :]
+
+    def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        M, X = y
+        A, miss = moser_veselov_root(body, h * M)
+        if miss > 0:
+            return y, miss
+        square = A @ A
+        B = np.linalg.solve(one - square, square)
+        return (M + (2 / h) * differences * (B + B.T), turned(X, A)), miss
+
+    return step
+
+
+def moser_veselov_root(body: Body, m: np.ndarray) -> tuple[np.ndarray, float]:
+    """The skew A whose Cayley map X solves m = X J - J X^T, on the branch of small m, and the miss."""
+    guess = _by_continuation if body.J.min() <= FLAT * body.J.max() else _by_riccati
+    try:
+        A = guess(body, m)
+        if A is None:
+            return np.zeros_like(m), math.inf
+        A, miss = refined(body, m, A)
+        return A, miss if miss > 0 or _belongs(body, A) else math.inf
+    except (np.linalg.LinAlgError, ValueError):  # a singular matrix, or one that is not finite
+        return np.zeros_like(m), math.inf
+
+
+def riccati(J: np.ndarray, m: np.ndarray) -> np.ndarray | None:
+    """W = m/2 + S with S^2 + S m/2 - m S/2 = m^2/4 + J^2 and the spectrum of W in Re > 0; None if there is none.
+
+    S = Q21 Q11^-1 from the Schur form, ordered by Re > 0, of the Hamiltonian matrix [[m/2, 1], [m^2/4 + J^2, m/2]].
+    """
+    n, unit = len(J), J.max()
+    half = m / (2 * unit)
+    hamiltonian = np.block([[half, np.eye(n)], [half @ half + np.diag((J / unit) ** 2), half]])
+    _, Q, count = scipy.linalg.schur(hamiltonian, output="real", sort=lambda re, im: re > AXIS)
+    if count != n:
+        return None
+    S = np.linalg.solve(Q[:n, :n].T, Q[n:, :n].T)
+    return unit * (half + (S + S.T) / 2)
+
+
+def _by_riccati(body: Body, m: np.ndarray) -> np.ndarray | None:
+    W = riccati(body.J, m)
+    return None if W is None else inverse_cayley(W / body.J)
+
+
+def _by_continuation(body: Body, m: np.ndarray) -> np.ndarray | None:
+    """Newton from m = 0 onwards, in more and more pieces until it arrives: for flat bodies, without a division by J."""
+    for pieces in (1, 4, 16, 64):
+        A, miss = np.zeros_like(m), 0.0
+        before = A
+        for k in range(1, pieces + 1):
+            ahead = 2 * A - before if k > 1 else m * body.rates / (2 * pieces)
+            before = A
+            A, miss = refined(body, m * (k / pieces), ahead)
+            if miss > 0:
+                break
+        if miss <= 0:
+            return A
+    return None
+
+
+def refined(body: Body, m: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, float]:
+    """Newton for m + [m, A] - A m A = 2 (A J + J A), which is m = X J - J X^T times 1 - A and 1 + A.
+
+    A change (1 + eta) X of X changes X J - J X^T by eta W + W^T eta, W = X J: a Lyapunov equation. Every term is of the
+    size of A, so A has full relative accuracy.
+    """
+    one = np.eye(body.n)
+
+    def correction(A: np.ndarray) -> np.ndarray:
+        left, right = one - A, one + A
+        residual = m + m @ A - A @ m - A @ m @ A - 2 * A * body.sums
+        W = np.linalg.solve(left, right) * body.J
+        inner = np.linalg.solve(left, residual)
+        eta = lyapunov(W, np.linalg.solve(left, inner.T).T)
+        return skew(left @ eta @ right) / 2
+
+    return newton(A, correction)
+
+
+def lyapunov(W: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The skew eta with eta W + W^T eta = right, through the Schur form of W.
+
+    It exists as long as no two eigenvalues of W add up to zero. One eigenvalue may vanish, as that of a flat body does:
+    the equation is then singular for symmetric matrices only, where LAPACK perturbs it and `right` has no part.
+    """
+    T, U = scipy.linalg.schur(W, output="real")
+    Y, scale, _ = scipy.linalg.lapack.dtrsyl(T, T, U.T @ right @ U, trana="T")
+    return skew(U @ Y @ U.T) / scale
+
+
+def _belongs(body: Body, A: np.ndarray) -> bool:
+    """Is the root on the branch of small steps: no eigenvalue of W = X J to the left of zero."""
+    W = cayley(A) * body.J
+    return bool(np.linalg.eigvals(W).real.min() > -AXIS * body.J.max())
+
+
+def largest_step(J: Any, M: Any) -> float:
+    """The step size up to which (not including it) the Moser-Veselov equation has the solution that belongs to h -> 0.
+
+    It exists as long as nu^2 + J^2 + i nu h M is positive definite for all real nu, because i nu is an eigenvalue of
+    the Hamiltonian matrix where this is singular. So 1/h is the largest value over nu of the spectral radius of
+    nu D^-1/2 M D^-1/2, D = nu^2 + J^2. It depends on M through the integrals only and is a constant of the motion.
+    """
+    body = Body(J)
+    M = momentum_of(body, M)
+
+    def radius(log_nu: float) -> float:
+        nu = math.exp(log_nu)
+        root = np.sqrt(nu**2 + body.J**2)
+        return float(np.abs(np.linalg.eigvalsh(1j * nu * M / root[:, None] / root)).max())
+
+    positive = body.J[body.J > 0]
+    span = (math.log(positive.min()) - (20 if (body.J == 0).any() else 0), math.log(positive.max()))
+    places = np.linspace(*span, 129) if span[1] > span[0] else np.array(span)
+    heights = np.array([radius(x) for x in places])
+    best = int(heights.argmax())
+    top = heights[best]
+    if 0 < best < len(places) - 1:
+        ends = (places[best - 1], places[best + 1])
+        found = scipy.optimize.minimize_scalar(lambda x: -radius(x), bounds=ends, method="bounded")
+        top = max(top, -found.fun)
+    return 1 / top if top > 0 else math.inf
+
+
+# --- midpoint rules ---------------------------------------------------------------------------------
+
+
+def imr(body: Body) -> Step:
+    """Implicit midpoint rule: M_1 = M_0 + h [M, Omega(M)], M = (M_0 + M_1)/2, X_1 = X_0 cay(h Omega(M))."""
+    one, rates = np.eye(body.n), body.rates
+
+    def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        M0, X = y
+
+        def correction(M: np.ndarray) -> np.ndarray:
+            omega = M * rates
+            slopes = sides(one, omega) - sides(omega, one) + (sides(M, one) - sides(one, M)) * rates.ravel()
+            return solved(np.eye(body.n**2) - (h / 2) * slopes, M0 - M + (h / 2) * bracket(M, omega))
+
+        M, miss = newton(M0 + (h / 2) * bracket(M0, M0 * rates), correction)
+        omega = M * rates
+        return (M0 + h * bracket(M, omega), turned(X, (h / 2) * omega)), miss
+
+    return step
+
+
+def isospectral_midpoint(body: Body) -> Step:
+    """Isospectral midpoint rule: M_0 = (1 + A) M (1 - A), M_1 = (1 - A) M (1 + A), A = h Omega(M)/2.
+
+    The attitude X_1 = X_0 (1 - A)^-1 (1 + A) keeps the spatial momentum.
+    """
+    one, rates = np.eye(body.n), body.rates
+
+    def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        M0, X = y
+
+        def correction(M: np.ndarray) -> np.ndarray:
+            A = (h / 2) * M * rates
+            left, right = one + A, one - A
+            slopes = sides(left, right) + (h / 2) * (sides(one, M @ right) - sides(left @ M, one)) * rates.ravel()
+            return solved(slopes, M0 - M - bracket(A, M) + A @ M @ A)
+
+        M, miss = newton(M0 + (h / 2) * bracket(M0, M0 * rates), correction)
+        omega = M * rates
+        return (M0 + h * bracket(M, omega), turned(X, (h / 2) * omega)), miss
+
+    return step
+
+
+def sides(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """The matrix of the map D -> A D B on entries taken row by row."""
+    return np.kron(A, B.T)
+
+
+def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
+    """The skew D with matrix D = right, for a map of skew matrices given on all entries."""
+    n = len(right)
+    i, j = np.triu_indices(n, 1)
+    above, below = i * n + j, j * n + i
+    rows = matrix[above]
+    D = np.zeros((n, n))
+    D[i, j] = np.linalg.solve(rows[:, above] - rows[:, below], right[i, j])
+    return D - D.T
+
+
+# --- what they share --------------------------------------------------------------------------------
+
+
+def bracket(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    """[A, B] = A B - B A of skew matrices, skew to the last bit."""
+    product = A @ B
+    return product - product.T
+
+
+def skew(A: np.ndarray) -> np.ndarray:
+    """The skew part."""
+    return (A - A.T) / 2
+
+
+def cayley(A: np.ndarray) -> np.ndarray:
+    """(1 - A)^-1 (1 + A)."""
+    one = np.eye(len(A))
+    return np.linalg.solve(one - A, one + A)
+
+
+def inverse_cayley(X: np.ndarray) -> np.ndarray:
+    """The skew A with X = (1 - A)^-1 (1 + A)."""
+    one = np.eye(len(X))
+    return skew(np.linalg.solve((X + one).T, (X - one).T).T)
+
+
+def turned(X: np.ndarray, A: np.ndarray) -> np.ndarray:
+    """X (1 - A)^-1 (1 + A), by its increment, so that the round-off is that of one addition."""
+    return X + 2 * X @ np.linalg.solve(np.eye(len(A)) - A, A)
+
+
+def newton(x: np.ndarray, correction: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, float]:
+    """Add corrections until they are round-off; returns the root and zero, or the last one and its relative size."""
+    last, far = math.inf, RUNAWAY * float(np.abs(x).max())
+    for _ in range(ITERATIONS):
+        try:
+            change = correction(x)
+        except (np.linalg.LinAlgError, ValueError):
+            return x, math.inf
+        size, whole = float(np.abs(change).max()), float(np.abs(x).max())
+        if not size <= far:
+            return x, math.inf
+        x = x + change
+        if size <= 2 * EPS * whole or (size >= last / 2 and size <= 1e-11 * whole):
+            return x, 0.0
+        last = size
+    return x, last / max(whole, EPS)
+
+
+def composed(method: Method, parts: tuple[float, ...]) -> Callable[[Body], Step]:
+    """Builder of the steps over parts of h, one after the other."""
+
+    def build(body: Body) -> Step:
+        inner = method.build(body)  # type: ignore[arg-type]
+
+        def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+            worst = 0.0
+            for part in parts:
+                y, miss = inner(part * h, t, y, system, torque)
+                worst = max(worst, miss)
+            return y, worst
+
+        return step
+
+    return build
+
+
+def yoshida4(method: str | Method) -> Method:
+    """Order 4 from a symmetric method of order 2: steps g h, (1 - 2 g) h, g h with g = 1/(2 - 2^(1/3)).
+
+    What the parts keep is kept.
+    """
+    inner = methods[method]
+    if inner.identity != TAG or inner.order != 2 or not inner.symmetric:
+        raise InputError(f"yoshida4 takes a symmetric method of order 2 for N-dimensional bodies; got {inner.name}")
+    return declared(
+        composed(inner, (OUTER, -LONGEST, OUTER)), name=f"yoshida4({inner.name})", order=4, symmetric=True,
+        symplectic=inner.symplectic, poisson=inner.poisson, solves=3 * inner.solves, conserves=inner.conserves,
+        cite="yoshida1990", where="triple jump", doc=f"Triple jump of {inner.name}.",
+    )  # fmt: skip
+
+
+methods.add(
+    declared(
+        moser_veselov, name="moser_veselov", order=2, symmetric=True, symplectic=True, poisson=True, solves=1,
+        conserves=WORDS, cite="moser1991", where="discrete Euler-Arnold equation; Zanna (2), (8), (9)",
+        aliases=("mv", "dmv"),
+    )
+)  # fmt: skip
+methods.add(
+    declared(
+        imr, name="imr", order=2, symmetric=True, symplectic=False, poisson=False, solves=1,
+        conserves=("energy", "momentum_norm", "quadratic"), cite="mclachlan2005", where="IMR",
+        aliases=("midpoint",),
+    )
+)  # fmt: skip
+methods.add(
+    declared(
+        isospectral_midpoint, name="isospectral_midpoint", order=2, symmetric=True, symplectic=True, poisson=True,
+        solves=1, conserves=("momentum_norm", "spatial_momentum", "casimirs"), cite="viviani2020",
+        where="minimal midpoint", aliases=("isomp",),
+    )
+)  # fmt: skip
+methods.add_combinator("yoshida4", yoshida4)

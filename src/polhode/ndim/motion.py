@@ -1,0 +1,229 @@
+"""Run a method for an N-dimensional body: from J, M0 and X0 to arrays of states."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import types
+from collections.abc import Callable
+from typing import Any, cast
+
+import numpy as np
+
+from ..declare import Method
+from ..engine import Engine
+from ..errors import InputError, StepError
+from ..fields import no_torque
+from ..loop import Kind, stepping
+from ..problem import finite_number
+from ..progress import Progress
+from ..solve import Ride, drive, number_of_steps, whole_number
+from .body import Body, attitude_of, momentum_of
+from .family import LONGEST, TAG, largest_step, methods
+
+MARGIN = 0.9
+"""Of the largest possible step: what an error message proposes."""
+
+HALVINGS = 60
+
+
+@dataclasses.dataclass(frozen=True)
+class Motion:
+    """The result: arrays with time first.
+
+    Attributes
+    ----------
+    t : (n,) times
+    M : (n, N, N) angular momentum, body frame, skew
+    X : (n, N, N) attitude, body to space, orthogonal
+    omega : (n, N, N) angular velocity, body frame, skew
+    energy : (n,) kinetic energy
+    body, method, h, status : how it was made
+    mp : from `reference` with ``digits=...``, M and X as arrays of mpmath numbers
+    """
+
+    t: np.ndarray
+    M: np.ndarray
+    X: np.ndarray
+    body: Body
+    method: str
+    h: float | None = None
+    status: str = "finished"
+    mp: types.SimpleNamespace | None = None
+
+    @functools.cached_property
+    def omega(self) -> np.ndarray:
+        """Angular velocity (n, N, N), body frame."""
+        return self.body.omega(self.M)
+
+    @functools.cached_property
+    def energy(self) -> np.ndarray:
+        """Kinetic energy (n,)."""
+        return self.body.energy(self.M)
+
+    def invariants(self) -> dict[str, np.ndarray]:
+        """What the exact motion conserves, by name, time first; `polhode.ndim.body` says what each is."""
+        return self.body.invariants(self.M, self.X)
+
+    def drift(self) -> dict[str, float]:
+        """Largest change of each invariant since the first state, relative to its size (or that of its terms)."""
+        found = {}
+        scales = self.body.scales(self.M[0])
+        for word, value in self.invariants().items():
+            change = np.abs(value - value[0])
+            if word == "spatial_momentum":
+                change = np.linalg.norm(value - value[0], axis=(-2, -1))
+            scale = np.where(np.asarray(scales[word]) > 0, scales[word], 1.0)
+            found[word] = float((change / scale).max())
+        return found
+
+    def __len__(self) -> int:
+        """Number of states."""
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
+        return (
+            f"<Motion of a body in {self.body.n} dimensions, {self.method}: {len(self)} states, {span}, {self.status}>"
+        )
+
+
+def solve(
+    J: Any,
+    M0: Any,
+    X0: Any = None,
+    method: str | Method = "moser_veselov",
+    *,
+    h: float,
+    steps: int | None = None,
+    t_end: float | None = None,
+    t0: float = 0.0,
+    every: int = 1,
+    progress: bool | Callable[[float], Any] | None = None,
+) -> Motion:
+    """Integrate M' = [M, Omega], M = J Omega + Omega J, X' = X Omega with a fixed step.
+
+    Parameters
+    ----------
+    J : a `Body`, or the diagonal of its mass tensor
+    M0 : skew N x N matrix, the angular momentum in the body frame at t0; `Body.momentum` makes it from Omega
+    X0 : orthogonal N x N matrix, body to space; the identity if left out
+    method : a name, alias or expression (``"yoshida4(moser_veselov)"``) of `polhode.ndim.methods`, or a Method
+    h : step size, positive
+    t_end, steps : end time or number of steps, one of them
+    every : keep steps 0, every, 2 every, ... and always the last
+    progress : as in `polhode.solve`
+
+    Raises
+    ------
+    InputError : something given cannot be right
+    StepError : a step has no solution; ``.partial`` holds the Motion before it
+    """
+    chosen = methods[method]
+    if chosen.identity != TAG:
+        raise InputError(f"{chosen.name} is not a method for N-dimensional bodies; there are {', '.join(methods)}")
+    body = Body(J)
+    y = (momentum_of(body, M0), tidied_attitude(attitude_of(body, X0)))
+    h = finite_number("h", h)
+    if h <= 0:
+        raise InputError(f"h must be positive; got {h:g}")
+    start = types.SimpleNamespace(t0=finite_number("t0", t0), t_end=None)
+    every = whole_number("every", every)
+    count = _count(start, h, t_end, steps)
+    advance = stepping(chosen.build(body), no_torque, KIND)  # type: ignore[arg-type]
+    run = Engine(advance, y, body, float, lambda k: np.empty((k, 2 * body.n, body.n)), True, None)
+    bar, kept, ride = Progress(progress, chosen.name, count), _Rows(), Ride(run, cast(Any, start), h, count, every)
+    try:
+        drive(ride, cast(Any, kept), bar)
+    except KeyboardInterrupt as stop:
+        stop.partial = kept.motion(body, chosen, h, "interrupted")  # type: ignore[attr-defined]
+        raise
+    finally:
+        bar.close()
+    motion = kept.motion(body, chosen, h, "finished" if ride.miss is None else "failed")
+    if ride.miss is not None:
+        raise StepError(_explain(chosen, ride, body, len(motion)), cast(Any, motion))
+    return motion
+
+
+def _count(start: Any, h: float, t_end: float | None, steps: int | None) -> int:
+    """The number of steps; the shared check speaks of dt, which is h here."""
+    try:
+        return number_of_steps(start, h, t_end, steps)
+    except InputError as fault:
+        raise InputError(str(fault).replace("dt", "h")) from None
+
+
+# --- what the loop needs of this kind of state ------------------------------------------------------
+
+
+def good(y: Any, miss: Any) -> bool:
+    """Was the step solved, and is its state finite."""
+    return bool(miss <= 0) and bool(np.isfinite(y[0]).all()) and bool(np.isfinite(y[1]).all())
+
+
+def tidied_attitude(X: np.ndarray) -> np.ndarray:
+    """X with its round-off from orthogonality taken out: X - X (X^T X - 1)/2."""
+    return X - X @ (X.T @ X - np.eye(len(X))) / 2
+
+
+def tidied(y: Any) -> Any:
+    """The state with an orthogonal attitude."""
+    return y[0], tidied_attitude(y[1])
+
+
+def record(rows: Any, i: int, y: Any) -> None:
+    """Write one state into a row: M above X."""
+    n = len(y[0])
+    rows[i, :n], rows[i, n:] = y
+
+
+KIND = Kind(good, tidied, record)
+
+
+class _Rows:
+    """Keeps the rows of a run."""
+
+    def __init__(self) -> None:
+        self.t: list[np.ndarray] = []
+        self.rows: list[np.ndarray] = []
+
+    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
+        """Keep a copy: the loop uses its buffer again."""
+        self.t.append(t)
+        self.rows.append(rows.copy())
+
+    def motion(self, body: Body, method: Method, h: float, status: str) -> Motion:
+        """The rows as a result."""
+        rows, n = np.concatenate(self.rows), body.n
+        return Motion(np.concatenate(self.t), rows[:, :n], rows[:, n:], body, method.name, h, status)
+
+
+def _explain(method: Method, ride: Ride, body: Body, states: int) -> str:
+    """One clear sentence about a step that failed."""
+    head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with h = {ride.dt:g}): "
+    kept = f"{states} states before it are" if states > 1 else "state before it is"
+    tail = f"; the {kept} in .partial"
+    limit, reach = largest_step(body, ride.y[0]), _reach(method)
+    if "moser_veselov" in method.name and ride.dt * reach >= limit:
+        longest = f" (its longest inner step is {reach:.4g} h)" if reach > 1 else ""
+        why = f"the Moser-Veselov equation has no solution for steps of {limit:.6g} or more here{longest}"
+        return f"{head}{why}; try h = {MARGIN * limit / reach:.2g}{tail}"
+    why = f"its equation was not solved (relative correction left: {ride.miss:.1e})"
+    return f"{head}{why}; try h = {_smaller(method, ride, body):.2g}{tail}"
+
+
+def _reach(method: Method) -> float:
+    """The longest inner step, in units of h."""
+    return LONGEST if method.name.startswith("yoshida4") else 1.0
+
+
+def _smaller(method: Method, ride: Ride, body: Body) -> float:
+    """The first of h/2, h/4, ... with which the failed step can be made."""
+    step = method.build(body)  # type: ignore[arg-type]
+    h = ride.dt / 2
+    for _ in range(HALVINGS):
+        if good(*step(h, ride.t, ride.y, body, no_torque)):
+            break
+        h /= 2
+    return h
