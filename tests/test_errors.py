@@ -319,7 +319,7 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     "method a number": (lambda: solve(method=3), "a method is given by name, expression or Method; got int"),
     "problem not known": (
         lambda: ph.problems.get("fasttop"),
-        "unknown problem 'fasttop'; nearest: fast_top, slow_top. `polhode problems` lists all of them",
+        "unknown problem 'fasttop'; nearest: fast_top, slow_top, heavy_top. `polhode problems` lists all of them",
     ),
     # fields
     "two numbers": (

@@ -7,6 +7,7 @@ from . import math, problems, tableaus, vector
 from ._version import __version__
 from .body import Body
 from .errors import InputError, StepError
+from .exact import exact
 from .exact_numbers import Surd, surd
 from .fields import potential, torque
 from .methods import Method, methods, mkrk
@@ -39,6 +40,6 @@ Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau", "Trajectory",
-    "__version__", "load", "math", "methods", "mkrk", "ndim", "potential", "problems", "solve", "stepper", "surd",
-    "tableaus", "torque", "vector", "where",
+    "__version__", "exact", "load", "math", "methods", "mkrk", "ndim", "potential", "problems", "solve", "stepper",
+    "surd", "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

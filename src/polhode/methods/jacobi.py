@@ -1,0 +1,249 @@
+"""The exact motion of the free body: elliptic functions for the momentum, a third-kind integral for the attitude.
+
+C. G. J. Jacobi, Sur la rotation d'un corps (1850). The axes are labelled a, b, c: b has the intermediate moment and the
+momentum circulates about a. With alpha = |1/I_b - 1/I_c|, beta = |1/I_c - 1/I_a|, gamma = |1/I_a - 1/I_b|,
+
+    y_a = +-A dn u,   y_b = B sn u,   y_c = C cn u,   u' = +-lambda,   lambda = A sqrt(beta gamma),
+    A^2 = y_a^2 + (alpha/beta) y_b^2,   B^2 = y_b^2 + (beta/gamma) y_c^2,   C^2 = (gamma/beta) B^2,
+    1 - k^2 = (gamma y_a^2 - alpha y_c^2)/(gamma A^2).
+
+The body axis j, of a and c the one that stays further from the momentum, turns about it by the angle psi:
+
+    j = c:  psi' = m/I_a + m (1/I_b - 1/I_a) (B/A)^2 sn^2/(1 + n sn^2),   n = (C/A)^2 <= 1,
+    j = a:  psi' = m/I_c + m (1/I_b - 1/I_c) (B/C)^2 sn^2/(1 + n sn^2),   n = alpha/gamma <= 1.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..declare import method
+from ..elliptic import (
+    Pair,
+    carlson_rc,
+    carlson_rj,
+    jacobi_reduced,
+    leading,
+    modulus,
+    nearest,
+    odd,
+    pair_product,
+    pair_sum,
+    reduced,
+    two_sum,
+)
+from ..scalar import Number, State, Vec3, kernel, sincos, sqrt, where
+from ..so3 import conj, mul, norm
+
+# --- axes -------------------------------------------------------------------------------------------
+
+
+@kernel
+def _first(swap: Any, v: Vec3) -> Vec3:
+    """The triple with its first two numbers exchanged, where told."""
+    return (where(swap, v[1], v[0]), where(swap, v[0], v[1]), v[2])
+
+
+@kernel
+def _last(swap: Any, v: Vec3) -> Vec3:
+    """The triple with its last two numbers exchanged, where told."""
+    return (v[0], where(swap, v[2], v[1]), where(swap, v[1], v[2]))
+
+
+@kernel
+def _outer(swap: Any, v: Vec3) -> Vec3:
+    """The triple with its outer numbers exchanged, where told."""
+    return (where(swap, v[2], v[0]), v[1], where(swap, v[0], v[2]))
+
+
+@kernel
+def _back(order: Any, v: Vec3) -> Vec3:
+    """From the labels c, b, a to the axes of the body."""
+    return _first(order[0], _last(order[1], _first(order[2], _outer(order[3], v))))
+
+
+@kernel
+def _sign(negative: Any, like: Number) -> Number:
+    """-1 where told, else 1."""
+    return where(negative, -1 + 0 * like, 1 + 0 * like)
+
+
+@kernel
+def _largest(v: Vec3) -> Number:
+    """The largest absolute value of three numbers."""
+    a, b, c = abs(v[0]), abs(v[1]), abs(v[2])
+    d = where(a > b, a, b)
+    return where(c > d, c, d)
+
+
+@kernel
+def _term(i: Number, j: Number, k: Number, y: Number) -> Pair:
+    """I (j - k) y^2, to twice the precision."""
+    zero = 0 * y
+    square = pair_product((y, zero), (y, zero))
+    return pair_product(pair_product((i, zero), two_sum(j, -k)), square)
+
+
+@kernel
+def _over(x: Number, y: Number, otherwise: Number) -> Number:
+    """x/y, and `otherwise` where y is zero."""
+    zero = y == 0
+    return where(zero, otherwise, x / where(zero, 1 + y, y))
+
+
+@kernel
+def _half(x: Number, y: Number) -> tuple[Number, Number]:
+    """(x, y) made a unit vector; (1, 0) if it is zero. With x = 1 + cos t, y = sin t this is (cos, sin)(t/2)."""
+    r = sqrt(x * x + y * y)
+    return _over(x, r, 1 + r), _over(y, r, r)
+
+
+@kernel
+def _tilted(x: Number, y: Number, z: Number, m: Number) -> Any:
+    """The quaternion that turns the third axis to (x, y, z), |(x, y, z)| = m: by theta about 2, then phi about 3."""
+    r = sqrt(x * x + y * y)
+    c, s = _half(r + x, y)
+    d, t = _half(m + z, r)
+    return (c * d, -s * t, c * t, s * d)
+
+
+# --- one motion -------------------------------------------------------------------------------------
+
+
+@kernel
+def _swept(s: Number, c: Number, n: Number, m1: Number, near: Any) -> Number:
+    """G = int_0^u sn^2/(1 + n sn^2) du from sn and cn >= 0, or near k = 1 the bounded P = u - (1 + n) G.
+
+    With p = 1 + n sn^2 and q = cn^2 + m1 sn^2/(1 + n) (DLMF 19.21.12)
+
+        G = sn^3/3 R_J(cn^2, dn^2, 1, p),   P = sn cn R_C(dn^2, p q) + sn^3 m1/(3 + 3n) R_J(cn^2, dn^2, 1, q),
+
+    where dn^2 = cn^2 + m1 sn^2: then P does not feel the error of cn next to the intermediate axis, where cn is small.
+    """
+    one = 1 + 0 * s
+    x, rest = c * c, m1 * s * s
+    lost = x + rest <= 0
+    x = where(lost, one, x)
+    y, p = x + rest, 1 + n * s * s
+    q = where(near, x + rest / (1 + n), p)
+    rj = s * s * s / 3 * carlson_rj(x, y, one, q)
+    return where(near, s * sqrt(x) * carlson_rc(y, p * q) + m1 / (1 + n) * rj, rj)
+
+
+@kernel
+def motion(m: Vec3, inertia: Vec3) -> Any:
+    """Everything about a free motion that does not depend on time, from the body momentum and the moments.
+
+    Momentum and moments are first divided by powers of two, so that no square leaves the range of the numbers;
+    the discriminant gamma y_a^2 - alpha y_c^2 is computed to twice the precision.
+    """
+    size, weight = leading(_largest(m)), leading(_largest(inertia))
+    size = where(size > 0, size, 1 + size)
+    y = (m[0] / size, m[1] / size, m[2] / size)
+    i = (inertia[0] / weight, inertia[1] / weight, inertia[2] / weight)
+    s1 = i[0] > i[1]
+    i, y = _first(s1, i), _first(s1, y)
+    s2 = i[1] > i[2]
+    i, y = _last(s2, i), _last(s2, y)
+    s3 = i[0] > i[1]
+    i, y = _first(s3, i), _first(s3, y)
+    more, less = _term(i[0], i[2], i[1], y[2]), _term(i[2], i[1], i[0], y[0])
+    gap = pair_sum(more, (-less[0], -less[1]))[0]
+    s4 = gap < 0
+    i, y = _outer(s4, i), _outer(s4, y)
+    gap = abs(gap)
+    order = (s1, s2, s3, s4)
+    tau = _sign(s4, gap)
+    hand = -_sign(s1, gap) * _sign(s2, gap) * _sign(s3, gap) * tau
+
+    (ic, ib, ia), (yc, yb, ya) = i, y
+    zero = 0 * gap
+    alpha, beta, gamma = ia * abs(ib - ic), ib * abs(ic - ia), ic * abs(ia - ib)
+    aa = ya * ya + _over(alpha, beta, zero) * yb * yb
+    bb = yb * yb + _over(beta, gamma, 1 + zero) * yc * yc
+    share = _over(gamma, beta, 1 + zero)
+    cc = share * bb
+    total = norm(y)
+    a, b, c = sqrt(aa), sqrt(bb), sqrt(cc)
+    m1 = _over(where(gamma > 0, gap, ya * ya), where(gamma > 0, gamma, 1 + zero) * aa, 1 + zero)
+    m1 = where(m1 < 1, m1, 1 + zero)
+    curve = modulus(m1)
+
+    up = _sign(ya < 0, gap)
+    way = -hand * tau * up
+    speed = way * a / ia * sqrt(_over(abs(ic - ia) * abs(ia - ib), ib * ic, zero)) * (size / weight)
+
+    sn, cn, dn = _over(yb, b, zero), _over(_over(yc, sqrt(share), zero), b, 1 + zero), _over(abs(ya), a, 1 + zero)
+    fold = _sign(cn < 0, gap)
+    sn, cn = fold * sn, fold * cn
+
+    flat = cc <= aa
+    n = where(flat, _over(cc, aa, zero), _over(alpha, gamma, zero))
+    sheer = where(flat, sqrt(share) * _over(bb, aa, zero), -n * sqrt(_over(beta, gamma, zero)))
+    sheer = sheer * tau * way * _over(total, a, zero)
+    steady = total * (size / weight) * _over(1 + zero, where(flat, ia, ic), zero)
+    hand = where(flat, up * hand, -hand)
+
+    whole = _swept(1 + zero, zero, n, m1, curve[0])
+    start = _swept(sn, cn, n, m1, curve[0])
+    left = _tilted(where(flat, abs(ya), fold * yc), where(flat, yb, fold * yb), where(flat, yc, ya), total)
+    return (
+        order, curve, (size, total, a, b, c), (sn, cn, dn), (up, fold, hand, flat), (speed, steady, sheer, n),
+        (whole, start), left,
+    )  # fmt: skip
+
+
+@kernel
+def moved(h: Number, about: Any) -> State:
+    """The rotation since the start (a quaternion in body axes) and the body momentum, a time h later."""
+    order, curve, (size, total, a, b, c), (s0, c0, d0), (up, fold, hand, flat), rates, (whole, start), left = about
+    speed, steady, sheer, n = rates
+    u = speed * h
+    v, turns = reduced(u, curve)
+    s1, c1, d1 = jacobi_reduced(v, curve)
+    small = where(c1 > d0, c1, d0)
+    c1, d0 = _over(c1, small, 1 + small), _over(d0, small, small)
+    over = small * (c1 * c1 + s1 * s1 * d0 * d0)
+    ss = _over(s0 * c1 * d1 + s1 * c0 * d0, over, s0)
+    cs = _over(c0 * c1 - s0 * d0 * s1 * d1, over, c0)
+    ds = _over(d0 * d1 - (1 - curve[7]) * s0 * c0 * s1 * c1, over, small)
+    beyond = cs < 0
+    turns = turns + where(beyond, _sign(v < 0, v), 0 * v)
+    flip = _sign(beyond, v)
+    ss, cs = flip * ss, flip * cs
+
+    swept = 2 * turns * whole + (_swept(ss, cs, n, curve[7], curve[0]) - start)
+    swept = where(curve[0], (u - swept) / (1 + n), swept)
+    half = (steady * h + sheer * swept) / 2
+    sine, cosine = sincos(half)
+    middle = (cosine, 0 * half, 0 * half, hand * sine)
+
+    sense = fold * _sign(odd(turns), v)
+    ya, yb, yc = up * a * ds, sense * b * ss, sense * c * cs
+    right = _tilted(where(flat, a * ds, c * cs), where(flat, yb, b * ss), where(flat, yc, ya), total)
+    quarter = turns - 4 * nearest(turns / 4)
+    quarter = where(flat, 0 * quarter, quarter)
+    uneven = odd(quarter)
+    wound = (
+        where(uneven, 0 * v, where(quarter == 0, 1 + 0 * v, -1 + 0 * v)), 0 * v, 0 * v, where(uneven, quarter, 0 * v),
+    )  # fmt: skip
+    w, x, y, z = mul(mul(left, middle), conj(mul(wound, right)))
+    first = where(flat, z, fold * x)
+    last = where(flat, up * x, z)
+    turn = _back(order, (hand * first, hand * where(flat, y, fold * y), hand * last))
+    new = _back(order, (size * yc, size * yb, size * ya))
+    return (w, turn[0], turn[1], turn[2]), new
+
+
+@method(
+    order=math.inf, order_free=math.inf, symmetric=True, symplectic=True, poisson=True, solves=0, torque_evals=0,
+    conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free", cite="jacobi1850",
+    where="elliptic functions; Vilmart, algorithm 1",
+)  # fmt: skip
+@kernel
+def jacobi(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """The exact flow of the free body: momentum by sn, cn, dn, attitude by an integral of the third kind."""
+    q, m = y
+    turn, new = moved(h, motion(m, system[0]))
+    return (mul(q, turn), new), 0
