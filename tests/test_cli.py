@@ -221,9 +221,17 @@ def test_compare_refuses_a_file_as_folder():
 # --- the process ------------------------------------------------------------------------------------
 
 
+LISTENING = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell starts its children deaf to Ctrl-C
+from polhode.cli import main
+main()
+"""
+
+
 def process(*args, **named):
     return subprocess.Popen(
-        [sys.executable, "-m", "polhode.cli", *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        [sys.executable, "-c", LISTENING, *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         text=True, **named,
     )  # fmt: skip
 

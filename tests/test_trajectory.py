@@ -284,8 +284,10 @@ def test_recorder_to_disk_keeps_no_rows(tmp_path: Path) -> None:
 
 
 CHILD = """
+    import signal
     import sys
     import polhode as ph
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background shell starts its children deaf to it
     try:
         ph.solve(ph.problems.fast_top(), "imidm", dt=0.01, steps=10**10, every=500, out=sys.argv[1])
     except KeyboardInterrupt as stop:
