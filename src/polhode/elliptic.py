@@ -91,6 +91,28 @@ def leading(x: Number) -> Number:
     return abs(q - q * (1 - epsilon(x) / 2))
 
 
+# --- lanes that have arrived stay as they are, so that no number depends on its neighbours -----------
+
+
+@kernel
+def _kept2(done: Any, old: Pair, new: Pair) -> Pair:
+    """The old pair where done, else the new one."""
+    return where(done, old[0], new[0]), where(done, old[1], new[1])
+
+
+@kernel
+def _quartered(done: Any, x: Number, shift: Number) -> Number:
+    """(x + shift)/4, the duplication of Carlson's integrals, where not done."""
+    return where(done, x, (x + shift) / 4)
+
+
+@kernel
+def _quartered4(done: Any, x: Number, y: Number, z: Number, mean: Number, shift: Number) -> Any:
+    """Three arguments and their mean, duplicated where not done."""
+    x, y, z = _quartered(done, x, shift), _quartered(done, y, shift), _quartered(done, z, shift)
+    return x, y, z, _quartered(done, mean, shift)
+
+
 # --- the complete integral --------------------------------------------------------------------------
 
 
@@ -101,10 +123,10 @@ def quarter_period(m1: Number) -> Pair:
     a, b = (one, zero), pair_sqrt((m1, zero))
     done = m1 != m1
     for _ in range(SWEEPS):
-        done = done | (abs(a[0] - b[0]) <= 8 * epsilon(m1) * a[0])
-        mean = pair_sum(a, b)
-        b = pair_sqrt(pair_product(a, b))
-        a = (mean[0] / 2, mean[1] / 2)
+        last = abs(a[0] - b[0]) <= 8 * epsilon(m1) * a[0]
+        mean, root = pair_sum(a, b), pair_sqrt(pair_product(a, b))
+        a, b = _kept2(done, a, (mean[0] / 2, mean[1] / 2)), _kept2(done, b, root)
+        done = done | last
         if settled(done):
             break
     pi = 4 * atan(one)
@@ -286,12 +308,12 @@ def carlson_rf(x: Number, y: Number, z: Number) -> Number:
     """R_F(x, y, z) = 1/2 int_0^oo dt / sqrt((t+x)(t+y)(t+z)); at most one argument zero. Tail: DLMF 19.36.1."""
     mean = (x + y + z) / 3
     for _ in range(SWEEPS):
-        far = abs(mean - x) + abs(mean - y) + abs(mean - z)
-        if settled(far <= _eighth(x) * mean):
+        done = abs(mean - x) + abs(mean - y) + abs(mean - z) <= _eighth(x) * mean
+        if settled(done):
             break
         a, b, c = sqrt(x), sqrt(y), sqrt(z)
         shift = a * b + (a + b) * c
-        x, y, z, mean = (x + shift) / 4, (y + shift) / 4, (z + shift) / 4, (mean + shift) / 4
+        x, y, z, mean = _quartered4(done, x, y, z, mean, shift)
     a, b = 1 - x / mean, 1 - y / mean
     c = -a - b
     e2, e3 = a * b - c * c, a * b * c
@@ -304,10 +326,11 @@ def carlson_rc(x: Number, y: Number) -> Number:
     """R_C(x, y) = R_F(x, y, y), y > 0."""
     mean = (x + 2 * y) / 3
     for _ in range(SWEEPS):
-        if settled(abs(mean - x) <= _eighth(x) * mean / 4):
+        done = abs(mean - x) <= _eighth(x) * mean / 4
+        if settled(done):
             break
         shift = 2 * sqrt(x) * sqrt(y) + y
-        x, y, mean = (x + shift) / 4, (y + shift) / 4, (mean + shift) / 4
+        x, y, mean = _quartered(done, x, shift), _quartered(done, y, shift), _quartered(done, mean, shift)
     s = (y - mean) / mean
     tail = 24024 + s * (11440 + s * (30030 + s * (32760 + s * (61215 + s * 90090))))
     return (1 + s * s * tail / 80080) / sqrt(mean)
@@ -348,17 +371,18 @@ def carlson_rj(x: Number, y: Number, z: Number, p: Number) -> Number:
     px, py, pz = p - x, p - y, p - z
     total, weight = 0 * mean, 1 + 0 * mean
     for _ in range(SWEEPS):
-        far = abs(mean - x) + abs(mean - y) + abs(mean - z) + abs(mean - p)
-        if settled(far <= _eighth(x) * mean):
+        done = abs(mean - x) + abs(mean - y) + abs(mean - z) + abs(mean - p) <= _eighth(x) * mean
+        if settled(done):
             break
         a, b, c, r = sqrt(x), sqrt(y), sqrt(z), sqrt(p)
         shift = a * b + (a + b) * c
         ra, rb, rc = r + a, r + b, r + c
         d = ra * rb * rc
         e = px / (ra * ra) * (py / (rb * rb)) * (pz / (rc * rc))
-        total = total + weight / d * _rc1(e, 2 * r * (p + shift) / d)
-        px, py, pz, weight = px / 4, py / 4, pz / 4, weight / 4
-        x, y, z, p, mean = (x + shift) / 4, (y + shift) / 4, (z + shift) / 4, (p + shift) / 4, (mean + shift) / 4
+        total = total + where(done, 0 * d, weight / d * _rc1(e, 2 * r * (p + shift) / d))
+        px, py, pz, weight = px / 4, py / 4, pz / 4, where(done, weight, weight / 4)
+        p = _quartered(done, p, shift)
+        x, y, z, mean = _quartered4(done, x, y, z, mean, shift)
     a, b, c = 1 - x / mean, 1 - y / mean, 1 - z / mean
     return 6 * total + weight * _tail5(a, b, c, -(a + b + c) / 2) / (mean * sqrt(mean))
 
@@ -369,14 +393,14 @@ def carlson_rd(x: Number, y: Number, z: Number) -> Number:
     mean = (x + y + 3 * z) / 5
     total, weight = 0 * mean, 1 + 0 * mean
     for _ in range(SWEEPS):
-        far = abs(mean - x) + abs(mean - y) + abs(mean - z)
-        if settled(far <= _eighth(x) * mean):
+        done = abs(mean - x) + abs(mean - y) + abs(mean - z) <= _eighth(x) * mean
+        if settled(done):
             break
         a, b, c = sqrt(x), sqrt(y), sqrt(z)
         shift = a * b + (a + b) * c
-        total = total + weight / (c * (z + shift))
-        weight = weight / 4
-        x, y, z, mean = (x + shift) / 4, (y + shift) / 4, (z + shift) / 4, (mean + shift) / 4
+        total = total + where(done, 0 * c, weight / (c * (z + shift)))
+        weight = where(done, weight, weight / 4)
+        x, y, z, mean = _quartered4(done, x, y, z, mean, shift)
     a, b = 1 - x / mean, 1 - y / mean
     c = -(a + b) / 3
     return 3 * total + weight * _tail5(a, b, c, c) / (mean * sqrt(mean))

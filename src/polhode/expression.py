@@ -314,6 +314,10 @@ def source(name: str, parameters: str, unpack: dict[str, str], outputs: Sequence
         names[node] = f"v{i}"
         args = [names[a] if isinstance(a, Expr) else a for a in node.args]
         lines.append(f"    v{i} = {_text(node.op, args, unpack)}")
+    for node in outputs:
+        if node.op == "const" and isinstance(node.args[0], int):  # a component that is a plain number is no integer
+            names[node] = f"k{len(constants)}"
+            constants[names[node]] = float(node.args[0])
     result = ", ".join(names[node] for node in outputs)
     body = "\n".join(lines)
     comma = "," if len(outputs) == 1 else ""

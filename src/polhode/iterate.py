@@ -158,7 +158,8 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
 
     @kernel
     def root(x: Vectors, data: Any, system: Any, torque: Any) -> tuple[Vectors, Number]:
-        step = move(x, -1, x)
+        one = 0 * x[0][0] + 1  # of the number type, so that `move` is compiled once
+        step = move(x, -one, x)
         size, done = 0 * x[0][0], x[0][0] != x[0][0]
         for _ in range(SWEEPS):
             z = correction(x, data, system, torque)
@@ -166,7 +167,7 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
             overlap = where(s2 > 0, product(step, z) / where(s2 > 0, s2, 1 + s2), 0 * s2)
             overlap = where(abs(overlap) < 1 / 2, overlap, 0 * overlap)
             step = move(z, where(done, 0 * s2, 1 / (1 - overlap)) - 1, z)
-            x = move(x, 1, step)
+            x = move(x, one, step)
             before, size = size, sqrt(product(step, step))
             reach = sqrt(product(x, x))
             done = done | finished(size, before, reach)

@@ -14,9 +14,10 @@ from .scalar import Number, kernel
 Vectors = Any
 
 
-def written(parameters: str, result: str, **space: Any) -> Callable[..., Any]:
-    """The kernel ``def unrolled(parameters): return result``; `space` holds the names the result uses."""
-    exec(f"def unrolled({parameters}):\n    return {result}\n", space)  # made of our own words only
+def written(parameters: str, result: str, *lines: str, **space: Any) -> Callable[..., Any]:
+    """The kernel ``def unrolled(parameters): lines; return result``; `space` holds the names these use."""
+    body = "".join(f"    {line}\n" for line in (*lines, f"return {result}"))
+    exec(f"def unrolled({parameters}):\n{body}", space)  # made of our own words only
     made: Callable[..., Any] = space["unrolled"]
     made.__module__ = __name__
     return kernel(made)
@@ -31,6 +32,12 @@ def combination(weights: Sequence[Any]) -> Callable[[Vectors], Any]:
     return written("v", f"({', '.join(components)})", **used)
 
 
+def weighted(n: int) -> Callable[[Any, Vectors], Any]:
+    """Kernel for sum_j w[j] v[j] with weights given when called, so that it is compiled once for all of them."""
+    components = (" + ".join(f"w[{j}] * v[{j}][{i}]" for j in range(n)) for i in range(3))
+    return written("w, v", f"({', '.join(components)})")
+
+
 def inner(n: int) -> Callable[[Vectors, Vectors], Number]:
     """Kernel for the scalar product of two n-tuples of vectors."""
     return written("a, b", " + ".join(f"a[{j}][{i}] * b[{j}][{i}]" for j in range(n) for i in range(3)))
@@ -40,9 +47,3 @@ def moved(n: int) -> Callable[[Vectors, Number, Vectors], Vectors]:
     """Kernel for a + s b with n-tuples of vectors."""
     vectors = (", ".join(f"a[{j}][{i}] + s * b[{j}][{i}]" for i in range(3)) for j in range(n))
     return written("a, s, b", f"({', '.join(f'({v})' for v in vectors)},)")
-
-
-def gathered(parameters: str, functions: Sequence[Callable[..., Any]]) -> Callable[..., Any]:
-    """Kernel for the tuple of what several kernels return for the same arguments."""
-    space = {f"f{j}": f for j, f in enumerate(functions)}
-    return written(parameters, f"({', '.join(f'{name}({parameters})' for name in space)},)", **space)

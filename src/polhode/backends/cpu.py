@@ -19,35 +19,59 @@ from numba.extending import overload, register_jitable
 from .. import scalar
 from ..loop import stepping
 from ..scalar import FUNCTIONS, KERNELS
+from . import lane_functions, lanes
 
 OPTIONS = {"error_model": "numpy", "nogil": True}
+
+INNER = {**OPTIONS, "forceinline": True, "no_cfunc_wrapper": True}
+"""For kernels called by compiled code only: a wrapper for calls from C would take a quarter of the compile time."""
 
 
 # --- primitives and kernels become known to numba ---------------------------------------------------
 
 
 def _elementary(name: str) -> None:
-    """Teach numba one function of `scalar`: the same name in the math module."""
-    real = getattr(math, "pow" if name == "power" else name)
+    """Teach numba one function of `scalar`: the same name in the math module, or that for lanes."""
+    number = getattr(math, "pow" if name == "power" else name)
+    vector = lane_functions.FUNCTIONS.get(name, number)
     two = name in ("atan2", "power")
 
     def one_argument(x: Any) -> Any:
+        real = vector if isinstance(x, lanes.Lanes) else number
         return lambda x: real(x)
 
     def two_arguments(x: Any, y: Any) -> Any:
+        real = vector if isinstance(x, lanes.Lanes) or isinstance(y, lanes.Lanes) else number
         return lambda x, y: real(x, y)
 
-    overload(getattr(scalar, name), strict=False)(two_arguments if two else one_argument)
+    overload(getattr(scalar, name), strict=False, jit_options=INNER)(two_arguments if two else one_argument)
+
+
+def _sincos(x: Any) -> Any:
+    if isinstance(x, lanes.Lanes):
+        return lambda x: lane_functions.sincos(x)
+    return lambda x: (math.sin(x), math.cos(x))
+
+
+def _where(condition: Any, yes: Any, no: Any) -> Any:
+    if isinstance(condition, lanes.Mask):
+        return lambda condition, yes, no: lanes.select(condition, yes, no)
+    return lambda condition, yes, no: yes if condition else no
+
+
+def _settled(condition: Any) -> Any:
+    if isinstance(condition, lanes.Mask):
+        return lambda condition: lanes.everywhere(condition)
+    return lambda condition: condition
 
 
 def _teach_primitives() -> None:
     for name in FUNCTIONS:
         _elementary(name)
-    overload(scalar.sincos)(lambda x: lambda x: (math.sin(x), math.cos(x)))
-    overload(scalar.where)(lambda condition, yes, no: lambda condition, yes, no: yes if condition else no)
-    overload(scalar.epsilon)(lambda x: lambda x: 2.220446049250313e-16)
-    overload(scalar.settled)(lambda condition: lambda condition: condition)
-    overload(scalar.finite)(lambda x: lambda x: x - x == 0)
+    for function, made in ((scalar.sincos, _sincos), (scalar.where, _where), (scalar.settled, _settled)):
+        overload(function, strict=False, jit_options=INNER)(made)
+    overload(scalar.epsilon, jit_options=INNER)(lambda x: lambda x: 2.220446049250313e-16)
+    overload(scalar.finite, jit_options=INNER)(lambda x: lambda x: x - x == 0)
 
 
 _taught = 0
@@ -59,7 +83,7 @@ def teach() -> None:
     if _taught == 0:
         _teach_primitives()
     for function in KERNELS[_taught:]:
-        register_jitable(forceinline=True, **OPTIONS)(function)
+        register_jitable(**INNER)(function)
     _taught = len(KERNELS)
 
 
@@ -87,9 +111,13 @@ def _is_ours(function: Callable[..., Any]) -> bool:
     return function.__module__.split(".")[0] == __name__.split(".")[0]
 
 
+_CODE = {__name__, lanes.__name__, lane_functions.__name__, "polhode.loop", "polhode.expression"}
+"""Modules that make code without holding kernels."""
+
+
 def source_hash() -> str:
     """Hash of everything compiled code can be made of: the library's kernels and the user's."""
-    names = {k.__module__ for k in KERNELS if _is_ours(k)} | {__name__, "polhode.loop", "polhode.expression"}
+    names = {k.__module__ for k in KERNELS if _is_ours(k)} | _CODE
     digest = hashlib.sha256(_library_hash(frozenset(names)).encode())
     for function in KERNELS:
         if not _is_ours(function):

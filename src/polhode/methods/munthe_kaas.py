@@ -22,7 +22,7 @@ from ..iterate import accelerated
 from ..scalar import kernel
 from ..so3 import add, along, cross, dexpinv, exp, mul, negative, rotate, scale, sub, unrotate
 from ..tableaus import Tableau, aliases, tableaus
-from ..unroll import combination, gathered
+from ..unroll import combination, weighted, written
 from ._mechanics import gyration, velocity
 
 
@@ -68,17 +68,7 @@ def _explicit_stage(earlier: Step, weights: Sequence[Any], node: Any) -> Step:
 def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequence[Any], first: int) -> Step:
     """Stages that need each other: the unknowns are all Psi_k, then all mu_k in units of rotation."""
     n = len(nodes)
-    slopes = _block_slopes(nodes, n)
-    totals = [combination(row) for row in rows]
-    gaps = gathered("x, k, g, data, system", [_gap(totals[i % n], i, i < n) for i in range(2 * n)])
-    guess = gathered("h, m, force, system", [_guess(nodes[i % n], i < n) for i in range(2 * n)])
-    newton = _linear_solve([row[first : first + n] for row in rows])
-
-    @kernel
-    def correction(x: Any, data: Any, system: Any, torque: Any) -> Any:
-        k, g = slopes(x, data, system, torque)
-        return newton(gaps(x, k, g, data, system), data, system)
-
+    guess, slopes, correction = _written_block(rows, nodes, first)
     root = accelerated(correction, 2 * n)
     ended = _single_slopes(rows[0], first) if n == 1 else slopes
 
@@ -94,6 +84,102 @@ def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequenc
         return k, g, miss + more
 
     return stages
+
+
+def _written_block(rows: Sequence[Sequence[Any]], nodes: Sequence[Any], first: int) -> tuple[Step, Step, Step]:
+    """Kernels of a block, written out for its stages: the first guess, the slopes, and a correction of x.
+
+    All stages share the kernels below and differ in their coefficients, so that compiling them costs
+    the same for any number of stages.
+    """
+    n = len(nodes)
+    space: dict[str, Any] = {
+        "stage": _stage, "psi_guess": _rotation_guess, "mu_guess": _momentum_guess,
+        "mu_gap": _momentum_gap, "pushed": _pushed, "turned": _turned, "along": along, "sub": sub, "scale": scale,
+        "total": weighted(first + n), "own": weighted(n),
+    }  # fmt: skip
+    for i in range(n):
+        space |= {f"c{i}": nodes[i], f"a{i}": tuple(rows[i][: first + n]), f"b{i}": tuple(rows[i][first : first + n])}
+
+    def each(text: str) -> str:
+        return ", ".join(text.replace("#", str(i)) for i in range(n))
+
+    guess = written(
+        "h, m, force, system",
+        f"({each('psi_guess(h, c#, m, force, system)')}, {each('mu_guess(h, c#, m, force, system)')})",
+        **space,
+    )
+    slopes = written(
+        "x, data, system, torque",
+        f"((*data[3], {each('s#[0]')}), (*data[4], {each('s#[1]')}))",
+        *(f"s{i} = stage(c{i}, x[{i}], x[{n + i}], data, system, torque)" for i in range(n)),
+        **space,
+    )
+    correction = written(
+        "x, data, system, torque",
+        f"({each('along(d#, h, own(b#, v))')}, {each('e#')})",
+        "h = data[0]",
+        "k, g = slopes(x, data, system, torque)",
+        *(f"e{i} = mu_gap(x[{n + i}], total(a{i}, g), data, system)" for i in range(n)),
+        f"v = ({each('pushed(e#, data, system)')},)",
+        *(f"d{i} = along(sub(scale(h, total(a{i}, k)), x[{i}]), h, own(b{i}, v))" for i in range(n)),
+        f"v = ({each('turned(d#, data, system)')},)",
+        slopes=slopes,
+        **space,
+    )
+    return guess, slopes, correction
+
+
+@kernel
+def _unit_of_momentum(h: Any, system: Any) -> Any:
+    """H times the trace of I^-1: turns a momentum into a rotation of the right size."""
+    inverse = system[1]
+    return h * (inverse[0] + inverse[1] + inverse[2])
+
+
+@kernel
+def _rotation_guess(h: Any, node: Any, m: Any, force: Any, system: Any) -> Any:
+    """Psi = c h (omega + c h omega'/2), from the start of the step."""
+    s = node * h
+    return scale(s, velocity(along(m, s / 2, add(gyration(m, system), force)), system))
+
+
+@kernel
+def _momentum_guess(h: Any, node: Any, m: Any, force: Any, system: Any) -> Any:
+    """Mu = Pi_0 + c h T_0, from the start of the step."""
+    return scale(_unit_of_momentum(h, system), along(m, node * h, force))
+
+
+@kernel
+def _stage(node: Any, psi: Any, mu: Any, data: Any, system: Any, torque: Any) -> Any:
+    """K and G of one stage of a block, given its two unknowns."""
+    h, t, y = data[0], data[1], data[2]
+    return _slopes(t + node * h, psi, scale(1 / _unit_of_momentum(h, system), mu), y, system, torque)
+
+
+@kernel
+def _momentum_gap(mu: Any, total: Any, data: Any, system: Any) -> Any:
+    """What the equation of mu gives, minus what it is."""
+    return sub(scale(_unit_of_momentum(data[0], system), along(data[2][1], data[0], total)), mu)
+
+
+# Newton's correction for the residuals r of a block, the torque's derivative left out: with
+# M v = I^-1 (Pi x v) - omega x v/2, the derivative of K at the mean momentum, it solves
+# d_k - h sum_j a_kj M d_j = r_k + h sum_j a_kj I^-1 (mu residual)_j by two terms of Neumann's series
+# (more cost more than they save: the sweeps go on to contract what is left).
+
+
+@kernel
+def _pushed(r: Any, data: Any, system: Any) -> Any:
+    """I^-1 times the residual of a momentum."""
+    return velocity(scale(1 / _unit_of_momentum(data[0], system), r), system)
+
+
+@kernel
+def _turned(d: Any, data: Any, system: Any) -> Any:
+    """M d."""
+    m = data[5]
+    return along(velocity(cross(m, d), system), -0.5, cross(velocity(m, system), d))
 
 
 def _single_slopes(row: Sequence[Any], first: int) -> Step:
@@ -118,112 +204,6 @@ def _single_slopes(row: Sequence[Any], first: int) -> Step:
         return (*k, k1), (*g, g1)
 
     return after_others if first else alone
-
-
-@kernel
-def _unit_of_momentum(h: Any, system: Any) -> Any:
-    """H times the trace of I^-1: turns a momentum into a rotation of the right size."""
-    inverse = system[1]
-    return h * (inverse[0] + inverse[1] + inverse[2])
-
-
-def _block_slopes(nodes: Sequence[Any], count: int) -> Step:
-    """Kernel: K and G of the earlier stages and of the first `count` stages of the block."""
-    if count == 0:
-
-        @kernel
-        def known(x: Any, data: Any, system: Any, torque: Any) -> Any:
-            return data[3], data[4]
-
-        return known
-    before, node, n, i = _block_slopes(nodes, count - 1), nodes[count - 1], len(nodes), count - 1
-
-    @kernel
-    def more(x: Any, data: Any, system: Any, torque: Any) -> Any:
-        k, g = before(x, data, system, torque)
-        h, t, y = data[0], data[1], data[2]
-        mu = scale(1 / _unit_of_momentum(h, system), x[n + i])
-        k1, g1 = _slopes(t + node * h, x[i], mu, y, system, torque)
-        return (*k, k1), (*g, g1)
-
-    return more
-
-
-def _gap(total: Step, i: int, is_rotation: bool) -> Step:
-    """Kernel: what the equation of unknown i gives, minus what it is."""
-
-    @kernel
-    def rotation(x: Any, k: Any, g: Any, data: Any, system: Any) -> Any:
-        return sub(scale(data[0], total(k)), x[i])
-
-    @kernel
-    def momentum(x: Any, k: Any, g: Any, data: Any, system: Any) -> Any:
-        mu = along(data[2][1], data[0], total(g))
-        return sub(scale(_unit_of_momentum(data[0], system), mu), x[i])
-
-    return rotation if is_rotation else momentum
-
-
-def _guess(node: Any, is_rotation: bool) -> Step:
-    """Kernel: Psi = c h (omega + c h omega'/2) or mu = Pi_0 + c h T_0, from the start of the step."""
-
-    @kernel
-    def rotation(h: Any, m: Any, force: Any, system: Any) -> Any:
-        s = node * h
-        return scale(s, velocity(along(m, s / 2, add(gyration(m, system), force)), system))
-
-    @kernel
-    def momentum(h: Any, m: Any, force: Any, system: Any) -> Any:
-        return scale(_unit_of_momentum(h, system), along(m, node * h, force))
-
-    return rotation if is_rotation else momentum
-
-
-def _linear_solve(rows: Sequence[Sequence[Any]]) -> Step:
-    """Kernel: Newton's correction for the residuals r of a block, the torque's derivative left out.
-
-    With M v = I^-1 (Pi x v) - omega x v/2, the derivative of K at the mean momentum, it solves
-    d_k - h sum_j a_kj M d_j = r_k + h sum_j a_kj I^-1 (mu residual)_j by two terms of Neumann's series
-    (more cost more than they save: the sweeps go on to contract what is left).
-    """
-    n = len(rows)
-    totals = [combination(row) for row in rows]
-
-    def pushed(i: int) -> Step:
-        @kernel
-        def push(d: Any, data: Any, system: Any) -> Any:
-            return velocity(scale(1 / _unit_of_momentum(data[0], system), d[n + i]), system)
-
-        return push
-
-    def turned(i: int) -> Step:
-        @kernel
-        def turn(d: Any, data: Any, system: Any) -> Any:
-            m = data[5]
-            return along(velocity(cross(m, d[i]), system), -0.5, cross(velocity(m, system), d[i]))
-
-        return turn
-
-    def one(i: int) -> Step:
-        total = totals[i]
-
-        @kernel
-        def entry(r: Any, h: Any, v: Any) -> Any:
-            return along(r[i], h, total(v))
-
-        return entry
-
-    pushes = gathered("d, data, system", [pushed(i) for i in range(n)])
-    turns = gathered("d, data, system", [turned(i) for i in range(n)])
-    entries = gathered("r, h, v", [one(i) for i in range(n)])
-
-    @kernel
-    def solve(r: Any, data: Any, system: Any) -> Any:
-        h = data[0]
-        base = entries(r, h, pushes(r, data, system))
-        return (*entries(base, h, turns(base, data, system)), *r[n:])
-
-    return solve
 
 
 def _step(tableau: Tableau, number: Callable[[Any], Any]) -> Step:

@@ -1,0 +1,286 @@
+"""A number type of eight doubles for numba: a kernel called with it is SIMD code, its source unchanged.
+
+`LANES` numbers travel together in one vector register (or two, or four, as the machine has them). Arithmetic and
+comparisons act lane by lane and round like single doubles, nothing is fused or reordered, so a lane has the bits a
+single number would have. Comparisons give a `Mask`; a branch must hold in all lanes (`settled`) or be a `where`.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.errors import TypingError
+from numba.core.imputils import lower_builtin, lower_cast
+from numba.core.typeconv import Conversion
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, models, register_model
+
+LANES = 8
+"""Numbers in a vector: one AVX-512 register, two of AVX2."""
+
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_WORDS = ir.VectorType(_I64, LANES)
+_BITS = ir.VectorType(ir.IntType(1), LANES)
+
+
+class Lanes(types.Type):
+    """The type of a vector of doubles."""
+
+    def __init__(self) -> None:
+        super().__init__(name=f"f64x{LANES}")
+
+    def can_convert_from(self, typingctx: Any, other: Any) -> Any:
+        """A single number becomes a vector of equal numbers."""
+        return Conversion.safe if isinstance(other, (types.Float, types.Integer)) else None
+
+    def unify(self, typingctx: Any, other: Any) -> Any:
+        """A variable that is now a number, now a vector, is a vector."""
+        return self if isinstance(other, (types.Float, types.Integer)) else None
+
+
+class Mask(types.Type):
+    """The type of a vector of truth values."""
+
+    def __init__(self) -> None:
+        super().__init__(name=f"b1x{LANES}")
+
+    def can_convert_from(self, typingctx: Any, other: Any) -> Any:
+        """A single truth value holds in all lanes."""
+        return Conversion.safe if isinstance(other, types.Boolean) else None
+
+    def unify(self, typingctx: Any, other: Any) -> Any:
+        """A variable that is now one truth value, now a mask, is a mask."""
+        return self if isinstance(other, types.Boolean) else None
+
+
+lanes, mask = Lanes(), Mask()
+
+
+@register_model(Lanes)
+class _LanesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _VECTOR)
+
+
+@register_model(Mask)
+class _MaskModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _BITS)
+
+
+# --- from single values to vectors ------------------------------------------------------------------
+
+
+def _spread(builder: Any, value: Any, vector: Any) -> Any:
+    one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(_I32, 0))
+    zeros = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
+    return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
+
+
+@lower_cast(types.Integer, Lanes)
+@lower_cast(types.Float, Lanes)
+def _number_to_lanes(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+    return _spread(builder, context.cast(builder, value, given, types.float64), _VECTOR)
+
+
+@lower_cast(types.Boolean, Mask)
+def _truth_to_mask(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+    return _spread(builder, value, _BITS)
+
+
+# --- operators --------------------------------------------------------------------------------------
+
+
+def _is_value(kind: Any) -> bool:
+    return isinstance(kind, (Lanes, types.Float, types.Integer))
+
+
+def _binary(function: Any, result: Any, make: Callable[[Any, Any, Any], Any]) -> None:
+    """Teach numba an operator on vectors, or on a vector and a number."""
+
+    class Template(AbstractTemplate):
+        key = function
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            if len(args) == 2 and any(isinstance(a, Lanes) for a in args) and all(map(_is_value, args)):
+                return signature(result, lanes, lanes)
+            return None
+
+    infer_global(function)(Template)
+    lower_builtin(function, Lanes, Lanes)(lambda context, builder, sig, args: make(builder, *args))
+
+
+def _unary(function: Any, make: Callable[[Any, Any], Any]) -> None:
+    """Teach numba a function of one vector."""
+
+    class Template(AbstractTemplate):
+        key = function
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            return signature(lanes, lanes) if len(args) == 1 and isinstance(args[0], Lanes) else None
+
+    infer_global(function)(Template)
+    lower_builtin(function, Lanes)(lambda context, builder, sig, args: make(builder, args[0]))
+
+
+def _on_masks(function: Any, make: Callable[[Any, Any, Any], Any]) -> None:
+    """Teach numba an operator on masks, or on a mask and a truth value."""
+
+    class Template(AbstractTemplate):
+        key = function
+
+        def generic(self, args: Any, kws: Any) -> Any:
+            if any(isinstance(a, Mask) for a in args) and all(isinstance(a, (Mask, types.Boolean)) for a in args):
+                return signature(mask, mask, mask)
+            return None
+
+    infer_global(function)(Template)
+    lower_builtin(function, Mask, Mask)(lambda context, builder, sig, args: make(builder, *args))
+
+
+def _vector_call(name: str) -> Callable[..., Any]:
+    """A call of an LLVM function on vectors, all arguments and the result of the same type."""
+
+    def make(builder: Any, *args: Any) -> Any:
+        kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f64"), args)
+
+    return make
+
+
+def _compare(symbol: str) -> Callable[[Any, Any, Any], Any]:
+    ordered = symbol != "!="  # x != x must hold for NaN
+
+    def make(builder: Any, a: Any, b: Any) -> Any:
+        return builder.fcmp_ordered(symbol, a, b) if ordered else builder.fcmp_unordered(symbol, a, b)
+
+    return make
+
+
+def _instruction(name: str) -> Callable[[Any, Any, Any], Any]:
+    return lambda builder, a, b: getattr(builder, name)(a, b)
+
+
+def _teach() -> None:
+    for name, instruction in {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}.items():
+        _binary(getattr(operator, name), lanes, _instruction(instruction))
+    for name, symbol in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
+        _binary(getattr(operator, name), mask, _compare(symbol))
+    _on_masks(operator.and_, _instruction("and_"))
+    _on_masks(operator.or_, _instruction("or_"))
+    _on_masks(operator.eq, lambda builder, a, b: builder.not_(builder.xor(a, b)))
+    _unary(operator.neg, lambda builder, a: builder.fneg(a))
+    _unary(operator.pos, lambda builder, a: a)
+    _unary(abs, _vector_call("fabs"))
+    _unary(math.sqrt, _vector_call("sqrt"))
+
+
+_teach()
+
+
+# --- what only vectors can do -----------------------------------------------------------------------
+
+
+@intrinsic
+def select(typingctx: Any, condition: Any, yes: Any, no: Any) -> Any:
+    """Choose in each lane."""
+    return lanes(mask, lanes, lanes), lambda context, builder, sig, args: builder.select(*args)
+
+
+@intrinsic
+def everywhere(typingctx: Any, condition: Any) -> Any:
+    """Does the condition hold in all lanes."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = ir.IntType(LANES)
+        return builder.icmp_unsigned("==", builder.bitcast(args[0], bits), ir.Constant(bits, 2**LANES - 1))
+
+    return types.boolean(mask), make
+
+
+@intrinsic
+def spread(typingctx: Any, x: Any) -> Any:
+    """A vector of equal numbers."""
+    return lanes(types.float64), lambda context, builder, sig, args: _spread(builder, args[0], _VECTOR)
+
+
+@intrinsic
+def extract(typingctx: Any, v: Any, i: Any) -> Any:
+    """The number in lane i."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.extract_element(args[0], builder.trunc(args[1], _I32))
+
+    return types.float64(lanes, types.int64), make
+
+
+@intrinsic
+def insert(typingctx: Any, v: Any, i: Any, x: Any) -> Any:
+    """The vector with another number in lane i."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.insert_element(args[0], args[2], builder.trunc(args[1], _I32))
+
+    return lanes(lanes, types.int64, types.float64), make
+
+
+@intrinsic
+def load(typingctx: Any, array: Any, start: Any) -> Any:
+    """The numbers array[start], array[start + 1], ... of a contiguous array of doubles."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return builder.load(_address(context, builder, sig, args), align=8)
+
+    return lanes(_contiguous(array), types.intp), make
+
+
+@intrinsic
+def store(typingctx: Any, array: Any, start: Any, v: Any) -> Any:
+    """Write the lanes to array[start], array[start + 1], ..."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        builder.store(args[2], _address(context, builder, sig, args), align=8)
+        return context.get_dummy_value()
+
+    return types.void(_contiguous(array), types.intp, lanes), make
+
+
+def _contiguous(array: Any) -> Any:
+    if array.layout != "C" or array.dtype != types.float64 or array.ndim != 1:
+        raise TypingError(f"vectors are read and written in contiguous rows of doubles, not in {array}")
+    return array
+
+
+def _address(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    data = context.make_array(sig.args[0])(context, builder, args[0]).data
+    return builder.bitcast(builder.gep(data, [args[1]]), _VECTOR.as_pointer())
+
+
+@intrinsic
+def power_of_two(typingctx: Any, n: Any) -> Any:
+    """2^n for whole numbers n from -1022 to 1023, by writing the exponent."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        whole = builder.fptosi(args[0], _WORDS)
+        biased = builder.add(whole, ir.Constant(_WORDS, [1023] * LANES))
+        return builder.bitcast(builder.shl(biased, ir.Constant(_WORDS, [52] * LANES)), _VECTOR)
+
+    return lanes(lanes), make
+
+
+@intrinsic
+def exponent(typingctx: Any, x: Any) -> Any:
+    """The n with 2^n <= |x| < 2^(n+1), for normal numbers."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        words = builder.lshr(builder.bitcast(args[0], _WORDS), ir.Constant(_WORDS, [52] * LANES))
+        biased = builder.and_(words, ir.Constant(_WORDS, [2047] * LANES))
+        return builder.sitofp(builder.sub(biased, ir.Constant(_WORDS, [1023] * LANES)), _VECTOR)
+
+    return lanes(lanes), make

@@ -1,0 +1,153 @@
+"""The vector number type: its functions, and kernels run with it."""
+
+import math
+
+import mpmath
+import numba
+import numpy as np
+import pytest
+
+from polhode.backends import cpu, lane_functions, lanes
+from polhode.elliptic import carlson_rc, carlson_rd, carlson_rf, carlson_rj, quarter_period, sncndn
+from polhode.methods.jacobi import motion, moved
+from polhode.so3 import dexpinv, exp, mul
+
+RNG = np.random.default_rng(20)
+MANY = 4000
+
+
+def mapped(function):
+    """A compiled function from arrays to arrays, eight numbers at a time."""
+
+    @numba.njit(**cpu.OPTIONS)
+    def run(x, out):
+        for i in range(0, len(x), lanes.LANES):
+            lanes.store(out, i, function(lanes.load(x, i)))
+
+    def call(x):
+        out = np.empty_like(x)
+        run(x, out)
+        return out
+
+    return call
+
+
+def wide(low, high):
+    return 10.0 ** RNG.uniform(low, high, MANY)
+
+
+ANGLES = np.concatenate(
+    [RNG.uniform(-1, 1, MANY), RNG.uniform(-1e6, 1e6, MANY), np.arange(-500, 500) * (math.pi / 2), wide(-300, 0)]
+)
+ARGUMENTS = {
+    "sin": ANGLES,
+    "cos": ANGLES,
+    "exp": np.concatenate([RNG.uniform(-700, 700, MANY), RNG.uniform(-1, 1, MANY)]),
+    "log": np.concatenate([wide(-299, 299), RNG.uniform(0.5, 1.5, MANY), 1 + wide(-16, -1)]),
+    "atan": np.concatenate([RNG.uniform(-5, 5, MANY), -wide(-300, 300)]),
+    "sinh": RNG.uniform(-1, 1, MANY),
+}
+
+
+@pytest.mark.parametrize("name", ARGUMENTS)
+def test_functions_are_right_to_the_last_place(name):
+    x = ARGUMENTS[name]
+    got = mapped(lane_functions.FUNCTIONS[name])(x)
+    with mpmath.workdps(40):
+        true = [getattr(mpmath, name)(mpmath.mpf(v)) for v in x.tolist()]
+        error = np.array([float(mpmath.mpf(g) - t) for g, t in zip(got.tolist(), true, strict=True)])
+        size = np.spacing(np.abs([float(t) for t in true]))
+    assert np.max(np.abs(error) / size) < 1.5
+
+
+@pytest.mark.parametrize("name", ["sin", "cos", "exp", "log", "atan", "sinh", "tan", "asin", "acos", "cosh", "tanh"])
+def test_rare_arguments_go_to_the_library(name):
+    x = np.array([0.25, 0.5, 1e7, -1e300, math.inf, -math.inf, math.nan, 5e-324])
+    with np.errstate(all="ignore"):
+        expected = getattr(np, {"atan": "arctan", "asin": "arcsin", "acos": "arccos"}.get(name, name))(x)
+    np.testing.assert_allclose(mapped(lane_functions.FUNCTIONS[name])(x), expected, rtol=1e-15)
+
+
+def test_only_contiguous_rows_are_read():
+    with pytest.raises(numba.TypingError, match="contiguous rows of doubles"):
+        mapped(lane_functions.FUNCTIONS["sin"])(np.zeros(32)[::2])
+
+
+def test_two_arguments():
+    x, y = RNG.uniform(0.1, 3, 80), RNG.uniform(-3, 3, 80)
+
+    @numba.njit(**cpu.OPTIONS)
+    def run(x, y, a, b):
+        for i in range(0, len(x), lanes.LANES):
+            u, v = lanes.load(x, i), lanes.load(y, i)
+            lanes.store(a, i, lane_functions.atan2(u, v))
+            lanes.store(b, i, lane_functions.power(u, v))
+
+    a, b = np.empty_like(x), np.empty_like(x)
+    run(x, y, a, b)
+    np.testing.assert_allclose(a, np.arctan2(x, y), rtol=1e-15)
+    np.testing.assert_allclose(b, x**y, rtol=1e-15)
+
+
+# --- kernels in lanes -------------------------------------------------------------------------------
+
+
+def _exact(t, m, i):
+    turn, new = moved(t, motion(m, i))
+    return (*turn, *new)
+
+
+def _turned(t, m, i):
+    q = mul(exp(m), exp(i))
+    return (*q, *dexpinv(m, i))
+
+
+def _integrals(t, m, i):
+    a, b, c = i
+    s, cn, d = sncndn(t, a / (a + b))
+    return (
+        carlson_rf(a, b, c), carlson_rd(a, b, c), carlson_rj(a, b, c, a + b), carlson_rc(a, b), s + cn, d,
+        quarter_period(a / (a + b))[0],
+    )  # fmt: skip
+
+
+def both_ways(function):
+    """A function of (t, m, I) to seven numbers, on single numbers and in lanes."""
+    cpu.teach()
+    inner = numba.extending.register_jitable(**cpu.INNER)(function)
+    load, store = lanes.load, lanes.store
+
+    @numba.njit(**cpu.OPTIONS)
+    def single(t, m, i, out):
+        for k in range(len(t)):
+            r = inner(t[k], (m[0, k], m[1, k], m[2, k]), (i[0, k], i[1, k], i[2, k]))
+            for j in range(7):
+                out[j, k] = r[j]
+
+    @numba.njit(**cpu.OPTIONS)
+    def vector(t, m, i, out):
+        for k in range(0, len(t), lanes.LANES):
+            v = (load(m[0], k), load(m[1], k), load(m[2], k))
+            r = inner(load(t, k), v, (load(i[0], k), load(i[1], k), load(i[2], k)))
+            for j in range(7):
+                store(out[j], k, r[j])
+
+    return single, vector
+
+
+@pytest.mark.parametrize("function", [_exact, _turned, _integrals])
+def test_a_lane_agrees_with_a_single_number_and_ignores_its_neighbours(function):
+    n = 800
+    parts = RNG.uniform(0.1, 1, (3, n))
+    inertia = parts + np.roll(parts, 1, axis=0)
+    momentum = RNG.normal(size=(3, n)) * wide(-3, 0)[:n]
+    momentum[:, ::5] *= np.array([[1.0], [1e-9], [1e-9]])  # next to an axis: other branches
+    times = RNG.uniform(-30, 30, n)
+    single, vector = both_ways(function)
+    one, eight, mixed = np.empty((7, n)), np.empty((7, n)), np.empty((7, n))
+    single(times, momentum, inertia, one)
+    vector(times, momentum, inertia, eight)
+    assert np.max(np.abs(one - eight)) < 1e-12
+    order = RNG.permutation(n)
+    vector(times[order], np.ascontiguousarray(momentum[:, order]), np.ascontiguousarray(inertia[:, order]), mixed)
+    assert np.array_equal(mixed, eight[:, order])
