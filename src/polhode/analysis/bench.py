@@ -20,7 +20,10 @@ from ..engine import engine, torque_kernel
 from ..errors import InputError, StepError
 from ..loop import COLUMNS, stepping
 from ..methods import Method, methods
+from ..methods._mechanics import gyration, velocity
 from ..problem import Problem
+from ..scalar import kernel
+from ..so3 import add, mul
 from ..solve import solve
 from .cost import cost
 from .observables import attitude_error, matrices
@@ -87,35 +90,38 @@ def plain_ns(method: Method, problem: Problem, dt: float) -> float:
 # --- scipy ------------------------------------------------------------------------------------------
 
 
-def _right_hand_side(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
-    """The rates q (0, omega)/2 and Pi x omega + T of a top as a user would write them for scipy, compiled."""
+def right_hand_side(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
+    """The rates q (0, omega)/2 and Pi x omega + T of a body as scipy takes them, compiled."""
     from ..backends import cpu
 
-    _, (_, inverse, (mgl,)) = problem.kernel_data(floats.number)
-    i1, i2, i3 = inverse
+    rates, system = equations(problem, floats.number)
 
-    def rates(t: float, y: np.ndarray) -> np.ndarray:
-        q0, q1, q2, q3, m1, m2, m3 = y
-        w1, w2, w3 = i1 * m1, i2 * m2, i3 * m3
-        out = np.empty(7)
-        out[0] = -(q1 * w1 + q2 * w2 + q3 * w3) / 2
-        out[1] = (q0 * w1 + q2 * w3 - q3 * w2) / 2
-        out[2] = (q0 * w2 + q3 * w1 - q1 * w3) / 2
-        out[3] = (q0 * w3 + q1 * w2 - q2 * w1) / 2
-        out[4] = m2 * w3 - m3 * w2 + mgl * 2 * (q2 * q3 + q0 * q1)
-        out[5] = m3 * w1 - m1 * w3 - mgl * 2 * (q1 * q3 - q0 * q2)
-        out[6] = m1 * w2 - m2 * w1
-        return out
+    def right(t: float, y: np.ndarray) -> np.ndarray:
+        turning, turned = rates(t, (y[0], y[1], y[2], y[3]), (y[4], y[5], y[6]), system)
+        return np.array([turning[0], turning[1], turning[2], turning[3], turned[0], turned[1], turned[2]])
 
-    function, _ = cpu.compiled(rates, f"rates of {problem.name} {inverse} {mgl}")
-    return function
+    field = problem.field.text[0] if problem.field is not None else "free"
+    return cpu.compiled(right, f"rates of {system} {field!r}")[0]
+
+
+def equations(problem: Problem, number: Callable[[Any], Any]) -> tuple[Callable[..., Any], Any]:
+    """Kernel (t, q, m, system) -> (q', m') of a problem in one number type, and its system."""
+    torque = torque_kernel(problem, number)
+
+    @kernel
+    def rates(t: Any, q: Any, m: Any, system: Any) -> Any:
+        w = velocity(m, system)
+        turning = mul(q, (0 * w[0], w[0] / 2, w[1] / 2, w[2] / 2))
+        return turning, add(gyration(m, system), torque(t, q, m, system))
+
+    return rates, problem.kernel_data(number)[1]
 
 
 def dop853_curve(problem: Problem, tolerances: Iterable[float]) -> list[dict[str, float]]:
     """Error and seconds of scipy's DOP853 with a compiled right-hand side, for a ladder of tolerances."""
     from scipy.integrate import solve_ivp
 
-    rates = _right_hand_side(problem)
+    rates = right_hand_side(problem)
     start = np.array([*problem.quaternion, *problem.momentum])
     assert problem.t_end is not None
     rates(0.0, start)
@@ -127,11 +133,12 @@ def dop853_curve(problem: Problem, tolerances: Iterable[float]) -> list[dict[str
             run = solve_ivp(rates, (problem.t0, problem.t_end), start, method="DOP853", rtol=rtol, atol=rtol)
             best = min(best, time.perf_counter() - began)
         q = run.y[:4, -1] / np.linalg.norm(run.y[:4, -1])
-        curve.append({"rtol": rtol, "seconds": best, "attitude_error": _reference_error(problem, q)})
+        curve.append({"rtol": rtol, "seconds": best, "attitude_error": reference_error(problem, q)})
     return curve
 
 
-def _reference_error(problem: Problem, q: Any) -> float:
+def reference_error(problem: Problem, q: Any) -> float:
+    """Attitude error of a quaternion at the end of a named problem."""
     if problem.reference is None:
         raise InputError(f"{problem.name} has no reference solution")
     return attitude_error(matrices(np.array(q)), matrices(np.array(problem.reference.quaternion)))
@@ -143,7 +150,7 @@ def _against_scipy(
     """How much longer DOP853 takes to an error at most ours; None where it never gets there."""
     assert problem.t_end is not None
     end = solve(problem, method, dt=dt, every=10**9, progress=False)
-    error = _reference_error(problem, end.quaternion[-1])
+    error = reference_error(problem, end.quaternion[-1])
     ours = ns * 1e-9 * (problem.t_end - problem.t0) / dt
     theirs = min((row["seconds"] for row in curve if row["attitude_error"] <= error), default=None)
     return {"attitude_error": error, "seconds": ours, "dop853_over_ours": theirs / ours if theirs else None}
