@@ -6,6 +6,7 @@ from typing import Any
 from . import math, problems, tableaus, vector
 from ._version import __version__
 from .body import Body
+from .ensemble import Ensemble, ensemble
 from .errors import InputError, StepError
 from .exact import exact
 from .exact_numbers import Surd, surd
@@ -39,7 +40,7 @@ def __getattr__(name: str) -> Any:
 Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
-    "Body", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau", "Trajectory",
-    "__version__", "exact", "load", "math", "methods", "mkrk", "ndim", "potential", "problems", "solve", "stepper",
-    "surd", "tableaus", "torque", "vector", "where",
+    "Body", "Ensemble", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau",
+    "Trajectory", "__version__", "ensemble", "exact", "load", "math", "methods", "mkrk", "ndim", "potential",
+    "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .declare import Step
-from .scalar import finite, kernel
+from .scalar import finite, kernel, settled
 from .so3 import nearly_unit
 
 COLUMNS = 7
@@ -61,7 +61,7 @@ def stepping(step: Step, torque: Callable[..., Any], kind: Kind = ROTATION) -> C
         filled = 0
         for n in range(first, first + count):
             new, miss = step(h, t0 + n * h, y, system, torque)
-            if not good(new, miss):
+            if not settled(good(new, miss)):
                 return y, n, filled, miss, False
             y = tidied(new)
             if (n + 1) % every == 0 or n + 1 == last:

@@ -1,0 +1,164 @@
+"""The loop over steps for many bodies: eight at a time in lanes, groups of eight on all cores."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from ..loop import COLUMNS, ROTATION, Kind, stepping
+from . import cpu
+from .lanes import LANES, extract, load, spread, store
+
+STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
+"""First rows of the numbers of a body: quaternion and momentum, moments, their inverses, parameters; then the step."""
+
+
+def _record(rows: Any, i: int, y: Any) -> None:
+    """Write the states of eight bodies: rows[i] has seven rows of eight numbers."""
+    q, m = y[0], y[1]
+    for j in range(4):
+        store(rows[i, j], 0, q[j])
+    for j in range(3):
+        store(rows[i, 4 + j], 0, m[j])
+
+
+LANE_KIND = Kind(ROTATION.good, ROTATION.tidied, register_jitable(**cpu.INNER)(_record))
+"""How the loop handles eight states at once."""
+
+
+def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
+    """Compiled function that returns the tuple of `item` with # = 0, 1, ... count - 1."""
+    items = "".join(item.replace("#", str(j)) + ", " for j in range(count))
+    space: dict[str, Any] = {"load": load, "spread": spread, "extract": extract}
+    exec(f"def made({parameters}):\n    return ({items})\n", space)  # made of our own words only
+    made: Callable[..., Any] = register_jitable(**cpu.INNER)(space["made"])
+    return made
+
+
+def _reader(parameters: int) -> Callable[..., Any]:
+    """Compiled function (data, k) -> state and system of the bodies k, k + 1, ... k + 7."""
+    three, four = _written("data, first, k", "load(data[first + #], k)", 3), _written("data, k", "load(data[#], k)", 4)
+    values = _written("data, first, k", "load(data[first + #], k)", parameters)
+
+    def read(data: Any, k: int) -> Any:
+        y = (four(data, k), three(data, STATE + 4, k))
+        return y, (three(data, INERTIA, k), three(data, INVERSE, k), values(data, PARAMETERS, k))
+
+    made: Callable[..., Any] = register_jitable(**cpu.INNER)(read)
+    return made
+
+
+def _copier(parameters: int) -> Callable[..., Any]:
+    """Compiled function (y, system, i) -> the same with the body of lane i in all lanes."""
+    three, four = _written("v, i", "spread(extract(v[#], i))", 3), _written("v, i", "spread(extract(v[#], i))", 4)
+    values = _written("v, i", "spread(extract(v[#], i))", parameters)
+
+    def copies(y: Any, system: Any, i: int) -> Any:
+        return (four(y[0], i), three(y[1], i)), (three(system[0], i), three(system[1], i), values(system[2], i))
+
+    made: Callable[..., Any] = register_jitable(**cpu.INNER)(copies)
+    return made
+
+
+def loop(
+    step: Callable[..., Any], torque: Callable[..., Any], parameters: int, own_dt: bool, identity: str
+) -> tuple[Any, bool]:
+    """The compiled run of many bodies, and whether it was compiled before.
+
+    ``run(h, t0, count, every, data, begin, end, rows, failed)`` runs the groups of eight from `begin` to `end`;
+    `data` has a row for every number of a body, a column for every body. ``rows[group, k]`` gets the k-th state kept.
+    Where a step fails, ``failed[body]`` gets its number, and the last row of that body its last good state.
+    """
+    cpu.teach()
+    advance = register_jitable(**cpu.INNER)(stepping(step, torque, LANE_KIND))
+    read, copies, size = _reader(parameters), _copier(parameters), PARAMETERS + parameters
+
+    def step_of(h: Any, data: Any, k: int) -> Any:
+        return load(data[size], k)
+
+    def shared(h: Any, data: Any, k: int) -> Any:
+        return h
+
+    def same(h: Any, i: int) -> Any:
+        return h
+
+    def own(h: Any, i: int) -> Any:
+        return spread(extract(h, i))
+
+    dt_of = register_jitable(**cpu.INNER)(step_of if own_dt else shared)
+    dt_at = register_jitable(**cpu.INNER)(own if own_dt else same)
+
+    def alone(h: Any, t0: Any, count: int, every: int, y: Any, system: Any, i: int, rows: Any) -> int:
+        """One body of a group in which a step failed, by itself: its bits are the same in any company."""
+        scratch = np.full(rows.shape, np.nan)
+        y, system = copies(y, system, i)
+        y, reached, _, _, fine = advance(dt_at(h, i), t0, 0, count, every, count, y, system, scratch)
+        if not fine:
+            LANE_RECORD(scratch, len(scratch) - 1, y)
+        rows[:, :, i] = scratch[:, :, 0]
+        return -1 if fine else reached
+
+    one = register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)(alone)
+
+    def run(h: Any, t0: Any, count: int, every: int, data: Any, begin: int, end: int, rows: Any, failed: Any) -> None:
+        for g in range(begin, end):
+            k = g * LANES
+            y, system = read(data, k)
+            dt = dt_of(h, data, k)
+            fine = advance(dt, t0, 0, count, every, count, y, system, rows[g])[4]
+            if not fine:
+                for i in range(LANES):
+                    failed[k + i] = one(dt, t0, count, every, y, system, i, rows[g])
+
+    return cpu.compiled(run, f"lanes|{identity}")
+
+
+LANE_RECORD = LANE_KIND.record
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def kept_rows(count: int, every: int) -> int:
+    """States kept of a run: every `every`-th, and the last."""
+    return -(-count // every)
+
+
+def run_on_cores(
+    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Run all groups, shared out among the cores; the states kept (group, kept, number, lane), and the failed steps."""
+    groups = data.shape[1] // LANES
+    rows = np.empty((groups, kept_rows(count, every), COLUMNS, LANES))
+    failed = np.full(groups * LANES, -1, dtype=np.int64)
+    share = np.linspace(0, groups, min(groups, 4 * cores()) + 1).astype(int)
+    if len(share) == 2:
+        run(h, t0, count, every, data, 0, groups, rows, failed)
+        return rows, failed
+    run(h, t0, 0, every, data, 0, 0, rows, failed)  # compiled once, before the threads start
+    with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
+        parts = [
+            pool.submit(run, h, t0, count, every, data, begin, end, rows, failed)
+            for begin, end in zip(share[:-1].tolist(), share[1:].tolist(), strict=True)
+        ]
+        for part in parts:
+            part.result()
+    return rows, failed
+
+
+def padded(data: np.ndarray) -> np.ndarray:
+    """The data with the last body repeated until the number of bodies is a multiple of eight."""
+    return np.ascontiguousarray(np.pad(data, ((0, 0), (0, -data.shape[1] % LANES)), mode="edge"))
+
+
+def by_body(rows: np.ndarray) -> np.ndarray:
+    """From (group, kept, number, lane) to (kept, body, number)."""
+    groups, kept, numbers, width = rows.shape
+    return np.ascontiguousarray(rows.transpose(1, 0, 3, 2)).reshape(kept, groups * width, numbers)

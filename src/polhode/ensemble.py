@@ -1,0 +1,344 @@
+"""Many bodies at once: each with its own inertia, state, parameters and step, the same method for all."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from .analysis import observables
+from .backends import arrays, floats  # noqa: F401 - makes arrays a number type
+from .body import TOLERANCE, Body, real_array
+from .engine import check_fit, identity, torque_kernel
+from .errors import InputError
+from .fields import Field, FieldTemplate
+from .methods import Method, methods
+from .problem import ROTATION_TOLERANCE, Problem, finite_number, quaternion_of
+from .so3 import conj, matrix, mul, rotate, unit, unrotate
+from .solve import whole_number
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Ensemble:
+    """States of many bodies. Arrays are float64 with time first, then the body.
+
+    Attributes
+    ----------
+    t : (n,) times, or (n, N) where every body has its own step
+    quaternion : (n, N, 4) attitude, body to space, SCALAR FIRST
+    momentum : (n, N, 3) body frame
+    moments : (N, 3) principal moments
+    failed : (N,) number of the step that failed, -1 where none did. After it a body's states are NaN,
+        except the last, which is its last good one.
+    method : name of the method
+    """
+
+    t: np.ndarray
+    quaternion: np.ndarray
+    momentum: np.ndarray
+    moments: np.ndarray
+    failed: np.ndarray
+    method: str
+
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """Attitude (n, N, 3, 3), body to space."""
+        q = self.quaternion
+        return observables.matrices(q.reshape(-1, 4)).reshape(*q.shape[:-1], 3, 3)
+
+    @functools.cached_property
+    def spatial_momentum(self) -> np.ndarray:
+        """Angular momentum (n, N, 3) in the space frame."""
+        return np.stack(rotate(_parts(self.quaternion), _parts(self.momentum)), -1)
+
+    def __len__(self) -> int:
+        return self.quaternion.shape[1]
+
+    def __repr__(self) -> str:
+        failures = int((self.failed >= 0).sum())
+        return f"<Ensemble of {len(self)} bodies, {len(self.t)} states each, {self.method}, {failures} failed>"
+
+
+def ensemble(
+    bodies: Any,
+    attitudes: Any,
+    momenta: Any,
+    method: str | Method,
+    *,
+    field: Field | FieldTemplate | None = None,
+    params: dict[str, Any] | None = None,
+    dt: Any,
+    steps: int,
+    every: int | None = None,
+    t0: float = 0.0,
+) -> Ensemble:
+    """Integrate many bodies with one method, eight at a time in the lanes of the processor, on all cores.
+
+    Parameters
+    ----------
+    bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all
+    attitudes : (N, 4) unit quaternions, SCALAR FIRST, body to space; or one for all; None is the identity
+    momenta : (N, 3) angular momenta in the body frame, or one for all
+    method : a name, an expression, or a Method
+    field : a torque or potential, bound or not
+    params : values of its parameters, one for all or with a first dimension N
+    dt : step, one for all or (N,)
+    steps : number of steps
+    every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
+
+    Returns
+    -------
+    Ensemble
+    """
+    chosen = methods[method]
+    count = whole_number("steps", steps)
+    every = count if every is None else min(whole_number("every", every), count)
+    t0 = finite_number("t0", t0)
+    crowd = _crowd(bodies, attitudes, momenta, field, params or {}, dt)
+    model = _model(crowd, chosen, t0)
+    rows, failed = _run(crowd, chosen, model, t0, count, every)
+    return _result(crowd, chosen, rows, failed, t0, count, every)
+
+
+# --- what was given ---------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class _Crowd:
+    """What was given, checked: arrays whose first dimension is the body, or 1 for all bodies."""
+
+    moments: np.ndarray
+    own: np.ndarray | None
+    quaternion: np.ndarray
+    momentum: np.ndarray
+    dt: np.ndarray
+    field: Field | None
+    values: np.ndarray
+    number: int
+
+    def of(self, array: np.ndarray, i: int) -> np.ndarray:
+        """The entry of body i."""
+        return np.asarray(array[i if len(array) > 1 else 0])
+
+    def body(self, i: int) -> Body:
+        """Body i as a user would give it."""
+        moments = self.of(self.moments, i)
+        if self.own is None:
+            return Body(moments)
+        axes: np.ndarray = np.array(matrix(tuple(self.of(self.own, i).tolist())))
+        return Body(axes * moments @ axes.T)
+
+
+def _crowd(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> _Crowd:
+    moments, own = _bodies(bodies)
+    q, m, h = _quaternions(attitudes), _rows("momenta", momenta, 3), _steps(dt)
+    sizes = {"bodies": len(moments), "attitudes": len(q), "momenta": len(m), "dt": len(h)}
+    number = _agreed(sizes)
+    bound, values = _parameters(field, params, number)
+    number = _agreed(sizes | {"params": len(values)})
+    return _Crowd(moments, own, q, m, h, bound, values, number)
+
+
+def _agreed(sizes: dict[str, int]) -> int:
+    """The number of bodies: the same wherever it is not 1."""
+    several = {name: n for name, n in sizes.items() if n != 1}
+    if len(set(several.values())) > 1:
+        said = ", ".join(f"{name} {n}" for name, n in several.items())
+        raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got {said}")
+    return next(iter(several.values()), 1)
+
+
+def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Principal moments (N, 3), and the quaternions that turn principal into user axes where some differ."""
+    if isinstance(bodies, Body):
+        bodies = [bodies]
+    if isinstance(bodies, list | tuple) and bodies and all(isinstance(b, Body) for b in bodies):
+        moments = np.array([b.moments for b in bodies])
+        if not any(b.has_own_axes for b in bodies):
+            return moments, None
+        return moments, np.array([quaternion_of(b.axes.tolist()) for b in bodies])
+    expected = "bodies must be ph.Body objects, principal moments (N, 3) or tensors (N, 3, 3)"
+    given = real_array(bodies, expected)
+    if given.shape in ((3,), (3, 3)):
+        return _bodies(Body(given))
+    if given.ndim not in (2, 3) or given.shape[1:] not in ((3,), (3, 3)) or not len(given):
+        raise InputError(f"{expected}; got shape {given.shape}")
+    if given.ndim == 3:
+        return _bodies([_body(i, tensor) for i, tensor in enumerate(given)])
+    return _moments(given), None
+
+
+def _body(i: int, inertia: np.ndarray) -> Body:
+    try:
+        return Body(inertia)
+    except InputError as fault:
+        raise InputError(f"body {i}: {fault}") from None
+
+
+def _moments(given: np.ndarray) -> np.ndarray:
+    """Rows of moments; those that are not plainly right are looked at one by one."""
+    x, y, z = _parts(given)
+    with np.errstate(invalid="ignore", over="ignore"):
+        low, high = np.minimum(np.minimum(x, y), z), np.maximum(np.maximum(x, y), z)
+        plain = (low > 1e-9 * high) & (2 * high <= x + y + z) & (high < 1e90) & (low > 1e-90)
+    for i in np.flatnonzero(~plain):
+        given[i] = _body(int(i), given[i]).moments
+    return given
+
+
+def _rows(name: str, value: Any, width: int) -> np.ndarray:
+    """Finite numbers in rows of a given width."""
+    given = np.atleast_2d(real_array(value, f"{name} must be numbers of shape (N, {width}) or ({width},)"))
+    if given.ndim != 2 or given.shape[1] != width or not len(given):
+        raise InputError(f"{name} must have the shape (N, {width}) or ({width},); got {np.shape(value)}")
+    _check_finite(name, given)
+    return given
+
+
+def _check_finite(name: str, given: np.ndarray) -> None:
+    if not np.isfinite(given).all():
+        i = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
+        raise InputError(f"{name} must be finite; those of body {i} are {given[i].tolist()}")
+
+
+def _quaternions(attitudes: Any) -> np.ndarray:
+    """Unit quaternions, scalar first."""
+    if attitudes is None:
+        return np.array([[1.0, 0.0, 0.0, 0.0]])
+    given = _rows("attitudes", attitudes.as_quat(scalar_first=True) if hasattr(attitudes, "as_quat") else attitudes, 4)
+    w, x, y, z = _parts(given)
+    length = np.sqrt(w * w + x * x + y * y + z * z)
+    bad = np.flatnonzero(np.abs(length - 1) > ROTATION_TOLERANCE)
+    if bad.size:
+        raise InputError(
+            f"attitudes must be unit quaternions (scalar first); that of body {bad[0]} has length {length[bad[0]]:.8g}"
+        )
+    return np.stack(unit(_parts(given)), -1)
+
+
+def _steps(dt: Any) -> np.ndarray:
+    given = np.atleast_1d(real_array(dt, "dt must be a positive number, or one for each body"))
+    if given.ndim != 1 or not given.size or not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(f"dt must be a positive number, or one for each body; got {dt!r}")
+    return given
+
+
+def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field | None, np.ndarray]:
+    """The field with the parameters of the first body, and the flattened parameters (N or 1, k) of all."""
+    if field is None:
+        if params:
+            raise InputError(f"params are given ({', '.join(params)}) but no field")
+        return None, np.empty((1, 0))
+    if not isinstance(field, Field | FieldTemplate):
+        raise InputError(f"field must be made by @ph.torque or @ph.potential; got {type(field).__name__}")
+    template, known = (field.template, field.values) if isinstance(field, Field) else (field, {})
+    unknown = [name for name in params if name not in template.parameters]
+    if unknown:
+        takes = ", ".join(template.parameters) or "none"
+        raise InputError(
+            f"the {template.kind} {template.function.__name__} has no parameter {unknown[0]!r}; it has {takes}"
+        )
+    given = {name: real_array(value, f"parameter {name} must be numbers") for name, value in params.items()}
+    own = {name: array for name, array in given.items() if _varies(array, number, known.get(name))}
+    first = known | {name: (array[0] if name in own else array).tolist() for name, array in given.items()}
+    bound = template(**first)
+    count = _agreed({name: len(array) for name, array in own.items()} | {"bodies": number})
+    columns = [
+        own[name].reshape(count, -1) if name in own else np.tile(np.ravel(np.array(value)), (count, 1))
+        for name, value in bound.values.items()
+    ]
+    values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
+    _check_finite("params", values)
+    return bound, values
+
+
+def _varies(array: np.ndarray, number: int, known: Any) -> bool:
+    """Has a parameter a first dimension that counts bodies."""
+    if array.ndim == 0 or (known is not None and array.shape == np.shape(known)):
+        return False
+    return number == 1 or len(array) == number
+
+
+# --- the run ----------------------------------------------------------------------------------------
+
+
+def _model(crowd: _Crowd, method: Method, t0: float) -> Problem:
+    """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
+    awkward = np.flatnonzero((crowd.moments == 0).any(axis=1))
+    turned = np.flatnonzero((crowd.own[:, 1:] != 0).any(axis=1)) if crowd.own is not None else awkward[:0]
+    chosen = [int(indices[0]) for indices in (awkward, turned) if len(indices)] or [0]
+    found = []
+    for i in chosen:
+        q, m = crowd.of(crowd.quaternion, i), crowd.of(crowd.momentum, i)
+        found.append(Problem(crowd.body(i), crowd.field, attitude=q, momentum=m, t0=t0))
+        check_fit(method, found[-1])
+    return found[-1]
+
+
+_RUNS: dict[str, Any] = {}
+"""Compiled runs of this process."""
+
+
+def _run(
+    crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """States kept (kept, N, 7) in principal axes, and the failed steps."""
+    from .backends import simd
+
+    data = simd.padded(_data(crowd))
+    torque = torque_kernel(model, floats.number, method.corrector)
+    own_dt = len(crowd.dt) > 1
+    parameters = len(data) - simd.PARAMETERS - 1
+    name = f"{identity(method, model)}|{own_dt}"
+    if name not in _RUNS:
+        _RUNS[name] = simd.loop(method.build(floats.number), torque, parameters, own_dt, name)[0]
+    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data)
+    return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number]
+
+
+def _data(crowd: _Crowd) -> np.ndarray:
+    """A row for every number of a body (state, moments, inverses, parameters, step), in principal axes."""
+    q, m, moments = _parts(crowd.quaternion), _parts(crowd.momentum), _parts(crowd.moments)
+    own: tuple[Any, ...] = ()
+    if crowd.own is not None:
+        own = _parts(crowd.own)
+        q, m = mul(q, own), unrotate(own, m)
+    _check_axial(crowd, m)
+    m = tuple(np.where(i > 0, x, 0.0) for i, x in zip(moments, m, strict=True))
+    inverse = tuple(np.divide(1.0, i, out=np.zeros_like(i), where=i > 0) for i in moments)
+    rows = (*q, *m, *moments, *inverse, *_parts(crowd.values), *own, crowd.dt)
+    return np.stack([np.broadcast_to(x, crowd.number) for x in rows])
+
+
+def _check_axial(crowd: _Crowd, m: Any) -> None:
+    zero = crowd.moments == 0
+    if zero.any():
+        size = np.sqrt(m[0] ** 2 + m[1] ** 2 + m[2] ** 2)
+        bad = np.flatnonzero(np.abs(np.where(zero, np.stack(m, -1), 0)).max(axis=1) > TOLERANCE * size)
+        if bad.size:
+            raise InputError(f"body {bad[0]} is linear and must carry no momentum along its axis")
+
+
+def _parts(array: np.ndarray) -> Any:
+    """The columns as a tuple, for kernels."""
+    return tuple(array[..., i] for i in range(array.shape[-1]))
+
+
+def _result(
+    crowd: _Crowd, method: Method, rows: np.ndarray, failed: np.ndarray, t0: float, count: int, every: int
+) -> Ensemble:
+    q, m = rows[..., :4], rows[..., 4:]
+    if crowd.own is not None:
+        own = _parts(crowd.own)
+        q, m = np.stack(mul(_parts(q), conj(own)), -1), np.stack(rotate(own, _parts(m)), -1)
+    q, m = _with_start(crowd.quaternion, q), _with_start(crowd.momentum, m)
+    kept = np.append(np.arange(0, count, every), count)
+    t = t0 + kept[:, None] * crowd.dt
+    moments = np.broadcast_to(crowd.moments, (crowd.number, 3))
+    return Ensemble(t[:, 0] if len(crowd.dt) == 1 else t, q, m, moments, failed, method.name)
+
+
+def _with_start(start: np.ndarray, now: np.ndarray) -> np.ndarray:
+    return np.concatenate([np.broadcast_to(start, now.shape[1:])[None], now])

@@ -1,0 +1,142 @@
+"""Many bodies at once: each comes out as if it were alone."""
+
+import numpy as np
+import pytest
+
+import polhode as ph
+
+RNG = np.random.default_rng(11)
+N = 13
+PARTS = RNG.uniform(0.2, 1, (N, 3))
+MOMENTS = PARTS + np.roll(PARTS, 1, axis=1)
+ATTITUDES = RNG.normal(size=(N, 4))
+ATTITUDES /= np.linalg.norm(ATTITUDES, axis=1)[:, None]
+MOMENTA = RNG.normal(size=(N, 3))
+WEIGHTS = RNG.uniform(0.1, 2, N)
+
+SOME = ("jacobi", "dmv10", "symrot_auto", "imidm", "mkrk(gauss2)", "strang(dmv4)", "nystrom4(dmv10)", "nmb")
+
+
+@ph.potential
+def gravity(R, mgl):
+    return mgl * R[2][2]
+
+
+@ph.torque
+def drag(t, R, omega, k):
+    return (-k[0] * omega[0], -k[1] * omega[1], -k[2] * omega[2])
+
+
+def alone(i, method, field, steps, every, dt=0.02, body=None):
+    body = ph.Body(MOMENTS[i]) if body is None else body
+    problem = ph.Problem(body, field, attitude=ATTITUDES[i], momentum=MOMENTA[i])
+    return ph.solve(problem, method, dt=dt, steps=steps, every=every)
+
+
+def difference(many, i, one):
+    return max(np.abs(many.quaternion[:, i] - one.quaternion).max(), np.abs(many.momentum[:, i] - one.momentum).max())
+
+
+def check(name):
+    method = ph.methods[name]
+    field, params = (None, None) if method.needs == "free" else (gravity, {"mgl": WEIGHTS})
+    many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, method, field=field, params=params, dt=0.02, steps=20, every=8)
+    assert np.array_equal(many.t, np.array([0, 8, 16, 20]) * 0.02)
+    assert (many.failed == -1).all()
+    for i in range(N):
+        one = alone(i, method, gravity(WEIGHTS[i]) if field else None, 20, 8)
+        assert difference(many, i, one) < 1e-13
+
+
+@pytest.mark.parametrize("name", SOME)
+def test_a_body_comes_out_as_alone(name):
+    check(name)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in ph.methods if name not in SOME])
+def test_every_method_in_lanes(name):
+    check(name)
+
+
+def test_bits_do_not_depend_on_the_neighbours():
+    def run(which):
+        return ph.ensemble(
+            MOMENTS[which], ATTITUDES[which], MOMENTA[which], "imidm", field=gravity,
+            params={"mgl": WEIGHTS[which]}, dt=0.05, steps=30,
+        )  # fmt: skip
+
+    whole = run(np.arange(N))
+    for which in (RNG.permutation(N), np.array([5]), np.arange(3, 12)):
+        part = run(which)
+        assert np.array_equal(part.quaternion, whole.quaternion[:, which])
+        assert np.array_equal(part.momentum, whole.momentum[:, which])
+
+
+def test_a_step_for_each_body():
+    steps = RNG.uniform(0.01, 0.05, N)
+    many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", dt=steps, steps=10)
+    assert many.t.shape == (2, N)
+    for i in range(N):
+        assert difference(many, i, alone(i, "dmv4", None, 10, 10, dt=steps[i])) < 1e-14
+
+
+def test_tensors_keep_the_users_axes():
+    turn = np.linalg.qr(RNG.normal(size=(N, 3, 3)))[0]
+    tensors = turn * MOMENTS[:, None, :] @ turn.transpose(0, 2, 1)
+    k = RNG.uniform(0, 1, (N, 3))
+    many = ph.ensemble(tensors, ATTITUDES, MOMENTA, "imidm", field=drag, params={"k": k}, dt=0.02, steps=20)
+    bodies = [ph.Body(tensor) for tensor in tensors]
+    again = ph.ensemble(bodies, ATTITUDES, MOMENTA, "imidm", field=drag, params={"k": k}, dt=0.02, steps=20)
+    assert np.array_equal(many.quaternion, again.quaternion)
+    for i in range(N):
+        assert difference(many, i, alone(i, "imidm", drag(k[i]), 20, 20, body=bodies[i])) < 1e-13
+    space = many.matrix[-1] @ many.momentum[-1][:, :, None]
+    np.testing.assert_allclose(space[..., 0], many.spatial_momentum[-1], atol=1e-14)
+
+
+def test_one_for_all():
+    many = ph.ensemble(ph.Body([1, 2, 2.5]), None, MOMENTA, "dmv10", dt=0.1, steps=5)
+    assert len(many) == N
+    one = ph.solve(ph.Problem(ph.Body([1, 2, 2.5]), momentum=MOMENTA[4]), "dmv10", dt=0.1, steps=5, every=5)
+    assert difference(many, 4, one) < 1e-14
+    field = ph.ensemble(
+        [1, 2, 2.5], None, [1, 0, 0], "imidm", field=gravity(1.0), params={"mgl": WEIGHTS}, dt=0.1, steps=2
+    )
+    assert len(field) == N
+
+
+def test_a_failed_body_is_marked_and_the_others_go_on():
+    fast = MOMENTA * np.where(np.arange(N) % 5 == 2, 100, 1)[:, None]
+    many = ph.ensemble(MOMENTS, ATTITUDES, fast, "dmv2", dt=0.1, steps=20, every=5)
+    assert np.array_equal(np.flatnonzero(many.failed >= 0), [2, 7, 12])
+    assert np.isnan(many.momentum[1:-1, 2]).all()
+    assert np.array_equal(many.momentum[-1, 2], fast[2])
+    calm = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv2", dt=0.1, steps=20, every=5)
+    fine = many.failed < 0
+    assert np.array_equal(many.quaternion[:, fine], calm.quaternion[:, fine])
+
+
+BAD = {
+    "triangle": ({"bodies": MOMENTS * [1, 1, 9.0]}, "body 0: moments of inertia must satisfy the triangle inequality"),
+    "shape": ({"bodies": np.ones((4, 2))}, "bodies must be .* got shape"),
+    "numbers": ({"momenta": MOMENTA[:5]}, "the number of bodies must be the same everywhere .* momenta 5"),
+    "nan": ({"momenta": np.where(np.arange(N)[:, None] == 3, np.nan, MOMENTA)}, "must be finite; those of body 3"),
+    "length": ({"attitudes": 2 * ATTITUDES}, "unit quaternions .* body 0 has length 2"),
+    "dt": ({"dt": -0.1}, "dt must be a positive number"),
+    "steps": ({"steps": 0}, "steps"),
+    "params": ({"params": {"mgl": WEIGHTS}}, "params are given .* but no field"),
+    "unknown": ({"field": gravity(1.0), "params": {"mg": WEIGHTS}, "method": "imidm"}, "no parameter 'mg'; it has mgl"),
+    "field": ({"field": gravity, "params": {"mgl": WEIGHTS}}, "dmv4 takes at most a field of kind 'free'"),
+    "kind": ({"field": 3}, "field must be made by @ph.torque or @ph.potential; got int"),
+    "linear": ({"bodies": [[1, 1, 0.0]] * N, "method": "rot123"}, "linear body"),
+    "axial": ({"bodies": [[1, 1, 0.0]] * N, "method": "akw"}, "neither turns about its axis"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_gets_one_sentence(case):
+    given, said = BAD[case]
+    call = {"bodies": MOMENTS, "attitudes": ATTITUDES, "momenta": MOMENTA, "method": "dmv4", "dt": 0.1, "steps": 2}
+    with pytest.raises(ph.InputError, match=said):
+        ph.ensemble(**(call | given))
