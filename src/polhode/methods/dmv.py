@@ -14,10 +14,11 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from ..carry import turned
 from ..declare import Method, Step, declare, methods
 from ..exact_numbers import converted
 from ..iterate import small_root
-from ..scalar import Number, Vec3, kernel, sqrt
+from ..scalar import Number, Vec3, fork, kernel, sqrt
 from ..so3 import along, cross, dot, mul, scale, times
 from ..unroll import written
 from .dmv_series import SERIES, Table
@@ -27,13 +28,11 @@ from .dmv_series import SERIES, Table
 def cayley_vector(v: Vec3, inertia: Vec3) -> tuple[Vec3, Number]:
     """The solution e of 2 I e = v + v x e + (v.e) e that belongs to small steps, and the miss of kappa.
 
-    In units of the trace of I: kappa^4 - 2 kappa^3 + (4 E2 + 2 v^2) kappa^2 - (8 E3 + 2 v^2) kappa
+    The trace of I is 1. kappa^4 - 2 kappa^3 + (4 E2 + 2 v^2) kappa^2 - (8 E3 + 2 v^2) kappa
     + 4 E3 sum v_i^2/I_i + v^4 = 0, then with l = 2 I - kappa,
     e = (adj(l) v + v^2 v + (l v) x v)/(l1 l2 l3 + sum l_i v_i^2).
     """
-    s = 1 / (inertia[0] + inertia[1] + inertia[2])
-    i = scale(s, inertia)
-    v = scale(s, v)
+    i = inertia
     pairs = (i[1] * i[2], i[2] * i[0], i[0] * i[1])
     e3 = i[0] * pairs[0]
     squares = times(v, v)
@@ -44,18 +43,57 @@ def cayley_vector(v: Vec3, inertia: Vec3) -> tuple[Vec3, Number]:
     a, b, c = 2 * i[0] - kappa, 2 * i[1] - kappa, 2 * i[2] - kappa
     adjugate = (b * c, c * a, a * b)
     top = along(along(times(adjugate, v), v2, v), 1, cross((a * v[0], b * v[1], c * v[2]), v))
-    return scale(1 / (a * adjugate[0] + dot((a, b, c), squares)), top), miss
+    return scale(1 / (a * adjugate[0] + dot((a, b, c), squares)), top), (a, b, c), miss
+
+
+@kernel
+def _settled(y: Any, e: Vec3, v: Vec3, l: Vec3) -> Vec3:
+    """The Cayley vector as it was found."""
+    return e
+
+
+@kernel
+def _sweep(e: Vec3, v: Vec3, l: Vec3) -> Vec3:
+    t = cross(v, e)
+    return ((v[0] + t[0]) / l[0], (v[1] + t[1]) / l[1], (v[2] + t[2]) / l[2])
+
+
+@kernel
+def _settled_carrying(y: Any, e: Vec3, v: Vec3, l: Vec3) -> Vec3:
+    """The Cayley vector after two sweeps of e = (v + v x e)/l.
+
+    The products of l in `cayley_vector` are rounded the same way in each step, so its e is a little too long or too
+    short for ever, and energy and momentum drift. Here every rounded number changes from step to step; of the old
+    error the first sweep leaves a part along v x e, which still turns the momentum too far, the second none of that.
+    """
+    return _sweep(_sweep(e, v, l), v, l)
+
+
+settled = fork(_settled, _settled_carrying)
 
 
 @kernel
 def moser_veselov(h: Number, inertia: Vec3, y: Any) -> Any:
-    """One step with given moments: the turn (1, e), and the momentum by its increment 4 (I e) x e/(h alpha)."""
-    q, m = y
-    e, miss = cayley_vector(scale(h, m), inertia)
-    alpha = 1 / (1 + dot(e, e))
+    """One step with given moments: the turn (1, e), and the momentum by its increment 4 alpha (I e) x e/h.
+
+    In units of the trace of I. The increment uses the very numbers with which e was found: rounded otherwise, the same
+    way in each step, they would let the energy drift.
+    """
+    q, m = y[0], y[1]
+    unit = 1 / (inertia[0] + inertia[1] + inertia[2])
+    i, rate = scale(unit, inertia), unit * h
+    v = scale(rate, m)
+    e, l, miss = cayley_vector(v, i)
+    e = settled(y, e, v, l)
+    e2 = dot(e, e)
+    alpha = 1 / (1 + e2)
     s = sqrt(alpha)
-    q = mul(q, (s, s * e[0], s * e[1], s * e[2]))
-    return (q, along(m, 4 * alpha / h, cross(times(inertia, e), e))), miss
+    x, y1, z = s * e[0], s * e[1], s * e[2]
+    less = -e2 * alpha / (1 + s)
+    dm = scale(2 * alpha / rate, (
+        (l[1] - l[2]) * (e[1] * e[2]), (l[2] - l[0]) * (e[2] * e[0]), (l[0] - l[1]) * (e[0] * e[1]),
+    ))  # fmt: skip
+    return turned(y, mul(q, (s, x, y1, z)), mul(q, (less, x, y1, z)), dm, 0 * s), miss
 
 
 def _sum(table: Table, m: int, power: int, number: Callable[[Any], Any], space: dict[str, Any]) -> str:
@@ -113,7 +151,7 @@ for _order in range(2, 2 * len(SERIES) + 3, 2):
         functools.partial(_build, _order),
         name=f"dmv{_order}", order=_order, order_free=_order, symmetric=True, symplectic=_order == 2, poisson=True,
         implicit=True, solves=1, torque_evals=0, conserves=("energy", "spatial_momentum", "momentum_norm"),
-        needs="free", cite="hairer2006preprocessed" if _order > 2 else "moser1991",
+        needs="free", increments=True, cite="hairer2006preprocessed" if _order > 2 else "moser1991",
         where="Vilmart (2013), Algorithm 4" if _order > 2 else "Vilmart (2013), Algorithm 3",
         aliases=("DMV",) if _order == 2 else (f"DMVP{_order}",),
         doc=f"Discrete Moser-Veselov method{', preprocessed to order ' + str(_order) if _order > 2 else ''}.",
