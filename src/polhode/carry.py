@@ -1,8 +1,8 @@
 """States that carry what rounding loses: (q, m), or (q, m, q_low, m_low) whose value is the sum of its parts.
 
-A step that is written by increments adds them with `turned` and `pushed`, which serve both kinds of state. Added to
-(q, m) an increment of size h leaves an error of epsilon; added to the longer state (Kahan's compensated sum) only its
-own, epsilon times h. G. Vilmart, J. Comput. Phys. 227 (2008) 7083-7088.
+Added to (q, m) an increment of size h leaves an error of epsilon; added to the longer state (a compensated sum, after
+Kahan) only its own, epsilon times h. The parts of a step know both kinds of state by `fork`.
+G. Vilmart, J. Comput. Phys. 227 (2008) 7083-7088.
 """
 
 from __future__ import annotations
@@ -44,19 +44,17 @@ def _summed4(a: Quat, low: Quat, step: Quat) -> tuple[Quat, Quat]:
 
 
 @kernel
-def _turned(y: Any, q: Quat, dq: Quat, dm: Vec3, excess: Number) -> Any:
-    """The state after a turn: its new attitude, also as an increment of the old one, and the increment of momentum.
-
-    The increment of momentum is quadratic in the turn: if that is too long by `excess`, so is the increment.
-    """
-    return q, add(y[1], dm)
+def grown(y: Any, dq: Quat, dm: Vec3) -> Any:
+    """The longer state grown by increments of attitude and momentum."""
+    q, low = _summed4(y[0], y[2], dq)
+    m, m_low = _summed3(y[1], y[3], dm)
+    return q, m, low, m_low
 
 
 @kernel
-def _turned_carrying(y: Any, q: Quat, dq: Quat, dm: Vec3, excess: Number) -> Any:
-    new, low = _summed4(y[0], y[2], dq)
-    m, m_low = _summed3(y[1], along(y[3], -excess, dm), dm)
-    return new, m, low, m_low
+def corrected(y: Any, factor: Number, dm: Vec3) -> Any:
+    """The longer state with a correction of the momentum, factor dm, that is below the round-off of dm."""
+    return y[0], y[1], y[2], along(y[3], factor, dm)
 
 
 @kernel
@@ -71,7 +69,6 @@ def _pushed_carrying(y: Any, dm: Vec3) -> Any:
     return y[0], m, y[2], low
 
 
-turned = fork(_turned, _turned_carrying)
 pushed = fork(_pushed, _pushed_carrying)
 
 

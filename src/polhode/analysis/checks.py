@@ -18,6 +18,7 @@ import mpmath
 from .. import iterate
 from ..backends.multiprecision import number
 from ..body import Body
+from ..carry import rounded, widened
 from ..engine import torque_kernel
 from ..fields import potential, torque
 from ..loop import good
@@ -121,14 +122,16 @@ class Setting:
         self.torque = torque_kernel(self.problem, number, method.corrector)
         self.t = number(self.problem.t0)
         self.kernel = method.build(number)
+        self.compensated = method.compensated
 
     def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
         """One step; it must succeed."""
         y, t = self.y if y is None else y, self.t if t is None else t
+        y = widened(y) if self.compensated else y
         new, miss = self.kernel(number(h), t, y, self.system, torque or self.torque)
         if not good(new, miss):
             raise ArithmeticError(f"a step of {h} was not solved in {DIGITS} digits: miss {mpmath.nstr(miss, 3)}")
-        return new
+        return rounded(new)
 
 
 def distance(a: Any, b: Any) -> Any:

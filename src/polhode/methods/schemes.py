@@ -113,7 +113,7 @@ def kicked(
         symmetric=flow.symmetric, symplectic=flow.symplectic, poisson=flow.poisson, implicit=flow.implicit,
         solves=flow.solves * len(drifts), torque_evals=len(drifts) + 1, torque_at_ends=True,
         conserves=flow.conserves, needs="attitude", identity=f"{flow.identity} {kicks} {drifts}",
-        linear_bodies=flow.linear_bodies, increments=flow.increments, **said,
+        linear_bodies=flow.linear_bodies, increments=flow.increments, compensated=flow.compensated, **said,
     )  # fmt: skip
 
 
@@ -167,7 +167,8 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         implicit=base.implicit, solves=n * base.solves, torque_evals=n * base.torque_evals - shared,
         torque_at_ends=base.torque_at_ends,
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
-        identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, increments=base.increments, **said,
+        identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, increments=base.increments,
+        compensated=base.compensated, **said,
     )  # fmt: skip
 
 
@@ -220,8 +221,8 @@ def compensated(part: str | Method) -> Method:
     if not base.increments:
         able = ", ".join(m.name for m in methods.values() if m.increments)
         raise InputError(
-            f"compensated() needs a method whose steps are increments of the state, and {base.name} computes new states; "
-            f"there are {able}, and every scheme or composition over them"
+            f"compensated() needs steps written as increments of the state, and {base.name} computes new states; "
+            f"there are {able}, and schemes and compositions of them"
         )
     if base.compensated:
         return base
