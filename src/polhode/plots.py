@@ -351,7 +351,7 @@ def growth_plot(curves: dict[str, tuple[Sequence[int], Sequence[float]]], ax: An
         ax.plot(span, guide, color="0.5", linestyle=(0, (6, 3)), linewidth=0.8, zorder=1)
         ax.annotate(name, (span[1], guide[1]), xytext=(3, 0), textcoords="offset points", color="0.3", va="center")
     ax.set(xscale="log", yscale="log", xlabel="steps $N$", ylabel="relative error", title=title)
-    _legend_below(ax, 2)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))
     return fig, ax
 
 
