@@ -145,7 +145,7 @@ def test_every_method_runs_compensated(name):
     assert np.abs(np.linalg.norm(made.quaternion, axis=1) - 1).max() < 2 * EPS
 
 
-@pytest.mark.parametrize("name", ["dmv10", "symrot", "strang(dmv4)"])
+@pytest.mark.parametrize("name", ["symrot", "strang(dmv4)"])
 def test_more_accurate_than_the_plain_method(name):
     top = ph.problems.heavy_top() if name.startswith("strang") else ph.problems.free_body()
     exact = ph.solve(top, name, dt=0.05, steps=4000, every=4000, digits=30)
@@ -212,9 +212,10 @@ GROWTH = [
     (ph.problems.free_body(), "dmv10", 0.1, ("energy", "momentum_norm", "spatial_momentum")),
     (ph.problems.free_body(), "symrot", 0.1, ("momentum_norm", "spatial_momentum")),
     (SYMMETRIC, "symrot_auto", 0.1, ("energy", "momentum_norm", "spatial_momentum")),
-    (SYMMETRIC, "dmv10", 0.1, ("energy", "spatial_momentum")),
+    (SYMMETRIC, "dmv10", 0.1, ("spatial_momentum",)),
     (ph.problems.heavy_top(), "strang(symrot)", 0.02, ("spatial_momentum",)),
 ]
+"""Problem, method, step size, and errors that are nothing but round-off."""
 
 
 @pytest.mark.parametrize(("problem", "name", "dt", "kept"), GROWTH, ids=lambda x: x if isinstance(x, str) else "")
