@@ -38,6 +38,7 @@ LIES = {
     "explicit": (checks.check_cost, {"implicit": False, "solves": 0}),
     "too few torques": (checks.check_cost, {"torque_evals": 0}),
     "too many torques": (checks.check_cost, {"torque_evals": 2}),
+    "written by increments": (checks.check_increments, {"increments": True}),
 }
 
 
@@ -81,6 +82,26 @@ def test_a_method_that_depends_on_the_space_frame_is_rejected():
 
     assert checks.check_frame(HONEST) == []
     assert checks.check_frame(dataclasses.replace(HONEST, build=lambda number: leaning)) != []
+
+
+def test_increments_denied_are_rejected():
+    splitting = ph.methods["rot123"]
+    assert checks.check_increments(splitting) == []
+    assert checks.check_increments(dataclasses.replace(splitting, increments=False)) != []
+
+
+def test_increments_that_are_differences_of_new_states_are_rejected():
+    from polhode.carry import grown
+    from polhode.so3 import sub
+
+    def careless(h, t, y, system, torque):
+        (q, m), miss = ph.methods["fem"].build(None)(h, t, y[:2], system, torque)
+        if len(y) == 2:
+            return (q, m), miss
+        return grown(y, tuple(a - b for a, b in zip(q, y[0], strict=True)), sub(m, y[1])), miss
+
+    claim = dataclasses.replace(ph.methods["fem"], build=lambda number: careless, increments=True)
+    assert checks.check_increments(claim) != []
 
 
 def test_a_conserved_quantity_the_method_cannot_have_is_rejected():

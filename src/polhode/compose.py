@@ -45,6 +45,8 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
         "cite": first.cite,
         "where": "",
         "halves": (first, second),
+        "increments": first.increments and second.increments,
+        "compensated": first.compensated and second.compensated,
     }
     said["conserves"] = frozenset(said.get("conserves", ())) | derived["conserves"]
     return declare(

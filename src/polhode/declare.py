@@ -58,6 +58,8 @@ class Method:
     halves : the two half steps of a composition, else empty
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
+    increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
+    compensated : does a run carry the low parts of the state
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
 
@@ -82,6 +84,8 @@ class Method:
     torque_at_ends: bool = False
     corrector: bool = False
     linear_bodies: bool = True
+    increments: bool = False
+    compensated: bool = False
 
     def takes(self, kind: str) -> bool:
         """Can the method take a field of this kind (one of `NEEDS`)."""

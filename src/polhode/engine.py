@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 
 from .backends import floats
+from .carry import widened
 from .errors import InputError
 from .fields import no_pair, no_torque
 from .loop import COLUMNS, stepping
 from .methods import Method, methods
 from .problem import Problem
+from .scalar import kernel
 
 
 @dataclasses.dataclass
@@ -81,6 +83,22 @@ def torque_kernel(problem: Problem, number: Callable[[Any], Any], corrector: boo
     return make(number, problem.body.has_own_axes)
 
 
+@kernel
+def _unchanged(y: Any) -> Any:
+    return y
+
+
+def beginning(method: Method) -> Callable[..., Any]:
+    """Kernel: the state a method starts from, given (q, m)."""
+    return widened if method.compensated else _unchanged
+
+
+def start(problem: Problem, method: Method, number: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The state a run begins with, and the system, in one number type."""
+    y, system = problem.kernel_data(number)
+    return beginning(method)(y), system
+
+
 def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
     """The compiled loop, or with `digits` the same loop run on mpmath numbers."""
     check_fit(method, problem)
@@ -94,7 +112,7 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
             method.build(floats.number), torque_kernel(problem, floats.number, method.corrector), name
         )
     advance, warm = _LOOPS[name]
-    y, system = problem.kernel_data(floats.number)
+    y, system = start(problem, method, floats.number)
     return Engine(advance, y, system, float, lambda n: np.empty((n, COLUMNS)), warm or bool(advance.signatures), None)
 
 
@@ -107,5 +125,5 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
 
     with mpmath.workdps(digits + GUARD_DIGITS):
         advance = stepping(method.build(number), torque_kernel(problem, number, method.corrector))
-        y, system = problem.kernel_data(number)
+        y, system = start(problem, method, number)
     return Engine(advance, y, system, number, lambda n: np.empty((n, COLUMNS), dtype=object), True, digits)

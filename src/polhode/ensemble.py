@@ -11,7 +11,7 @@ import numpy as np
 from .analysis import observables
 from .backends import arrays, floats  # noqa: F401 - makes arrays a number type
 from .body import TOLERANCE, Body, real_array
-from .engine import check_fit, identity, torque_kernel
+from .engine import beginning, check_fit, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
 from .methods import Method, methods
@@ -293,7 +293,7 @@ def _run(
     parameters = len(data) - simd.PARAMETERS - 1
     name = f"{identity(method, model)}|{own_dt}"
     if name not in _RUNS:
-        _RUNS[name] = simd.loop(method.build(floats.number), torque, parameters, own_dt, name)[0]
+        _RUNS[name] = simd.loop(method.build(floats.number), torque, parameters, own_dt, beginning(method), name)[0]
     rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data)
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number]
 

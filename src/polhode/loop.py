@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from .carry import rounded, tidied
 from .declare import Step
 from .scalar import finite, kernel, settled
-from .so3 import nearly_unit
 
 COLUMNS = 7
 """A record is the quaternion (4) and the momentum (3), in principal axes."""
@@ -16,21 +16,14 @@ COLUMNS = 7
 @kernel
 def good(y: Any, miss: Any) -> Any:
     """Was the step solved, and is its state finite."""
-    q, m = y
+    q, m = y[0], y[1]
     return (miss <= 0) & finite(q[0] + q[1] + q[2] + q[3] + m[0] + m[1] + m[2])
 
 
 @kernel
-def tidied(y: Any) -> Any:
-    """The state with the round-off of one step taken out of the quaternion's length."""
-    q, m = y
-    return (nearly_unit(q), m)
-
-
-@kernel
 def record(rows: Any, i: int, y: Any) -> None:
-    """Write one state into a row."""
-    q, m = y
+    """Write one state into a row, without its low parts."""
+    q, m = rounded(y)
     rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3] = q[0], q[1], q[2], q[3]
     rows[i, 4], rows[i, 5], rows[i, 6] = m[0], m[1], m[2]
 

@@ -340,6 +340,22 @@ def _slopes(ax: Any, rows: Sequence[Row]) -> None:
 
 
 @_styled
+def growth_plot(curves: dict[str, tuple[Sequence[int], Sequence[float]]], ax: Any = None, title: str = "") -> Picture:
+    """Errors against the number of steps, one line a label, with the slopes of N and of its square root."""
+    fig, ax = _axes(ax, (5.0, 3.6))
+    for i, (label, (steps, errors)) in enumerate(curves.items()):
+        ax.plot(steps, np.maximum(errors, SMALLEST), label=label, **_look(i))
+    span = np.array([min(s[0] for s, _ in curves.values()), max(s[-1] for s, _ in curves.values())], dtype=float)
+    for power, name in ((1.0, "$N$"), (0.5, r"$\sqrt{N}$")):
+        guide = np.finfo(float).eps * (span / span[0]) ** power
+        ax.plot(span, guide, color="0.5", linestyle=(0, (6, 3)), linewidth=0.8, zorder=1)
+        ax.annotate(name, (span[1], guide[1]), xytext=(3, 0), textcoords="offset points", color="0.3", va="center")
+    ax.set(xscale="log", yscale="log", xlabel="steps $N$", ylabel="relative error", title=title)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))
+    return fig, ax
+
+
+@_styled
 def comparison_plot(rows: Iterable[Row], sols: Iterable[Trajectory], title: str = "") -> Picture:
     """Error against step size and energy drift over time side by side, methods in the same order in both."""
     import matplotlib.pyplot as plt

@@ -33,6 +33,24 @@ def kernel(function: F) -> F:
     return function
 
 
+FORKS: list[tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = []
+"""Every fork with its two kernels; the compiling backends read this list."""
+
+
+def fork(plain: Callable[..., Any], carrying: Callable[..., Any]) -> Callable[..., Any]:
+    """One name for two kernels whose first argument is a state: (q, m), or one that also carries its low parts.
+
+    Which one is meant follows from the length of the state, so compiled code holds only one of them.
+    """
+
+    def forked(y: Any, *rest: Any) -> Any:
+        return (plain if len(y) == 2 else carrying)(y, *rest)
+
+    forked.__name__, forked.__doc__ = plain.__name__.strip("_"), plain.__doc__
+    FORKS.append((forked, plain, carrying))
+    return forked
+
+
 class Floats:
     """Functions of the built-in numbers; every registered type has a namespace of this shape."""
 

@@ -231,4 +231,10 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
     dt = finite_number("dt", dt)
     if dt == 0:
         raise InputError("dt must not be zero")
-    return Stepper(body, methods[method], dt)
+    chosen = methods[method]
+    if chosen.compensated:
+        raise InputError(
+            f"{chosen.name} carries the low parts of the state from step to step, and a stepper's states have none; "
+            f"use ph.solve, or the method without compensated()"
+        )
+    return Stepper(body, chosen, dt)

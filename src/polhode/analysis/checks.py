@@ -18,6 +18,7 @@ import mpmath
 from .. import iterate
 from ..backends.multiprecision import number
 from ..body import Body
+from ..carry import rounded, widened
 from ..engine import torque_kernel
 from ..fields import potential, torque
 from ..loop import good
@@ -121,14 +122,16 @@ class Setting:
         self.torque = torque_kernel(self.problem, number, method.corrector)
         self.t = number(self.problem.t0)
         self.kernel = method.build(number)
+        self.compensated = method.compensated
 
     def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
         """One step; it must succeed."""
         y, t = self.y if y is None else y, self.t if t is None else t
+        y = widened(y) if self.compensated else y
         new, miss = self.kernel(number(h), t, y, self.system, torque or self.torque)
         if not good(new, miss):
             raise ArithmeticError(f"a step of {h} was not solved in {DIGITS} digits: miss {mpmath.nstr(miss, 3)}")
-        return new
+        return rounded(new)
 
 
 def distance(a: Any, b: Any) -> Any:
@@ -337,6 +340,24 @@ def frame_dependence(method: Method) -> Any:
     return distance(moved, (mul(turn, q), m))
 
 
+SMALL_STEP = mpmath.mpf(10) ** -20
+"""Step size at which the round-off of a state and that of its increment lie twenty digits apart."""
+
+
+@_fifty
+def increment_error(method: Method) -> Any:
+    """Error of one small step on a state with low parts, relative to the step size; 1 if such a state is not taken."""
+    setting = Setting(method, method.needs)
+    try:
+        new, _ = setting.kernel(SMALL_STEP, setting.t, widened(setting.y), setting.system, setting.torque)
+        with mpmath.workdps(2 * DIGITS):
+            kernel = method.build(number)
+            exact, _ = kernel(SMALL_STEP, setting.t, setting.y, setting.system, setting.torque)
+            return distance(rounded(new), exact) / SMALL_STEP
+    except (TypeError, ValueError):
+        return mpmath.mpf(1)
+
+
 # --- verdicts ---------------------------------------------------------------------------------------
 
 
@@ -407,8 +428,14 @@ def check_frame(method: Method) -> list[str]:
     return _exactness("independent of the space frame", True, frame_dependence(method))
 
 
+def check_increments(method: Method) -> list[str]:
+    """Increments with an error of their own round-off, or states without low parts."""
+    return _exactness("written by increments", method.increments, increment_error(method))
+
+
 CHECKS: tuple[Callable[[Method], list[str]], ...] = (
     check_order, check_symmetric, check_symplectic, check_poisson, check_conserves, check_cost, check_frame,
+    check_increments,
 )  # fmt: skip
 
 

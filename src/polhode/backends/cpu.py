@@ -18,7 +18,7 @@ from numba.extending import overload, register_jitable
 
 from .. import scalar
 from ..loop import stepping
-from ..scalar import FUNCTIONS, KERNELS
+from ..scalar import FORKS, FUNCTIONS, KERNELS
 from . import lane_functions, lanes
 
 OPTIONS = {"error_model": "numpy", "nogil": True}
@@ -74,17 +74,26 @@ def _teach_primitives() -> None:
     overload(scalar.finite, jit_options=INNER)(lambda x: lambda x: x - x == 0)
 
 
+def _choice(plain: Callable[..., Any], carrying: Callable[..., Any]) -> Callable[..., Any]:
+    """What numba asks when it meets a fork: the kernel for a state of this type."""
+    return lambda y, *rest: plain if len(y) == 2 else carrying
+
+
 _taught = 0
+_forks_taught = 0
 
 
 def teach() -> None:
-    """Make every kernel defined so far callable from compiled code."""
-    global _taught
+    """Make every kernel and fork defined so far callable from compiled code."""
+    global _taught, _forks_taught
     if _taught == 0:
         _teach_primitives()
     for function in KERNELS[_taught:]:
         register_jitable(**INNER)(function)
     _taught = len(KERNELS)
+    for forked, plain, carrying in FORKS[_forks_taught:]:
+        overload(forked, strict=False, jit_options=INNER)(_choice(plain, carrying))
+    _forks_taught = len(FORKS)
 
 
 # --- the disk cache ---------------------------------------------------------------------------------

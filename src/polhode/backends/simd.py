@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
+from ..carry import rounded
 from ..loop import COLUMNS, ROTATION, Kind, stepping
 from . import cpu
 from .lanes import LANES, extract, load, spread, store
@@ -20,7 +21,7 @@ STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
 
 def _record(rows: Any, i: int, y: Any) -> None:
     """Write the states of eight bodies: rows[i] has seven rows of eight numbers."""
-    q, m = y[0], y[1]
+    q, m = rounded(y)
     for j in range(4):
         store(rows[i, j], 0, q[j])
     for j in range(3):
@@ -66,9 +67,14 @@ def _copier(parameters: int) -> Callable[..., Any]:
 
 
 def loop(
-    step: Callable[..., Any], torque: Callable[..., Any], parameters: int, own_dt: bool, identity: str
+    step: Callable[..., Any],
+    torque: Callable[..., Any],
+    parameters: int,
+    own_dt: bool,
+    start: Callable[..., Any],
+    identity: str,
 ) -> tuple[Any, bool]:
-    """The compiled run of many bodies, and whether it was compiled before.
+    """The compiled run of many bodies, and whether it was compiled before; `start` makes a state of (q, m).
 
     ``run(h, t0, count, every, data, begin, end, rows, failed)`` runs the groups of eight from `begin` to `end`;
     `data` has a row for every number of a body, a column for every body. ``rows[group, k]`` gets the k-th state kept.
@@ -76,6 +82,7 @@ def loop(
     """
     cpu.teach()
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, LANE_KIND))
+    begun = start
     read, copies, size = _reader(parameters), _copier(parameters), PARAMETERS + parameters
 
     def step_of(h: Any, data: Any, k: int) -> Any:
@@ -97,9 +104,9 @@ def loop(
         """One body of a group in which a step failed, by itself: its bits are the same in any company."""
         scratch = np.full(rows.shape, np.nan)
         y, system = copies(y, system, i)
-        y, reached, _, _, fine = advance(dt_at(h, i), t0, 0, count, every, count, y, system, scratch)
+        last, reached, _, _, fine = advance(dt_at(h, i), t0, 0, count, every, count, begun(y), system, scratch)
         if not fine:
-            LANE_RECORD(scratch, len(scratch) - 1, y)
+            LANE_RECORD(scratch, len(scratch) - 1, last)
         rows[:, :, i] = scratch[:, :, 0]
         return -1 if fine else reached
 
@@ -110,7 +117,7 @@ def loop(
             k = g * LANES
             y, system = read(data, k)
             dt = dt_of(h, data, k)
-            fine = advance(dt, t0, 0, count, every, count, y, system, rows[g])[4]
+            fine = advance(dt, t0, 0, count, every, count, begun(y), system, rows[g])[4]
             if not fine:
                 for i in range(LANES):
                     failed[k + i] = one(dt, t0, count, every, y, system, i, rows[g])

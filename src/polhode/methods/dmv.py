@@ -14,26 +14,22 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from ..carry import corrected, grown
 from ..declare import Method, Step, declare, methods
 from ..exact_numbers import converted
 from ..iterate import small_root
-from ..scalar import Number, Vec3, kernel, sqrt
+from ..scalar import Number, Vec3, fork, kernel, sqrt, where
 from ..so3 import along, cross, dot, mul, scale, times
 from ..unroll import written
 from .dmv_series import SERIES, Table
 
 
 @kernel
-def cayley_vector(v: Vec3, inertia: Vec3) -> tuple[Vec3, Number]:
-    """The solution e of 2 I e = v + v x e + (v.e) e that belongs to small steps, and the miss of kappa.
+def lowered_moments(v: Vec3, i: Vec3) -> tuple[Vec3, Number]:
+    """The numbers l = 2 I - kappa of the step, for moments whose sum is 1, and the miss of kappa.
 
-    In units of the trace of I: kappa^4 - 2 kappa^3 + (4 E2 + 2 v^2) kappa^2 - (8 E3 + 2 v^2) kappa
-    + 4 E3 sum v_i^2/I_i + v^4 = 0, then with l = 2 I - kappa,
-    e = (adj(l) v + v^2 v + (l v) x v)/(l1 l2 l3 + sum l_i v_i^2).
+    kappa^4 - 2 kappa^3 + (4 E2 + 2 v^2) kappa^2 - (8 E3 + 2 v^2) kappa + 4 E3 sum v_i^2/I_i + v^4 = 0.
     """
-    s = 1 / (inertia[0] + inertia[1] + inertia[2])
-    i = scale(s, inertia)
-    v = scale(s, v)
     pairs = (i[1] * i[2], i[2] * i[0], i[0] * i[1])
     e3 = i[0] * pairs[0]
     squares = times(v, v)
@@ -41,21 +37,79 @@ def cayley_vector(v: Vec3, inertia: Vec3) -> tuple[Vec3, Number]:
     kappa, miss = small_root(
         4 * dot(pairs, squares) + v2 * v2, 8 * e3 + 2 * v2, 4 * (pairs[0] + pairs[1] + pairs[2]) + 2 * v2
     )
-    a, b, c = 2 * i[0] - kappa, 2 * i[1] - kappa, 2 * i[2] - kappa
-    adjugate = (b * c, c * a, a * b)
-    top = along(along(times(adjugate, v), v2, v), 1, cross((a * v[0], b * v[1], c * v[2]), v))
-    return scale(1 / (a * adjugate[0] + dot((a, b, c), squares)), top), miss
+    return (2 * i[0] - kappa, 2 * i[1] - kappa, 2 * i[2] - kappa), miss
+
+
+@kernel
+def _above(v: Vec3, v2: Number, low: Vec3) -> Vec3:
+    """The numerator of the Cayley vector, adj(l) v + v^2 v + (l v) x v."""
+    a, b, c = low
+    return along(along((b * (c * v[0]), c * (a * v[1]), a * (b * v[2])), v2, v), 1, cross(times(low, v), v))
+
+
+@kernel
+def cayley_vector(v: Vec3, low: Vec3) -> Vec3:
+    """The solution e of l e = v + v x e: its numerator over l1 l2 l3 + sum l_i v_i^2."""
+    a, b, c = low
+    return scale(1 / (a * b * c + dot(low, times(v, v))), _above(v, dot(v, v), low))
+
+
+@kernel
+def _unbiased_cayley_vector(v: Vec3, low: Vec3) -> Vec3:
+    """The same, its length found from v.(l e) = v^2.
+
+    The product l1 l2 l3 is rounded the same way in each step, so that e is a little too long or too short for ever and
+    energy and momentum drift; here every rounded number changes from step to step.
+    """
+    v2 = dot(v, v)
+    e = _above(v, v2, low)
+    reach = dot(times(low, v), e)
+    return scale(where(reach > 0, v2 / where(reach > 0, reach, 1 + reach), 0 * v2), e)
+
+
+@kernel
+def _increment(e: Vec3, low: Vec3) -> Vec3:
+    """The vector (l e) x e = 2 (I e) x e, along which the momentum moves.
+
+    It uses the very numbers with which e was found: rounded otherwise, the same way in each step, they would let
+    energy and momentum drift.
+    """
+    return ((low[1] - low[2]) * (e[1] * e[2]), (low[2] - low[0]) * (e[2] * e[0]), (low[0] - low[1]) * (e[0] * e[1]))
+
+
+@kernel
+def _moved(y: Any, rate: Number, v: Vec3, low: Vec3) -> Any:
+    """The state turned by (1, e), its momentum grown by 4 alpha (I e) x e/rate with alpha = 1/(1 + e^2)."""
+    e = cayley_vector(v, low)
+    alpha = 1 / (1 + dot(e, e))
+    s = sqrt(alpha)
+    return mul(y[0], (s, s * e[0], s * e[1], s * e[2])), along(y[1], 2 * alpha / rate, _increment(e, low))
+
+
+@kernel
+def _moved_carrying(y: Any, rate: Number, v: Vec3, low: Vec3) -> Any:
+    """The same; for a symmetric body 1 + e^2 is rounded the same way in each step, and that is corrected."""
+    e = _unbiased_cayley_vector(v, low)
+    e2 = dot(e, e)
+    alpha = 1 / (1 + e2)
+    s = sqrt(alpha)
+    dq = mul(y[0], (-e2 * alpha / (1 + s), s * e[0], s * e[1], s * e[2]))
+    x = scale(2 * alpha, _increment(e, low))
+    dm = (x[0] / rate, x[1] / rate, x[2] / rate)
+    return corrected(grown(y, dq, dm), (1 - alpha) - alpha * e2, dm)
+
+
+moved = fork(_moved, _moved_carrying)
 
 
 @kernel
 def moser_veselov(h: Number, inertia: Vec3, y: Any) -> Any:
-    """One step with given moments: the turn (1, e), and the momentum by its increment 4 (I e) x e/(h alpha)."""
-    q, m = y
-    e, miss = cayley_vector(scale(h, m), inertia)
-    alpha = 1 / (1 + dot(e, e))
-    s = sqrt(alpha)
-    q = mul(q, (s, s * e[0], s * e[1], s * e[2]))
-    return (q, along(m, 4 * alpha / h, cross(times(inertia, e), e))), miss
+    """One step with given moments, in units of their sum."""
+    unit = 1 / (inertia[0] + inertia[1] + inertia[2])
+    rate = unit * h
+    v = scale(rate, y[1])
+    low, miss = lowered_moments(v, scale(unit, inertia))
+    return moved(y, rate, v, low), miss
 
 
 def _sum(table: Table, m: int, power: int, number: Callable[[Any], Any], space: dict[str, Any]) -> str:
@@ -113,7 +167,7 @@ for _order in range(2, 2 * len(SERIES) + 3, 2):
         functools.partial(_build, _order),
         name=f"dmv{_order}", order=_order, order_free=_order, symmetric=True, symplectic=_order == 2, poisson=True,
         implicit=True, solves=1, torque_evals=0, conserves=("energy", "spatial_momentum", "momentum_norm"),
-        needs="free", cite="hairer2006preprocessed" if _order > 2 else "moser1991",
+        needs="free", increments=True, cite="hairer2006preprocessed" if _order > 2 else "moser1991",
         where="Vilmart (2013), Algorithm 4" if _order > 2 else "Vilmart (2013), Algorithm 3",
         aliases=("DMV",) if _order == 2 else (f"DMVP{_order}",),
         doc=f"Discrete Moser-Veselov method{', preprocessed to order ' + str(_order) if _order > 2 else ''}.",
