@@ -28,9 +28,14 @@ def _plots(trajectory: Trajectory) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``; `ndim` when asked for."""
+    """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
+
+    `ndim` and `modified_energy` are imported when asked for.
+    """
     if name == "ndim":
         return importlib.import_module(f"{__name__}.ndim")  # needs scipy.linalg, half a second
+    if name == "modified_energy":
+        return importlib.import_module(f"{__name__}.analysis.backward_error").modified_energy  # needs mpmath
     if name in methods.combinators:
         return methods.combinators[name]
     raise AttributeError(f"module 'polhode' has no attribute {name!r}")
@@ -40,6 +45,6 @@ Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau", "Trajectory",
-    "__version__", "exact", "load", "math", "methods", "mkrk", "ndim", "potential", "problems", "solve", "stepper",
-    "surd", "tableaus", "torque", "vector", "where",
+    "__version__", "exact", "load", "math", "methods", "mkrk", "modified_energy", "ndim", "potential", "problems",
+    "solve", "stepper", "surd", "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..declare import method
+from ..declare import Term, method
 from ..elliptic import (
     Pair,
     carlson_rc,
@@ -35,6 +35,7 @@ from ..elliptic import (
 )
 from ..scalar import Number, State, Vec3, kernel, sincos, sqrt, where
 from ..so3 import conj, mul, norm
+from .energies import kinetic
 
 # --- axes -------------------------------------------------------------------------------------------
 
@@ -239,7 +240,7 @@ def moved(h: Number, about: Any) -> State:
 @method(
     order=math.inf, order_free=math.inf, symmetric=True, symplectic=True, poisson=True, solves=0, torque_evals=0,
     conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free", cite="jacobi1850",
-    where="elliptic functions; Vilmart, algorithm 1",
+    where="elliptic functions; Vilmart, algorithm 1", flows=((Term(kinetic),),),
 )  # fmt: skip
 @kernel
 def jacobi(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
