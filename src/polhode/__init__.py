@@ -11,6 +11,7 @@ from .exact import exact
 from .exact_numbers import Surd, surd
 from .fields import potential, torque
 from .methods import Method, methods, mkrk
+from .poinsot import period, precession_angle
 from .problem import Problem, Reference
 from .scalar import where
 from .solve import solve
@@ -30,10 +31,12 @@ def _plots(trajectory: Trajectory) -> Any:
 def __getattr__(name: str) -> Any:
     """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
 
-    `ndim` and `modified_energy` are imported when asked for.
+    `ndim`, `plots` and `modified_energy` are imported when asked for.
     """
     if name == "ndim":
         return importlib.import_module(f"{__name__}.ndim")  # needs scipy.linalg, half a second
+    if name == "plots":
+        return importlib.import_module(f"{__name__}.plots")
     if name == "modified_energy":
         return importlib.import_module(f"{__name__}.analysis.backward_error").modified_energy  # needs mpmath
     if name in methods.combinators:
@@ -45,6 +48,6 @@ Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau", "Trajectory",
-    "__version__", "exact", "load", "math", "methods", "mkrk", "modified_energy", "ndim", "potential", "problems",
-    "solve", "stepper", "surd", "tableaus", "torque", "vector", "where",
+    "__version__", "exact", "load", "math", "methods", "mkrk", "modified_energy", "ndim", "period", "plots",
+    "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "where",
 ]  # fmt: skip
