@@ -88,7 +88,7 @@ def test_problems():
     assert [p["name"] for p in json.loads(good("problems", "--json"))] == ph.problems.names()
 
 
-@pytest.mark.parametrize("command", ["methods", "problems", "run", "compare"])
+@pytest.mark.parametrize("command", ["methods", "problems", "run", "exact", "compare"])
 def test_help_has_examples(command):
     assert re.search(rf"Examples.*polhode {command}", good(command, "--help"), re.DOTALL)
 
@@ -275,3 +275,13 @@ def test_the_command_line_starts_without_heavy_modules():
 def test_readme_commands_exist():
     commands = re.findall(r"^    polhode (\w+)", README.read_text(), re.MULTILINE)
     assert set(commands) == {"methods", "problems", "run", "compare"}
+
+
+def test_exact(tmp_path):
+    said = good("exact", "t_handle", "--t", "5", "--plot", str(tmp_path / "a.png"))
+    assert "t_handle at t = 5, exactly" in said
+    assert re.search(r"period +10\.53", said)
+    assert "degrees a period" in said
+    assert (tmp_path / "a.png").exists()
+    assert "exists" in refused("exact", "t_handle", "--plot", str(tmp_path / "a.png"))
+    assert "acts on this one" in refused("exact", "fast_top")

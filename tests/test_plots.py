@@ -139,3 +139,52 @@ def test_settings_of_the_user_stay(sol):
 def test_suffix_of_a_picture():
     with pytest.raises(ph.InputError, match=r"\.png"):
         plots.checked("a.txt")
+
+
+# --- the free body ----------------------------------------------------------------------------------
+
+FREE = ph.problems.free_body()
+
+
+def test_polhode_family():
+    _, ax = plots.polhode_family(FREE.body)
+    labels = {text.get_text() for text in ax.get_legend().get_texts()}
+    assert labels == {"largest moment", "separatrix", "smallest moment"}
+    for moments, label in (([1.0, 2.0, 2.0], "smallest moment"), ([1.0, 1.0, 2.0], "largest moment")):
+        _, ax = plots.polhode_family(ph.Body(moments))
+        assert [text.get_text() for text in ax.get_legend().get_texts()] == [label]
+
+
+def test_herpolhode_plot():
+    _, ax = plots.herpolhode_plot(FREE)
+    path, inner, outer, *_ = (np.array(line.get_data()) for line in ax.lines)
+    sizes = [np.linalg.norm(line, axis=0) for line in (path, inner, outer)]
+    assert sizes[1][0] <= sizes[0].min() + 1e-12
+    assert sizes[2][0] >= sizes[0].max() - 1e-12
+    assert ax.get_aspect() == 1.0
+
+
+def test_flip_plot():
+    handle = ph.problems.t_handle()
+    _, ax = plots.flip_plot(handle)
+    middle = np.array(ax.lines[1].get_ydata())
+    assert middle.min() < -0.99
+    assert middle.max() > 0.99
+    assert np.count_nonzero(np.diff(np.sign(middle))) == 4
+    assert f"{ph.period(handle):.5g}" in ax.get_title(loc="left")
+
+
+def test_cycle_plot():
+    _, axes = plots.cycle_plot(FREE.body)
+    assert len(axes) == 2
+    assert len(axes[0].get_legend().get_texts()) == 2
+    fig, given = plt.subplots(2)
+    assert plots.cycle_plot(FREE.body, given)[0] is fig
+
+
+def test_poinsot_plot(tmp_path):
+    fig, axes = plots.poinsot_plot(FREE)
+    assert len(axes) == 5
+    plots.save(fig, tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 50_000
+    assert ph.plots is plots

@@ -12,6 +12,7 @@ from .exact import exact
 from .exact_numbers import Surd, surd
 from .fields import potential, torque
 from .methods import Method, methods, mkrk
+from .poinsot import period, precession_angle
 from .problem import Problem, Reference
 from .scalar import where
 from .solve import solve
@@ -29,9 +30,16 @@ def _plots(trajectory: Trajectory) -> Any:
 
 
 def __getattr__(name: str) -> Any:
-    """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``; `ndim` when asked for."""
+    """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
+
+    `ndim`, `plots` and `modified_energy` are imported when asked for.
+    """
     if name == "ndim":
         return importlib.import_module(f"{__name__}.ndim")  # needs scipy.linalg, half a second
+    if name == "plots":
+        return importlib.import_module(f"{__name__}.plots")
+    if name == "modified_energy":
+        return importlib.import_module(f"{__name__}.analysis.backward_error").modified_energy  # needs mpmath
     if name in methods.combinators:
         return methods.combinators[name]
     raise AttributeError(f"module 'polhode' has no attribute {name!r}")
@@ -41,6 +49,7 @@ Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "Ensemble", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau",
-    "Trajectory", "__version__", "ensemble", "exact", "load", "math", "methods", "mkrk", "ndim", "potential",
-    "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "where",
+    "Trajectory", "__version__", "ensemble", "exact", "load", "math", "methods", "mkrk", "modified_energy", "ndim",
+    "period", "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque",
+    "vector", "where",
 ]  # fmt: skip

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
-from .declare import NEEDS, Method, Step, declare
+from .declare import NEEDS, Build, Method, Step, declare
 from .scalar import kernel
 
 
@@ -16,6 +17,34 @@ def after(first: Step, second: Step) -> Step:
         half = h / 2
         y, miss = first(half, t, y, system, torque)
         y, more = second(half, t + half, y, system, torque)
+        return y, miss + more
+
+    return both
+
+
+def whole(method: Method) -> Build:
+    """The builder of one step that begins and ends in the variables of the problem, processors included."""
+    if method.before is None and method.after is None:
+        return method.build
+
+    def build(number: Any) -> Step:
+        before, after = method.processors(number)
+        return in_turn([part for part in (before, method.build(number), after) if part is not None])
+
+    return build
+
+
+def in_turn(steps: Sequence[Step]) -> Step:
+    """The step kernel: all of these over the same h from the same t, one after the other."""
+    first, *rest = steps
+    if not rest:
+        return first
+    then = in_turn(rest)
+
+    @kernel
+    def both(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        y, miss = first(h, t, y, system, torque)
+        y, more = then(h, t, y, system, torque)
         return y, miss + more
 
     return both
@@ -50,7 +79,7 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
     }
     said["conserves"] = frozenset(said.get("conserves", ())) | derived["conserves"]
     return declare(
-        lambda number: after(first.build(number), second.build(number)), register=register, **(derived | said)
+        lambda number: after(whole(first)(number), whole(second)(number)), register=register, **(derived | said)
     )
 
 

@@ -17,7 +17,7 @@ import inspect
 import math
 import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from .errors import InputError
 
@@ -36,6 +36,21 @@ energy of the heavy top, whose potential is linear in R. The midpoint ones hold 
 first half of a method that is a composition of two half steps."""
 
 
+class Term(NamedTuple):
+    """An energy times h^weight and the product of `times`.
+
+    The energy is a function (m, system) -> (E, dE/dm), or "U" or "V": the potential, or the modified potential.
+    """
+
+    energy: Callable[..., Any] | str
+    times: tuple[Any, ...] = ()
+    weight: int = 1
+
+
+Flow = tuple[Term, ...]
+"""The exact flow of a sum of energies over one unit of time."""
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Method:
     """One integrator: its step and everything the library knows about it.
@@ -49,17 +64,20 @@ class Method:
     poisson : is the momentum map of the free body a Poisson map of so(3)*; None = unproven
     implicit : does a step solve an equation
     solves : coupled implicit vector unknowns in a step
-    torque_evals : distinct points (t, R) at which the torque enters a step
+    torque_evals : distinct points (t, R) at which the torque enters a step (of a processed method, the repeated one)
     torque_at_ends : are the start and the end of the step two of them, so that neighbouring steps share one
     conserves : what is kept exactly, names from `CONSERVABLE`
     needs : the most general field the method takes, one of `NEEDS`
     cite, where, aliases : key in references.bib, equation, the papers' own labels
     build : makes the step for one number type, given the conversion of exact coefficients to it
+    before, after : alike, of a processed method: the change of variables before the first step and the one back where a
+        state is looked at; `build` is then the step between them, and the properties are those of all three together
     halves : the two half steps of a composition, else empty
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
     compensated : does a run carry the low parts of the state
+    flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
 
@@ -86,10 +104,17 @@ class Method:
     linear_bodies: bool = True
     increments: bool = False
     compensated: bool = False
+    before: Build | None = None
+    after: Build | None = None
+    flows: tuple[Flow, ...] = ()
 
     def takes(self, kind: str) -> bool:
         """Can the method take a field of this kind (one of `NEEDS`)."""
         return NEEDS.index(kind) <= NEEDS.index(self.needs)
+
+    def processors(self, number: Callable[[Any], Any]) -> tuple[Step | None, Step | None]:
+        """The steps `before` and `after` in one number type; None where there are none."""
+        return self.before and self.before(number), self.after and self.after(number)
 
     @property
     def summary(self) -> str:

@@ -13,7 +13,7 @@ from .backends import floats
 from .carry import widened
 from .errors import InputError
 from .fields import no_pair, no_torque
-from .loop import COLUMNS, stepping
+from .loop import COLUMNS, changing, stepping
 from .methods import Method, methods
 from .problem import Problem
 from .scalar import kernel
@@ -108,12 +108,25 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
 
     name = identity(method, problem)
     if name not in _LOOPS:
-        _LOOPS[name] = cpu.loop(
-            method.build(floats.number), torque_kernel(problem, floats.number, method.corrector), name
-        )
+        before, after = method.processors(floats.number)
+        torque = torque_kernel(problem, floats.number, method.corrector)
+        _LOOPS[name] = cpu.loop(method.build(floats.number), torque, name, before=before, after=after)
     advance, warm = _LOOPS[name]
     y, system = start(problem, method, floats.number)
     return Engine(advance, y, system, float, lambda n: np.empty((n, COLUMNS)), warm or bool(advance.signatures), None)
+
+
+def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any, y: Any) -> Any:
+    """A state between two steps as it is recorded: for a processed method, changed back; None where that fails."""
+    if method is None or method.after is None:
+        return y
+    number = floats.number if run.digits is None else run.number
+    torque = torque_kernel(problem, number, method.corrector)
+    try:
+        seen, _, fine = changing(method.after(number))(run.number(h), run.number(t), y, run.system, torque)
+    except (ArithmeticError, TypeError, ValueError):  # the field, in plain Python
+        return None
+    return seen if fine else None
 
 
 def _precise(problem: Problem, method: Method, digits: int) -> Engine:
@@ -124,6 +137,8 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
     from .backends.multiprecision import number
 
     with mpmath.workdps(digits + GUARD_DIGITS):
-        advance = stepping(method.build(number), torque_kernel(problem, number, method.corrector))
+        before, after = method.processors(number)
+        torque = torque_kernel(problem, number, method.corrector)
+        advance = stepping(method.build(number), torque, before=before, after=after)
         y, system = start(problem, method, number)
     return Engine(advance, y, system, number, lambda n: np.empty((n, COLUMNS), dtype=object), True, digits)

@@ -293,7 +293,8 @@ def _run(
     parameters = len(data) - simd.PARAMETERS - 1
     name = f"{identity(method, model)}|{own_dt}"
     if name not in _RUNS:
-        _RUNS[name] = simd.loop(method.build(floats.number), torque, parameters, own_dt, beginning(method), name)[0]
+        parts = method.build(floats.number), torque, parameters, own_dt, beginning(method), name
+        _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number))
     rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data)
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number]
 

@@ -40,26 +40,61 @@ ROTATION = Kind(good, tidied, record)
 """Attitude and body momentum of a rigid body."""
 
 
-def stepping(step: Step, torque: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
+@kernel
+def unchanged(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """The state itself, without a miss."""
+    return y, 0 * h, True
+
+
+def changing(change: Step | None, kind: Kind = ROTATION) -> Step:
+    """Kernel (h, t, y, system, torque) -> (y changed, miss, whether that went well); without a change, y itself."""
+    good, tidied, _ = kind
+    if change is None:
+        return unchanged
+
+    @kernel
+    def changed(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        new, miss = change(h, t, y, system, torque)
+        return tidied(new), miss, good(new, miss)
+
+    return changed
+
+
+def stepping(
+    step: Step, torque: Callable[..., Any], kind: Kind = ROTATION, before: Step | None = None, after: Step | None = None
+) -> Callable[..., Any]:
     """The loop for one step kernel and one torque.
 
     ``advance(h, t0, first, count, every, last, y, system, rows)`` makes `count` steps from step number
     `first`, writes every `every`-th state and the one of step `last` to `rows`, and returns the state,
     the number of the step reached, the rows filled, and the miss (zero if all went well; the state is
     then that of the last good step). Time is t0 + n h, never summed.
+
+    A processed method changes variables with `before` ahead of step 0, and back with `after` for the rows alone:
+    the state that is returned, and taken up again, is the one between.
     """
     good, tidied, record = kind
+    enter, look = changing(before, kind), changing(after, kind)
 
     def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
         filled = 0
+        if first == 0:
+            entered, miss, fine = enter(h, t0, y, system, torque)
+            if not settled(fine):
+                return y, first, filled, miss, False
+            y = entered
         for n in range(first, first + count):
             new, miss = step(h, t0 + n * h, y, system, torque)
             if not settled(good(new, miss)):
                 return y, n, filled, miss, False
-            y = tidied(new)
+            new = tidied(new)
             if (n + 1) % every == 0 or n + 1 == last:
-                record(rows, filled, y)
+                seen, miss, fine = look(h, t0 + (n + 1) * h, new, system, torque)
+                if not settled(fine):
+                    return y, n, filled, miss, False
+                record(rows, filled, seen)
                 filled += 1
+            y = new
         return y, first + count, filled, 0 * h, True
 
     return advance

@@ -161,6 +161,12 @@ def zanna_body() -> Problem:
     return Problem(Body([b + c, c + a, a + b]), momentum=[0.4165, 0.9072, 0.0588], t_end=10.0, dt=0.5)
 
 
+@named
+def t_handle() -> Problem:
+    """A thin T-handle spun next to its intermediate axis, which turns over again and again: I = (1, 2, 3)."""
+    return Problem(Body([1.0, 2.0, 3.0]), omega=[0.01, 5.0, 0.0], t_end=20.0, dt=0.1)
+
+
 def _asymmetric(field: Any) -> Problem:
     """The asymmetric body of Hairer and Vilmart in a field."""
     return Problem(Body([0.6, 0.8, 1.0]), field, momentum=[1.8, 0.4, -0.9], t_end=10.0, dt=0.2)

@@ -72,19 +72,27 @@ class Floats:
 
 
 _SPACES: dict[type, Any] = {}
+_BUILT_ON_OTHERS: set[type] = set()
 
 
-def register(number_type: type, namespace: Any) -> None:
-    """Say which namespace (shaped like `Floats`) holds the functions of a number type."""
+def register(number_type: type, namespace: Any, built_on_others: bool = False) -> None:
+    """Say which namespace (shaped like `Floats`) holds the functions of a number type.
+
+    A type made of other numbers takes the call also where one of the arguments is such a number.
+    """
     _SPACES[number_type] = namespace
+    if built_on_others:
+        _BUILT_ON_OTHERS.add(number_type)
 
 
 def _space(*values: Any) -> Any:
+    chosen = None
     for value in values:
         found = _SPACES.get(type(value))
-        if found is not None:
+        if type(value) in _BUILT_ON_OTHERS:
             return found
-    return Floats
+        chosen = chosen or found
+    return chosen or Floats
 
 
 def sqrt(x: Number) -> Number:

@@ -16,7 +16,8 @@ import numpy as np
 
 from . import record
 from .backends import floats
-from .engine import Engine, engine, torque_kernel
+from .compose import in_turn
+from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
 from .methods import Method, methods
 from .problem import Problem, finite_number
@@ -98,7 +99,7 @@ def solve(
     bar = Progress(progress, chosen.name, count)
     if not run.warm:
         bar.note(f"compiling {chosen.name} (once; kept for later runs)")
-    ride = Ride(run, problem, dt, count, every)
+    ride = Ride(run, problem, dt, count, every, method=chosen)
     began = time.perf_counter()
 
     def result(status: str) -> Trajectory:
@@ -204,6 +205,7 @@ class Ride:
     done: int = 0
     y: Any = None
     miss: Any = None
+    method: Method | None = None
 
     @property
     def t(self) -> float:
@@ -230,7 +232,9 @@ def drive(ride: Ride, kept: record.Recorder, bar: Progress) -> None:
                 kept.add(_times(problem.t0, ride.dt, first, ride.done, every, count), buffer[:filled])
             if ride.miss is not None:
                 if ride.done % every:
-                    kept.add(np.array([ride.t]), _row(run, ride.y))
+                    seen = looked(run, problem, ride.method, ride.dt, ride.t, ride.y)
+                    if seen is not None:
+                        kept.add(np.array([ride.t]), _row(run, seen))
                 return
             bar.update(ride.done)
             if not run.digits:
@@ -308,7 +312,9 @@ def _field_fault(method: Method, ride: Ride) -> str:
         return torque(t, q, m, system)
 
     try:
-        method.build(number)(number(ride.dt), number(ride.t), ride.y, run.system, watched)
+        before, after = method.processors(number)
+        step = in_turn([part for part in (None if ride.done else before, method.build(number), after) if part])
+        step(number(ride.dt), number(ride.t), ride.y, run.system, watched)
     except InputError as fault:
         return str(fault)
     except (ArithmeticError, TypeError, ValueError):

@@ -11,6 +11,7 @@ import numpy as np
 
 from .backends import floats
 from .body import Body
+from .compose import whole
 from .engine import check_fit, torque_kernel
 from .errors import InputError, StepError
 from .fields import FRAMES, Field, FieldTemplate, unbound
@@ -98,7 +99,7 @@ def _compiled(method: Method, torque: Callable[..., Any], key: str, own_axes: bo
     if name not in _COMPILED:
         from .backends import cpu
 
-        _COMPILED[name], _ = cpu.compiled(_one_step(method.build(floats.number), torque, own_axes), name)
+        _COMPILED[name], _ = cpu.compiled(_one_step(whole(method)(floats.number), torque, own_axes), name)
     return _COMPILED[name]
 
 

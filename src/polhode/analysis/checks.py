@@ -19,12 +19,14 @@ from .. import iterate
 from ..backends.multiprecision import number
 from ..body import Body
 from ..carry import rounded, widened
+from ..compose import whole
 from ..engine import torque_kernel
 from ..fields import potential, torque
 from ..loop import good
 from ..methods import CONSERVABLE, Method
 from ..problem import Problem
 from ..so3 import add, conj, cross, dot, exp, mul, norm, rotate, scale, sub, times, unit
+from .backward_error import Mechanics, corrections
 
 DIGITS = 50
 EXACT = mpmath.mpf(10) ** -44
@@ -116,12 +118,13 @@ def _fifty(check: Callable[..., Any]) -> Callable[..., Any]:
 class Setting:
     """A method on a generic problem, in 50 digits: state, system, torque and step at hand."""
 
-    def __init__(self, method: Method, kind: str, which: int = 0) -> None:
+    def __init__(self, method: Method, kind: str, which: int = 0, repeated: bool = False) -> None:
+        """With `repeated`, the step of a processed method without its processors: what a run repeats."""
         self.problem = generic(kind, which)
         self.y, self.system = self.problem.kernel_data(number)
         self.torque = torque_kernel(self.problem, number, method.corrector)
         self.t = number(self.problem.t0)
-        self.kernel = method.build(number)
+        self.kernel = (method.build if repeated else whole(method))(number)
         self.compensated = method.compensated
 
     def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
@@ -275,7 +278,7 @@ def torque_points(method: Method, kind: str) -> int:
     The points are those where the torque was asked; one counts if a torque changed there alone (by
     BUMP, within POINT_RADIUS) changes the result. Iterates that a solver left behind do not.
     """
-    setting = Setting(method, kind)
+    setting = Setting(method, kind, repeated=True)
     asked: list[Any] = []
 
     def listening(t: Any, q: Any, m: Any, system: Any) -> Any:
@@ -326,7 +329,7 @@ def _counted_solves() -> Iterator[list[int]]:
 def solver_calls(method: Method) -> int:
     """Implicit equations solved in one free step."""
     with _counted_solves() as count:
-        Setting(method, "free").step(LARGE_STEP)
+        Setting(method, "free", repeated=True).step(LARGE_STEP)
     return count[0]
 
 
@@ -433,9 +436,42 @@ def check_increments(method: Method) -> list[str]:
     return _exactness("written by increments", method.increments, increment_error(method))
 
 
+@_fifty
+def modified_slope(method: Method, kind: str, which: int = 0) -> float:
+    """Order in h of the change of the modified energy over one step, infinite if none.
+
+    With its first correction, or the first two of a method that is not symmetric: the powers p, p + 1 of h.
+    """
+    problem = generic(kind, which)
+    more = corrections(method, problem, 1 if method.symmetric else 2)
+    mechanics = Mechanics(problem, method, number)
+    changed = []
+    for h in map(number, LOCAL_STEPS):
+        setting = Setting(method, kind, which)
+        first, last = (
+            _invariants(problem, y, setting.system)[0] + more(mechanics, y, h) for y in (setting.y, setting.step(h))
+        )
+        changed.append(abs(last - first))
+    return math.inf if changed[0] < EXACT else float(mpmath.log(changed[0] / changed[1], 2))
+
+
+def check_flows(method: Method) -> list[str]:
+    """The flows a step is said to be made of: their modified energy is kept to two orders more than the energy."""
+    if not method.flows:
+        return []
+    faults = []
+    for kind in ("free", *(["potential"] if method.takes("potential") else [])):
+        order = method.order_free if kind == "free" else method.order
+        for which in range(2):
+            measured = modified_slope(method, kind, which)
+            if measured < order + 3 - SLOPE_TOLERANCE and order < math.inf:
+                faults.append(f"flows declared, but their modified energy changes as h^{measured:.2f} ({kind}) a step")
+    return faults
+
+
 CHECKS: tuple[Callable[[Method], list[str]], ...] = (
     check_order, check_symmetric, check_symplectic, check_poisson, check_conserves, check_cost, check_frame,
-    check_increments,
+    check_increments, check_flows,
 )  # fmt: skip
 
 

@@ -16,6 +16,10 @@ NO_TORQUE = 1e-9
 """A torque component below this fraction of the torque is round-off (measured: below 1e-12)."""
 
 
+SEPARATRIX = 1e-9
+"""Energies this close, relatively, to that of the separatrix are on it: round-off of a drawn curve."""
+
+
 def conserved_directions(problem: Problem) -> np.ndarray:
     """Space directions (k, 3), orthonormal, along which the angular momentum is conserved.
 
@@ -105,3 +109,18 @@ def polhodes(inertia: np.ndarray, count: int = 4, points: int = 181) -> list[np.
                 mirrored[:, around] *= sign
                 curves.append(mirrored @ axes.T)
     return curves
+
+
+def polhode_sides(inertia: np.ndarray, count: int) -> tuple[list[np.ndarray], list[int]]:
+    """The curves of `polhodes`, and of each: 1 around the smallest moment, -1 around the largest, 0 between.
+
+    A symmetric body has nothing between: its equator counts to the circles.
+    """
+    curves = polhodes(inertia, count)
+    if not curves:
+        return [], []
+    inverse = np.linalg.inv(np.asarray(inertia, dtype=float))
+    low, middle, high = np.linalg.eigvalsh(inverse)
+    between = 0 if min(high - middle, middle - low) > SEPARATRIX * middle else 1 if high - middle > middle - low else -1
+    gaps = [float(curve[0] @ inverse @ curve[0]) / middle - 1 for curve in curves]
+    return curves, [between if abs(gap) < SEPARATRIX else int(np.sign(gap)) for gap in gaps]

@@ -212,6 +212,6 @@ def compiled(function: Callable[..., Any], identity: str) -> tuple[Any, bool]:
     return dispatcher, cache.is_warm
 
 
-def loop(step: Callable[..., Any], torque: Callable[..., Any], identity: str) -> tuple[Any, bool]:
+def loop(step: Callable[..., Any], torque: Callable[..., Any], identity: str, **processors: Any) -> tuple[Any, bool]:
     """The compiled loop of a step kernel and a torque, and whether it was compiled before."""
-    return compiled(stepping(step, torque), identity)
+    return compiled(stepping(step, torque, **processors), identity)

@@ -73,6 +73,8 @@ def loop(
     own_dt: bool,
     start: Callable[..., Any],
     identity: str,
+    before: Callable[..., Any] | None = None,
+    after: Callable[..., Any] | None = None,
 ) -> tuple[Any, bool]:
     """The compiled run of many bodies, and whether it was compiled before; `start` makes a state of (q, m).
 
@@ -81,7 +83,7 @@ def loop(
     Where a step fails, ``failed[body]`` gets its number, and the last row of that body its last good state.
     """
     cpu.teach()
-    advance = register_jitable(**cpu.INNER)(stepping(step, torque, LANE_KIND))
+    advance = register_jitable(**cpu.INNER)(stepping(step, torque, LANE_KIND, before, after))
     begun = start
     read, copies, size = _reader(parameters), _copier(parameters), PARAMETERS + parameters
 

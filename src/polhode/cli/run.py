@@ -65,7 +65,7 @@ def run_command(
     what, how = problems.get(problem), book[method]
     convergence.check(what, [how], [dt])
     count = number_of_steps(what, dt, t_end, steps)
-    picture = _new_picture(plot, overwrite)
+    picture = new_picture(plot, overwrite)
     if out is not None:
         store.fresh(out, overwrite)
     if every is None:
@@ -87,7 +87,7 @@ def run_command(
             typer.echo(f"written       {path}")
 
 
-def _new_picture(path: Path | None, overwrite: bool) -> Path | None:
+def new_picture(path: Path | None, overwrite: bool) -> Path | None:
     """A picture's path, if it may be written."""
     if path is None:
         return None
@@ -119,7 +119,7 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> N
     from ..analysis import convergence, invariants
 
     typer.secho(f"{problem.name} by {method.name}: {steps} steps of dt = {sol.dt:g} to t = {sol.t[-1]:g}", bold=True)
-    _state(sol)
+    print_state(sol)
     drift = sol.drift()
     directions = invariants.conserved_directions(problem)
     label = invariants.momentum_label(directions)
@@ -137,7 +137,7 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> N
     typer.echo(f"time          {seconds:.3g} s, {1e9 * loop / steps:.0f} ns/step")
 
 
-def _state(sol: Trajectory) -> None:
+def print_state(sol: Trajectory) -> None:
     """The last state, every vector with its frame."""
     if sol.mp is not None:
         import mpmath

@@ -24,7 +24,7 @@ from .words import (
     word,
 )
 
-HIDDEN = ("build", "doc", "halves", "identity")
+HIDDEN = ("build", "before", "after", "doc", "flows", "halves", "identity")
 """Attributes of a method that are no part of its printed declaration."""
 
 

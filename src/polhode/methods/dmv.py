@@ -22,6 +22,7 @@ from ..scalar import Number, Vec3, fork, kernel, sqrt, where
 from ..so3 import along, cross, dot, mul, scale, times
 from ..unroll import written
 from .dmv_series import SERIES, Table
+from .energies import MOSER_VESELOV
 
 
 @kernel
@@ -166,6 +167,7 @@ for _order in range(2, 2 * len(SERIES) + 3, 2):
     declare(
         functools.partial(_build, _order),
         name=f"dmv{_order}", order=_order, order_free=_order, symmetric=True, symplectic=_order == 2, poisson=True,
+        flows=MOSER_VESELOV if _order == 2 else (),
         implicit=True, solves=1, torque_evals=0, conserves=("energy", "spatial_momentum", "momentum_norm"),
         needs="free", increments=True, cite="hairer2006preprocessed" if _order > 2 else "moser1991",
         where="Vilmart (2013), Algorithm 4" if _order > 2 else "Vilmart (2013), Algorithm 3",

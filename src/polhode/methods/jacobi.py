@@ -18,7 +18,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from ..declare import method
+from ..declare import Term, method
 from ..elliptic import (
     Pair,
     carlson_rc,
@@ -33,8 +33,9 @@ from ..elliptic import (
     reduced,
     two_sum,
 )
-from ..scalar import Number, State, Vec3, kernel, sincos, sqrt, where
+from ..scalar import Number, State, Vec3, atan, kernel, sincos, sqrt, where
 from ..so3 import conj, mul, norm
+from .energies import kinetic
 
 # --- axes -------------------------------------------------------------------------------------------
 
@@ -236,10 +237,28 @@ def moved(h: Number, about: Any) -> State:
     return (w, turn[0], turn[1], turn[2]), new
 
 
+@kernel
+def cycle(about: Any) -> tuple[Number, Number]:
+    """The period of the body momentum, and the angle the body has turned about its momentum after it.
+
+    The period is 4 K/|u'|; zero stands for infinite. In the limit of no motion it is that of small motions. After it
+    psi has grown by the same amount for every axis, up to whole turns: next to the axis a the body turns about a, and
+    a itself precesses by 2 pi more where I_a is the largest moment, by 2 pi less where it is the smallest.
+    """
+    order, curve, _, _, (_, _, _, flat), (speed, steady, sheer, n), (whole, _), _ = about
+    quarter, way = curve[5], _sign(speed < 0, speed)
+    period = _over(4 * quarter, abs(speed), 0 * speed)
+    swept = 4 * whole
+    swept = way * where(curve[0], (4 * quarter - swept) / (1 + n), swept)
+    psi = steady * period + sheer * swept
+    turn = 8 * atan(1 + 0 * psi)
+    return period, where(period > 0, where(flat, psi, psi - _sign(order[3], psi) * turn), 0 * psi)
+
+
 @method(
     order=math.inf, order_free=math.inf, symmetric=True, symplectic=True, poisson=True, solves=0, torque_evals=0,
     conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free", cite="jacobi1850",
-    where="elliptic functions; Vilmart, algorithm 1",
+    where="elliptic functions; Vilmart, algorithm 1", flows=((Term(kinetic),),),
 )  # fmt: skip
 @kernel
 def jacobi(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:

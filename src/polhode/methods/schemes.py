@@ -9,55 +9,67 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
 from ..carry import pushed
-from ..coefficients import Splitting, compositions, splittings
-from ..declare import Method, Step, declare, methods
+from ..coefficients import Part, Processed, Splitting, compositions, splittings
+from ..coefficients import processed as processed_splittings
+from ..compose import whole
+from ..declare import Build, Flow, Method, Step, Term, declare, methods
 from ..errors import InputError
 from ..exact_numbers import Surd, converted
 from ..scalar import kernel
 from ..so3 import along, scale
+from .energies import scaled
 
 Number = Callable[[Any], Any]
 
 
-def kick_drift(flow: Step, kicks: Sequence[Any], drifts: Sequence[Any]) -> Step:
-    """Step kernel: kick, drift, kick, ..., drift, kick with these fractions of h; the drifts carry the clock."""
-    first, later, parts = kicks[0], tuple(kicks[1:]), tuple(drifts)
-    clock = tuple(itertools.accumulate(parts))
+def kick_drift(flow: Step, kicks: Sequence[Any], drifts: Sequence[Any], at_start: bool = True) -> Step:
+    """Step kernel: kicks and drifts in turn with these fractions of h, a kick first if `at_start`.
+
+    The drifts carry the clock.
+    """
+    first, later, parts = kicks[0], tuple(kicks[at_start:]), tuple(drifts)
+    clock, kicked = tuple(itertools.accumulate(parts)), len(later)
 
     @kernel
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        y = pushed(y, scale(first * h, torque(t, y[0], y[1], system)))
+        if at_start:
+            y = pushed(y, scale(first * h, torque(t, y[0], y[1], system)))
         miss = 0 * h
         for i in range(len(parts)):
             y, more = flow(parts[i] * h, t, y, system, torque)
             miss = miss + more
-            y = pushed(y, scale(later[i] * h, torque(t + clock[i] * h, y[0], y[1], system)))
+            if i < kicked:
+                y = pushed(y, scale(later[i] * h, torque(t + clock[i] * h, y[0], y[1], system)))
         return y, miss
 
     return step
 
 
-def corrected_kick_drift(flow: Step, kicks: Sequence[Any], drifts: Sequence[Any], modified: Sequence[Any]) -> Step:
+def corrected_kick_drift(
+    flow: Step, kicks: Sequence[Any], drifts: Sequence[Any], modified: Sequence[Any], at_start: bool = True
+) -> Step:
     """As `kick_drift`, each kick also by the torque of V over its `modified` part of h^3."""
-    first, later, parts = kicks[0], tuple(kicks[1:]), tuple(drifts)
-    extra, extras = modified[0], tuple(modified[1:])
+    first, later, parts = kicks[0], tuple(kicks[at_start:]), tuple(drifts)
+    extra, extras, kicked = modified[0], tuple(modified[at_start:]), len(later)
 
     @kernel
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         h3 = h * h * h
-        force, curl = torque(t, y[0], y[1], system)
-        y = pushed(y, along(scale(first * h, force), extra * h3, curl))
+        if at_start:
+            force, curl = torque(t, y[0], y[1], system)
+            y = pushed(y, along(scale(first * h, force), extra * h3, curl))
         miss = 0 * h
         for i in range(len(parts)):
             y, more = flow(parts[i] * h, t, y, system, torque)
             miss = miss + more
-            force, curl = torque(t, y[0], y[1], system)
-            y = pushed(y, along(scale(later[i] * h, force), extras[i] * h3, curl))
+            if i < kicked:
+                force, curl = torque(t, y[0], y[1], system)
+                y = pushed(y, along(scale(later[i] * h, force), extras[i] * h3, curl))
         return y, miss
 
     return step
@@ -92,37 +104,60 @@ def _half(value: Any) -> Any:
     return value / 2 if isinstance(value, Fraction) else Surd(value.rational / 2, value.factor / 2, value.radicand)
 
 
-def kicked(
-    name: str,
-    flow: Method,
-    kicks: Sequence[Any],
-    drifts: Sequence[Any],
-    *,
-    order: float,
-    order_free: float,
-    **said: Any,
-) -> Method:
-    """The kick-drift method over a free flow, its declaration derived from the flow's."""
+def sequence_build(flow: Method, sequence: Sequence[Part], corrector: bool) -> Build:
+    """The builder of drifts by this flow and kicks in turn; with a corrector the torque comes with that of V."""
+    kicks, drifts = ([part for part in sequence if part.flow == kind] for kind in "UT")
+    at_start = sequence[0].flow == "U"
 
     def build(number: Number) -> Step:
-        exact = [[converted(c, number) for c in part] for part in (kicks, drifts)]
-        return kick_drift(flow.build(number), *exact)
+        def exact(values: Iterable[Any]) -> list[Any]:
+            return [converted(value, number) for value in values]
 
+        times = exact(kick.time for kick in kicks), exact(drift.time for drift in drifts)
+        if not corrector:
+            return kick_drift(flow.build(number), *times, at_start)
+        return corrected_kick_drift(flow.build(number), *times, exact(kick.modified for kick in kicks), at_start)
+
+    return build
+
+
+def kicked(name: str, flow: Method, sequence: Sequence[Part], **said: Any) -> Method:
+    """The kick-drift method over a free flow, its declaration derived from the flow's."""
+    corrector = any(part.modified != 0 for part in sequence)
+    kicks, drifts = (sum(part.flow == kind for part in sequence) for kind in "UT")
     return declare(
-        build, register=False, name=f"{name}({flow.name})", order=order, order_free=order_free,
-        symmetric=flow.symmetric, symplectic=flow.symplectic, poisson=flow.poisson, implicit=flow.implicit,
-        solves=flow.solves * len(drifts), torque_evals=len(drifts) + 1, torque_at_ends=True,
-        conserves=flow.conserves, needs="attitude", identity=f"{flow.identity} {kicks} {drifts}",
-        linear_bodies=flow.linear_bodies, increments=flow.increments, compensated=flow.compensated, **said,
+        sequence_build(flow, sequence, corrector), register=False, name=f"{name}({flow.name})",
+        order_free=flow.order_free, implicit=flow.implicit, solves=flow.solves * drifts, torque_evals=kicks,
+        torque_at_ends=sequence[0].flow == "U", conserves=flow.conserves, corrector=corrector,
+        needs="potential" if corrector else "attitude", identity=f"{flow.identity} {sequence}",
+        linear_bodies=flow.linear_bodies, increments=flow.increments, compensated=flow.compensated,
+        flows=_flows(flow, sequence), **(_kept_by(flow) | said),
     )  # fmt: skip
+
+
+def _flows(flow: Method, sequence: Sequence[Part]) -> tuple[Flow, ...]:
+    """The exact flows of kicks and drifts, where those of the drift are known."""
+    found: list[Flow] = []
+    for part in sequence if flow.flows else ():
+        if part.flow == "T":
+            found += scaled(flow.flows, part.time)
+        else:
+            modified = (Term("V", (part.modified,), 3),) if part.modified != 0 else ()
+            found.append((Term("U", (part.time,)), *modified))
+    return tuple(found)
+
+
+def _kept_by(flow: Method) -> dict[str, Any]:
+    """Properties of a flow that kicks keep."""
+    return {"symmetric": flow.symmetric, "symplectic": flow.symplectic, "poisson": flow.poisson}
 
 
 def strang(flow: str | Method) -> Method:
     """Half a kick, a drift, half a kick: the splitting of Strang over any free flow."""
     drift = _flow("strang", flow)
-    half = Fraction(1, 2)
+    half = Part("U", Fraction(1, 2))
     return kicked(
-        "strang", drift, (half, half), (Fraction(1),), order=2, order_free=drift.order_free,
+        "strang", drift, (half, Part("T", Fraction(1)), half), order=2,
         cite="strang1968", where="Vilmart (2013), (16)", doc=f"Strang splitting with the drift {drift.name}.",
     )  # fmt: skip
 
@@ -143,10 +178,11 @@ def composition(
         doc = f"{name}: symmetric composition of order {order} with {len(weights)} stages of {base.name}."
         if base.needs == "free":
             joined = [_half(weights[0]), *(_half(a + b) for a, b in itertools.pairwise(weights)), _half(weights[-1])]
-            return kicked(
-                name, base, joined, weights, order=order, order_free=max(order, base.order_free),
-                cite=cite, where=where, doc=doc,
-            )  # fmt: skip
+            sequence = [Part("U", joined[0])]
+            for weight, kick in zip(weights, joined[1:], strict=True):
+                sequence += [Part("T", weight), Part("U", kick)]
+            made = kicked(name, base, sequence, order=order, cite=cite, where=where, doc=doc)
+            return dataclasses.replace(made, order_free=max(order, base.order_free))
         return _composed(name, base, weights, order, cite=cite, where=where, doc=doc)
 
     combine.__name__, combine.__doc__ = name, f"Symmetric composition of order {order}, {len(weights)} stages ({cite})."
@@ -159,7 +195,7 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
     shared = n - 1 if base.torque_at_ends else 0
 
     def build(number: Number) -> Step:
-        return composed(base.build(number), [converted(w, number) for w in weights])
+        return composed(whole(base)(number), [converted(w, number) for w in weights])
 
     return declare(
         build, register=False, name=f"{name}({base.name})", order=max(order, base.order),
@@ -168,7 +204,7 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         torque_at_ends=base.torque_at_ends,
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
         identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, increments=base.increments,
-        compensated=base.compensated, **said,
+        compensated=base.compensated, flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
     )  # fmt: skip
 
 
@@ -177,24 +213,11 @@ def splitting(scheme: Splitting) -> Callable[[str | Method], Method]:
 
     def combine(flow: str | Method) -> Method:
         drift = _flow(scheme.name, flow)
-        uses_v = any(v != 0 for v in scheme.modified)
-        at_ends = scheme.sequence[0].flow == "U"
-        pad = () if at_ends else (Fraction(0),)
-        kicks, modified = (*pad, *scheme.kicks, *pad), (*pad, *scheme.modified, *pad)
-        order = int(min(scheme.order, drift.order_free))
-        limit = "" if order == scheme.order else f" Order {order} only: the drift is of order {drift.order_free}."
-        made = kicked(
-            scheme.name, drift, kicks, scheme.drifts, order=order, order_free=drift.order_free,
-            cite=scheme.cite, where=scheme.where, doc=f"{scheme.name} splitting with the drift {drift.name}.{limit}",
+        order, limit = _limited(scheme, drift)
+        return kicked(
+            scheme.name, drift, scheme.sequence, order=order, cite=scheme.cite, where=scheme.where,
+            doc=f"{scheme.name} splitting with the drift {drift.name}.{limit}",
         )  # fmt: skip
-        if uses_v:
-            made = dataclasses.replace(
-                made, build=_corrected_build(drift, kicks, scheme.drifts, modified), needs="potential", corrector=True
-            )
-        points = sum(k != 0 or v != 0 for k, v in zip(kicks, modified, strict=True))
-        return dataclasses.replace(
-            made, torque_evals=points, torque_at_ends=at_ends, identity=f"{made.identity} {modified}"
-        )
 
     combine.__name__, combine.__doc__ = (
         scheme.name,
@@ -203,12 +226,42 @@ def splitting(scheme: Splitting) -> Callable[[str | Method], Method]:
     return combine
 
 
-def _corrected_build(flow: Method, *parts: Sequence[Any]) -> Callable[[Number], Step]:
-    def build(number: Number) -> Step:
-        exact = [[converted(c, number) for c in part] for part in parts]
-        return corrected_kick_drift(flow.build(number), *exact)
+def _limited(scheme: Splitting | Processed, drift: Method) -> tuple[int, str]:
+    """The order a scheme has over a drift, and a sentence where the drift is what limits it."""
+    order = int(min(scheme.order, drift.order_free))
+    return order, "" if order == scheme.order else f" Order {order} only: the drift is of order {drift.order_free}."
 
-    return build
+
+def processed(scheme: Processed) -> Callable[[str | Method], Method]:
+    """The combinator of a processed splitting: `before`, then many steps of the kernel, then `after`.
+
+    The two changes of variables undo each other exactly, as the drift undoes itself with -h. They are even in h only
+    up to the order that the scheme needs, so the whole is not symmetric, though its kernel is.
+    """
+
+    def combine(flow: str | Method) -> Method:
+        drift = _flow(scheme.name, flow)
+        if not drift.symmetric:
+            raise InputError(
+                f"{scheme.name}() undoes its change of variables by drifts over -h, and {drift.name} is not symmetric; "
+                f"take a symmetric free flow"
+            )
+        order, limit = _limited(scheme, drift)
+        made = kicked(
+            scheme.name, drift, scheme.kernel.sequence, order=order, symmetric=False, cite=scheme.cite,
+            where=scheme.where, doc=f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
+        )  # fmt: skip
+        before, after = (sequence_build(drift, parts, made.corrector) for parts in (scheme.pre, scheme.post))
+        return dataclasses.replace(
+            made, before=before, after=after, identity=f"{made.identity} {scheme.post}",
+            flows=_flows(drift, scheme.sequence),
+        )  # fmt: skip
+
+    combine.__name__, combine.__doc__ = (
+        scheme.name,
+        f"Processed splitting of order {scheme.order}: {scheme.where} ({scheme.cite}).",
+    )
+    return combine
 
 
 def compensated(part: str | Method) -> Method:
@@ -242,3 +295,5 @@ for _composition in compositions.values():
     )
 for _splitting in splittings.values():
     methods.add_combinator(_splitting.name, splitting(_splitting))
+for _processed in processed_splittings.values():
+    methods.add_combinator(_processed.name, processed(_processed))

@@ -15,7 +15,9 @@ from ..carry import corrected, grown
 from ..declare import Step, declare
 from ..elliptic import two_product
 from ..scalar import Number, Vec3, fork, kernel, sincos, where
-from ..so3 import add, along, cross, dot, exp, mul, scale
+from ..so3 import add, along, cross, dot, exp, mul, scale, times
+from .energies import about as energy_about
+from .energies import about_both, quadratic, symmetric
 
 
 @kernel
@@ -192,6 +194,16 @@ def _symrot_auto(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
     R stands about the axis whose 1/I is closer to the reference: the smaller perturbation outside.
     """
+    outer, r, inner, s, reference = _rotation_and_rest(system)
+    y = about(y, h / 2 * r * dot(outer, y[1]), outer)
+    y = rolled(y, h * reference)
+    y = about(y, h * s * dot(inner, y[1]), inner)
+    return about(y, h / 2 * r * dot(outer, y[1]), outer), 0
+
+
+@kernel
+def _rotation_and_rest(system: Any) -> Any:
+    """The axis of R and its rate, the axis of the symmetric rest and its rate, and the reference 1/I."""
     small, middle, large = _sorted_axes(system[0])
     inverse = system[1]
     reference = dot(middle, inverse)
@@ -201,10 +213,29 @@ def _symrot_auto(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     swap = where(near, 0 * r, 0 * r + 1)
     outer = along(small, swap, along(large, -1, small))
     inner = along(large, swap, along(small, -1, large))
-    y = about(y, h / 2 * r * dot(outer, y[1]), outer)
-    y = rolled(y, h * reference)
-    y = about(y, h * s * dot(inner, y[1]), inner)
-    return about(y, h / 2 * r * dot(outer, y[1]), outer), 0
+    return outer, r, inner, s, reference
+
+
+def _sorted_diagonal(which: int) -> Callable[[Any], Vec3]:
+    """1/I about the axis of the smallest, middle or largest moment alone: the energies of `_rot_auto`."""
+
+    def diagonal(system: Any) -> Vec3:
+        axis = _sorted_axes(system[0])[which]
+        return times(axis, system[1])
+
+    return diagonal
+
+
+def _rotation_diagonal(system: Any) -> Vec3:
+    """R of `_symrot_auto`."""
+    outer, r, *_ = _rotation_and_rest(system)
+    return scale(r, outer)
+
+
+def _rest_diagonal(system: Any) -> Vec3:
+    """The symmetric rest of `_symrot_auto`."""
+    _, _, inner, s, reference = _rotation_and_rest(system)
+    return along((reference, reference, reference), s, inner)
 
 
 # --- declarations -----------------------------------------------------------------------------------
@@ -222,6 +253,9 @@ def _always(step: Step) -> Callable[[Any], Step]:
 
 
 def _declare_labelings() -> None:
+    def rotor(axis: int) -> Any:
+        return quadratic(energy_about(axis))
+
     for axes in itertools.permutations((1, 2, 3)):
         label = "".join(map(str, axes))
         a, b, c = (axis - 1 for axis in axes)
@@ -229,7 +263,7 @@ def _declare_labelings() -> None:
             _always(rotations(a, b, c)),
             name=f"rot{label}", aliases=(f"mry2_{label}",), cite="mclachlan1993",
             where="Vilmart (2013), three rotation splitting",
-            linear_bodies=False,
+            linear_bodies=False, flows=symmetric([rotor(a), rotor(b)], rotor(c)),
             doc=f"Three rotations: axes {label} from outside to inside, the inner one over the whole step.",
             **SPLITTING,
         )  # fmt: skip
@@ -240,15 +274,18 @@ def _declare_labelings() -> None:
             _always(symmetric_and_rotation(r, e, s)),
             name=f"symrot{label}", aliases=("symrot",) if label == "123" else (), cite="vilmart2013",
             where="Algorithm 2", linear_bodies=False,
+            flows=symmetric([quadratic(energy_about(r, e))], quadratic(about_both(e, s))),
             doc=f"Symmetric body and rotation: R about axis {axes[0]}, reference {axes[1]}, symmetric about {axes[2]}.",
             **SPLITTING,
         )  # fmt: skip
     declare(
         lambda number: _rot_auto, name="rot_auto", cite="fasso2003", where="section 4", linear_bodies=False,
+        flows=symmetric([quadratic(_sorted_diagonal(i)) for i in (0, 1)], quadratic(_sorted_diagonal(2))),
         doc="Three rotations with the smallest moment outside and the largest inside.", **SPLITTING,
     )  # fmt: skip
     declare(
         lambda number: _symrot_auto, name="symrot_auto", cite="vilmart2013", where="Algorithm 2, Remark 3",
+        flows=symmetric([quadratic(_rotation_diagonal)], quadratic(_rest_diagonal)),
         doc="Symmetric body and rotation with the middle moment as reference: exact for every symmetric body.",
         **SPLITTING,
     )  # fmt: skip

@@ -1,0 +1,246 @@
+"""The modified energy of symplectic steps: what they keep instead of the energy.
+
+A step made of exact flows, first of E_1, then of E_2, and so on, is itself the flow of a modified energy
+H~ = H + h^p H_p + ... over h, up to terms smaller than any power of h (Hairer, Lubich and Wanner, Geometric Numerical
+Integration, chapter IX). With L_E F = {F, E}, the change of F along the flow of E, the step is
+
+    exp(h L_1) exp(h L_2) ... = exp(sum_w c_w L_w1 L_w2 ... L_wn),
+
+the sum over words w in the energies. It is a Lie series, so by the theorem of Dynkin, Specht and Wever every product
+can be replaced by 1/n of the nested commutator of its factors; and as [L_A, L_B] = L_C with C = L_A B,
+
+    h H~ = sum_w (c_w/n) L_w1 L_w2 ... L_w(n-1) E_wn.
+
+On T*SO(3) the flow of E(R, m) has q' = q (0, omega)/2 and m' = m x omega + T with omega = dE/dm and T the torque of E.
+The derivatives along flows are taken by nested dual numbers: exact, for whatever potential the problem has.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from ..backends import floats, multiprecision
+from ..backends.duals import Dual, slope
+from ..declare import Flow
+from ..engine import GUARD_DIGITS, torque_kernel
+from ..errors import InputError
+from ..exact_numbers import converted
+from ..methods import Method, methods
+from ..methods.energies import total
+from ..problem import Problem
+from ..so3 import conj, cross, dot, mul, times, unrotate
+from ..trajectory import Trajectory
+
+DIGITS = 60
+"""Digits of the coefficients c_w."""
+
+Letter = Callable[..., Any] | str
+Word = tuple[int, ...]
+Series = list[dict[Word, Any]]
+"""A noncommutative series, by powers of h: [0] holds the words of weight 0, and so on."""
+
+
+# --- the logarithm of a product of exponentials -----------------------------------------------------
+
+
+def _product(p: Series, q: Series) -> Series:
+    """The product through the highest power of h kept."""
+    top = len(p)
+    found: Series = [{} for _ in range(top)]
+    for i, j in itertools.product(range(top), range(top)):
+        if i + j < top:
+            into = found[i + j]
+            for (x, a), (y, b) in itertools.product(p[i].items(), q[j].items()):
+                into[x + y] = into.get(x + y, 0) + a * b
+    return found
+
+
+def _scaled(p: Series, factor: Any) -> Series:
+    return [{word: value * factor for word, value in part.items()} for part in p]
+
+
+def _sum(p: Series, q: Series) -> Series:
+    found = [dict(part) for part in p]
+    for into, part in zip(found, q, strict=True):
+        for word, value in part.items():
+            into[word] = into.get(word, 0) + value
+    return found
+
+
+def _one(top: int) -> Series:
+    one: Series = [{} for _ in range(top + 1)]
+    one[0][()] = mpmath.mpf(1)
+    return one
+
+
+def _exponential(exponent: Series) -> Series:
+    power = found = _one(len(exponent) - 1)
+    for k in range(1, len(exponent)):
+        power = _scaled(_product(power, exponent), mpmath.mpf(1) / k)
+        found = _sum(found, power)
+    return found
+
+
+def _logarithm(series: Series) -> Series:
+    rest = [{}, *series[1:]]
+    power, found = rest, rest
+    for k in range(2, len(series)):
+        power = _product(power, rest)
+        found = _sum(found, _scaled(power, mpmath.mpf((-1) ** (k + 1)) / k))
+    return found
+
+
+def logarithm(flows: Sequence[Flow], top: int) -> tuple[list[Letter], Series]:
+    """The energies of the flows, and the coefficients c_w of words in them through the power `top` of h."""
+    letters = list(dict.fromkeys(term.energy for flow in flows for term in flow))
+    with mpmath.workdps(DIGITS):
+        series = _one(top)
+        for flow in flows:
+            exponent: Series = [{} for _ in range(top + 1)]
+            for term in flow:
+                if term.weight <= top:
+                    time = mpmath.fprod(converted(t, multiprecision.number) for t in term.times)
+                    exponent[term.weight][(letters.index(term.energy),)] = time
+            series = _product(series, _exponential(exponent))
+        return letters, _logarithm(series)
+
+
+# --- derivatives along the flows --------------------------------------------------------------------
+
+
+class Mechanics:
+    """Energies and their flows for one problem, at states in principal axes, in one number type."""
+
+    def __init__(self, problem: Problem, method: Method, number: Callable[[Any], Any]) -> None:
+        self.problem, self.number = problem, number
+        _, self.system = problem.kernel_data(number)
+        self.own: Any = problem.principal(number)[1]
+        self.corrector = method.corrector
+        self.torque = torque_kernel(problem, number, method.corrector)
+
+    def state(self, q: Any, m: Any) -> Any:
+        """A state given in the user's axes."""
+        return (mul(q, self.own), unrotate(self.own, m)) if self.own else (q, m)
+
+    def energy(self, letter: Letter, y: Any) -> tuple[Any, Any, Any]:
+        """An energy, its angular velocity dE/dm, and its torque; None where that is zero."""
+        q, m = y
+        if callable(letter):
+            value, omega = letter(m, self.system)
+            return value, omega, None
+        force = self.torque(0, q, m, self.system)
+        force, curl = force if self.corrector else (force, None)
+        if letter == "V":
+            return dot(force, times(self.system[1], force)), None, curl
+        return self.problem.potential(mul(q, conj(self.own)) if self.own else q, self.number), None, force
+
+    def moved(self, letter: Letter, y: Any, level: int) -> Any:
+        """The state y + eps X(y), X the field of the energy."""
+        (q, m), (_, omega, force) = y, self.energy(letter, y)
+        if omega is None:
+            return q, tuple(Dual(level, x, f) for x, f in zip(m, force, strict=True))
+        turning = mul(q, (0 * omega[0], *omega))
+        return (
+            tuple(Dual(level, x, r / 2) for x, r in zip(q, turning, strict=True)),
+            tuple(Dual(level, x, r) for x, r in zip(m, cross(m, omega), strict=True)),
+        )
+
+    def nested(self, letters: Sequence[Letter], words: dict[Word, Any], y: Any, level: int = 1) -> Any:
+        """The sum of c_w L_w1 ... L_w(n-1) E_wn over words of one length, those with the same beginning together."""
+        if all(len(word) == 1 for word in words):
+            return total(c * self.energy(letters[word[0]], y)[0] for word, c in words.items())
+        groups: dict[int, dict[Word, Any]] = {}
+        for word, c in words.items():
+            groups.setdefault(word[0], {})[word[1:]] = c
+        return total(
+            slope(self.nested(letters, rest, self.moved(letters[first], y, level), level + 1), level)
+            for first, rest in groups.items()
+        )
+
+
+# --- the modified energy ----------------------------------------------------------------------------
+
+
+def powers(method: Method, problem: Problem, terms: int) -> list[int]:
+    """The powers of h of the first corrections: from the order on, in steps of 2 if the method is symmetric."""
+    order = method.order_free if problem.field is None else method.order
+    if order == math.inf:
+        return []
+    stride = 2 if method.symmetric else 1
+    return [int(order) + stride * i for i in range(terms)]
+
+
+def correction(method: Method, problem: Problem, power: int) -> Callable[[Mechanics, Any], Any]:
+    """The function H_power of (mechanics, state)."""
+    flows = [tuple(t for t in flow if problem.field is not None or callable(t.energy)) for flow in method.flows]
+    letters, series = logarithm(flows, power + 1)
+    lengths: dict[int, dict[Word, Any]] = {}
+    for word, c in series[power + 1].items():
+        *_, a, b = (-1, *word)
+        if len(word) == 1 or a < b:  # L_a E_b = -L_b E_a
+            other = series[power + 1].get((*word[:-2], b, a), 0) if len(word) > 1 else 0
+            lengths.setdefault(len(word), {})[word] = (c - other) / len(word)
+
+    def value(mechanics: Mechanics, y: Any) -> Any:
+        found = [0 * y[1][0]]
+        for words in lengths.values():
+            own = {word: mechanics.number(c) for word, c in words.items()}
+            found.append(mechanics.nested(letters, own, y))
+        return total(found)
+
+    return value
+
+
+def corrections(method: Method, problem: Problem, terms: int) -> Callable[[Mechanics, Any, Any], Any]:
+    """The function h^p H_p + ... of (mechanics, state, h), with this many terms."""
+    found = [(power, correction(method, problem, power)) for power in powers(method, problem, terms)]
+    return lambda mechanics, y, h: sum(h**power * value(mechanics, y) for power, value in found)
+
+
+def check_flows(method: Method, problem: Problem) -> None:
+    """Refuse a method or a problem for which there is no modified energy here."""
+    if problem.field is not None and problem.needs != "potential":
+        raise InputError(f"a modified energy needs a potential, and {problem.field!r} is a torque")
+    if not method.flows:
+        why = "is not symplectic" if method.symplectic is False else "is not made of exact flows"
+        known = ", ".join(m.name for m in methods.values() if m.flows)
+        raise InputError(
+            f"{method.name} {why}, so no modified energy of it is known here; there are {known}, and strang, "
+            f"compositions and splittings over them"
+        )
+
+
+def modified_energy(problem: Problem, sol: Trajectory, terms: int = 1, method: str | Method | None = None) -> Any:
+    """The modified energy along a trajectory: H + h^p H_p + ..., with `terms` corrections.
+
+    Parameters
+    ----------
+    problem : the problem that was solved, free or with a potential
+    sol : what `ph.solve` returned; of a run with ``digits=...`` all digits are used
+    terms : how many corrections; 0 gives the energy itself
+    method : that of the run; needed only if it is no registered name or expression
+
+    Returns
+    -------
+    (n,) array of floats, or of mpmath numbers
+    """
+    chosen = methods[sol.method if method is None else method]
+    check_flows(chosen, problem)
+    if not isinstance(terms, int) or terms < 0:
+        raise InputError(f"terms must be a whole number, 0 or more; got {terms!r}")
+    more = corrections(chosen, problem, terms)
+    if sol.mp is None:
+        mechanics = Mechanics(problem, chosen, floats.number)
+        y = mechanics.state(tuple(sol.quaternion.T), tuple(sol.momentum.T))
+        return sol.energy + more(mechanics, y, sol.dt)
+    with mpmath.workdps((sol.info.digits or 0) + GUARD_DIGITS):
+        mechanics = Mechanics(problem, chosen, multiprecision.number)
+        h = multiprecision.number(sol.dt)
+        states = [mechanics.state(tuple(q), tuple(m)) for q, m in zip(sol.mp.quaternion, sol.mp.momentum, strict=True)]
+        return sol.mp.energy + np.array([more(mechanics, y, h) for y in states], dtype=object)

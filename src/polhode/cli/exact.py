@@ -1,0 +1,56 @@
+"""``polhode exact``."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import problems
+from ..problem import Problem
+from .run import new_picture, print_state
+from .words import app, drawn, examples, guarded
+
+EXACT_HELP = examples("polhode exact free_body", "polhode exact t_handle --t 5 --plot handle.png")
+
+
+@app.command("exact", epilog=EXACT_HELP)
+@guarded
+def exact_command(
+    problem: Annotated[str, typer.Argument(help="A named problem without a torque; `polhode problems` lists them.")],
+    t: Annotated[float | None, typer.Option("--t", help="Time of the state; by default the problem's end.")] = None,
+    digits: Annotated[int | None, typer.Option(help="Compute with this many digits.")] = None,
+    plot: Annotated[
+        Path | None, typer.Option(help="Draw polhode, herpolhode, momentum and periods: .png, .svg, .pdf.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+) -> None:
+    """The exact motion of a free body: its state at a time, its period, its precession."""
+    from ..exact import exact
+
+    what = problems.get(problem)
+    picture = new_picture(plot, overwrite)
+    end = t if t is not None else what.t_end if what.t_end is not None else what.t0
+    sol = exact(what, [end], digits=digits)
+    typer.secho(f"{what.name} at t = {end:g}, exactly", bold=True)
+    print_state(sol)
+    _print_cycle(what)
+    if picture is not None:
+        drawn(lambda plots: plots.poinsot_plot(what), picture)
+        typer.echo(f"written       {picture}")
+
+
+def _print_cycle(problem: Problem) -> None:
+    """Period and precession in words."""
+    from ..poinsot import herpolhode_ring, period, precession_angle
+
+    time = float(period(problem))
+    if not math.isfinite(time):
+        typer.echo("period        infinite: the momentum does not go around in the body")
+        return
+    angle, ring = float(precession_angle(problem)), herpolhode_ring(problem)
+    typer.echo(f"period        {time:.12g}   of the momentum in the body")
+    typer.echo(f"precession    {math.degrees(angle):.12g} degrees a period, {angle / (2 * math.pi):.6g} turns")
+    typer.echo(f"herpolhode    between {ring[0]:.6g} and {ring[1]:.6g} from the momentum")
