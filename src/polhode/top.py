@@ -17,12 +17,12 @@ from .backends.multiprecision import number
 from .errors import InputError
 from .expression import COMPARISONS, ordered
 from .fields import Field
-from .methods.lagrange import Motion, motion
+from .methods.lagrange_constants import Motion, motion
 from .problem import Problem
 from .so3 import conj, matrix, mul, unit
 
 DOUBLE_DIGITS = 17
-PROBES = 12
+PROBES = 6
 """Scattered attitudes at which a field must be what it was found to be."""
 
 ROUNDING = 16 * 2.0**-52
@@ -156,8 +156,8 @@ def moments_about(problem: Problem, b: list[Any]) -> tuple[Any, Any, Any]:
 
 def _tidy(terms: list[Any]) -> Any:
     """The sum of the terms, exactly zero where they cancel to the last digits."""
-    total = mpmath.fsum(terms)
-    return total if abs(total) > mpmath.mpf(10) ** (6 - mpmath.mp.dps) * mpmath.fsum(abs(x) for x in terms) else 0 * total
+    total, size = mpmath.fsum(terms), mpmath.fsum(abs(x) for x in terms)
+    return total if abs(total) > mpmath.mpf(10) ** (6 - mpmath.mp.dps) * size else 0 * total
 
 
 def _turned(q: Any, p: Any) -> tuple[Any, ...]:
@@ -175,7 +175,7 @@ def _to_third(v: list[Any]) -> tuple[Any, ...]:
     for axis, turn in ((1, CYCLE), (0, mul(CYCLE, CYCLE))):
         if abs(v[axis]) == size and v[2] == 0 and v[1 - axis] == 0:
             cycle = tuple(number(x) for x in turn)
-            return cycle if v[axis] > 0 else mul((zero, one, zero, zero), cycle)  # type: ignore[arg-type]
+            return cycle if v[axis] > 0 else mul((zero, one, zero, zero), cycle)
     x, y, z = (component / size for component in v)
     return unit((1 + z, y, -x, zero)) if z > 0 else mul((zero, one, zero, zero), unit((1 - z, -y, x, zero)))
 
@@ -201,11 +201,11 @@ class Top:
         strength = mpmath.sqrt(sum(x * x for x in a)) * mpmath.sqrt(sum(x * x for x in b))
         space, body = _to_third(a), _to_third(b)
         q = unit(tuple(number(x) for x in problem.quaternion))
-        q = _turned(_turned(space, q), conj(body))  # type: ignore[arg-type]
+        q = _turned(_turned(space, q), conj(body))
         m = _momentum(body, tuple(number(x) for x in problem.momentum))
         if along == 0:
             m = (m[0], m[1], 0 * m[2])
-        self.motion: Motion = motion(q, m, across, along, strength / across, digits or DOUBLE_DIGITS)  # type: ignore[arg-type]
+        self.motion: Motion = motion(q, m, across, along, strength / across, digits or DOUBLE_DIGITS)
         self.space, self.body, self.problem = space, body, problem
 
     @staticmethod
@@ -228,9 +228,9 @@ class Top:
             return tuple(plain(y) for y in x) if isinstance(x, tuple) else kind(x)
 
         said = self.motion
-        left, right = conj(self.space), mul(self.body, own) if own else self.body  # type: ignore[arg-type]
+        left, right = conj(self.space), mul(self.body, own) if own else self.body
         return (
-            pair(number(self.problem.t0)),
+            kind(self.problem.t0),
             tuple(pair(x) for x in said.travel),
             tuple(tuple(pair(x) for x in turning) for turning in said.turnings),
             plain(said.terms),
