@@ -167,6 +167,13 @@ def test_a_sleeping_top_sleeps_for_ever():
     assert np.array_equal(ph.exact(turned, 1e3).quaternion[0], (1, 0, 0, 0))
 
 
+def test_digits_do_not_get_lost_with_time():
+    for name in ("generic", "fast", "released with spin"):
+        few, many = (ph.exact(SPECIAL[name], 1e12, digits=n).mp for n in (30, 60))
+        with mpmath.workdps(60):
+            assert gap((few.quaternion[0], few.momentum[0]), (many.quaternion[0], many.momentum[0]), 1.0) < 1e-30
+
+
 def test_the_separatrix_is_the_hyperbolic_secant():
     """A pendulum that stops upright: tan((pi - tilt)/4) = tanh(t/2), gravity 1, never turning back."""
     p = SPECIAL["pendulum that stops upright"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,8 +19,10 @@ from .methods.lagrange import moved as top_moved
 from .problem import Problem
 from .record import full_precision, primary, rounded
 from .so3 import mul
-from .top import Top, working_digits
 from .trajectory import Info, Trajectory
+
+if TYPE_CHECKING:
+    from .top import Top
 
 
 def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
@@ -84,6 +86,8 @@ def recognised(problem: Problem, digits: int | None) -> Top | None:
     """The problem as a Lagrange top; None if its field does nothing."""
     import mpmath
 
+    from .top import Top, working_digits
+
     with mpmath.workdps(working_digits(digits)):
         top = Top(problem, digits)
     return None if top.free else top
@@ -110,6 +114,7 @@ def _constants(top: Top, digits: int | None) -> Any:
     import mpmath
 
     from .backends import floats, multiprecision
+    from .top import working_digits
 
     if digits is not None:
         return top.constants(multiprecision.number, top.problem.principal(multiprecision.number)[1])
@@ -123,7 +128,7 @@ def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) 
     from .backends.multiprecision import number
 
     rows = np.empty((len(times), COLUMNS), dtype=object)
-    with mpmath.workdps(digits + GUARD_DIGITS):
+    with mpmath.workdps(digits + GUARD_DIGITS + (0 if top is None else top.digits_of_turns(times))):
         if top is None:
             y, system = problem.kernel_data(number)
             _visit([number(x) - number(problem.t0) for x in times.tolist()], y, system[0], rows)

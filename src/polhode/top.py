@@ -217,6 +217,12 @@ class Top:
                 f"moments that are equal"
             )
 
+    def digits_of_turns(self, times: Any) -> int:
+        """Digits before the point of the largest phase up to given times: those that the phases lose."""
+        longest = max((abs(number(t) - number(self.problem.t0)) for t in times.tolist()), default=number(0))
+        fastest = max(abs(rate) for rate in (self.motion.travel[1], *(turning[1] for turning in self.motion.turnings)))
+        return int(mpmath.ceil(mpmath.log10(1 + fastest * longest)))
+
     def constants(self, kind: Any, own: Any) -> Any:
         """The constants as numbers of one type, for the kernel `lagrange.moved`; `own` are the principal axes."""
 
