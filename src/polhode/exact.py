@@ -1,10 +1,11 @@
-"""The motion of the free body at any times, in constant time for each."""
+"""The motion of the free body and of the Lagrange top at any times, in constant time for each."""
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,10 +14,15 @@ from .engine import GUARD_DIGITS
 from .errors import InputError
 from .loop import COLUMNS, record, tidied
 from .methods.jacobi import motion, moved
+from .methods.lagrange import circular, hyperbolic
+from .methods.lagrange import moved as top_moved
 from .problem import Problem
 from .record import full_precision, primary, rounded
 from .so3 import mul
 from .trajectory import Info, Trajectory
+
+if TYPE_CHECKING:
+    from .top import Top
 
 
 def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
@@ -28,63 +34,114 @@ def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
         record(rows, k, tidied((mul(q, turn), new)))
 
 
-_COMPILED: list[Callable[..., None]] = []
+def _visiting_top(near: bool) -> Callable[..., None]:
+    """Write the states of a top at given times, from the constants of its motion."""
+    state = top_moved(hyperbolic if near else circular)
+
+    def visit(times: Any, about: Any, rows: Any) -> None:
+        for k in range(len(times)):
+            record(rows, k, tidied(state(times[k], about)))
+
+    return visit
 
 
-def _compiled() -> Callable[..., None]:
-    if not _COMPILED:
+_VISITS: dict[str, Callable[..., None]] = {
+    "free": _visit,
+    "top": _visiting_top(False),
+    "top near its separatrix": _visiting_top(True),
+}
+_COMPILED: dict[str, Callable[..., None]] = {}
+
+
+def _compiled(name: str) -> Callable[..., None]:
+    if name not in _COMPILED:
         from .backends import cpu
 
-        _COMPILED.append(cpu.compiled(_visit, "exact|free")[0])
-    return _COMPILED[0]
+        _COMPILED[name] = cpu.compiled(_VISITS[name], f"exact|{name}")[0]
+    return _COMPILED[name]
 
 
 def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
-    """The states of a free body at given times, from elliptic functions.
+    """The states of a free body or a Lagrange top at given times, from elliptic and theta functions.
 
     Parameters
     ----------
-    problem : a body without a field
+    problem : a body without a field, or a body that is symmetric about b in a field U = const + a . R b
     t : one time or an array of them, in any order, before or after `problem.t0`
     digits : compute with this many digits; `Trajectory.mp` then holds them all
     """
-    if problem.field is not None:
-        raise InputError(
-            f"only the free body has an exact solution here, and {problem.field!r} acts on this one; "
-            f"use ph.solve, or a Problem without a field"
-        )
     times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
     if times.ndim != 1 or not np.isfinite(times).all():
         raise InputError(f"t must be finite times in one dimension; got {t!r}")
+    if digits is not None and (not isinstance(digits, int) or not 1 <= digits <= 10_000):
+        raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
     began = time.perf_counter()
-    if digits is not None:
-        return _precise(problem, times, digits, began)
+    top = None if problem.field is None else recognised(problem, digits)
+    solved = _doubles if digits is None else functools.partial(_precise, digits=digits)
+    data, mp = solved(problem, times, top)
+    return Trajectory(data, _info(problem, times, digits, began, top), mp)
+
+
+def recognised(problem: Problem, digits: int | None) -> Top | None:
+    """The problem as a Lagrange top; None if its field does nothing."""
+    import mpmath
+
+    from .top import Top, working_digits
+
+    with mpmath.workdps(working_digits(digits)):
+        top = Top(problem, digits)
+    return None if top.free else top
+
+
+def _doubles(problem: Problem, times: np.ndarray, top: Top | None) -> Any:
     from .backends.floats import number
 
-    y, system = problem.kernel_data(number)
     rows = np.empty((len(times), COLUMNS))
-    _compiled()(times - problem.t0, y, system[0], rows)
-    return Trajectory(primary(problem, times, rows), _info(problem, times, None, began))
+    if top is None:
+        y, system = problem.kernel_data(number)
+        _compiled("free")(times - problem.t0, y, system[0], rows)
+    else:
+        _compiled(_kind(top))(times, _constants(top, None), rows)
+    return primary(problem, times, rows), None
 
 
-def _precise(problem: Problem, times: np.ndarray, digits: int, began: float) -> Trajectory:
-    if not isinstance(digits, int) or not 1 <= digits <= 10_000:
-        raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
+def _kind(top: Top) -> str:
+    return "top near its separatrix" if top.motion.near else "top"
+
+
+def _constants(top: Top, digits: int | None) -> Any:
+    """The constants of a top in doubles, or in the working precision of mpmath."""
+    import mpmath
+
+    from .backends import floats, multiprecision
+    from .top import working_digits
+
+    if digits is not None:
+        return top.constants(multiprecision.number, top.problem.principal(multiprecision.number)[1])
+    with mpmath.workdps(working_digits(None)):
+        return top.constants(float, top.problem.principal(floats.number)[1])
+
+
+def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) -> Any:
     import mpmath
 
     from .backends.multiprecision import number
 
     rows = np.empty((len(times), COLUMNS), dtype=object)
-    with mpmath.workdps(digits + GUARD_DIGITS):
-        y, system = problem.kernel_data(number)
-        _visit([number(x) - number(problem.t0) for x in times.tolist()], y, system[0], rows)
+    with mpmath.workdps(digits + GUARD_DIGITS + (0 if top is None else top.digits_of_turns(times))):
+        if top is None:
+            y, system = problem.kernel_data(number)
+            _visit([number(x) - number(problem.t0) for x in times.tolist()], y, system[0], rows)
+        else:
+            _VISITS[_kind(top)]([number(x) for x in times.tolist()], _constants(top, digits), rows)
     mp = full_precision(problem, rows, digits)
-    return Trajectory(rounded(times, mp), _info(problem, times, digits, began), mp)
+    return rounded(times, mp), mp
 
 
-def _info(problem: Problem, times: np.ndarray, digits: int | None, began: float) -> Info:
+def _info(problem: Problem, times: np.ndarray, digits: int | None, began: float, top: Top | None) -> Info:
     inertia = tuple(tuple(float(x) for x in row) for row in problem.body.inertia)
     return Info(
-        method="jacobi", dt=0.0, inertia=inertia, problem=problem.name, digits=digits,
-        seconds=time.perf_counter() - began, steps=len(times),
+        method="jacobi" if top is None else "lagrange", dt=0.0, inertia=inertia, problem=problem.name,
+        field=repr(problem.field) if problem.field else "", digits=digits, seconds=time.perf_counter() - began,
+        steps=len(times),
     )  # fmt: skip
