@@ -28,7 +28,8 @@ from polhode.analysis.convergence import convergence
 PROBLEMS = ("heavy_top", "slow_top", "fast_top", "soft_wall")
 TARGETS = (1e-6, 1e-9, 1e-12)
 SCHEMES = (
-    "blanes_moan6({})", "blanes_moan6a({})", "mclachlan8({})", "kahan_li8({})", "sofroniou_spaletta10({})", "processed6({})",
+    "blanes_moan6({})", "blanes_moan6a({})", "mclachlan8({})", "kahan_li8({})", "sofroniou_spaletta10({})",
+    "processed6({})",
 )  # fmt: skip
 """Schemes over a free flow: over one that is exact for the body where there is a cheap one, else over dmv10."""
 
