@@ -350,7 +350,7 @@ SMALL_STEP = mpmath.mpf(10) ** -20
 @_fifty
 def increment_error(method: Method) -> Any:
     """Error of one small step on a state with low parts, relative to the step size; 1 if such a state is not taken."""
-    setting = Setting(method, method.needs)
+    setting = Setting(method, method.needs, repeated=True)
     try:
         new, _ = setting.kernel(SMALL_STEP, setting.t, widened(setting.y), setting.system, setting.torque)
         with mpmath.workdps(2 * DIGITS):
