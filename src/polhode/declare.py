@@ -58,6 +58,7 @@ class Method:
     halves : the two half steps of a composition, else empty
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
+    flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
 
@@ -82,6 +83,7 @@ class Method:
     torque_at_ends: bool = False
     corrector: bool = False
     linear_bodies: bool = True
+    flat_bodies: bool = True
 
     def takes(self, kind: str) -> bool:
         """Can the method take a field of this kind (one of `NEEDS`)."""

@@ -33,6 +33,16 @@ def kernel(function: F) -> F:
     return function
 
 
+ROUNDED: set[Callable[..., Any]] = set()
+"""Kernels in which no product may be fused with a sum."""
+
+
+def rounded(function: F) -> F:
+    """Mark a kernel that lives on the rounding of every single operation: error-free sums and products."""
+    ROUNDED.add(function)
+    return kernel(function)
+
+
 class Floats:
     """Functions of the built-in numbers; every registered type has a namespace of this shape."""
 

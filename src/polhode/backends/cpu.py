@@ -18,9 +18,10 @@ from numba.extending import overload, register_jitable
 
 from .. import scalar
 from ..loop import stepping
-from ..scalar import FUNCTIONS, KERNELS
+from ..scalar import FUNCTIONS, KERNELS, ROUNDED
 
-OPTIONS = {"error_model": "numpy", "nogil": True}
+OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
+"""`contract` lets a product and a sum be rounded once (a fused multiply-add), except in the kernels of `ROUNDED`."""
 
 
 # --- primitives and kernels become known to numba ---------------------------------------------------
@@ -59,7 +60,8 @@ def teach() -> None:
     if _taught == 0:
         _teach_primitives()
     for function in KERNELS[_taught:]:
-        register_jitable(forceinline=True, **OPTIONS)(function)
+        options = OPTIONS | {"fastmath": False} if function in ROUNDED else OPTIONS
+        register_jitable(forceinline=True, **options)(function)
     _taught = len(KERNELS)
 
 

@@ -114,7 +114,7 @@ def kicked(
         symmetric=flow.symmetric, symplectic=flow.symplectic, poisson=flow.poisson, implicit=flow.implicit,
         solves=flow.solves * len(drifts), torque_evals=len(drifts) + 1, torque_at_ends=True,
         conserves=flow.conserves, needs="attitude", identity=f"{flow.identity} {kicks} {drifts}",
-        linear_bodies=flow.linear_bodies, **said,
+        linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, **said,
     )  # fmt: skip
 
 
@@ -168,7 +168,8 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         implicit=base.implicit, solves=n * base.solves, torque_evals=n * base.torque_evals - shared,
         torque_at_ends=base.torque_at_ends,
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
-        identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, **said,
+        identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies,
+        flat_bodies=base.flat_bodies, **said,
     )  # fmt: skip
 
 
