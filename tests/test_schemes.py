@@ -63,25 +63,6 @@ def test_python_and_strings_agree():
         ph.nothing_of_the_kind  # noqa: B018
 
 
-def test_rattle_with_a_potential_is_strang_with_dmv():
-    """RATTLE in P, Q: half a kick, the map of Moser and Veselov, half a kick (Vilmart (2013), (11) and (16))."""
-    with mpmath.workdps(55):
-        s = checks.Setting(ph.methods["strang(dmv2)"], "potential")
-        h = mpmath.mpf(1) / 8
-        got = s.step(h)
-        d = mpmath.diag([sum(s.system[0]) / 2 - i for i in s.system[0]])
-        (q0, _), Q0, Q1 = s.y, *(mpmath.matrix(matrix(q)) for q in (s.y[0], got[0]))
-        half = (Q1 - Q0) * d / h  # P_1/2 = D (Q1 - Q0)/h; y of the half step from Q^T P - P^T Q
-        skew = Q0.T * half - half.T * Q0
-        y_half = (skew[2, 1], skew[0, 2], skew[1, 0])
-        kicked = [m + h / 2 * x for m, x in zip(s.y[1], s.torque(s.t, q0, s.y[1], s.system), strict=True)]
-        assert max(abs(a - b) for a, b in zip(y_half, kicked, strict=True)) < checks.EXACT
-        skew = Q1.T * half - half.T * Q1
-        y_end = [x + h / 2 * f for x, f in zip((skew[2, 1], skew[0, 2], skew[1, 0]),
-                                               s.torque(s.t + h, got[0], got[1], s.system), strict=True)]  # fmt: skip
-        assert max(abs(a - b) for a, b in zip(y_end, got[1], strict=True)) < checks.EXACT
-
-
 @pytest.mark.parametrize("problem", [ph.problems.heavy_top(), ph.problems.quadratic_well(), ph.problems.soft_wall()])
 def test_torque_of_the_modified_potential(problem):
     """-dV/d(rotation), V = g^T I^-1 g, against differences in 50 digits."""

@@ -57,6 +57,11 @@ class Body:
         return int(zero[0]) if zero.size else None
 
     @property
+    def is_flat(self) -> bool:
+        """Do all points lie in a plane: is one moment the sum of the others."""
+        return bool(self.moments.sum() - 2 * self.moments.max() <= TOLERANCE * self.moments.max())
+
+    @property
     def inverse_moments(self) -> np.ndarray:
         """1/I_i; zero for the axis of a linear body, about which nothing turns."""
         return np.divide(1.0, self.moments, out=np.zeros(3), where=self.moments > 0)

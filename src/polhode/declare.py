@@ -75,6 +75,7 @@ class Method:
     halves : the two half steps of a composition, else empty
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
+    flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
     compensated : does a run carry the low parts of the state
     flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
@@ -102,6 +103,7 @@ class Method:
     torque_at_ends: bool = False
     corrector: bool = False
     linear_bodies: bool = True
+    flat_bodies: bool = True
     increments: bool = False
     compensated: bool = False
     before: Build | None = None

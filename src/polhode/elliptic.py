@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .scalar import Number, atan, epsilon, exp, kernel, log, settled, sin, sincos, sinh, sqrt, where
+from .scalar import Number, atan, epsilon, exp, kernel, log, settled, sin, sincos, sinh, sqrt, unfused, where
 
 SWEEPS = 80
 """More duplications, means or terms than any precision below 10^4 digits asks for."""
@@ -22,7 +22,7 @@ Pair = tuple[Number, Number]
 # --- error-free sums and products -------------------------------------------------------------------
 
 
-@kernel
+@unfused
 def two_sum(a: Number, b: Number) -> Pair:
     """The rounded sum of two numbers and its error, exactly (Knuth)."""
     s = a + b
@@ -30,7 +30,7 @@ def two_sum(a: Number, b: Number) -> Pair:
     return s, (a - (s - z)) + (b - z)
 
 
-@kernel
+@unfused
 def split(a: Number) -> Pair:
     """Two halves of a double, 26 bits each (Veltkamp)."""
     c = 134217729 * a
@@ -38,7 +38,7 @@ def split(a: Number) -> Pair:
     return high, a - high
 
 
-@kernel
+@unfused
 def two_product(a: Number, b: Number) -> Pair:
     """The rounded product of two doubles and its error, exactly (Dekker); in more digits the error is round-off."""
     p = a * b
@@ -47,21 +47,21 @@ def two_product(a: Number, b: Number) -> Pair:
     return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
-@kernel
+@unfused
 def pair_sum(a: Pair, b: Pair) -> Pair:
     """Sum of two pairs, to twice the precision of the larger."""
     s, e = two_sum(a[0], b[0])
     return two_sum(s, e + (a[1] + b[1]))
 
 
-@kernel
+@unfused
 def pair_product(a: Pair, b: Pair) -> Pair:
     """Product of two pairs, to twice the precision."""
     p, e = two_product(a[0], b[0])
     return two_sum(p, e + (a[0] * b[1] + a[1] * b[0]))
 
 
-@kernel
+@unfused
 def pair_quotient(a: Pair, b: Pair) -> Pair:
     """Quotient of two pairs, by one correction of the plain one."""
     q = a[0] / b[0]
@@ -69,7 +69,7 @@ def pair_quotient(a: Pair, b: Pair) -> Pair:
     return two_sum(q, (((a[0] - p) - e) + (a[1] - q * b[1])) / b[0])
 
 
-@kernel
+@unfused
 def pair_sqrt(a: Pair) -> Pair:
     """Square root of a positive pair, by one correction of the plain one."""
     r = sqrt(a[0])
@@ -77,14 +77,14 @@ def pair_sqrt(a: Pair) -> Pair:
     return two_sum(r, (((a[0] - p) - e) + a[1]) / (2 * r))
 
 
-@kernel
+@unfused
 def nearest(x: Number) -> Number:
     """The whole number next to x, as long as |x| < 1/(4 epsilon)."""
     big = 3 / (2 * epsilon(x))
     return (x + big) - big
 
 
-@kernel
+@unfused
 def leading(x: Number) -> Number:
     """The largest power of two in x > 0 (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31 (2008) 189-224)."""
     q = x * (1 / epsilon(x) + 1)

@@ -56,6 +56,12 @@ def check_fit(method: Method, problem: Problem) -> None:
         raise InputError(
             f"{method.name} divides by the moment that is zero for a linear body; methods that do not: {able}"
         )
+    if problem.body.is_flat and not method.flat_bodies:
+        able = ", ".join(m.name for m in methods.taking(problem.needs) if m.flat_bodies)
+        raise InputError(
+            f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
+            f"for a flat body; methods that do not: {able}"
+        )
     if method.takes(problem.needs):
         return
     what = {"potential": "a potential", "attitude": "a torque", "velocity": "a torque that depends on omega"}

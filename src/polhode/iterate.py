@@ -179,22 +179,44 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
 
 
 @kernel
-def small_root(c0: Number, c1: Number, c2: Number) -> tuple[Number, Number]:
-    """The smallest positive root of c0 - c1 x + c2 x^2 - 2 x^3 + x^4, and the miss if there is none.
+def small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
+    """The small root k of the quartic of Moser and Veselov, as two parts near + last, and the miss if there is none.
 
-    Newton's method from the first three terms of the root's series in c0; from below, where the
-    polynomial is convex and falling, it converges from one side, quadratically: the correction after d
-    is at most d^2 c2/c1.
+    k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). All roots but
+    this one have k > e2/(4 e3), half the sum of the moments: the spectrum of W = Omega^T D has Re > 0, and its trace
+    is that half sum less k.
+
+    The guess `near` has an error of third order in x and c, that of the inverse slope `inverse` is of second order;
+    one correction with it leaves an error of at most 32 (e1 x)^2 of the correction. Where that is not round-off,
+    Newton's method, from zero if the guess is not to be trusted: left of the root the polynomial is falling and
+    convex, and the correction after d is at most d^2 (e1 + 2 e3 c)/slope. The root is a number that is subtracted
+    from 1/g_i, so errors count relative to the root or 1/e1, whichever is larger.
     """
-    r, b = c0 / c1, c2 / c1
-    x = r * (1 + r * (b + r * (2 * b * b - 2 / c1)))
-    d, done = x, x != x
+    size, enough = e[0] * x, epsilon(x) / 32
+    value = quartic(near, x, c, e)
+    done = (size * size) * (e[0] * abs(value)) <= enough
+    last = inverse * value
+    trusted = 8 * size < 1
     for _ in range(SWEEPS):
-        f = c0 - x * (c1 - x * (c2 - x * (2 - x)))
-        slope = c1 - x * (2 * c2 - x * (6 - 4 * x))
-        d = where(done, 0 * d, f / slope)
-        x = x + d
-        done = done | (d * d * b <= epsilon(d) * x / 4) & (x * b < 1)
         if settled(done):
             break
-    return x, missed(done, abs(d), abs(x))
+        near = where(done, near, where(trusted, near + last, 0 * near))
+        square = near * near
+        r = square + c
+        slope = 1 - 2 * near * (e[0] + 2 * e[2] * r) + e[1] * (2 * square + r)
+        before, last = last, where(done, last, quartic(near, x, c, e) / slope)
+        reach = 1 + e[0] * near
+        soon = (e[0] * last) * ((e[0] + 2 * e[2] * c) * last) <= enough * reach * slope
+        done = done | (
+            (soon | (trusted & arrived(abs(e[0] * last), abs(e[0] * before), reach))) & (4 * e[2] * near <= e[1])
+        )
+        trusted = near == near
+    return near, last, where(done, 0 * x, abs(last) + epsilon(x))
+
+
+@kernel
+def quartic(k: Number, x: Number, c: Number, e: Vec3) -> Number:
+    """The polynomial x - k + e1 k^2 + r (e3 r - e2 k), r = c + k^2."""
+    square = k * k
+    r = square + c
+    return r * (e[2] * r - e[1] * k) + (e[0] * square + (x - k))

@@ -51,6 +51,16 @@ def fork(plain: Callable[..., Any], carrying: Callable[..., Any]) -> Callable[..
     return forked
 
 
+UNFUSED: set[Callable[..., Any]] = set()
+"""Kernels in which no product may be fused with a sum."""
+
+
+def unfused(function: F) -> F:
+    """Mark a kernel that lives on the rounding of every single operation: error-free sums and products."""
+    UNFUSED.add(function)
+    return kernel(function)
+
+
 class Floats:
     """Functions of the built-in numbers; every registered type has a namespace of this shape."""
 

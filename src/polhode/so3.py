@@ -122,8 +122,13 @@ def unit(q: Quat) -> Quat:
 
 @kernel
 def nearly_unit(q: Quat) -> Quat:
-    """One Newton step towards length 1: enough to undo the round-off of one time step."""
-    s = (3 - norm2(q)) / 2
+    """One Newton step towards length 1, where the length is off by more than the round-off of a few time steps.
+
+    Correcting the last bit at every step would round the components in the same direction for many steps on end;
+    the spatial momentum then drifts in proportion to the number of steps instead of its square root.
+    """
+    excess = norm2(q) - 1
+    s = 1 - where(abs(excess) < 16 * epsilon(excess), 0 * excess, excess) / 2
     return (q[0] * s, q[1] * s, q[2] * s, q[3] * s)
 
 

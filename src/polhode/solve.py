@@ -284,7 +284,7 @@ def _explain(method: Method, ride: Ride, kept: int) -> str:
         fault = _field_fault(method, ride)
         smaller = None if fault else _smaller_step(ride)
     if not fault:
-        solved = not method.implicit or ride.miss <= 0
+        solved = ride.miss <= 0
         fault = "the state became infinite or NaN" if solved else _unsolved(float(ride.miss))
         fault += f"; try dt = {smaller:.2g}" if smaller else ""
     states = f"{kept} states before it are" if kept > 1 else "state before it is"

@@ -18,10 +18,11 @@ from numba.extending import overload, register_jitable
 
 from .. import scalar
 from ..loop import stepping
-from ..scalar import FORKS, FUNCTIONS, KERNELS
+from ..scalar import FORKS, FUNCTIONS, KERNELS, UNFUSED
 from . import lane_functions, lanes
 
-OPTIONS = {"error_model": "numpy", "nogil": True}
+OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
+"""`contract` lets a product and a sum be rounded once (a fused multiply-add), except in the kernels of `UNFUSED`."""
 
 INNER = {**OPTIONS, "forceinline": True, "no_cfunc_wrapper": True}
 """For kernels called by compiled code only: a wrapper for calls from C would take a quarter of the compile time."""
@@ -89,7 +90,7 @@ def teach() -> None:
     if _taught == 0:
         _teach_primitives()
     for function in KERNELS[_taught:]:
-        register_jitable(**INNER)(function)
+        register_jitable(**(INNER | {"fastmath": False} if function in UNFUSED else INNER))(function)
     _taught = len(KERNELS)
     for forked, plain, carrying in FORKS[_forks_taught:]:
         overload(forked, strict=False, jit_options=INNER)(_choice(plain, carrying))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..scalar import Number, Vec3, kernel
-from ..so3 import along, cross, scale, times
+from ..scalar import Number, Quat, Rows, Vec3, kernel
+from ..so3 import along, cross, scale, times, unit
 
 
 @kernel
@@ -60,3 +60,17 @@ def rolling_columns(c: Number, m: Vec3, psi: Vec3, system: Any) -> tuple[Vec3, V
         along(e2, -c * inverse[1], cross(m, along(e2, -0.5, cross(psi, e2)))),
         along(e3, -c * inverse[2], cross(m, along(e3, -0.5, cross(psi, e3)))),
     )
+
+
+@kernel
+def columns(m: Rows) -> Rows:
+    """Columns of a matrix given by its rows."""
+    a, b, c = m
+    return ((a[0], b[0], c[0]), (a[1], b[1], c[1]), (a[2], b[2], c[2]))
+
+
+@kernel
+def turn_of(m: Rows) -> Quat:
+    """Unit quaternion of a rotation matrix, for turns well below 180 degrees."""
+    a, b, c = m
+    return unit((1 + a[0] + b[1] + c[2], c[1] - b[2], a[2] - c[0], b[0] - a[1]))

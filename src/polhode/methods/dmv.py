@@ -4,7 +4,8 @@ J. Moser and A. Veselov, Comm. Math. Phys. 139 (1991) 217; E. Hairer and G. Vilm
 13225; G. Vilmart, Rigid body dynamics, Algorithms 3 and 4. With v = h y and e the Cayley vector of the
 step, the equation of Moser and Veselov is 2 I e = v + v x e + kappa e with kappa = v.e: linear in e once
 the number kappa is known, and kappa is the small root of a quartic whose coefficients depend on the
-momentum through energy and Casimir only. Nothing divides by a moment of inertia, so flat bodies work.
+momentum through energy and Casimir only. The moments enter by g = 1/(2 I) in units of their sum, so that a
+step divides once, by a sum of squares; flat and linear bodies are no exception.
 """
 
 from __future__ import annotations
@@ -18,147 +19,201 @@ from ..carry import corrected, grown
 from ..declare import Method, Step, declare, methods
 from ..exact_numbers import converted
 from ..iterate import small_root
-from ..scalar import Number, Vec3, fork, kernel, sqrt, where
+from ..scalar import Number, Vec3, epsilon, fork, kernel, sqrt, where
 from ..so3 import along, cross, dot, mul, scale, times
 from ..unroll import written
-from .dmv_series import SERIES, Table
+from .dmv_series import SERIES
 from .energies import MOSER_VESELOV
 
 
 @kernel
-def lowered_moments(v: Vec3, i: Vec3) -> tuple[Vec3, Number]:
-    """The numbers l = 2 I - kappa of the step, for moments whose sum is 1, and the miss of kappa.
+def pairs(g: Vec3) -> Vec3:
+    """The products of two of three numbers, each in the place of the third."""
+    return (g[1] * g[2], g[2] * g[0], g[0] * g[1])
 
-    kappa^4 - 2 kappa^3 + (4 E2 + 2 v^2) kappa^2 - (8 E3 + 2 v^2) kappa + 4 E3 sum v_i^2/I_i + v^4 = 0.
-    """
-    pairs = (i[1] * i[2], i[2] * i[0], i[0] * i[1])
-    e3 = i[0] * pairs[0]
+
+@kernel
+def symmetric_functions(g: Vec3, p: Vec3) -> Vec3:
+    """The elementary symmetric functions e1, e2, e3 of three numbers with the products p of their pairs."""
+    return (g[0] + g[1] + g[2], p[0] + p[1] + p[2], g[0] * p[0])
+
+
+@kernel
+def scaled(h: Number, m: Vec3, system: Any) -> tuple[Number, Vec3, Vec3, Number, Number]:
+    """In units of the trace of I: the factor of the momentum, g = 1/(2 I), v = h m, x = sum g_i v_i^2, c = |v|^2."""
+    inertia, inverse = system[0], system[1]
+    trace = inertia[0] + inertia[1] + inertia[2]
+    unit = h / trace
+    g, v = scale(trace / 2, inverse), scale(unit, m)
     squares = times(v, v)
-    v2 = squares[0] + squares[1] + squares[2]
-    kappa, miss = small_root(
-        4 * dot(pairs, squares) + v2 * v2, 8 * e3 + 2 * v2, 4 * (pairs[0] + pairs[1] + pairs[2]) + 2 * v2
+    return unit, g, v, dot(g, squares), squares[0] + squares[1] + squares[2]
+
+
+@kernel
+def series(x: Number, first: Number, c: Number, e: Vec3) -> tuple[Number, Number]:
+    """The first two terms of kappa as a series in x and c, the first one given, and of the quartic's inverse slope."""
+    bc = e[1] * c
+    return x * (e[0] * x - bc) + ((e[2] * c) * c + first), 1 + (2 * e[0] * x - bc)
+
+
+@kernel
+def numerators(near: Number, last: Number, c: Number, v: Vec3, g: Vec3, p: Vec3) -> tuple[Vec3, Number]:
+    """The vector n(kappa) of `moser_veselov`, and kappa = near + last.
+
+    n is quadratic in kappa. What does not need `last`, the end of the longest chain of operations of a step, is
+    computed beside it; the term in last^2 is below round-off, as `small_root` sees to.
+    """
+    r, twice = near * near + c, 2 * near
+    linear = ((g[1] + g[2]) * v[0], (g[2] + g[0]) * v[1], (g[0] + g[1]) * v[2])
+    a, b, d = times(p, v)
+    n = (
+        a * r + (((g[2] - g[1]) * v[1] * v[2] + v[0]) - linear[0] * near),
+        b * r + (((g[0] - g[2]) * v[2] * v[0] + v[1]) - linear[1] * near),
+        d * r + (((g[1] - g[0]) * v[0] * v[1] + v[2]) - linear[2] * near),
     )
-    return (2 * i[0] - kappa, 2 * i[1] - kappa, 2 * i[2] - kappa), miss
+    slope = (a * twice - linear[0], b * twice - linear[1], d * twice - linear[2])
+    return along(n, last, slope), near + last
 
 
 @kernel
-def _above(v: Vec3, v2: Number, low: Vec3) -> Vec3:
-    """The numerator of the Cayley vector, adj(l) v + v^2 v + (l v) x v."""
-    a, b, c = low
-    return along(along((b * (c * v[0]), c * (a * v[1]), a * (b * v[2])), v2, v), 1, cross(times(low, v), v))
+def _moved(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, near: Number, last: Number) -> Any:
+    """The step for kappa = near + last.
 
-
-@kernel
-def cayley_vector(v: Vec3, low: Vec3) -> Vec3:
-    """The solution e of l e = v + v x e: its numerator over l1 l2 l3 + sum l_i v_i^2."""
-    a, b, c = low
-    return scale(1 / (a * b * c + dot(low, times(v, v))), _above(v, dot(v, v), low))
+    e = g n/D, where with r = c + kappa^2
+    n_1 = (1 - (g2 + g3) kappa + g2 g3 r) v_1 + (g3 - g2) v_2 v_3 and so on, and
+    D = 1 - e1 kappa + e2 kappa^2 - e3 kappa^3 + sum g_j g_k (1 - kappa g_i) v_i^2.
+    The equation squared is alpha = 1 + |e|^2 = |n|^2/(D^2 r). The turn is (D, g n), made a unit quaternion, and the
+    momentum is updated by its increment 4 (I e) x e/alpha, whose first component is 2 (g3 - g2) n_2 n_3/(D^2 alpha).
+    """
+    p = pairs(g)
+    n, kappa = numerators(near, last, c, v, g, p)
+    # at rest 0/0: below epsilon a one in numerator and denominator changes nothing, as n = v there
+    rest = where(c < epsilon(c), 1 + 0 * c, 0 * c)
+    w = (kappa * kappa + c + rest) / ((n[0] * n[0] + n[1] * n[1]) + (n[2] * n[2] + rest))
+    k = 2 / unit
+    gain = (
+        (k * (g[2] - g[1])) * (n[1] * n[2]),
+        (k * (g[0] - g[2])) * (n[2] * n[0]),
+        (k * (g[1] - g[0])) * (n[0] * n[1]),
+    )
+    d = (1 + dot(p, times(v, v))) - kappa * ((e[0] + e[2] * c) - kappa * (e[1] - e[2] * kappa))
+    a, b, f, k = mul(y[0], (d, g[0] * n[0], g[1] * n[1], g[2] * n[2]))
+    s = sqrt(w)
+    return (s * a, s * b, s * f, s * k), along(y[1], w, gain)
 
 
 @kernel
 def _unbiased_cayley_vector(v: Vec3, low: Vec3) -> Vec3:
-    """The same, its length found from v.(l e) = v^2.
+    """The solution e of l e = v + v x e: adj(l) v + v^2 v + (l v) x v, its length found from v.(l e) = v^2.
 
-    The product l1 l2 l3 is rounded the same way in each step, so that e is a little too long or too short for ever and
-    energy and momentum drift; here every rounded number changes from step to step.
+    The determinant of the equation, l1 l2 l3 + sum l_i v_i^2, is rounded the same way in each step, so that e would be
+    a little too long or too short for ever and energy and momentum drift; here every rounded number changes.
     """
-    v2 = dot(v, v)
-    e = _above(v, v2, low)
-    reach = dot(times(low, v), e)
+    a, b, c = low
+    v2, lv = dot(v, v), times(low, v)
+    e = along(along((b * (c * v[0]), c * (a * v[1]), a * (b * v[2])), v2, v), 1, cross(lv, v))
+    reach = dot(lv, e)
     return scale(where(reach > 0, v2 / where(reach > 0, reach, 1 + reach), 0 * v2), e)
 
 
 @kernel
-def _increment(e: Vec3, low: Vec3) -> Vec3:
-    """The vector (l e) x e = 2 (I e) x e, along which the momentum moves.
+def _lowered(g: Number, kappa: Number) -> Number:
+    """The number l = 2 I - kappa of an axis; of one about which nothing turns (g = 0) any other number."""
+    some = g > 0
+    return where(some, 1 / where(some, g, 1 + g), 1 + g) - kappa
 
-    It uses the very numbers with which e was found: rounded otherwise, the same way in each step, they would let
-    energy and momentum drift.
+
+@kernel
+def _moved_carrying(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, near: Number, last: Number) -> Any:
+    """The step by increments: of the momentum 2 (l e) x e/(unit alpha), where l = 2 I - kappa.
+
+    It uses the very numbers l with which the Cayley vector was found: rounded otherwise, the same way in each step,
+    they would let energy and momentum drift. For a symmetric body alpha is rounded the same way in each step, and that
+    is corrected.
     """
-    return ((low[1] - low[2]) * (e[1] * e[2]), (low[2] - low[0]) * (e[2] * e[0]), (low[0] - low[1]) * (e[0] * e[1]))
-
-
-@kernel
-def _moved(y: Any, rate: Number, v: Vec3, low: Vec3) -> Any:
-    """The state turned by (1, e), its momentum grown by 4 alpha (I e) x e/rate with alpha = 1/(1 + e^2)."""
-    e = cayley_vector(v, low)
-    alpha = 1 / (1 + dot(e, e))
-    s = sqrt(alpha)
-    return mul(y[0], (s, s * e[0], s * e[1], s * e[2])), along(y[1], 2 * alpha / rate, _increment(e, low))
-
-
-@kernel
-def _moved_carrying(y: Any, rate: Number, v: Vec3, low: Vec3) -> Any:
-    """The same; for a symmetric body 1 + e^2 is rounded the same way in each step, and that is corrected."""
+    kappa = near + last
+    low = (_lowered(g[0], kappa), _lowered(g[1], kappa), _lowered(g[2], kappa))
     e = _unbiased_cayley_vector(v, low)
     e2 = dot(e, e)
-    alpha = 1 / (1 + e2)
-    s = sqrt(alpha)
-    dq = mul(y[0], (-e2 * alpha / (1 + s), s * e[0], s * e[1], s * e[2]))
-    x = scale(2 * alpha, _increment(e, low))
-    dm = (x[0] / rate, x[1] / rate, x[2] / rate)
-    return corrected(grown(y, dq, dm), (1 - alpha) - alpha * e2, dm)
+    part = 1 / (1 + e2)
+    s = sqrt(part)
+    dq = mul(y[0], (-e2 * part / (1 + s), s * e[0], s * e[1], s * e[2]))
+    pull = ((low[1] - low[2]) * (e[1] * e[2]), (low[2] - low[0]) * (e[2] * e[0]), (low[0] - low[1]) * (e[0] * e[1]))
+    x = scale(2 * part, pull)
+    dm = (x[0] / unit, x[1] / unit, x[2] / unit)
+    return corrected(grown(y, dq, dm), (1 - part) - part * e2, dm)
 
 
 moved = fork(_moved, _moved_carrying)
 
 
 @kernel
-def moser_veselov(h: Number, inertia: Vec3, y: Any) -> Any:
-    """One step with given moments, in units of their sum."""
-    unit = 1 / (inertia[0] + inertia[1] + inertia[2])
-    rate = unit * h
-    v = scale(rate, y[1])
-    low, miss = lowered_moments(v, scale(unit, inertia))
-    return moved(y, rate, v, low), miss
+def moser_veselov(unit: Number, g: Vec3, v: Vec3, x: Number, c: Number, guess: Any, y: Any) -> Any:
+    """One step with g = 1/(2 I), v = unit m, x = sum g_i v_i^2, c = |v|^2, and what `series` guessed."""
+    e = symmetric_functions(g, pairs(g))
+    near, last, miss = small_root(guess[0], guess[1], x, c, e)
+    return moved(y, unit, g, v, c, e, near, last), miss
 
 
-def _sum(table: Table, m: int, power: int, number: Callable[[Any], Any], space: dict[str, Any]) -> str:
-    """Text of the polynomial in e1, e2, e3 that multiplies H^power C^(m - power)."""
+def _polynomial(which: int, order: int, number: Callable[[Any], Any], space: dict[str, Any]) -> str:
+    """Text of the sum of the series s (0) or t (1) to an order: Horner's rule in H, in each coefficient in C."""
+    degree = order // 2 - 1
+    nested = "0"
+    for power in range(degree, -1, -1):
+        inner = "0"
+        for rest in range(degree - power, -1, -1):
+            if power + rest > 0:
+                inner = f"({_coefficient(which, power, rest, number, space)} + C * {inner})"
+            else:
+                inner = f"C * {inner}"
+        nested = f"({inner} + H * {nested})"
+    return nested.replace(" + C * 0", "").replace(" + H * 0", "")
+
+
+def _coefficient(which: int, power: int, rest: int, number: Callable[[Any], Any], space: dict[str, Any]) -> str:
+    """Text of the polynomial in e1, e2, e3 that multiplies H^power C^rest.
+
+    In the step's variables, g = 1/(2 I), H = sum g_i v_i^2 and C = |v|^2, the part of degree m of s and that of t,
+    the correction of g, have 2^m times the coefficients of the series in 1/I, energy and Casimir.
+    """
     terms = []
-    for (i, j, k, rest), (top, bottom) in table.items():
-        if rest == power:
+    for (i, j, k, p), (top, bottom) in SERIES[power + rest - 1][which].items():
+        if p == power:
             name = f"k{len(space)}"
-            space[name] = converted(Fraction(top, bottom), number)
+            space[name] = converted(Fraction(top, bottom) * 2 ** (power + rest), number)
             terms.append(" * ".join([name, *["e1"] * i, *["e2"] * j, *["e3"] * k]))
-    return " + ".join(terms)
+    return f"({' + '.join(terms) or '0'})"
 
 
 def preprocessed(order: int, number: Callable[[Any], Any]) -> Step:
-    """Kernel (h2, e1, e2, e3, H, C) -> (sum of h^2m s, sum of h^2m t), by Horner's rule in h^2."""
+    """Kernel (e1, e2, e3, H, C) -> (1 + s, t): the sums of h^2m s_{2m+1} and h^2m t_{2m+1}; H and C contain h^2."""
     space: dict[str, Any] = {}
-    texts = []
-    for which in (0, 1):
-        nested = ""
-        for m in range(order // 2 - 1, 0, -1):
-            table = SERIES[m - 1][which]
-            powers = [(p, _sum(table, m, p, number, space)) for p in range(m + 1)]
-            term = " + ".join(" * ".join([f"({t})", *["H"] * p, *["C"] * (m - p)]) for p, t in powers if t)
-            nested = f"h2 * ({term}{' + ' + nested if nested else ''})"
-        texts.append(nested)
-    return written("h2, e1, e2, e3, H, C", f"({texts[0]}, {texts[1]})", **space)
+    texts = [_polynomial(which, order, number, space) for which in (0, 1)]
+    return written("e1, e2, e3, H, C", f"(1 + {texts[0]}, {texts[1]})", **space)
 
 
 @kernel
 def _plain(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    return moser_veselov(h, system[0], y)
+    unit, g, v, x, c = scaled(h, y[1], system)
+    return moser_veselov(unit, g, v, x, c, series(x, x, c, symmetric_functions(g, pairs(g))), y)
 
 
 def _build(order: int, number: Callable[[Any], Any]) -> Step:
-    """The step with modified moments 1/I~_j = (1 + s)/I_j + t."""
+    """The step with modified moments 1/I~_j = (1 + s)/I_j + t; the guess of kappa needs only x to be modified."""
     if order == 2:
         return _plain
     corrections = preprocessed(order, number)
 
     @kernel
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        inverse, m = system[1], y[1]
-        a, b, c = inverse
-        energy, casimir = dot(inverse, times(m, m)) / 2, dot(m, m) / 2
-        s, shift = corrections(h * h, a + b + c, a * b + b * c + c * a, a * b * c, energy, casimir)
-        x, y1, z = a + (a * s + shift), b + (b * s + shift), c + (c * s + shift)
-        common = 1 / (x * y1 * z)
-        return moser_veselov(h, (y1 * z * common, z * x * common, x * y1 * common), y)
+        unit, g, v, x, c = scaled(h, y[1], system)
+        e = symmetric_functions(g, pairs(g))
+        s, shift = corrections(e[0], e[1], e[2], x, c)
+        modified = (g[0] * s + shift, g[1] * s + shift, g[2] * s + shift)
+        first = x * s + shift * c
+        new, miss = moser_veselov(unit, modified, v, first, c, series(x, first, c, e), y)
+        # beyond the reach of the series the modified moments are those of no body
+        return new, where((s > 0) & (s < 2), miss, 1 + 0 * s)
 
     return step
 

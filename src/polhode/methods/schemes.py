@@ -130,8 +130,8 @@ def kicked(name: str, flow: Method, sequence: Sequence[Part], **said: Any) -> Me
         order_free=flow.order_free, implicit=flow.implicit, solves=flow.solves * drifts, torque_evals=kicks,
         torque_at_ends=sequence[0].flow == "U", conserves=flow.conserves, corrector=corrector,
         needs="potential" if corrector else "attitude", identity=f"{flow.identity} {sequence}",
-        linear_bodies=flow.linear_bodies, increments=flow.increments, compensated=flow.compensated,
-        flows=_flows(flow, sequence), **(_kept_by(flow) | said),
+        linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, increments=flow.increments,
+        compensated=flow.compensated, flows=_flows(flow, sequence), **(_kept_by(flow) | said),
     )  # fmt: skip
 
 
@@ -203,8 +203,9 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         implicit=base.implicit, solves=n * base.solves, torque_evals=n * base.torque_evals - shared,
         torque_at_ends=base.torque_at_ends,
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
-        identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, increments=base.increments,
-        compensated=base.compensated, flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
+        identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
+        increments=base.increments, compensated=base.compensated,
+        flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
     )  # fmt: skip
 
 

@@ -261,7 +261,8 @@ def _declare_labelings() -> None:
         a, b, c = (axis - 1 for axis in axes)
         declare(
             _always(rotations(a, b, c)),
-            name=f"rot{label}", aliases=(f"mry2_{label}",), cite="mclachlan1993",
+            name=f"rot{label}", cite="mclachlan1993",
+            aliases=(f"mry2_{label}", *(("mclachlan_splitting", "McL-splitting") if label == "123" else ())),
             where="Vilmart (2013), three rotation splitting",
             linear_bodies=False, flows=symmetric([rotor(a), rotor(b)], rotor(c)),
             doc=f"Three rotations: axes {label} from outside to inside, the inner one over the whole step.",

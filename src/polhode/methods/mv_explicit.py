@@ -1,0 +1,233 @@
+"""The equation of Moser and Veselov, M = W - W^T with W = X J and X a rotation, solved by formulas for 3 x 3 matrices.
+
+A. Zanna's slides (2002), with the signs and transposes corrected (docs/schemes.md); J. R. Cardoso and F. Silva Leite,
+The Moser-Veselov equation (2003). M = hat(v), v = h y; J = diag(d) with I_1 = d_2 + d_3 and so on; the step is
+R_1 = R_0 X, y_1 = X^T y_0. `mv_explicit` is her algorithm: the squares of the eigenvalues of the Hamiltonian matrix
+[[M/2, 1], [M^2/4 + J^2, M/2]] are the roots of a cubic, its eigenvectors with Re > 0 are made orthogonal, and
+X = (M/2 + Q21 Q11^-1) J^-1. `mv_explicit_free` needs neither eigenvectors nor 1/J.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..declare import method
+from ..iterate import small_root
+from ..scalar import Number, Rows, Vec3, acos, cos, epsilon, kernel, power, sqrt, where
+from ..so3 import add, along, apply_transposed, cross, dot, inverse3, mul, scale, sub, times
+from ._mechanics import basis, columns, turn_of
+from .dmv import pairs, scaled, series, symmetric_functions
+from .rattle import half_traces
+
+Half = tuple[Vec3, Vec3]
+"""A vector of six numbers."""
+
+
+# --- the cubic --------------------------------------------------------------------------------------
+
+
+@kernel
+def cube_root(x: Number) -> Number:
+    """The real cube root."""
+    size = abs(x)
+    root = power(where(size > 0, size, 1 + size), 1 / (3 + 0 * x))
+    return where(size > 0, where(x < 0, -root, root), 0 * x)
+
+
+@kernel
+def cubic_roots(a: Number, b: Number, c: Number) -> tuple[Number, Number, Number]:
+    """Roots of t^3 - a t^2 + b t - c: one real, then the middle and the half distance of the other two.
+
+    The square of the half distance is returned, negative for a complex pair. Viete's cosines for three
+    real roots, Cardano's formula for one; the real root given is the one farthest from the other two.
+    """
+    third = a / 3
+    p = third * third - b / 3
+    q = third * (third * third - b / 2) + c / 2
+    inside = q * q - p * p * p
+    real = inside <= 0
+    s = sqrt(where(p > 0, p, 0 * p))
+    cube = where(real & (s > 0), s * s * s, 1 + 0 * s)
+    ratio = q / cube
+    ratio = where(real, where(ratio > 1, 1 + 0 * ratio, where(ratio < -1, -1 + 0 * ratio, ratio)), 0 * ratio)
+    angle = acos(abs(ratio)) / 3
+    spread = where(q < 0, -2, 2) * s * cos(angle)
+    big = cube_root(q + where(q < 0, -1, 1) * sqrt(where(real, 0 * inside, inside)))
+    cardano = big + p / where(big * big > 0, big, 1 + 0 * big)
+    t = where(real, spread, cardano)
+    return t + third, third - t / 2, 3 * (p - t * t / 4)
+
+
+# --- the eigenvectors -------------------------------------------------------------------------------
+
+
+@kernel
+def _column(n: Vec3, w: Vec3, axis: Vec3) -> Vec3:
+    """A column of the adjugate of diag(n) + hat(w): adj(n) a + w (w.a) - (n w) x a."""
+    return sub(along(times(pairs(n), axis), dot(w, axis), w), cross(times(n, w), axis))
+
+
+@kernel
+def _null_pair(m: Number, v: Number, M: Vec3, J2: Vec3, axis: Vec3) -> Half:
+    """Real and imaginary part of a column of the adjugate of J^2 + l M - l^2, l = m + i v, in real numbers."""
+    shift, turn = m * m - v * v, 2 * m * v
+    n, k = (J2[0] - shift, J2[1] - shift, J2[2] - shift), (-turn, -turn, -turn)
+    a, b = scale(m, M), scale(v, M)
+    real = sub(_column(n, a, axis), _column(k, b, axis))
+    both = _column(add(n, k), add(a, b), axis)
+    return real, sub(sub(both, _column(n, a, axis)), _column(k, b, axis))
+
+
+@kernel
+def _null(m: Number, v: Number, M: Vec3, J2: Vec3) -> Half:
+    """The null vector of J^2 + l M - l^2: the longest column of the adjugate, which is the pivoting."""
+    e1, e2, e3 = basis(m)
+    a, b, c = _null_pair(m, v, M, J2, e1), _null_pair(m, v, M, J2, e2), _null_pair(m, v, M, J2, e3)
+    one, two, three = _length2(a), _length2(b), _length2(c)
+    best = _chosen(two > one, b, a)
+    return _chosen((three > one) & (three > two), c, best)
+
+
+@kernel
+def _chosen(condition: Any, yes: Half, no: Half) -> Half:
+    (a, b, c), (d, e, f) = yes
+    (g, h, i), (j, k, m) = no
+    first = (where(condition, a, g), where(condition, b, h), where(condition, c, i))
+    return first, (where(condition, d, j), where(condition, e, k), where(condition, f, m))
+
+
+@kernel
+def _length2(a: Half) -> Number:
+    return dot(a[0], a[0]) + dot(a[1], a[1])
+
+
+@kernel
+def _without(a: Half, b: Half) -> Half:
+    """The part of a orthogonal to the unit vector b."""
+    s = -(dot(a[0], b[0]) + dot(a[1], b[1]))
+    return along(a[0], s, b[0]), along(a[1], s, b[1])
+
+
+@kernel
+def _unit(a: Half) -> Half:
+    size = sqrt(_length2(a))
+    s = where(size > 0, 1 / where(size > 0, size, 1 + size), 0 * size)
+    return scale(s, a[0]), scale(s, a[1])
+
+
+@kernel
+def _with_dependent(u: Vec3, value: Number, rest: Vec3, M: Vec3) -> Half:
+    """The eigenvector of the Hamiltonian matrix: below u stands (value) u + rest - M u/2."""
+    return _unit((u, along(along(rest, value, u), -0.5, cross(M, u))))
+
+
+@kernel
+def eigenspace(M: Vec3, d: Vec3) -> tuple[Half, Half, Half, Any]:
+    """An orthogonal basis of the eigenspace with Re > 0, and whether there is one of dimension three.
+
+    Of a complex pair l = m +- i v, the real and the imaginary part of the eigenvector.
+    """
+    J2, squares = times(d, d), times(M, M)
+    big = dot(J2, (1, 1, 1)) - dot(squares, (1, 1, 1))
+    two = pairs(J2)
+    mean, middle, gap = cubic_roots(big, two[0] + two[1] + two[2] - dot(squares, J2), J2[0] * two[0])
+    pair = gap < 0
+    half = sqrt(abs(gap))
+    low, high = middle - half, middle + half
+    exists = (mean > 0) & (pair | (low > 0))
+    # of a complex pair of squares middle +- i half: Re l = m, Im l = v
+    m = where(pair, sqrt((sqrt(middle * middle + half * half) + middle) / 2), sqrt(abs(high)))
+    v = where(pair, half / 2 / where(m > 0, m, 1 + m), 0 * m)
+    lone = sqrt(abs(mean))
+    zero = scale(0, M)
+    first = _null(lone, zero[0], M, J2)[0]
+    u, w = _null(m, v, M, J2)
+    third = sqrt(abs(low))
+    other = _null(third, zero[0], M, J2)[0]
+    a = _with_dependent(first, lone, zero, M)
+    b = _with_dependent(u, m, scale(-v, w), M)
+    c = _chosen(pair, _with_dependent(w, m, scale(v, u), M), _with_dependent(other, third, zero, M))
+    b = _unit(_without(b, a))
+    return a, b, _unit(_without(_without(c, a), b)), exists
+
+
+# --- the steps --------------------------------------------------------------------------------------
+
+
+@kernel
+def _turned(X: Rows, y: Any, miss: Number) -> Any:
+    """R_1 = R_0 X, y_1 = X^T y_0."""
+    q, m = y
+    return (mul(q, turn_of(X)), apply_transposed(X, m)), miss
+
+
+@kernel
+def _is_rotation(X: Rows) -> Any:
+    """Is X^T X = 1 to half the digits: what a solution found from two eigenvectors side by side still has."""
+    x, y, z = columns(X)
+    off = abs(dot(x, x) - 1) + abs(dot(y, y) - 1) + abs(dot(z, z) - 1) + abs(dot(x, y)) + abs(dot(y, z))
+    return off + abs(dot(z, x)) < sqrt(sqrt(epsilon(off)))
+
+
+@method(
+    order=2, order_free=2, symmetric=True, symplectic=True, poisson=True, solves=0, torque_evals=0,
+    conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free",
+    cite="zanna2002", where="the numerical algorithm", linear_bodies=False, flat_bodies=False,
+)  # fmt: skip
+@kernel
+def mv_explicit(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Moser-Veselov by the eigenvectors of a 6 x 6 matrix, in real arithmetic and without iteration (Zanna).
+
+    X = (M/2 + S) J^-1, S = Q21 Q11^-1, [Q11; Q21] an orthogonal basis of the eigenspace with Re > 0.
+    """
+    trace = system[0][0] + system[0][1] + system[0][2]
+    d, M = scale(1 / trace, half_traces(system[0])), scale(h / trace, y[1])
+    a, b, c, exists = eigenspace(M, d)
+    over = inverse3(a[0], b[0], c[0])
+    lower = columns((a[1], b[1], c[1]))
+    x, z, w = M
+    rows = (
+        add(apply_transposed(over, lower[0]), (0, -w / 2, z / 2)),
+        add(apply_transposed(over, lower[1]), (w / 2, 0, -x / 2)),
+        add(apply_transposed(over, lower[2]), (-z / 2, x / 2, 0)),
+    )
+    inverse = (1 / d[0], 1 / d[1], 1 / d[2])
+    X = (times(rows[0], inverse), times(rows[1], inverse), times(rows[2], inverse))
+    return _turned(X, y, where(exists & _is_rotation(X), 0 * x, 1 + 0 * x))
+
+
+@method(
+    order=2, order_free=2, symmetric=True, symplectic=True, poisson=True, solves=1, torque_evals=0,
+    conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free",
+    cite="moser1991", where="W^3 - s1 W^2 + s2 W = det J", linear_bodies=False,
+)  # fmt: skip
+@kernel
+def mv_explicit_free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Moser-Veselov as a linear system for the rotation, without eigenvectors.
+
+    W = X J has W W^T = J^2, hence W^2 = M W + J^2, and with Cayley and Hamilton
+    (M^2 + J^2 - s1 M + s2) X = adj J + s1 J - M J, s1 = tr W = tr J - kappa, s2 = (s1^2 - tr J^2 + |v|^2)/2.
+    """
+    _, g, v, x, c = scaled(h, y[1], system)
+    e = symmetric_functions(g, pairs(g))
+    guess = series(x, x, c, e)
+    near, last, miss = small_root(guess[0], guess[1], x, c, e)
+    trace = system[0][0] + system[0][1] + system[0][2]
+    J = scale(1 / trace, half_traces(system[0]))
+    s1 = J[0] + J[1] + J[2] - near - last
+    s2 = (s1 * s1 - dot(J, J) + c) / 2
+    adjugate = add(pairs(J), scale(s1, J))
+    # column i of M^2 + J^2 - s1 M + s2 is (M^2 - s1 M) e_i + (J_i^2 + s2) e_i, and v x (v x e_i) = v v_i - c e_i
+    e1, e2, e3 = basis(c)
+    left = inverse3(
+        along(along(scale(v[0], v), J[0] * J[0] + s2 - c, e1), -s1, cross(v, e1)),
+        along(along(scale(v[1], v), J[1] * J[1] + s2 - c, e2), -s1, cross(v, e2)),
+        along(along(scale(v[2], v), J[2] * J[2] + s2 - c, e3), -s1, cross(v, e3)),
+    )
+    right = columns((
+        along(scale(adjugate[0], e1), -J[0], cross(v, e1)),
+        along(scale(adjugate[1], e2), -J[1], cross(v, e2)),
+        along(scale(adjugate[2], e3), -J[2], cross(v, e3)),
+    ))  # fmt: skip
+    X = (apply_transposed(right, left[0]), apply_transposed(right, left[1]), apply_transposed(right, left[2]))
+    return _turned(X, y, miss)

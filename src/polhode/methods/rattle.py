@@ -1,0 +1,140 @@
+"""RATTLE for the rigid body as a constrained Hamiltonian system in the matrices P and Q.
+
+H. C. Andersen, J. Comput. Phys. 52 (1983) 24; R. McLachlan and C. Scovel, J. Nonlinear Sci. 5 (1995) 233; G. Vilmart,
+Rigid body dynamics, (7) and (11). With D = diag(d), I_1 = d_2 + d_3 and so on, H = tr(P D^-1 P^T)/2 + U(Q) on
+Q^T Q = 1, Q^T P D^-1 + D^-1 P^T Q = 0; the momentum is hat(y) = Q^T P - P^T Q. The form divides by every d.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..declare import method
+from ..iterate import accelerated
+from ..scalar import Number, Rows, Vec3, kernel
+from ..so3 import add, along, apply, apply_transposed, cross, dot, matrix, mul, negative, scale, sub, times
+from ._mechanics import columns, turn_of, velocity
+
+
+@kernel
+def half_traces(inertia: Vec3) -> Vec3:
+    """The d of I = (d2 + d3, d3 + d1, d1 + d2)."""
+    a, b, c = inertia
+    return ((b - a + c) / 2, (c - b + a) / 2, (a - c + b) / 2)
+
+
+@kernel
+def conjugate(Q: Rows, w: Vec3, d: Vec3) -> Rows:
+    """P = Q hat(w) D, the conjugate momenta of a body that turns with w; row by row q -> (q x w) d."""
+    return (times(cross(Q[0], w), d), times(cross(Q[1], w), d), times(cross(Q[2], w), d))
+
+
+@kernel
+def body_momentum(P: Rows, Q: Rows) -> Vec3:
+    """The y of hat(y) = Q^T P - P^T Q: the sum of P_i x Q_i over the rows."""
+    return add(add(cross(P[0], Q[0]), cross(P[1], Q[1])), cross(P[2], Q[2]))
+
+
+@kernel
+def pushed(P: Rows, c: Number, Q: Rows, force: Vec3) -> Rows:
+    """P - 2 c grad U(Q) up to a term Q times symmetric, which the multiplier absorbs: P + c Q hat(T), T the torque."""
+    return (
+        along(P[0], c, cross(Q[0], force)),
+        along(P[1], c, cross(Q[1], force)),
+        along(P[2], c, cross(Q[2], force)),
+    )
+
+
+@kernel
+def multiplied(P: Rows, c: Number, Q: Rows, z: Any) -> Rows:
+    """P - c Q Z with the symmetric Z = ((z11, z22, z33), (z23, z31, z12))."""
+    (a, b, d), (f, g, k) = z
+    Z = ((a, k, g), (k, b, f), (g, f, d))
+    return (along(P[0], -c, apply(Z, Q[0])), along(P[1], -c, apply(Z, Q[1])), along(P[2], -c, apply(Z, Q[2])))
+
+
+@kernel
+def drifted(Q: Rows, h: Number, P: Rows, over: Vec3) -> Rows:
+    """Q + h P D^-1."""
+    return (
+        along(Q[0], h, times(P[0], over)),
+        along(Q[1], h, times(P[1], over)),
+        along(Q[2], h, times(P[2], over)),
+    )
+
+
+@kernel
+def shake(z: Any, data: Any) -> Any:
+    """The correction of Z = h^2 Lambda/2 from C = Q_1^T Q_1 - 1: C_ij d_i d_j/(d_i + d_j), Newton's for Q_1 = Q_0."""
+    h, P, Q, d, over = data
+    a, b, c = columns(drifted(Q, h, multiplied(P, 1 / h, Q, z), over))
+    diagonal = ((dot(a, a) - 1) / 2 * d[0], (dot(b, b) - 1) / 2 * d[1], (dot(c, c) - 1) / 2 * d[2])
+    others = (
+        dot(b, c) / (over[1] + over[2]),
+        dot(c, a) / (over[2] + over[0]),
+        dot(a, b) / (over[0] + over[1]),
+    )
+    return diagonal, others
+
+
+@kernel
+def _multiplier(x: Any, d: Vec3) -> Any:
+    """Z = D - X. The unknown is X, which is as large as D: what is round-off then does not depend on h."""
+    return sub(d, x[0]), negative(x[1])
+
+
+@kernel
+def _correction(x: Any, data: Any, system: Any, torque: Any) -> Any:
+    diagonal, others = shake(_multiplier(x, data[3]), data)
+    return negative(diagonal), negative(others)
+
+
+_constrained = accelerated(_correction, 2)
+
+
+@kernel
+def position_step(h: Number, P: Rows, Q: Rows, d: Vec3, system: Any, torque: Any) -> Any:
+    """P_1/2 and Q_1 of (11) from the pushed P, the multiplier found so that Q_1^T Q_1 = 1; and the miss."""
+    over = (1 / d[0], 1 / d[1], 1 / d[2])
+    data = (h, P, Q, d, over)
+    x, miss = _constrained((d, scale(0, d)), data, system, torque)
+    z = _multiplier(x, d)
+    last = shake(z, data)  # takes the digits that X, being larger, does not hold
+    half = multiplied(P, 1 / h, Q, (add(z[0], last[0]), add(z[1], last[1])))
+    return half, drifted(Q, h, half, over), miss
+
+
+@kernel
+def tangent(P: Rows, Q: Rows, d: Vec3) -> Rows:
+    """P less Q times the symmetric matrix for which Q^T P D^-1 + D^-1 P^T Q = 0: the second multiplier of (11)."""
+    x, y, w = columns(Q)
+    Y = (apply_transposed(P, x), apply_transposed(P, y), apply_transposed(P, w))  # rows of Q^T P
+    a, b, c = d
+    others = (
+        (Y[1][2] * b + Y[2][1] * c) / (b + c),
+        (Y[2][0] * c + Y[0][2] * a) / (c + a),
+        (Y[0][1] * a + Y[1][0] * b) / (a + b),
+    )
+    return multiplied(P, 1, Q, ((Y[0][0], Y[1][1], Y[2][2]), others))
+
+
+@method(
+    order=2, order_free=2, symmetric=True, symplectic=True, poisson=True, solves=1, torque_evals=2,
+    torque_at_ends=True, conserves=("energy", "spatial_momentum", "momentum_norm"), needs="attitude",
+    cite="andersen1983", where="Vilmart (2013), (11)", aliases=("RATTLE",), linear_bodies=False, flat_bodies=False,
+)  # fmt: skip
+@kernel
+def rattle(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """RATTLE in P and Q, with the state mapped there and back.
+
+    P_1/2 = P_0 - (h/2)(grad U(Q_0) + Q_0 Lambda_0), Q_1 = Q_0 + h P_1/2 D^-1, Q_1^T Q_1 = 1,
+    P_1 = P_1/2 - (h/2)(grad U(Q_1) + Q_1 Lambda_1), Q_1^T P_1 D^-1 + D^-1 P_1^T Q_1 = 0.
+    """
+    q, m = y
+    d, Q = half_traces(system[0]), matrix(q)
+    P = pushed(conjugate(Q, velocity(m, system), d), h / 4, Q, torque(t, q, m, system))
+    P, end, miss = position_step(h, P, Q, d, system, torque)
+    x, u, w = columns(Q)
+    q = mul(q, turn_of((apply_transposed(end, x), apply_transposed(end, u), apply_transposed(end, w))))
+    P = tangent(pushed(P, h / 4, end, torque(t + h, q, m, system)), end, d)
+    return (q, body_momentum(P, end)), miss

@@ -1,0 +1,100 @@
+"""RATTLE in P and Q: the printed equations, the constraint manifold, and Moser-Veselov under another name."""
+
+import mpmath
+import numpy as np
+import pytest
+
+import polhode as ph
+from polhode.analysis.checks import EXACT, Setting, distance
+from polhode.methods import rattle
+from polhode.so3 import conj, matrix, mul
+
+
+def hat(v):
+    x, y, z = v
+    return mpmath.matrix([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+
+
+@pytest.mark.parametrize("kind", ["free", "potential", "attitude"])
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_rattle_is_strang_with_moser_veselov(kind, which):
+    """With U and with any torque T(t, R); without, the plain discrete Moser-Veselov map."""
+    other = "dmv2" if kind == "free" else "strang(dmv2)"
+    with mpmath.workdps(55):
+        ours, theirs = (Setting(ph.methods[name], kind, which).step(0.125) for name in ("rattle", other))
+        assert distance(ours, theirs) < EXACT
+
+
+def test_the_printed_equations_hold():
+    """(11) of Vilmart: both multipliers symmetric, Q_1 orthogonal, P_1 tangent, hat(y) = Q^T P - P^T Q."""
+    with mpmath.workdps(55):
+        s = Setting(ph.methods["rattle"], "potential")
+        h = mpmath.mpf(1) / 8
+        (q0, m0), (q1, m1) = s.y, s.step(h)
+        D = mpmath.diag(rattle.half_traces(s.system[0]))
+        Q0, Q1 = (mpmath.matrix(matrix(q)) for q in (q0, q1))
+        P0, P1 = (Q * hat([i * m for i, m in zip(s.system[1], y, strict=True)]) * D for Q, y in ((Q0, m0), (Q1, m1)))
+        push0, push1 = (Q * hat(s.torque(t, q, m0, s.system)) / 2 for Q, t, q in ((Q0, s.t, q0), (Q1, s.t + h, q1)))
+        half = (Q1 - Q0) * D / h
+        for multiplier in (Q0.T * (P0 + h / 2 * push0 - half), Q1.T * (half + h / 2 * push1 - P1)):
+            assert mpmath.mnorm(multiplier - multiplier.T, mpmath.inf) < EXACT
+            assert mpmath.mnorm(multiplier, mpmath.inf) > 1e-4
+        assert mpmath.mnorm(Q1.T * Q1 - mpmath.eye(3), mpmath.inf) < EXACT
+        assert mpmath.mnorm(Q1.T * P1 * D**-1 + (Q1.T * P1 * D**-1).T, mpmath.inf) < EXACT
+        assert mpmath.mnorm(Q1.T * P1 - P1.T * Q1 - hat(m1), mpmath.inf) < EXACT
+
+
+def test_the_kernels_step_on_the_constraint_manifold():
+    """The (P, Q) kernels themselves: Q_1 orthogonal, P_1 tangent, the momentum that of the mapped method."""
+    with mpmath.workdps(55):
+        s = Setting(ph.methods["rattle"], "free")
+        h = mpmath.mpf(1) / 8
+        (q0, m0), (q1, _) = s.y, s.step(h)
+        d, Q = rattle.half_traces(s.system[0]), matrix(q0)
+        P = rattle.conjugate(Q, [i * m for i, m in zip(s.system[1], m0, strict=True)], d)
+        assert distance((rattle.body_momentum(P, Q),), (m0,)) < EXACT
+        half, end, miss = rattle.position_step(h, P, Q, d, s.system, s.torque)
+        assert miss == 0
+        assert distance(end, matrix(q1)) < EXACT
+        P1, Q1 = mpmath.matrix(rattle.tangent(half, end, d)), mpmath.matrix(end)
+        D = mpmath.diag(d)
+        assert mpmath.mnorm(Q1.T * P1 * D**-1 + (Q1.T * P1 * D**-1).T, mpmath.inf) < EXACT
+        assert (
+            mpmath.mnorm(Q1.T * mpmath.matrix(half) * D**-1 + (Q1.T * mpmath.matrix(half) * D**-1).T, mpmath.inf) > 1e-4
+        )
+
+
+@pytest.mark.parametrize("problem", ["heavy_top", "zanna_body"])
+def test_compiled_rattle_is_compiled_strang_at_round_off(problem):
+    """A hundred steps; P carries round-off 1/h times larger than y does (here 20), and it adds up."""
+    what = ph.problems.get(problem)
+    ours, theirs = (ph.solve(what, name, dt=0.05, steps=100) for name in ("rattle", "strang(dmv2)"))
+    assert np.abs(ours.quaternion - theirs.quaternion).max() < 100 * 20 * 2.0**-50
+    assert np.abs(ours.momentum - theirs.momentum).max() < 100 * 20 * 2.0**-50
+
+
+def test_flat_and_linear_bodies_are_refused():
+    """D^-1 does not exist; the message names methods that do without it."""
+    flat = ph.Problem(ph.Body([0.4, 0.6, 1.0]), momentum=[0.3, 0.2, 0.5])
+    with pytest.raises(ph.InputError, match=r"rattle divides by half the difference .* zero for a flat body.*dmv2"):
+        ph.solve(flat, "rattle", dt=0.1, steps=1)
+    for name in ("yoshida4(rattle)", "strang(mv_explicit)"):
+        assert not ph.methods[name].flat_bodies
+    linear = ph.Problem(ph.Body([1.0, 1.0, 0.0]), momentum=[0.3, 0.2, 0.0])
+    with pytest.raises(ph.InputError, match="linear body"):
+        ph.solve(linear, "rattle", dt=0.1, steps=1)
+
+
+def test_it_says_when_the_constraint_cannot_be_met():
+    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), momentum=[0.0, 0.0, 1.0])
+    assert len(ph.solve(problem, "rattle", dt=0.8, steps=3)) == 4
+    with pytest.raises(ph.StepError, match="was not solved"):
+        ph.solve(problem, "rattle", dt=1.05, steps=3)
+
+
+def test_the_turn_is_that_of_the_matrix():
+    from polhode.methods._mechanics import turn_of
+    from polhode.so3 import exp
+
+    q = exp((0.7, -0.4, 0.3))
+    assert distance((mul(conj(q), turn_of(matrix(q))),), ((1.0, 0.0, 0.0, 0.0),)) < 1e-15
