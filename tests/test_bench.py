@@ -1,6 +1,8 @@
 """Operation counts, and the benchmark's machinery (no timing is asserted: machines are shared)."""
 
+import importlib.util
 import json
+from pathlib import Path
 
 import pytest
 
@@ -50,3 +52,19 @@ def test_figures_are_not_overwritten(tmp_path):
         bench.checked(path, False)
     with pytest.raises(ph.InputError, match="does not exist"):
         bench.checked(tmp_path / "missing" / "figures.json", False)
+
+
+def test_dmv_against_fortran_measures_every_figure_it_prints(monkeypatch):
+    """The script's figures, from a few steps: what is measured is not asserted, machines are shared."""
+    path = Path(__file__).parents[1] / "benchmarks" / "dmv_fortran.py"
+    spec = importlib.util.spec_from_file_location("dmv_fortran", path)
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    monkeypatch.setattr(script, "STEPS", 20)
+    monkeypatch.setattr(script, "ROUNDS", 2)
+    result = script.measure()
+    assert len(result["rows"]) == 15
+    for row in result["rows"]:
+        assert row["ratio"]["turn"] == pytest.approx(
+            row["ns_per_step"] / (row["fortran_ns"] * result["sincos_ns"]["turn"] / 9.6)
+        )

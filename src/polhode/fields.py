@@ -8,6 +8,7 @@ T = -rot(R^T dU/dR) with hat(rot M) = M - M^T.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import dataclasses
 import dis
 import functools
@@ -24,7 +25,7 @@ from .backends import floats
 from .errors import InputError
 from .expression import BranchError, Expr, compiled, constant, gradient, lift, source, symbol, symbols_in
 from .scalar import kernel
-from .so3 import conj, dot, matrix, mul, rotate, times, unrotate
+from .so3 import conj, dot, matrix, mul, rotate, times, unit, unrotate
 
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
@@ -181,6 +182,8 @@ class FieldTemplate:
     function: Callable[..., Any]
     kind: str
     frame: str
+    by_hand: FieldTemplate | None = None
+    """The torque a user wrote down for a potential; it is checked and not used."""
 
     @property
     def arguments(self) -> list[str]:
@@ -293,6 +296,23 @@ class Field:
             slopes = (math.nan,)
         if not all(math.isfinite(x) for x in slopes):
             raise InputError(f"the potential {self.name} must be smooth; its derivative is not finite {place}")
+        if self.template.by_hand is not None:
+            self._check_by_hand(self.template.by_hand, t, R, omega, place)
+
+    def _check_by_hand(self, template: FieldTemplate, t: float, R: Any, omega: Any, place: str) -> None:
+        """The torque given by hand must be that of the potential, at the state and at attitudes all around."""
+        hand = Field(template, {name: self.values[name] for name in template.parameters})
+        hand.check(t, R, omega, place)
+        found = _compared(self, hand, R, place)
+        scale = max(abs(x) for _, ours, _ in found for x in ours)
+        for point, ours, theirs in found:
+            gap, axis = max((abs(a - b), i) for i, (a, b) in enumerate(zip(ours, theirs, strict=True)))
+            if not gap <= 64 * 2.0**-52 * scale:  # a few literals of 16 digits on both sides
+                raise InputError(
+                    f"the torque {hand.name} given for the potential {self.name} is not its torque: component "
+                    f"{axis + 1} is {float(theirs[axis]):.10g} instead of {float(ours[axis]):.10g} (difference "
+                    f"{float(gap):.3g}) {point}; the torque of U(R) in the body frame is -rot(R^T dU/dR)"
+                )
 
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
@@ -368,6 +388,35 @@ class Field:
         """The kernel U(R, p), R in the user's axes."""
         value = _kernel(self.text[1], number)
         return lambda R, p: value(R, p)[0]
+
+
+CHECK_DIGITS = 50
+CHECK_ATTITUDES = ((5, 1, -2, 3), (2, 4, 1, -1), (-1, 2, 5, 2), (1, -3, 2, 6), (3, 3, -1, 4), (4, -1, -5, 1))
+"""Quaternions, not normalised, at which a torque given by hand is compared with the exact one."""
+
+
+def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, Any, Any]]:
+    """Where, the exact torque and the one by hand, in 50 digits; without attitudes at which one is singular."""
+    import mpmath
+
+    from .backends.multiprecision import number
+
+    found = []
+    with mpmath.workdps(CHECK_DIGITS):
+        zero = number(0)
+        points = [(place, tuple(tuple(number(x) for x in row) for row in R))]
+        for q in CHECK_ATTITUDES:
+            a, b, c, d = (number(x) for x in q)
+            points.append((f"at the attitude {q} (a quaternion, not normalised)", matrix(unit((a, b, c, d)))))
+        for point, A in points:
+            with contextlib.suppress(ArithmeticError, ValueError, TypeError):  # TypeError: complex, out of its domain
+                values = [
+                    _kernel(f.text[0], number)(zero, A, (zero, zero, zero), tuple(number(x) for x in f.parameters))
+                    for f in (field, hand)
+                ]
+                if all(math.isfinite(float(x)) for value in values for x in value):
+                    found.append((point, values[0], values[1]))
+    return found
 
 
 _FLOAT_KERNELS: dict[str, Callable[..., Any]] = {}
@@ -490,6 +539,28 @@ def torque(function: Any = None, *, frame: str = "body") -> Any:
     return _template(function, "torque", frame, ())
 
 
-def potential(function: Any) -> FieldTemplate:
-    """Make a potential energy of a function of R and parameters; its torque follows by itself."""
-    return _template(function, "potential", "body", ("t", "omega"))
+def potential(function: Any = None, *, torque: Any = None) -> Any:
+    """Make a potential energy of a function of R and parameters; its torque follows by itself.
+
+    A `torque` written down by hand, a function of R and the same parameters that returns three numbers in the body
+    frame (or such a function made a ``@ph.torque(frame="space")``), is compared with the exact one wherever a
+    problem starts and at attitudes all around; a difference beyond round-off is an error.
+    """
+    if function is None:
+        return lambda f: potential(f, torque=torque)
+    made = _template(function, "potential", "body", ("t", "omega"))
+    return made if torque is None else dataclasses.replace(made, by_hand=_by_hand(made, torque))
+
+
+def _by_hand(made: FieldTemplate, given: Any) -> FieldTemplate:
+    """The template of a torque given for a potential: a function of R and the potential's parameters."""
+    template = given if isinstance(given, FieldTemplate) else _template(given, "torque", "body", ())
+    allowed = ["R", *made.parameters]
+    extra = [name for name in template.arguments if name not in allowed]
+    if template.kind != "torque" or extra:
+        got = f"it takes {', '.join(extra)}" if extra else f"got a {template.kind}"
+        raise InputError(
+            f"the torque given for the potential {made.function.__name__} must be a function of {', '.join(allowed)} "
+            f"that returns three numbers; {got}"
+        )
+    return template
