@@ -14,6 +14,10 @@ from .scalar import Number, Quat, Vec3, fork, kernel
 from .so3 import add, along, nearly_unit, norm2
 
 
+AVERAGED = 64
+"""Steps over which the length of a quaternion with low parts is corrected."""
+
+
 @kernel
 def summed(a: Number, low: Number, step: Number) -> Pair:
     """The sum (a + low) + step as a rounded number and what it lacks.
@@ -83,9 +87,14 @@ def _tidied(y: Any) -> Any:
 
 @kernel
 def _tidied_carrying(y: Any) -> Any:
-    """The same by the low part alone: what is added is parallel to q, so the attitude does not change."""
+    """A part of the quaternion's error of length taken out of the low part: what is added is parallel to q.
+
+    The error is known to a rounding of 1 only, which depends on q. Taken out at once, that rounding would return in the
+    next increments of q, in the same direction whenever q comes by; a part of it in each step is an average over many.
+    """
     q, m, low, m_low = y
-    c = (1 - norm2(q)) / 2
+    error = (norm2(q) - 1) / 2 + (q[0] * low[0] + q[1] * low[1] + q[2] * low[2] + q[3] * low[3])
+    c = -error / AVERAGED
     return q, m, (low[0] + c * q[0], low[1] + c * q[1], low[2] + c * q[2], low[3] + c * q[3]), m_low
 
 
