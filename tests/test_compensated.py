@@ -168,14 +168,18 @@ def test_a_run_does_not_depend_on_its_chunks(name):
         assert (*run.quaternion[-1], *run.momentum[-1]) == (*q, *m)
 
 
-def test_compiled_and_interpreted_steps_have_the_same_bits():
+def test_compiled_and_interpreted_steps_agree():
+    """To the round-off of increments: compiled code may round a product and a sum at once."""
     free = ph.problems.free_body()
     _, system = free.kernel_data(floats.number)
     advance = stepping(ph.methods["dmv10"].build(floats.number), no_torque)
     run = engine(free, ph.methods["compensated(dmv10)"])
     y, *_, fine = advance(0.1, 0.0, 0, 100, 200, 200, run.y, system, run.buffer(1))
     assert fine
-    assert y == final(free, "compensated(dmv10)", 0.1, 100)
+    compiled = final(free, "compensated(dmv10)", 0.1, 100)
+    for a, b, a_low, b_low in ((y[0], compiled[0], y[2], compiled[2]), (y[1], compiled[1], y[3], compiled[3])):
+        gap = (np.array(a) - np.array(b)) + (np.array(a_low) - np.array(b_low))
+        assert np.abs(gap).max() < 8 * EPS  # 100 increments of a tenth, each to its own round-off
 
 
 def test_bodies_that_are_flat_linear_or_at_rest():
@@ -231,15 +235,15 @@ def test_round_off_grows_like_a_random_walk(problem, name, dt, kept):
         assert errors[-1] < root_mean_square(plain, what)[-1] / 4
 
 
-def test_plain_methods_drift_and_compensated_ones_do_not():
-    """The momentum in space of the plain method grows almost linearly."""
+def test_compensated_runs_are_nearer_and_walk():
+    """The momentum in space after 10^6 steps: a walk, and far below that of the plain method."""
     starts = scattered_starts(ph.problems.free_body(), 8)
-    exponents = []
-    for method in (ph.methods["dmv10"], ph.methods["compensated(dmv10)"]):
-        runs = [drifts(start, method, 0.1, COUNTS) for start in starts]
-        exponents.append(growth_exponent(COUNTS, root_mean_square(runs, "spatial_momentum")))
-    assert exponents[0] > 0.75
-    assert exponents[1] < 0.65
+    plain, made = (
+        root_mean_square([drifts(start, ph.methods[name], 0.1, COUNTS) for start in starts], "spatial_momentum")
+        for name in ("dmv10", "compensated(dmv10)")
+    )
+    assert growth_exponent(COUNTS, made) < 0.65
+    assert made[-1] < plain[-1] / 4
 
 
 def test_growth_exponent_of_powers():
