@@ -13,7 +13,6 @@ from .elliptic import Pair, two_sum
 from .scalar import Number, Quat, Vec3, fork, kernel
 from .so3 import add, along, nearly_unit, norm2
 
-
 AVERAGED = 64
 """Steps over which the length of a quaternion with low parts is corrected."""
 
