@@ -1,7 +1,10 @@
 """States that carry what rounding loses, and the runs they are for."""
 
+import json
 from fractions import Fraction
+from pathlib import Path
 
+import matplotlib.pyplot as plt
 import mpmath
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import polhode as ph
+from polhode import plots
 from polhode.analysis import checks
 from polhode.analysis.long_run import drifts, growth_exponent, root_mean_square, scattered_starts
 from polhode.backends import floats
@@ -254,3 +258,31 @@ def test_growth_exponent_of_powers():
 def test_a_long_run_that_fails_says_so():
     with pytest.raises(ph.StepError, match=r"compensated\(dmv2\) failed in step 1 with dt = 50"):
         drifts(ph.problems.free_body(), ph.compensated("dmv2"), 50.0, [10])
+
+
+def test_growth_is_drawn_with_its_guides():
+    fig, ax = plots.growth_plot(
+        {"plain": (COUNTS, [1e-18 * n for n in COUNTS]), "none": (COUNTS, [0.0] * 4)}, title="here"
+    )
+    drawn = {line.get_label(): np.array(line.get_data()) for line in ax.get_lines()}
+    np.testing.assert_allclose(drawn["plain"][1], [1e-15, 1e-14, 1e-13, 1e-12])
+    assert (drawn["none"][1] > 0).all()
+    slopes = [np.polyfit(*np.log(line.get_data()), 1)[0] for line in ax.get_lines()[2:]]
+    assert slopes == pytest.approx([1.0, 0.5])
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["plain", "none"]
+    plt.close(fig)
+
+
+def test_the_benchmark_holds_what_the_document_says():
+    """Figures of record: compensated errors grow like a random walk up to the last step, plain ones do not."""
+    rows = json.loads((Path(__file__).parents[1] / "benchmarks" / "long_run.json").read_text())["rows"]
+    assert max(row["steps"][-1] for row in rows) == 10**8
+    text = (Path(__file__).parents[1] / "docs" / "long_runs.md").read_text()
+    for plain, made in zip(rows[::2], rows[1::2], strict=True):
+        assert made["method"] == f"compensated({plain['method']})"
+        for what in made["round_off"]:
+            assert made["exponent"][what] < 0.6
+            assert made["rms"][what][-1] < EPS * np.sqrt(made["steps"][-1])
+            assert f"| {plain['rms'][what][-1]:.1e} | {plain['exponent'][what]:.2f} " in text
+            assert f"| {made['rms'][what][-1]:.1e} | {made['exponent'][what]:.2f} |" in text
+        assert plain["exponent"]["spatial_momentum"] > 0.65
