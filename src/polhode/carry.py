@@ -9,12 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from .elliptic import Pair, two_sum
+from .elliptic import Pair, two_product, two_sum
 from .scalar import Number, Quat, Vec3, fork, kernel
-from .so3 import add, along, nearly_unit, norm2
-
-AVERAGED = 64
-"""Steps over which the length of a quaternion with low parts is corrected."""
+from .so3 import add, along, nearly_unit
 
 
 @kernel
@@ -85,15 +82,24 @@ def _tidied(y: Any) -> Any:
 
 
 @kernel
-def _tidied_carrying(y: Any) -> Any:
-    """A part of the quaternion's error of length taken out of the low part: what is added is parallel to q.
+def _lengthening(q: Quat, low: Quat) -> Number:
+    """How much longer than 1 the quaternion q + low is, to twice the precision."""
+    w, x, y, z = two_product(q[0], q[0]), two_product(q[1], q[1]), two_product(q[2], q[2]), two_product(q[3], q[3])
+    a, b = two_sum(w[0], x[0]), two_sum(y[0], z[0])
+    s, rest = two_sum(a[0], b[0])
+    rest = rest + (a[1] + b[1]) + ((w[1] + x[1]) + (y[1] + z[1]))
+    return ((s - 1) + rest) / 2 + (q[0] * low[0] + q[1] * low[1] + q[2] * low[2] + q[3] * low[3])
 
-    The error is known to a rounding of 1 only, which depends on q. Taken out at once, that rounding would return in the
-    next increments of q, in the same direction whenever q comes by; a part of it in each step is an average over many.
+
+@kernel
+def _tidied_carrying(y: Any) -> Any:
+    """The same by the low part alone: what is added is parallel to q, so the attitude does not change.
+
+    A length known to round-off only would not do: its error depends on q and returns in the next increments of q, in
+    the same direction whenever q comes by.
     """
     q, m, low, m_low = y
-    error = (norm2(q) - 1) / 2 + (q[0] * low[0] + q[1] * low[1] + q[2] * low[2] + q[3] * low[3])
-    c = -error / AVERAGED
+    c = -_lengthening(q, low)
     return q, m, (low[0] + c * q[0], low[1] + c * q[1], low[2] + c * q[2], low[3] + c * q[3]), m_low
 
 
