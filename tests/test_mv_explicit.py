@@ -100,13 +100,13 @@ def test_eigenvectors_lose_half_the_digits_next_to_a_double_root_and_the_other_f
     [(1.0, 2.0, 3.5), (0.25, 0.5, 4.0), (-1.0, -2.0, 3.0), (2.0, 1 + 3j, 1 - 3j), (0.1, 5 + 0.2j, 5 - 0.2j), (1, 1, 1)],
 )
 def test_cubic(roots):
-    """One real root and the middle and squared half distance of the others, by Viete or by Cardano."""
+    """One real root and the middle and product of the others, by Viete or by Cardano."""
     with mpmath.workdps(40):
         x, y, z = (mpmath.mpmathify(r) for r in roots)
-        one, middle, gap = cubic_roots(
+        one, middle, product = cubic_roots(
             *(mpmath.mpf(mpmath.re(c)) for c in (x + y + z, x * y + y * z + z * x, x * y * z))
         )
-        half = mpmath.sqrt(gap)
+        half = mpmath.sqrt(middle**2 - product)
         for found in (one, middle + half, middle - half):
             assert min(abs(found - r) for r in (x, y, z)) < mpmath.mpf(10) ** -18  # half of the digits at (1, 1, 1)
 

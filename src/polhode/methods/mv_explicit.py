@@ -36,10 +36,10 @@ def cube_root(x: Number) -> Number:
 
 @kernel
 def cubic_roots(a: Number, b: Number, c: Number) -> tuple[Number, Number, Number]:
-    """Roots of t^3 - a t^2 + b t - c: one real, then the middle and the half distance of the other two.
+    """Roots of t^3 - a t^2 + b t - c: the real one farthest from the other two, then their middle and product.
 
-    The square of the half distance is returned, negative for a complex pair. Viete's cosines for three
-    real roots, Cardano's formula for one; the real root given is the one farthest from the other two.
+    Viete's cosines for three real roots, Cardano's formula for one. A step of Newton's method gives a root that is
+    small beside the others its own digits, and so does the product c/t to the smaller one of the others.
     """
     third = a / 3
     p = third * third - b / 3
@@ -54,8 +54,10 @@ def cubic_roots(a: Number, b: Number, c: Number) -> tuple[Number, Number, Number
     spread = where(q < 0, -2, 2) * s * cos(angle)
     big = cube_root(q + where(q < 0, -1, 1) * sqrt(where(real, 0 * inside, inside)))
     cardano = big + p / where(big * big > 0, big, 1 + 0 * big)
-    t = where(real, spread, cardano)
-    return t + third, third - t / 2, 3 * (p - t * t / 4)
+    t = where(real, spread, cardano) + third
+    slope = t * (3 * t - 2 * a) + b
+    t = t - (t * (t * (t - a) + b) - c) / where(slope * slope > 0, slope, 1 + 0 * slope)
+    return t, (a - t) / 2, c / where(t * t > 0, t, 1 + 0 * t)
 
 
 # --- the eigenvectors -------------------------------------------------------------------------------
@@ -130,13 +132,15 @@ def eigenspace(M: Vec3, d: Vec3) -> tuple[Half, Half, Half, Any]:
     J2, squares = times(d, d), times(M, M)
     big = dot(J2, (1, 1, 1)) - dot(squares, (1, 1, 1))
     two = pairs(J2)
-    mean, middle, gap = cubic_roots(big, two[0] + two[1] + two[2] - dot(squares, J2), J2[0] * two[0])
+    mean, middle, product = cubic_roots(big, two[0] + two[1] + two[2] - dot(squares, J2), J2[0] * two[0])
+    gap = middle * middle - product
     pair = gap < 0
     half = sqrt(abs(gap))
-    low, high = middle - half, middle + half
-    exists = (mean > 0) & (pair | (low > 0))
+    high = middle + half
+    low = where(high * high > 0, product / where(high * high > 0, high, 1 + 0 * high), middle - half)
+    exists = (mean > 0) & (pair | ((high > 0) & (low > 0)))
     # of a complex pair of squares middle +- i half: Re l = m, Im l = v
-    m = where(pair, sqrt((sqrt(middle * middle + half * half) + middle) / 2), sqrt(abs(high)))
+    m = where(pair, sqrt(abs(sqrt(abs(product)) + middle) / 2), sqrt(abs(high)))
     v = where(pair, half / 2 / where(m > 0, m, 1 + m), 0 * m)
     lone = sqrt(abs(mean))
     zero = scale(0, M)
@@ -159,6 +163,18 @@ def _turned(X: Rows, y: Any, miss: Number) -> Any:
     """R_1 = R_0 X, y_1 = X^T y_0."""
     q, m = y
     return (mul(q, turn_of(X)), apply_transposed(X, m)), miss
+
+
+@kernel
+def _squared_up(X: Rows, d: Vec3) -> Rows:
+    """X with the column of the smallest d, by which it was divided, as the vector product of the other two."""
+    a, b, c = columns(X)
+    one, two = (d[0] <= d[1]) & (d[0] <= d[2]), (d[1] < d[0]) & (d[1] <= d[2])
+    a, b = _chosen(one, (cross(b, c), b), (a, b))
+    b, c = _chosen(two, (cross(c, a), c), (b, c))
+    last = cross(a, b)
+    c, _ = _chosen(one | two, (c, c), (last, last))
+    return columns((a, b, c))
 
 
 @kernel
@@ -193,7 +209,7 @@ def mv_explicit(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     )
     inverse = (1 / d[0], 1 / d[1], 1 / d[2])
     X = (times(rows[0], inverse), times(rows[1], inverse), times(rows[2], inverse))
-    return _turned(X, y, where(exists & _is_rotation(X), 0 * x, 1 + 0 * x))
+    return _turned(_squared_up(X, d), y, where(exists & _is_rotation(X), 0 * x, 1 + 0 * x))
 
 
 @method(
