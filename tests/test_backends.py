@@ -52,7 +52,8 @@ def test_compiled_equals_plain_python(name):
 @pytest.mark.parametrize("problem", ph.problems.names())
 @pytest.mark.parametrize("name", ALL)
 def test_compiled_equals_plain_python_on_every_problem(name, problem):
-    if ph.methods[name].takes(ph.problems.get(problem).needs):
+    method, given = ph.methods[name], ph.problems.get(problem)
+    if method.takes(given.needs) and (method.flat_bodies or not given.body.is_flat):
         agree(name, problem, 0.01)
 
 

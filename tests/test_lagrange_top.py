@@ -164,7 +164,7 @@ def test_a_sleeping_top_sleeps_for_ever():
         assert np.abs(sol.quaternion[:, 1:3]).max() == 0
         assert np.abs(sol.momentum[:, :2]).max() == 0
     turned = ph.Problem(ph.Body([2.0, 2.0, 2.0]), uniform((1.0, 2.0, -3.0), (1.0, 2.0, -3.0)), momentum=(0.0, 0.0, 0.0))
-    assert np.array_equal(ph.exact(turned, 1e3).quaternion[0], (1, 0, 0, 0))
+    assert np.abs(ph.exact(turned, 1e3).quaternion[0] - (1, 0, 0, 0)).max() < 1e-16  # products may be fused
 
 
 def test_digits_do_not_get_lost_with_time():

@@ -268,7 +268,9 @@ def _model(crowd: _Crowd, method: Method, t0: float) -> Problem:
     """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
     awkward = np.flatnonzero((crowd.moments == 0).any(axis=1))
     turned = np.flatnonzero((crowd.own[:, 1:] != 0).any(axis=1)) if crowd.own is not None else awkward[:0]
-    chosen = [int(indices[0]) for indices in (awkward, turned) if len(indices)] or [0]
+    largest, total = crowd.moments.max(axis=1), crowd.moments.sum(axis=1)
+    flat = np.flatnonzero(total - 2 * largest <= TOLERANCE * largest)
+    chosen = [int(indices[0]) for indices in (flat, awkward, turned) if len(indices)] or [0]
     found = []
     for i in chosen:
         q, m = crowd.of(crowd.quaternion, i), crowd.of(crowd.momentum, i)
