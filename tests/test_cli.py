@@ -284,5 +284,6 @@ def test_exact(tmp_path):
     assert "degrees a period" in said
     assert (tmp_path / "a.png").exists()
     assert "exists" in refused("exact", "t_handle", "--plot", str(tmp_path / "a.png"))
-    assert "fast_top at t = 20, exactly" in good("exact", "fast_top")
+    assert "fast_top at t = 20, exactly" in good("exact", "fast_top", "--plot", str(tmp_path / "top.png"))
+    assert (tmp_path / "top.png").exists()
     assert "there is no exact solution" in refused("exact", "heavy_top")

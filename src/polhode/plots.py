@@ -122,7 +122,8 @@ class TrajectoryPlots:
 
     @property
     def _title(self) -> str:
-        made = f"{self.sol.method}, dt = {self.sol.dt:g}" if self.sol.method else ""
+        step = f", dt = {self.sol.dt:g}" if self.sol.dt else ""
+        made = f"{self.sol.method}{step}" if self.sol.method else ""
         return ": ".join(x for x in (self.sol.info.problem, made) if x)
 
     @_styled

@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import Annotated
 
+import numpy as np
 import typer
 
 from .. import problems
@@ -13,21 +14,27 @@ from ..problem import Problem
 from .run import new_picture, print_state
 from .words import app, drawn, examples, guarded
 
-EXACT_HELP = examples("polhode exact free_body", "polhode exact t_handle --t 5 --plot handle.png")
+PICTURE_STATES = 2001
+"""States of a top in its picture."""
+
+EXACT_HELP = examples(
+    "polhode exact free_body", "polhode exact fast_top --digits 30", "polhode exact t_handle --t 5 --plot handle.png"
+)
 
 
 @app.command("exact", epilog=EXACT_HELP)
 @guarded
 def exact_command(
-    problem: Annotated[str, typer.Argument(help="A named problem without a torque; `polhode problems` lists them.")],
+    problem: Annotated[str, typer.Argument(help="A named free body or symmetric top; `polhode problems` lists them.")],
     t: Annotated[float | None, typer.Option("--t", help="Time of the state; by default the problem's end.")] = None,
     digits: Annotated[int | None, typer.Option(help="Compute with this many digits.")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw polhode, herpolhode, momentum and periods: .png, .svg, .pdf.")
+        Path | None,
+        typer.Option(help="Draw the motion (of a free body Poinsot's curves and periods): .png, .svg, .pdf."),
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
 ) -> None:
-    """The exact motion of a free body: its state at a time, its period, its precession."""
+    """The exact motion of a free body or a Lagrange top: its state at a time; of a free body also its periods."""
     from ..exact import exact
 
     what = problems.get(problem)
@@ -36,9 +43,12 @@ def exact_command(
     sol = exact(what, [end], digits=digits)
     typer.secho(f"{what.name} at t = {end:g}, exactly", bold=True)
     print_state(sol)
-    _print_cycle(what)
+    free = what.field is None
+    if free:
+        _print_cycle(what)
     if picture is not None:
-        drawn(lambda plots: plots.poinsot_plot(what), picture)
+        path = None if free else exact(what, np.linspace(what.t0, end, PICTURE_STATES))
+        drawn(lambda plots: plots.poinsot_plot(what) if free else plots.TrajectoryPlots(path).overview(), picture)
         typer.echo(f"written       {picture}")
 
 
