@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from .scalar import Number, kernel
+from .so3 import along, dot, scale
 
 Vectors = Any
 
@@ -23,27 +24,33 @@ def written(parameters: str, result: str, *lines: str, **space: Any) -> Callable
     return kernel(made)
 
 
+def _chain(terms: Sequence[tuple[str, str]]) -> str:
+    """Text of the sum of products (weight, vector), by calls of `scale` and `along`: short to compile."""
+    weight, vector = terms[0]
+    text = f"scale({weight}, {vector})"
+    for weight, vector in terms[1:]:
+        text = f"along({text}, {weight}, {vector})"
+    return text
+
+
 def combination(weights: Sequence[Any]) -> Callable[[Vectors], Any]:
     """Kernel for sum_j weights[j] v[j]; zero weights cost nothing."""
     used = {f"w{j}": w for j, w in enumerate(weights) if w != 0}
     if not used:
         return written("v", "(0 * v[0][0], 0 * v[0][1], 0 * v[0][2])")
-    components = (" + ".join(f"{name} * v[{name[1:]}][{i}]" for name in used) for i in range(3))
-    return written("v", f"({', '.join(components)})", **used)
+    return written("v", _chain([(name, f"v[{name[1:]}]") for name in used]), scale=scale, along=along, **used)
 
 
 def weighted(n: int) -> Callable[[Any, Vectors], Any]:
     """Kernel for sum_j w[j] v[j] with weights given when called, so that it is compiled once for all of them."""
-    components = (" + ".join(f"w[{j}] * v[{j}][{i}]" for j in range(n)) for i in range(3))
-    return written("w, v", f"({', '.join(components)})")
+    return written("w, v", _chain([(f"w[{j}]", f"v[{j}]") for j in range(n)]), scale=scale, along=along)
 
 
 def inner(n: int) -> Callable[[Vectors, Vectors], Number]:
     """Kernel for the scalar product of two n-tuples of vectors."""
-    return written("a, b", " + ".join(f"a[{j}][{i}] * b[{j}][{i}]" for j in range(n) for i in range(3)))
+    return written("a, b", " + ".join(f"dot(a[{j}], b[{j}])" for j in range(n)), dot=dot)
 
 
 def moved(n: int) -> Callable[[Vectors, Number, Vectors], Vectors]:
     """Kernel for a + s b with n-tuples of vectors."""
-    vectors = (", ".join(f"a[{j}][{i}] + s * b[{j}][{i}]" for i in range(3)) for j in range(n))
-    return written("a, s, b", f"({', '.join(f'({v})' for v in vectors)},)")
+    return written("a, s, b", "".join(f"along(a[{j}], s, b[{j}]), " for j in range(n)), along=along)

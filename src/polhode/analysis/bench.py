@@ -28,7 +28,7 @@ from ..solve import solve
 from .cost import cost
 from .observables import attitude_error, matrices
 
-STEP_SIZES = {"free_body": 0.01, "slow_top": 0.001, "fast_top": 0.001, "soft_wall": 0.01}
+STEP_SIZES = {"free_body": 0.01, "slow_top": 0.001, "fast_top": 0.001, "soft_wall": 0.01, "heavy_top": 0.01}
 """The problems timed, each with its step size."""
 
 RIVAL = "fast_top"
