@@ -147,7 +147,7 @@ def plot(results: dict[str, dict[str, Curve]], path: Path) -> None:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(2, 2, figsize=(10, 8), layout="constrained")
+    fig, axes = plt.subplots(2, 2, figsize=(14, 8), layout="constrained")
     for ax, (problem, curves) in zip(axes.flat, results.items(), strict=True):
         for i, (name, curve) in enumerate(curves.items()):
             usable = [row for row in curve if row["attitude_error"] < 0.1]
@@ -165,7 +165,7 @@ def plot(results: dict[str, dict[str, Curve]], path: Path) -> None:
             )
         ax.set(title=problem, xlabel="time spent (microseconds)", ylabel="final attitude error, |R - R_ref|")
         ax.grid(alpha=0.3)
-        ax.legend(fontsize=7, loc="lower left")
+        ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     fig.savefig(path, dpi=130)
     plt.close(fig)
 
