@@ -136,6 +136,20 @@ def speed(name: str) -> dict[str, Any]:
     return {"problem": name, "times": TIMES, "ns_per_value": 1e9 * min(seconds) / TIMES, "ms_for_one_time": 1e3 * once}
 
 
+def speed_of_many(count: int = 200_000) -> dict[str, Any]:
+    """Nanoseconds a value for different bodies, each at one time: the loop in lanes, and the whole call."""
+    scatter = np.random.default_rng(1)
+    parts = scatter.uniform(0.2, 1, (count, 3))
+    given = parts + np.roll(parts, 1, axis=1), None, scatter.normal(size=(count, 3)), "jacobi"
+    times, seconds = scatter.uniform(1, 50, count), []
+    for _ in range(8):
+        began = time.perf_counter()
+        many = ph.ensemble(*given, dt=times, steps=1)
+        seconds.append((time.perf_counter() - began, many.seconds))
+    whole, loop = (min(column) for column in zip(*seconds, strict=True))
+    return {"bodies": count, "ns_per_value": 1e9 * loop / count, "ns_per_value_whole_call": 1e9 * whole / count}
+
+
 def main() -> None:
     """Run it and write the figures."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -146,6 +160,7 @@ def main() -> None:
     said = options.parse_args()
     result = {
         "machine": machine(),
+        "speed_of_many": speed_of_many(),
         "speed": [speed(name) for name in ("free_body", "slow_top", "fast_top")],
         "tops": tops(said.tops, print),
         "free": free_bodies(said.free, print),

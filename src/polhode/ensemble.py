@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import time
 from typing import Any
 
 import numpy as np
@@ -33,6 +34,7 @@ class Ensemble:
     failed : (N,) number of the step that failed, -1 where none did. After it a body's states are NaN,
         except the last, which is its last good one.
     method : name of the method
+    seconds : time of the compiled loop
     """
 
     t: np.ndarray
@@ -41,6 +43,7 @@ class Ensemble:
     moments: np.ndarray
     failed: np.ndarray
     method: str
+    seconds: float
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -98,8 +101,8 @@ def ensemble(
     t0 = finite_number("t0", t0)
     crowd = _crowd(bodies, attitudes, momenta, field, params or {}, dt)
     model = _model(crowd, chosen, t0)
-    rows, failed = _run(crowd, chosen, model, t0, count, every)
-    return _result(crowd, chosen, rows, failed, t0, count, every)
+    rows, failed, seconds = _run(crowd, chosen, model, t0, count, every)
+    return _result(crowd, chosen, rows, failed, seconds, t0, count, every)
 
 
 # --- what was given ---------------------------------------------------------------------------------
@@ -285,8 +288,8 @@ _RUNS: dict[str, Any] = {}
 
 def _run(
     crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """States kept (kept, N, 7) in principal axes, and the failed steps."""
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """States kept (kept, N, 7) in principal axes, the failed steps, and the seconds it took."""
     from .backends import simd
 
     data = simd.padded(_data(crowd))
@@ -297,8 +300,10 @@ def _run(
     if name not in _RUNS:
         parts = method.build(floats.number), torque, parameters, own_dt, beginning(method), name
         _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number))
+    began = time.perf_counter()
     rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data)
-    return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number]
+    seconds = time.perf_counter() - began
+    return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
 
 
 def _data(crowd: _Crowd) -> np.ndarray:
@@ -330,7 +335,14 @@ def _parts(array: np.ndarray) -> Any:
 
 
 def _result(
-    crowd: _Crowd, method: Method, rows: np.ndarray, failed: np.ndarray, t0: float, count: int, every: int
+    crowd: _Crowd,
+    method: Method,
+    rows: np.ndarray,
+    failed: np.ndarray,
+    seconds: float,
+    t0: float,
+    count: int,
+    every: int,
 ) -> Ensemble:
     q, m = rows[..., :4], rows[..., 4:]
     if crowd.own is not None:
@@ -340,7 +352,7 @@ def _result(
     kept = np.append(np.arange(0, count, every), count)
     t = t0 + kept[:, None] * crowd.dt
     moments = np.broadcast_to(crowd.moments, (crowd.number, 3))
-    return Ensemble(t[:, 0] if len(crowd.dt) == 1 else t, q, m, moments, failed, method.name)
+    return Ensemble(t[:, 0] if len(crowd.dt) == 1 else t, q, m, moments, failed, method.name, seconds)
 
 
 def _with_start(start: np.ndarray, now: np.ndarray) -> np.ndarray:

@@ -190,7 +190,7 @@ def _commit() -> str:
 
 
 def measure(names: list[str] | None, tell: Callable[[str, int, int], Any]) -> dict[str, Any]:
-    """Time methods (all of them by default) on the named problems of STEP_SIZES, in one run; `tell` what, done, in all."""
+    """Time methods (all by default) on the problems of STEP_SIZES, in one run; `tell` what, done, in all."""
     chosen = [methods[name] for name in names] if names else methods.values()
     known = {name: problems.get(name) for name in STEP_SIZES}
     pairs = [(m, known[name]) for m in chosen for name in STEP_SIZES if m.takes(known[name].needs)]
