@@ -460,3 +460,33 @@ def test_energy_of_a_tensor_body_in_a_potential() -> None:
     sol = turned(turned_potential, TURN, steps=30, digits=30)
     assert abs(sol.mp.energy - sol.energy).max() < 1e-15 * abs(sol.energy).max() * 10
     assert sol.drift()["energy"] < 1e-3
+
+
+@pytest.mark.parametrize("name", [n for n in ph.problems.names() if ph.problems.get(n).needs == "potential"])
+def test_derived_torques_are_right_to_ten_roundings(name):
+    """The torque of U(R) in doubles against 50 digits, at scattered attitudes; the quaternions count as exact.
+
+    Next to the wall one rounding of the attitude changes the torque by more: ten times that effect is allowed.
+    """
+    problem = ph.problems.get(name)
+    scatter = np.random.default_rng(4)
+    (_, m), system = problem.kernel_data(floats.number)
+    double = problem.field.torque_kernel(floats.number, problem.body.has_own_axes)
+    for _ in range(50):
+        q = scatter.normal(size=4)
+        q = tuple((q / np.linalg.norm(q)).tolist())
+        with mpmath.workdps(50):
+            (_, big), same = problem.kernel_data(multiprecision.number)
+            precise = problem.field.torque_kernel(multiprecision.number, problem.body.has_own_axes)
+
+            def exact(q, big=big, same=same, precise=precise):
+                return precise(mpmath.mpf(0), tuple(map(mpmath.mpf, q)), big, same)
+
+            def gap(a, b):
+                return max(abs(mpmath.mpf(x) - y) for x, y in zip(a, b, strict=True))
+
+            true = exact(q)
+            size = mpmath.sqrt(sum(x * x for x in true))
+            nudged = [(*q[:i], np.nextafter(q[i], 2.0), *q[i + 1 :]) for i in range(4)]
+            effect = max(gap(exact(near), true) for near in nudged)
+            assert gap(double(0.0, q, m, system), true) <= 10 * max(2.0**-52 * size, effect)
