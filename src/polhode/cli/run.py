@@ -60,7 +60,7 @@ def run_command(
 ) -> None:
     """Integrate a problem by one method, and say how the result ends and how good it is."""
     from ..analysis import convergence
-    from ..solve import number_of_steps, solve
+    from ..solve import number_of_steps, solve, whole_number
 
     what, how = problems.get(problem), book[method]
     convergence.check(what, [how], [dt])
@@ -70,6 +70,7 @@ def run_command(
         store.fresh(out, overwrite)
     if every is None:
         every = 1 if out is not None else max(1, count // STATES_WITHOUT_FILE)
+    every = whole_number("every", every)
     if digits is None:
         compiled_now(what, how)
     try:
