@@ -303,13 +303,13 @@ def _field_fault(method: Method, ride: Ride) -> str:
     if problem.field is None:
         return ""
     number = floats.number if run.digits is None else run.number
-    torque = torque_kernel(problem, number, method.corrector)
+    torque = torque_kernel(problem, number, method)
     reach = REACH * max(abs(x) for x in ride.y[1]) or math.inf
 
-    def watched(t: Any, q: Any, m: Any, system: Any) -> Any:
+    def watched(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         if all(abs(x) <= 2 for x in q) and all(abs(x) <= reach for x in m):
             problem.check_field(float(t), *problem.user_axes(q, m), f"at t = {float(t):g}")
-        return torque(t, q, m, system)
+        return torque(t, q, m, system, *more)
 
     try:
         before, after = method.processors(number)
