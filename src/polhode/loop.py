@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -115,7 +116,16 @@ def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[...
     good, tidied, record = kind
 
     def travel(
-        t: Any, low: Any, end: Any, proposal: Any, y: Any, system: Any, tolerance: Any, order: int, times: Any, rows: Any
+        t: Any,
+        low: Any,
+        end: Any,
+        proposal: Any,
+        y: Any,
+        system: Any,
+        tolerance: Any,
+        order: int,
+        times: Any,
+        rows: Any,
     ) -> Any:
         filled, rejected, stalled = 0, 0, 0
         while filled < len(times) and stalled < STALLED:
@@ -138,3 +148,38 @@ def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[...
         return y, t, low, proposal, filled, rejected, stalled < STALLED
 
     return travel
+
+
+def visiting(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
+    """The loop that looks between steps: ``visit(times, first, starts, rows, system, order, seen)``.
+
+    From row ``first[k]``, a state at the time ``starts[first[k]]``, one step without tolerance leads to ``times[k]``.
+    """
+    good, tidied, record = kind
+
+    def visit(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, seen: Any) -> bool:
+        for k in range(len(times)):
+            i = first[k]
+            r = rows[i]
+            y = ((r[0], r[1], r[2], r[3]), (r[4], r[5], r[6]))
+            left = times[k] - starts[i]
+            fine = True
+            if left != 0:
+                y, _, _, fine = stage(starts[i], y, left, left, system, (math.inf, math.inf), order)
+            if not (fine and good(y, 0 * left)):
+                return False
+            record(seen, k, tidied(y))
+        return True
+
+    return visit
+
+
+def one_step(step: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
+    """The stage that makes the step it is allowed, by a method of fixed steps."""
+
+    @kernel
+    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+        new, miss = step(left, t, y, system, torque)
+        return new, left, left, miss <= 0
+
+    return stage
