@@ -96,7 +96,7 @@ def measured_steps(problem: Problem, method: Method, end: float, tol: float, cou
         error = difference / ((fine.count / run.count) ** order - 1)
         if error <= tol:
             best = Measured(fine, error, True)
-            if error > tol / 300 or fine.count <= failed + 1:
+            if error > tol / 50 or fine.count <= 1.05 * failed + 1:
                 break
         else:
             failed = max(failed, fine.count)
@@ -104,8 +104,8 @@ def measured_steps(problem: Problem, method: Method, end: float, tol: float, cou
                 break  # round-off
         factor = (3 * error / tol) ** (1 / order) if math.isfinite(error) else 2.0
         count = math.ceil(min(8.0, max(0.3, factor)) * run.count)
-        if best is not None:
-            count = max(count, math.ceil((failed + best.run.count) / (2 * DENSER)))
+        if best is not None and failed:
+            count = math.ceil(math.sqrt(failed * best.run.count) / DENSER)
     return best
 
 
