@@ -148,11 +148,20 @@ class Trace:
         self.outputs = self._traced()
         self.smooth = substituted(self.outputs, {x.args[0]: x for x in ordered(self.outputs) if x.op == "symbol"})
 
+    def expected(self) -> str:
+        """What it must return."""
+        coordinates = f"{self.group.dimension} coordinates of {self.group.name}"
+        return coordinates + (f" or a {self.group.size} x {self.group.size} matrix" if self.takes_matrix else "")
+
+    @property
+    def takes_matrix(self) -> bool:
+        """May it return a matrix."""
+        return not self.group.is_complex
+
     def check(self, t: float, y: Matrix, place: str) -> bool:
         """Call the function once with floats, and say clearly what is wrong; True if it returns a matrix."""
         n, d = self.group.size, self.group.dimension
-        expected = f"{self.owner} must return {d} coordinates of {self.group.name}"
-        expected += "" if self.group.is_complex else f" or a {n} x {n} matrix"
+        expected = f"{self.owner} must return {self.expected()}"
         try:
             value = self.function(*(t, y.tolist())[: self.arguments])
         except Exception as problem:
@@ -161,7 +170,7 @@ class Trace:
             array = np.array(value, dtype=float)
         except (TypeError, ValueError):
             raise InputError(f"{expected}; it returned {value!r} {place}") from None
-        matrix = array.shape == (n, n) and not self.group.is_complex
+        matrix = array.shape == (n, n) and self.takes_matrix
         if array.shape != (d,) and not matrix:
             raise InputError(f"{expected}; it returned numbers of shape {array.shape} {place}")
         if not np.isfinite(array).all():
@@ -201,11 +210,15 @@ class Trace:
         n = self.group.size
         return np.array(outputs).reshape(n, n) if self.as_matrix else self.group.hat(outputs)
 
-    def values(self, numbers: Numbers) -> Callable[[Any, Any], Matrix]:
-        """The function (t, parts of y) -> W in one number type."""
+    def returned(self, numbers: Numbers) -> Callable[[Any, Any], tuple[Any, ...]]:
+        """The function (t, parts of y) -> what the function returns, flat, in one number type."""
         size = self.group.size**2
         unpack = {"t": "t"} | {name: f"y[{i // size}][{i % size}]" for i, name in enumerate(self.names)}
-        made = compiled(*source("velocity_value", "t, y", unpack, self.outputs), numbers.number)
+        return compiled(*source("velocity_value", "t, y", unpack, self.outputs), numbers.number)
+
+    def values(self, numbers: Numbers) -> Callable[[Any, Any], Matrix]:
+        """The function (t, parts of y) -> W in one number type."""
+        made = self.returned(numbers)
         return lambda t, y: self.matrix(made(t, y))
 
 
