@@ -35,8 +35,7 @@ FRAMES = ("body", "space")
 HIGHEST = 64
 SMALLEST_TOL = 1e-15
 MOST_REJECTED = 10_000
-DEFAULT_ORDER = 8
-"""With a fixed step."""
+DEFAULT_ORDER = 8  # with a fixed step
 
 Vector = tuple[Any, Any, Any]
 
@@ -95,9 +94,8 @@ class Attitude:
         low, high = float(self.t[0]), float(self.t[-1])
         if times.ndim != 1 or not ((times >= low) & (times <= high)).all():
             raise InputError(f"times must lie between {low:g} and {high:g}; got {t!r}")
-        starts = np.array([piece.t for piece in self.pieces])
-        where = np.searchsorted(starts, times, side="right") - 1
-        pieces = [self.pieces[i] for i in where]
+        starts = [piece.t for piece in self.pieces]
+        pieces = [self.pieces[i] for i in np.searchsorted(starts, times, side="right") - 1]
         found = [_turned(piece, s - piece.t, self.frame) for piece, s in zip(pieces, times.tolist(), strict=True)]
         q = np.array([[float(x) for x in one] for one in found]).reshape(-1, 4)
         return dataclasses.replace(self, t=times, quaternion=q, mp=None)
@@ -258,8 +256,8 @@ class Adaptive:
         for piece, then, there in self.steps(t, q):
             pieces.append(piece)
             last = (then, there)
-        said = {"dt": None, "error_estimate": self.estimate, "rejected": self.rejected}
-        return _result(self.rate, self.order, pieces, last, **said)
+        said = {"error_estimate": self.estimate, "rejected": self.rejected}
+        return _result(self.rate, self.order, pieces, last, dt=None, **said)
 
     def steps(self, t: float, q: Any) -> Iterator[tuple[Piece, float, Any]]:
         """One step after the other: the piece, its end, and the attitude there."""
