@@ -35,7 +35,7 @@ def __getattr__(name: str) -> Any:
     `lie`, `ndim`, `plots`, `kinematics` and `modified_energy` are imported when asked for.
     """
     if name in ("lie", "ndim"):
-        return importlib.import_module(f"{__name__}.{name}")  # they need scipy.linalg, half a second
+        return importlib.import_module(f"{__name__}.{name}")  # ndim needs scipy.linalg, half a second
     if name == "kinematics":
         return importlib.import_module(f"{__name__}.lie.kinematics").kinematics
     if name == "plots":

@@ -34,21 +34,29 @@ class Pair:
         """The complex conjugate."""
         return Pair(self.real, -self.imag)
 
+    def __neg__(self) -> Pair:
+        return Pair(-self.real, -self.imag)
+
     def __add__(self, other: Any) -> Pair:
-        return Pair(self.real + other.real, self.imag + other.imag)
+        a, b = _parts(other)
+        return Pair(self.real + a, self.imag + b)
 
     def __sub__(self, other: Any) -> Pair:
-        return Pair(self.real - other.real, self.imag - other.imag)
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Pair:
+        return -self + other
 
     def __mul__(self, other: Any) -> Pair:
-        if isinstance(other, Expr):
-            return Pair(self.real * other, self.imag * other)
-        return Pair(
-            self.real * other.real - self.imag * other.imag,
-            self.real * other.imag + self.imag * other.real,
-        )
+        a, b = _parts(other)
+        return Pair(self.real * a - self.imag * b, self.real * b + self.imag * a)
 
-    __rmul__ = __mul__
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _parts(x: Any) -> tuple[Any, Any]:
+    """Real and imaginary part of a number, a traced one, or a pair."""
+    return (x, 0) if isinstance(x, Expr) else (x.real, x.imag)
 
 
 class Formula:

@@ -23,6 +23,7 @@ from ..errors import InputError, StepError
 from ..problem import _attitude, finite_number
 from ..so3 import exp, mul, nearly_unit, norm, scale, sub, unit
 from ..solve import number_of_steps, whole_number
+from .family import HIGHEST
 from .formulas import Trace
 from .groups import SO3
 from .magnus import VECTORS, exponent, summed
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from scipy.spatial.transform import Rotation
 
 FRAMES = ("body", "space")
-HIGHEST = 64
 SMALLEST_TOL = 1e-15
 MOST_REJECTED = 10_000
 DEFAULT_ORDER = 8  # with a fixed step
@@ -105,9 +105,8 @@ class Attitude:
         return len(self.t)
 
     def __repr__(self) -> str:
-        span = f", t = {self.t[0]:g} to {self.t[-1]:g}" if len(self) else ""
         steps = f"{self.accepted} steps of order {self.order}"
-        return f"<Attitude from omega in the {self.frame} frame: {len(self)} states{span}, {steps}>"
+        return f"<Attitude from omega in the {self.frame} frame: {len(self)} states, {steps}>"
 
 
 def _turned(piece: Piece, h: Any, frame: str) -> Any:

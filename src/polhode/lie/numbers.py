@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -20,7 +21,13 @@ class Numbers:
     digits: int | None = None
     number: Callable[[Any], Any] = staticmethod(floats.number)
     arithmetic = taylor.DOUBLES
-    epsilon: Any = float(np.finfo(float).eps)
+    bits = 53
+    reach = 1.0
+
+    @property
+    def epsilon(self) -> float:
+        """Distance from 1 to the next number."""
+        return 2.0 ** (1 - self.bits)
 
     @contextmanager
     def precision(self) -> Iterator[None]:
@@ -38,10 +45,21 @@ class Numbers:
         return tuple(flat.real.tolist()), tuple(flat.imag.tolist()) if np.iscomplexobj(y) else ()
 
     def exp(self, A: np.ndarray) -> np.ndarray:
-        """The matrix exponential."""
-        import scipy.linalg
-
-        return np.asarray(scipy.linalg.expm(A))
+        """The matrix exponential: Taylor's series of A/2^s, squared s times; the norm of A/2^s is at most `reach`."""
+        size, one = float(np.abs(A).sum(axis=1).max()), np.eye(len(A), dtype=int)
+        if not 0 < size < math.inf:
+            return one + size * A
+        squarings = max(0, math.ceil(math.log2(size / self.reach)))
+        gained, terms = 0.0, 0
+        while gained < self.bits:
+            terms += 1
+            gained += math.log2(terms) - math.log2(size) + squarings
+        part, total = A / 2**squarings, one
+        for k in range(terms, 0, -1):
+            total = one + part @ total / k
+        for _ in range(squarings):
+            total = total @ total
+        return np.asarray(total)
 
 
 class Digits(Numbers):
@@ -55,7 +73,8 @@ class Digits(Numbers):
         self.digits, self.number = digits, number
         self.arithmetic = taylor.MULTIPRECISION
         with self.precision():
-            self.epsilon = number(2) ** (1 - _bits())
+            self.bits = _bits()
+            self.reach = 2.0 ** (-math.isqrt(self.bits) // 2)  # balances squarings and terms
 
     @contextmanager
     def precision(self) -> Iterator[None]:
@@ -85,15 +104,12 @@ class Digits(Numbers):
         return tuple(mpmath.re(x) for x in flat), imag
 
     def exp(self, A: np.ndarray) -> np.ndarray:
-        """The matrix exponential."""
+        """The matrix exponential; squaring doubles relative errors, so it is done with more bits."""
         import mpmath
 
-        found = mpmath.expm(mpmath.matrix(A.tolist()))
-        made = np.empty(A.shape, dtype=object)
-        for i in range(len(A)):
-            for j in range(len(A)):
-                made[i, j] = found[i, j]
-        return made
+        with mpmath.extraprec(16 + math.isqrt(self.bits)):
+            found = super().exp(A)
+        return np.asarray(+found)
 
 
 def _bits() -> int:
