@@ -33,7 +33,7 @@ SWEEPS = 200
 """Fixed-point sweeps after which an implicit step is given up."""
 
 HIGHEST = 64
-"""The highest order of a Taylor step: its cost grows with the fourth power of the order."""
+"""The highest order of a Taylor step: its cost grows with the third power of the order."""
 
 
 @dataclasses.dataclass(frozen=True)
