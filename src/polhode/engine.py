@@ -12,10 +12,12 @@ import numpy as np
 from .backends import floats
 from .carry import widened
 from .errors import InputError
-from .fields import no_pair, no_torque
+from .fields import Field, no_pair, no_torque
 from .loop import COLUMNS, changing, stepping
 from .methods import Method, methods
 from .problem import Problem
+from .rates import no_rates, rates_kernel
+from .rates import text as rates_text
 from .scalar import kernel
 
 
@@ -77,16 +79,31 @@ def identity(method: Method, problem: Problem) -> str:
     own_axes = problem.body.has_own_axes
     field = "free"
     if problem.field is not None:
-        field = repr(problem.field.pair_text(own_axes) if method.corrector else problem.field.text[0])
+        field = repr(_formula(method, problem.field, own_axes))
     return "|".join((method.name, method.identity, field, str(own_axes)))
 
 
-def torque_kernel(problem: Problem, number: Callable[[Any], Any], corrector: bool = False) -> Callable[..., Any]:
-    """The torque of a problem in one number type; with a corrector, that of V = g^T I^-1 g beside it."""
-    if problem.field is None:
+def _formula(method: Method, field: Field, own_axes: bool) -> Any:
+    """Source and constants of what the method asks of a field."""
+    if method.derivatives:
+        return rates_text(field, method.derivatives, own_axes)
+    return field.pair_text(own_axes) if method.corrector else field.text[0]
+
+
+def torque_kernel(
+    problem: Problem, number: Callable[[Any], Any], corrector: bool = False, derivatives: int = 0
+) -> Callable[..., Any]:
+    """The torque of a problem in one number type.
+
+    With a corrector, the torque of V = g^T I^-1 g beside it; with derivatives, these along the motion (`rates.py`).
+    """
+    field, own_axes = problem.field, problem.body.has_own_axes
+    if derivatives:
+        return no_rates(derivatives) if field is None else rates_kernel(field, derivatives, number, own_axes)
+    if field is None:
         return no_pair if corrector else no_torque
-    make = problem.field.pair_kernel if corrector else problem.field.torque_kernel
-    return make(number, problem.body.has_own_axes)
+    make = field.pair_kernel if corrector else field.torque_kernel
+    return make(number, own_axes)
 
 
 @kernel
@@ -115,7 +132,7 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     name = identity(method, problem)
     if name not in _LOOPS:
         before, after = method.processors(floats.number)
-        torque = torque_kernel(problem, floats.number, method.corrector)
+        torque = torque_kernel(problem, floats.number, method.corrector, method.derivatives)
         _LOOPS[name] = cpu.loop(method.build(floats.number), torque, name, before=before, after=after)
     advance, warm = _LOOPS[name]
     y, system = start(problem, method, floats.number)
@@ -127,7 +144,7 @@ def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any,
     if method is None or method.after is None:
         return y
     number = floats.number if run.digits is None else run.number
-    torque = torque_kernel(problem, number, method.corrector)
+    torque = torque_kernel(problem, number, method.corrector, method.derivatives)
     try:
         seen, _, fine = changing(method.after(number))(run.number(h), run.number(t), y, run.system, torque)
     except (ArithmeticError, TypeError, ValueError):  # the field, in plain Python
@@ -144,7 +161,7 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
 
     with mpmath.workdps(digits + GUARD_DIGITS):
         before, after = method.processors(number)
-        torque = torque_kernel(problem, number, method.corrector)
+        torque = torque_kernel(problem, number, method.corrector, method.derivatives)
         advance = stepping(method.build(number), torque, before=before, after=after)
         y, system = start(problem, method, number)
     return Engine(advance, y, system, number, lambda n: np.empty((n, COLUMNS), dtype=object), True, digits)

@@ -293,7 +293,7 @@ def _run(
     from .backends import simd
 
     data = simd.padded(_data(crowd))
-    torque = torque_kernel(model, floats.number, method.corrector)
+    torque = torque_kernel(model, floats.number, method.corrector, method.derivatives)
     own_dt = len(crowd.dt) > 1
     parameters = len(data) - simd.PARAMETERS - 1
     name = f"{identity(method, model)}|{own_dt}"

@@ -240,7 +240,7 @@ def symbols_in(outputs: Iterable[Expr]) -> set[str]:
     return {node.args[0] for node in ordered(outputs) if node.op == "symbol"}
 
 
-def _partials(node: Expr) -> list[tuple[Expr, Expr]]:
+def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     """(argument, derivative of the node with respect to it) for every argument that matters."""
     op, args = node.op, node.args
     if op in ("symbol", "const", "named", *COMPARISONS, "and", "or"):
@@ -293,7 +293,7 @@ def gradient(output: Expr, inputs: Sequence[Expr]) -> list[Expr]:
         over = sensitivity.get(node)
         if over is None:
             continue
-        for argument, slope in _partials(node):
+        for argument, slope in partials(node):
             sensitivity[argument] = sensitivity.get(argument, lift(0)) + over * slope
     return [sensitivity.get(x, lift(0)) for x in inputs]
 

@@ -303,7 +303,7 @@ def _field_fault(method: Method, ride: Ride) -> str:
     if problem.field is None:
         return ""
     number = floats.number if run.digits is None else run.number
-    torque = torque_kernel(problem, number, method.corrector)
+    torque = torque_kernel(problem, number, method.corrector, method.derivatives)
     reach = REACH * max(abs(x) for x in ride.y[1]) or math.inf
 
     def watched(t: Any, q: Any, m: Any, system: Any) -> Any:

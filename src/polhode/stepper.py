@@ -15,9 +15,11 @@ from .compose import whole
 from .engine import check_fit, torque_kernel
 from .errors import InputError, StepError
 from .fields import FRAMES, Field, FieldTemplate, unbound
+from .fields import torque as field_torque
 from .loop import good, tidied
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
+from .rates import rates_kernel
 from .scalar import finite, kernel
 from .so3 import conj, mul, norm2, rotate, unit, unrotate
 
@@ -86,6 +88,14 @@ def _one_step(step: Callable[..., Any], torque: Callable[..., Any], own_axes: bo
         return q, m, miss, FINE
 
     return one
+
+
+def _three_numbers(x: Any, y: Any, z: Any) -> Any:
+    return (x, y, z)
+
+
+_HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
+"""A held torque as a field, whose derivatives along the motion can be had."""
 
 
 # --- the stepper ------------------------------------------------------------------------------------
@@ -161,6 +171,8 @@ class Stepper:
             raise InputError(f"{self.method.name} takes no torque held over a step; methods that do: {able}, ...")
         body = _held_body_turned if self._own else _held_body
         torque = body if frame == "body" else _held_space
+        if self.method.derivatives:
+            torque = rates_kernel(_HELD[frame](0, 0, 0), self.method.derivatives, floats.number, bool(self._own))
         self._held[frame] = _compiled(self.method, torque, frame, bool(self._own))
         return self._held[frame]
 
@@ -169,7 +181,7 @@ class Stepper:
         if self._last is None or self._last.field is not field:
             problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
             check_fit(self.method, problem)
-            torque = torque_kernel(problem, floats.number, self.method.corrector)
+            torque = torque_kernel(problem, floats.number, self.method.corrector, self.method.derivatives)
             advance = _compiled(self.method, torque, repr(field.text[0]), bool(self._own))
             self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
         return self._last

@@ -122,7 +122,7 @@ class Setting:
         """With `repeated`, the step of a processed method without its processors: what a run repeats."""
         self.problem = generic(kind, which)
         self.y, self.system = self.problem.kernel_data(number)
-        self.torque = torque_kernel(self.problem, number, method.corrector)
+        self.torque = torque_kernel(self.problem, number, method.corrector, method.derivatives)
         self.t = number(self.problem.t0)
         self.kernel = (method.build if repeated else whole(method))(number)
         self.compensated = method.compensated
@@ -303,7 +303,7 @@ def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
         if not _same_point((t, q), point):
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)
-        return (add(force[0], bump), add(force[1], bump)) if isinstance(force[0], tuple) else add(force, bump)
+        return tuple(add(f, bump) for f in force) if isinstance(force[0], tuple) else add(force, bump)
 
     return bumped
 
