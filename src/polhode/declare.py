@@ -74,7 +74,7 @@ class Method:
         state is looked at; `build` is then the step between them, and the properties are those of all three together
     halves : the two half steps of a composition, else empty
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
-    derivatives : how many derivatives of the torque along the motion the step also uses (its `torque` then returns them all)
+    derivatives : how many derivatives of the torque along the motion the step also uses (`torque` then returns all)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it

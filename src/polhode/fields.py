@@ -419,7 +419,9 @@ def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, 
         for point, A in points:
             with contextlib.suppress(ArithmeticError, ValueError, TypeError):  # TypeError: complex, out of its domain
                 values = [
-                    formula_kernel(f.text[0], number)(zero, A, (zero, zero, zero), tuple(number(x) for x in f.parameters))
+                    formula_kernel(f.text[0], number)(
+                        zero, A, (zero, zero, zero), tuple(number(x) for x in f.parameters)
+                    )
                     for f in (field, hand)
                 ]
                 if all(math.isfinite(float(x)) for value in values for x in value):

@@ -1,12 +1,12 @@
 """Derivatives of a torque along the motion, exact, as kernels made of the torque's formula.
 
-With N = R T the torque in space, momentum and torque obey (R Pi)' = N. What a Taylor method needs are the derivatives of N,
-turned into the body as it stands at the start,
+With N = R T the torque in space, (R Pi)' = N. What a Taylor method needs are the derivatives of N, turned into the body
+as it stands at the start,
 
     f_n = R^T N^(n):        f_0 = T,   f_(n+1) = D f_n,   D a = a' + omega x a,
 
-with T' and all that follows it from R' = R hat(omega), Pi' = Pi x omega + T. The Taylor coefficients of every node of the
-torque's graph follow order by order, as formulas: sums by sums, products by convolution, and any other y by
+with T' from R' = R hat(omega) and Pi' = Pi x omega + T. The Taylor coefficients of every node of the torque's graph
+follow order by order, as formulas: sums by sums, products by convolution, and any other y by
 k y_k = sum_j j x_j s_(k-j), where s is the node of the slope dy/dx.
 """
 
@@ -54,8 +54,8 @@ class Motion:
         return scale(lift(1) / k, add(self._product(k - 1, self.momentum), self.vector(self.force, k - 1)))
 
     def velocity(self, k: int) -> Any:
-        """omega = I^-1 Pi."""
-        return apply(self.inverse, self.momentum(k))  # type: ignore[arg-type]
+        """The angular velocity I^-1 Pi."""
+        return apply(self.inverse, self.momentum(k))
 
     def _product(self, k: int, a: Callable[[int], Any]) -> Any:
         """The k-th coefficient of a x omega."""
@@ -85,8 +85,7 @@ class Motion:
 
     def _found(self, node: Expr, k: int) -> Expr:
         if k == 0:
-            args = [self.coefficient(a, 0) if isinstance(a, Expr) else a for a in node.args]
-            return Expr.make(node.op, *args)
+            return Expr.make(node.op, *(self.coefficient(a, 0) if isinstance(a, Expr) else a for a in node.args))
         c, args = self.coefficient, node.args
         if node.op in ("add", "sub"):
             a, b = c(args[0], k), c(args[1], k)

@@ -83,7 +83,9 @@ def compiled_ns(method: Method, problem: Problem, dt: float) -> float:
 def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one step of the same kernel in plain Python."""
     y, system = problem.kernel_data(floats.number)
-    advance = stepping(method.build(floats.number), torque_kernel(problem, floats.number, method.corrector, method.derivatives))
+    advance = stepping(
+        method.build(floats.number), torque_kernel(problem, floats.number, method.corrector, method.derivatives)
+    )
     return _step_ns(advance, problem, dt, y, system, steps=50, repeats=2)
 
 

@@ -94,7 +94,10 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
     def number(value: Any) -> Counted:
         return Counted(floats.number(value))
 
-    step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method.corrector, method.derivatives)
+    step, torque = (
+        method.build(floats.number),
+        torque_kernel(problem, floats.number, method.corrector, method.derivatives),
+    )
     y, system = problem.kernel_data(number)
     for n in range(3):
         TALLY.clear()

@@ -1,10 +1,10 @@
 """Buss's Taylor methods: one rotation by an averaged angular velocity, the momentum known.
 
-S. R. Buss, J. Comput. Phys. 164 (2000) 377-406, and the slides of his talk of 2011, with the dots restored that the slides lost
-(docs/buss.md). The talk works in space, R' = hat(w) R, with an inertia tensor that turns. Here every vector of a step is
-turned by R_0^T, the attitude at its start, which is constant: the equations keep their form, the tensor at the start is
-diagonal, and R_1 = R_0 exp(h Z) with Z the average of the body's angular velocity. With L = Pi and L', L'', ... the derivatives
-of the spatial momentum (`rates.py`), all in that frame,
+S. R. Buss, J. Comput. Phys. 164 (2000) 377-406, and the slides of his talk of 2011, their lost dots restored
+(docs/buss.md). The talk works in space, R' = hat(w) R, with an inertia tensor that turns. Here every vector of a step
+is turned by R_0^T, the attitude at its start, which is constant: the equations keep their form, the tensor at the start
+is diagonal, and R_1 = R_0 exp(h Z) with Z the average of the body's angular velocity. With L = Pi and L', L'', ... the
+derivatives of the spatial momentum (`rates.py`), all in that frame,
 
     w = I^-1 L        w' = I^-1 g_1       g_1 = L' - w x L
     w''  = w x w' + I^-1 g_2              g_2 = L'' - w' x L - w x (L' + g_1)
