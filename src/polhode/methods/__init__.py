@@ -1,7 +1,20 @@
 """Every method of the library, one file per family."""
 
 from ..declare import CONSERVABLE, NEEDS, Method, Methods, methods
-from . import buss, dmv, jacobi, krysl2005, krysl2006, munthe_kaas, mv_explicit, rattle, rivals, schemes, splitting  # noqa: F401 - enters them in the book
+from . import (
+    buss,
+    dmv,
+    energy_preserving,
+    jacobi,
+    krysl2005,
+    krysl2006,
+    munthe_kaas,
+    mv_explicit,
+    rattle,
+    rivals,
+    schemes,
+    splitting,
+)  # noqa: F401 - enters them in the book
 from .munthe_kaas import mkrk
 
 __all__ = ["CONSERVABLE", "NEEDS", "Method", "Methods", "methods", "mkrk"]
