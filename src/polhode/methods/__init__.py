@@ -1,7 +1,7 @@
 """Every method of the library, one file per family."""
 
 from ..declare import CONSERVABLE, NEEDS, Method, Methods, methods
-from . import (
+from . import (  # noqa: F401 - enters them in the book
     buss,
     dmv,
     energy_preserving,
@@ -14,7 +14,7 @@ from . import (
     rivals,
     schemes,
     splitting,
-)  # noqa: F401 - enters them in the book
+)
 from .munthe_kaas import mkrk
 
 __all__ = ["CONSERVABLE", "NEEDS", "Method", "Methods", "methods", "mkrk"]

@@ -5,13 +5,13 @@ squares of the momentum's components are moved to
 
     m_i'^2 = m_i^2 (1 + s k_i),     k_i = sum_j (a_i - a_j) m_j^2,     s = 2 (E* - E)/|Pi x omega|^2,
 
-which keeps |Pi| since sum m_i^2 k_i = 0, and gives the energy E* since sum a_i m_i^2 k_i = |Pi x omega|^2. Signs are kept.
+which keeps |Pi| since sum m_i^2 k_i = 0, gives the energy E* since sum a_i m_i^2 k_i = |Pi x omega|^2, and keeps signs.
 Then the least turn from m' to m is given to the attitude, so that the momentum in space is not touched.
 
-E* is the energy at the start of the step and the work done in it. All energies are counted from that of a spin about
-the axis d of the largest component, 2 E - a_d |Pi|^2 = sum (a_i - a_d) m_i^2, which next to a principal axis is as small as it is
-exact; of a torque T it changes at the rate 2 sum (a_i - a_d) m_i T_i. That is integrated by a Gauss rule: the attitude at its
-nodes by cubic interpolation between the ends of the step, the momentum by collocation.
+E* is the energy at the start of the step and the work done in it. Energies are counted from that of a spin about the
+axis d of the largest component, 2 E - a_d |Pi|^2 = sum (a_i - a_d) m_i^2, small next to a principal axis and there
+without cancellation; a torque T changes it at the rate 2 sum (a_i - a_d) m_i T_i. That is integrated by a Gauss rule:
+the attitude at its nodes by cubic interpolation between the ends of the step, the momentum by collocation.
 """
 
 from __future__ import annotations
@@ -210,8 +210,8 @@ WORK_ORDER = 4
 def ep(part: str | Method) -> Method:
     """The same method, its energy kept: the body is turned back to its polhode after every step.
 
-    For the free body the energy is exact. With a torque it advances by the work done, integrated to the order of the method
-    but at most to order 4. A free flow that keeps the energy itself is returned as it is.
+    For the free body the energy is exact. With a torque it advances by the work done, integrated to the order of the
+    method but at most to order 4. A free flow that keeps the energy itself is returned as it is.
     """
     base = methods[part]
     if "spatial_momentum" not in base.conserves or base.compensated:
@@ -234,7 +234,8 @@ def ep(part: str | Method) -> Method:
         torque_evals=base.torque_evals + (len(rule.b) if rule else 0), needs=needs,
         conserves=("energy", "spatial_momentum", "momentum_norm"), corrector=base.corrector,
         derivatives=base.derivatives, linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
-        identity=base.identity, cite="buss2011", where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
+        identity=base.identity, cite="buss2011",
+        where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with energy preservation on the polhode.",
     )  # fmt: skip
 
