@@ -19,12 +19,18 @@ The momentum advances by its Taylor series, of one order more than Z shows.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
+import itertools
 from typing import Any
 
-from ..declare import method
+from ..declare import declare, method, methods
 from ..scalar import Number, Vec3, kernel
-from ..so3 import add, along, cross, exp, mul, scale, sub, unrotate
+from ..so3 import add, along, cross, exp, mul, rotate, scale, sub, unit, unrotate
+from ..tableaus import tableaus
+from . import schemes, splitting  # noqa: F401 - the symplectic rows of the talk are made of them
 from ._mechanics import velocity
+from .munthe_kaas import tableau_step
 
 PAPER = "buss2011"
 TAYLOR: dict[str, Any] = {
@@ -152,3 +158,64 @@ def buss4(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     z = along(_mean3(h, first, second), h3 / 24, add(third, cross(second[2], first[0])))
     momentum = along(along(_advanced(h, m, f0, f1), h3 / 6, f2), h * h3 / 24, f3)
     return _turned(q, scale(h, z), momentum)
+
+
+# --- the methods the talk compares with -------------------------------------------------------------
+
+
+@kernel
+def _naive_slopes(s: Any, psi: Any, mu: Any, y: Any, system: Any, torque: Any) -> Any:
+    """The angular velocity and the torque of a stage, turned into the frame of the start and nothing else."""
+    turn = exp(psi)
+    m = unrotate(turn, mu)
+    force = torque(s, mul(y[0], turn), m, system)
+    return rotate(turn, velocity(m, system)), rotate(turn, force)
+
+
+rk4_naive = declare(
+    functools.partial(tableau_step, tableaus["rk4"], slopes=_naive_slopes), name="rk4_naive", order=2, order_free=2,
+    implicit=False, **(TAYLOR | {"torque_evals": 4}), where="traditional 4th order Runge-Kutta",
+    doc="""Runge and Kutta's weights for the angular velocity in space, and one rotation by their average.
+
+    Without the inverse differential of the exponential, which `rk4_mk` has, the commutator is missing.""",
+)  # fmt: skip
+
+
+@kernel
+def _entries(s: Any, p: Any, mu: Any, y: Any, system: Any, torque: Any) -> Any:
+    """The rates p' = p omega/2 and the torque, for a quaternion p since the start that may not be a unit."""
+    turn = unit(p)
+    m = unrotate(turn, mu)
+    w = velocity(m, system)
+    force = torque(s, mul(y[0], turn), m, system)
+    return mul(p, (0 * s, w[0] / 2, w[1] / 2, w[2] / 2)), rotate(turn, force)
+
+
+@kernel
+def _moved4(p: Any, s: Any, d: Any) -> Any:
+    return (p[0] + s * d[0], p[1] + s * d[1], p[2] + s * d[2], p[3] + s * d[3])
+
+
+@method(
+    order=4, order_free=4, where="traditional 4th order Runge-Kutta, on the entries of the quaternion",
+    **(TAYLOR | {"torque_evals": 4}),
+)  # fmt: skip
+@kernel
+def rk4_quat(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """Runge and Kutta's method on the entries of the quaternion, made a unit after the step; the momentum in space."""
+    q, m = y
+    half, zero = h / 2, 0 * h
+    one = (zero + 1, zero, zero, zero)
+    p1, f1 = _entries(t, one, m, y, system, torque)
+    p2, f2 = _entries(t + half, _moved4(one, half, p1), along(m, half, f1), y, system, torque)
+    p3, f3 = _entries(t + half, _moved4(one, half, p2), along(m, half, f2), y, system, torque)
+    p4, f4 = _entries(t + h, _moved4(one, h, p3), along(m, h, f3), y, system, torque)
+    p = _moved4(_moved4(_moved4(_moved4(one, h / 6, p1), h / 3, p2), h / 3, p3), h / 6, p4)
+    turn = unit(p)
+    momentum = along(along(along(along(m, h / 6, f1), h / 3, f2), h / 3, f3), h / 6, f4)
+    return (mul(q, turn), unrotate(turn, momentum)), 0
+
+
+for _axes in itertools.permutations("123"):
+    _label = "".join(_axes)
+    methods.add(dataclasses.replace(methods[f"yoshida4(rot{_label})"], aliases=(f"mry4_{_label}",)))
