@@ -274,15 +274,19 @@ def test_growth_is_drawn_with_its_guides():
 
 
 def test_the_benchmark_holds_what_the_document_says():
-    """Figures of record: compensated errors grow like a random walk up to the last step, plain ones do not."""
+    """Figures of record: compensated errors grow like a random walk up to the last step, and end far below plain ones.
+
+    The rms of four random walks is known to 1/sqrt(8) of itself, so a slope fitted to it over ln(N1/N0) scatters by
+    about 0.4/ln(N1/N0) around 1/2; three times that is allowed.
+    """
     rows = json.loads((Path(__file__).parents[1] / "benchmarks" / "long_run.json").read_text())["rows"]
     assert max(row["steps"][-1] for row in rows) == 10**8
     text = (Path(__file__).parents[1] / "docs" / "long_runs.md").read_text()
     for plain, made in zip(rows[::2], rows[1::2], strict=True):
         assert made["method"] == f"compensated({plain['method']})"
         for what in made["round_off"]:
-            assert made["exponent"][what] < 0.6
+            assert made["exponent"][what] < 0.5 + 1.2 / np.log(made["steps"][-1] / 1000)
             assert made["rms"][what][-1] < EPS * np.sqrt(made["steps"][-1])
             assert f"| {plain['rms'][what][-1]:.1e} | {plain['exponent'][what]:.2f} " in text
             assert f"| {made['rms'][what][-1]:.1e} | {made['exponent'][what]:.2f} |" in text
-        assert plain["exponent"]["spatial_momentum"] > 0.65
+            assert plain["rms"][what][-1] > 30 * made["rms"][what][-1]

@@ -1,4 +1,6 @@
-"""States that carry what rounding loses: (q, m), or (q, m, q_low, m_low) whose value is the sum of its parts.
+"""States: (q, m); (q, m, memory) with what a method keeps; or one that carries what rounding loses.
+
+The last is (q, m, q_low, m_low), whose value is the sum of its parts.
 
 Added to (q, m) an increment of size h leaves an error of epsilon; added to the longer state (a compensated sum, after
 Kahan) only its own, epsilon times h. The parts of a step know both kinds of state by `fork`.
@@ -7,11 +9,14 @@ G. Vilmart, J. Comput. Phys. 227 (2008) 7083-7088.
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 from .elliptic import Pair, two_product, two_sum
 from .scalar import Number, Quat, Vec3, fork, kernel
 from .so3 import add, along, nearly_unit
+from .unroll import written
 
 
 @kernel
@@ -115,8 +120,18 @@ def _rounded_carrying(y: Any) -> Any:
     return (q[0] + low[0], q[1] + low[1], q[2] + low[2], q[3] + low[3]), add(m, m_low)
 
 
-tidied = fork(_tidied, _tidied_carrying)
-rounded = fork(_rounded, _rounded_carrying)
+@kernel
+def _tidied_remembering(y: Any) -> Any:
+    return nearly_unit(y[0]), y[1], y[2]
+
+
+@kernel
+def _forgotten(y: Any) -> Any:
+    return y[0], y[1]
+
+
+tidied = fork(_tidied, _tidied_carrying, _tidied_remembering)
+rounded = fork(_rounded, _rounded_carrying, _forgotten)
 
 
 @kernel
@@ -124,3 +139,9 @@ def widened(y: Any) -> Any:
     """The state (q, m) with low parts, zero."""
     q, m = y
     return q, m, (0 * q[0], 0 * q[1], 0 * q[2], 0 * q[3]), (0 * m[0], 0 * m[1], 0 * m[2])
+
+
+@functools.cache
+def remembering(numbers: int) -> Callable[[Any], Any]:
+    """Kernel: the state (q, m) with a memory of so many numbers, zero."""
+    return written("y", f"(y[0], y[1], ({'0 * y[0][0], ' * numbers}))")

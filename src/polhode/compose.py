@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from .carry import remembering, rounded
 from .declare import NEEDS, Build, Method, Step, declare
 from .scalar import kernel
 
@@ -23,15 +24,28 @@ def after(first: Step, second: Step) -> Step:
 
 
 def whole(method: Method) -> Build:
-    """The builder of one step that begins and ends in the variables of the problem, processors included."""
+    """The builder of one step that begins and ends in the variables of the problem, processors and memory included."""
     if method.before is None and method.after is None:
         return method.build
 
     def build(number: Any) -> Step:
         before, after = method.processors(number)
-        return in_turn([part for part in (before, method.build(number), after) if part is not None])
+        step = in_turn([part for part in (before, method.build(number), after) if part is not None])
+        return forgetful(step, method.memory) if method.memory else step
 
     return build
+
+
+def forgetful(step: Step, memory: int) -> Step:
+    """The step kernel on (q, m) of a step that keeps so many numbers more."""
+    begun = remembering(memory)
+
+    @kernel
+    def alone(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        y, miss = step(h, t, begun(y), system, torque)
+        return rounded(y), miss
+
+    return alone
 
 
 def in_turn(steps: Sequence[Step]) -> Step:

@@ -79,6 +79,7 @@ class Method:
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
     compensated : does a run carry the low parts of the state
+    memory : how many numbers a run keeps from step to step beside (q, m), zero before `before` fills them
     flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
@@ -108,6 +109,7 @@ class Method:
     flat_bodies: bool = True
     increments: bool = False
     compensated: bool = False
+    memory: int = 0
     before: Build | None = None
     after: Build | None = None
     flows: tuple[Flow, ...] = ()

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from .backends import floats
-from .carry import widened
+from .carry import remembering, widened
 from .errors import InputError
 from .fields import Field, no_pair, no_torque
 from .loop import COLUMNS, changing, stepping
@@ -113,6 +113,8 @@ def _unchanged(y: Any) -> Any:
 
 def beginning(method: Method) -> Callable[..., Any]:
     """Kernel: the state a method starts from, given (q, m)."""
+    if method.memory:
+        return remembering(method.memory)
     return widened if method.compensated else _unchanged
 
 

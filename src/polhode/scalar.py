@@ -33,21 +33,24 @@ def kernel(function: F) -> F:
     return function
 
 
-FORKS: list[tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]] = []
-"""Every fork with its two kernels; the compiling backends read this list."""
+FORKS: list[tuple[Callable[..., Any], dict[int, Callable[..., Any]]]] = []
+"""Every fork with its kernels by the length of the state; the compiling backends read this list."""
 
 
-def fork(plain: Callable[..., Any], carrying: Callable[..., Any]) -> Callable[..., Any]:
-    """One name for two kernels whose first argument is a state: (q, m), or one that also carries its low parts.
+def fork(
+    plain: Callable[..., Any], carrying: Callable[..., Any], remembering: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """One name for kernels whose first argument is a state: (q, m), with low parts, or with a memory.
 
-    Which one is meant follows from the length of the state, so compiled code holds only one of them.
+    Which one is meant follows from the length of the state, 2, 4 or 3, so compiled code holds only one of them.
     """
+    kernels = {2: plain, 4: carrying} | ({3: remembering} if remembering else {})
 
     def forked(y: Any, *rest: Any) -> Any:
-        return (plain if len(y) == 2 else carrying)(y, *rest)
+        return kernels[len(y)](y, *rest)
 
     forked.__name__, forked.__doc__ = plain.__name__.strip("_"), plain.__doc__
-    FORKS.append((forked, plain, carrying))
+    FORKS.append((forked, kernels))
     return forked
 
 

@@ -250,4 +250,9 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
             f"{chosen.name} carries the low parts of the state from step to step, and a stepper's states have none; "
             f"use ph.solve, or the method without compensated()"
         )
+    if chosen.memory:
+        raise InputError(
+            f"{chosen.name} keeps numbers from step to step, and a stepper's states have none; use ph.solve, or a "
+            f"method of single steps"
+        )
     return Stepper(body, chosen, dt)
