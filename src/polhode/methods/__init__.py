@@ -2,6 +2,7 @@
 
 from ..declare import CONSERVABLE, NEEDS, Method, Methods, methods
 from . import (  # noqa: F401 - enters them in the book
+    adams,
     buss,
     dmv,
     energy_preserving,

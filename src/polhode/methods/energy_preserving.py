@@ -111,6 +111,12 @@ def _corrected(y: Any, twice: Number, lead: Vec3, system: Any) -> Any:
     return mul(q, least_turn(moved, m)), moved
 
 
+@kernel
+def _corrected_remembering(y: Any, twice: Number, lead: Vec3, system: Any) -> Any:
+    q, m = _corrected((y[0], y[1]), twice, lead, system)
+    return q, m, y[2]
+
+
 # --- the work ---------------------------------------------------------------------------------------
 
 
@@ -165,7 +171,7 @@ def _work(tableau: Tableau, number: Any, force: Step) -> Step:
         space |= {f"c{i}": c, f"between{i}": _between(c), f"b{i}": converted(tableau.b[i], number)}
         space[f"total{i}"] = combination([converted(x, number) for x in tableau.a[i]])
     forces = "".join(f"f{i}, " for i in stages)
-    lines = ["q, m = y", "p = mul(conj(q), new[0])", "end = rotate(p, new[1])"]
+    lines = ["q, m = y[0], y[1]", "p = mul(conj(q), new[0])", "end = rotate(p, new[1])"]
     lines += ["w0, w1 = velocity(m, system), velocity(new[1], system)"]
     for i in stages:
         lines += [f"p{i} = between{i}(h, p, w0, w1)"]
@@ -181,13 +187,14 @@ def _work(tableau: Tableau, number: Any, force: Step) -> Step:
 
 def _step(base: Method, rule: Tableau | None, number: Any) -> Step:
     """The step kernel: the base, and the turn; without a rule no work is done."""
-    step = whole(base)(number)
+    step = base.build(number) if base.memory else whole(base)(number)
+    corrected = _corrected_remembering if base.memory else _corrected
 
     @kernel
     def free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, miss = step(h, t, y, system, torque)
         lead = leads(y[1], system)
-        return _corrected(new, dot(times(lead, y[1]), y[1]), lead, system), miss
+        return corrected(new, dot(times(lead, y[1]), y[1]), lead, system), miss
 
     if rule is None:
         return free
@@ -198,7 +205,7 @@ def _step(base: Method, rule: Tableau | None, number: Any) -> Step:
         new, miss = step(h, t, y, system, torque)
         lead = leads(y[1], system)
         twice = dot(times(lead, y[1]), y[1]) + work(h, t, y, new, lead, system, torque)
-        return _corrected(new, twice, lead, system), miss
+        return corrected(new, twice, lead, system), miss
 
     return forced
 
@@ -234,7 +241,7 @@ def ep(part: str | Method) -> Method:
         torque_evals=base.torque_evals + (len(rule.b) if rule else 0), needs=needs,
         conserves=("energy", "spatial_momentum", "momentum_norm"), corrector=base.corrector,
         derivatives=base.derivatives, linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
-        identity=base.identity, cite="buss2011",
+        identity=base.identity, memory=base.memory, before=base.before if base.memory else None, cite="buss2011",
         where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with energy preservation on the polhode.",
     )  # fmt: skip
