@@ -24,7 +24,7 @@ from ..compose import whole
 from ..declare import NEEDS, Method, Step, declare, methods
 from ..errors import InputError
 from ..exact_numbers import converted
-from ..scalar import Number, Quat, Vec3, epsilon, kernel, sqrt, where
+from ..scalar import Number, Quat, Vec3, absent, epsilon, kernel, sqrt, where
 from ..so3 import add, along, conj, cross, dot, mul, rotate, scale, times, unit, unrotate
 from ..tableaus import Tableau, tableaus
 from ..unroll import combination, written
@@ -43,25 +43,23 @@ def leads(m: Vec3, system: Any) -> Vec3:
 
 
 @kernel
-def _square_root(n: Number) -> Number:
-    """The root, or zero of a negative number."""
-    return sqrt(where(n > 0, n, 0 * n))
-
-
-@kernel
 def _sign(x: Number) -> Number:
     one = 0 * x + 1
     return where(x < 0, -one, one)
 
 
 @kernel
-def _onto_line(n: Vec3, u: Vec3) -> Vec3:
-    """Squares n with a negative one among them, moved along u until that one is zero."""
-    one = 0 * n[0] + 1
-    low = where(n[0] < 0, n[0], where(n[1] < 0, n[1], n[2]))
-    along_it = where(n[0] < 0, u[0], where(n[1] < 0, u[1], u[2]))
-    still = along_it == 0
-    return along(n, -where(still, 0 * low, low) / where(still, one, along_it), u)
+def _inverse(x: Number) -> Number:
+    """1/x, or zero of zero."""
+    return where(x == 0, x, 1 / where(x == 0, 1 + x, x))
+
+
+@kernel
+def _with_zero(n: Vec3, u: Vec3) -> Vec3:
+    """Squares n, one of them negative, moved along u until that one is zero."""
+    v = (_inverse(u[0]), _inverse(u[1]), _inverse(u[2]))
+    part = where(n[0] < 0, n[0] * v[0], where(n[1] < 0, n[1] * v[1], n[2] * v[2]))
+    return along(n, -part, u)
 
 
 @kernel
@@ -69,13 +67,13 @@ def on_polhode(m: Vec3, twice: Number, lead: Vec3, system: Any) -> Vec3:
     """The momentum m moved to the polhode on which sum lead_i m_i^2 is `twice`.
 
     On a principal axis it stays. Where the direction of the move leaves the octant before it meets the polhode, the
-    component that would change its sign is zero and the two integrals fix the others; where there is no such polhode
-    (more work done than the momentum allows) the nearest spin about a principal axis is taken.
+    component that would change its sign becomes zero and the two integrals fix the others (u changes neither of them).
+    Where there is no such polhode, because more work was done than the momentum allows, it stays.
     """
     a = system[1]
     x, y, z = m[0] * m[0], m[1] * m[1], m[2] * m[2]
     u = (a[1] - a[2], a[2] - a[0], a[0] - a[1])
-    k = (z * -u[1] + y * u[2], x * -u[2] + z * u[0], y * -u[0] + x * u[1])
+    k = (y * u[2] - z * u[1], z * u[0] - x * u[2], x * u[1] - y * u[0])
     w = velocity(m, system)
     whirl = cross(m, w)
     bend, square = dot(whirl, whirl), x + y + z
@@ -85,15 +83,21 @@ def on_polhode(m: Vec3, twice: Number, lead: Vec3, system: Any) -> Vec3:
     s = where(straight, 0 * bend, lacking) / where(straight, 1 + bend, bend)
     r = (1 + s * k[0], 1 + s * k[1], 1 + s * k[2])
     inside = (r[0] >= 0) & (r[1] >= 0) & (r[2] >= 0)
-    n = _onto_line((x * r[0], y * r[1], z * r[2]), u)
-    p = (where(n[0] > 0, n[0], 0 * x), where(n[1] > 0, n[1], 0 * x), where(n[2] > 0, n[2], 0 * x))
-    total = p[0] + p[1] + p[2]
-    fit = where(total > 0, square, total + 1) / where(total > 0, total, total + 1)
+    n = _with_zero((x * r[0], y * r[1], z * r[2]), u)
+    out = -tiny * square
+    found = (n[0] > out) & (n[1] > out) & (n[2] > out)
     return (
-        where(inside, m[0], _sign(m[0])) * _square_root(where(inside, r[0], p[0] * fit)),
-        where(inside, m[1], _sign(m[1])) * _square_root(where(inside, r[1], p[1] * fit)),
-        where(inside, m[2], _sign(m[2])) * _square_root(where(inside, r[2], p[2] * fit)),
+        _moved(m[0], x, r[0], n[0], inside, found),
+        _moved(m[1], y, r[1], n[1], inside, found),
+        _moved(m[2], z, r[2], n[2], inside, found),
     )
+
+
+@kernel
+def _moved(m: Number, square: Number, r: Number, n: Number, inside: Any, found: Any) -> Number:
+    """A component: m sqrt(r) inside the octant, else the root of n, else m."""
+    n = where(found, where(n > 0, n, 0 * n), square)
+    return where(inside, m, _sign(m)) * sqrt(where(inside, r, n))
 
 
 @kernel
@@ -179,7 +183,8 @@ def _work(tableau: Tableau, number: Any, force: Step) -> Step:
         lines += [f"f{i} = rotate(p{i}, e{i})"]
     lines += [f"m{i} = unrotate(p{i}, along(m, h, total{i}(({forces}))))" for i in stages]
     power = " + ".join(f"b{i} * dot(times(lead, m{i}), e{i})" for i in stages)
-    return written("h, t, y, new, lead, system, torque", f"2 * h * ({power})", *lines, **space)
+    done = f"where(absent(e0), 0 * h, 2 * h * ({power}))"
+    return written("h, t, y, new, lead, system, torque", done, *lines, where=where, absent=absent, **space)
 
 
 # --- the combinator ---------------------------------------------------------------------------------
