@@ -34,7 +34,7 @@ def quadric(rho: Any, J: Any) -> tuple[Any, Any]:
 def projected(m: Any, J: Any, energy: Any) -> Any:
     """The body momentum m moved along the quadric to the polhode of this energy, its length and signs kept.
 
-    The quadric is taken at rho of m; a body with three different moments, and no component zero.
+    The quadric is taken at rho of m. On a principal axis the equations are singular.
     """
     root = sqrt(2 * energy)
     a, c = quadric(tuple(x / i / root for x, i in zip(m, J, strict=True)), J)

@@ -19,7 +19,6 @@ The momentum advances by its Taylor series, of one order more than Z shows.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import itertools
 from typing import Any
@@ -28,7 +27,6 @@ from ..declare import declare, method, methods
 from ..scalar import Number, Vec3, kernel
 from ..so3 import add, along, cross, exp, mul, rotate, scale, sub, unit, unrotate
 from ..tableaus import tableaus
-from . import schemes, splitting  # noqa: F401 - the symplectic rows of the talk are made of them
 from ._mechanics import velocity
 from .munthe_kaas import tableau_step
 
@@ -217,5 +215,4 @@ def rk4_quat(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 for _axes in itertools.permutations("123"):
-    _label = "".join(_axes)
-    methods.add(dataclasses.replace(methods[f"yoshida4(rot{_label})"], aliases=(f"mry4_{_label}",)))
+    methods.add_label(f"mry4_{''.join(_axes)}", f"yoshida4(rot{''.join(_axes)})")
