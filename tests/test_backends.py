@@ -22,7 +22,7 @@ STEPS = 40
 def plain_path(problem, method, dt):
     """The loop as plain Python on floats."""
     y, system = start(problem, method, floats.number)
-    torque = torque_kernel(problem, floats.number, method.corrector, method.derivatives)
+    torque = torque_kernel(problem, floats.number, method)
     before, after = method.processors(floats.number)
     advance = stepping(method.build(floats.number), torque, before=before, after=after)
     rows = np.empty((STEPS, 7))

@@ -14,6 +14,7 @@ from polhode.backends.multiprecision import number
 from polhode.engine import torque_kernel
 from polhode.expression import symbol
 from polhode.rates import rates_kernel
+from polhode.series import plan
 from polhode.so3 import add, along, apply, cross, dexpinv, exp, matrix, mul, rotate, scale, sub, unrotate
 
 H = 2**-3
@@ -51,7 +52,7 @@ def pushed(field=None, start=0):
 def step_of(name, problem, h):
     method = ph.methods[name]
     y, system = problem.kernel_data(number)
-    torque = torque_kernel(problem, number, method.corrector, method.derivatives)
+    torque = torque_kernel(problem, number, method)
     return method.build(number)(h, number(problem.t0), y, system, torque)[0]
 
 
@@ -217,7 +218,7 @@ def test_derivatives_of_the_spatial_momentum_are_those_of_its_taylor_series(fiel
     )
     states = [*(symbol(f"q{i}") for i in range(4)), *(symbol(f"m{i}") for i in range(3))]
     pi = rotate(tuple(states[:4]), tuple(states[4:]))
-    ready = taylor.plan([*states, *(symbol(f"u{i}") for i in range(3))], [*taylor.equations(problem), *pi])
+    ready = plan([*states, *(symbol(f"u{i}") for i in range(3))], [*taylor.equations(problem), *pi])
     q, m = ph.so3.unit(tuple(number(x) for x in problem.quaternion)), tuple(number(x) for x in problem.momentum)
     values = dict(zip((s.args[0] for s in states), (*q, *m), strict=True)) | {"t": number(0.3)}
     zero = {f"u{i}": number(0) for i in range(3)}

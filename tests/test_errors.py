@@ -581,7 +581,7 @@ def python_ride(start: ph.Problem, method: str, dt: float, steps: int) -> Any:
     """The loop in plain Python: what `ph.solve` compiles."""
     chosen = ph.methods[method]
     y, system = begun(start, chosen, floats.number)
-    torque = torque_kernel(start, floats.number, chosen.corrector, chosen.derivatives)
+    torque = torque_kernel(start, floats.number, chosen)
     before, after = chosen.processors(floats.number)
     advance = loop.stepping(chosen.build(floats.number), torque, before=before, after=after)
     run = Engine(advance, y, system, float, lambda n: np.empty((n, 7)), True, None)

@@ -12,6 +12,7 @@ import numpy as np
 from .backends import floats
 from .carry import remembering, widened
 from .errors import InputError
+from .expansion import lie_taylor_kernel
 from .fields import Field, no_pair, no_torque
 from .loop import COLUMNS, changing, stepping
 from .methods import Method, methods
@@ -90,16 +91,15 @@ def _formula(method: Method, field: Field, own_axes: bool) -> Any:
     return field.pair_text(own_axes) if method.corrector else field.text[0]
 
 
-def torque_kernel(
-    problem: Problem, number: Callable[[Any], Any], corrector: bool = False, derivatives: int = 0
-) -> Callable[..., Any]:
-    """The torque of a problem in one number type.
-
-    With a corrector, the torque of V = g^T I^-1 g beside it; with derivatives, these along the motion (`rates.py`).
-    """
+def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method | None = None) -> Callable[..., Any]:
+    """The torque of a problem in one number type, with whatever else the method asks of a field."""
     field, own_axes = problem.field, problem.body.has_own_axes
-    if derivatives:
-        return no_rates(derivatives) if field is None else rates_kernel(field, derivatives, number, own_axes)
+    if method is not None and method.series:
+        return lie_taylor_kernel(field, own_axes, method.series, number)
+    if method is not None and method.derivatives:
+        count = method.derivatives
+        return no_rates(count) if field is None else rates_kernel(field, count, number, own_axes)
+    corrector = method is not None and method.corrector
     if field is None:
         return no_pair if corrector else no_torque
     make = field.pair_kernel if corrector else field.torque_kernel
@@ -134,7 +134,7 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     name = identity(method, problem)
     if name not in _LOOPS:
         before, after = method.processors(floats.number)
-        torque = torque_kernel(problem, floats.number, method.corrector, method.derivatives)
+        torque = torque_kernel(problem, floats.number, method)
         _LOOPS[name] = cpu.loop(method.build(floats.number), torque, name, before=before, after=after)
     advance, warm = _LOOPS[name]
     y, system = start(problem, method, floats.number)
@@ -146,7 +146,7 @@ def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any,
     if method is None or method.after is None:
         return y
     number = floats.number if run.digits is None else run.number
-    torque = torque_kernel(problem, number, method.corrector, method.derivatives)
+    torque = torque_kernel(problem, number, method)
     try:
         seen, _, fine = changing(method.after(number))(run.number(h), run.number(t), y, run.system, torque)
     except (ArithmeticError, TypeError, ValueError):  # the field, in plain Python
@@ -163,7 +163,7 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
 
     with mpmath.workdps(digits + GUARD_DIGITS):
         before, after = method.processors(number)
-        torque = torque_kernel(problem, number, method.corrector, method.derivatives)
+        torque = torque_kernel(problem, number, method)
         advance = stepping(method.build(number), torque, before=before, after=after)
         y, system = start(problem, method, number)
     return Engine(advance, y, system, number, lambda n: np.empty((n, COLUMNS), dtype=object), True, digits)

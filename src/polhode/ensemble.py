@@ -301,7 +301,7 @@ def _run(
     from .backends import simd
 
     data = _data(crowd, simd.padded(crowd.number))
-    torque = torque_kernel(model, floats.number, method.corrector, method.derivatives)
+    torque = torque_kernel(model, floats.number, method)
     own_dt = len(crowd.dt) > 1
     parameters = len(data) - simd.PARAMETERS - 1
     name = f"{identity(method, model)}|{own_dt}"

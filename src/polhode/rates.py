@@ -17,9 +17,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .expression import Expr, Exprs, lift, ordered, partials, source, symbol
+from .expression import Expr, Exprs, lift, ordered, source, symbol
 from .fields import Field, formula_kernel, inverse_tensor
 from .scalar import kernel
+from .series import LOGIC, slopes
 from .so3 import add, apply, conj, cross, matrix, mul, rotate, scale, unrotate
 from .unroll import written
 
@@ -87,6 +88,8 @@ class Motion:
         if k == 0:
             return Expr.make(node.op, *(self.coefficient(a, 0) if isinstance(a, Expr) else a for a in node.args))
         c, args = self.coefficient, node.args
+        if node.op in ("const", "named", *LOGIC):
+            return lift(0)
         if node.op in ("add", "sub"):
             a, b = c(args[0], k), c(args[1], k)
             return a + b if node.op == "add" else a - b
@@ -97,7 +100,7 @@ class Motion:
             return (c(args[0], k) - rest) / c(args[1], 0)
         if node.op == "where":
             return Exprs.where(c(args[0], 0), c(args[1], k), c(args[2], k))
-        return _total(j * c(x, j) * c(slope, k - j) for x, slope in partials(node) for j in range(1, k + 1)) / k
+        return _total(j * c(x, j) * c(slope, k - j) for x, slope in slopes(node) for j in range(1, k + 1)) / k
 
 
 def _total(terms: Any) -> Expr:

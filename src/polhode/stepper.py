@@ -19,7 +19,6 @@ from .fields import torque as field_torque
 from .loop import good, tidied
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
-from .rates import rates_kernel
 from .scalar import finite, kernel
 from .so3 import conj, mul, norm2, rotate, unit, unrotate
 
@@ -95,7 +94,7 @@ def _three_numbers(x: Any, y: Any, z: Any) -> Any:
 
 
 _HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
-"""A held torque as a field, whose derivatives along the motion can be had."""
+"""A held torque as a field, for methods that ask more of it than its value."""
 
 
 # --- the stepper ------------------------------------------------------------------------------------
@@ -171,8 +170,9 @@ class Stepper:
             raise InputError(f"{self.method.name} takes no torque held over a step; methods that do: {able}, ...")
         body = _held_body_turned if self._own else _held_body
         torque = body if frame == "body" else _held_space
-        if self.method.derivatives:
-            torque = rates_kernel(_HELD[frame](0, 0, 0), self.method.derivatives, floats.number, bool(self._own))
+        if self.method.derivatives or self.method.series:
+            held = Problem(self.body, _HELD[frame](0, 0, 0), momentum=(0.0, 0.0, 0.0))
+            torque = torque_kernel(held, floats.number, self.method)
         self._held[frame] = _compiled(self.method, torque, frame, bool(self._own))
         return self._held[frame]
 
@@ -181,7 +181,7 @@ class Stepper:
         if self._last is None or self._last.field is not field:
             problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
             check_fit(self.method, problem)
-            torque = torque_kernel(problem, floats.number, self.method.corrector, self.method.derivatives)
+            torque = torque_kernel(problem, floats.number, self.method)
             advance = _compiled(self.method, torque, repr(field.text[0]), bool(self._own))
             self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
         return self._last

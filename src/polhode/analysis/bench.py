@@ -83,7 +83,7 @@ def compiled_ns(method: Method, problem: Problem, dt: float) -> float:
 def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one step of the same kernel in plain Python."""
     y, system = start(problem, method, floats.number)
-    torque = torque_kernel(problem, floats.number, method.corrector, method.derivatives)
+    torque = torque_kernel(problem, floats.number, method)
     before, after = method.processors(floats.number)
     advance = stepping(method.build(floats.number), torque, before=before, after=after)
     return _step_ns(advance, problem, dt, y, system, steps=50, repeats=2)

@@ -124,7 +124,7 @@ class Setting:
         """With `repeated`, the step of a processed method without its processors: what a run repeats."""
         self.problem = generic(kind, which)
         self.y, self.system = self.problem.kernel_data(number)
-        self.torque = torque_kernel(self.problem, number, method.corrector, method.derivatives)
+        self.torque = torque_kernel(self.problem, number, method)
         self.t = number(self.problem.t0)
         self.kernel = (method.build if repeated else whole(method))(number)
         self.compensated = method.compensated

@@ -95,10 +95,7 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
     def number(value: Any) -> Counted:
         return Counted(floats.number(value))
 
-    step, torque = (
-        method.build(floats.number),
-        torque_kernel(problem, floats.number, method.corrector, method.derivatives),
-    )
+    step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method)
     y, system = problem.kernel_data(number)
     if method.memory:
         filled, _ = method.processors(floats.number)

@@ -9,6 +9,7 @@ from . import (  # noqa: F401 - enters them in the book
     jacobi,
     krysl2005,
     krysl2006,
+    lie_taylor,
     munthe_kaas,
     mv_explicit,
     rattle,

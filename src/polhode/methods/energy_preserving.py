@@ -223,7 +223,8 @@ def ep(part: str | Method) -> Method:
     """The same method, its energy kept: the body is turned back to its polhode after every step.
 
     For the free body the energy is exact. With a torque it advances by the work done, integrated to the order of the
-    method but at most to order 4. A free flow that keeps the energy itself is returned as it is.
+    method but at most to order 4; of a method made of the series of the motion (Lie-Taylor) there is only the one for
+    the free body. A free flow that keeps the energy itself is returned as it is.
     """
     base = methods[part]
     if "spatial_momentum" not in base.conserves or base.compensated:
@@ -235,18 +236,19 @@ def ep(part: str | Method) -> Method:
     kept = "energy" in base.conserves
     if kept and base.needs == "free":
         return base
-    rule, needs = None, base.needs
-    if base.needs != "free":
+    rule, needs = None, "free" if base.series else base.needs
+    if needs != "free":
         rule = tableaus["midpoint" if base.order <= 2 else "gauss2"]
         needs = base.needs if base.order <= 2 else min(base.needs, "attitude", key=NEEDS.index)
     return declare(
         functools.partial(_step, base, rule), register=False, name=f"ep({base.name})",
-        order=base.order if rule is None else min(base.order, WORK_ORDER), order_free=base.order_free, symmetric=False,
-        symplectic=False, poisson=base.poisson if kept else False, implicit=base.implicit, solves=base.solves,
-        torque_evals=base.torque_evals + (len(rule.b) if rule else 0), needs=needs,
+        order=base.order_free if rule is None else min(base.order, WORK_ORDER), order_free=base.order_free,
+        symmetric=False, symplectic=False, poisson=base.poisson if kept else False, implicit=base.implicit, solves=base.solves,
+        torque_evals=base.torque_evals + len(rule.b) if rule else 0, needs=needs,
         conserves=("energy", "spatial_momentum", "momentum_norm"), corrector=base.corrector,
-        derivatives=base.derivatives, linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
-        identity=base.identity, memory=base.memory, before=base.before if base.memory else None, cite="buss2011",
+        derivatives=base.derivatives, series=base.series, linear_bodies=base.linear_bodies,
+        flat_bodies=base.flat_bodies, identity=base.identity, memory=base.memory, before=base.before if base.memory else None,
+        cite="buss2011",
         where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with energy preservation on the polhode.",
     )  # fmt: skip
