@@ -165,7 +165,7 @@ def period_slope(name, periods, steps):
     problem = ph.problems.book()
     with mpmath.workdps(30):
         end = float(ph.period(problem) * periods)
-    exact = ph.exact(problem, [end]).matrix[-1]
+    exact = np.asarray(ph.exact(problem, [end], digits=20).matrix[-1], float)
     errors = []
     for n in (steps, 2 * steps):
         sol = ph.solve(problem, name, dt=end / n, steps=n, every=n, digits=20)

@@ -243,12 +243,12 @@ def ep(part: str | Method) -> Method:
     return declare(
         functools.partial(_step, base, rule), register=False, name=f"ep({base.name})",
         order=base.order_free if rule is None else min(base.order, WORK_ORDER), order_free=base.order_free,
-        symmetric=False, symplectic=False, poisson=base.poisson if kept else False, implicit=base.implicit, solves=base.solves,
-        torque_evals=base.torque_evals + len(rule.b) if rule else 0, needs=needs,
+        symmetric=False, symplectic=False, poisson=base.poisson if kept else False, implicit=base.implicit,
+        solves=base.solves, torque_evals=base.torque_evals + len(rule.b) if rule else 0, needs=needs,
         conserves=("energy", "spatial_momentum", "momentum_norm"), corrector=base.corrector,
         derivatives=base.derivatives, series=base.series, linear_bodies=base.linear_bodies,
-        flat_bodies=base.flat_bodies, identity=base.identity, memory=base.memory, before=base.before if base.memory else None,
-        cite="buss2011",
+        flat_bodies=base.flat_bodies, identity=base.identity, memory=base.memory,
+        before=base.before if base.memory else None, cite="buss2011",
         where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with energy preservation on the polhode.",
     )  # fmt: skip
