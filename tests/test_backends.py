@@ -12,7 +12,7 @@ import pytest
 
 import polhode as ph
 from polhode.backends import cpu, floats
-from polhode.engine import engine, torque_kernel
+from polhode.engine import engine, start, torque_kernel
 from polhode.loop import stepping
 
 ALL = list(ph.methods)
@@ -21,8 +21,10 @@ STEPS = 40
 
 def plain_path(problem, method, dt):
     """The loop as plain Python on floats."""
-    y, system = problem.kernel_data(floats.number)
-    advance = stepping(method.build(floats.number), torque_kernel(problem, floats.number))
+    y, system = start(problem, method, floats.number)
+    torque = torque_kernel(problem, floats.number, method)
+    before, after = method.processors(floats.number)
+    advance = stepping(method.build(floats.number), torque, before=before, after=after)
     rows = np.empty((STEPS, 7))
     advance(dt, problem.t0, 0, STEPS, 1, STEPS, y, system, rows)
     return rows

@@ -116,6 +116,7 @@ GRADIENTS: dict[str, Any] = {
     "free_body": lambda R: np.zeros((3, 3)),
     "book": lambda R: np.zeros((3, 3)),
     "zanna_body": lambda R: np.zeros((3, 3)),
+    "prism": lambda R: np.zeros((3, 3)),
     "t_handle": lambda R: np.zeros((3, 3)),
     "slow_top": lambda R: only(2, 2, 20.0),
     "fast_top": lambda R: only(2, 2, 20.0),

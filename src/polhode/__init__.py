@@ -12,6 +12,7 @@ from .exact import exact
 from .exact_numbers import Surd, surd
 from .fields import potential, torque
 from .methods import Method, methods, mkrk
+from .momentum_rate import momentum_rate
 from .poinsot import period, precession_angle
 from .problem import Problem, Reference
 from .scalar import where
@@ -52,6 +53,6 @@ Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 __all__ = [
     "Body", "Ensemble", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau",
     "Trajectory", "__version__", "ensemble", "exact", "kinematics", "lie", "load", "math", "methods", "mkrk",
-    "modified_energy", "ndim", "period", "plots", "potential", "precession_angle", "problems", "solve", "stepper",
-    "surd", "tableaus", "torque", "vector", "where",
+    "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "solve",
+    "stepper", "surd", "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

@@ -74,6 +74,7 @@ class Method:
         state is looked at; `build` is then the step between them, and the properties are those of all three together
     halves : the two half steps of a composition, else empty
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
+    derivatives : how many derivatives of the torque along the motion the step also uses (`torque` then returns all)
     series : the order of the Taylor series of the motion that make the step (its `torque` then expands); 0 for none
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
@@ -104,6 +105,7 @@ class Method:
     identity: str = ""
     torque_at_ends: bool = False
     corrector: bool = False
+    derivatives: int = 0
     series: int = 0
     linear_bodies: bool = True
     flat_bodies: bool = True
@@ -143,6 +145,7 @@ class Methods:
         self._methods: dict[str, Method] = {}
         self._labels: dict[str, str] = {}
         self._combinators: dict[str, Callable[..., Method]] = {}
+        self._expressions: dict[str, str] = {}
 
     def add(self, method: Method) -> Method:
         """Enter a method under its name and aliases, which must be new."""
@@ -152,6 +155,12 @@ class Methods:
             self._labels[_key(label)] = method.name
         self._methods[method.name] = method
         return method
+
+    def add_label(self, label: str, expression: str) -> None:
+        """Let a label stand for an expression, such as a paper's own name for a composition."""
+        if label in self:
+            raise ValueError(f"the label {label!r} is taken already")
+        self._expressions[_key(label)] = expression
 
     def add_combinator(self, name: str, make: Callable[..., Method]) -> None:
         """Let ``name(argument, ...)`` be written in expressions."""
@@ -170,6 +179,7 @@ class Methods:
         found = self._labels.get(_key(label))
         if found is not None:
             return self._methods[found]
+        label = self._expressions.get(_key(label), label)
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
         if call and call[1].lower() in self._combinators:
             return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))
@@ -184,8 +194,9 @@ class Methods:
         return make(*given)
 
     def _unknown(self, label: str) -> str:
-        near = difflib.get_close_matches(_key(label), self._labels, n=4, cutoff=0.5)
-        names = list(dict.fromkeys(self._labels[n] for n in near))
+        names_of = self._expressions | self._labels
+        near = difflib.get_close_matches(_key(label), names_of, n=4, cutoff=0.5)
+        names = list(dict.fromkeys(names_of[n] for n in near))
         hint = f"nearest: {', '.join(names)}" if names else "no name is near"
         return f"unknown method {label!r}; {hint}. `polhode methods` lists all of them"
 
@@ -196,7 +207,7 @@ class Methods:
         return len(self._methods)
 
     def __contains__(self, label: object) -> bool:
-        return isinstance(label, str) and _key(label) in self._labels
+        return isinstance(label, str) and (_key(label) in self._labels or _key(label) in self._expressions)
 
     def values(self) -> list[Method]:
         """All registered methods, in order of registration."""

@@ -13,10 +13,12 @@ from .backends import floats
 from .carry import remembering, widened
 from .errors import InputError
 from .expansion import lie_taylor_kernel
-from .fields import no_pair, no_torque
+from .fields import Field, no_pair, no_torque
 from .loop import COLUMNS, changing, stepping
 from .methods import Method, methods
 from .problem import Problem
+from .rates import no_rates, rates_kernel
+from .rates import text as rates_text
 from .scalar import kernel
 
 
@@ -78,8 +80,15 @@ def identity(method: Method, problem: Problem) -> str:
     own_axes = problem.body.has_own_axes
     field = "free"
     if problem.field is not None:
-        field = repr(problem.field.pair_text(own_axes) if method.corrector else problem.field.text[0])
+        field = repr(_formula(method, problem.field, own_axes))
     return "|".join((method.name, method.identity, field, str(own_axes)))
+
+
+def _formula(method: Method, field: Field, own_axes: bool) -> Any:
+    """Source and constants of what the method asks of a field."""
+    if method.derivatives:
+        return rates_text(field, method.derivatives, own_axes)
+    return field.pair_text(own_axes) if method.corrector else field.text[0]
 
 
 def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method | None = None) -> Callable[..., Any]:
@@ -87,6 +96,9 @@ def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method
     field, own_axes = problem.field, problem.body.has_own_axes
     if method is not None and method.series:
         return lie_taylor_kernel(field, own_axes, method.series, number)
+    if method is not None and method.derivatives:
+        count = method.derivatives
+        return no_rates(count) if field is None else rates_kernel(field, count, number, own_axes)
     corrector = method is not None and method.corrector
     if field is None:
         return no_pair if corrector else no_torque

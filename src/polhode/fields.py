@@ -317,6 +317,16 @@ class Field:
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """The body torque and the potential (None for a torque) as formulas of t, R, w, p."""
+        force, U = self.traced
+        if self.template.frame == "space":
+            R = tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
+            turned = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
+            return (turned[0], turned[1], turned[2]), U
+        return force, U
+
+    @functools.cached_property
+    def traced(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
+        """As `graph`, the torque in the frame in which it is written."""
         owner = f"the {self.kind} {self.name}"
         t = symbol("t")
         R = tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
@@ -335,8 +345,6 @@ class Field:
             raise InputError(f"{owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
             raise InputError(f"{owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
-        if self.template.frame == "space":
-            force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
         return (force[0], force[1], force[2]), None
 
     @property
@@ -359,11 +367,11 @@ class Field:
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
         """The body torque at one state, in the user's axes."""
-        return _kernel(self.text[0], floats.number)(t, R, omega, self.parameters)
+        return formula_kernel(self.text[0], floats.number)(t, R, omega, self.parameters)
 
     def torque_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
         """The kernel torque(t, q, m, system) in principal axes, in one number type."""
-        return _torque_kernel(_kernel(self.text[0], number), len(self.parameters), own_axes)
+        return _torque_kernel(formula_kernel(self.text[0], number), len(self.parameters), own_axes)
 
     @functools.cache  # noqa: B019 - fields are few and small
     def pair_text(self, own_axes: bool) -> tuple[str, dict[str, Any]]:
@@ -382,11 +390,11 @@ class Field:
 
     def pair_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
         """The kernel (torque, torque of V)(t, q, m, system) in principal axes, in one number type."""
-        return _pair_kernel(_kernel(self.pair_text(own_axes), number), len(self.parameters), own_axes)
+        return _pair_kernel(formula_kernel(self.pair_text(own_axes), number), len(self.parameters), own_axes)
 
     def potential_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The kernel U(R, p), R in the user's axes."""
-        value = _kernel(self.text[1], number)
+        value = formula_kernel(self.text[1], number)
         return lambda R, p: value(R, p)[0]
 
 
@@ -411,7 +419,9 @@ def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, 
         for point, A in points:
             with contextlib.suppress(ArithmeticError, ValueError, TypeError):  # TypeError: complex, out of its domain
                 values = [
-                    _kernel(f.text[0], number)(zero, A, (zero, zero, zero), tuple(number(x) for x in f.parameters))
+                    formula_kernel(f.text[0], number)(
+                        zero, A, (zero, zero, zero), tuple(number(x) for x in f.parameters)
+                    )
                     for f in (field, hand)
                 ]
                 if all(math.isfinite(float(x)) for value in values for x in value):
@@ -422,7 +432,7 @@ def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, 
 _FLOAT_KERNELS: dict[str, Callable[..., Any]] = {}
 
 
-def _kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any]) -> Callable[..., Any]:
+def formula_kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any]) -> Callable[..., Any]:
     """The kernel of a formula; the one for doubles is made once (others depend on the working precision)."""
     if number is not floats.number:
         return compiled(*text, number)
@@ -471,6 +481,16 @@ def _torque_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Cal
     return turned
 
 
+@kernel
+def inverse_tensor(axes: Any, i: Any) -> Any:
+    """I^-1 in the user's axes as six numbers, by rows, from 1/I and the turn from principal to user axes."""
+    x, y, z = matrix(axes)
+    return (
+        dot(x, times(i, x)), dot(x, times(i, y)), dot(x, times(i, z)),
+        dot(y, times(i, y)), dot(y, times(i, z)), dot(z, times(i, z)),
+    )  # fmt: skip
+
+
 def _pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
     """As `_torque_kernel`, for a formula that gives the torque and the torque of V."""
     if not own_axes:
@@ -484,14 +504,9 @@ def _pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Calla
 
     @kernel
     def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
-        p, i = system[2], system[1]
+        p = system[2]
         axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
-        x, y, z = matrix(axes)
-        tensor = (
-            dot(x, times(i, x)), dot(x, times(i, y)), dot(x, times(i, z)),
-            dot(y, times(i, y)), dot(y, times(i, z)), dot(z, times(i, z)),
-        )  # fmt: skip
-        a, b, c, d, e, f = value(matrix(mul(q, conj(axes))), p, tensor)
+        a, b, c, d, e, f = value(matrix(mul(q, conj(axes))), p, inverse_tensor(axes, system[1]))
         return unrotate(axes, (a, b, c)), unrotate(axes, (d, e, f))
 
     return turned

@@ -203,6 +203,11 @@ def settled(condition: Any) -> bool:
     return bool(condition)
 
 
+def absent(force: Any) -> bool:
+    """Is this the torque on a free body: the integers of `fields.no_torque`. Known when a kernel is compiled."""
+    return isinstance(force[0], int)
+
+
 def finite(x: Number) -> Any:
     """Is x neither infinite nor NaN."""
     return x - x == 0

@@ -15,6 +15,7 @@ from .compose import whole
 from .engine import check_fit, torque_kernel
 from .errors import InputError, StepError
 from .fields import FRAMES, Field, FieldTemplate, unbound
+from .fields import torque as field_torque
 from .loop import good, tidied
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
@@ -86,6 +87,14 @@ def _one_step(step: Callable[..., Any], torque: Callable[..., Any], own_axes: bo
         return q, m, miss, FINE
 
     return one
+
+
+def _three_numbers(x: Any, y: Any, z: Any) -> Any:
+    return (x, y, z)
+
+
+_HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
+"""A held torque as a field, for methods that ask more of it than its value."""
 
 
 # --- the stepper ------------------------------------------------------------------------------------
@@ -161,6 +170,9 @@ class Stepper:
             raise InputError(f"{self.method.name} takes no torque held over a step; methods that do: {able}, ...")
         body = _held_body_turned if self._own else _held_body
         torque = body if frame == "body" else _held_space
+        if self.method.derivatives or self.method.series:
+            held = Problem(self.body, _HELD[frame](0, 0, 0), momentum=(0.0, 0.0, 0.0))
+            torque = torque_kernel(held, floats.number, self.method)
         self._held[frame] = _compiled(self.method, torque, frame, bool(self._own))
         return self._held[frame]
 

@@ -16,7 +16,7 @@ import numpy as np
 from .. import problems
 from .._version import __version__
 from ..backends import floats
-from ..engine import engine, torque_kernel
+from ..engine import engine, start, torque_kernel
 from ..errors import InputError, StepError
 from ..loop import COLUMNS, stepping
 from ..methods import Method, methods
@@ -82,8 +82,10 @@ def compiled_ns(method: Method, problem: Problem, dt: float) -> float:
 
 def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one step of the same kernel in plain Python."""
-    y, system = problem.kernel_data(floats.number)
-    advance = stepping(method.build(floats.number), torque_kernel(problem, floats.number, method))
+    y, system = start(problem, method, floats.number)
+    torque = torque_kernel(problem, floats.number, method)
+    before, after = method.processors(floats.number)
+    advance = stepping(method.build(floats.number), torque, before=before, after=after)
     return _step_ns(advance, problem, dt, y, system, steps=50, repeats=2)
 
 

@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 from ..backends import floats
+from ..carry import remembering
 from ..engine import check_fit, torque_kernel
 from ..methods import Method
 from ..problem import Problem
@@ -96,6 +97,10 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
 
     step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method)
     y, system = problem.kernel_data(number)
+    if method.memory:
+        filled, _ = method.processors(floats.number)
+        assert filled is not None
+        y, _ = filled(number(dt), number(problem.t0), remembering(method.memory)(y), system, torque)
     for n in range(3):
         TALLY.clear()
         y, miss = step(number(dt), number(problem.t0 + n * dt), y, system, torque)

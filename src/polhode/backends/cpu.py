@@ -66,10 +66,21 @@ def _settled(condition: Any) -> Any:
     return lambda condition: condition
 
 
+def _absent(force: Any) -> Any:
+    if isinstance(force[0], numba.types.Integer):
+        return lambda force: True
+    return lambda force: False
+
+
 def _teach_primitives() -> None:
     for name in FUNCTIONS:
         _elementary(name)
-    for function, made in ((scalar.sincos, _sincos), (scalar.where, _where), (scalar.settled, _settled)):
+    for function, made in (
+        (scalar.sincos, _sincos),
+        (scalar.where, _where),
+        (scalar.settled, _settled),
+        (scalar.absent, _absent),
+    ):
         overload(function, strict=False, jit_options=INNER)(made)
     room.teach(INNER)
     overload(scalar.epsilon, jit_options=INNER)(lambda x: lambda x: 2.220446049250313e-16)

@@ -2,7 +2,10 @@
 
 from ..declare import CONSERVABLE, NEEDS, Method, Methods, methods
 from . import (  # noqa: F401 - enters them in the book
+    adams,
+    buss,
     dmv,
+    energy_preserving,
     jacobi,
     krysl2005,
     krysl2006,

@@ -52,14 +52,14 @@ def _start_stage(earlier: Step) -> Step:
     return stages
 
 
-def _explicit_stage(earlier: Step, weights: Sequence[Any], node: Any) -> Step:
+def _explicit_stage(earlier: Step, weights: Sequence[Any], node: Any, slopes: Step = stage_slopes) -> Step:
     """A stage that uses the earlier ones only."""
     total = combination(weights)
 
     @kernel
     def stages(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         k, g, miss = earlier(h, t, y, system, torque)
-        k1, g1 = stage_slopes(t + node * h, scale(h, total(k)), along(y[1], h, total(g)), y, system, torque)
+        k1, g1 = slopes(t + node * h, scale(h, total(k)), along(y[1], h, total(g)), y, system, torque)
         return (*k, k1), (*g, g1), miss
 
     return stages
@@ -206,7 +206,7 @@ def _single_slopes(row: Sequence[Any], first: int) -> Step:
     return after_others if first else alone
 
 
-def all_stages(tableau: Tableau, number: Callable[[Any], Any]) -> Step:
+def all_stages(tableau: Tableau, number: Callable[[Any], Any], slopes: Step = stage_slopes) -> Step:
     """Kernel (h, t, y, system, torque) -> (all K, all G, miss) of a tableau in one number type."""
     a = [[converted(x, number) for x in row] for row in tableau.a]
     c = [converted(x, number) for x in tableau.c]
@@ -216,15 +216,15 @@ def all_stages(tableau: Tableau, number: Callable[[Any], Any]) -> Step:
         if not tableau.is_explicit(block):
             stages = _implicit_block(stages, [a[k] for k in block], [c[k] for k in block], first)
         elif any(x != 0 for x in tableau.a[first]):
-            stages = _explicit_stage(stages, a[first], c[first])
+            stages = _explicit_stage(stages, a[first], c[first], slopes)
         else:
             stages = _start_stage(stages)
     return stages
 
 
-def _step(tableau: Tableau, number: Callable[[Any], Any]) -> Step:
-    """The step kernel of a tableau in one number type."""
-    stages = all_stages(tableau, number)
+def tableau_step(tableau: Tableau, number: Callable[[Any], Any], slopes: Step = stage_slopes) -> Step:
+    """The step kernel of a tableau in one number type; other slopes than those above for explicit tableaus only."""
+    stages = all_stages(tableau, number, slopes)
     total = combination([converted(x, number) for x in tableau.b])
 
     @kernel
@@ -234,6 +234,10 @@ def _step(tableau: Tableau, number: Callable[[Any], Any]) -> Step:
         return (mul(y[0], turn), unrotate(turn, along(y[1], h, total(g)))), miss
 
     return step
+
+
+LABELS = {"rk4": ("rk4_mk",)}
+"""What others call the method of a tableau: Runge and Kutta's with the corrections of Munthe-Kaas, in Buss (2011)."""
 
 
 def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
@@ -250,9 +254,10 @@ def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
         tableau = tableaus[tableau]
     implicit = [block for block in tableau.blocks() if not tableau.is_explicit(block)]
     return declare(
-        functools.partial(_step, tableau),
+        functools.partial(tableau_step, tableau),
         register=register,
         name=f"mkrk({tableau.name})",
+        aliases=LABELS.get(tableau.name, ()) if register else (),
         identity=f"{tableau.a} {tableau.b} {tableau.c}",
         order=tableau.order,
         order_free=tableau.order,
