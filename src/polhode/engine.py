@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -13,9 +14,10 @@ from .backends import floats
 from .carry import remembering, widened
 from .errors import InputError
 from .fields import no_pair, no_torque
-from .loop import COLUMNS, changing, stepping
+from .loop import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
 from .methods import Method, methods
 from .problem import Problem
+from .rates import rated
 from .scalar import kernel
 
 
@@ -30,6 +32,11 @@ class Engine:
     buffer: Callable[[int], np.ndarray]
     warm: bool
     digits: int | None
+    clock: bool = False
+
+    def last(self, count: int, end: float = math.inf) -> Any:
+        """What `advance` is told of the end: the number of the last step, and the time where that ends the run."""
+        return (count, self.number(end)) if self.clock else count
 
     @contextlib.contextmanager
     def precision(self) -> Iterator[None]:
@@ -89,6 +96,17 @@ def torque_kernel(problem: Problem, number: Callable[[Any], Any], corrector: boo
     return make(number, problem.body.has_own_axes)
 
 
+def torque_for(problem: Problem, method: Method, number: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The torque of a problem as a method asks for it: with that of V, with its rate along the motion."""
+    torque = torque_kernel(problem, number, method.corrector)
+    return rated(torque, problem.field, number, problem.body.has_own_axes) if method.clock else torque
+
+
+def kind(method: Method) -> Kind:
+    """How the loop handles the states of a method."""
+    return CLOCKED if method.clock else ROTATION
+
+
 @kernel
 def _unchanged(y: Any) -> Any:
     return y
@@ -117,11 +135,13 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     name = identity(method, problem)
     if name not in _LOOPS:
         before, after = method.processors(floats.number)
-        torque = torque_kernel(problem, floats.number, method.corrector)
-        _LOOPS[name] = cpu.loop(method.build(floats.number), torque, name, before=before, after=after)
+        torque = torque_for(problem, method, floats.number)
+        parts = {"kind": kind(method), "before": before, "after": after}
+        _LOOPS[name] = cpu.loop(method.build(floats.number), torque, name, **parts)
     advance, warm = _LOOPS[name]
     y, system = start(problem, method, floats.number)
-    return Engine(advance, y, system, float, lambda n: np.empty((n, COLUMNS)), warm or bool(advance.signatures), None)
+    columns, warm = COLUMNS + method.clock, warm or bool(advance.signatures)
+    return Engine(advance, y, system, float, lambda n: np.empty((n, columns)), warm, None, method.clock)
 
 
 def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any, y: Any) -> Any:
@@ -146,7 +166,10 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
 
     with mpmath.workdps(digits + GUARD_DIGITS):
         before, after = method.processors(number)
-        torque = torque_kernel(problem, number, method.corrector)
-        advance = stepping(method.build(number), torque, before=before, after=after)
+        torque = torque_for(problem, method, number)
+        advance = stepping(method.build(number), torque, kind(method), before, after)
         y, system = start(problem, method, number)
-    return Engine(advance, y, system, number, lambda n: np.empty((n, COLUMNS), dtype=object), True, digits)
+    columns = COLUMNS + method.clock
+    return Engine(
+        advance, y, system, number, lambda n: np.empty((n, columns), dtype=object), True, digits, method.clock
+    )

@@ -96,6 +96,11 @@ def ensemble(
     Ensemble
     """
     chosen = methods[method]
+    if chosen.clock:
+        raise InputError(
+            f"{chosen.name} chooses its steps by the motion, so every body would have its own times; run the bodies "
+            f"one by one with ph.solve, or many with a fixed step"
+        )
     count = whole_number("steps", steps)
     every = count if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)

@@ -18,9 +18,9 @@ import mpmath
 from .. import iterate
 from ..backends.multiprecision import number
 from ..body import Body
-from ..carry import rounded, widened
+from ..carry import remembering, rounded, widened
 from ..compose import whole
-from ..engine import torque_kernel
+from ..engine import torque_for
 from ..fields import potential, torque
 from ..loop import good
 from ..methods import CONSERVABLE, Method
@@ -122,19 +122,33 @@ class Setting:
         """With `repeated`, the step of a processed method without its processors: what a run repeats."""
         self.problem = generic(kind, which)
         self.y, self.system = self.problem.kernel_data(number)
-        self.torque = torque_kernel(self.problem, number, method.corrector)
+        self.torque = torque_for(self.problem, method, number)
         self.t = number(self.problem.t0)
         self.kernel = (method.build if repeated else whole(method))(number)
-        self.compensated = method.compensated
+        self.method, self.repeated = method, repeated
+
+    def begun(self, h: Any) -> Any:
+        """The state from which steps of h start: low parts zero, or the memory filled."""
+        if not (self.repeated and self.method.memory):
+            return self.y
+        y, before = remembering(self.method.memory)(self.y), self.method.before
+        return before(number)(number(h), self.t, y, self.system, self.torque)[0] if before else y
 
     def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
-        """One step; it must succeed."""
-        y, t = self.y if y is None else y, self.t if t is None else t
-        y = widened(y) if self.compensated else y
+        """One step; it must succeed. A step that is repeated keeps its memory."""
+        y, t = self.begun(h) if y is None else y, self.t if t is None else t
+        y = widened(y) if self.method.compensated else y
         new, miss = self.kernel(number(h), t, y, self.system, torque or self.torque)
         if not good(new, miss):
             raise ArithmeticError(f"a step of {h} was not solved in {DIGITS} digits: miss {mpmath.nstr(miss, 3)}")
-        return rounded(new)
+        return new if self.repeated and self.method.memory else rounded(new)
+
+    def timed_step(self, h: Any) -> Any:
+        """One step, and how far it leads in time."""
+        if not self.method.clock:
+            return self.step(h), h
+        new = self.step(h)
+        return rounded(new), new[2][0] + new[2][1] - self.t
 
 
 def distance(a: Any, b: Any) -> Any:
@@ -151,22 +165,23 @@ def measured_order(method: Method, kind: str, which: int = 0) -> float:
 
     Infinite if a large step has no error.
     """
-    if distance(Setting(method, kind, which).step(LARGE_STEP), _exact_flow(kind, which, LARGE_STEP)) < EXACT:
-        return math.inf
     errors = []
-    for h in LOCAL_STEPS:
-        setting = Setting(method, kind, which)
-        errors.append(distance(setting.step(h), _exact_flow(kind, which, h)))
-    return float(mpmath.log(errors[0] / errors[1], 2)) - 1
+    for h in (LARGE_STEP, *LOCAL_STEPS):
+        end, time = Setting(method, kind, which, repeated=method.clock).timed_step(h)
+        errors.append(distance(end, _exact_flow(kind, which, time)))
+        if errors[0] < EXACT:
+            return math.inf
+    return float(mpmath.log(errors[1] / errors[2], 2)) - 1
 
 
 @_fifty
 def asymmetry(method: Method, kind: str, which: int = 0) -> Any:
-    """Distance from the start after a step forward and the same step back."""
-    setting = Setting(method, kind, which)
+    """Distance from the start after a step forward and the same step back, memory included."""
+    setting = Setting(method, kind, which, repeated=method.memory > 0)
     h = number(LARGE_STEP)
-    back = setting.step(-h, setting.t + h, setting.step(h))
-    return distance(back, setting.y)
+    start = setting.begun(h)
+    back = setting.step(-h, setting.t + h, setting.step(h, y=start))
+    return distance(back, start)
 
 
 def _nudged(y: Any, direction: int, size: Any) -> Any:
@@ -281,9 +296,9 @@ def torque_points(method: Method, kind: str) -> int:
     setting = Setting(method, kind, repeated=True)
     asked: list[Any] = []
 
-    def listening(t: Any, q: Any, m: Any, system: Any) -> Any:
+    def listening(t: Any, q: Any, m: Any, system: Any, *a: Any) -> Any:
         asked.append((t, q))
-        return setting.torque(t, q, m, system)
+        return setting.torque(t, q, m, system, *a)
 
     plain = setting.step(LARGE_STEP, torque=listening)
     points: list[Any] = []
@@ -298,8 +313,8 @@ def _same_point(a: Any, b: Any) -> bool:
 
 
 def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
-    def bumped(t: Any, q: Any, m: Any, system: Any) -> Any:
-        force = setting.torque(t, q, m, system)
+    def bumped(t: Any, q: Any, m: Any, system: Any, *a: Any) -> Any:
+        force = setting.torque(t, q, m, system, *a)
         if not _same_point((t, q), point):
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)

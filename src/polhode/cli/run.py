@@ -60,11 +60,12 @@ def run_command(
 ) -> None:
     """Integrate a problem by one method, and say how the result ends and how good it is."""
     from ..analysis import convergence
-    from ..solve import number_of_steps, solve, whole_number
+    from ..solve import length, solve, whole_number
 
     what, how = problems.get(problem), book[method]
-    convergence.check(what, [how], [dt])
-    count = number_of_steps(what, dt, t_end, steps)
+    if not how.clock:
+        convergence.check(what, [how], [dt])
+    count, _ = length(what, how, dt, t_end, steps)
     picture = new_picture(plot, overwrite)
     if out is not None:
         store.fresh(out, overwrite)
@@ -74,13 +75,15 @@ def run_command(
     if digits is None:
         compiled_now(what, how)
     try:
-        sol = solve(what, how, dt=dt, steps=count, every=every, out=out, overwrite=overwrite, digits=digits)
+        sol = solve(
+            what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, digits=digits
+        )
     except KeyboardInterrupt as end:
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
         kept = f"; {out} holds the {len(end.partial)} states before it" if out and end.partial else ""
         raise stop(sentence(end) + kept, FAILED) from None
-    _summary(what, how, sol, count)
+    _summary(what, how, sol, sol.info.steps)
     if picture is not None:
         drawn(lambda plots: plots.TrajectoryPlots(sol).overview(), picture)
     for path in (out, picture):

@@ -3,5 +3,6 @@
 from ..declare import CONSERVABLE, NEEDS, Method, Methods, methods
 from . import dmv, jacobi, krysl2005, krysl2006, munthe_kaas, mv_explicit, rattle, rivals, schemes, splitting  # noqa: F401 - enters them in the book
 from .munthe_kaas import mkrk
+from .step_density import reversible
 
-__all__ = ["CONSERVABLE", "NEEDS", "Method", "Methods", "methods", "mkrk"]
+__all__ = ["CONSERVABLE", "NEEDS", "Method", "Methods", "methods", "mkrk", "reversible"]
