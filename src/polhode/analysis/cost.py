@@ -8,7 +8,8 @@ from collections import Counter
 from typing import Any
 
 from ..backends import floats
-from ..engine import check_fit, torque_kernel
+from ..carry import remembering
+from ..engine import check_fit, torque_for
 from ..methods import Method
 from ..problem import Problem
 from ..scalar import FUNCTIONS, Floats, register
@@ -94,8 +95,12 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
     def number(value: Any) -> Counted:
         return Counted(floats.number(value))
 
-    step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method.corrector)
+    step, torque = method.build(floats.number), torque_for(problem, method, floats.number)
     y, system = problem.kernel_data(number)
+    if method.memory:
+        y = remembering(method.memory)(y)
+        if method.before:
+            y, _ = method.before(floats.number)(number(dt), number(problem.t0), y, system, torque)
     for n in range(3):
         TALLY.clear()
         y, miss = step(number(dt), number(problem.t0 + n * dt), y, system, torque)
