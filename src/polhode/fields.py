@@ -471,6 +471,16 @@ def _torque_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Cal
     return turned
 
 
+@kernel
+def inverse_tensor(axes: Any, inverse: Any) -> Any:
+    """I^-1 in the user's axes as six numbers, by rows, from the principal ones and the quaternion that turns them."""
+    x, y, z = matrix(axes)
+    return (
+        dot(x, times(inverse, x)), dot(x, times(inverse, y)), dot(x, times(inverse, z)),
+        dot(y, times(inverse, y)), dot(y, times(inverse, z)), dot(z, times(inverse, z)),
+    )  # fmt: skip
+
+
 def _pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
     """As `_torque_kernel`, for a formula that gives the torque and the torque of V."""
     if not own_axes:
@@ -484,14 +494,9 @@ def _pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Calla
 
     @kernel
     def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
-        p, i = system[2], system[1]
+        p = system[2]
         axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
-        x, y, z = matrix(axes)
-        tensor = (
-            dot(x, times(i, x)), dot(x, times(i, y)), dot(x, times(i, z)),
-            dot(y, times(i, y)), dot(y, times(i, z)), dot(z, times(i, z)),
-        )  # fmt: skip
-        a, b, c, d, e, f = value(matrix(mul(q, conj(axes))), p, tensor)
+        a, b, c, d, e, f = value(matrix(mul(q, conj(axes))), p, inverse_tensor(axes, system[1]))
         return unrotate(axes, (a, b, c)), unrotate(axes, (d, e, f))
 
     return turned

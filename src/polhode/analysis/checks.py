@@ -315,7 +315,7 @@ def _same_point(a: Any, b: Any) -> bool:
 def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
     def bumped(t: Any, q: Any, m: Any, system: Any, *a: Any) -> Any:
         force = setting.torque(t, q, m, system, *a)
-        if not _same_point((t, q), point):
+        if a or not _same_point((t, q), point):
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)
         return (add(force[0], bump), add(force[1], bump)) if isinstance(force[0], tuple) else add(force, bump)

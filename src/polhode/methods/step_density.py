@@ -7,7 +7,7 @@ A run keeps, beside (q, m), the time, the density rho, its growth G, and a floor
 The map with -h undoes it, and so does the map with h after a turn of the momentum, since G is odd in the momentum.
 G is the logarithmic derivative along the motion of 1/Q, Q the wanted step, so rho Q stays at its first value, 1:
 
-    1/Q^4 = (omega.omega)^2 + WEIGHT |I^-1 T|^2 + floor.
+    1/Q^4 = (omega.omega)^2 + PUSH |I^-1 T|^2 + STEEP sum_j |I^-1 dT/dtheta_j|^2 + floor.
 
 E. Hairer and G. Soderlind, SIAM J. Sci. Comput. 26 (2005) 1838-1851. docs/variable_steps.md has the measurements
 behind the choice of the monitor.
@@ -22,15 +22,15 @@ from typing import Any
 from ..carry import summed
 from ..declare import Method, Step, methods
 from ..errors import InputError
-from ..scalar import Number, Vec3, kernel, where
+from ..scalar import Number, kernel, where
 from ..so3 import add, dot
 from ._mechanics import gyration, velocity
 
 MEMORY = 5
 """Numbers a run keeps: time, what rounding took from it, density, growth, floor of the monitor."""
 
-WEIGHT = 32
-"""How much a torque counts beside the turning; docs/variable_steps.md has the measurement."""
+PUSH, STEEP = 64, 1
+"""How much a torque and its steepness count beside the turning; docs/variable_steps.md has the measurement."""
 
 LONGEST = 16
 """How many times the first step a step may be: a body that nearly rests in a weak torque is still looked at."""
@@ -39,61 +39,55 @@ RUNAWAY = 2.0**200
 """The miss of a step whose density is not positive: the monitor changed by more than itself within the step."""
 
 
+def _measure(corrector: bool) -> Callable[..., Any]:
+    """Kernel (t, q, m, system, torque) -> the monitor x = 1/Q^4 without its floor, and x'/4."""
+
+    @kernel
+    def measured(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
+        force = torque(t, q, m, system)
+        if corrector:  # then the torque comes as a pair
+            force = force[0]
+        w, push = velocity(m, system), velocity(force, system)
+        a = velocity(add(gyration(m, system), force), system)
+        rate, steep, steeper = torque(t, q, m, system, a)
+        square = dot(w, w)
+        size = square * square + PUSH * dot(push, push) + STEEP * steep
+        return size, square * dot(w, a) + (PUSH * dot(push, velocity(rate, system)) + STEEP * steeper / 2) / 2
+
+    return measured
+
+
 @kernel
-def _monitor(w: Vec3, push: Vec3) -> Number:
-    """The monitor 1/Q^4 without its floor, from the angular velocity and I^-1 T."""
-    square = dot(w, w)
-    return square * square + WEIGHT * dot(push, push)
-
-
-def _kernels(corrector: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The kernels monitor(t, q, m, system, torque) and growth(..., floor); a corrector's torque comes as a pair."""
-
-    @kernel
-    def force(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
-        if corrector:
-            return torque(t, q, m, system)[0]
-        return torque(t, q, m, system)
-
-    @kernel
-    def monitor(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
-        return _monitor(velocity(m, system), velocity(force(t, q, m, system, torque), system))
-
-    @kernel
-    def growth(t: Any, q: Any, m: Any, system: Any, torque: Any, floor: Any) -> Any:
-        """G = (1/Q^4)' Q^4/4; zero where there is nothing to measure with."""
-        given, w = force(t, q, m, system, torque), velocity(m, system)
-        a, push = velocity(add(gyration(m, system), given), system), velocity(given, system)
-        rate = velocity(torque(t, q, m, system, a), system)
-        size = _monitor(w, push) + floor
-        return (2 * dot(w, w) * dot(w, a) + WEIGHT * dot(push, rate)) / (2 * where(size > 0, size, 1 + size))
-
-    return monitor, growth
+def _growth(size: Number, change: Number, floor: Number) -> Number:
+    """G = x'/(4 x); zero where there is nothing to measure with."""
+    whole = size + floor
+    return change / where(whole > 0, whole, 1 + 0 * whole)
 
 
 def _steps(base: Step, corrector: bool) -> tuple[Step, Step]:
     """The kernel that fills the memory, and the step."""
-    monitor, growth = _kernels(corrector)
+    measured = _measure(corrector)
 
     @kernel
     def begin(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         q, m, _ = y
-        floor = monitor(t, q, m, system, torque) / LONGEST**4
-        rate = growth(t, q, m, system, torque, floor)
-        zero = 0 * rate
-        return (q, m, (t + zero, zero, 1 + zero, rate, floor + zero)), 0 * h
+        size, change = measured(t, q, m, system, torque)
+        floor = size / LONGEST**4
+        zero = 0 * size
+        return (q, m, (t + zero, zero, 1 + zero, _growth(size, change, floor), floor)), 0 * h
 
     @kernel
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        q, m, (time, low, density, rate, floor) = y
-        half = density + h / 2 * rate
+        q, m, (time, low, density, growth, floor) = y
+        half = density + h / 2 * growth
         sound = half > 0
-        size = h / where(sound, half, 1 + 0 * half)
-        (q, m), miss = base(size, time, (q, m), system, torque)
+        step_size = h / where(sound, half, 1 + 0 * half)
+        (q, m), miss = base(step_size, time, (q, m), system, torque)
         begun = time
-        time, low = summed(time, low, size)
-        rate = growth(begun if corrector else time, q, m, system, torque, floor)  # potentials know no time
-        memory = (time, low, half + h / 2 * rate, rate, floor)
+        time, low = summed(time, low, step_size)
+        size, change = measured(begun if corrector else time, q, m, system, torque)  # potentials know no time
+        growth = _growth(size, change, floor)
+        memory = (time, low, half + h / 2 * growth, growth, floor)
         return (q, m, memory), where(sound, miss + 0 * half, RUNAWAY + 0 * half)
 
     return begin, step
