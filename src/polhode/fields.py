@@ -275,8 +275,8 @@ class Field:
             raise
         except Exception as problem:
             raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}") from problem
-        count, expected = (1, "one number") if self.kind == "potential" else (3, "three numbers")
-        parts = (value,) if self.kind == "potential" else value
+        count, expected = (3, "three numbers") if self.kind == "torque" else (1, "one number")
+        parts = value if self.kind == "torque" else (value,)
         try:
             parts = tuple(float(x) for x in parts)
         except (TypeError, ValueError):
@@ -317,27 +317,29 @@ class Field:
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """The body torque and the potential (None for a torque) as formulas of t, R, w, p."""
+        R = _attitude_symbols()
+        if self.kind == "potential":
+            U = self.traced(lift)
+            return _potential_torque(U, R), U
+        force = self.traced(lambda value: tuple(lift(x) for x in value))
+        if self.template.frame == "space":
+            force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
+        return (force[0], force[1], force[2]), None
+
+    def traced(self, read: Callable[[Any], Any]) -> Any:
+        """What `read` makes of the value of the function on the symbols t, R, w, p."""
         owner = f"the {self.kind} {self.name}"
-        t = symbol("t")
-        R = tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
         omega = tuple(symbol(f"w{i}") for i in range(3))
         leaves = [symbol(f"p{i}") for i in range(len(self.parameters))]
         shaped, _ = _like(tuple(self.values.values()), leaves)
         values = dict(zip(self.values, shaped, strict=True))
         function = rebound(self.template.function, owner)
         try:
-            value = self.called(function, t, R, omega, values)
-            if self.kind == "potential":
-                U = lift(value)
-                return _potential_torque(U, R), U
-            force = tuple(lift(x) for x in value)
+            return read(self.called(function, symbol("t"), _attitude_symbols(), omega, values))
         except BranchError as problem:
             raise InputError(f"{owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
             raise InputError(f"{owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
-        if self.template.frame == "space":
-            force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
-        return (force[0], force[1], force[2]), None
 
     @property
     def needs(self) -> str:
@@ -347,12 +349,19 @@ class Field:
         velocity = any(name.startswith("w") for name in symbols_in(self.graph[0]))
         return "velocity" if velocity else "attitude"
 
+    @property
+    def unpack(self) -> dict[str, str]:
+        """How the symbols of the graph are read from t, R, w, p."""
+        unpack = {"t": "t"} | {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
+        return (
+            unpack | {f"w{i}": f"w[{i}]" for i in range(3)} | {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))}
+        )
+
     @functools.cached_property
     def text(self) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:
         """Source and constants of the torque and of the potential (zero where there is none)."""
-        unpack = {"t": "t"} | {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
-        unpack |= {f"w{i}": f"w[{i}]" for i in range(3)} | {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))}
         force, U = self.graph
+        unpack = self.unpack
         torque = source("torque_value", "t, R, w, p", unpack, force)
         potential = source("potential_value", "R, p", unpack, [lift(0) if U is None else U])
         return torque, potential
@@ -430,6 +439,10 @@ def _kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any]) -> C
     if key not in _FLOAT_KERNELS:
         _FLOAT_KERNELS[key] = compiled(*text, number)
     return _FLOAT_KERNELS[key]
+
+
+def _attitude_symbols() -> Any:
+    return tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
 
 
 def _line(problem: BaseException) -> str:
@@ -514,7 +527,8 @@ def no_torque(t: Any, q: Any, m: Any, system: Any) -> Any:
     return (0, 0, 0)
 
 
-def _template(function: Any, kind: str, frame: str, forbidden: Sequence[str]) -> FieldTemplate:
+def template_of(function: Any, kind: str, frame: str, forbidden: Sequence[str]) -> FieldTemplate:
+    """A user's function made ready to have its parameters bound, its arguments checked."""
     if not isinstance(function, types.FunctionType):
         raise InputError(f"@ph.{kind} decorates a plain Python function; got {type(function).__name__}")
     for parameter in inspect.signature(function).parameters.values():
@@ -540,8 +554,8 @@ def torque(function: Any = None, *, frame: str = "body") -> Any:
     if frame not in FRAMES:
         raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
     if function is None:
-        return lambda f: _template(f, "torque", frame, ())
-    return _template(function, "torque", frame, ())
+        return lambda f: template_of(f, "torque", frame, ())
+    return template_of(function, "torque", frame, ())
 
 
 def potential(function: Any = None, *, torque: Any = None) -> Any:
@@ -553,13 +567,13 @@ def potential(function: Any = None, *, torque: Any = None) -> Any:
     """
     if function is None:
         return lambda f: potential(f, torque=torque)
-    made = _template(function, "potential", "body", ("t", "omega"))
+    made = template_of(function, "potential", "body", ("t", "omega"))
     return made if torque is None else dataclasses.replace(made, by_hand=_by_hand(made, torque))
 
 
 def _by_hand(made: FieldTemplate, given: Any) -> FieldTemplate:
     """The template of a torque given for a potential: a function of R and the potential's parameters."""
-    template = given if isinstance(given, FieldTemplate) else _template(given, "torque", "body", ())
+    template = given if isinstance(given, FieldTemplate) else template_of(given, "torque", "body", ())
     allowed = ["R", *made.parameters]
     extra = [name for name in template.arguments if name not in allowed]
     if template.kind != "torque" or extra:

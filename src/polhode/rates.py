@@ -53,9 +53,7 @@ def formulas(field: Field, own_axes: bool) -> list[Expr]:
 
 def rate_text(field: Field, own_axes: bool) -> tuple[str, dict[str, Any]]:
     """Source and constants of `formulas`, in the user's axes."""
-    unpack = {"t": "t"} | {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
-    unpack |= {f"{name}{i}": f"{name}[{i}]" for name in "was" for i in range(6)}
-    unpack |= {f"p{i}": f"p[{i}]" for i in range(len(field.parameters))}
+    unpack = field.unpack | {f"{name}{i}": f"{name}[{i}]" for name in "as" for i in range(6)}
     return source("rate_value", "t, R, w, a, p, s", unpack, formulas(field, own_axes))
 
 
