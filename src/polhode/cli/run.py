@@ -122,7 +122,8 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> N
     """The end of a run and how good it is."""
     from ..analysis import convergence, invariants
 
-    typer.secho(f"{problem.name} by {method.name}: {steps} steps of dt = {sol.dt:g} to t = {sol.t[-1]:g}", bold=True)
+    says = ", the first of" if method.clock else " of"
+    typer.secho(f"{problem.name} by {method.name}: {steps} steps{says} dt = {sol.dt:g} to t = {sol.t[-1]:g}", bold=True)
     print_state(sol)
     drift = sol.drift()
     directions = invariants.conserved_directions(problem)
