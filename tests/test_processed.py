@@ -86,7 +86,7 @@ def test_a_run_repeats_the_kernel_alone():
     top = ph.problems.heavy_top()
     declared = ph.methods[f"processed4({DRIFT})"]
     before, after = declared.processors(floats.number)
-    torque, calls = torque_kernel(top, floats.number, corrector=True), []
+    torque, calls = torque_kernel(top, floats.number, ph.methods[f"nystrom4({DRIFT})"]), []
 
     def counting(*given):
         calls.append(given[0])
@@ -114,7 +114,10 @@ def test_runs_and_steppers_and_whole_steps_agree(name):
     precise = ph.solve(top, f"{name}({DRIFT})", dt=0.05, steps=3, digits=40)
     with mpmath.workdps(45):
         y, system = top.kernel_data(checks.number)
-        step, torque = whole(ph.methods[f"{name}({DRIFT})"])(checks.number), torque_kernel(top, checks.number, True)
+        step, torque = (
+            whole(ph.methods[f"{name}({DRIFT})"])(checks.number),
+            torque_kernel(top, checks.number, ph.methods[f"{name}({DRIFT})"]),
+        )
         for _ in range(3):
             y, _ = step(checks.number(0.05), checks.number(0), y, system, torque)
         assert max(abs(a - b) for a, b in zip(y[0], precise.mp.quaternion[-1], strict=True)) < mpmath.mpf(10) ** -40

@@ -10,7 +10,7 @@ import polhode as ph
 from polhode.analysis import checks
 from polhode.backends import multiprecision
 from polhode.compose import halves
-from polhode.engine import engine, torque_for
+from polhode.engine import engine, torque_kernel
 from polhode.methods._mechanics import basis, gyration
 from polhode.methods.step_density import LONGEST, PUSH, RUNAWAY, STEEP
 from polhode.rates import rated
@@ -74,7 +74,7 @@ def test_rates_are_derivatives_along_the_motion(kind, axes):
         problem = ph.Problem(ph.Body(tensor), problem.field, momentum=[1.8, 0.4, -0.9], t0=0.25)
     with mpmath.workdps(50):
         (q, m), system = problem.kernel_data(multiprecision.number)
-        torque = torque_for(problem, ph.reversible("imidm"), multiprecision.number)
+        torque = torque_kernel(problem, multiprecision.number, ph.reversible("imidm"))
         t, size = mpmath.mpf(problem.t0), mpmath.mpf(10) ** -12
         w, slope = times(system[1], m), add(gyration(m, system), torque(t, q, m, system))
         a = times(system[1], slope)
@@ -106,7 +106,7 @@ def test_a_free_body_has_no_rate():
 
 def density(problem, sol):
     """The monitor to the power 1/4 along a trajectory, relative to its first value."""
-    torque, (_, system) = torque_for(problem, ph.methods[WALL], float), problem.kernel_data(float)
+    torque, (_, system) = torque_kernel(problem, float, ph.methods[WALL]), problem.kernel_data(float)
     monitor = []
     for t, q, m, w in zip(sol.t, sol.quaternion, sol.momentum, sol.omega, strict=True):
         push = times(system[1], torque(t, q, m, system))
@@ -223,6 +223,19 @@ def test_the_run_ends_with_the_first_step_past_the_end():
     assert (thin.momentum[-1] == every.momentum[-1]).all()
     counted = ph.solve(problem, WALL, dt=0.1, steps=every.info.steps, every=25)
     assert (counted.t == thin.t).all()
+
+
+def test_states_between_the_steps_are_steps_of_the_part():
+    sol = ph.solve(ph.problems.soft_wall(), WALL, dt=0.02, t_end=2.0)
+    at = sol.at(sol.t[:-1])
+    assert np.abs(at.momentum - sol.momentum[:-1]).max() < 1e-14
+    middle = (sol.t[40] + sol.t[41]) / 2
+    part = ph.Problem(
+        ph.problems.soft_wall().body, ph.problems.soft_wall().field, attitude=sol.quaternion[40],
+        momentum=sol.momentum[40], t0=sol.t[40],
+    )  # fmt: skip
+    step = ph.solve(part, "strang(rot123)", dt=middle - sol.t[40], steps=1)
+    assert np.abs(sol.at(middle).momentum - step.momentum[-1]).max() < 1e-14
 
 
 def test_files_and_digits_have_the_true_times(tmp_path):

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from .carry import remembering, rounded
+from .carry import remembering, rounded, widened
 from .declare import NEEDS, Build, Method, Step, declare
 from .errors import InputError
 from .scalar import kernel
@@ -39,8 +39,15 @@ def whole(method: Method) -> Build:
 
 def forgetful(step: Step, memory: int) -> Step:
     """The step kernel on (q, m) of a step that keeps so many numbers more."""
-    begun = remembering(memory)
+    return _within(step, remembering(memory))
 
+
+def carried(step: Step) -> Step:
+    """The step kernel on (q, m) of a step that carries low parts."""
+    return _within(step, widened)
+
+
+def _within(step: Step, begun: Callable[[Any], Any]) -> Step:
     @kernel
     def alone(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         y, miss = step(h, t, begun(y), system, torque)

@@ -74,12 +74,14 @@ class Method:
         state is looked at; `build` is then the step between them, and the properties are those of all three together
     halves : the two half steps of a composition, else empty
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
+    series : the order of the Taylor series of the motion that make the step (its `torque` then expands); 0 for none
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
     compensated : does a run carry the low parts of the state
     memory : how many numbers a run keeps from step to step beside (q, m), zero before `before` fills them
     clock : does a run keep its own time, memory[0], its steps not being h; `torque` then also gives the torque's rate
+    part : of such a method, the one whose steps it makes
     flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
@@ -104,12 +106,14 @@ class Method:
     identity: str = ""
     torque_at_ends: bool = False
     corrector: bool = False
+    series: int = 0
     linear_bodies: bool = True
     flat_bodies: bool = True
     increments: bool = False
     compensated: bool = False
     memory: int = 0
     clock: bool = False
+    part: Method | None = None
     before: Build | None = None
     after: Build | None = None
     flows: tuple[Flow, ...] = ()

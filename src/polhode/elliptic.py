@@ -135,6 +135,27 @@ def quarter_period(m1: Number) -> Pair:
 
 
 @kernel
+def third_sum(m1: Number, pp: Number) -> Number:
+    """The sum of Q_n in Pi - K = (1/pp - 1) K/2 sum Q_n, the complete integral with 1 - alpha^2 = pp > 0 (DLMF 19.8.6).
+
+    Q_0 = 1, Q_(n+1) = Q_n (p^2 - a g)/(p^2 + a g)/2 and p -> (p^2 + a g)/(2 p) along the means a, g of 1, sqrt(m1).
+    """
+    a, g, p = 1 + 0 * m1, sqrt(m1), sqrt(pp)
+    term, total = 1 + 0 * m1, 1 + 0 * m1
+    done = m1 != m1
+    for _ in range(SWEEPS):
+        square, product = p * p, a * g
+        both = square + product
+        term = where(done, 0 * term, term * (square - product) / (2 * both))
+        total = total + term
+        done = done | (abs(term) <= epsilon(m1) / 8)
+        if settled(done):
+            break
+        p, a, g = both / (2 * p), (a + g) / 2, sqrt(product)
+    return total
+
+
+@kernel
 def complete(m1: Number) -> Number:
     """K of the complementary parameter m1 > 0."""
     return quarter_period(m1)[0]
@@ -377,13 +398,14 @@ def carlson_rj(x: Number, y: Number, z: Number, p: Number) -> Number:
         a, b, c, r = sqrt(x), sqrt(y), sqrt(z), sqrt(p)
         shift = a * b + (a + b) * c
         ra, rb, rc = r + a, r + b, r + c
-        d = ra * rb * rc
-        e = px / (ra * ra) * (py / (rb * rb)) * (pz / (rc * rc))
-        total = total + where(done, 0 * d, weight / d * _rc1(e, 2 * r * (p + shift) / d))
+        over = 1 / (ra * rb * rc)
+        e = (px * over) * (py * over) * pz
+        total = total + where(done, 0 * over, weight * over * _rc1(e, 2 * r * (p + shift) * over))
         px, py, pz, weight = px / 4, py / 4, pz / 4, where(done, weight, weight / 4)
         p = _quartered(done, p, shift)
         x, y, z, mean = _quartered4(done, x, y, z, mean, shift)
-    a, b, c = 1 - x / mean, 1 - y / mean, 1 - z / mean
+    over = 1 / mean
+    a, b, c = (mean - x) * over, (mean - y) * over, (mean - z) * over
     return 6 * total + weight * _tail5(a, b, c, -(a + b + c) / 2) / (mean * sqrt(mean))
 
 

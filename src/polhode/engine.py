@@ -13,6 +13,7 @@ import numpy as np
 from .backends import floats
 from .carry import remembering, widened
 from .errors import InputError
+from .expansion import lie_taylor_kernel
 from .fields import no_pair, no_torque
 from .loop import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
 from .methods import Method, methods
@@ -88,18 +89,17 @@ def identity(method: Method, problem: Problem) -> str:
     return "|".join((method.name, method.identity, field, str(own_axes)))
 
 
-def torque_kernel(problem: Problem, number: Callable[[Any], Any], corrector: bool = False) -> Callable[..., Any]:
-    """The torque of a problem in one number type; with a corrector, that of V = g^T I^-1 g beside it."""
-    if problem.field is None:
-        return no_pair if corrector else no_torque
-    make = problem.field.pair_kernel if corrector else problem.field.torque_kernel
-    return make(number, problem.body.has_own_axes)
-
-
-def torque_for(problem: Problem, method: Method, number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The torque of a problem as a method asks for it: with that of V, with its rate along the motion."""
-    torque = torque_kernel(problem, number, method.corrector)
-    return rated(torque, problem.field, number, problem.body.has_own_axes) if method.clock else torque
+def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method | None = None) -> Callable[..., Any]:
+    """The torque of a problem in one number type, with whatever else the method asks of a field."""
+    field, own_axes = problem.field, problem.body.has_own_axes
+    if method is not None and method.series:
+        return lie_taylor_kernel(field, own_axes, method.series, number)
+    corrector = method is not None and method.corrector
+    if field is None:
+        torque = no_pair if corrector else no_torque
+    else:
+        torque = (field.pair_kernel if corrector else field.torque_kernel)(number, own_axes)
+    return rated(torque, field, number, own_axes) if method is not None and method.clock else torque
 
 
 def kind(method: Method) -> Kind:
@@ -135,7 +135,7 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     name = identity(method, problem)
     if name not in _LOOPS:
         before, after = method.processors(floats.number)
-        torque = torque_for(problem, method, floats.number)
+        torque = torque_kernel(problem, floats.number, method)
         parts = {"kind": kind(method), "before": before, "after": after}
         _LOOPS[name] = cpu.loop(method.build(floats.number), torque, name, **parts)
     advance, warm = _LOOPS[name]
@@ -149,7 +149,7 @@ def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any,
     if method is None or method.after is None:
         return y
     number = floats.number if run.digits is None else run.number
-    torque = torque_kernel(problem, number, method.corrector)
+    torque = torque_kernel(problem, number, method)
     try:
         seen, _, fine = changing(method.after(number))(run.number(h), run.number(t), y, run.system, torque)
     except (ArithmeticError, TypeError, ValueError):  # the field, in plain Python
@@ -166,7 +166,7 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
 
     with mpmath.workdps(digits + GUARD_DIGITS):
         before, after = method.processors(number)
-        torque = torque_for(problem, method, number)
+        torque = torque_kernel(problem, number, method)
         advance = stepping(method.build(number), torque, kind(method), before, after)
         y, system = start(problem, method, number)
     columns = COLUMNS + method.clock

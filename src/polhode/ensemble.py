@@ -12,7 +12,7 @@ import numpy as np
 from .analysis import observables
 from .backends import arrays, floats  # noqa: F401 - makes arrays a number type
 from .body import TOLERANCE, Body, real_array
-from .engine import beginning, check_fit, identity, torque_for
+from .engine import beginning, check_fit, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
 from .loop import COLUMNS
@@ -183,13 +183,18 @@ def _body(i: int, inertia: np.ndarray) -> Body:
 
 def _moments(given: np.ndarray) -> np.ndarray:
     """Rows of moments; those that are not plainly right are looked at one by one."""
-    x, y, z = _parts(given)
     with np.errstate(invalid="ignore", over="ignore"):
-        low, high = np.minimum(np.minimum(x, y), z), np.maximum(np.maximum(x, y), z)
-        plain = (low > 1e-9 * high) & (2 * high <= x + y + z) & (high < 1e90) & (low > 1e-90)
+        low, high, total = _extremes(given)
+        plain = (low > 1e-9 * high) & (2 * high <= total) & (high < 1e90) & (low > 1e-90)
     for i in np.flatnonzero(~plain):
         given[i] = _body(int(i), given[i]).moments
     return given
+
+
+def _extremes(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The smallest and the largest of every body's moments, and their sum (by columns: rows of three are slow)."""
+    x, y, z = _parts(moments)
+    return np.minimum(np.minimum(x, y), z), np.maximum(np.maximum(x, y), z), x + y + z
 
 
 def _rows(name: str, value: Any, width: int) -> np.ndarray:
@@ -202,6 +207,9 @@ def _rows(name: str, value: Any, width: int) -> np.ndarray:
 
 
 def _check_finite(name: str, given: np.ndarray) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(given.sum()):  # one pass over the numbers; they are looked at where it is not enough
+            return
     if not np.isfinite(given).all():
         i = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
         raise InputError(f"{name} must be finite; those of body {i} are {given[i].tolist()}")
@@ -270,10 +278,10 @@ def _varies(array: np.ndarray, number: int, known: Any) -> bool:
 
 def _model(crowd: _Crowd, method: Method, t0: float) -> Problem:
     """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
-    awkward = np.flatnonzero((crowd.moments == 0).any(axis=1))
+    low, high, total = _extremes(crowd.moments)
+    awkward = np.flatnonzero(low == 0)
     turned = np.flatnonzero((crowd.own[:, 1:] != 0).any(axis=1)) if crowd.own is not None else awkward[:0]
-    largest, total = crowd.moments.max(axis=1), crowd.moments.sum(axis=1)
-    flat = np.flatnonzero(total - 2 * largest <= TOLERANCE * largest)
+    flat = np.flatnonzero(total - 2 * high <= TOLERANCE * high)
     chosen = [int(indices[0]) for indices in (flat, awkward, turned) if len(indices)] or [0]
     found = []
     for i in chosen:
@@ -293,8 +301,8 @@ def _run(
     """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took."""
     from .backends import simd
 
-    data = simd.padded(_data(crowd))
-    torque = torque_for(model, method, floats.number)
+    data = _data(crowd, simd.padded(crowd.number))
+    torque = torque_kernel(model, floats.number, method)
     own_dt = len(crowd.dt) > 1
     parameters = len(data) - simd.PARAMETERS - 1
     name = f"{identity(method, model)}|{own_dt}"
@@ -309,18 +317,28 @@ def _run(
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
 
 
-def _data(crowd: _Crowd) -> np.ndarray:
-    """A row for every number of a body (state, moments, inverses, parameters, step), in principal axes."""
+def _data(crowd: _Crowd, width: int) -> np.ndarray:
+    """A row for every number of a body (state, moments, inverses, parameters, step), in principal axes.
+
+    Columns beyond the last body repeat it.
+    """
     q, m, moments = _parts(crowd.quaternion), _parts(crowd.momentum), _parts(crowd.moments)
     own: tuple[Any, ...] = ()
     if crowd.own is not None:
         own = _parts(crowd.own)
         q, m = mul(q, own), unrotate(own, m)
     _check_axial(crowd, m)
-    m = tuple(np.where(i > 0, x, 0.0) for i, x in zip(moments, m, strict=True))
-    inverse = tuple(np.divide(1.0, i, out=np.zeros_like(i), where=i > 0) for i in moments)
+    with np.errstate(divide="ignore"):
+        inverse = tuple(1.0 / i for i in moments)
+    if any(not i.all() for i in moments):
+        m = tuple(np.where(i > 0, x, 0.0) for i, x in zip(moments, m, strict=True))
+        inverse = tuple(np.where(i > 0, x, 0.0) for i, x in zip(moments, inverse, strict=True))
     rows = (*q, *m, *moments, *inverse, *_parts(crowd.values), *own, crowd.dt)
-    return np.stack([np.broadcast_to(x, crowd.number) for x in rows])
+    data = np.empty((len(rows), width))
+    for row, numbers in zip(data, rows, strict=True):
+        row[: crowd.number] = numbers
+        row[crowd.number :] = numbers[-1]
+    return data
 
 
 def _check_axial(crowd: _Crowd, m: Any) -> None:
@@ -362,4 +380,6 @@ def _result(
 
 
 def _with_start(start: np.ndarray, now: np.ndarray) -> np.ndarray:
-    return np.concatenate([np.broadcast_to(start, now.shape[1:])[None], now])
+    states = np.empty((len(now) + 1, *now.shape[1:]))
+    states[0], states[1:] = start, now
+    return states

@@ -94,15 +94,21 @@ def recognised(problem: Problem, digits: int | None) -> Top | None:
 
 
 def _doubles(problem: Problem, times: np.ndarray, top: Top | None) -> Any:
+    if top is None:
+        return primary(problem, times, rows_at(problem, times)), None
+    rows = np.empty((len(times), COLUMNS))
+    _compiled(_kind(top))(times, _constants(top, None), rows)
+    return primary(problem, times, rows), None
+
+
+def rows_at(problem: Problem, times: np.ndarray) -> np.ndarray:
+    """Rows (principal axes) of a free body at given times."""
     from .backends.floats import number
 
     rows = np.empty((len(times), COLUMNS))
-    if top is None:
-        y, system = problem.kernel_data(number)
-        _compiled("free")(times - problem.t0, y, system[0], rows)
-    else:
-        _compiled(_kind(top))(times, _constants(top, None), rows)
-    return primary(problem, times, rows), None
+    y, system = problem.kernel_data(number)
+    _compiled("free")(times - problem.t0, y, system[0], rows)
+    return rows
 
 
 def _kind(top: Top) -> str:

@@ -141,12 +141,12 @@ def is_number(node: Expr, value: Any) -> bool:
     return node.op == "const" and bool(node.args[0] == value)
 
 
-def _folded(op: str, a: Expr, b: Expr) -> Expr | None:
-    """The constant that two integer constants make, so that derivatives stay short."""
+def _folded(op: str, a: Expr, b: Expr) -> Expr:
+    """The node of an operation; of two integer constants the constant they make, so that derivatives stay short."""
     if a.op == b.op == "const" and isinstance(a.args[0], int) and isinstance(b.args[0], int):
         x, y = a.args[0], b.args[0]
         return lift({"add": x + y, "sub": x - y, "mul": x * y}[op])
-    return None
+    return Expr.make(op, a, b)
 
 
 def _sum(a: Expr, b: Expr) -> Expr:
@@ -154,13 +154,13 @@ def _sum(a: Expr, b: Expr) -> Expr:
         return b
     if is_number(b, 0):
         return a
-    return _folded("add", a, b) or Expr.make("add", a, b)
+    return _folded("add", a, b)
 
 
 def _difference(a: Expr, b: Expr) -> Expr:
     if is_number(b, 0):
         return a
-    return _folded("sub", a, b) or Expr.make("sub", a, b)
+    return _folded("sub", a, b)
 
 
 def _product(a: Expr, b: Expr) -> Expr:
@@ -170,7 +170,7 @@ def _product(a: Expr, b: Expr) -> Expr:
         return b
     if is_number(b, 1):
         return a
-    return _folded("mul", a, b) or Expr.make("mul", a, b)
+    return _folded("mul", a, b)
 
 
 def _inexact(value: Any) -> Expr:
@@ -240,7 +240,7 @@ def symbols_in(outputs: Iterable[Expr]) -> set[str]:
     return {node.args[0] for node in ordered(outputs) if node.op == "symbol"}
 
 
-def _partials(node: Expr) -> list[tuple[Expr, Expr]]:
+def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     """(argument, derivative of the node with respect to it) for every argument that matters."""
     op, args = node.op, node.args
     if op in ("symbol", "const", "named", *COMPARISONS, "and", "or"):
@@ -293,7 +293,7 @@ def gradient(output: Expr, inputs: Sequence[Expr]) -> list[Expr]:
         over = sensitivity.get(node)
         if over is None:
             continue
-        for argument, slope in _partials(node):
+        for argument, slope in partials(node):
             sensitivity[argument] = sensitivity.get(argument, lift(0)) + over * slope
     return [sensitivity.get(x, lift(0)) for x in inputs]
 

@@ -1,13 +1,17 @@
-"""The only loop over steps, in plain Python; backends compile it."""
+"""The only loops over steps, fixed and chosen, in plain Python; backends compile them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .carry import rounded, tidied
+from .carry import rounded, summed, tidied
 from .declare import Step
 from .scalar import finite, kernel, settled
+
+STALLED = 60
+"""So many steps in a row that are rejected, not finite or too short to move the time are the end of a run."""
 
 COLUMNS = 7
 """A record is the quaternion (4) and the momentum (3), in principal axes."""
@@ -124,3 +128,84 @@ def stepping(
         return y, first + count, filled, 0 * h, True
 
     return advance
+
+
+def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
+    """The loop for a stage that chooses its own steps.
+
+    ``stage(t, y, proposal, left, system, tolerance, order)`` tries a step of at most `left` and returns the new state,
+    the step made, the step to propose next, and whether it is accepted. ``travel(t, low, end, proposal, y, system,
+    tolerance, order, times, rows)`` goes on until `end` or until `rows` are full (every accepted step is kept), and
+    returns the state, the time as a sum of two numbers, the next proposal, the rows filled, the rejected steps, and
+    whether all went well. Time is summed with its low part, so that it is exact to round-off over any number of steps.
+    """
+    good, tidied, record, _ = kind
+
+    def travel(
+        t: Any,
+        low: Any,
+        end: Any,
+        proposal: Any,
+        y: Any,
+        system: Any,
+        tolerance: Any,
+        order: int,
+        times: Any,
+        rows: Any,
+    ) -> Any:
+        filled, rejected, stalled = 0, 0, 0
+        while filled < len(times) and stalled < STALLED:
+            left = (end - t) - low
+            new, step, proposal, accepted = stage(t, y, proposal, left, system, tolerance, order)
+            if not good(new, 0 * step) or not accepted or t + step == t:
+                rejected, stalled = rejected + 1, stalled + 1
+                continue
+            stalled = 0
+            y = tidied(new)
+            t, low = summed(t, low, step)
+            last = step >= left
+            if last:
+                t, low = end, 0 * low
+            times[filled] = t
+            record(rows, filled, y)
+            filled += 1
+            if last:
+                break
+        return y, t, low, proposal, filled, rejected, stalled < STALLED
+
+    return travel
+
+
+def visiting(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
+    """The loop that looks between steps: ``visit(times, first, starts, rows, system, order, seen)``.
+
+    From row ``first[k]``, a state at the time ``starts[first[k]]``, one step without tolerance leads to ``times[k]``.
+    """
+    good, tidied, record, _ = kind
+
+    def visit(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, seen: Any) -> bool:
+        for k in range(len(times)):
+            i = first[k]
+            r = rows[i]
+            y = ((r[0], r[1], r[2], r[3]), (r[4], r[5], r[6]))
+            left = times[k] - starts[i]
+            fine = True
+            if left != 0:
+                y, _, _, fine = stage(starts[i], y, left, left, system, (math.inf, math.inf), order)
+            if not (fine and good(y, 0 * left)):
+                return False
+            record(seen, k, tidied(y))
+        return True
+
+    return visit
+
+
+def one_step(step: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
+    """The stage that makes the step it is allowed, by a method of fixed steps."""
+
+    @kernel
+    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+        new, miss = step(left, t, y, system, torque)
+        return new, left, left, miss <= 0
+
+    return stage

@@ -203,6 +203,11 @@ def epsilon(x: Number) -> Number:
     return _space(x).epsilon()
 
 
+def scratch(like: Number, count: int) -> Any:
+    """Room for `count` numbers of one type, to be written before they are read; gone when the kernel returns."""
+    return [like] * count
+
+
 def settled(condition: Any) -> bool:
     """Is the condition true everywhere: for one number itself, for lanes in all of them."""
     return bool(condition)

@@ -14,16 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from . import record
+from . import record, store
 from .backends import floats
 from .compose import in_turn
-from .engine import Engine, engine, looked, torque_for
+from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
 from .loop import COLUMNS
 from .methods import Method, methods
 from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
 from .progress import Progress
+from .tolerance import dense_of, solve_to
 from .trajectory import Info, Trajectory
 
 CHUNK_SECONDS = 0.1
@@ -47,9 +48,10 @@ REACH = 1e3
 
 def solve(
     problem: Problem,
-    method: str | Method,
+    method: str | Method | None = None,
     *,
-    dt: float,
+    dt: float | None = None,
+    tol: float | None = None,
     t_end: float | None = None,
     steps: int | None = None,
     every: int = 1,
@@ -58,13 +60,14 @@ def solve(
     digits: int | None = None,
     progress: bool | Callable[[float], Any] | None = None,
 ) -> Trajectory:
-    """Integrate a problem with a method and a fixed step.
+    """Integrate a problem with a method and a fixed step, or to a tolerance.
 
     Parameters
     ----------
     problem : Problem
-    method : a name, an alias, an expression such as ``"mkrk(rk4)"``, or a Method
+    method : a name, an alias, an expression such as ``"mkrk(rk4)"``, or a Method; left out with `tol`, one is chosen
     dt : step size, positive; the first one where steps vary
+    tol : instead of dt, the error allowed at the end: of the attitude as an angle, of the momentum relative to its size
     t_end, steps : end time or number of steps (one of them; by default the problem's own end time). Where steps vary,
         the run ends with the first step at or past t_end.
     every : keep steps 0, every, 2 every, ... and always the last
@@ -84,6 +87,15 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    if tol is not None:
+        return _to_tolerance(
+            problem, method, tol, t_end, out, overwrite, dt=dt, steps=steps, every=every, digits=digits
+        )
+    if method is None or dt is None:
+        raise InputError(
+            "give a method and dt, such as ph.solve(problem, 'imidm', dt=0.01), or an accuracy, such as "
+            "ph.solve(problem, tol=1e-10)"
+        )
     chosen = methods[method]
     dt = finite_number("dt", dt)
     if dt <= 0:
@@ -122,9 +134,27 @@ def solve(
         whole = result("finished" if ride.miss is None else "failed")
     except record.DiskError as problem_of_disk:
         raise _stopped_writing(chosen, ride, problem_of_disk) from problem_of_disk
+    if every == 1 and digits is None:
+        whole.dense = dense_of(problem, chosen.part or chosen, whole)
     if ride.miss is not None:
         raise StepError(_explain(chosen, ride, len(whole)), whole)
     return whole
+
+
+def _to_tolerance(
+    problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, **others: Any
+) -> Trajectory:
+    """A solution to a tolerance, kept in a file too if asked."""
+    plain = {"dt": None, "steps": None, "every": 1, "digits": None}
+    for name, value in others.items():
+        if value != plain[name]:
+            why = {"dt": "steps follow from tol", "steps": "steps follow from tol", "every": "sol.at(times) thins out"}
+            raise InputError(f"give {name} or tol, not both: {why.get(name, 'tol is for doubles')}")
+    path = None if out is None else store.fresh(out, overwrite)
+    sol = solve_to(problem, tol, t_end, None if method is None else methods[method])
+    if path is not None:
+        sol.save(path, overwrite)
+    return sol
 
 
 # --- reading the arguments --------------------------------------------------------------------------
@@ -348,13 +378,13 @@ def _field_fault(method: Method, ride: Ride) -> str:
     if problem.field is None:
         return ""
     number = floats.number if run.digits is None else run.number
-    torque = torque_for(problem, method, number)
+    torque = torque_kernel(problem, number, method)
     reach = REACH * max(abs(x) for x in ride.y[1]) or math.inf
 
-    def watched(t: Any, q: Any, m: Any, system: Any, *a: Any) -> Any:
+    def watched(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         if all(abs(x) <= 2 for x in q) and all(abs(x) <= reach for x in m):
             problem.check_field(float(t), *problem.user_axes(q, m), f"at t = {float(t):g}")
-        return torque(t, q, m, system, *a)
+        return torque(t, q, m, system, *more)
 
     try:
         before, after = method.processors(number)

@@ -169,7 +169,7 @@ class Stepper:
         if self._last is None or self._last.field is not field:
             problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
             check_fit(self.method, problem)
-            torque = torque_kernel(problem, floats.number, self.method.corrector)
+            torque = torque_kernel(problem, floats.number, self.method)
             advance = _compiled(self.method, torque, repr(field.text[0]), bool(self._own))
             self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
         return self._last

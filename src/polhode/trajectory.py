@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import types
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,6 +36,11 @@ class Info:
     digits: int | None = None
     seconds: float = 0.0
     steps: int = 0
+    tol: float | None = None
+    reason: str = ""
+    error_estimate: float | None = None
+    accepted: int | None = None
+    rejected: int | None = None
 
 
 class Trajectory:
@@ -59,10 +64,12 @@ class Trajectory:
         data: Mapping[str, Any],
         info: Info,
         mp: types.SimpleNamespace | None = None,
+        dense: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
         self._data = data
         self.info = info
         self.mp = mp
+        self.dense = dense
 
     # --- what was computed -------------------------------------------------------------------------
 
@@ -103,6 +110,35 @@ class Trajectory:
     def status(self) -> str:
         """finished, interrupted, failed, or (in the file of a run that was killed or goes on) running."""
         return self.info.status
+
+    @property
+    def reason(self) -> str:
+        """Why this method was chosen; empty where it was given."""
+        return self.info.reason
+
+    @property
+    def error_estimate(self) -> float | None:
+        """Estimated error at the end of a solution to a tolerance: an angle, or relative to the first momentum."""
+        return self.info.error_estimate
+
+    @property
+    def accepted(self) -> int | None:
+        """Steps made, of a solution to a tolerance."""
+        return self.info.accepted
+
+    @property
+    def rejected(self) -> int | None:
+        """Steps tried and not made, of a solution to a tolerance."""
+        return self.info.rejected
+
+    def at(self, t: Any) -> Trajectory:
+        """The states at any times within the run, as accurate as its steps: each by one step from the last one kept."""
+        if self.dense is None:
+            raise InputError(
+                "the motion between the states is known for a run of this process in doubles that kept every step "
+                "(every=1), and not for a trajectory that was loaded or put together"
+            )
+        return Trajectory(self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense)
 
     # --- what follows ------------------------------------------------------------------------------
 

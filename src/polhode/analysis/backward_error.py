@@ -122,7 +122,7 @@ class Mechanics:
         _, self.system = problem.kernel_data(number)
         self.own: Any = problem.principal(number)[1]
         self.corrector = method.corrector
-        self.torque = torque_kernel(problem, number, method.corrector)
+        self.torque = torque_kernel(problem, number, method)
 
     def state(self, q: Any, m: Any) -> Any:
         """A state given in the user's axes."""

@@ -16,7 +16,7 @@ import numpy as np
 from .. import problems
 from .._version import __version__
 from ..backends import floats
-from ..engine import engine, kind, torque_for, torque_kernel
+from ..engine import engine, kind, torque_kernel
 from ..errors import InputError, StepError
 from ..loop import COLUMNS, stepping
 from ..methods import Method, methods
@@ -82,7 +82,7 @@ def compiled_ns(method: Method, problem: Problem, dt: float) -> float:
 
 def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one step of the same kernel in plain Python."""
-    run, torque = engine(problem, method), torque_for(problem, method, floats.number)
+    run, torque = engine(problem, method), torque_kernel(problem, floats.number, method)
     advance = stepping(method.build(floats.number), torque, kind(method), *method.processors(floats.number))
     return _step_ns(advance, problem, dt, run.y, run.system, run.last(50), steps=50, repeats=2)
 

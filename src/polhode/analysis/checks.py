@@ -20,7 +20,7 @@ from ..backends.multiprecision import number
 from ..body import Body
 from ..carry import remembering, rounded, widened
 from ..compose import whole
-from ..engine import torque_for
+from ..engine import torque_kernel
 from ..fields import potential, torque
 from ..loop import good
 from ..methods import CONSERVABLE, Method
@@ -122,7 +122,7 @@ class Setting:
         """With `repeated`, the step of a processed method without its processors: what a run repeats."""
         self.problem = generic(kind, which)
         self.y, self.system = self.problem.kernel_data(number)
-        self.torque = torque_for(self.problem, method, number)
+        self.torque = torque_kernel(self.problem, number, method)
         self.t = number(self.problem.t0)
         self.kernel = (method.build if repeated else whole(method))(number)
         self.method, self.repeated = method, repeated
@@ -296,9 +296,9 @@ def torque_points(method: Method, kind: str) -> int:
     setting = Setting(method, kind, repeated=True)
     asked: list[Any] = []
 
-    def listening(t: Any, q: Any, m: Any, system: Any, *a: Any) -> Any:
+    def listening(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         asked.append((t, q))
-        return setting.torque(t, q, m, system, *a)
+        return setting.torque(t, q, m, system, *more)
 
     plain = setting.step(LARGE_STEP, torque=listening)
     points: list[Any] = []
@@ -313,9 +313,9 @@ def _same_point(a: Any, b: Any) -> bool:
 
 
 def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
-    def bumped(t: Any, q: Any, m: Any, system: Any, *a: Any) -> Any:
-        force = setting.torque(t, q, m, system, *a)
-        if a or not _same_point((t, q), point):
+    def bumped(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
+        force = setting.torque(t, q, m, system, *more)
+        if (setting.method.clock and more) or not _same_point((t, q), point):  # the rates of a torque follow from it
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)
         return (add(force[0], bump), add(force[1], bump)) if isinstance(force[0], tuple) else add(force, bump)

@@ -9,7 +9,7 @@ from typing import Any
 
 from ..backends import floats
 from ..carry import remembering
-from ..engine import check_fit, torque_for
+from ..engine import check_fit, torque_kernel
 from ..methods import Method
 from ..problem import Problem
 from ..scalar import FUNCTIONS, Floats, register
@@ -95,7 +95,7 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
     def number(value: Any) -> Counted:
         return Counted(floats.number(value))
 
-    step, torque = method.build(floats.number), torque_for(problem, method, floats.number)
+    step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method)
     y, system = problem.kernel_data(number)
     if method.memory:
         y = remembering(method.memory)(y)

@@ -12,43 +12,26 @@ expansion, and the step is cut where the choice changes.
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mpmath
 
-from .. import scalar
 from ..backends.multiprecision import number
-from ..expression import COMPARISONS, Expr, _slope, lift, ordered, symbol
+from ..expression import Expr, lift, symbol
 from ..problem import Problem
 from ..scalar import FUNCTIONS
+from ..series import LOGIC, Plan, plan, substituted
 from ..so3 import add, apply, cross, matrix, mul, unit
 
 GUARD = 15
 """Digits carried beyond those asked for."""
 
-LOGIC = (*COMPARISONS, "and", "or")
-
 Pair = tuple[tuple[Any, ...], tuple[Any, ...]]
 
 
 # --- the equations of motion as a graph -------------------------------------------------------------
-
-
-def substituted(outputs: Sequence[Expr], meaning: dict[str, Expr]) -> list[Expr]:
-    """The same formulas with symbols replaced, and ``abs`` written as a branch."""
-    new: dict[Expr, Expr] = {}
-    for node in ordered(outputs):
-        args = [new[a] if isinstance(a, Expr) else a for a in node.args]
-        if node.op == "symbol":
-            new[node] = meaning[node.args[0]]
-        elif node.op == "abs":
-            new[node] = scalar.where(args[0] < 0, -args[0], args[0])
-        else:
-            new[node] = Expr.make(node.op, *args)
-    return [new[node] for node in outputs]
 
 
 def equations(problem: Problem) -> list[Expr]:
@@ -100,49 +83,6 @@ def constants_of(problem: Problem) -> dict[str, Any]:
 
 
 # --- Taylor coefficients of a graph -----------------------------------------------------------------
-
-
-def slopes(node: Expr) -> list[tuple[Expr, Expr]]:
-    """(argument, slope) of an elementary function, the slopes made of few new nodes."""
-    x = node.args[0]
-    if node.op == "power":
-        return [(x, node.args[1] * node / x), (node.args[1], node * scalar.log(x))]
-    if node.op == "atan2":
-        square = x * x + node.args[1] * node.args[1]
-        return [(x, node.args[1] / square), (node.args[1], -(x / square))]
-    return [(x, _slope(node.op, x, node))]
-
-
-@dataclasses.dataclass(frozen=True)
-class Plan:
-    """A graph made ready: its nodes in order, which of them move, and the slopes of its functions."""
-
-    rates_of: dict[Expr, Expr]
-    nodes: tuple[Expr, ...]
-    moving: frozenset[Expr]
-    slopes: dict[Expr, list[tuple[Expr, Expr]]]
-
-
-def plan(states: Sequence[Expr], rates: Sequence[Expr]) -> Plan:
-    """Close a graph under slopes; `states` move with `rates`, and ``t`` with rate 1."""
-    sources = {*states, symbol("t")}
-    found: dict[Expr, list[tuple[Expr, Expr]]] = {}
-    while True:
-        wanted = [*states, *rates, *(s for pairs in found.values() for _, s in pairs)]
-        nodes = ordered(wanted)
-        moving = _moving(nodes, sources)
-        fresh = [node for node in nodes if node.op in FUNCTIONS and node in moving and node not in found]
-        if not fresh:
-            return Plan(dict(zip(states, rates, strict=True)), tuple(nodes), frozenset(moving), found)
-        found |= {node: [(x, s) for x, s in slopes(node) if x in moving] for node in fresh}
-
-
-def _moving(nodes: Iterable[Expr], sources: set[Expr]) -> set[Expr]:
-    moving: set[Expr] = set()
-    for node in nodes:
-        if node in sources or any(a in moving for a in node.args if isinstance(a, Expr)):
-            moving.add(node)
-    return moving
 
 
 def _value(node: Expr, values: list[Any]) -> Any:

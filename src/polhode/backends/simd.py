@@ -172,9 +172,9 @@ def run_on_cores(
     return rows, failed
 
 
-def padded(data: np.ndarray) -> np.ndarray:
-    """The data with the last body repeated until the number of bodies is a multiple of eight."""
-    return np.ascontiguousarray(np.pad(data, ((0, 0), (0, -data.shape[1] % LANES)), mode="edge"))
+def padded(number: int) -> int:
+    """The next multiple of eight."""
+    return number + -number % LANES
 
 
 def by_body(rows: np.ndarray) -> np.ndarray:

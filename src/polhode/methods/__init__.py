@@ -1,7 +1,19 @@
 """Every method of the library, one file per family."""
 
 from ..declare import CONSERVABLE, NEEDS, Method, Methods, methods
-from . import dmv, jacobi, krysl2005, krysl2006, munthe_kaas, mv_explicit, rattle, rivals, schemes, splitting  # noqa: F401 - enters them in the book
+from . import (  # noqa: F401 - enters them in the book
+    dmv,
+    jacobi,
+    krysl2005,
+    krysl2006,
+    lie_taylor,
+    munthe_kaas,
+    mv_explicit,
+    rattle,
+    rivals,
+    schemes,
+    splitting,
+)
 from .munthe_kaas import mkrk
 from .step_density import reversible
 

@@ -31,6 +31,7 @@ from ..elliptic import (
     pair_product,
     pair_sum,
     reduced,
+    third_sum,
     two_sum,
 )
 from ..scalar import Number, State, Vec3, atan, kernel, sincos, sqrt, where
@@ -133,6 +134,13 @@ def _swept(s: Number, c: Number, n: Number, m1: Number, near: Any) -> Number:
 
 
 @kernel
+def _half_turn(n: Number, m1: Number, curve: Any) -> Number:
+    """What `_swept` gives for sn = 1, cn = 0, by the means of 1 and sqrt(m1); zero where K is infinite."""
+    near, m1 = curve[0], where(m1 > 0, m1, 1 + m1)
+    return curve[5] / 2 * third_sum(m1, where(near, m1 / (1 + n), 1 + n)) / where(near, 1 + 0 * n, 1 + n)
+
+
+@kernel
 def motion(m: Vec3, inertia: Vec3) -> Any:
     """Everything about a free motion that does not depend on time, from the body momentum and the moments.
 
@@ -186,7 +194,7 @@ def motion(m: Vec3, inertia: Vec3) -> Any:
     steady = total * (size / weight) * _over(1 + zero, where(flat, ia, ic), zero)
     hand = where(flat, up * hand, -hand)
 
-    whole = _swept(1 + zero, zero, n, m1, curve[0])
+    whole = _half_turn(n, m1, curve)
     start = _swept(sn, cn, n, m1, curve[0])
     left = _tilted(where(flat, abs(ya), fold * yc), where(flat, yb, fold * yb), where(flat, yc, ya), total)
     return (

@@ -113,8 +113,8 @@ def reversible(method: str | Method) -> Method:
             f"to step; apply reversible() to the method inside"
         )
     return dataclasses.replace(
-        base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False,
-        conserves=base.conserves - MIDPOINT, halves=(), flows=(), increments=False, memory=MEMORY, clock=True,
+        base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
+        part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), increments=False,
         torque_evals=base.torque_evals + (0 if base.torque_at_ends else 1), identity=f"reversible {base.identity}",
         before=lambda number: _steps(base.build(number), base.corrector)[0],
         build=lambda number: _steps(base.build(number), base.corrector)[1],

@@ -1,0 +1,76 @@
+"""What a step costs, from the operations in it: the constants of `polhode.choice`.
+
+    python benchmarks/cost_model.py
+
+Compiled splittings over exact and high-order drifts, and Lie-Taylor runs of several orders, are timed in one run; least
+squares of the relative errors give nanoseconds a step, an operation, an elementary function, an expansion and a term.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+import polhode as ph
+from polhode import adaptive, choice
+from polhode.analysis.bench import compiled_ns
+from polhode.analysis.cost import cost
+from polhode.expansion import motion_series
+
+PROBLEMS = ("fast_top", "heavy_top", "soft_wall", "libration")
+
+
+def fitted(rows: list[list[float]], times: list[float], words: list[str]) -> None:
+    """Print the constants and how far the model is off."""
+    table, ns = np.array(rows), np.array(times)
+    found = np.linalg.lstsq(table / ns[:, None], np.ones(len(ns)), rcond=None)[0]
+    off = table @ found / ns
+    said = ", ".join(f"{x:.3g} ns {word}" for x, word in zip(found, words, strict=True))
+    print(f"{said}; model over measurement {off.min():.2f} to {off.max():.2f}")
+
+
+def splittings() -> None:
+    """Steps of fixed length."""
+    rows, times = [], []
+    for name in PROBLEMS:
+        problem = ph.problems.get(name)
+        (q, m), _ = problem.kernel_data(float)
+        for flow in choice.drifts(problem, np.array((*q, *m))):
+            for scheme in choice.schemes():
+                method = ph.methods.combinators[scheme](flow)
+                h = 0.2 / float(np.linalg.norm(problem.omega))
+                work = cost(method, problem, h)
+                rows.append([1.0, work.flops, work.function])
+                times.append(compiled_ns(method, problem, h))
+    fitted(rows, times, ["a step", "an operation", "a function"])
+
+
+def expansions() -> None:
+    """Steps whose length follows from the series."""
+    rows, times = [], []
+    for name in PROBLEMS:
+        problem = ph.problems.get(name)
+        for tol in (1e-4, 1e-7, 1e-10, 1e-13, 1e-16):
+            run = adaptive.Run(problem, adaptive.taylor(problem), problem.t_end, tol)
+            best, steps = math.inf, 0
+            for _ in range(20):
+                seconds, path = _timed(run)
+                best, steps = min(best, seconds), len(path.times) - 1
+            terms = motion_series(problem.field, False).text.count("] * work[")
+            rows.append([1.0, terms * run.order * (run.order - 1) / 2])
+            times.append(1e9 * best / steps)
+    fitted(rows, times, ["an expansion", "a term"])
+
+
+def _timed(run: adaptive.Run) -> tuple[float, adaptive.Path]:
+    import time
+
+    began = time.perf_counter()
+    path = run()
+    return time.perf_counter() - began, path
+
+
+if __name__ == "__main__":
+    splittings()
+    expansions()

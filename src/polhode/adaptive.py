@@ -1,0 +1,203 @@
+"""Runs whose steps follow from a tolerance, made ready: compiled, and their error known."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from .backends import floats
+from .compose import carried, whole
+from .engine import check_fit, identity, torque_kernel
+from .expansion import MOST, taylor_stage
+from .loop import COLUMNS, one_step, travelling, visiting
+from .methods import Method
+from .problem import Problem
+from .so3 import conj, mul
+
+EPS = 2.0**-52
+ROWS = 4096
+"""States kept between two looks at the run."""
+
+_COMPILED: dict[str, Any] = {}
+
+
+def compiled(make: Callable[[], Any], name: str) -> Any:
+    """A compiled function, made once in a process."""
+    if name not in _COMPILED:
+        from .backends import cpu
+
+        _COMPILED[name] = cpu.compiled(make(), name)[0]
+    return _COMPILED[name]
+
+
+def scale_of_momentum(problem: Problem) -> float:
+    """The size against which errors of the momentum count: that of the start, or what the torque makes of rest."""
+    torque = 0.0
+    if problem.field is not None:
+        (q, m), system = problem.kernel_data(floats.number)
+        torque = math.hypot(*torque_kernel(problem, floats.number)(problem.t0, q, m, system))
+    inertia = float(max(problem.body.moments))
+    return max(math.hypot(*problem.momentum), math.sqrt(torque * inertia)) or 1.0
+
+
+@dataclasses.dataclass
+class Path:
+    """What a run made: times and rows (principal axes), the start included, and its rejected steps."""
+
+    times: np.ndarray
+    rows: np.ndarray
+    rejected: int
+    finished: bool
+
+
+@dataclasses.dataclass(frozen=True)
+class Stage:
+    """A way to choose steps: its name, and its kernel for one number type."""
+
+    name: str
+    text: str
+    make: Callable[[], Any]
+    order_for: Callable[[float], int]
+
+    def travel(self) -> Any:
+        """The compiled loop."""
+        return compiled(lambda: travelling(self.make()), f"travel|{self.name}|{self.text}")
+
+    def visit(self) -> Any:
+        """The compiled look between steps."""
+        return compiled(lambda: visiting(self.make()), f"visit|{self.name}|{self.text}")
+
+
+def taylor(problem: Problem) -> Stage:
+    """Lie-Taylor steps: the order from the tolerance, the length from the series."""
+    field, own_axes = problem.field, problem.body.has_own_axes
+    text = repr((field.text[0] if field else None, own_axes))
+    return Stage("lietaylor", text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order)
+
+
+def taylor_order(tolerance: float) -> int:
+    """The order that makes the work least: -ln(tolerance)/2 and a little (Jorba and Zou 2005)."""
+    return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 1))
+
+
+@dataclasses.dataclass
+class Run:
+    """A run to the end of a problem with one tolerance for single steps; call it."""
+
+    problem: Problem
+    stage: Stage
+    end: float
+    tolerance: float
+
+    def __post_init__(self) -> None:
+        self.order = self.stage.order_for(self.tolerance)
+        self.y, self.system = self.problem.kernel_data(floats.number)
+        self.limits = (self.tolerance, self.tolerance * scale_of_momentum(self.problem))
+        self.travel = self.stage.travel()
+        self.first = np.array([[*self.y[0], *self.y[1]]])
+        self.room = np.empty(ROWS), np.empty((ROWS, COLUMNS))
+
+    def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray, int, bool]]:
+        """Times, rows, rejected steps and whether all went well, piece by piece; the arrays are used again."""
+        times, rows = self.room
+        t, low, y, proposal = self.problem.t0, 0.0, self.y, (self.end - self.problem.t0) / 1000
+        while t < self.end:
+            y, t, low, proposal, filled, rejected, fine = self.travel(
+                t, low, self.end, proposal, y, self.system, self.limits, self.order, times, rows
+            )
+            yield times[:filled], rows[:filled], rejected, fine
+            if not fine:
+                return
+
+    def __call__(self) -> Path:
+        """All of it, in memory."""
+        kept_times, kept_rows, total, fine = [np.array([self.problem.t0])], [self.first], 0, True
+        for times, rows, rejected, well in self.pieces():
+            kept_times.append(times.copy())
+            kept_rows.append(rows.copy())
+            total, fine = total + rejected, well
+        return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, fine)
+
+    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Rows at any times within the run, by one step from the state kept before; None where that fails."""
+        return looked_at(self.stage.visit(), times, path_times, rows, self.system, self.order)
+
+
+def looked_at(
+    visit: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray, system: Any, order: int
+) -> np.ndarray | None:
+    """Rows at any times, each by one step from the last state kept before."""
+    seen = np.empty((len(times), COLUMNS))
+    first = np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(starts) - 1)
+    return seen if visit(times, first, starts, rows, system, order, seen) else None
+
+
+def between_steps(problem: Problem, method: Method) -> Any:
+    """The compiled look between the fixed steps of a method."""
+    check_fit(method, problem)
+
+    def make() -> Any:
+        step = whole(method)(floats.number)
+        step = carried(step) if method.compensated else step
+        return visiting(one_step(step, torque_kernel(problem, floats.number, method)))
+
+    return compiled(make, f"visit|{identity(method, problem)}")
+
+
+def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
+    """The larger of the angle between two attitudes and the relative difference of momenta, of two rows."""
+    q = mul(conj(tuple(a[:4])), tuple(b[:4]))
+    angle = 2 * math.atan2(math.hypot(q[1], q[2], q[3]), abs(q[0]))
+    return max(angle, float(np.linalg.norm(a[4:] - b[4:])) / momentum)
+
+
+# --- a run whose error is known ---------------------------------------------------------------------
+
+COARSER = 32.0
+"""How much larger the tolerance of the run is with which a run is compared."""
+
+TRIES = 8
+SAFETY = 3.0
+"""The error aimed at is the tolerance divided by this."""
+
+
+@dataclasses.dataclass
+class Measured:
+    """A run with an estimate of its error at the end."""
+
+    run: Any
+    error: float
+    reached: bool
+    """Is the error within what was asked."""
+
+
+def measured(make: Callable[[float], Run], tol: float) -> Measured:
+    """The run whose error at the end is about tol/3, found by comparing runs of two tolerances.
+
+    Errors follow the tolerance of the steps nearly in proportion. So a run with 32 times that tolerance differs by 32
+    times the error; below about 1e-14 round-off is all of both, and the difference itself is taken.
+    """
+    local, best = tol / 8, None
+    for _ in range(TRIES):
+        local = max(local, EPS / 16)
+        fine, coarse = make(local), make(COARSER * local)
+        a, b = fine(), coarse()
+        scale = fine.limits[1] / fine.tolerance
+        difference = distance(a.rows[-1], b.rows[-1], scale) if a.finished and b.finished else math.inf
+        error = difference * max(1 / COARSER, min(1.0, 4 * EPS / local))
+        found = Measured(fine, error, error <= tol)
+        if best is None or error < best.error:
+            best = found
+        if found.reached and (error > tol / 300 or error < 100 * EPS):
+            return found
+        if local <= EPS / 16 and error > tol:
+            break
+        factor = min(1e4, tol / (SAFETY * error)) if error > 0 else 1e4
+        local *= max(1e-4, factor)
+        local = min(local, 0.1)
+    assert best is not None
+    return best

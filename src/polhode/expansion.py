@@ -1,0 +1,216 @@
+"""The motion of a body as Taylor series in time: its equations as a graph, and the kernels made of it.
+
+In principal axes, with q the attitude, w = I^-1 Pi the angular velocity and T the torque,
+
+    q' = q (0, w)/2,        I_1 w_1' = (I_2 - I_3) w_2 w_3 + T_1  and cyclically,
+
+and Y, with R(t + s) = R(t) exp(Y(s)), follows from w = dexp_-Y Y' (S. Buss, 2011; errata of the talk):
+
+    Y' = sum_n B_n/n! (-ad_Y)^n w = w + Y x w/2 + c(|Y|^2) Y x (Y x w),   c(x) = sum c_n x^n,
+    c_0 = 1/12,   (2n + 3) c_n = sum_i c_i c_(n-1-i),
+
+the series of Bernoulli numbers summed by ad_Y^3 = -|Y|^2 ad_Y.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from .expression import Expr, compiled, lift, symbol
+from .fields import Field
+from .scalar import Number, Vec3, kernel, power, scratch, where
+from .series import Series, series, substituted
+from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, times, unit, unrotate
+
+Graph = Any
+
+
+def _symbols(letter: str, count: int) -> tuple[Expr, ...]:
+    return tuple(symbol(f"{letter}{i}") for i in range(count))
+
+
+Q, W, Y, INERTIA, INVERSE, OWN = (
+    _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4))
+)
+PARAMETERS = "t, q, w, system"
+"""What the kernel that fills the room with coefficients is given, before the room and the order."""
+
+
+def starts(parameters: int) -> dict[str, str]:
+    """Where the kernel finds the symbols of the equations."""
+    found = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
+    found |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
+    found |= {f"Y{i}": "0 * q[0]" for i in range(3)}
+    return (
+        found
+        | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
+        | {f"o{i}": f"system[2][{parameters + i}]" for i in range(4)}
+    )
+
+
+def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool) -> list[Expr]:
+    """Formulas of t, R, w, p in the user's axes as formulas of t, q, w, p in principal axes."""
+    q, w = (mul(Q, conj(OWN)), rotate(OWN, W)) if own_axes else (Q, W)  # type: ignore[arg-type]
+    R = matrix(q)  # type: ignore[arg-type]
+    meaning = {f"R{i}{j}": R[i][j] for i in range(3) for j in range(3)} | {f"w{i}": w[i] for i in range(3)}
+    return substituted(formulas, meaning)
+
+
+def torque_of(field: Field | None, own_axes: bool) -> tuple[Expr, Expr, Expr] | None:
+    """The body torque in principal axes."""
+    if field is None:
+        return None
+    a, b, c = in_principal_axes(field.graph[0], own_axes)
+    return unrotate(OWN, (a, b, c)) if own_axes else (a, b, c)  # type: ignore[arg-type]
+
+
+def spinning(torque: tuple[Expr, Expr, Expr] | None) -> dict[str, Expr]:
+    """Euler's equations: the rates of w."""
+    rates = {}
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        push = (INERTIA[j] - INERTIA[k]) * (W[j] * W[k])
+        rates[f"w{i}"] = INVERSE[i] * (push if torque is None else push + torque[i])
+    return rates
+
+
+def turning() -> dict[str, Expr]:
+    """The rates of the quaternion."""
+    return {f"q{i}": x / 2 for i, x in enumerate(mul(Q, (lift(0), *W)))}  # type: ignore[arg-type]
+
+
+def averaging(order: int) -> dict[str, Expr]:
+    """The rates of Y, for a series up to this order."""
+    first = cross(Y, W)  # type: ignore[arg-type]
+    rates = along(W, Fraction(1, 2), first)  # type: ignore[arg-type]
+    if order > 3:  # |Y| ~ s and Y x w ~ s^2: the last term is of the third order in s
+        square, c = dot(Y, Y), lift(0)  # type: ignore[arg-type]
+        for coefficient in reversed(_mean_coefficients((order - 4) // 2)):
+            c = c * square + coefficient
+        rates = along(rates, c, cross(Y, first))  # type: ignore[arg-type]
+    return {f"Y{i}": x for i, x in enumerate(rates)}
+
+
+@functools.cache
+def _mean_coefficients(degree: int) -> tuple[Fraction, ...]:
+    """The c_n of the head of this file."""
+    c = [Fraction(1, 12)]
+    for n in range(1, degree + 1):
+        c.append(sum((c[i] * c[n - 1 - i] for i in range(n)), Fraction(0)) / (2 * n + 3))
+    return tuple(c)
+
+
+# --- kernels ----------------------------------------------------------------------------------------
+
+
+@kernel
+def polynomial3(work: Any, a: int, b: int, c: int, order: int, h: Number) -> Vec3:
+    """Three series at h without their first terms, by Horner's rule."""
+    x, y, z = work[a + order], work[b + order], work[c + order]
+    for k in range(1, order):
+        x, y, z = x * h + work[a + order - k], y * h + work[b + order - k], z * h + work[c + order - k]
+    return x * h, y * h, z * h
+
+
+@functools.cache
+def lie_taylor_series(field: Field | None, own_axes: bool, order: int) -> Series:
+    """The series of w and Y, and of q where the torque depends on the attitude."""
+    torque = torque_of(field, own_axes)
+    rates = {f"Y{i}": x for i, x in enumerate(averaging(order).values())} | spinning(torque)
+    if field is not None:
+        rates |= turning()
+    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1)
+
+
+def lie_taylor_kernel(
+    field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    """Kernel (t, q, m, system, h) -> (Y(h), Pi(h)), with series up to the given order.
+
+    Without a torque the momentum in space is that of the start. With one, it follows the series of w.
+    """
+    made = lie_taylor_series(field, own_axes, order)
+    fill, size = compiled(made.text, made.constants, number), made.size
+    a, b, c, d, e, f = made.rows[:6]
+
+    @kernel
+    def free(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
+        work = scratch(h * q[0], size)
+        fill(t, q, times(system[1], m), system, work, order)
+        turn = polynomial3(work, a, b, c, order, h)
+        return turn, unrotate(exp(turn), m)
+
+    @kernel
+    def forced(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
+        work = scratch(h * q[0], size)
+        fill(t, q, times(system[1], m), system, work, order)
+        turn = polynomial3(work, a, b, c, order, h)
+        return turn, add(m, times(system[0], polynomial3(work, d, e, f, order, h)))
+
+    return free if field is None else forced
+
+
+# --- steps of the length a tolerance allows ---------------------------------------------------------
+
+
+MOST = 31
+"""The highest order of a series whose step is chosen."""
+
+
+@functools.cache
+def motion_series(field: Field | None, own_axes: bool) -> Series:
+    """The series of w and q."""
+    rates = spinning(torque_of(field, own_axes)) | turning()
+    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), MOST + 1)
+
+
+@kernel
+def _larger(a: Number, b: Number) -> Number:
+    return where(a > b, a, b)
+
+
+@kernel
+def _size(work: Any, k: int, rows: Any, system: Any, tolerance: Any) -> Number:
+    """The k-th coefficient of the motion in units of the tolerances: twice that of q, that of the momentum."""
+    inertia = system[0]
+    a = _larger(abs(work[rows[0] + k]) * inertia[0], abs(work[rows[1] + k]) * inertia[1])
+    a = _larger(a, abs(work[rows[2] + k]) * inertia[2])
+    b = _larger(abs(work[rows[3] + k]), abs(work[rows[4] + k]))
+    b = _larger(b, _larger(abs(work[rows[5] + k]), abs(work[rows[6] + k])))
+    return _larger(2 * b / tolerance[0], a / tolerance[1])
+
+
+@kernel
+def reach(work: Any, order: int, rows: Any, system: Any, tolerance: Any, left: Number) -> Number:
+    """The h at which the last two terms of the series are no larger than the tolerance (Jorba and Zou 2005)."""
+    last, before = _size(work, order, rows, system, tolerance), _size(work, order - 1, rows, system, tolerance)
+    h = left
+    if last > 0:
+        h = power(last, -1.0 / order)
+    if before > 0:
+        g = power(before, -1.0 / (order - 1))
+        h = where((last > 0) & (h < g), h, g)
+    return h
+
+
+def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A stage for `loop.travelling`: one expansion, used as far as the tolerances (attitude, momentum) allow."""
+    made = motion_series(field, own_axes)
+    fill, size, rows = compiled(made.text, made.constants, number), made.size, made.rows
+
+    @kernel
+    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+        q, m = y
+        work = scratch(q[0], size)
+        fill(t, q, times(system[1], m), system, work, order)
+        h = reach(work, order, rows, system, tolerance, left)
+        h = where(h < left, h, left)
+        a, b, c = polynomial3(work, rows[0], rows[1], rows[2], order, h)
+        x, y1, z = polynomial3(work, rows[4], rows[5], rows[6], order, h)
+        w, _, _ = polynomial3(work, rows[3], rows[3], rows[3], order, h)
+        new = (q[0] + w, q[1] + x, q[2] + y1, q[3] + z)
+        return (unit(new), add(m, times(system[0], (a, b, c)))), h, h, True
+
+    return stage

@@ -1,0 +1,260 @@
+"""Solve a problem to an accuracy: a method is chosen, and the result says which, why, and with what error."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from . import adaptive, choice, record
+from .adaptive import Measured, Path
+from .backends import floats
+from .body import real_array
+from .errors import InputError, StepError
+from .expression import COMPARISONS, ordered
+from .methods import Method
+from .methods.jacobi import jacobi
+from .problem import Problem, finite_number
+from .so3 import mul, unrotate
+from .trajectory import PRIMARY, Info, Trajectory
+
+SMALLEST, LARGEST = 1e-15, 0.1
+"""Tolerances that can be asked for."""
+
+SHOWN = 0.25
+"""Radians between the states that are kept of an exact solution, at most 10000 of them."""
+
+
+@dataclasses.dataclass
+class Plan:
+    """How a problem is solved to a tolerance."""
+
+    run: Any
+    error: float
+    info: Info
+
+    def __call__(self) -> Path:
+        """Run it."""
+        path: Path = self.run()
+        return path
+
+
+@dataclasses.dataclass
+class ExactRun:
+    """The exact solution of a free body; call it for a path with states close enough to be drawn."""
+
+    problem: Problem
+    end: float
+
+    def __call__(self) -> Path:
+        """States at equal times."""
+        span = self.end - self.problem.t0
+        turned = float(np.linalg.norm(self.problem.omega)) * span
+        times = np.linspace(self.problem.t0, self.end, 1 + min(10_000, max(100, math.ceil(turned / SHOWN))))
+        return Path(times, self.state_at(times, times, times), 0, True)
+
+    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        """Rows at any times."""
+        from .exact import rows_at
+
+        return rows_at(self.problem, times)
+
+
+# --- choosing ---------------------------------------------------------------------------------------
+
+
+def plan(problem: Problem, end: float, tol: float, method: Method | None = None) -> Plan:
+    """The plan for an end time and a tolerance, kept with the problem."""
+    kept: dict[Any, Plan] = problem.__dict__.setdefault("_plans", {})
+    key = (end, tol, method and method.name)
+    if key not in kept:
+        kept[key] = _made(problem, end, tol) if method is None else _given(problem, end, tol, method)
+    return kept[key]
+
+
+def _given(problem: Problem, end: float, tol: float, method: Method) -> Plan:
+    """Equal steps of a given method, so many that the error is below tol."""
+    speed = max(float(np.linalg.norm(problem.omega)), 1 / (end - problem.t0))
+    found = choice.measured_steps(problem, method, end, tol, math.ceil(4 * speed * (end - problem.t0)))
+    if found is None:
+        raise InputError(
+            f"{method.name} does not reach {tol:g} at t = {end:g} with a reasonable number of steps; ask for less, or "
+            f"leave the method out"
+        )
+    reason = f"given; {found.run.count} steps give the accuracy asked for"
+    return _plan(problem, tol, method.name, reason, found.run, found.error, found.run.dt)
+
+
+def _made(problem: Problem, end: float, tol: float) -> Plan:
+    if problem.field is None:
+        turned = float(np.linalg.norm(problem.omega)) * (end - problem.t0)
+        reason = "free body: the exact solution, by elliptic functions"
+        return _plan(problem, tol, jacobi.name, reason, ExactRun(problem, end), 10 * adaptive.EPS * (1 + turned))
+    if not is_smooth(problem):
+        found = adaptive.measured(lambda local: adaptive.Run(problem, adaptive.pair(problem), end, local), tol)
+        reason = "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
+        return _plan(problem, tol, found.run.stage.name, reason + _limit(found, tol), found.run, found.error)
+    found = adaptive.measured(lambda local: adaptive.Run(problem, adaptive.taylor(problem), end, local), tol)
+    return _cheaper(problem, end, tol, found) or _plan(
+        problem, tol, f"{found.run.stage.name}({found.run.order})", _why_taylor(problem) + _limit(found, tol),
+        found.run, found.error,
+    )  # fmt: skip
+
+
+def is_smooth(problem: Problem) -> bool:
+    """Is the torque one formula, without branches."""
+    assert problem.field is not None
+    return all(node.op not in ("where", "abs", *COMPARISONS) for node in ordered(problem.field.graph[0]))
+
+
+def _why_taylor(problem: Problem) -> str:
+    if problem.needs != "potential":
+        return "smooth torque: Taylor steps on the group"
+    if "_candidates" in problem.__dict__:
+        return "smooth potential, fast spin: Taylor steps on the group need less work than the best splitting"
+    return "smooth potential, the spin not fast against it: Taylor steps on the group"
+
+
+def _limit(found: Measured, tol: float) -> str:
+    if found.reached:
+        return ""
+    return f"; round-off and the spread of the motion do not allow {tol:g}, the error is about {found.error:.1g}"
+
+
+def _cheaper(problem: Problem, end: float, tol: float, found: Measured) -> Plan | None:
+    """A splitting that needs clearly less work than the Taylor steps found, if there is one."""
+    if problem.needs != "potential" or not found.reached:
+        return None
+    path = found.run()
+    some = path.rows[:: max(1, len(path.rows) // 8)]
+    if not choice.is_fast(problem, some):
+        return None
+    span = end - problem.t0
+    known = problem.__dict__.setdefault("_candidates", {})
+    if end not in known:
+        known[end] = choice.candidates(problem, path)
+    ranked = sorted(known[end], key=lambda c: c.steps(span, tol) * c.ns)
+    work = choice.taylor_ns(found.run, path)
+    for candidate in ranked[:2]:
+        if candidate.steps(span, tol) * candidate.ns > choice.GAIN * work:
+            break
+        steps = max(4, math.ceil(candidate.steps(span, tol)))
+        made = choice.measured_steps(problem, candidate.method, end, tol, steps)
+        if made is not None and made.run.count * candidate.ns <= choice.GAIN * work:
+            share = made.run.count * candidate.ns / work
+            reason = f"fast spin in a potential: this splitting needs {share:.2f} of the work of Taylor steps"
+            return _plan(problem, tol, candidate.method.name, reason, made.run, made.error, made.run.dt)
+    return None
+
+
+def _plan(problem: Problem, tol: float, method: str, reason: str, run: Any, error: float, dt: float = 0.0) -> Plan:
+    info = Info(
+        method=method, dt=dt, inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
+        field=repr(problem.field) if problem.field else "", tol=tol, reason=reason, error_estimate=error,
+    )  # fmt: skip
+    return Plan(run, error, info)
+
+
+# --- running ----------------------------------------------------------------------------------------
+
+
+class Lazy(Mapping[str, np.ndarray]):
+    """Times, attitudes, momenta and energies, made of rows when they are asked for."""
+
+    def __init__(self, problem: Problem, path: Path) -> None:
+        self.problem, self.path = problem, path
+        self.made: dict[str, np.ndarray] | None = None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One of them."""
+        if self.made is None:
+            self.made = record.primary(self.problem, self.path.times, self.path.rows)
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Their names."""
+        return iter(PRIMARY)
+
+    def __len__(self) -> int:
+        return len(PRIMARY)
+
+
+def solve_to(problem: Problem, tol: Any, t_end: Any, method: Method | None = None) -> Trajectory:
+    """The solution of a problem to a tolerance, by the method that needs least work or by the one given."""
+    tol = finite_number("tol", tol)
+    if not SMALLEST <= tol <= LARGEST:
+        raise InputError(f"tol must lie between {SMALLEST:g} and {LARGEST:g}; got {tol:g}")
+    end = problem.t_end if t_end is None else finite_number("t_end", t_end)
+    if end is None:
+        raise InputError("give t_end: this problem has no end time of its own")
+    if end <= problem.t0:
+        raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
+    chosen = plan(problem, end, tol, method)
+    began = time.perf_counter()
+    path = chosen()
+    steps = len(path.times) - 1
+    info = dataclasses.replace(
+        chosen.info, seconds=time.perf_counter() - began, steps=steps, accepted=steps, rejected=path.rejected,
+        status="finished" if path.finished else "failed",
+    )  # fmt: skip
+    sol = Trajectory(Lazy(problem, path), info, dense=Dense(problem, chosen.run, path))
+    if not path.finished:
+        raise StepError(_explained(problem, path, chosen), sol)
+    return sol
+
+
+def _explained(problem: Problem, path: Path, chosen: Plan) -> str:
+    return (
+        f"{chosen.info.method} failed at t = {path.times[-1]:g}: no step, however short, gives a finite state; the "
+        f"{len(path.times)} states before it are in .partial"
+    )
+
+
+@dataclasses.dataclass
+class Dense:
+    """The states of a run between its steps: each by one step from the last one before it."""
+
+    problem: Problem
+    run: Any
+    path: Path
+
+    def __call__(self, t: Any) -> dict[str, np.ndarray]:
+        """Times, attitudes, momenta and energies."""
+        times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
+        first, last = float(self.path.times[0]), float(self.path.times[-1])
+        if times.ndim != 1 or not (np.isfinite(times) & (times >= first) & (times <= last)).all():
+            raise InputError(f"t must be times between {first:g} and {last:g}, in one dimension; got {t!r}")
+        rows = self.run.state_at(times, self.path.times, self.path.rows)
+        if rows is None:
+            raise InputError("the states between two steps could not be computed; ask for other times")
+        return record.primary(self.problem, times, rows)
+
+
+def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:
+    """The states between the equal steps of a run, every one of which was kept."""
+
+    def at(t: Any) -> Mapping[str, np.ndarray]:
+        own: Any = problem.axes_quaternion
+        q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
+        q, m = (mul(q, own), unrotate(own, m)) if own else (q, m)
+        return Dense(problem, _Steps(problem, method), Path(sol.t, np.stack([*q, *m], 1), 0, True))(t)
+
+    return at
+
+
+@dataclasses.dataclass
+class _Steps:
+    """Equal steps of a method, looked at in between."""
+
+    problem: Problem
+    method: Method
+
+    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Rows at any times within the run."""
+        _, system = self.problem.kernel_data(floats.number)
+        visit = adaptive.between_steps(self.problem, self.method)
+        return adaptive.looked_at(visit, times, path_times, rows, system, 0)
