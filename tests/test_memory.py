@@ -7,6 +7,7 @@ import polhode as ph
 from polhode.analysis import checks
 from polhode.compose import halves
 from polhode.declare import method
+from polhode.engine import torque_kernel
 from polhode.methods._mechanics import gyration, turning, velocity
 from polhode.scalar import kernel
 from polhode.so3 import add, along, exp, mul, scale
@@ -47,7 +48,7 @@ def ab2(h, t, y, system, torque):
 def by_hand(problem, h, steps):
     """The same recursion on arrays, without the library's loop."""
     (q, m), system = problem.kernel_data(float)
-    torque = checks.torque_kernel(problem, float)
+    torque = torque_kernel(problem, float)
     y, _ = _filled(h, problem.t0, (q, m, (0.0,) * 6), system, torque)
     for n in range(steps):
         y, _ = ab2.build(float)(h, problem.t0 + n * h, y, system, torque)

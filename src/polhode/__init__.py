@@ -8,6 +8,7 @@ from ._version import __version__
 from .body import Body
 from .ensemble import Ensemble, ensemble
 from .errors import InputError, StepError
+from .events import Event, event
 from .exact import exact
 from .exact_numbers import Surd, surd
 from .fields import potential, torque
@@ -51,8 +52,8 @@ def __getattr__(name: str) -> Any:
 Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
-    "Body", "Ensemble", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau",
-    "Trajectory", "__version__", "ensemble", "exact", "kinematics", "lie", "load", "math", "methods", "mkrk",
-    "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "solve",
-    "stepper", "surd", "tableaus", "torque", "vector", "where",
+    "Body", "Ensemble", "Event", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd",
+    "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "kinematics", "lie", "load", "math",
+    "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
+    "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

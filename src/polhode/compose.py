@@ -7,6 +7,7 @@ from typing import Any
 
 from .carry import remembering, rounded, widened
 from .declare import NEEDS, Build, Method, Step, declare
+from .errors import InputError
 from .scalar import kernel
 
 
@@ -55,6 +56,15 @@ def _within(step: Step, begun: Callable[[Any], Any]) -> Step:
     return alone
 
 
+def steady(method: Method) -> Method:
+    """The method itself, if it can be a part of another: one whose steps are h."""
+    if method.clock:
+        raise InputError(
+            f"{method.name} chooses its own steps and cannot be a part of another method; make it the outermost"
+        )
+    return method
+
+
 def in_turn(steps: Sequence[Step]) -> Step:
     """The step kernel: all of these over the same h from the same t, one after the other."""
     first, *rest = steps
@@ -78,7 +88,7 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
     both parts preserve is preserved. If the second part is the adjoint of the first, the caller says so
     with ``symmetric=True, order=2`` (S0 section 3.7), and the checks prove it.
     """
-    common = first.conserves & second.conserves
+    common = steady(first).conserves & steady(second).conserves
     midpoint = {"spatial_momentum_midpoint"} if "spatial_momentum" in common else set()
     derived: dict[str, Any] = {
         "name": f"halves({first.name},{second.name})",

@@ -81,6 +81,8 @@ class Method:
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
     compensated : does a run carry the low parts of the state
     memory : how many numbers a run keeps from step to step beside (q, m), zero before `before` fills them
+    clock : does a run keep its own time, memory[0], its steps not being h; `torque` then also gives the torque's rate
+    part : of such a method, the one whose steps it makes
     flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
@@ -112,6 +114,8 @@ class Method:
     increments: bool = False
     compensated: bool = False
     memory: int = 0
+    clock: bool = False
+    part: Method | None = None
     before: Build | None = None
     after: Build | None = None
     flows: tuple[Flow, ...] = ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,12 +15,13 @@ from .carry import remembering, widened
 from .errors import InputError
 from .expansion import lie_taylor_kernel
 from .fields import Field, no_pair, no_torque
-from .loop import COLUMNS, changing, stepping
+from .loop import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
 from .methods import Method, methods
 from .problem import Problem
 from .rates import no_rates, rates_kernel
 from .rates import text as rates_text
 from .scalar import kernel
+from .steepness import rated
 
 
 @dataclasses.dataclass
@@ -33,6 +35,11 @@ class Engine:
     buffer: Callable[[int], np.ndarray]
     warm: bool
     digits: int | None
+    clock: bool = False
+
+    def last(self, count: int, end: float = math.inf) -> Any:
+        """What `advance` is told of the end: the number of the last step, and the time where that ends the run."""
+        return (count, self.number(end)) if self.clock else count
 
     @contextlib.contextmanager
     def precision(self) -> Iterator[None]:
@@ -101,9 +108,15 @@ def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method
         return no_rates(count) if field is None else rates_kernel(field, count, number, own_axes)
     corrector = method is not None and method.corrector
     if field is None:
-        return no_pair if corrector else no_torque
-    make = field.pair_kernel if corrector else field.torque_kernel
-    return make(number, own_axes)
+        torque = no_pair if corrector else no_torque
+    else:
+        torque = (field.pair_kernel if corrector else field.torque_kernel)(number, own_axes)
+    return rated(torque, field, number, own_axes) if method is not None and method.clock else torque
+
+
+def kind(method: Method) -> Kind:
+    """How the loop handles the states of a method."""
+    return CLOCKED if method.clock else ROTATION
 
 
 @kernel
@@ -135,10 +148,12 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     if name not in _LOOPS:
         before, after = method.processors(floats.number)
         torque = torque_kernel(problem, floats.number, method)
-        _LOOPS[name] = cpu.loop(method.build(floats.number), torque, name, before=before, after=after)
+        parts = {"kind": kind(method), "before": before, "after": after}
+        _LOOPS[name] = cpu.loop(method.build(floats.number), torque, name, **parts)
     advance, warm = _LOOPS[name]
     y, system = start(problem, method, floats.number)
-    return Engine(advance, y, system, float, lambda n: np.empty((n, COLUMNS)), warm or bool(advance.signatures), None)
+    columns, warm = COLUMNS + method.clock, warm or bool(advance.signatures)
+    return Engine(advance, y, system, float, lambda n: np.empty((n, columns)), warm, None, method.clock)
 
 
 def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any, y: Any) -> Any:
@@ -164,6 +179,9 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
     with mpmath.workdps(digits + GUARD_DIGITS):
         before, after = method.processors(number)
         torque = torque_kernel(problem, number, method)
-        advance = stepping(method.build(number), torque, before=before, after=after)
+        advance = stepping(method.build(number), torque, kind(method), before, after)
         y, system = start(problem, method, number)
-    return Engine(advance, y, system, number, lambda n: np.empty((n, COLUMNS), dtype=object), True, digits)
+    columns = COLUMNS + method.clock
+    return Engine(
+        advance, y, system, number, lambda n: np.empty((n, columns), dtype=object), True, digits, method.clock
+    )

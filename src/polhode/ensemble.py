@@ -15,6 +15,7 @@ from .body import TOLERANCE, Body, real_array
 from .engine import beginning, check_fit, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
+from .loop import COLUMNS
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, finite_number, quaternion_of
 from .so3 import conj, matrix, mul, rotate, unit, unrotate
@@ -27,7 +28,7 @@ class Ensemble:
 
     Attributes
     ----------
-    t : (n,) times, or (n, N) where every body has its own step
+    t : (n,) times, or (n, N) where every body has its own step or its own times
     quaternion : (n, N, 4) attitude, body to space, SCALAR FIRST
     momentum : (n, N, 3) body frame
     moments : (N, 3) principal moments
@@ -297,7 +298,7 @@ _RUNS: dict[str, Any] = {}
 def _run(
     crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """States kept (kept, N, 7) in principal axes, the failed steps, and the seconds it took."""
+    """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took."""
     from .backends import simd
 
     data = _data(crowd, simd.padded(crowd.number))
@@ -307,9 +308,11 @@ def _run(
     name = f"{identity(method, model)}|{own_dt}"
     if name not in _RUNS:
         parts = method.build(floats.number), torque, parameters, own_dt, beginning(method), name
-        _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number))
+        kind = simd.LANE_CLOCKED if method.clock else simd.LANE_KIND
+        _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), kind)
     began = time.perf_counter()
-    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data)
+    columns = COLUMNS + method.clock
+    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data, columns)
     seconds = time.perf_counter() - began
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
 
@@ -362,15 +365,18 @@ def _result(
     count: int,
     every: int,
 ) -> Ensemble:
-    q, m = rows[..., :4], rows[..., 4:]
+    q, m = rows[..., :4], rows[..., 4:COLUMNS]
     if crowd.own is not None:
         own = _parts(crowd.own)
         q, m = np.stack(mul(_parts(q), conj(own)), -1), np.stack(rotate(own, _parts(m)), -1)
     q, m = _with_start(crowd.quaternion, q), _with_start(crowd.momentum, m)
     kept = np.append(np.arange(0, count, every), count)
     t = t0 + kept[:, None] * crowd.dt
+    t = t[:, 0] if len(crowd.dt) == 1 else t
+    if method.clock:
+        t = _with_start(np.array(t0), rows[..., COLUMNS])
     moments = np.broadcast_to(crowd.moments, (crowd.number, 3))
-    return Ensemble(t[:, 0] if len(crowd.dt) == 1 else t, q, m, moments, failed, method.name, seconds)
+    return Ensemble(t, q, m, moments, failed, method.name, seconds)
 
 
 def _with_start(start: np.ndarray, now: np.ndarray) -> np.ndarray:

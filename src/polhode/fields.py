@@ -275,8 +275,8 @@ class Field:
             raise
         except Exception as problem:
             raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}") from problem
-        count, expected = (1, "one number") if self.kind == "potential" else (3, "three numbers")
-        parts = (value,) if self.kind == "potential" else value
+        count, expected = (3, "three numbers") if self.kind == "torque" else (1, "one number")
+        parts = value if self.kind == "torque" else (value,)
         try:
             parts = tuple(float(x) for x in parts)
         except (TypeError, ValueError):
@@ -317,35 +317,36 @@ class Field:
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """The body torque and the potential (None for a torque) as formulas of t, R, w, p."""
-        force, U = self.traced
+        R = _attitude_symbols()
+        if self.kind == "potential":
+            U = self.traced(lift)
+            return _potential_torque(U, R), U
+        force = self.written
         if self.template.frame == "space":
-            R = tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
-            turned = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
-            return (turned[0], turned[1], turned[2]), U
-        return force, U
+            force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
+        return (force[0], force[1], force[2]), None
 
     @functools.cached_property
-    def traced(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
-        """As `graph`, the torque in the frame in which it is written."""
+    def written(self) -> Any:
+        """The torque in the frame in which the user wrote it; for a potential that of the body."""
+        if self.kind == "potential":
+            return self.graph[0]
+        return self.traced(lambda value: tuple(lift(x) for x in value))
+
+    def traced(self, read: Callable[[Any], Any]) -> Any:
+        """What `read` makes of the value of the function on the symbols t, R, w, p."""
         owner = f"the {self.kind} {self.name}"
-        t = symbol("t")
-        R = tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
         omega = tuple(symbol(f"w{i}") for i in range(3))
         leaves = [symbol(f"p{i}") for i in range(len(self.parameters))]
         shaped, _ = _like(tuple(self.values.values()), leaves)
         values = dict(zip(self.values, shaped, strict=True))
         function = rebound(self.template.function, owner)
         try:
-            value = self.called(function, t, R, omega, values)
-            if self.kind == "potential":
-                U = lift(value)
-                return _potential_torque(U, R), U
-            force = tuple(lift(x) for x in value)
+            return read(self.called(function, symbol("t"), _attitude_symbols(), omega, values))
         except BranchError as problem:
             raise InputError(f"{owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
             raise InputError(f"{owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
-        return (force[0], force[1], force[2]), None
 
     @property
     def needs(self) -> str:
@@ -355,12 +356,19 @@ class Field:
         velocity = any(name.startswith("w") for name in symbols_in(self.graph[0]))
         return "velocity" if velocity else "attitude"
 
+    @property
+    def unpack(self) -> dict[str, str]:
+        """How the symbols of the graph are read from t, R, w, p."""
+        unpack = {"t": "t"} | {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
+        return (
+            unpack | {f"w{i}": f"w[{i}]" for i in range(3)} | {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))}
+        )
+
     @functools.cached_property
     def text(self) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:
         """Source and constants of the torque and of the potential (zero where there is none)."""
-        unpack = {"t": "t"} | {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
-        unpack |= {f"w{i}": f"w[{i}]" for i in range(3)} | {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))}
         force, U = self.graph
+        unpack = self.unpack
         torque = source("torque_value", "t, R, w, p", unpack, force)
         potential = source("potential_value", "R, p", unpack, [lift(0) if U is None else U])
         return torque, potential
@@ -442,6 +450,10 @@ def formula_kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any
     return _FLOAT_KERNELS[key]
 
 
+def _attitude_symbols() -> Any:
+    return tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
+
+
 def _line(problem: BaseException) -> str:
     """What an exception says, on one line."""
     return " ".join(str(problem).split()) or "no message"
@@ -482,12 +494,12 @@ def _torque_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Cal
 
 
 @kernel
-def inverse_tensor(axes: Any, i: Any) -> Any:
-    """I^-1 in the user's axes as six numbers, by rows, from 1/I and the turn from principal to user axes."""
+def inverse_tensor(axes: Any, inverse: Any) -> Any:
+    """I^-1 in the user's axes as six numbers, by rows, from the principal ones and the quaternion that turns them."""
     x, y, z = matrix(axes)
     return (
-        dot(x, times(i, x)), dot(x, times(i, y)), dot(x, times(i, z)),
-        dot(y, times(i, y)), dot(y, times(i, z)), dot(z, times(i, z)),
+        dot(x, times(inverse, x)), dot(x, times(inverse, y)), dot(x, times(inverse, z)),
+        dot(y, times(inverse, y)), dot(y, times(inverse, z)), dot(z, times(inverse, z)),
     )  # fmt: skip
 
 
@@ -524,7 +536,8 @@ def no_torque(t: Any, q: Any, m: Any, system: Any) -> Any:
     return (0, 0, 0)
 
 
-def _template(function: Any, kind: str, frame: str, forbidden: Sequence[str]) -> FieldTemplate:
+def template_of(function: Any, kind: str, frame: str, forbidden: Sequence[str]) -> FieldTemplate:
+    """A user's function made ready to have its parameters bound, its arguments checked."""
     if not isinstance(function, types.FunctionType):
         raise InputError(f"@ph.{kind} decorates a plain Python function; got {type(function).__name__}")
     for parameter in inspect.signature(function).parameters.values():
@@ -550,8 +563,8 @@ def torque(function: Any = None, *, frame: str = "body") -> Any:
     if frame not in FRAMES:
         raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
     if function is None:
-        return lambda f: _template(f, "torque", frame, ())
-    return _template(function, "torque", frame, ())
+        return lambda f: template_of(f, "torque", frame, ())
+    return template_of(function, "torque", frame, ())
 
 
 def potential(function: Any = None, *, torque: Any = None) -> Any:
@@ -563,13 +576,13 @@ def potential(function: Any = None, *, torque: Any = None) -> Any:
     """
     if function is None:
         return lambda f: potential(f, torque=torque)
-    made = _template(function, "potential", "body", ("t", "omega"))
+    made = template_of(function, "potential", "body", ("t", "omega"))
     return made if torque is None else dataclasses.replace(made, by_hand=_by_hand(made, torque))
 
 
 def _by_hand(made: FieldTemplate, given: Any) -> FieldTemplate:
     """The template of a torque given for a potential: a function of R and the potential's parameters."""
-    template = given if isinstance(given, FieldTemplate) else _template(given, "torque", "body", ())
+    template = given if isinstance(given, FieldTemplate) else template_of(given, "torque", "body", ())
     allowed = ["R", *made.parameters]
     extra = [name for name in template.arguments if name not in allowed]
     if template.kind != "torque" or extra:

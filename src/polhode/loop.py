@@ -32,16 +32,39 @@ def record(rows: Any, i: int, y: Any) -> None:
     rows[i, 4], rows[i, 5], rows[i, 6] = m[0], m[1], m[2]
 
 
+@kernel
+def counted(n: int, last: int, y: Any) -> bool:
+    """Is step n the last one."""
+    return n == last
+
+
+@kernel
+def timed_record(rows: Any, i: int, y: Any) -> None:
+    """Write one state and its time."""
+    record(rows, i, y)
+    rows[i, COLUMNS] = y[2][0]
+
+
+@kernel
+def timed(n: int, last: Any, y: Any) -> bool:
+    """Is this the last step: by its number, or the first one at or past the end; last = (number, end)."""
+    return (n == last[0]) | (y[2][0] >= last[1])
+
+
 class Kind(NamedTuple):
-    """How the loop handles the states of one space: kernels good(y, miss), tidied(y), record(rows, i, y)."""
+    """How the loop handles the states of one space: good(y, miss), tidied(y), record(rows, i, y), ended(n, last, y)."""
 
     good: Callable[..., Any]
     tidied: Callable[..., Any]
     record: Callable[..., None]
+    ended: Callable[..., bool] = counted
 
 
 ROTATION = Kind(good, tidied, record)
 """Attitude and body momentum of a rigid body."""
+
+CLOCKED = Kind(good, tidied, timed_record, timed)
+"""The same with a memory that begins with the time, which is written behind the state."""
 
 
 @kernel
@@ -52,7 +75,7 @@ def unchanged(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 def changing(change: Step | None, kind: Kind = ROTATION) -> Step:
     """Kernel (h, t, y, system, torque) -> (y changed, miss, whether that went well); without a change, y itself."""
-    good, tidied, _ = kind
+    good, tidied = kind.good, kind.tidied
     if change is None:
         return unchanged
 
@@ -70,14 +93,14 @@ def stepping(
     """The loop for one step kernel and one torque.
 
     ``advance(h, t0, first, count, every, last, y, system, rows)`` makes `count` steps from step number
-    `first`, writes every `every`-th state and the one of step `last` to `rows`, and returns the state,
+    `first`, writes every `every`-th state and the last one (of step `last`) to `rows`, and returns the state,
     the number of the step reached, the rows filled, and the miss (zero if all went well; the state is
-    then that of the last good step). Time is t0 + n h, never summed.
+    then that of the last good step). Time is t0 + n h, never summed; only where the steps vary it is of the state.
 
     A processed method changes variables with `before` ahead of step 0, and back with `after` for the rows alone:
     the state that is returned, and taken up again, is the one between.
     """
-    good, tidied, record = kind
+    good, tidied, record, ended = kind
     enter, look = changing(before, kind), changing(after, kind)
 
     def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
@@ -92,13 +115,16 @@ def stepping(
             if not settled(good(new, miss)):
                 return y, n, filled, miss, False
             new = tidied(new)
-            if (n + 1) % every == 0 or n + 1 == last:
+            end = ended(n + 1, last, new)
+            if (n + 1) % every == 0 or end:
                 seen, miss, fine = look(h, t0 + (n + 1) * h, new, system, torque)
                 if not settled(fine):
                     return y, n, filled, miss, False
                 record(rows, filled, seen)
                 filled += 1
             y = new
+            if end:
+                return y, n + 1, filled, 0 * h, True
         return y, first + count, filled, 0 * h, True
 
     return advance
@@ -113,7 +139,7 @@ def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[...
     returns the state, the time as a sum of two numbers, the next proposal, the rows filled, the rejected steps, and
     whether all went well. Time is summed with its low part, so that it is exact to round-off over any number of steps.
     """
-    good, tidied, record = kind
+    good, tidied, record, _ = kind
 
     def travel(
         t: Any,
@@ -155,7 +181,7 @@ def visiting(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., 
 
     From row ``first[k]``, a state at the time ``starts[first[k]]``, one step without tolerance leads to ``times[k]``.
     """
-    good, tidied, record = kind
+    good, tidied, record, _ = kind
 
     def visit(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, seen: Any) -> bool:
         for k in range(len(times)):

@@ -47,8 +47,8 @@ class RateField(Field):
 
         from .backends.multiprecision import number
 
-        exact = [math.factorial(n) * x for x in Motion(self, False).vector(self.traced[0], n)]
-        ours, theirs = (_of_time(formulas, f) for formulas, f in ((exact, self), (hand.traced[0], hand)))
+        exact = [math.factorial(n) * x for x in Motion(self, False).vector(self.written, n)]
+        ours, theirs = (_of_time(formulas, f) for formulas, f in ((exact, self), (hand.written, hand)))
         with mpmath.workdps(CHECK_DIGITS):
             seen = []
             for s in CHECK_TIMES:

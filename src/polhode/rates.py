@@ -114,7 +114,7 @@ def derivatives(field: Field, count: int, own_axes: bool) -> list[Vector]:
         columns = [tuple(symbol(f"R{i}{j}") for i in range(3)) for j in range(3)]
         turned = []
         for n in range(count + 1):
-            rate = scale(math.factorial(n), motion.vector(field.traced[0], n))
+            rate = scale(math.factorial(n), motion.vector(field.written, n))
             turned.append(apply((columns[0], columns[1], columns[2]), rate))  # type: ignore[arg-type]
         return turned
     series = [motion.vector(motion.force, k) for k in range(count + 1)]

@@ -33,8 +33,8 @@ def kernel(function: F) -> F:
     return function
 
 
-FORKS: list[tuple[Callable[..., Any], dict[int, Callable[..., Any]]]] = []
-"""Every fork with its kernels by the length of the state; the compiling backends read this list."""
+FORKS: list[tuple[Callable[..., Any], Callable[..., Callable[..., Any]]]] = []
+"""Every fork with the choice of its kernel by the (types of the) arguments; the compiling backends read this list."""
 
 
 def fork(
@@ -50,7 +50,17 @@ def fork(
         return kernels[len(y)](y, *rest)
 
     forked.__name__, forked.__doc__ = plain.__name__.strip("_"), plain.__doc__
-    FORKS.append((forked, kernels))
+    FORKS.append((forked, lambda y, *rest: kernels[len(y)]))
+    return forked
+
+
+def by_arguments(few: Callable[..., Any], more: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """One name for two kernels: `more` where there are more than `count` arguments, else `few`."""
+
+    def forked(*given: Any) -> Any:
+        return (more if len(given) > count else few)(*given)
+
+    FORKS.append((forked, lambda *given: more if len(given) > count else few))
     return forked
 
 

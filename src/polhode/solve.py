@@ -19,7 +19,9 @@ from .backends import floats
 from .compose import in_turn
 from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
+from .loop import COLUMNS
 from .methods import Method, methods
+from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
 from .progress import Progress
 from .tolerance import dense_of, solve_to
@@ -64,9 +66,10 @@ def solve(
     ----------
     problem : Problem
     method : a name, an alias, an expression such as ``"mkrk(rk4)"``, or a Method; left out with `tol`, one is chosen
-    dt : step size, positive
+    dt : step size, positive; the first one where steps vary
     tol : instead of dt, the error allowed at the end: of the attitude as an angle, of the momentum relative to its size
-    t_end, steps : end time or number of steps (one of them; by default the problem's own end time)
+    t_end, steps : end time or number of steps (one of them; by default the problem's own end time). Where steps vary,
+        the run ends with the first step at or past t_end.
     every : keep steps 0, every, 2 every, ... and always the last
     out : also write to this file as the run goes (``.zarr`` or ``.nc``); memory then stays bounded
     overwrite : replace an existing file
@@ -99,7 +102,7 @@ def solve(
         raise InputError(f"dt must be positive; got {dt:g}")
     every = whole_number("every", every)
     digits = None if digits is None else whole_number("digits", digits)
-    count = number_of_steps(problem, dt, t_end, steps)
+    count, end = length(problem, chosen, dt, t_end, steps)
     run = engine(problem, chosen, digits)
     info = Info(
         method=chosen.name, dt=dt, inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
@@ -111,7 +114,7 @@ def solve(
     bar = Progress(progress, chosen.name, count)
     if not run.warm:
         bar.note(f"compiling {chosen.name} (once; kept for later runs)")
-    ride = Ride(run, problem, dt, count, every, method=chosen)
+    ride = Ride(run, problem, dt, count if end == math.inf else MOST_STEPS, every, method=chosen, end=end)
     began = time.perf_counter()
 
     def result(status: str) -> Trajectory:
@@ -132,7 +135,7 @@ def solve(
     except record.DiskError as problem_of_disk:
         raise _stopped_writing(chosen, ride, problem_of_disk) from problem_of_disk
     if every == 1 and digits is None:
-        whole.dense = dense_of(problem, chosen, whole)
+        whole.dense = dense_of(problem, chosen.part or chosen, whole)
     if ride.miss is not None:
         raise StepError(_explain(chosen, ride, len(whole)), whole)
     return whole
@@ -171,11 +174,7 @@ def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int
         if t_end is not None:
             raise InputError("give t_end or steps, not both")
         return whole_number("steps", steps)
-    end = problem.t_end if t_end is None else finite_number("t_end", t_end)
-    if end is None:
-        raise InputError("give t_end or steps: this problem has no end time of its own")
-    if end <= problem.t0:
-        raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
+    end = end_time(problem, t_end)
     exact = (end - problem.t0) / dt
     if exact > MOST_STEPS:
         raise InputError(
@@ -189,6 +188,29 @@ def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int
             f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}"
         )
     return round(exact)
+
+
+def length(problem: Problem, method: Method, dt: float, t_end: float | None, steps: int | None) -> tuple[int, float]:
+    """How many steps a run makes, and where it ends if that is by the time; then the number is a guess."""
+    if not method.clock or steps is not None:
+        return number_of_steps(problem, dt, t_end, steps), math.inf
+    end = end_time(problem, t_end)
+    return _about(end - problem.t0, dt), end
+
+
+def end_time(problem: Problem, t_end: float | None) -> float:
+    """The end time asked for, or the problem's own."""
+    end = problem.t_end if t_end is None else finite_number("t_end", t_end)
+    if end is None:
+        raise InputError("give t_end or steps: this problem has no end time of its own")
+    if end <= problem.t0:
+        raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
+    return end
+
+
+def _about(time: float, dt: float) -> int:
+    """About how many steps lead there, where they vary."""
+    return max(1, min(MOST_STEPS, math.ceil(time / dt)))
 
 
 def _is_whole(steps: float) -> bool:
@@ -236,11 +258,25 @@ class Ride:
     y: Any = None
     miss: Any = None
     method: Method | None = None
+    end: float = math.inf
+    """Where steps vary: the time at which the run ends."""
 
     @property
     def t(self) -> float:
         """The time reached."""
+        if self.run.clock and self.done:
+            return float(self.y[2][0])
         return self.problem.t0 + self.done * self.dt
+
+    @property
+    def over(self) -> bool:
+        """Is the end reached."""
+        return self.done >= self.count or self.t >= self.end
+
+    @property
+    def progress(self) -> int:
+        """Steps made, or where steps vary, how many nominal ones fit into the time that went by."""
+        return self.done if self.end == math.inf else _about(min(self.t, self.end) - self.problem.t0, self.dt)
 
 
 def drive(ride: Ride, kept: record.Recorder, bar: Progress) -> None:
@@ -248,10 +284,10 @@ def drive(ride: Ride, kept: record.Recorder, bar: Progress) -> None:
     run, problem, count, every = ride.run, ride.problem, ride.count, ride.every
     with run.precision():
         ride.y = run.y
-        kept.add(np.array([problem.t0]), _row(run, run.y))
+        kept.add(np.array([problem.t0]), _row(ride, run.y))
         chunk = 1 if run.digits else 64
         buffer = run.buffer(0)
-        while ride.done < count:
+        while not ride.over:
             chunk = min(chunk, count - ride.done, CHUNK_ROWS * every)
             if len(buffer) < chunk // every + 2:
                 buffer = run.buffer(chunk // every + 2)
@@ -259,14 +295,14 @@ def drive(ride: Ride, kept: record.Recorder, bar: Progress) -> None:
             filled = _advance(ride, chunk, buffer)
             spent = time.perf_counter() - began
             if filled:
-                kept.add(_times(problem.t0, ride.dt, first, ride.done, every, count), buffer[:filled])
+                kept.add(_times(ride, first, buffer[:filled]), _states(ride, buffer[:filled]))
             if ride.miss is not None:
                 if ride.done % every:
                     seen = looked(run, problem, ride.method, ride.dt, ride.t, ride.y)
                     if seen is not None:
-                        kept.add(np.array([ride.t]), _row(run, seen))
+                        kept.add(np.array([ride.t]), _row(ride, seen))
                 return
-            bar.update(ride.done)
+            bar.update(ride.progress)
             if not run.digits:
                 chunk = max(1, int(chunk * min(8.0, CHUNK_SECONDS / max(spent, 1e-9))))
 
@@ -275,9 +311,10 @@ def _advance(ride: Ride, chunk: int, buffer: np.ndarray) -> int:
     """Make a chunk of steps; returns the rows filled."""
     run = ride.run
     h, t0 = run.number(ride.dt), run.number(ride.problem.t0)
+    last = run.last(ride.count, ride.end)
     try:
         y, reached, filled, miss, fine = run.advance(
-            h, t0, ride.done, chunk, ride.every, ride.count, ride.y, run.system, buffer
+            h, t0, ride.done, chunk, ride.every, last, ride.y, run.system, buffer
         )
     except (ArithmeticError, TypeError, ValueError):
         if run.digits is None:
@@ -291,18 +328,25 @@ def _advance(ride: Ride, chunk: int, buffer: np.ndarray) -> int:
     return int(filled)
 
 
-def _row(run: Engine, y: Any) -> np.ndarray:
-    row = run.buffer(1)
+def _row(ride: Ride, y: Any) -> np.ndarray:
+    row = _states(ride, ride.run.buffer(1))
     row[0] = (*y[0], *y[1])
     return row
 
 
-def _times(t0: float, dt: float, first: int, reached: int, every: int, last: int) -> np.ndarray:
-    """Times of the rows written after step `first` and up to step `reached`."""
-    n = np.arange(first // every + 1, reached // every + 1) * every
-    if reached == last and last % every:
-        n = np.append(n, last)
-    return np.asarray(t0 + n * dt)
+def _states(ride: Ride, rows: np.ndarray) -> np.ndarray:
+    """The rows without the time behind the state."""
+    return rows[:, :COLUMNS] if ride.run.clock else rows
+
+
+def _times(ride: Ride, first: int, rows: np.ndarray) -> np.ndarray:
+    """Times of the rows written after step `first`; where steps vary they stand in the rows."""
+    if ride.run.clock:
+        return rows[:, COLUMNS].astype(float)
+    n = np.arange(first // ride.every + 1, ride.done // ride.every + 1) * ride.every
+    if ride.done == ride.count and ride.count % ride.every:
+        n = np.append(n, ride.count)
+    return np.asarray(ride.problem.t0 + n * ride.dt)
 
 
 # --- what went wrong --------------------------------------------------------------------------------
@@ -314,8 +358,7 @@ def _explain(method: Method, ride: Ride, kept: int) -> str:
         fault = _field_fault(method, ride)
         smaller = None if fault else _smaller_step(ride)
     if not fault:
-        solved = ride.miss <= 0
-        fault = "the state became infinite or NaN" if solved else _unsolved(float(ride.miss))
+        fault = "the state became infinite or NaN" if ride.miss <= 0 else _unsolved(float(ride.miss))
         fault += f"; try dt = {smaller:.2g}" if smaller else ""
     states = f"{kept} states before it are" if kept > 1 else "state before it is"
     head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g})"
@@ -323,6 +366,8 @@ def _explain(method: Method, ride: Ride, kept: int) -> str:
 
 
 def _unsolved(residual: float) -> str:
+    if residual == RUNAWAY:
+        return "the monitor of its step size changed by more than itself within one step"
     size = f"{residual:.1e}" if math.isfinite(residual) else "infinite"
     return f"its equation was not solved (relative residual {size})"
 
@@ -355,6 +400,8 @@ def _field_fault(method: Method, ride: Ride) -> str:
 def _smaller_step(ride: Ride) -> float | None:
     """A step size with which the failed step can be made: at most half, and less than a radian."""
     run = ride.run
+    if ride.run.clock:
+        return ride.dt / 2
     speed = math.hypot(*(float(i * x) for i, x in zip(run.system[1], ride.y[1], strict=True)))
     h = min(ride.dt / 2, 1 / speed) if speed > 0 else ride.dt / 2
     for _ in range(HALVINGS):

@@ -16,7 +16,7 @@ import numpy as np
 from .. import problems
 from .._version import __version__
 from ..backends import floats
-from ..engine import engine, start, torque_kernel
+from ..engine import engine, kind, torque_kernel
 from ..errors import InputError, StepError
 from ..loop import COLUMNS, stepping
 from ..methods import Method, methods
@@ -56,17 +56,17 @@ def _best(work: Callable[[int], Any], start: int, repeats: int) -> float:
 
 
 def _step_ns(
-    advance: Callable[..., Any], problem: Problem, dt: float, y: Any, system: Any, steps: int, repeats: int
+    advance: Callable[..., Any], problem: Problem, dt: float, y: Any, system: Any, last: Any, steps: int, repeats: int
 ) -> float:
     """Nanoseconds of one step, made in runs of some steps from the start, nothing recorded.
 
     Starting anew keeps a method that gains energy from blowing up while it is timed.
     """
-    rows = np.empty((2, COLUMNS))
+    rows = np.empty((2, COLUMNS + 1))
 
     def work(runs: int) -> None:
         for _ in range(runs):
-            *_, fine = advance(dt, problem.t0, 0, steps, steps, steps, y, system, rows)
+            *_, fine = advance(dt, problem.t0, 0, steps, steps, last, y, system, rows)
             if not fine:
                 raise StepError(f"a step of {dt:g} failed on {problem.name}")
 
@@ -77,16 +77,14 @@ def _step_ns(
 def compiled_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one compiled step."""
     run = engine(problem, method)
-    return _step_ns(run.advance, problem, dt, run.y, run.system, steps=500, repeats=7)
+    return _step_ns(run.advance, problem, dt, run.y, run.system, run.last(500), steps=500, repeats=7)
 
 
 def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one step of the same kernel in plain Python."""
-    y, system = start(problem, method, floats.number)
-    torque = torque_kernel(problem, floats.number, method)
-    before, after = method.processors(floats.number)
-    advance = stepping(method.build(floats.number), torque, before=before, after=after)
-    return _step_ns(advance, problem, dt, y, system, steps=50, repeats=2)
+    run, torque = engine(problem, method), torque_kernel(problem, floats.number, method)
+    advance = stepping(method.build(floats.number), torque, kind(method), *method.processors(floats.number))
+    return _step_ns(advance, problem, dt, run.y, run.system, run.last(50), steps=50, repeats=2)
 
 
 # --- scipy ------------------------------------------------------------------------------------------

@@ -127,21 +127,30 @@ class Setting:
         self.torque = torque_kernel(self.problem, number, method)
         self.t = number(self.problem.t0)
         self.kernel = (method.build if repeated else whole(method))(number)
-        self.compensated = method.compensated
-        self.memory = method.memory if repeated else 0
-        self.before = method.processors(number)[0]
+        self.method, self.repeated = method, repeated
+
+    def begun(self, h: Any) -> Any:
+        """The state from which steps of h start: low parts zero, or the memory filled."""
+        if not (self.repeated and self.method.memory):
+            return self.y
+        y, before = remembering(self.method.memory)(self.y), self.method.before
+        return before(number)(number(h), self.t, y, self.system, self.torque)[0] if before else y
 
     def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
-        """One step; it must succeed."""
-        y, t = self.y if y is None else y, self.t if t is None else t
-        y = widened(y) if self.compensated else y
-        if self.memory:
-            assert self.before is not None
-            y, _ = self.before(number(h), t, remembering(self.memory)(y), self.system, self.torque)
+        """One step; it must succeed. A step that is repeated keeps its memory."""
+        y, t = self.begun(h) if y is None else y, self.t if t is None else t
+        y = widened(y) if self.method.compensated else y
         new, miss = self.kernel(number(h), t, y, self.system, torque or self.torque)
         if not good(new, miss):
             raise ArithmeticError(f"a step of {h} was not solved in {DIGITS} digits: miss {mpmath.nstr(miss, 3)}")
-        return rounded(new)
+        return new if self.repeated and self.method.memory else rounded(new)
+
+    def timed_step(self, h: Any) -> Any:
+        """One step, and how far it leads in time."""
+        if not self.method.clock:
+            return self.step(h), h
+        new = self.step(h)
+        return rounded(new), new[2][0] + new[2][1] - self.t
 
 
 def distance(a: Any, b: Any) -> Any:
@@ -158,22 +167,23 @@ def measured_order(method: Method, kind: str, which: int = 0) -> float:
 
     Infinite if a large step has no error.
     """
-    if distance(Setting(method, kind, which).step(LARGE_STEP), _exact_flow(kind, which, LARGE_STEP)) < EXACT:
-        return math.inf
     errors = []
-    for h in LOCAL_STEPS:
-        setting = Setting(method, kind, which)
-        errors.append(distance(setting.step(h), _exact_flow(kind, which, h)))
-    return float(mpmath.log(errors[0] / errors[1], 2)) - 1
+    for h in (LARGE_STEP, *LOCAL_STEPS):
+        end, time = Setting(method, kind, which, repeated=method.clock).timed_step(h)
+        errors.append(distance(end, _exact_flow(kind, which, time)))
+        if errors[0] < EXACT:
+            return math.inf
+    return float(mpmath.log(errors[1] / errors[2], 2)) - 1
 
 
 @_fifty
 def asymmetry(method: Method, kind: str, which: int = 0) -> Any:
-    """Distance from the start after a step forward and the same step back."""
-    setting = Setting(method, kind, which)
+    """Distance from the start after a step forward and the same step back, memory included."""
+    setting = Setting(method, kind, which, repeated=method.memory > 0)
     h = number(LARGE_STEP)
-    back = setting.step(-h, setting.t + h, setting.step(h))
-    return distance(back, setting.y)
+    start = setting.begun(h)
+    back = setting.step(-h, setting.t + h, setting.step(h, y=start))
+    return distance(back, start)
 
 
 def _nudged(y: Any, direction: int, size: Any) -> Any:
@@ -307,7 +317,7 @@ def _same_point(a: Any, b: Any) -> bool:
 def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
     def bumped(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         force = setting.torque(t, q, m, system, *more)
-        if not _same_point((t, q), point):
+        if (setting.method.clock and more) or not _same_point((t, q), point):  # the rates of a torque follow from it
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)
         return tuple(add(f, bump) for f in force) if isinstance(force[0], tuple) else add(force, bump)

@@ -105,6 +105,11 @@ def check(problem: Problem, methods: Iterable[Method], dts: Iterable[float], t_e
     """Refuse, before anything runs, methods that do not suit the problem and steps that do not fit the time."""
     for method in methods:
         check_fit(method, problem)
+        if method.clock:
+            raise InputError(
+                f"{method.name} chooses its own steps and ends past the given time, where there is no reference; "
+                f"run it with ph.solve and read sol.t"
+            )
     for dt in dts:
         if not finite_number("dt", dt) > 0:
             raise InputError(f"dt must be positive; got {dt:g}")
@@ -141,7 +146,7 @@ def warm_up(problem: Problem, method: Method) -> None:
     """Compile the loop, or load it from the cache, by steps too short to fail."""
     short = 1e-6 / (float(np.linalg.norm(problem.omega)) or 1.0)
     run = engine(problem, method)
-    run.advance(short, float(problem.t0), 0, 2, 1, 2, run.y, run.system, run.buffer(2))
+    run.advance(short, float(problem.t0), 0, 2, 1, run.last(2), run.y, run.system, run.buffer(2))
 
 
 def measured(problem: Problem, method: Method, dt: float, reference: Reference, directions: np.ndarray) -> Row:
@@ -189,7 +194,7 @@ def loop_seconds(problem: Problem, method: Method, dt: float, steps: int, known:
     buffer = run.buffer(2)
     for _ in range(min(REPEATS, int(PATIENCE / known)) if known > 0 else REPEATS):
         began = time.perf_counter()
-        run.advance(dt, float(problem.t0), 0, steps, steps, steps, run.y, run.system, buffer)
+        run.advance(dt, float(problem.t0), 0, steps, steps, run.last(steps), run.y, run.system, buffer)
         best = min(best, time.perf_counter() - began)
     return best
 

@@ -98,9 +98,9 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
     step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method)
     y, system = problem.kernel_data(number)
     if method.memory:
-        filled, _ = method.processors(floats.number)
-        assert filled is not None
-        y, _ = filled(number(dt), number(problem.t0), remembering(method.memory)(y), system, torque)
+        y = remembering(method.memory)(y)
+        if method.before:
+            y, _ = method.before(floats.number)(number(dt), number(problem.t0), y, system, torque)
     for n in range(3):
         TALLY.clear()
         y, miss = step(number(dt), number(problem.t0 + n * dt), y, system, torque)

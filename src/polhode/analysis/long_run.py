@@ -49,7 +49,9 @@ def drifts(problem: Problem, method: Method, dt: float, counts: Sequence[int]) -
         start = measure(y)
         found = []
         for count in counts:
-            y, done, _, miss, fine = run.advance(dt, problem.t0, done, count - done, never, never, y, run.system, rows)
+            y, done, _, miss, fine = run.advance(
+                dt, problem.t0, done, count - done, never, run.last(never), y, run.system, rows
+            )
             if not fine:
                 raise StepError(f"{method.name} failed in step {done + 1} with dt = {dt:g} (miss {miss:.1e})")
             found.append(_compared(count, start, measure(y)))

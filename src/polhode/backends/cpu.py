@@ -87,11 +87,6 @@ def _teach_primitives() -> None:
     overload(scalar.finite, jit_options=INNER)(lambda x: lambda x: x - x == 0)
 
 
-def _choice(kernels: dict[int, Callable[..., Any]]) -> Callable[..., Any]:
-    """What numba asks when it meets a fork: the kernel for a state of this type."""
-    return lambda y, *rest: kernels[len(y)]
-
-
 _taught = 0
 _forks_taught = 0
 
@@ -104,8 +99,8 @@ def teach() -> None:
     for function in KERNELS[_taught:]:
         register_jitable(**(INNER | {"fastmath": False} if function in UNFUSED else INNER))(function)
     _taught = len(KERNELS)
-    for forked, kernels in FORKS[_forks_taught:]:
-        overload(forked, strict=False, jit_options=INNER)(_choice(kernels))
+    for forked, choice in FORKS[_forks_taught:]:
+        overload(forked, strict=False, jit_options=INNER)(choice)
     _forks_taught = len(FORKS)
 
 

@@ -28,8 +28,20 @@ def _record(rows: Any, i: int, y: Any) -> None:
         store(rows[i, 4 + j], 0, m[j])
 
 
-LANE_KIND = Kind(ROTATION.good, ROTATION.tidied, register_jitable(**cpu.INNER)(_record))
+_recorded = register_jitable(**cpu.INNER)(_record)
+
+
+def _timed_record(rows: Any, i: int, y: Any) -> None:
+    """The same with the times of the eight, which stand first in the memory, in an eighth row."""
+    _recorded(rows, i, y)
+    store(rows[i, COLUMNS], 0, y[2][0])
+
+
+LANE_KIND = Kind(ROTATION.good, ROTATION.tidied, _recorded)
 """How the loop handles eight states at once."""
+
+LANE_CLOCKED = Kind(ROTATION.good, ROTATION.tidied, register_jitable(**cpu.INNER)(_timed_record))
+"""The same where every body has its own time; runs end by the number of steps."""
 
 
 def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
@@ -75,6 +87,7 @@ def loop(
     identity: str,
     before: Callable[..., Any] | None = None,
     after: Callable[..., Any] | None = None,
+    kind: Kind = LANE_KIND,
 ) -> tuple[Any, bool]:
     """The compiled run of many bodies, and whether it was compiled before; `start` makes a state of (q, m).
 
@@ -83,8 +96,8 @@ def loop(
     Where a step fails, ``failed[body]`` gets its number, and the last row of that body its last good state.
     """
     cpu.teach()
-    advance = register_jitable(**cpu.INNER)(stepping(step, torque, LANE_KIND, before, after))
-    begun = start
+    advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
+    begun, record = start, kind.record
     read, copies, size = _reader(parameters), _copier(parameters), PARAMETERS + parameters
 
     def step_of(h: Any, data: Any, k: int) -> Any:
@@ -108,7 +121,7 @@ def loop(
         y, system = copies(y, system, i)
         last, reached, _, _, fine = advance(dt_at(h, i), t0, 0, count, every, count, begun(y), system, scratch)
         if not fine:
-            LANE_RECORD(scratch, len(scratch) - 1, last)
+            record(scratch, len(scratch) - 1, last)
         rows[:, :, i] = scratch[:, :, 0]
         return -1 if fine else reached
 
@@ -127,9 +140,6 @@ def loop(
     return cpu.compiled(run, f"lanes|{identity}")
 
 
-LANE_RECORD = LANE_KIND.record
-
-
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -141,11 +151,11 @@ def kept_rows(count: int, every: int) -> int:
 
 
 def run_on_cores(
-    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray
+    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int = COLUMNS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Run all groups, shared out among the cores; the states kept (group, kept, number, lane), and the failed steps."""
     groups = data.shape[1] // LANES
-    rows = np.empty((groups, kept_rows(count, every), COLUMNS, LANES))
+    rows = np.empty((groups, kept_rows(count, every), columns, LANES))
     failed = np.full(groups * LANES, -1, dtype=np.int64)
     share = np.linspace(0, groups, min(groups, 4 * cores()) + 1).astype(int)
     if len(share) == 2:

@@ -112,10 +112,11 @@ def _with_steps(
 ) -> Trajectory:  # fmt: skip
     """A run with steps of one length."""
     from ..analysis import convergence
-    from ..solve import number_of_steps, solve, whole_number
+    from ..solve import length, solve, whole_number
 
-    convergence.check(what, [how], [dt])
-    count = number_of_steps(what, dt, t_end, steps)
+    if not how.clock:
+        convergence.check(what, [how], [dt])
+    count, _ = length(what, how, dt, t_end, steps)
     new_picture(plot, overwrite)
     if out is not None:
         store.fresh(out, overwrite)
@@ -125,13 +126,15 @@ def _with_steps(
     if digits is None:
         compiled_now(what, how)
     try:
-        sol = solve(what, how, dt=dt, steps=count, every=every, out=out, overwrite=overwrite, digits=digits)
+        sol = solve(
+            what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, digits=digits
+        )
     except KeyboardInterrupt as end:
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
         kept = f"; {out} holds the {len(end.partial)} states before it" if out and end.partial else ""
         raise stop(sentence(end) + kept, FAILED) from None
-    _summary(what, how, sol, count)
+    _summary(what, how, sol, sol.info.steps)
     return sol
 
 
@@ -166,7 +169,8 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> N
     """The end of a run and how good it is."""
     from ..analysis import convergence
 
-    typer.secho(f"{problem.name} by {method.name}: {steps} steps of dt = {sol.dt:g} to t = {sol.t[-1]:g}", bold=True)
+    says = ", the first of" if method.clock else " of"
+    typer.secho(f"{problem.name} by {method.name}: {steps} steps{says} dt = {sol.dt:g} to t = {sol.t[-1]:g}", bold=True)
     print_state(sol)
     print_quality(problem, sol)
     seconds = sol.info.seconds

@@ -18,5 +18,6 @@ from . import (  # noqa: F401 - enters them in the book
     splitting,
 )
 from .munthe_kaas import mkrk
+from .step_density import reversible
 
-__all__ = ["CONSERVABLE", "NEEDS", "Method", "Methods", "methods", "mkrk"]
+__all__ = ["CONSERVABLE", "NEEDS", "Method", "Methods", "methods", "mkrk", "reversible"]

@@ -16,7 +16,7 @@ from typing import Any
 from ..carry import pushed
 from ..coefficients import Part, Processed, Splitting, compositions, splittings
 from ..coefficients import processed as processed_splittings
-from ..compose import whole
+from ..compose import steady, whole
 from ..declare import Build, Flow, Method, Step, Term, declare, methods
 from ..errors import InputError
 from ..exact_numbers import Surd, converted
@@ -92,7 +92,7 @@ def composed(step: Step, weights: Sequence[Any]) -> Step:
 
 
 def _flow(name: str, flow: str | Method) -> Method:
-    chosen = methods[flow]
+    chosen = steady(methods[flow])
     if chosen.needs != "free":
         raise InputError(
             f"{name}() drifts by a free flow, and {chosen.name} integrates torques itself; compose it instead"
@@ -172,7 +172,7 @@ def composition(
     """
 
     def combine(part: str | Method) -> Method:
-        base = methods[part]
+        base = steady(methods[part])
         if not base.symmetric or base.order_free < 2:
             raise InputError(f"{name}() composes a symmetric method of order 2 or more; {base.name} is not one")
         doc = f"{name}: symmetric composition of order {order} with {len(weights)} stages of {base.name}."

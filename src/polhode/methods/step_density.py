@@ -1,0 +1,126 @@
+"""Variable steps that keep a symmetric method symmetric: the step density of Hairer and Soderlind.
+
+A run keeps, beside (q, m), the time, the density rho, its growth G, and a floor of the monitor; with the nominal step h
+
+    rho_half = rho_n + h/2 G(y_n),   y_{n+1} = Phi_s(y_n),   s = h/rho_half,   rho_{n+1} = rho_half + h/2 G(y_{n+1}).
+
+The map with -h undoes it, and so does the map with h after a turn of the momentum, since G is odd in the momentum.
+G is the logarithmic derivative along the motion of 1/Q, Q the wanted step, so rho Q stays at its first value, 1:
+
+    1/Q^4 = (omega.omega)^2 + PUSH |I^-1 T|^2 + STEEP sum_j |I^-1 dT/dtheta_j|^2 + floor.
+
+E. Hairer and G. Soderlind, SIAM J. Sci. Comput. 26 (2005) 1838-1851. docs/variable_steps.md has the measurements
+behind the choice of the monitor.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+from ..carry import summed
+from ..declare import Method, Step, methods
+from ..errors import InputError
+from ..scalar import Number, kernel, where
+from ..so3 import add, dot
+from ._mechanics import gyration, velocity
+
+MEMORY = 5
+"""Numbers a run keeps: time, what rounding took from it, density, growth, floor of the monitor."""
+
+PUSH, STEEP = 64, 1
+"""How much a torque and its steepness count beside the turning; docs/variable_steps.md has the measurement."""
+
+LONGEST = 16
+"""How many times the first step a step may be: a body that nearly rests in a weak torque is still looked at."""
+
+RUNAWAY = 2.0**200
+"""The miss of a step whose density is not positive: the monitor changed by more than itself within the step."""
+
+
+def _measure(corrector: bool) -> Callable[..., Any]:
+    """Kernel (t, q, m, system, torque) -> the monitor x = 1/Q^4 without its floor, and x'/4."""
+
+    @kernel
+    def measured(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
+        force = torque(t, q, m, system)
+        if corrector:  # then the torque comes as a pair
+            force = force[0]
+        w, push = velocity(m, system), velocity(force, system)
+        a = velocity(add(gyration(m, system), force), system)
+        rate, steep, steeper = torque(t, q, m, system, a)
+        square = dot(w, w)
+        size = square * square + PUSH * dot(push, push) + STEEP * steep
+        return size, square * dot(w, a) + (PUSH * dot(push, velocity(rate, system)) + STEEP * steeper / 2) / 2
+
+    return measured
+
+
+@kernel
+def _growth(size: Number, change: Number, floor: Number) -> Number:
+    """G = x'/(4 x); zero where there is nothing to measure with."""
+    whole = size + floor
+    return change / where(whole > 0, whole, 1 + 0 * whole)
+
+
+def _steps(base: Step, corrector: bool) -> tuple[Step, Step]:
+    """The kernel that fills the memory, and the step."""
+    measured = _measure(corrector)
+
+    @kernel
+    def begin(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        q, m, _ = y
+        size, change = measured(t, q, m, system, torque)
+        floor = size / LONGEST**4
+        zero = 0 * size
+        return (q, m, (t + zero, zero, 1 + zero, _growth(size, change, floor), floor)), 0 * h
+
+    @kernel
+    def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        q, m, (time, low, density, growth, floor) = y
+        half = density + h / 2 * growth
+        sound = half > 0
+        step_size = h / where(sound, half, 1 + 0 * half)
+        (q, m), miss = base(step_size, time, (q, m), system, torque)
+        begun = time
+        time, low = summed(time, low, step_size)
+        size, change = measured(begun if corrector else time, q, m, system, torque)  # potentials know no time
+        growth = _growth(size, change, floor)
+        memory = (time, low, half + h / 2 * growth, growth, floor)
+        return (q, m, memory), where(sound, miss + 0 * half, RUNAWAY + 0 * half)
+
+    return begin, step
+
+
+MIDPOINT = {"energy_midpoint", "spatial_momentum_midpoint"}
+"""What two half steps keep between them only while all steps are equal."""
+
+
+def reversible(method: str | Method) -> Method:
+    """The same method with steps that follow the motion, chosen so that it stays symmetric.
+
+    ``dt`` is the first step; later ones are about dt Q(y)/Q(y_0) long, short where the body turns fast or a torque is
+    strong. What holds for every step size holds on: order, symmetry, what is conserved for the free body. No map with
+    steps that depend on the state is symplectic.
+    """
+    base = methods[method]
+    if not base.symmetric:
+        raise InputError(f"reversible() needs a symmetric method, and {base.name} is not one")
+    if base.memory or base.compensated or base.before:
+        raise InputError(
+            f"reversible() takes a method whose state is (attitude, momentum), and {base.name} carries more from step "
+            f"to step; apply reversible() to the method inside"
+        )
+    return dataclasses.replace(
+        base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
+        part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), increments=False,
+        torque_evals=base.torque_evals + (0 if base.torque_at_ends else 1), identity=f"reversible {base.identity}",
+        before=lambda number: _steps(base.build(number), base.corrector)[0],
+        build=lambda number: _steps(base.build(number), base.corrector)[1],
+        cite="hairer2005", where=f"the integrating controller; the step: {base.cite}, {base.where}",
+        doc=f"{base.name} with time-reversible variable steps. {base.doc}",
+    )  # fmt: skip
+
+
+methods.add_combinator("reversible", reversible)

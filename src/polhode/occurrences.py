@@ -1,0 +1,87 @@
+"""When events happen: sign changes along a run, followed to round-off by bisection on the motion between its steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from .adaptive import Path
+from .backends import arrays, floats  # noqa: F401 - makes arrays a number type
+from .events import Event
+from .problem import Problem
+
+LOOKS = 8
+"""How often an event is looked at within a step: two zeros closer than that are missed."""
+
+HALVINGS = 80
+"""Bisections that lead from any interval to two neighbouring doubles."""
+
+Look = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Occurrences:
+    """The times at which one event happens."""
+
+    event: Event
+    times: np.ndarray
+
+
+def occurrences(events: Sequence[Event], problem: Problem, look: Look, times: np.ndarray) -> list[Occurrences]:
+    """All times at which the events happen along a run whose steps end at `times`; `look` gives rows at any times."""
+    if not events:
+        return []
+    fractions = np.arange(LOOKS) / LOOKS
+    dense = np.append((times[:-1, None] + np.diff(times)[:, None] * fractions).ravel(), times[-1])
+    rows = look(dense)
+    return [Occurrences(event, _zeros(event, problem, look, dense, rows)) for event in events]
+
+
+def _values(event: Event, problem: Problem) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The event's number for many times and rows at once."""
+    g = event.kernel(floats.number, problem)
+    _, system = problem.kernel_data(floats.number)
+
+    def values(times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        q, m = tuple(rows[:, i] for i in range(4)), tuple(rows[:, i] for i in range(4, 7))
+        return np.broadcast_to(np.asarray(g(times, q, m, system), dtype=float), times.shape)
+
+    return values
+
+
+def _zeros(event: Event, problem: Problem, look: Look, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    values = _values(event, problem)
+    g = values(times, rows)
+    rises, falls = (g[:-1] < 0) & (g[1:] >= 0), (g[:-1] > 0) & (g[1:] <= 0)
+    here = (rises if event.direction >= 0 else False) | (falls if event.direction <= 0 else False)
+    low, high, sign = times[:-1][here], times[1:][here], np.sign(g[:-1][here])
+    for _ in range(HALVINGS):
+        middle = low + (high - low) / 2
+        if low.size == 0 or ((middle <= low) | (middle >= high)).all():
+            break
+        before = np.sign(values(middle, look(middle))) == sign
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    return np.asarray(high)
+
+
+def first_end(found: Sequence[Occurrences]) -> float | None:
+    """The time of the first event that ends the run."""
+    ends = [float(one.times[0]) for one in found if one.event.terminal and one.times.size]
+    return min(ends, default=None)
+
+
+def cut(path: Path, look: Look, end: float) -> Path:
+    """The path up to a time, at which its last state is."""
+    kept = path.times < end
+    last = look(np.array([end]))
+    return dataclasses.replace(
+        path, times=np.append(path.times[kept], end), rows=np.concatenate([path.rows[kept], last]), finished=True
+    )
+
+
+def until(found: Sequence[Occurrences], end: float | None) -> list[Any]:
+    """The times of every event, those after the end of the run left out."""
+    return [one.times if end is None else one.times[one.times <= end] for one in found]
