@@ -5,8 +5,8 @@
 
 Every contender climbs a ladder of tolerances with a prepared, compiled call that returns the final state alone; the
 fastest run whose error (Frobenius norm of R - R_ref) is at most 1e-3, 1e-6, 1e-9, 1e-12 counts, best of several.
-Start-up and the overhead of `ph.solve` are measured apart. A tool that is not installed is left out and named. The whole
-takes about eight minutes, `--quick` about one.
+Start-up and the overhead of `ph.solve` are measured apart. A tool that is not installed is left out and named.
+The whole takes about eight minutes, `--quick` about one.
 """
 
 from __future__ import annotations
@@ -16,10 +16,11 @@ import time
 from pathlib import Path
 from typing import Any
 
-from polhode.analysis import bench
 from race import cases, ours, report, startup
 from race.clock import RUNGS, climb, refined
 from race.contenders import OURS, RIVALS, Contender
+
+from polhode.analysis import bench
 
 OVERHEAD_TOLERANCE = 1e-9
 

@@ -1,4 +1,4 @@
-"""What is raced: problems with an end time and a reference attitude, and their equations as a user of a rival writes them."""
+"""What is raced: problems with an end time and a reference attitude, and their equations as one writes them by hand."""
 
 from __future__ import annotations
 

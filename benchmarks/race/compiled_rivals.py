@@ -88,7 +88,7 @@ def cyrk(case: Case) -> list[Ladder]:
 
 @functools.cache
 def _cyrk_call(method: str) -> Callable[..., Any]:
-    """A compiled call of the solver with one method, that returns the last state, the steps, and whether all went well."""
+    """A compiled call of the solver with one method: the last state, the steps, and whether all went well."""
     import numba
     from CyRK import nbsolve2_ivp
 
@@ -136,7 +136,7 @@ def numbalsoda(case: Case) -> list[Ladder]:
 
 
 def scipy(case: Case) -> list[Ladder]:
-    """scipy's DOP853 with a compiled right-hand side; its own loop is Python."""
+    """The DOP853 of scipy with a compiled right-hand side; its own loop is Python."""
     import numba
     from scipy.integrate import solve_ivp
 

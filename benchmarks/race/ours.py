@@ -1,4 +1,4 @@
-"""polhode in the race: the run that `ph.solve(problem, tol=...)` plans, called directly; and what `ph.solve` adds to it."""
+"""polhode in the race: the run that `ph.solve(problem, tol=...)` plans, called directly; and what `ph.solve` adds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 import polhode as ph
 from polhode import adaptive, choice, tolerance
-from polhode.exact import rows_at
+from polhode.exact import prepared
 from polhode.loop import COLUMNS
 
 from .cases import Case
@@ -73,15 +73,15 @@ def _stepping(run: choice.FixedRun) -> Attempt:
 
 def _exactly(case: Case) -> Attempt:
     """The exact solution at one time."""
-    when = np.array([case.end])
-    return Attempt(lambda: rows_at(case.problem, when), lambda rows: rows[0, :4], lambda rows: 0, "")
+    when, rows_at = np.array([case.end]), prepared(case.problem)
+    return Attempt(lambda: rows_at(when), lambda rows: rows[0, :4], lambda rows: 0, "")
 
 
 # --- what ph.solve adds -----------------------------------------------------------------------------
 
 
 def overhead(case: Case, tol: float, budget: float) -> dict[str, float]:
-    """Microseconds of `ph.solve` when warm, of its prepared run alone, and of what each call adds to the run inside it."""
+    """Microseconds of `ph.solve` when warm, of its prepared run alone, and of what a call adds to the run in it."""
     run: Callable[[], Any] = tolerance.plan(case.problem, case.end, tol).run
     wholes, alone, added, began = [], [], [], time.perf_counter()
     while len(wholes) < LEAST or time.perf_counter() - began < budget:

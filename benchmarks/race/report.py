@@ -9,6 +9,9 @@ from typing import Any
 from .cases import TARGETS
 from .clock import fastest
 
+NEVER = "-"
+"""In the table, where no run of the ladder reaches the error."""
+
 Curves = dict[str, dict[str, list[dict[str, Any]]]]
 """Of one case: contender, label, rows."""
 
@@ -54,12 +57,12 @@ def markdown(rows: list[dict[str, Any]], names: list[str]) -> str:
         cells = [
             row["case"],
             f"{row['error']:.0e}",
-            *((number(mine["microseconds"]), f"`{mine['method']}`") if mine else ("–", "–")),
+            *((number(mine["microseconds"]), f"`{mine['method']}`") if mine else (NEVER, NEVER)),
         ]
         for name in names:
             theirs = row["rivals"][name]
             if theirs is None:
-                cells.append("–")
+                cells.append(NEVER)
             else:
                 by = f" ({ratio(theirs['ratio'])})" if "ratio" in theirs else ""
                 cells.append(f"{number(theirs['microseconds'])}{by}")
