@@ -81,7 +81,7 @@ def taylor(problem: Problem) -> Stage:
 
 def taylor_order(tolerance: float) -> int:
     """The order that makes the work least: -ln(tolerance)/2 and a little (Jorba and Zou 2005)."""
-    return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 1))
+    return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 4))
 
 
 @dataclasses.dataclass
