@@ -83,8 +83,13 @@ def main() -> None:
     print("\n\n".join(parts.values()))
     print(f"{time.perf_counter() - began:.0f} s")
     if options.out:
-        heads = {"machine": bench.machine(), "tools": {c.name: c.version for c in present}, "absent": absent}
-        bench.write(heads | {"table": rows, **found}, options.out)
+        heads = {
+            "quick": options.quick,
+            "machine": bench.machine(),
+            "tools": {c.name: c.version for c in present},
+            "absent": absent,
+        }
+        report.write(heads | {"table": rows, **found}, options.out)
         report.plot(found["curves"], options.out.with_suffix(".png"))
     if options.page:
         report.into_page(options.page, parts)

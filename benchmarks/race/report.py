@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +118,20 @@ def into_page(path: Path, parts: dict[str, str]) -> None:
         head, rest = text.split(begin)
         text = head + begin + part + end + rest.split(end)[1]
     path.write_text(text)
+
+
+def write(found: dict[str, Any], path: Path) -> None:
+    """Everything as JSON, a line for each run, times and errors to five figures."""
+    text = json.dumps(_rounded(found), indent=1)
+    path.write_text(re.sub(r"\{[^{}]*\}", lambda row: " ".join(row[0].split()), text) + "\n")
+
+
+def _rounded(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _rounded(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_rounded(item) for item in value]
+    return float(f"{value:.5g}") if isinstance(value, float) else value
 
 
 COLOURS = {"polhode": "black", "heyoka": "C0", "CyRK": "C1", "numbalsoda": "C4", "diffrax": "C2", "scipy": "C3"}
