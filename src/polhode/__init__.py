@@ -32,10 +32,12 @@ def _plots(trajectory: Trajectory) -> Any:
 def __getattr__(name: str) -> Any:
     """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
 
-    `ndim`, `plots` and `modified_energy` are imported when asked for.
+    `lie`, `ndim`, `plots`, `kinematics` and `modified_energy` are imported when asked for.
     """
-    if name == "ndim":
-        return importlib.import_module(f"{__name__}.ndim")  # needs scipy.linalg, half a second
+    if name in ("lie", "ndim"):
+        return importlib.import_module(f"{__name__}.{name}")  # ndim needs scipy.linalg, half a second
+    if name == "kinematics":
+        return importlib.import_module(f"{__name__}.lie.kinematics").kinematics
     if name == "plots":
         return importlib.import_module(f"{__name__}.plots")
     if name == "modified_energy":
@@ -49,7 +51,7 @@ Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "Ensemble", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd", "Tableau",
-    "Trajectory", "__version__", "ensemble", "exact", "load", "math", "methods", "mkrk", "modified_energy", "ndim",
-    "period", "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque",
-    "vector", "where",
+    "Trajectory", "__version__", "ensemble", "exact", "kinematics", "lie", "load", "math", "methods", "mkrk",
+    "modified_energy", "ndim", "period", "plots", "potential", "precession_angle", "problems", "solve", "stepper",
+    "surd", "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

@@ -80,6 +80,8 @@ class FixedRun:
 
 DENSER = 1.3
 TRIES = 10
+MOST_STEPS = 500_000
+"""So many steps are tried at most: a method that needs more is not one for this accuracy."""
 
 
 def measured_steps(problem: Problem, method: Method, end: float, tol: float, count: int) -> Measured | None:
@@ -103,6 +105,8 @@ def measured_steps(problem: Problem, method: Method, end: float, tol: float, cou
             if difference < 100 * EPS * count:
                 break  # round-off
         factor = (3 * error / tol) ** (1 / order) if math.isfinite(error) else 2.0
+        if factor * count > MOST_STEPS:
+            break
         count = math.ceil(min(8.0, max(0.3, factor)) * run.count)
         if best is not None and failed:
             count = math.ceil(math.sqrt(failed * best.run.count) / DENSER)

@@ -115,9 +115,11 @@ def is_smooth(problem: Problem) -> bool:
 
 
 def _why_taylor(problem: Problem) -> str:
-    if problem.needs == "potential":
-        return "smooth potential: Taylor steps on the group need less work than splittings"
-    return "smooth torque: Taylor steps on the group"
+    if problem.needs != "potential":
+        return "smooth torque: Taylor steps on the group"
+    if "_candidates" in problem.__dict__:
+        return "smooth potential, fast spin: Taylor steps on the group need less work than the best splitting"
+    return "smooth potential, the spin not fast against it: Taylor steps on the group"
 
 
 def _limit(found: Measured, tol: float) -> str:

@@ -281,9 +281,9 @@ def torque_points(method: Method, kind: str) -> int:
     setting = Setting(method, kind, repeated=True)
     asked: list[Any] = []
 
-    def listening(t: Any, q: Any, m: Any, system: Any) -> Any:
+    def listening(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         asked.append((t, q))
-        return setting.torque(t, q, m, system)
+        return setting.torque(t, q, m, system, *more)
 
     plain = setting.step(LARGE_STEP, torque=listening)
     points: list[Any] = []
@@ -298,8 +298,8 @@ def _same_point(a: Any, b: Any) -> bool:
 
 
 def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
-    def bumped(t: Any, q: Any, m: Any, system: Any) -> Any:
-        force = setting.torque(t, q, m, system)
+    def bumped(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
+        force = setting.torque(t, q, m, system, *more)
         if not _same_point((t, q), point):
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)

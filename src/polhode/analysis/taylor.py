@@ -13,11 +13,14 @@ expansion, and the step is cut where the choice changes.
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import mpmath
 
+from .. import scalar
+from ..backends import floats
 from ..backends.multiprecision import number
 from ..expression import Expr, lift, symbol
 from ..problem import Problem
@@ -27,6 +30,18 @@ from ..so3 import add, apply, cross, matrix, mul, unit
 
 GUARD = 15
 """Digits carried beyond those asked for."""
+
+
+class Arithmetic(NamedTuple):
+    """What an expansion asks of a number type: conversion of constants, elementary functions, scalar product."""
+
+    number: Callable[[Any], Any]
+    functions: Any
+    dot: Callable[[Any, Any], Any]
+
+
+MULTIPRECISION = Arithmetic(number, mpmath, mpmath.fdot)
+DOUBLES = Arithmetic(floats.number, scalar.Floats, lambda a, b: sum(map(operator.mul, a, b)))
 
 Pair = tuple[tuple[Any, ...], tuple[Any, ...]]
 
@@ -85,47 +100,47 @@ def constants_of(problem: Problem) -> dict[str, Any]:
 # --- Taylor coefficients of a graph -----------------------------------------------------------------
 
 
-def _value(node: Expr, values: list[Any]) -> Any:
+def _value(node: Expr, values: list[Any], kind: Arithmetic) -> Any:
     """A node at the start of the expansion."""
     op, x = node.op, values
     if op in ("const", "named"):
-        return number(node.args[0])
+        return kind.number(node.args[0])
     if op == "where":
         return x[1] if x[0] else x[2]
     table: dict[str, Callable[[], Any]] = {
         "add": lambda: x[0] + x[1], "sub": lambda: x[0] - x[1], "mul": lambda: x[0] * x[1], "div": lambda: x[0] / x[1],
         "lt": lambda: x[0] < x[1], "le": lambda: x[0] <= x[1], "eq": lambda: x[0] == x[1],
-        "and": lambda: x[0] and x[1], "or": lambda: x[0] or x[1],
+        "ne": lambda: x[0] != x[1], "and": lambda: x[0] and x[1], "or": lambda: x[0] or x[1],
     }  # fmt: skip
-    return table[op]() if op in table else getattr(mpmath, op)(*values)
+    return table[op]() if op in table else getattr(kind.functions, op)(*values)
 
 
 Rule = Callable[[int], Any]
 
 
-def _primitive(terms: list[tuple[list[Any], list[Any]]]) -> Rule:
+def _primitive(terms: list[tuple[list[Any], list[Any]]], kind: Arithmetic) -> Rule:
     """The y with dy = sum s dx: k y_k = sum_j j x_j s_(k-j)."""
     weighted: list[list[Any]] = [[] for _ in terms]
 
     def rule(k: int) -> Any:
-        total = mpmath.mpf(0)
+        total = kind.number(0)
         for (x, s), jx in zip(terms, weighted, strict=True):
             jx.append(k * x[k])
-            total += mpmath.fdot(jx, s[k - 1 :: -1])
+            total += kind.dot(jx, s[k - 1 :: -1])
         return total / k
 
     return rule
 
 
-def _rule(node: Expr, series: dict[Expr, list[Any]], ready: Plan) -> Rule:
+def _rule(node: Expr, series: dict[Expr, list[Any]], ready: Plan, kind: Arithmetic) -> Rule:
     """How a moving node's k-th coefficient follows from what is known before it."""
     if node in ready.rates_of:
         rate = series[ready.rates_of[node]]
         return lambda k: rate[k - 1] / k
     if node.op == "symbol":
-        return lambda k: mpmath.mpf(k == 1)
+        return lambda k: kind.number(int(k == 1))
     if node.op in FUNCTIONS:
-        return _primitive([(series[x], series[s]) for x, s in ready.slopes[node]])
+        return _primitive([(series[x], series[s]) for x, s in ready.slopes[node]], kind)
     if node.op == "where":
         chosen = series[node.args[1] if series[node.args[0]][0] else node.args[2]]
         return lambda k: chosen[k]
@@ -139,22 +154,24 @@ def _rule(node: Expr, series: dict[Expr, list[Any]], ready: Plan) -> Rule:
             return lambda k: a[0] * b[k]
         if node.args[1] not in ready.moving:
             return lambda k: a[k] * b[0]
-        return lambda k: mpmath.fdot(a[: k + 1], b[k::-1])
+        return lambda k: kind.dot(a[: k + 1], b[k::-1])
     if node.args[1] not in ready.moving:
         return lambda k: a[k] / b[0]
     c = series[node]
-    return lambda k: (a[k] - mpmath.fdot(b[1 : k + 1], c[k - 1 :: -1])) / b[0]
+    return lambda k: (a[k] - kind.dot(b[1 : k + 1], c[k - 1 :: -1])) / b[0]
 
 
-def expansion(ready: Plan, start: dict[str, Any], order: int) -> dict[Expr, list[Any]]:
+def expansion(
+    ready: Plan, start: dict[str, Any], order: int, kind: Arithmetic = MULTIPRECISION
+) -> dict[Expr, list[Any]]:
     """Taylor coefficients 0..order of every node (of a logical node its value at the start)."""
     series: dict[Expr, list[Any]] = {}
     for node in ready.nodes:
         args = [series[a][0] for a in node.args if isinstance(a, Expr)]
-        first = start[node.args[0]] if node.op == "symbol" else _value(node, args)
+        first = start[node.args[0]] if node.op == "symbol" else _value(node, args, kind)
         still = node not in ready.moving
-        series[node] = [first, *[mpmath.mpf(0)] * order] if still else [first]
-    rules = [(series[n], _rule(n, series, ready)) for n in ready.nodes if n in ready.moving and n.op not in LOGIC]
+        series[node] = [first, *[kind.number(0)] * order] if still else [first]
+    rules = [(series[n], _rule(n, series, ready, kind)) for n in ready.nodes if n in ready.moving and n.op not in LOGIC]
     for k in range(1, order + 1):
         for coefficients, rule in rules:
             coefficients.append(rule(k))

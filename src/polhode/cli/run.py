@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -37,6 +37,7 @@ RUN_HELP = examples(
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01",
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01 --every 10 --out top.zarr --plot top.png",
     f"polhode run free_body --method {EXAMPLE} --dt 0.5 --steps 20 --digits 40",
+    "polhode run soft_wall --tol 1e-10",
 )
 
 
@@ -44,8 +45,13 @@ RUN_HELP = examples(
 @guarded
 def run_command(
     problem: Annotated[str, typer.Argument(help="A named problem; `polhode problems` lists them.")],
-    method: Annotated[str, typer.Option("--method", "-m", help="A name, alias or expression; see `polhode methods`.")],
-    dt: Annotated[float, typer.Option(help="Step size.")],
+    method: Annotated[
+        str | None, typer.Option("--method", "-m", help="A name, alias or expression; see `polhode methods`.")
+    ] = None,
+    dt: Annotated[float | None, typer.Option(help="Step size.")] = None,
+    tol: Annotated[
+        float | None, typer.Option(help="Error allowed at the end, instead of a step size; a method is then chosen.")
+    ] = None,
     t_end: Annotated[float | None, typer.Option(help="End time; by default the problem's own.")] = None,
     steps: Annotated[int | None, typer.Option(help="Number of steps, instead of an end time.")] = None,
     every: Annotated[
@@ -58,14 +64,59 @@ def run_command(
         Path | None, typer.Option(help="Draw energy, momentum, attitude and polhode: .png, .svg, .pdf.")
     ] = None,
 ) -> None:
-    """Integrate a problem by one method, and say how the result ends and how good it is."""
+    """Integrate a problem by one method or to a tolerance, and say how the result ends and how good it is."""
+    what = problems.get(problem)
+    if tol is not None:
+        others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
+        sol = _to_tolerance(what, method, tol, t_end, out, overwrite, plot, others)
+    elif method is None or dt is None:
+        raise InputError(
+            f"give --method and --dt, or --tol: polhode run {problem} --method {EXAMPLE} --dt 0.01, or polhode run "
+            f"{problem} --tol 1e-10"
+        )
+    else:
+        sol = _with_steps(what, book[method], dt, t_end, steps, every, out, overwrite, digits, plot)
+    if plot is not None:
+        drawn(lambda plots: plots.TrajectoryPlots(sol).overview(), plot)
+    for path in (out, plot):
+        if path is not None:
+            typer.echo(f"written       {path}")
+
+
+def _to_tolerance(
+    what: Problem, method: str | None, tol: float, t_end: float | None, out: Path | None, overwrite: bool,
+    plot: Path | None, others: dict[str, Any],
+) -> Trajectory:  # fmt: skip
+    """A run to a tolerance, and what it has to say."""
+    from ..solve import solve
+
+    new_picture(plot, overwrite)
+    given = {name: value for name, value in others.items() if value is not None}
+    try:
+        sol = solve(what, method, tol=tol, t_end=t_end, out=out, overwrite=overwrite, **given)
+    except StepError as end:
+        raise stop(sentence(end), FAILED) from None
+    typer.secho(f"{what.name} by {sol.method}: {sol.accepted} steps to t = {sol.t[-1]:g}", bold=True)
+    typer.echo(f"chosen        {sol.reason}")
+    typer.echo(f"estimate      error {small(float(sol.error_estimate or 0))} at the end, asked for {tol:g}; "
+               f"{sol.rejected} steps rejected")  # fmt: skip
+    print_state(sol)
+    print_quality(what, sol)
+    typer.echo(f"time          {1e6 * sol.info.seconds:.0f} microseconds for the run, once planned and compiled")
+    return sol
+
+
+def _with_steps(
+    what: Problem, how: Method, dt: float, t_end: float | None, steps: int | None, every: int | None,
+    out: Path | None, overwrite: bool, digits: int | None, plot: Path | None,
+) -> Trajectory:  # fmt: skip
+    """A run with steps of one length."""
     from ..analysis import convergence
     from ..solve import number_of_steps, solve, whole_number
 
-    what, how = problems.get(problem), book[method]
     convergence.check(what, [how], [dt])
     count = number_of_steps(what, dt, t_end, steps)
-    picture = new_picture(plot, overwrite)
+    new_picture(plot, overwrite)
     if out is not None:
         store.fresh(out, overwrite)
     if every is None:
@@ -81,11 +132,7 @@ def run_command(
         kept = f"; {out} holds the {len(end.partial)} states before it" if out and end.partial else ""
         raise stop(sentence(end) + kept, FAILED) from None
     _summary(what, how, sol, count)
-    if picture is not None:
-        drawn(lambda plots: plots.TrajectoryPlots(sol).overview(), picture)
-    for path in (out, picture):
-        if path is not None:
-            typer.echo(f"written       {path}")
+    return sol
 
 
 def new_picture(path: Path | None, overwrite: bool) -> Path | None:
@@ -117,10 +164,20 @@ def _interrupted(partial: Trajectory | None, out: Path | None) -> str:
 
 def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> None:
     """The end of a run and how good it is."""
-    from ..analysis import convergence, invariants
+    from ..analysis import convergence
 
     typer.secho(f"{problem.name} by {method.name}: {steps} steps of dt = {sol.dt:g} to t = {sol.t[-1]:g}", bold=True)
     print_state(sol)
+    print_quality(problem, sol)
+    seconds = sol.info.seconds
+    loop = seconds if sol.info.digits else convergence.loop_seconds(problem, method, sol.dt, steps, seconds)
+    typer.echo(f"time          {seconds:.3g} s, {1e9 * loop / steps:.0f} ns/step")
+
+
+def print_quality(problem: Problem, sol: Trajectory) -> None:
+    """What changed that should not, and the error where the solution is known."""
+    from ..analysis import convergence, invariants
+
     drift = sol.drift()
     directions = invariants.conserved_directions(problem)
     label = invariants.momentum_label(directions)
@@ -133,9 +190,6 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> N
         attitude, momentum = convergence.end_errors(sol, reference)
         typer.echo(f"error         attitude {small(attitude)} (spectral norm of R - R_ref), "
                    f"momentum {small(momentum)} (relative); reference good to {small(reference.error)}")  # fmt: skip
-    seconds = sol.info.seconds
-    loop = seconds if sol.info.digits else convergence.loop_seconds(problem, method, sol.dt, steps, seconds)
-    typer.echo(f"time          {seconds:.3g} s, {1e9 * loop / steps:.0f} ns/step")
 
 
 def print_state(sol: Trajectory) -> None:

@@ -34,7 +34,7 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
         k = int(order)
     except (TypeError, ValueError):
         k = 0
-    if not 1 <= k <= MOST or k != float(order):
+    if not 1 <= k <= MOST or str(k) != str(order).strip():
         raise InputError(f"lietaylor() takes an order from 1 to {MOST}; got {order!r}. Write lietaylor(8)")
     name = f"lietaylor({k})"
     if name in methods:

@@ -27,7 +27,7 @@ from ._mechanics import gyration, velocity
 
 
 @kernel
-def _slopes(s: Any, psi: Any, mu: Any, y: Any, system: Any, torque: Any) -> Any:
+def stage_slopes(s: Any, psi: Any, mu: Any, y: Any, system: Any, torque: Any) -> Any:
     """K and G of a stage at time s, given its rotation vector and momentum."""
     turn = exp(psi)
     m = unrotate(turn, mu)
@@ -59,7 +59,7 @@ def _explicit_stage(earlier: Step, weights: Sequence[Any], node: Any) -> Step:
     @kernel
     def stages(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         k, g, miss = earlier(h, t, y, system, torque)
-        k1, g1 = _slopes(t + node * h, scale(h, total(k)), along(y[1], h, total(g)), y, system, torque)
+        k1, g1 = stage_slopes(t + node * h, scale(h, total(k)), along(y[1], h, total(g)), y, system, torque)
         return (*k, k1), (*g, g1), miss
 
     return stages
@@ -154,7 +154,7 @@ def _momentum_guess(h: Any, node: Any, m: Any, force: Any, system: Any) -> Any:
 def _stage(node: Any, psi: Any, mu: Any, data: Any, system: Any, torque: Any) -> Any:
     """K and G of one stage of a block, given its two unknowns."""
     h, t, y = data[0], data[1], data[2]
-    return _slopes(t + node * h, psi, scale(1 / _unit_of_momentum(h, system), mu), y, system, torque)
+    return stage_slopes(t + node * h, psi, scale(1 / _unit_of_momentum(h, system), mu), y, system, torque)
 
 
 @kernel
@@ -206,8 +206,8 @@ def _single_slopes(row: Sequence[Any], first: int) -> Step:
     return after_others if first else alone
 
 
-def _step(tableau: Tableau, number: Callable[[Any], Any]) -> Step:
-    """The step kernel of a tableau in one number type."""
+def all_stages(tableau: Tableau, number: Callable[[Any], Any]) -> Step:
+    """Kernel (h, t, y, system, torque) -> (all K, all G, miss) of a tableau in one number type."""
     a = [[converted(x, number) for x in row] for row in tableau.a]
     c = [converted(x, number) for x in tableau.c]
     stages: Step = _empty
@@ -219,6 +219,12 @@ def _step(tableau: Tableau, number: Callable[[Any], Any]) -> Step:
             stages = _explicit_stage(stages, a[first], c[first])
         else:
             stages = _start_stage(stages)
+    return stages
+
+
+def _step(tableau: Tableau, number: Callable[[Any], Any]) -> Step:
+    """The step kernel of a tableau in one number type."""
+    stages = all_stages(tableau, number)
     total = combination([converted(x, number) for x in tableau.b])
 
     @kernel

@@ -1,0 +1,241 @@
+"""The velocity W(t) or W(t, y) that a user gives: called once with floats, then traced into a graph.
+
+From the graph come its values in any number type, and its Taylor coefficients along the motion (`analysis/taylor.py`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+import types
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..analysis.taylor import expansion
+from ..errors import InputError
+from ..expression import Expr, compiled, lift, ordered, source, symbol
+from ..fields import RUBBER, rebound
+from ..series import Plan, plan, substituted
+from .group import Group, Matrix
+from .numbers import Numbers
+
+SIDES = ("right", "left")
+
+
+class Pair:
+    """A complex number of two traced ones: what W sees of an entry of a complex y."""
+
+    def __init__(self, real: Any, imag: Any) -> None:
+        self.real, self.imag = real, imag
+
+    def conjugate(self) -> Pair:
+        """The complex conjugate."""
+        return Pair(self.real, -self.imag)
+
+    def __neg__(self) -> Pair:
+        return Pair(-self.real, -self.imag)
+
+    def __add__(self, other: Any) -> Pair:
+        a, b = _parts(other)
+        return Pair(self.real + a, self.imag + b)
+
+    def __sub__(self, other: Any) -> Pair:
+        return self + -other
+
+    def __rsub__(self, other: Any) -> Pair:
+        return -self + other
+
+    def __mul__(self, other: Any) -> Pair:
+        a, b = _parts(other)
+        return Pair(self.real * a - self.imag * b, self.real * b + self.imag * a)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _parts(x: Any) -> tuple[Any, Any]:
+    """Real and imaginary part of a number, a traced one, or a pair."""
+    return (x, 0) if isinstance(x, Expr) else (x.real, x.imag)
+
+
+class Formula:
+    """A user's velocity: values and Taylor coefficients as matrices."""
+
+    def __init__(self, group: Group, W: Any, side: str, t0: float, y0: Matrix) -> None:
+        if side not in SIDES:
+            raise InputError(f"trivialised must be 'right' (y' = W y) or 'left' (y' = y W); got {side!r}")
+        self.group, self.side = group, side
+        given = list(W) if isinstance(W, list | tuple) else [W]
+        self.known = len(given) if isinstance(W, list | tuple) else None
+        if not given:
+            raise InputError(
+                "W must be a function of t or of t and y, or the functions [W, W', W'', ...] of t; got none"
+            )
+        self.traces = [Trace(group, f, _name(k), t0, y0, only_t=self.known is not None) for k, f in enumerate(given)]
+
+    @property
+    def depends_on_y(self) -> bool:
+        """Is it a function of t and y."""
+        return self.traces[0].arguments == 2
+
+    def check_order(self, order: int) -> None:
+        """Refuse a Taylor step that needs more derivatives than were given."""
+        if self.known is not None and order > self.known:
+            raise InputError(
+                f"order {order} needs W and its first {order - 1} derivatives, {order} functions; got {self.known}. "
+                f"Give W as one function, and its derivatives follow from it"
+            )
+
+    def values(self, numbers: Numbers) -> Callable[[Any, Any], Matrix]:
+        """The function (t, parts of y) -> W."""
+        return self.traces[0].values(numbers)
+
+    def series(self, numbers: Numbers, order: int) -> Callable[[Any, Any], list[Matrix]]:
+        """The function (t, parts of y) -> Taylor coefficients 0 .. order - 1 of W along the motion."""
+        self.check_order(order)
+        if self.known is not None:
+            values = [trace.values(numbers) for trace in self.traces[:order]]
+            return lambda t, y: [value(t, y) / math.factorial(k) for k, value in enumerate(values)]
+        trace, ready = self.traces[0], self._plan
+        outputs = trace.smooth
+
+        def coefficients(t: Any, y: Any) -> list[Matrix]:
+            start = {"t": t} | dict(zip(trace.names, (*y[0], *y[1]), strict=self.depends_on_y))
+            found = expansion(ready, start, order - 1, numbers.arithmetic)
+            return [trace.matrix([found[x][k] for x in outputs]) for k in range(order)]
+
+        return coefficients
+
+    @functools.cached_property
+    def _plan(self) -> Plan:
+        """The graph of y' = W y (or y W) made ready for Taylor coefficients."""
+        trace = self.traces[0]
+        if not self.depends_on_y:
+            return plan((), (), trace.smooth)
+        n = self.group.size
+        real, imag = trace.entries(trace.smooth)
+        states = [symbol(name) for name in trace.names]
+        a, b = states[: n * n], states[n * n :]
+        order = (lambda x, y: (x, y)) if self.side == "right" else (lambda x, y: (y, x))
+        rates = _product(*order(real, a), n)
+        if b:
+            rates = _sum(rates, _product(*order(imag, b), n), -1)
+            rates += _sum(_product(*order(real, b), n), _product(*order(imag, a), n), 1)
+        return plan(states, rates, trace.smooth)
+
+
+def _name(k: int) -> str:
+    return "W" if k == 0 else f"derivative {k} of W"
+
+
+def _product(A: Sequence[Any], B: Sequence[Any], n: int) -> list[Any]:
+    """Entries of a product of matrices given by theirs, row by row."""
+    return [sum((lift(A[n * i + k]) * B[n * k + j] for k in range(n)), lift(0)) for i in range(n) for j in range(n)]
+
+
+def _sum(a: Sequence[Any], b: Sequence[Any], sign: int) -> list[Any]:
+    return [x + sign * y for x, y in zip(a, b, strict=True)]
+
+
+class Trace:
+    """One function, checked and traced. It returns coordinates in the group's basis, or the matrix itself."""
+
+    def __init__(self, group: Group, function: Any, name: str, t0: float, y0: Matrix, only_t: bool) -> None:
+        takes = "a plain Python function of t" + ("" if only_t else ", or of t and y")
+        if not isinstance(function, types.FunctionType):
+            raise InputError(f"{name} must be {takes}; got {type(function).__name__}")
+        self.group, self.function = group, function
+        self.owner = f"the velocity {function.__name__}"
+        self.arguments = _arity(self.owner, function, takes, 1 if only_t else 2)
+        self.as_matrix = self.check(t0, y0, f"at the start (t = {t0:g})")
+        n = group.size**2
+        self.names = [f"a{i}" for i in range(n)] + [f"b{i}" for i in range(n) if group.is_complex]
+        if self.arguments == 1:
+            self.names = []
+        self.outputs = self._traced()
+        self.smooth = substituted(self.outputs, {x.args[0]: x for x in ordered(self.outputs) if x.op == "symbol"})
+
+    def expected(self) -> str:
+        """What it must return."""
+        coordinates = f"{self.group.dimension} coordinates of {self.group.name}"
+        return coordinates + (f" or a {self.group.size} x {self.group.size} matrix" if self.takes_matrix else "")
+
+    @property
+    def takes_matrix(self) -> bool:
+        """May it return a matrix."""
+        return not self.group.is_complex
+
+    def check(self, t: float, y: Matrix, place: str) -> bool:
+        """Call the function once with floats, and say clearly what is wrong; True if it returns a matrix."""
+        n, d = self.group.size, self.group.dimension
+        expected = f"{self.owner} must return {self.expected()}"
+        try:
+            value = self.function(*(t, y.tolist())[: self.arguments])
+        except Exception as problem:
+            raise InputError(f"{self.owner} raised {type(problem).__name__} {place}: {problem}") from problem
+        try:
+            array = np.array(value, dtype=float)
+        except (TypeError, ValueError):
+            raise InputError(f"{expected}; it returned {value!r} {place}") from None
+        matrix = array.shape == (n, n) and self.takes_matrix
+        if array.shape != (d,) and not matrix:
+            raise InputError(f"{expected}; it returned numbers of shape {array.shape} {place}")
+        if not np.isfinite(array).all():
+            raise InputError(f"{self.owner} must return finite numbers; it returned {value!r} {place}")
+        if matrix:
+            gap = np.abs(self.group.hat(self.group.vee(array)) - array).max()
+            if gap > 1e-9 * np.abs(array).max():
+                raise InputError(f"{self.owner} must return a matrix of the Lie algebra of {self.group.name}; "
+                                 f"what it returned {place} is off by {gap:.3g}")  # fmt: skip
+        return matrix
+
+    def _traced(self) -> list[Expr]:
+        """What the function returns, as formulas."""
+        function, n = rebound(self.function, self.owner), self.group.size
+        symbols = [symbol(name) for name in self.names]
+        entries: list[Any] = symbols[: n * n]
+        if self.group.is_complex:
+            entries = [Pair(a, b) for a, b in zip(entries, symbols[n * n :], strict=True)]
+        y = tuple(tuple(entries[n * i : n * i + n]) for i in range(n))
+        try:
+            value = function(*(symbol("t"), y)[: self.arguments])
+            flat = [x for row in value for x in row] if self.as_matrix else list(value)
+            if any(isinstance(x, Pair) for x in flat):
+                raise TypeError("coordinates are real numbers; use .real and .imag of the entries of y")
+            return [lift(x) for x in flat]
+        except InputError:
+            raise
+        except Exception as problem:
+            raise InputError(f"{self.owner} cannot be traced: {problem}; {RUBBER}") from problem
+
+    def entries(self, outputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Real and imaginary parts of the entries of W, from what the function returns."""
+        return (list(outputs), []) if self.as_matrix else self.group.entries(outputs)
+
+    def matrix(self, outputs: Sequence[Any]) -> Matrix:
+        """W, from what the function returns."""
+        n = self.group.size
+        return np.array(outputs).reshape(n, n) if self.as_matrix else self.group.hat(outputs)
+
+    def returned(self, numbers: Numbers) -> Callable[[Any, Any], tuple[Any, ...]]:
+        """The function (t, parts of y) -> what the function returns, flat, in one number type."""
+        size = self.group.size**2
+        unpack = {"t": "t"} | {name: f"y[{i // size}][{i % size}]" for i, name in enumerate(self.names)}
+        return compiled(*source("velocity_value", "t, y", unpack, self.outputs), numbers.number)
+
+    def values(self, numbers: Numbers) -> Callable[[Any, Any], Matrix]:
+        """The function (t, parts of y) -> W in one number type."""
+        made = self.returned(numbers)
+        return lambda t, y: self.matrix(made(t, y))
+
+
+def _arity(owner: str, function: Callable[..., Any], takes: str, most: int) -> int:
+    """How many of (t, y) a function takes."""
+    parameters = inspect.signature(function).parameters.values()
+    plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    needed = [p for p in plain if p.default is p.empty]
+    if len(plain) != len(parameters) or not 1 <= len(needed) <= most:
+        raise InputError(f"{owner} must be {takes}; it takes {inspect.signature(function)}")
+    return len(needed)

@@ -1,0 +1,301 @@
+"""Kinematics alone: the attitude that follows from a given angular velocity omega(t).
+
+R' = R hat(omega) with omega in the body frame, R' = hat(omega) R with omega in the space frame. J. E. Bortz (1971)
+writes the attitude over a step as exp of a rotation vector Y, whose rate differs from omega by what does not commute:
+Y' = dexp_{-Y}^-1 omega = omega + Y x omega/2 + ... in the body frame. Here the Taylor series of Y follows to any order
+from that of omega (`magnus.py`), which is taken from the user's own function.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+import types
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..analysis import observables
+from ..analysis.taylor import expansion
+from ..errors import InputError, StepError
+from ..problem import _attitude, finite_number
+from ..series import plan
+from ..so3 import exp, mul, nearly_unit, norm, scale, sub, unit
+from ..solve import number_of_steps, whole_number
+from .family import HIGHEST
+from .formulas import Trace
+from .groups import SO3
+from .magnus import VECTORS, exponent, summed
+from .numbers import Numbers, numbers_for
+
+if TYPE_CHECKING:
+    from scipy.spatial.transform import Rotation
+
+FRAMES = ("body", "space")
+SMALLEST_TOL = 1e-15
+MOST_REJECTED = 10_000
+DEFAULT_ORDER = 8  # with a fixed step
+
+Vector = tuple[Any, Any, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """One step: the attitude at its start, and the Taylor coefficients of the rotation vector from there."""
+
+    t: float
+    q: Any
+    exponents: list[Vector]
+
+
+@dataclasses.dataclass(frozen=True, repr=False)
+class Attitude:
+    """Attitudes over time. Arrays are float64 with time first.
+
+    Attributes
+    ----------
+    t : (n,) times
+    quaternion : (n, 4) body to space, SCALAR FIRST, sign continuous from the start
+    matrix : (n, 3, 3) the same as rotation matrices; `rotation` as a scipy Rotation
+    frame, order : frame of omega; order of the steps
+    dt : the fixed step, or None
+    error_estimate : with a tolerance, the sum of the estimates of all steps (a rotation angle), else None
+    accepted, rejected : numbers of steps
+    mp : with ``digits=...``, the quaternion as an array of mpmath numbers
+    """
+
+    t: np.ndarray
+    quaternion: np.ndarray
+    frame: str
+    order: int
+    dt: float | None
+    error_estimate: float | None
+    accepted: int
+    rejected: int
+    pieces: tuple[Piece, ...]
+    mp: types.SimpleNamespace | None = None
+
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """Attitude (n, 3, 3), body to space."""
+        return observables.matrices(self.quaternion)
+
+    @functools.cached_property
+    def rotation(self) -> Rotation:
+        """Attitude as a scipy Rotation, body to space."""
+        from scipy.spatial.transform import Rotation
+
+        return Rotation.from_quat(self.quaternion, scalar_first=True)
+
+    def at(self, t: Any) -> Attitude:
+        """The attitudes at any times between the first and the last, as accurate as the steps."""
+        times = np.atleast_1d(np.array(t, dtype=float))
+        low, high = float(self.t[0]), float(self.t[-1])
+        if times.ndim != 1 or not ((times >= low) & (times <= high)).all():
+            raise InputError(f"times must lie between {low:g} and {high:g}; got {t!r}")
+        starts = [piece.t for piece in self.pieces]
+        pieces = [self.pieces[i] for i in np.searchsorted(starts, times, side="right") - 1]
+        found = [_turned(piece, s - piece.t, self.frame) for piece, s in zip(pieces, times.tolist(), strict=True)]
+        q = np.array([[float(x) for x in one] for one in found]).reshape(-1, 4)
+        return dataclasses.replace(self, t=times, quaternion=q, mp=None)
+
+    def __len__(self) -> int:
+        """Number of attitudes."""
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        steps = f"{self.accepted} steps of order {self.order}"
+        return f"<Attitude from omega in the {self.frame} frame: {len(self)} states, {steps}>"
+
+
+def _turned(piece: Piece, h: Any, frame: str) -> Any:
+    """The attitude a time h after the start of a piece."""
+    turn = exp(scale(h, summed(piece.exponents, h, VECTORS)))
+    return nearly_unit(mul(piece.q, turn) if frame == "body" else mul(turn, piece.q))
+
+
+def kinematics(
+    omega: Callable[..., Any],
+    t_end: float,
+    *,
+    attitude: Any = None,
+    t0: float = 0.0,
+    frame: str = "body",
+    tol: float | None = None,
+    dt: float | None = None,
+    order: int | None = None,
+    digits: int | None = None,
+) -> Attitude:
+    """The attitude from a given angular velocity.
+
+    Parameters
+    ----------
+    omega : plain function of t that returns three numbers; what it may call is what a torque may call
+    t_end : end time
+    attitude : at t0, body to space: a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
+    frame : of omega, "body" (R' = R hat(omega)) or "space" (R' = hat(omega) R)
+    tol : the error of the attitude at the end, an angle, for which the steps are chosen; 1e-10 without it and dt
+    dt : a fixed step instead
+    order : of the steps, from 1 to 64; chosen for the tolerance where left out, 8 with a fixed step
+    digits : work with this many digits in mpmath (slow)
+
+    Raises
+    ------
+    InputError : something given cannot be right
+    StepError : omega has no value somewhere, or is not smooth enough for the tolerance
+    """
+    if frame not in FRAMES:
+        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+    if tol is not None and dt is not None:
+        raise InputError("give tol or dt, not both")
+    start, end = finite_number("t0", t0), finite_number("t_end", t_end)
+    if end <= start:
+        raise InputError(f"t_end must lie after t0 = {start:g}; got {end:g}")
+    numbers = numbers_for(digits)
+    first = _attitude(attitude)
+    with numbers.precision():
+        rate = Rate(omega, frame, numbers, start)
+        q = unit(tuple(numbers.number(x) for x in first))
+        if dt is None:
+            goal = finite_number("tol", 1e-10 if tol is None else tol)
+            least = SMALLEST_TOL if digits is None else 10.0**-digits
+            if not least <= goal <= 1:
+                raise InputError(f"tol must lie between {least:.0e} and 1; got {goal:g}")
+            best = max(2, math.ceil(1 - math.log(goal) / 2))
+            return Adaptive(rate, _order(order, min(best, HIGHEST)), goal, end).run(start, q)
+        return _fixed(rate, _order(order, DEFAULT_ORDER), start, end, finite_number("dt", dt), q)
+
+
+def _order(order: Any, default: int) -> int:
+    chosen = default if order is None else whole_number("order", order)
+    if chosen > HIGHEST:
+        raise InputError(f"order must be a whole number from 1 to {HIGHEST}; got {order!r}")
+    return chosen
+
+
+class Omega(Trace):
+    """An angular velocity, checked and traced."""
+
+    takes_matrix = False
+
+    def expected(self) -> str:
+        """What it must return."""
+        return "three numbers"
+
+
+class Rate:
+    """The user's omega: its values and Taylor coefficients, and those of the rotation vector."""
+
+    def __init__(self, omega: Any, frame: str, numbers: Numbers, t0: float) -> None:
+        self.trace = Omega(SO3, omega, "omega", t0, np.eye(3), only_t=True)
+        self.frame, self.numbers = frame, numbers
+        self.plan = plan((), (), self.trace.smooth)
+        self.algebra = VECTORS.opposite if frame == "body" else VECTORS
+        self.value = self.trace.returned(numbers)
+
+    def series(self, t: float, count: int) -> list[Vector]:
+        """Taylor coefficients 0 .. count - 1 of omega."""
+        try:
+            found = expansion(self.plan, {"t": self.numbers.number(t)}, count - 1, self.numbers.arithmetic)
+            lists = [found[x] for x in self.trace.smooth]
+            if all(math.isfinite(x) for x in (c[k] for c in lists for k in range(count))):
+                return [(lists[0][k], lists[1][k], lists[2][k]) for k in range(count)]
+        except (ArithmeticError, ValueError, TypeError):
+            pass
+        raise StepError(f"{self.trace.owner} has no Taylor series at t = {t:g}: it must be smooth there")
+
+    def exponents(self, w: list[Vector]) -> list[Vector]:
+        """Taylor coefficients of the rotation vector, from those of omega."""
+        return exponent(w, self.algebra, self.numbers.number)
+
+
+def _result(rate: Rate, order: int, pieces: list[Piece], last: tuple[float, Any], **said: Any) -> Attitude:
+    t = np.array([*(piece.t for piece in pieces), last[0]])
+    states = [*(piece.q for piece in pieces), last[1]]
+    q = np.array([[float(x) for x in one] for one in states])
+    mp = types.SimpleNamespace(quaternion=np.array(states, dtype=object)) if rate.numbers.digits else None
+    return Attitude(t, q, rate.frame, order, pieces=tuple(pieces), mp=mp, accepted=len(pieces), **said)
+
+
+def _fixed(rate: Rate, order: int, start: float, end: float, dt: float, q: Any) -> Attitude:
+    """Steps of one size."""
+    if dt <= 0:
+        raise InputError(f"dt must be positive; got {dt:g}")
+    count = number_of_steps(types.SimpleNamespace(t0=start, t_end=None), dt, end, None)  # type: ignore[arg-type]
+    pieces: list[Piece] = []
+    for n in range(count):
+        piece = Piece(start + n * dt, q, rate.exponents(rate.series(start + n * dt, order)))
+        pieces.append(piece)
+        q = _turned(piece, rate.numbers.number(start + (n + 1) * dt) - rate.numbers.number(piece.t), rate.frame)
+    return _result(rate, order, pieces, (start + count * dt, q), dt=dt, error_estimate=None, rejected=0)
+
+
+@dataclasses.dataclass
+class Adaptive:
+    """Steps chosen for a tolerance.
+
+    A step of order p leaves out Y_(p+1) h^(p+1) and Y_(p+2) h^(p+2), which are computed for this: the larger of the
+    two is the error of the step, and h is the largest one for which it is the step's share tol h/(t_end - t0). That the
+    series is that of the function all over the step is checked at its middle and its end, and if not the step is
+    halved: a jump of omega ends in a step too short for it to matter.
+    """
+
+    rate: Rate
+    order: int
+    tol: float
+    end: float
+    rejected: int = 0
+    estimate: float = 0.0
+
+    def run(self, t: float, q: Any) -> Attitude:
+        """All steps from t to the end."""
+        pieces: list[Piece] = []
+        last = (t, q)
+        for piece, then, there in self.steps(t, q):
+            pieces.append(piece)
+            last = (then, there)
+        said = {"error_estimate": self.estimate, "rejected": self.rejected}
+        return _result(self.rate, self.order, pieces, last, dt=None, **said)
+
+    def steps(self, t: float, q: Any) -> Iterator[tuple[Piece, float, Any]]:
+        """One step after the other: the piece, its end, and the attitude there."""
+        per_time = self.tol / (self.end - t)
+        number = self.rate.numbers.number
+        while t < self.end:
+            w = self.rate.series(t, self.order + 2)
+            y = self.rate.exponents(w)
+            beyond = [float(norm(y[-2])), float(norm(y[-1]))]
+            then = self.checked(t, self.proposed(t, beyond, per_time), w, per_time)
+            piece = Piece(t, q, y[: self.order])
+            q = _turned(piece, number(then) - number(t), self.rate.frame)
+            self.estimate += max(c * (then - t) ** (self.order + 1 + k) for k, c in enumerate(beyond))
+            yield piece, then, q
+            t = then
+
+    def proposed(self, t: float, beyond: list[float], per_time: float) -> float:
+        """The time to step to."""
+        h = min((per_time / c) ** (1 / (self.order + k)) if c > 0 else math.inf for k, c in enumerate(beyond))
+        return self.end if t + 1.001 * h >= self.end else t + h
+
+    def checked(self, t: float, then: float, w: list[Vector], per_time: float) -> float:
+        """The first of h, h/2, h/4, ... over which the Taylor series of omega is omega."""
+        while then > t and self.rejected < MOST_REJECTED:
+            h = then - t
+            allowed = max((self.order + 2) * per_time * h, self.tol / 16)
+            if max(self.gap(t, h / 2, w), self.gap(t, h, w)) * h <= allowed:
+                return then
+            self.rejected += 1
+            then = t + h / 2
+        raise StepError(f"{self.rate.trace.owner} is not smooth enough at t = {t:g} for the tolerance {self.tol:g}")
+
+    def gap(self, t: float, h: float, w: list[Vector]) -> float:
+        """How far the Taylor series is from omega at t + h."""
+        moment = self.rate.numbers.number(t + h)
+        try:
+            value = self.rate.value(moment, ())
+        except (ArithmeticError, ValueError, TypeError):
+            return math.inf
+        size = float(norm(sub(summed(w, moment - self.rate.numbers.number(t), VECTORS), value)))
+        return size if math.isfinite(size) else math.inf

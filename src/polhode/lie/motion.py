@@ -1,0 +1,250 @@
+"""Run a method on a Lie group: from a velocity W and a start to arrays of matrices; and one exponent alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any, cast
+
+import numpy as np
+
+from ..declare import Method
+from ..engine import Engine
+from ..errors import InputError, StepError
+from ..fields import no_torque
+from ..loop import Kind, stepping
+from ..problem import finite_number
+from ..progress import Progress
+from ..solve import Ride, drive, number_of_steps, whole_number
+from .family import TAG, Setting, methods
+from .formulas import SIDES, Formula
+from .group import Group, commutator
+from .groups import group_named
+from .magnus import exponent, summed, with_bracket
+from .numbers import Numbers, numbers_for
+
+
+@dataclasses.dataclass(frozen=True)
+class Motion:
+    """The result: arrays with time first.
+
+    Attributes
+    ----------
+    t : (n,) times
+    y : (n, size, size) elements of the group, real or complex
+    group, method, dt, status : how it was made
+    mp : with ``digits=...``, y as an array of mpmath numbers
+    """
+
+    t: np.ndarray
+    y: np.ndarray
+    group: Group
+    method: str
+    dt: float
+    status: str = "finished"
+    mp: types.SimpleNamespace | None = None
+
+    def defect(self) -> float:
+        """How far from the group the elements are at most."""
+        return max(self.group.defect(y) for y in self.y)
+
+    def __len__(self) -> int:
+        """Number of states."""
+        return len(self.t)
+
+    def __repr__(self) -> str:
+        span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
+        return f"<Motion on {self.group.name}, {self.method}: {len(self)} states, {span}, {self.status}>"
+
+
+def solve(
+    group: Group | str,
+    W: Callable[..., Any] | Sequence[Callable[..., Any]],
+    y0: Any = None,
+    method: str | Method = "taylor(6)",
+    *,
+    dt: float | None = None,
+    t_end: float | None = None,
+    steps: int | None = None,
+    t0: float = 0.0,
+    trivialised: str = "right",
+    every: int = 1,
+    digits: int | None = None,
+    progress: bool | Callable[[float], Any] | None = None,
+) -> Motion:
+    """Integrate y' = W y (right-trivialised) or y' = y W (left-trivialised) on a matrix Lie group, with a fixed step.
+
+    Parameters
+    ----------
+    group : a `Group`, or the name of one: "SO(3)", "SU(2)", "SE(3)", "SO(5)", "SL(2,R)", "Heisenberg"
+    W : plain function of t, or of t and y (nested tuples); or the functions [W, W', W'', ...] of t. It returns the
+        coordinates in the group's basis, or (for real matrices) a matrix. What it may call is what a torque may call
+    y0 : element of the group at t0; the identity if left out
+    method : "taylor(k)", "munthe_kaas(tableau)", "crouch_grossman(tableau)", or a Method of `polhode.lie.methods`
+    dt, t_end, steps : step size, end time, number of steps: two of the three
+    trivialised : "right", y' y^-1 = W, or "left", y^-1 y' = W (as the attitude's R' = R hat(omega))
+    every : keep steps 0, every, 2 every, ... and always the last
+    digits : run with this many digits in mpmath (slow)
+    progress : as in `polhode.solve`
+
+    Raises
+    ------
+    InputError : something given cannot be right
+    StepError : a step failed; ``.partial`` holds the Motion before it
+    """
+    chosen = methods[method]
+    if not chosen.identity.startswith(TAG):
+        raise InputError(f"{chosen.name} is not a method for Lie groups; there are {', '.join(methods)}")
+    place, numbers = group_named(group), numbers_for(digits)
+    start = types.SimpleNamespace(t0=finite_number("t0", t0), t_end=None)
+    dt, count = _steps(start, dt, t_end, steps)
+    every = whole_number("every", every)
+    with numbers.precision():
+        first = place.element(y0, numbers)
+        formula = Formula(place, W, trivialised, start.t0, first.astype(complex if place.is_complex else float))
+        setting = Setting(place, numbers, formula)
+        advance = stepping(chosen.build(setting), no_torque, _kind(setting))  # type: ignore[arg-type]
+    width = place.size**2 * (2 if place.is_complex else 1)
+    kind = object if numbers.digits else float
+    run = Engine(
+        advance, setting.parts(first), None, numbers.number, lambda k: np.empty((k, width), dtype=kind), True, digits
+    )
+    bar, kept, ride = Progress(progress, chosen.name, count), _Rows(), Ride(run, cast(Any, start), dt, count, every)
+    try:
+        drive(ride, cast(Any, kept), bar)
+    except KeyboardInterrupt as stop:
+        stop.partial = kept.motion(setting, chosen, dt, "interrupted")  # type: ignore[attr-defined]
+        raise
+    finally:
+        bar.close()
+    motion = kept.motion(setting, chosen, dt, "finished" if ride.miss is None else "failed")
+    if ride.miss is not None:
+        raise StepError(_explain(chosen, setting, ride, len(motion)), cast(Any, motion))
+    return motion
+
+
+def _steps(start: Any, dt: float | None, t_end: float | None, steps: int | None) -> tuple[float, int]:
+    """Step size and number of steps, from two of the three."""
+    if [dt, t_end, steps].count(None) != 1:
+        raise InputError("give two of dt, t_end and steps")
+    if dt is not None:
+        dt = finite_number("dt", dt)
+        if dt <= 0:
+            raise InputError(f"dt must be positive; got {dt:g}")
+        return dt, number_of_steps(start, dt, t_end, steps)
+    count, end = whole_number("steps", steps), finite_number("t_end", t_end)
+    if end <= start.t0:
+        raise InputError(f"t_end must lie after t0 = {start.t0:g}; got {end:g}")
+    return (end - start.t0) / count, count
+
+
+def _explain(method: Method, setting: Setting, ride: Ride, states: int) -> str:
+    """One clear sentence about a step that failed."""
+    head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g}): "
+    tail = f"; the {states} states before it are in .partial"
+    kind = complex if setting.group.is_complex else float
+    for moment in (ride.t, ride.t + ride.dt):
+        try:
+            setting.formula.traces[0].check(moment, setting.matrix(ride.y).astype(kind), f"at t = {moment:g}")
+        except InputError as fault:
+            return f"{head}{fault}{tail}"
+    size = float(ride.miss)
+    solved = not method.implicit and not size > 0
+    why = "the state became infinite or NaN" if solved else f"its equation was not solved (relative change {size:.1e})"
+    return f"{head}{why}; try dt = {ride.dt / 2:g}{tail}"
+
+
+# --- what the loop needs of this kind of state ------------------------------------------------------
+
+
+def _kind(setting: Setting) -> Kind:
+    """States are (real parts, imaginary parts) of the entries."""
+
+    def good(y: Any, miss: Any) -> bool:
+        return bool(miss <= 0) and math.isfinite(sum(map(abs, (*y[0], *y[1]))))
+
+    def tidied(y: Any) -> Any:
+        return setting.parts(setting.group.tidied(setting.matrix(y)))
+
+    def record(rows: Any, i: int, y: Any) -> None:
+        rows[i] = (*y[0], *y[1])
+
+    return Kind(good, tidied, record)
+
+
+class _Rows:
+    """Keeps the rows of a run."""
+
+    def __init__(self) -> None:
+        self.t: list[np.ndarray] = []
+        self.rows: list[np.ndarray] = []
+
+    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
+        """Keep a copy: the loop uses its buffer again."""
+        self.t.append(t)
+        self.rows.append(rows.copy())
+
+    def motion(self, setting: Setting, method: Method, dt: float, status: str) -> Motion:
+        """The rows as a result."""
+        rows, n = np.concatenate(self.rows), setting.group.size
+        shape = (len(rows), n, n)
+        with setting.numbers.precision():
+            found = setting.numbers.array(rows[:, : n * n].ravel(), rows[:, n * n :].ravel(), shape)
+        y = Numbers().array(rows[:, : n * n].astype(float), rows[:, n * n :].astype(float).ravel(), shape)
+        mp = types.SimpleNamespace(y=found) if setting.numbers.digits else None
+        return Motion(np.concatenate(self.t), y, setting.group, method.name, dt, status, mp)
+
+
+# --- one exponent -----------------------------------------------------------------------------------
+
+
+def magnus(
+    derivatives: Sequence[Any], h: Any, order: int | None = None, group: Group | str | None = None,
+    trivialised: str = "right",
+) -> np.ndarray:  # fmt: skip
+    """The averaged velocity Z over a step: y(h) = exp(h Z) y(0), or y(0) exp(h Z), up to h^(order + 1).
+
+    Parameters
+    ----------
+    derivatives : W, W', W'', ... at the start, matrices, or coordinates in the basis of a group
+    h : the step
+    order : by default the number of derivatives given, which it may not exceed
+    group : its bracket is used; without one the derivatives are matrices and the bracket is A B - B A
+    trivialised : "right" for y' = W y, "left" for y' = y W
+
+    Floats, mpmath numbers and fractions are all kept as they are. Z has the form of what was given.
+    """
+    values = [np.asarray(x) for x in derivatives]
+    order = len(values) if order is None else whole_number("order", order)
+    if not 1 <= order <= len(values):
+        raise InputError(f"order {order} needs W and its first {order - 1} derivatives; got {len(values)} matrices")
+    if trivialised not in SIDES:
+        raise InputError(f"trivialised must be 'right' (y' = W y) or 'left' (y' = y W); got {trivialised!r}")
+    place = None if group is None else group_named(group)
+    coordinates = place is not None and values[0].shape == (place.dimension,)
+    shape = values[0].shape
+    if any(x.shape != shape for x in values) or not (coordinates or (len(shape) == 2 and shape[0] == shape[1])):
+        raise InputError(f"derivatives must be square matrices of one size, or coordinates in the basis of a group; "
+                         f"got shapes {[x.shape for x in values]}")  # fmt: skip
+    if place is not None and coordinates:
+        values = [place.hat(x.tolist()) for x in values]
+    algebra = with_bracket(commutator) if place is None else place.algebra
+    algebra = algebra if trivialised == "right" else algebra.opposite
+    number = _number_of([x for value in values for x in value.ravel().tolist()])
+    w = [number(1) / math.factorial(k) * x for k, x in enumerate(values[:order])]
+    Z = np.asarray(summed(exponent(w, algebra, number), h, algebra))
+    return place.vee(Z) if place is not None and coordinates else Z
+
+
+def _number_of(entries: list[Any]) -> Callable[[Any], Any]:
+    """How fractions become numbers of the kind given."""
+    if any(isinstance(x, float | complex) for x in entries):
+        return float
+    if all(isinstance(x, int | Fraction) for x in entries):
+        return Fraction
+    from ..backends.multiprecision import number
+
+    return number

@@ -1,0 +1,123 @@
+"""Matrices in doubles and in any number of digits: NumPy arrays of floats, of complex numbers, or of mpmath's."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from ..analysis import taylor
+from ..backends import floats
+from ..engine import GUARD_DIGITS
+from ..errors import InputError
+
+
+class Numbers:
+    """A number type for matrices: conversion of exact numbers, arrays, the exponential, Taylor arithmetic."""
+
+    digits: int | None = None
+    number: Callable[[Any], Any] = staticmethod(floats.number)
+    arithmetic = taylor.DOUBLES
+    bits = 53
+    reach = 1.0
+
+    @property
+    def epsilon(self) -> float:
+        """Distance from 1 to the next number."""
+        return 2.0 ** (1 - self.bits)
+
+    @contextmanager
+    def precision(self) -> Iterator[None]:
+        """Work with the digits asked for."""
+        yield
+
+    def array(self, real: Any, imag: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers as an array, complex where there are imaginary parts."""
+        parts = np.array(real, dtype=float).reshape(shape)
+        return parts + 1j * np.array(imag, dtype=float).reshape(shape) if len(imag) else parts
+
+    def parts(self, y: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The entries, row by row: real parts, and imaginary parts where there are such."""
+        flat = y.ravel()
+        return tuple(flat.real.tolist()), tuple(flat.imag.tolist()) if np.iscomplexobj(y) else ()
+
+    def exp(self, A: np.ndarray) -> np.ndarray:
+        """The matrix exponential: Taylor's series of A/2^s, squared s times; the norm of A/2^s is at most `reach`."""
+        size, one = float(np.abs(A).sum(axis=1).max()), np.eye(len(A), dtype=int)
+        if not 0 < size < math.inf:
+            return one + size * A
+        squarings = max(0, math.ceil(math.log2(size / self.reach)))
+        gained, terms = 0.0, 0
+        while gained < self.bits:
+            terms += 1
+            gained += math.log2(terms) - math.log2(size) + squarings
+        part, total = A / 2**squarings, one
+        for k in range(terms, 0, -1):
+            total = one + part @ total / k
+        for _ in range(squarings):
+            total = total @ total
+        return np.asarray(total)
+
+
+class Digits(Numbers):
+    """The same with so many digits."""
+
+    def __init__(self, digits: Any) -> None:
+        from ..backends.multiprecision import number
+
+        if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 10_000:
+            raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
+        self.digits, self.number = digits, number
+        self.arithmetic = taylor.MULTIPRECISION
+        with self.precision():
+            self.bits = _bits()
+            self.reach = 2.0 ** (-math.isqrt(self.bits) // 2)  # balances squarings and terms
+
+    @contextmanager
+    def precision(self) -> Iterator[None]:
+        """Work with the digits asked for, and a few more."""
+        import mpmath
+
+        with mpmath.workdps((self.digits or 0) + GUARD_DIGITS):
+            yield
+
+    def array(self, real: Any, imag: Any, shape: tuple[int, ...]) -> np.ndarray:
+        """Numbers as an array of mpmath numbers."""
+        import mpmath
+
+        entries = [self.number(x) for x in real]
+        if len(imag):
+            entries = [mpmath.mpc(a, self.number(b)) for a, b in zip(entries, imag, strict=True)]
+        made = np.empty(len(entries), dtype=object)
+        made[:] = entries
+        return made.reshape(shape)
+
+    def parts(self, y: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """The entries, row by row: real parts, and imaginary parts where there are such."""
+        import mpmath
+
+        flat = y.ravel().tolist()
+        imag = tuple(mpmath.im(x) for x in flat) if any(isinstance(x, mpmath.mpc) for x in flat) else ()
+        return tuple(mpmath.re(x) for x in flat), imag
+
+    def exp(self, A: np.ndarray) -> np.ndarray:
+        """The matrix exponential; squaring doubles relative errors, so it is done with more bits."""
+        import mpmath
+
+        with mpmath.extraprec(16 + math.isqrt(self.bits)):
+            found = super().exp(A)
+        return np.asarray(+found)
+
+
+def _bits() -> int:
+    import mpmath
+
+    return int(mpmath.mp.prec)
+
+
+def numbers_for(digits: Any) -> Numbers:
+    """Doubles, or so many digits."""
+    return Numbers() if digits is None else Digits(digits)

@@ -1,0 +1,168 @@
+"""Solving to a tolerance: the true error, the choice of the method, states between steps, bad input."""
+
+import numpy as np
+import pytest
+
+import polhode as ph
+from polhode import adaptive, choice, tolerance
+from polhode.analysis import bench
+
+TOLERANCES = (1e-3, 1e-6, 1e-9, 1e-12, 1e-13)
+EPS = 2.0**-52
+
+
+def momentum_error(problem, sol):
+    m = np.array(problem.reference.momentum)
+    return np.linalg.norm(sol.momentum[-1] - m) / np.linalg.norm(problem.momentum)
+
+
+def effect_of_one_ulp(problem):
+    """How far the end moves when one number of the start does by one unit in its last place."""
+
+    def end(m):
+        start = ph.Problem(problem.body, problem.field, attitude=problem.quaternion, momentum=m)
+        run = adaptive.Run(start, adaptive.taylor(start), problem.t_end, EPS / 16)
+        return run().rows[-1]
+
+    m = np.array(problem.momentum)
+    scale = np.linalg.norm(m)
+    moved = [end(m + np.spacing(m) * (np.arange(3) == i)) for i in range(3)]
+    return max(adaptive.distance(row, end(m), scale) for row in moved)
+
+
+@pytest.mark.parametrize("name", ph.problems.names())
+def test_the_true_error_is_what_was_asked_for(name):
+    """At most ten times the tolerance (or the effect of one rounding), not a thousand times smaller unless exact."""
+    problem = ph.problems.get(name)
+    for tol in TOLERANCES:
+        sol = ph.solve(problem, tol=tol)
+        error = max(bench.reference_error(problem, sol.quaternion[-1]), momentum_error(problem, sol))
+        allowed = 10 * tol
+        if error > allowed:
+            allowed = max(allowed, 10 * effect_of_one_ulp(problem))
+        assert error <= allowed + problem.reference.error, (name, tol, sol.method)
+        assert error >= tol / 1000 or problem.field is None or tol < 1e-12, (name, tol, sol.method)
+        assert (sol.t[0], sol.t[-1]) == (problem.t0, problem.t_end)
+        assert sol.accepted == len(sol) - 1
+        assert sol.rejected >= 0
+        assert sol.reason
+        assert sol.error_estimate <= tol or "do not allow" in sol.reason or problem.field is None
+        if tol >= 1e-9:  # above round-off the estimate is of the right size
+            assert error <= 10 * sol.error_estimate
+
+
+def test_at_least_three_methods_are_chosen_on_the_named_problems():
+    chosen = {ph.solve(ph.problems.get(name), tol=1e-6).method for name in ("free_body", "heavy_top", "fast_top")}
+    assert len(chosen) == 3
+
+
+@pytest.mark.parametrize(("name", "kind"), [("free_body", "exact"), ("soft_wall", "Taylor"), ("fast_top", "splitting")])
+def test_the_result_says_why(name, kind):
+    assert kind in ph.solve(ph.problems.get(name), tol=1e-6).reason
+
+
+@pytest.mark.parametrize("name", ["free_body", "soft_wall", "fast_top"])
+def test_states_between_steps_are_as_accurate_as_the_steps(name):
+    problem = ph.problems.get(name)
+    sol = ph.solve(problem, tol=1e-9, t_end=5.0)
+    times = np.array([0.0, 0.3, 1.234567, 4.99, 5.0])
+    seen = sol.at(times)
+    fine = ph.solve(problem, tol=1e-12, t_end=5.0).at(times)
+    assert seen.t.tolist() == times.tolist()
+    assert np.abs(seen.matrix - fine.matrix).max() < 1e-8
+    assert np.abs(seen.momentum - fine.momentum).max() < 1e-8 * np.linalg.norm(problem.momentum)
+    assert np.abs(sol.at(sol.t).quaternion - sol.quaternion).max() == 0
+
+
+def test_states_between_fixed_steps():
+    problem = ph.problems.heavy_top()
+    sol = ph.solve(problem, "strang(dmv10)", dt=0.01, steps=100)
+    fine = ph.solve(problem, tol=1e-12, t_end=1.0).at([0.5, 0.505, 0.5051])
+    assert np.abs(sol.at([0.5, 0.505, 0.5051]).matrix - fine.matrix).max() < 1e-4
+    assert np.abs(sol.at([0.5]).quaternion - sol.quaternion[50]).max() < 4 * EPS
+    with pytest.raises(ph.InputError, match="kept every step"):
+        ph.solve(problem, "strang(dmv10)", dt=0.01, steps=100, every=2).at(0.5)
+
+
+@pytest.mark.parametrize("bad", [-1.0, 5.1, np.nan, [[1.0]], "x"])
+def test_times_outside_are_refused(bad):
+    with pytest.raises(ph.InputError, match="t must be"):
+        ph.solve(ph.problems.heavy_top(), tol=1e-6, t_end=5.0).at(bad)
+
+
+def test_a_given_method_gets_the_steps_it_needs():
+    problem = ph.problems.heavy_top()
+    sol = ph.solve(problem, "imidm", tol=1e-4)
+    error = bench.reference_error(problem, sol.quaternion[-1])
+    assert sol.method == "imidm"
+    assert 1e-7 < error < 1e-3
+    assert sol.dt == pytest.approx(10 / sol.accepted)
+    with pytest.raises(ph.InputError, match="does not reach"):
+        ph.solve(problem, "fe", tol=1e-12)
+
+
+def test_rest_and_torques_of_time_and_velocity():
+    """A body that starts from rest under a torque that grows and drag: no scale but that of the torque is known."""
+
+    @ph.torque
+    def push(t, omega, k):
+        return 0.3 * t - k * omega[0], -k * omega[1], 0.1 - k * omega[2]
+
+    start = ph.Problem(ph.Body([1.0, 2.0, 2.5]), push(0.2), momentum=[0.0, 0.0, 0.0])
+    coarse, fine = (ph.solve(start, tol=tol, t_end=10.0) for tol in (1e-6, 1e-12))
+    assert 1e-9 < np.abs(coarse.matrix[-1] - fine.matrix[-1]).max() < 1e-5
+
+
+def test_a_motion_that_blows_up_says_so():
+    @ph.torque
+    def runaway(omega):
+        return omega[0] * omega[0], 0.0, 0.0
+
+    start = ph.Problem(ph.Body([1.0, 1.5, 2.0]), runaway(), omega=[1.0, 0.0, 0.0])
+    with pytest.raises(ph.StepError, match="failed at t = ") as caught:
+        ph.solve(start, tol=1e-6, t_end=10.0)
+    assert 0.99 < caught.value.partial.t[-1] < 1.1  # omega = 1/(1 - t)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tol": 0.0}, "tol must lie between"), ({"tol": 2.0}, "tol must lie between"), ({"tol": "x"}, "be a number"),
+        ({"tol": 1e-6, "dt": 0.1}, "give dt or tol"), ({"tol": 1e-6, "steps": 5}, "give steps or tol"),
+        ({"tol": 1e-6, "every": 2}, "sol.at"), ({"tol": 1e-6, "digits": 30}, "doubles"), ({}, "give a method and dt"),
+        ({"method": "imidm"}, "give a method and dt"), ({"dt": 0.1}, "give a method and dt"),
+        ({"tol": 1e-6, "t_end": -1.0}, "after t0"), ({"tol": 1e-6, "method": "nonsense"}, "unknown method"),
+    ],
+)  # fmt: skip
+def test_bad_input(given, said):
+    with pytest.raises(ph.InputError, match=said):
+        ph.solve(ph.problems.heavy_top(), **given)
+
+
+def test_files(tmp_path):
+    path = tmp_path / "run.zarr"
+    sol = ph.solve(ph.problems.heavy_top(), tol=1e-6, out=path)
+    back = ph.load(path)
+    assert (back.momentum == sol.momentum).all()
+    assert (back.reason, back.error_estimate, back.accepted) == (sol.reason, sol.error_estimate, sol.accepted)
+    with pytest.raises(ph.InputError, match="exists"):
+        ph.solve(ph.problems.heavy_top(), tol=1e-6, out=path)
+    with pytest.raises(ph.InputError, match="loaded"):
+        back.at(1.0)
+
+
+def test_a_plan_is_made_once_and_runs_give_the_same_bits():
+    problem = ph.problems.soft_wall()
+    first, second = ph.solve(problem, tol=1e-8), ph.solve(problem, tol=1e-8)
+    assert tolerance.plan(problem, 20.0, 1e-8) is tolerance.plan(problem, 20.0, 1e-8)
+    assert (first.quaternion == second.quaternion).all()
+    other = ph.solve(ph.problems.soft_wall(), tol=1e-8)
+    assert (first.quaternion == other.quaternion).all()
+
+
+def test_the_cheapest_drift_of_a_symmetric_body_is_exact():
+    problem = ph.problems.fast_top()
+    (q, m), _ = problem.kernel_data(float)
+    flows = choice.drifts(problem, np.array((*q, *m)))
+    assert len(flows) == 2
+    assert {flow.needs for flow in flows} == {"free"}
