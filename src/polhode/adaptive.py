@@ -80,8 +80,8 @@ def taylor(problem: Problem) -> Stage:
 
 
 def taylor_order(tolerance: float) -> int:
-    """The order that makes the work least: -ln(tolerance)/2 + 1 (Jorba and Zou 2005), and 3 for what every step costs."""
-    return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 4))
+    """The order that makes the work least: -ln(tolerance)/2 and a little (Jorba and Zou 2005)."""
+    return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 1))
 
 
 @dataclasses.dataclass
