@@ -166,3 +166,40 @@ def test_the_cheapest_drift_of_a_symmetric_body_is_exact():
     flows = choice.drifts(problem, np.array((*q, *m)))
     assert len(flows) == 2
     assert {flow.needs for flow in flows} == {"free"}
+
+
+@ph.torque
+def friction(omega, mu):
+    """Dry friction about the first axis, viscous about the others: a jump at omega[0] = 0."""
+    return ph.where(omega[0] < 0, mu, -mu), -0.1 * omega[1], -0.1 * omega[2]
+
+
+@ph.torque
+def switched(t, omega, k):
+    """A thruster that is on for a while."""
+    return ph.where((t > 1) & (t < 1.7), k, 0.0), 0.0, -0.1 * omega[2]
+
+
+@ph.torque
+def bumper(R, k):
+    """A spring that acts beyond an angle: continuous, with a kink."""
+    return ph.where(R[2][2] < 0.5, k * (0.5 - R[2][2]), 0.0), 0.1 * abs(R[0][1]), 0.0
+
+
+@pytest.mark.parametrize("field", [switched(0.5), bumper(2.0)])
+def test_fields_with_branches_are_solved_by_a_pair(field):
+    start = ph.Problem(ph.Body([1.0, 2.0, 2.5]), field, omega=[0.3, 1.0, 0.2])
+    coarse, fine = (ph.solve(start, tol=tol, t_end=5.0) for tol in (1e-5, 1e-9))
+    assert "branches" in fine.reason
+    assert fine.rejected > 0
+    assert 1e-9 < np.abs(coarse.matrix[-1] - fine.matrix[-1]).max() < 1e-4
+    assert np.abs(coarse.at([1.0, 4.0]).matrix - fine.at([1.0, 4.0]).matrix).max() < 1e-4
+
+
+def test_a_jump_that_holds_the_motion_is_given_up(monkeypatch):
+    """Dry friction at rest: an explicit step cannot stay on the jump."""
+    monkeypatch.setattr(adaptive, "PAIR_STEPS", 20_000)
+    start = ph.Problem(ph.Body([1.0, 2.0, 2.0]), friction(0.5), omega=[0.3, 0.0, 0.0])
+    with pytest.raises(ph.StepError, match=r"gave up at t = 0\.6.*tanh") as caught:
+        ph.solve(start, tol=1e-6, t_end=5.0)
+    assert len(caught.value.partial) > 1000

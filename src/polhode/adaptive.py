@@ -15,12 +15,16 @@ from .engine import check_fit, identity, torque_kernel
 from .expansion import MOST, taylor_stage
 from .loop import COLUMNS, one_step, travelling, visiting
 from .methods import Method
+from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .problem import Problem
 from .so3 import conj, mul
 
 EPS = 2.0**-52
 ROWS = 4096
 """States kept between two looks at the run."""
+
+PAIR_STEPS = 5_000_000
+"""Tried steps of a pair after which a run is given up: at a jump that holds the motion, steps become ever shorter."""
 
 _COMPILED: dict[str, Any] = {}
 
@@ -52,6 +56,8 @@ class Path:
     rows: np.ndarray
     rejected: int
     finished: bool
+    crawling: bool = False
+    """Was it given up because its steps are far too many."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,6 +68,8 @@ class Stage:
     text: str
     make: Callable[[], Any]
     order_for: Callable[[float], int]
+    most: float = math.inf
+    """Tried steps after which a run is given up."""
 
     def travel(self) -> Any:
         """The compiled loop."""
@@ -82,6 +90,16 @@ def taylor(problem: Problem) -> Stage:
 def taylor_order(tolerance: float) -> int:
     """The order that makes the work least: -ln(tolerance)/2 and a little (Jorba and Zou 2005)."""
     return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 1))
+
+
+def pair(problem: Problem) -> Stage:
+    """Steps of an embedded pair, for fields with branches."""
+    text = repr((problem.field.text[0] if problem.field else None, problem.body.has_own_axes))
+
+    def make() -> Any:
+        return pair_stage(floats.number, torque_kernel(problem, floats.number))
+
+    return Stage(PAIR_NAME, text, make, lambda tolerance: ORDER, PAIR_STEPS)
 
 
 @dataclasses.dataclass
@@ -116,10 +134,13 @@ class Run:
     def __call__(self) -> Path:
         """All of it, in memory."""
         kept_times, kept_rows, total, fine = [np.array([self.problem.t0])], [self.first], 0, True
+        tried = 0
         for times, rows, rejected, well in self.pieces():
             kept_times.append(times.copy())
             kept_rows.append(rows.copy())
-            total, fine = total + rejected, well
+            total, fine, tried = total + rejected, well, tried + rejected + len(times)
+            if tried > self.stage.most:
+                return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, False, crawling=True)
         return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, fine)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
@@ -185,7 +206,10 @@ def measured(make: Callable[[float], Run], tol: float) -> Measured:
     for _ in range(TRIES):
         local = max(local, EPS / 16)
         fine, coarse = make(local), make(COARSER * local)
-        a, b = fine(), coarse()
+        b = coarse()
+        if b.crawling:
+            return Measured(coarse, math.inf, False)
+        a = fine()
         scale = fine.limits[1] / fine.tolerance
         difference = distance(a.rows[-1], b.rows[-1], scale) if a.finished and b.finished else math.inf
         error = difference * max(1 / COARSER, min(1.0, 4 * EPS / local))

@@ -211,6 +211,12 @@ def solve_to(problem: Problem, tol: Any, t_end: Any, method: Method | None = Non
 
 
 def _explained(problem: Problem, path: Path, chosen: Plan) -> str:
+    if path.crawling:
+        return (
+            f"{chosen.info.method} gave up at t = {path.times[-1]:g} after {len(path.times) + path.rejected} tried "
+            f"steps: the field jumps there and holds the motion at the jump, so that steps become ever shorter; make "
+            f"the jump a steep slope (tanh), or use a fixed dt; the states before it are in .partial"
+        )
     return (
         f"{chosen.info.method} failed at t = {path.times[-1]:g}: no step, however short, gives a finite state; the "
         f"{len(path.times)} states before it are in .partial"

@@ -15,7 +15,7 @@ from typing import Any
 
 from ..declare import Step
 from ..exact_numbers import converted
-from ..scalar import kernel
+from ..scalar import kernel, power, where
 from ..so3 import add, along, cross, dexp, exp, mul, negative, norm, scale, unrotate
 from ..tableaus import DORMAND_PRINCE
 from ..unroll import combination
@@ -23,6 +23,7 @@ from .munthe_kaas import all_stages, stage_slopes
 
 PAIR = DORMAND_PRINCE
 ORDER, ESTIMATE_ORDER = 5, 4
+PAIR_NAME = "mkrk(dormand_prince)"
 
 EMBEDDED = tuple(map(Fraction, ("5179/57600", "0", "7571/16695", "393/640", "-92097/339200", "187/2100", "1/40")))
 """The weights of order 4; the seventh belongs to the end of the step."""
@@ -52,3 +53,27 @@ def embedded(number: Callable[[Any], Any]) -> Step:
         return (mul(y[0], turn), m), norm(delta), norm(add(push, cross(m, delta)))
 
     return attempt
+
+
+def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
+    """A stage for `loop.travelling`: a step accepted if both errors are below their tolerances.
+
+    The next step is 0.9 err^(-1/5) times as long, within factors of 5, err being the larger error over its tolerance.
+    """
+    attempt, exponent = embedded(number), converted(Fraction(-1, ORDER), number)
+    safety, longest, shortest = (converted(Fraction(*x), number) for x in ((9, 10), (5, 1), (1, 5)))
+
+    @kernel
+    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+        h = where(proposal < left, proposal, left)
+        new, attitude, momentum = attempt(h, t, y, system, torque)
+        a, b = attitude / tolerance[0], momentum / tolerance[1]
+        err = where(a > b, a, b)
+        fine = err <= 1
+        factor = where(err > 0, safety * power(where(err > 0, err, 1 + 0 * h), exponent), longest)
+        factor = where(factor > shortest, where(factor < longest, factor, longest), shortest)
+        following = factor * h
+        cut = fine & (h < proposal) & (following < proposal)
+        return new, h, where(cut, proposal, following), fine
+
+    return stage
