@@ -103,12 +103,22 @@ def _doubles(problem: Problem, times: np.ndarray, top: Top | None) -> Any:
 
 def rows_at(problem: Problem, times: np.ndarray) -> np.ndarray:
     """Rows (principal axes) of a free body at given times."""
+    return prepared(problem)(times)
+
+
+def prepared(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
+    """The exact solution of a free body made ready: rows at given times, without looking at the problem again."""
     from .backends.floats import number
 
-    rows = np.empty((len(times), COLUMNS))
-    y, system = problem.kernel_data(number)
-    _compiled("free")(times - problem.t0, y, system[0], rows)
-    return rows
+    (y, system), t0, visit = problem.kernel_data(number), problem.t0, _compiled("free")
+    inertia = system[0]
+
+    def rows_at(times: np.ndarray) -> np.ndarray:
+        rows = np.empty((len(times), COLUMNS))
+        visit(times - t0, y, inertia, rows)
+        return rows
+
+    return rows_at
 
 
 def _kind(top: Top) -> str:

@@ -50,6 +50,11 @@ class ExactRun:
     problem: Problem
     end: float
 
+    def __post_init__(self) -> None:
+        from .exact import prepared
+
+        self.rows_at = prepared(self.problem)
+
     def __call__(self) -> Path:
         """States at equal times."""
         span = self.end - self.problem.t0
@@ -59,9 +64,7 @@ class ExactRun:
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Rows at any times."""
-        from .exact import rows_at
-
-        return rows_at(self.problem, times)
+        return self.rows_at(times)
 
 
 # --- choosing ---------------------------------------------------------------------------------------

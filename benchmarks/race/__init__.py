@@ -1,0 +1,1 @@
+"""Parts of the tolerance race: the cases, the contenders, the clock, the report."""

@@ -1,0 +1,160 @@
+"""What is raced: problems with an end time and a reference attitude, and their equations as one writes them by hand."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import polhode as ph
+from polhode.analysis import bench
+from polhode.analysis.observables import matrices
+
+TARGETS = (1e-3, 1e-6, 1e-9, 1e-12)
+DIGITS = 40
+
+
+@dataclasses.dataclass
+class Case:
+    """A problem, its end, and the rotation matrix there."""
+
+    name: str
+    problem: Any
+    end: float
+    reference: np.ndarray
+    source: str
+    slope: Callable[[Any], Any] | None
+
+    @property
+    def moments(self) -> tuple[float, ...]:
+        """Principal moments; the bodies of the race are given in principal axes."""
+        return tuple(float(x) for x in self.problem.body.moments)
+
+    @property
+    def start(self) -> np.ndarray:
+        """Quaternion and angular velocity: what every rival integrates."""
+        return np.array([*self.problem.quaternion, *(float(x) for x in self.problem.omega)])
+
+    def error(self, quaternion: Any) -> float:
+        """Frobenius norm of R - R_ref."""
+        q = np.asarray(quaternion, dtype=float)
+        return float(np.linalg.norm(matrices(q / np.linalg.norm(q)) - self.reference))
+
+
+# --- the equations ----------------------------------------------------------------------------------
+
+
+def equations(moments: tuple[float, ...], slope: Callable[[Any], Any] | None) -> Callable[..., Any]:
+    """The rates of (q, omega) for U(R33) with the slope dU/dR33, by hand: q' = q (0, omega)/2 and Euler's equations.
+
+    Few operations, each factor named once: rivals get a right-hand side as good as one would write for them. It is a
+    function of seven numbers, of any type: floats, numba's, jax's, heyoka's expressions.
+    """
+    i1, i2, i3 = moments
+    k1, k2, k3 = (i2 - i3) / i1, (i3 - i1) / i2, (i1 - i2) / i3
+
+    def free(a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any) -> Any:
+        return (
+            -0.5 * (b * u + c * v + d * w),
+            0.5 * (a * u + c * w - d * v),
+            0.5 * (a * v + d * u - b * w),
+            0.5 * (a * w + b * v - c * u),
+            k1 * (v * w),
+            k2 * (w * u),
+            k3 * (u * v),
+        )
+
+    if slope is None:
+        return free
+    push1, push2 = 2 / i1, -2 / i2
+
+    def forced(a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any) -> Any:
+        g = slope(1.0 - 2.0 * (b * b + c * c))
+        return (
+            -0.5 * (b * u + c * v + d * w),
+            0.5 * (a * u + c * w - d * v),
+            0.5 * (a * v + d * u - b * w),
+            0.5 * (a * w + b * v - c * u),
+            k1 * (v * w) + push1 * (g * (c * d + a * b)),
+            k2 * (w * u) + push2 * (g * (b * d - a * c)),
+            k3 * (u * v),
+        )
+
+    return forced
+
+
+def _top(z: Any) -> Any:
+    """U = 20 R33."""
+    return 20.0
+
+
+def _heavy(z: Any) -> Any:
+    """U = R33."""
+    return 1.0
+
+
+def _wall(z: Any) -> Any:
+    """U = 1/d - 0.001/d^10 with d = 1.1 + R33."""
+    i = 1.0 / (1.1 + z)
+    i2 = i * i
+    i4 = i2 * i2
+    return i2 * (0.01 * (i4 * i4 * i) - 1.0)
+
+
+def wall_of_powers(z: Any) -> Any:
+    """The same, as suits a Taylor integrator: heyoka has a recurrence for powers."""
+    d = 1.1 + z
+    return 0.01 * d**-11.0 - d**-2.0
+
+
+SLOPES: dict[str, Callable[[Any], Any] | None] = {
+    "free_body": None, "slow_top": _top, "fast_top": _top, "soft_wall": _wall, "heavy_top": _heavy,
+}  # fmt: skip
+
+
+def check_equations(case: Case) -> None:
+    """The rates by hand must be those of the library, at a state without symmetry."""
+    rates, system = bench.equations(case.problem, float)
+    q = (0.5, 0.1, -0.7, 0.5)
+    m = (0.3, -0.8, 0.6)
+    turning, turned = rates(0.0, q, m, system)
+    expected = np.array([*turning, *(x / i for x, i in zip(turned, case.moments, strict=True))])
+    got = np.array(equations(case.moments, case.slope)(*q, *(x / i for x, i in zip(m, case.moments, strict=True))))
+    if np.abs(got - expected).max() > 1e-14 * np.abs(expected).max() * 10:
+        raise AssertionError(f"the equations of {case.name} differ from the library's by {got - expected}")
+
+
+# --- the cases --------------------------------------------------------------------------------------
+
+
+def _named(name: str) -> Case:
+    problem = ph.problems.get(name)
+    reference = matrices(np.array(problem.reference.quaternion))
+    return Case(name, problem, problem.t_end, reference, "problem.reference", SLOPES[name])
+
+
+def _long_free_body() -> Case:
+    problem = ph.problems.free_body()
+    end = 1e4
+    exact = ph.exact(problem, end, digits=DIGITS)
+    return Case("free_body to 1e4", problem, end, exact.matrix[0], f"ph.exact with {DIGITS} digits", None)
+
+
+def check_reference(case: Case) -> float | None:
+    """How far the reference is from the closed solution in many digits, where there is one."""
+    try:
+        exact = ph.exact(case.problem, case.end, digits=DIGITS)
+    except ph.InputError:
+        return None
+    return case.error(exact.quaternion[0])
+
+
+def cases() -> list[Case]:
+    """All of them, in the order of the table."""
+    found = [_named("free_body"), _long_free_body()]
+    found += [_named(name) for name in ("slow_top", "fast_top", "soft_wall", "heavy_top")]
+    for case in found:
+        check_equations(case)
+    return found

@@ -1,0 +1,103 @@
+"""polhode in the race: the run that `ph.solve(problem, tol=...)` plans, called directly; and what `ph.solve` adds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import polhode as ph
+from polhode import adaptive, choice, tolerance
+from polhode.exact import prepared
+from polhode.loop import COLUMNS
+
+from .cases import Case
+from .clock import Attempt, Ladder
+
+LEAST = 30
+"""Calls of `ph.solve` that are timed at least."""
+
+
+def ladders(case: Case) -> list[Ladder]:
+    """The plan for every tolerance; the exact solution needs only one."""
+    if case.problem.field is None:
+        return [Ladder("polhode", lambda tol: _attempt(case, tol) if tol == 1e-12 else None, 12, 13)]
+    return [Ladder("polhode", lambda tol: _attempt(case, tol), 1, 15)]
+
+
+def _attempt(case: Case, tol: float) -> Attempt | None:
+    if not tolerance.SMALLEST <= tol <= tolerance.LARGEST:
+        return None
+    plan = tolerance.plan(case.problem, case.end, tol)
+    run = plan.run
+    made = _travelling(run) if isinstance(run, adaptive.Run) else None
+    made = made or (_stepping(run) if isinstance(run, choice.FixedRun) else _exactly(case))
+    made.method = plan.info.method
+    return made
+
+
+def _travelling(run: adaptive.Run) -> Attempt:
+    """Steps of chosen length, as `adaptive.Run.pieces` makes them, without copies of the rows."""
+    times, rows = run.room
+    t0, end, start, system, limits, order, travel = (
+        run.problem.t0, run.end, run.y, run.system, run.limits, run.order, run.travel,
+    )  # fmt: skip
+    first = (end - t0) / 1000
+
+    def call() -> Any:
+        t, low, y, proposal, steps, fine = t0, 0.0, start, first, 0, True
+        while t < end and fine:
+            y, t, low, proposal, filled, _, fine = travel(
+                t, low, end, proposal, y, system, limits, order, times, rows
+            )  # fmt: skip
+            steps += filled
+        return y, steps, fine
+
+    return Attempt(call, lambda r: r[0][0], lambda r: r[1], "", lambda r: r[2])
+
+
+def _stepping(run: choice.FixedRun) -> Attempt:
+    """Steps of equal length, only the last state recorded."""
+    rows = np.empty((1, COLUMNS))
+    made, n = run.engine, run.count
+    arguments = (run.dt, run.problem.t0, 0, n, n, n, made.y, made.system, rows)
+    advance = made.advance
+
+    def call() -> Any:
+        return advance(*arguments)
+
+    return Attempt(call, lambda r: rows[0, :4], lambda r: n, "", lambda r: r[4])
+
+
+def _exactly(case: Case) -> Attempt:
+    """The exact solution at one time."""
+    when, rows_at = np.array([case.end]), prepared(case.problem)
+    return Attempt(lambda: rows_at(when), lambda rows: rows[0, :4], lambda rows: 0, "")
+
+
+# --- what ph.solve adds -----------------------------------------------------------------------------
+
+
+def overhead(case: Case, tol: float, budget: float) -> dict[str, float]:
+    """Microseconds of `ph.solve` when warm, of its prepared run alone, and of what a call adds to the run in it."""
+    run: Callable[[], Any] = tolerance.plan(case.problem, case.end, tol).run
+    wholes, alone, added, began = [], [], [], time.perf_counter()
+    while len(wholes) < LEAST or time.perf_counter() - began < budget:
+        sol = None  # the last result goes before the clock starts
+        first = time.perf_counter()
+        sol = ph.solve(case.problem, tol=tol, t_end=case.end)
+        second = time.perf_counter()
+        run()
+        third = time.perf_counter()
+        wholes.append(second - first)
+        alone.append(third - second)
+        added.append(second - first - sol.info.seconds)
+    return {
+        "tolerance": tol,
+        "solve_microseconds": 1e6 * min(wholes),
+        "run_microseconds": 1e6 * min(alone),
+        "overhead_microseconds": 1e6 * min(added),
+        "median_overhead_microseconds": 1e6 * float(np.median(added)),
+    }
