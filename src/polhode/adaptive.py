@@ -14,8 +14,7 @@ from .compose import carried, whole
 from .engine import check_fit, identity, torque_kernel
 from .expansion import MOST, taylor_stage
 from .loop import COLUMNS, one_step, travelling, visiting
-from .methods import Method
-from .methods import verner
+from .methods import Method, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .problem import Problem
 from .so3 import conj, mul

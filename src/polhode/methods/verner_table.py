@@ -1,8 +1,8 @@
 """Verner's "most efficient" Runge-Kutta pair of orders 8 and 7, thirteen stages, in fractions.
 
-J. H. Verner, Numerically optimal Runge-Kutta pairs with interpolants, Numer. Algorithms 53 (2010) 383-396. The fractions
-are the author's, as the package OrdinaryDiffEq.jl hands them on (its method Vern8). Twelve stages give order 8; the last
-one, at the end of the step like the twelfth, serves only the weights of order 7.
+J. H. Verner, Numerically optimal Runge-Kutta pairs with interpolants, Numer. Algorithms 53 (2010) 383-396. The
+fractions are the author's, as the package OrdinaryDiffEq.jl hands them on (its method Vern8). Twelve stages give order
+8; the last one, at the end of the step like the twelfth, serves only the weights of order 7.
 """
 
 from __future__ import annotations
