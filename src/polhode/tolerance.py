@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,9 +15,11 @@ from .adaptive import Measured, Path
 from .backends import floats
 from .body import real_array
 from .errors import InputError, StepError
+from .events import Event
 from .expression import COMPARISONS, ordered
 from .methods import Method
 from .methods.jacobi import jacobi
+from .occurrences import cut, first_end, occurrences, until
 from .problem import Problem, finite_number
 from .so3 import mul, unrotate
 from .trajectory import PRIMARY, Info, Trajectory
@@ -186,7 +188,9 @@ class Lazy(Mapping[str, np.ndarray]):
         return len(PRIMARY)
 
 
-def solve_to(problem: Problem, tol: Any, t_end: Any, method: Method | None = None) -> Trajectory:
+def solve_to(
+    problem: Problem, tol: Any, t_end: Any, method: Method | None = None, events: Sequence[Event] = ()
+) -> Trajectory:
     """The solution of a problem to a tolerance, by the method that needs least work or by the one given."""
     tol = finite_number("tol", tol)
     if not SMALLEST <= tol <= LARGEST:
@@ -196,18 +200,50 @@ def solve_to(problem: Problem, tol: Any, t_end: Any, method: Method | None = Non
         raise InputError("give t_end: this problem has no end time of its own")
     if end <= problem.t0:
         raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
+    if any(event.terminal for event in events) and problem.field is not None and method is None:
+        end = _end_of_run(problem, events, end, tol)
     chosen = plan(problem, end, tol, method)
     began = time.perf_counter()
     path = chosen()
+    path, happened = found_on(path, chosen.run, problem, events) if events else (path, [])
     steps = len(path.times) - 1
     info = dataclasses.replace(
         chosen.info, seconds=time.perf_counter() - began, steps=steps, accepted=steps, rejected=path.rejected,
         status="finished" if path.finished else "failed",
     )  # fmt: skip
     sol = Trajectory(Lazy(problem, path), info, dense=Dense(problem, chosen.run, path))
+    sol.events = [sol.at(times) for times in happened]
     if not path.finished:
         raise StepError(_explained(problem, path, chosen), sol)
     return sol
+
+
+def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) -> tuple[Path, list[np.ndarray]]:
+    """The path, cut where an event ends it, and the times of all events on it."""
+
+    def look(times: np.ndarray) -> np.ndarray:
+        rows: np.ndarray = run.state_at(times, path.times, path.rows)
+        return rows
+
+    found = occurrences(events, problem, look, path.times)
+    end = first_end(found)
+    return (path if end is None else cut(path, look, end)), until(found, end)
+
+
+def _end_of_run(problem: Problem, events: Sequence[Event], end: float, tol: float) -> float:
+    """The end of the first step in which an event ends the run: nothing is computed beyond it."""
+    stage = adaptive.taylor(problem) if is_smooth(problem) else adaptive.pair(problem)
+    run = adaptive.Run(problem, stage, end, tol / 8)
+    last_time, last_row = np.array([problem.t0]), run.first
+    for times, rows, _, _ in run.pieces():
+        if not len(times):
+            break
+        piece = Path(np.append(last_time, times), np.concatenate([last_row, rows]), 0, True)
+        ends = found_on(piece, run, problem, [event for event in events if event.terminal])[0].times[-1]
+        if ends < piece.times[-1]:
+            return float(piece.times[np.searchsorted(piece.times, ends, side="right")])
+        last_time, last_row = piece.times[-1:], piece.rows[-1:]
+    return end
 
 
 def _explained(problem: Problem, path: Path, chosen: Plan) -> str:
@@ -247,16 +283,32 @@ def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any
     """The states between the equal steps of a run, every one of which was kept."""
 
     def at(t: Any) -> Mapping[str, np.ndarray]:
-        own: Any = problem.axes_quaternion
-        q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
-        q, m = (mul(q, own), unrotate(own, m)) if own else (q, m)
-        return Dense(problem, _Steps(problem, method), Path(sol.t, np.stack([*q, *m], 1), 0, True))(t)
+        return Dense(problem, Steps(problem, method), path_of(problem, sol))(t)
 
     return at
 
 
+def path_of(problem: Problem, sol: Trajectory) -> Path:
+    """A trajectory as times and rows in principal axes."""
+    own: Any = problem.axes_quaternion
+    q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
+    q, m = (mul(q, own), unrotate(own, m)) if own else (q, m)
+    return Path(sol.t, np.stack([*q, *m], 1), 0, True)
+
+
+def with_events(problem: Problem, method: Method, sol: Trajectory, events: Sequence[Event]) -> Trajectory:
+    """A run of equal steps, every one of which was kept, with its events; cut where one of them ends it."""
+    whole = path_of(problem, sol)
+    path, happened = found_on(whole, Steps(problem, method), problem, events)
+    if path is not whole:
+        sol = Trajectory(Lazy(problem, path), dataclasses.replace(sol.info, steps=len(path.times) - 1))
+        sol.dense = dense_of(problem, method, sol)
+    sol.events = [sol.at(times) for times in happened]
+    return sol
+
+
 @dataclasses.dataclass
-class _Steps:
+class Steps:
     """Equal steps of a method, looked at in between."""
 
     problem: Problem
