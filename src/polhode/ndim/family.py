@@ -55,7 +55,7 @@ methods = Book()
 
 
 BOUNDED: dict[str, float] = {}
-"""Methods that have a step only while it is below `largest_step`, with the longest of their inner steps in units of h."""
+"""Methods that have a step only while it is below `largest_step`, and the longest of their inner steps over h."""
 
 
 def declared(build: Callable[[Body], Step], *, bounded: float | None = None, **said: Any) -> Method:
