@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
@@ -25,6 +26,19 @@ ROWS = 4096
 
 PAIR_STEPS = 5_000_000
 """Tried steps of a pair after which a run is given up: at a jump that holds the motion, steps become ever shorter."""
+
+_watchers: list[Callable[[float], Any]] = []
+
+
+@contextlib.contextmanager
+def watched(tell: Callable[[float], Any]) -> Iterator[None]:
+    """Let runs tell which part of their time is done."""
+    _watchers.append(tell)
+    try:
+        yield
+    finally:
+        _watchers.pop()
+
 
 _COMPILED: dict[str, Any] = {}
 
@@ -127,21 +141,31 @@ class Run:
             y, t, low, proposal, filled, rejected, fine = self.travel(
                 t, low, self.end, proposal, y, self.system, self.limits, self.order, times, rows
             )
+            self._tell(t)
             yield times[:filled], rows[:filled], rejected, fine
             if not fine:
                 return
 
+    def _tell(self, t: float) -> None:
+        for tell in _watchers:
+            tell((t - self.problem.t0) / (self.end - self.problem.t0))
+
     def __call__(self) -> Path:
-        """All of it, in memory."""
-        kept_times, kept_rows, total, fine = [np.array([self.problem.t0])], [self.first], 0, True
-        tried = 0
-        for times, rows, rejected, well in self.pieces():
-            kept_times.append(times.copy())
-            kept_rows.append(rows.copy())
-            total, fine, tried = total + rejected, well, tried + rejected + len(times)
-            if tried > self.stage.most:
-                return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, False, crawling=True)
-        return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, fine)
+        """All of it, in memory; an exception on the way takes what there is with it, as `path`."""
+        kept_times, kept_rows = [np.array([self.problem.t0])], [self.first]
+        total, tried, fine, crawling = 0, 0, True, False
+        try:
+            for times, rows, rejected, well in self.pieces():
+                kept_times.append(times.copy())
+                kept_rows.append(rows.copy())
+                total, tried, fine = total + rejected, tried + rejected + len(times), well
+                crawling = tried > self.stage.most
+                if crawling:
+                    break
+        except BaseException as stop:
+            stop.path = Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, False)  # type: ignore[attr-defined]
+            raise
+        return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, fine and not crawling, crawling)
 
     def at_looks(self) -> np.ndarray | None:
         """Rows at a few times towards the end, the end itself last; None where the run does not get there."""
@@ -155,6 +179,7 @@ class Run:
                     t, low, stop, proposal, y, self.system, self.limits, self.order, times, rows
                 )
                 tried += filled + rejected
+                self._tell(t)
                 if not fine or tried > self.stage.most:
                     return None
             seen.append((*y[0], *y[1]))

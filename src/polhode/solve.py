@@ -93,7 +93,7 @@ def solve(
     wanted = checked(events, problem) if events else []
     if tol is not None:
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
-        return _to_tolerance(problem, method, tol, t_end, out, overwrite, wanted, others)
+        return _to_tolerance(problem, method, tol, t_end, out, overwrite, wanted, progress, others)
     if method is None or dt is None:
         raise InputError(
             "give a method and dt, such as ph.solve(problem, 'imidm', dt=0.01), or an accuracy, such as "
@@ -149,8 +149,9 @@ def solve(
 
 
 def _to_tolerance(
-    problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, events: Any, others: dict[str, Any]
-) -> Trajectory:
+    problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, events: Any, progress: Any,
+    others: dict[str, Any],
+) -> Trajectory:  # fmt: skip
     """A solution to a tolerance, kept in a file too if asked."""
     plain = {"dt": None, "steps": None, "every": 1, "digits": None}
     for name, value in others.items():
@@ -158,7 +159,7 @@ def _to_tolerance(
             why = {"dt": "steps follow from tol", "steps": "steps follow from tol", "every": "sol.at(times) thins out"}
             raise InputError(f"give {name} or tol, not both: {why.get(name, 'tol is for doubles')}")
     path = None if out is None else store.fresh(out, overwrite)
-    sol = solve_to(problem, tol, t_end, None if method is None else steady(methods[method]), events)
+    sol = solve_to(problem, tol, t_end, None if method is None else steady(methods[method]), events, progress)
     if path is not None:
         sol.save(path, overwrite)
     return sol

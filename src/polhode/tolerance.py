@@ -21,6 +21,7 @@ from .methods import Method
 from .methods.jacobi import jacobi
 from .occurrences import cut, first_end, occurrences, until
 from .problem import Problem, finite_number
+from .progress import Progress
 from .so3 import mul, unrotate
 from .trajectory import PRIMARY, Info, Trajectory
 
@@ -189,7 +190,12 @@ class Lazy(Mapping[str, np.ndarray]):
 
 
 def solve_to(
-    problem: Problem, tol: Any, t_end: Any, method: Method | None = None, events: Sequence[Event] = ()
+    problem: Problem,
+    tol: Any,
+    t_end: Any,
+    method: Method | None = None,
+    events: Sequence[Event] = (),
+    progress: bool | Callable[[float], Any] | None = None,
 ) -> Trajectory:
     """The solution of a problem to a tolerance, by the method that needs least work or by the one given."""
     tol = finite_number("tol", tol)
@@ -200,11 +206,20 @@ def solve_to(
         raise InputError("give t_end: this problem has no end time of its own")
     if end <= problem.t0:
         raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
-    if any(event.terminal for event in events) and problem.field is not None and method is None:
-        end = _end_of_run(problem, events, end, tol)
-    chosen = plan(problem, end, tol, method)
-    began = time.perf_counter()
-    path = chosen()
+    bar, chosen = Progress(progress, f"to {tol:g}", 1000), None
+    try:
+        with adaptive.watched(lambda part: bar.update(round(1000 * part))):
+            if any(event.terminal for event in events) and problem.field is not None and method is None:
+                end = _end_of_run(problem, events, end, tol)
+            chosen = plan(problem, end, tol, method)
+            began = time.perf_counter()
+            path = chosen()
+    except BaseException as stop:
+        if chosen is not None and hasattr(stop, "path"):
+            stop.partial = Trajectory(Lazy(problem, stop.path), chosen.info)  # type: ignore[attr-defined]
+        raise
+    finally:
+        bar.close()
     path, happened = found_on(path, chosen.run, problem, events) if events else (path, [])
     steps = len(path.times) - 1
     info = dataclasses.replace(
