@@ -15,7 +15,7 @@ from .compose import carried, whole
 from .engine import check_fit, identity, torque_kernel
 from .expansion import MOST, taylor_stage
 from .loop import COLUMNS, one_step, travelling, visiting
-from .methods import Method
+from .methods import Method, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .problem import Problem
 from .so3 import conj, mul
@@ -114,6 +114,16 @@ def pair(problem: Problem) -> Stage:
         return pair_stage(floats.number, torque_kernel(problem, floats.number))
 
     return Stage(PAIR_NAME, text, make, lambda tolerance: ORDER, PAIR_STEPS)
+
+
+def runge_kutta(problem: Problem) -> Stage:
+    """Steps of Verner's pair 8(7) on plain numbers: cheap ones, for moderate accuracy."""
+    text = repr((problem.field.text[0] if problem.field else None, problem.body.has_own_axes))
+
+    def make() -> Any:
+        return verner.runge_kutta_stage(floats.number, torque_kernel(problem, floats.number))
+
+    return Stage(verner.NAME, text, make, lambda tolerance: verner.ORDER, PAIR_STEPS)
 
 
 @dataclasses.dataclass

@@ -208,6 +208,20 @@ def scratch(like: Number, count: int) -> Any:
     return [like] * count
 
 
+def combined(weights: Any, rows: Any) -> Any:
+    """The sum of weights[j] rows[j], from the first to the last, number by number; weights are single numbers.
+
+    Compiled, the numbers of a row travel together through the sum, as one vector.
+    """
+    totals = []
+    for i in range(len(rows[0])):
+        total = weights[0] * rows[0][i]
+        for weight, row in zip(weights[1:], rows[1:], strict=True):
+            total = total + weight * row[i]
+        totals.append(total)
+    return tuple(totals)
+
+
 def settled(condition: Any) -> bool:
     """Is the condition true everywhere: for one number itself, for lanes in all of them."""
     return bool(condition)

@@ -19,7 +19,7 @@ from numba.extending import overload, register_jitable
 from .. import scalar
 from ..loop import stepping
 from ..scalar import FORKS, FUNCTIONS, KERNELS, UNFUSED
-from . import lane_functions, lanes, room
+from . import lane_functions, lanes, room, rows
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 """`contract` lets a product and a sum be rounded once (a fused multiply-add), except in the kernels of `UNFUSED`."""
@@ -83,6 +83,7 @@ def _teach_primitives() -> None:
     ):
         overload(function, strict=False, jit_options=INNER)(made)
     room.teach(INNER)
+    rows.teach(INNER)
     overload(scalar.epsilon, jit_options=INNER)(lambda x: lambda x: 2.220446049250313e-16)
     overload(scalar.finite, jit_options=INNER)(lambda x: lambda x: x - x == 0)
 
@@ -129,7 +130,7 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 
 _CODE = {
-    *(__name__, lanes.__name__, lane_functions.__name__, room.__name__),
+    *(__name__, lanes.__name__, lane_functions.__name__, room.__name__, rows.__name__),
     *("polhode.loop", "polhode.expression", "polhode.series"),
 }
 """Modules that make code without holding kernels."""

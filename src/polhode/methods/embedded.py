@@ -25,6 +25,9 @@ PAIR = DORMAND_PRINCE
 ORDER, ESTIMATE_ORDER = 5, 4
 PAIR_NAME = "mkrk(dormand_prince)"
 
+SAFETY = Fraction(9, 10)
+"""The part taken of the step whose error would be the tolerance."""
+
 EMBEDDED = tuple(map(Fraction, ("5179/57600", "0", "7571/16695", "393/640", "-92097/339200", "187/2100", "1/40")))
 """The weights of order 4; the seventh belongs to the end of the step."""
 
@@ -55,25 +58,39 @@ def embedded(number: Callable[[Any], Any]) -> Step:
     return attempt
 
 
-def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
-    """A stage for `loop.travelling`: a step accepted if both errors are below their tolerances.
+def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Callable[..., Any]:
+    """Kernel (h, proposal, errors, tolerance) -> (the next step to propose, whether this one is accepted).
 
-    The next step is 0.9 err^(-1/5) times as long, within factors of 5, err being the larger error over its tolerance.
+    A step is accepted if both errors, of attitude and momentum, are within their tolerances. The next step is
+    safety err^(-1/order) times as long, within factors of 5, err being the larger error over its tolerance. A step that
+    was cut short of its proposal leaves that standing, unless it would now be longer.
     """
-    attempt, exponent = embedded(number), converted(Fraction(-1, ORDER), number)
-    safety, longest, shortest = (converted(Fraction(*x), number) for x in ((9, 10), (5, 1), (1, 5)))
+    exponent = converted(Fraction(-1, order), number)
+    longest, shortest, careful = (converted(x, number) for x in (Fraction(5), Fraction(1, 5), safety))
+
+    @kernel
+    def judged(h: Any, proposal: Any, errors: Any, tolerance: Any) -> Any:
+        a, b = errors[0] / tolerance[0], errors[1] / tolerance[1]
+        err = where(a > b, a, b)
+        fine = err <= 1
+        factor = where(err > 0, careful * power(where(err > 0, err, 1 + 0 * h), exponent), longest)
+        factor = where(factor > shortest, where(factor < longest, factor, longest), shortest)
+        following = factor * h
+        cut = fine & (h < proposal) & (following < proposal)
+        return where(cut, proposal, following), fine
+
+    return judged
+
+
+def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
+    """A stage for `loop.travelling`, with the controller above."""
+    attempt, judged = embedded(number), controlled(number, ORDER, SAFETY)
 
     @kernel
     def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
         h = where(proposal < left, proposal, left)
         new, attitude, momentum = attempt(h, t, y, system, torque)
-        a, b = attitude / tolerance[0], momentum / tolerance[1]
-        err = where(a > b, a, b)
-        fine = err <= 1
-        factor = where(err > 0, safety * power(where(err > 0, err, 1 + 0 * h), exponent), longest)
-        factor = where(factor > shortest, where(factor < longest, factor, longest), shortest)
-        following = factor * h
-        cut = fine & (h < proposal) & (following < proposal)
-        return new, h, where(cut, proposal, following), fine
+        following, fine = judged(h, proposal, (attitude, momentum), tolerance)
+        return new, h, following, fine
 
     return stage
