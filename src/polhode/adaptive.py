@@ -13,16 +13,24 @@ import numpy as np
 from .backends import floats
 from .compose import carried, whole
 from .engine import check_fit, identity, torque_kernel
-from .expansion import MOST, taylor_stage
+from .expansion import MOST, motion_series, taylor_stage
+from .expression import ordered
 from .loop import COLUMNS, one_step, travelling, visiting
 from .methods import Method, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .problem import Problem
+from .scalar import FUNCTIONS
 from .so3 import conj, mul
 
 EPS = 2.0**-52
 ROWS = 4096
 """States kept between two looks at the run."""
+
+NS_EXPANSION, NS_TERM = 110.0, 0.18
+"""Nanoseconds of an expansion, and of one product in a sum."""
+
+NS_PAIR, NS_STAGE, NS_FLOP = 30.0, 10.0, 0.18
+"""Nanoseconds of a step of the pair 8(7), of one of its stages, of one operation of the torque."""
 
 PAIR_STEPS = 5_000_000
 """Tried steps of a pair after which a run is given up: at a jump that holds the motion, steps become ever shorter."""
@@ -84,6 +92,12 @@ class Stage:
     order_for: Callable[[float], int]
     most: float = math.inf
     """Tried steps after which a run is given up."""
+    ns: Callable[[int], float] = lambda order: math.inf
+    """Nanoseconds of one tried step of some order, by the model of `benchmarks/cost_model.py`."""
+
+    def label(self, order: int) -> str:
+        """The name of the method, with its order where that varies."""
+        return self.name if self.order_for(0.1) == self.order_for(EPS) else f"{self.name}({order})"
 
     def travel(self) -> Any:
         """The compiled loop."""
@@ -98,7 +112,12 @@ def taylor(problem: Problem) -> Stage:
     """Lie-Taylor steps: the order from the tolerance, the length from the series."""
     field, own_axes = problem.field, problem.body.has_own_axes
     text = repr((field.text[0] if field else None, own_axes))
-    return Stage("lietaylor", text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order)
+
+    def ns(order: int) -> float:
+        terms = motion_series(field, own_axes).text.count("] * work[")
+        return NS_EXPANSION + NS_TERM * terms * order * (order - 1) / 2
+
+    return Stage("lietaylor", text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order, ns=ns)
 
 
 def taylor_order(tolerance: float) -> int:
@@ -123,7 +142,18 @@ def runge_kutta(problem: Problem) -> Stage:
     def make() -> Any:
         return verner.runge_kutta_stage(floats.number, torque_kernel(problem, floats.number))
 
-    return Stage(verner.NAME, text, make, lambda tolerance: verner.ORDER, PAIR_STEPS)
+    def ns(order: int) -> float:
+        return NS_PAIR + verner.STAGES * (NS_STAGE + NS_FLOP * torque_flops(problem))
+
+    return Stage(verner.NAME, text, make, lambda tolerance: verner.ORDER, PAIR_STEPS, ns)
+
+
+def torque_flops(problem: Problem) -> int:
+    """Operations in the formula of the torque; a quotient counts for eight, an elementary function for a hundred."""
+    if problem.field is None:
+        return 0
+    weights = {"div": 8, "symbol": 0, "const": 0, "named": 0} | dict.fromkeys(FUNCTIONS, 100)
+    return sum(weights.get(node.op, 1) for node in ordered(problem.field.graph[0]))
 
 
 @dataclasses.dataclass

@@ -101,14 +101,27 @@ def _made(problem: Problem, end: float, tol: float) -> Plan:
         reason = "free body: the exact solution, by elliptic functions"
         return _plan(problem, tol, jacobi.name, reason, ExactRun(problem, end), 10 * adaptive.EPS * (1 + turned))
     if not is_smooth(problem):
-        found = adaptive.measured(lambda local: adaptive.Run(problem, adaptive.pair(problem), end, local), tol)
+        found = _measured(problem, adaptive.pair(problem), end, tol)
         reason = "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
         return _plan(problem, tol, found.run.stage.name, reason + _limit(found, tol), found.run, found.error)
-    found = adaptive.measured(lambda local: adaptive.Run(problem, adaptive.taylor(problem), end, local), tol)
-    return _cheaper(problem, end, tol, found) or _plan(
-        problem, tol, f"{found.run.stage.name}({found.run.order})", _why_taylor(problem) + _limit(found, tol),
+    taylor = _measured(problem, adaptive.taylor(problem), end, tol)
+    found, work = _lighter(taylor, _measured(problem, adaptive.runge_kutta(problem), end, tol))
+    return _splitting(problem, end, tol, found, work) or _plan(
+        problem, tol, found.run.stage.label(found.run.order), _why(problem, found is taylor) + _limit(found, tol),
         found.run, found.error,
     )  # fmt: skip
+
+
+def _measured(problem: Problem, stage: adaptive.Stage, end: float, tol: float) -> Measured:
+    return adaptive.measured(lambda local: adaptive.Run(problem, stage, end, local), tol)
+
+
+def _lighter(taylor: Measured, pair: Measured) -> tuple[Measured, float]:
+    """That of two runs which needs less work, among those that reach the accuracy, and its work."""
+    if not pair.reached:
+        return taylor, choice.run_ns(taylor.run, taylor.run())
+    works = [choice.run_ns(found.run, found.run()) for found in (taylor, pair)]
+    return (pair, works[1]) if works[1] < works[0] or not taylor.reached else (taylor, works[0])
 
 
 def is_smooth(problem: Problem) -> bool:
@@ -117,12 +130,12 @@ def is_smooth(problem: Problem) -> bool:
     return all(node.op not in ("where", "abs", *COMPARISONS) for node in ordered(problem.field.graph[0]))
 
 
-def _why_taylor(problem: Problem) -> str:
-    if problem.needs != "potential":
-        return "smooth torque: Taylor steps on the group"
-    if "_candidates" in problem.__dict__:
-        return "smooth potential, fast spin: Taylor steps on the group need less work than the best splitting"
-    return "smooth potential, the spin not fast against it: Taylor steps on the group"
+def _why(problem: Problem, by_series: bool) -> str:
+    field = "potential" if problem.needs == "potential" else "torque"
+    splittings = " and splittings" if "_candidates" in problem.__dict__ else ""
+    if by_series:
+        return f"smooth {field}: Taylor steps on the group need less work than a Runge-Kutta pair 8(7){splittings}"
+    return f"smooth {field}: a Runge-Kutta pair 8(7) needs less work than Taylor steps on the group{splittings}"
 
 
 def _limit(found: Measured, tol: float) -> str:
@@ -131,8 +144,8 @@ def _limit(found: Measured, tol: float) -> str:
     return f"; round-off and the spread of the motion do not allow {tol:g}, the error is about {found.error:.1g}"
 
 
-def _cheaper(problem: Problem, end: float, tol: float, found: Measured) -> Plan | None:
-    """A splitting that needs clearly less work than the Taylor steps found, if there is one."""
+def _splitting(problem: Problem, end: float, tol: float, found: Measured, work: float) -> Plan | None:
+    """A splitting that needs clearly less work than the run found, if there is one."""
     if problem.needs != "potential" or not found.reached:
         return None
     path = found.run()
@@ -144,7 +157,6 @@ def _cheaper(problem: Problem, end: float, tol: float, found: Measured) -> Plan 
     if end not in known:
         known[end] = choice.candidates(problem, path)
     ranked = sorted(known[end], key=lambda c: c.steps(span, tol) * c.ns)
-    work = choice.taylor_ns(found.run, path)
     for candidate in ranked[:2]:
         if candidate.steps(span, tol) * candidate.ns > choice.GAIN * work:
             break
@@ -152,7 +164,7 @@ def _cheaper(problem: Problem, end: float, tol: float, found: Measured) -> Plan 
         made = choice.measured_steps(problem, candidate.method, end, tol, steps)
         if made is not None and made.run.count * candidate.ns <= choice.GAIN * work:
             share = made.run.count * candidate.ns / work
-            reason = f"fast spin in a potential: this splitting needs {share:.2f} of the work of Taylor steps"
+            reason = f"fast spin in a potential: this splitting needs {share:.2f} of the work of other methods"
             return _plan(problem, tol, candidate.method.name, reason, made.run, made.error, made.run.dt)
     return None
 
