@@ -1,4 +1,4 @@
-"""What a step costs, from the operations in it: the constants of `polhode.choice`.
+"""What a step costs, from the operations in it: the constants of `polhode.choice` and `polhode.adaptive`.
 
     python benchmarks/cost_model.py
 
@@ -9,6 +9,7 @@ squares of the relative errors give nanoseconds a step, an operation, an element
 from __future__ import annotations
 
 import math
+import time
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from polhode import adaptive, choice
 from polhode.analysis.bench import compiled_ns
 from polhode.analysis.cost import cost
 from polhode.expansion import motion_series
+from polhode.methods import verner
 
 PROBLEMS = ("fast_top", "heavy_top", "soft_wall", "libration")
 
@@ -63,9 +65,22 @@ def expansions() -> None:
     fitted(rows, times, ["an expansion", "a term"])
 
 
-def _timed(run: adaptive.Run) -> tuple[float, adaptive.Path]:
-    import time
+def pairs() -> None:
+    """Steps of the Runge-Kutta pair 8(7)."""
+    rows, times = [], []
+    for name in PROBLEMS:
+        problem = ph.problems.get(name)
+        run = adaptive.Run(problem, adaptive.runge_kutta(problem), problem.t_end, 1e-13)
+        best, tried = math.inf, 0
+        for _ in range(20):
+            seconds, path = _timed(run)
+            best, tried = min(best, seconds), len(path.times) - 1 + path.rejected
+        rows.append([1.0, verner.STAGES * adaptive.torque_flops(problem)])
+        times.append(1e9 * best / tried)
+    fitted(rows, times, ["a step of the pair with its stages", "an operation of the torque"])
 
+
+def _timed(run: adaptive.Run) -> tuple[float, adaptive.Path]:
     began = time.perf_counter()
     path = run()
     return time.perf_counter() - began, path
@@ -74,3 +89,4 @@ def _timed(run: adaptive.Run) -> tuple[float, adaptive.Path]:
 if __name__ == "__main__":
     splittings()
     expansions()
+    pairs()

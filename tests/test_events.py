@@ -198,3 +198,75 @@ def test_refused_at_the_start(event, match):
 def test_refused(make, match):
     with pytest.raises(ph.InputError, match=match):
         make()
+
+
+# --- events on runs ---------------------------------------------------------------------------------
+
+
+@ph.event
+def upright(R):
+    return R[2][2]
+
+
+@pytest.mark.parametrize("how", [{"tol": 1e-11}, {"method": "lietaylor(16)", "dt": 0.05}])
+def test_events_are_where_they_should_be(how):
+    """Crossings of R33 on the heavy top: at each the number is zero to round-off, and all crossings are found."""
+    top = ph.problems.heavy_top()
+    sol = ph.solve(top, **how, t_end=10.0, events=[upright, ph.event(upright.template.function, direction=1)])
+    both, rising = sol.events
+    assert np.abs(both.matrix[:, 2, 2]).max() < 1e-12
+    fine = ph.solve(top, tol=1e-11).at(np.linspace(0, 10, 20001))
+    signs = np.sign(fine.matrix[:, 2, 2])
+    assert len(both) == (signs[1:] != signs[:-1]).sum() > 3
+    assert len(rising) == ((signs[:-1] < 0) & (signs[1:] > 0)).sum()
+    assert set(rising.t) <= set(both.t)
+
+
+def test_times_of_events_of_an_exact_motion():
+    """A symmetric body spinning about its axis, tilted: sin of a known angle, zeros at multiples of pi/rate."""
+    body = ph.Problem(ph.Body([1.0, 1.0, 2.0]), omega=[0.0, 0.0, 3.0])
+    sol = ph.solve(body, tol=1e-10, t_end=10.0, events=[ph.event(lambda R: R[0][1])])
+    expected = np.pi / 3 * np.arange(1, 10)
+    assert np.abs(sol.events[0].t - expected).max() < 4 * np.spacing(10.0)
+
+
+def test_a_terminal_event_ends_the_run():
+    top = ph.problems.heavy_top()
+    end = ph.event(upright.template.function, direction=-1, terminal=True)
+    sol = ph.solve(top, tol=1e-10, events=[upright, end])
+    assert sol.t[-1] == sol.events[1].t[0] < 10
+    assert abs(sol.matrix[-1, 2, 2]) < 1e-12
+    assert sol.events[0].t[-1] <= sol.t[-1]
+    fixed = ph.solve(top, "lietaylor(16)", dt=0.05, t_end=10.0, events=[end])
+    assert fixed.t[-1] == pytest.approx(sol.t[-1], abs=1e-9)
+    assert fixed.at(fixed.t[-1]).t[0] == fixed.t[-1]
+
+
+def test_nothing_is_computed_beyond_a_terminal_event():
+    """The motion has no solution at t = 1, and the event comes before."""
+
+    @ph.torque
+    def runaway(omega):
+        return omega[0] * omega[0], 0.0, 0.0
+
+    start = ph.Problem(ph.Body([1.0, 1.5, 2.0]), runaway(), omega=[1.0, 0.0, 0.0])
+    fast = ph.event(lambda omega: omega[0] - 4, terminal=True)
+    sol = ph.solve(start, tol=1e-9, t_end=10.0, events=[fast])
+    assert sol.t[-1] == pytest.approx(0.75, abs=1e-8)  # omega = 1/(1 - t)
+
+
+def test_an_event_that_never_happens_is_empty():
+    sol = ph.solve(ph.problems.free_body(), tol=1e-6, t_end=5.0, events=ph.event(lambda t: t + 1))
+    assert len(sol.events) == 1
+    assert len(sol.events[0]) == 0
+
+
+@pytest.mark.parametrize("given", [{"every": 2}, {"digits": 20}, {"out": "x.zarr"}])
+def test_events_need_all_steps(given):
+    with pytest.raises(ph.InputError, match="events are looked for on all steps"):
+        ph.solve(ph.problems.heavy_top(), "imidm", dt=0.1, steps=4, events=[upright], **given)
+
+
+def test_variable_steps_have_no_tolerance():
+    with pytest.raises(ph.InputError):
+        ph.solve(ph.problems.heavy_top(), "reversible(imidm)", tol=1e-4)

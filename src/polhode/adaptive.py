@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
@@ -12,19 +13,40 @@ import numpy as np
 from .backends import floats
 from .compose import carried, whole
 from .engine import check_fit, identity, torque_kernel
-from .expansion import MOST, taylor_stage
+from .expansion import MOST, motion_series, taylor_stage
+from .expression import ordered
 from .loop import COLUMNS, one_step, travelling, visiting
 from .methods import Method, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .problem import Problem
+from .scalar import FUNCTIONS
 from .so3 import conj, mul
 
 EPS = 2.0**-52
 ROWS = 4096
 """States kept between two looks at the run."""
 
+NS_EXPANSION, NS_TERM = 110.0, 0.18
+"""Nanoseconds of an expansion, and of one product in a sum."""
+
+NS_PAIR, NS_STAGE, NS_FLOP = 30.0, 10.0, 0.18
+"""Nanoseconds of a step of the pair 8(7), of one of its stages, of one operation of the torque."""
+
 PAIR_STEPS = 5_000_000
 """Tried steps of a pair after which a run is given up: at a jump that holds the motion, steps become ever shorter."""
+
+_watchers: list[Callable[[float], Any]] = []
+
+
+@contextlib.contextmanager
+def watched(tell: Callable[[float], Any]) -> Iterator[None]:
+    """Let runs tell which part of their time is done."""
+    _watchers.append(tell)
+    try:
+        yield
+    finally:
+        _watchers.pop()
+
 
 _COMPILED: dict[str, Any] = {}
 
@@ -70,6 +92,12 @@ class Stage:
     order_for: Callable[[float], int]
     most: float = math.inf
     """Tried steps after which a run is given up."""
+    ns: Callable[[int], float] = lambda order: math.inf
+    """Nanoseconds of one tried step of some order, by the model of `benchmarks/cost_model.py`."""
+
+    def label(self, order: int) -> str:
+        """The name of the method, with its order where that varies."""
+        return self.name if self.order_for(0.1) == self.order_for(EPS) else f"{self.name}({order})"
 
     def travel(self) -> Any:
         """The compiled loop."""
@@ -84,12 +112,17 @@ def taylor(problem: Problem) -> Stage:
     """Lie-Taylor steps: the order from the tolerance, the length from the series."""
     field, own_axes = problem.field, problem.body.has_own_axes
     text = repr((field.text[0] if field else None, own_axes))
-    return Stage("lietaylor", text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order)
+
+    def ns(order: int) -> float:
+        terms = motion_series(field, own_axes).text.count("] * work[")
+        return NS_EXPANSION + NS_TERM * terms * order * (order - 1) / 2
+
+    return Stage("lietaylor", text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order, ns=ns)
 
 
 def taylor_order(tolerance: float) -> int:
-    """The order that makes the work least: -ln(tolerance)/2 and a little (Jorba and Zou 2005)."""
-    return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 1))
+    """The order that makes the work least: -ln(tolerance)/2 (Jorba and Zou 2005) and 4, measured."""
+    return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 4))
 
 
 def pair(problem: Problem) -> Stage:
@@ -109,7 +142,18 @@ def runge_kutta(problem: Problem) -> Stage:
     def make() -> Any:
         return verner.runge_kutta_stage(floats.number, torque_kernel(problem, floats.number))
 
-    return Stage(verner.NAME, text, make, lambda tolerance: verner.ORDER, PAIR_STEPS)
+    def ns(order: int) -> float:
+        return NS_PAIR + verner.STAGES * (NS_STAGE + NS_FLOP * torque_flops(problem))
+
+    return Stage(verner.NAME, text, make, lambda tolerance: verner.ORDER, PAIR_STEPS, ns)
+
+
+def torque_flops(problem: Problem) -> int:
+    """Operations in the formula of the torque; a quotient counts for eight, an elementary function for a hundred."""
+    if problem.field is None:
+        return 0
+    weights = {"div": 8, "symbol": 0, "const": 0, "named": 0} | dict.fromkeys(FUNCTIONS, 100)
+    return sum(weights.get(node.op, 1) for node in ordered(problem.field.graph[0]))
 
 
 @dataclasses.dataclass
@@ -137,21 +181,49 @@ class Run:
             y, t, low, proposal, filled, rejected, fine = self.travel(
                 t, low, self.end, proposal, y, self.system, self.limits, self.order, times, rows
             )
+            self._tell(t)
             yield times[:filled], rows[:filled], rejected, fine
             if not fine:
                 return
 
+    def _tell(self, t: float) -> None:
+        for tell in _watchers:
+            tell((t - self.problem.t0) / (self.end - self.problem.t0))
+
     def __call__(self) -> Path:
-        """All of it, in memory."""
-        kept_times, kept_rows, total, fine = [np.array([self.problem.t0])], [self.first], 0, True
-        tried = 0
-        for times, rows, rejected, well in self.pieces():
-            kept_times.append(times.copy())
-            kept_rows.append(rows.copy())
-            total, fine, tried = total + rejected, well, tried + rejected + len(times)
-            if tried > self.stage.most:
-                return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, False, crawling=True)
-        return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, fine)
+        """All of it, in memory; an exception on the way takes what there is with it, as `path`."""
+        kept_times, kept_rows = [np.array([self.problem.t0])], [self.first]
+        total, tried, fine, crawling = 0, 0, True, False
+        try:
+            for times, rows, rejected, well in self.pieces():
+                kept_times.append(times.copy())
+                kept_rows.append(rows.copy())
+                total, tried, fine = total + rejected, tried + rejected + len(times), well
+                crawling = tried > self.stage.most
+                if crawling:
+                    break
+        except BaseException as stop:
+            stop.path = Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, False)  # type: ignore[attr-defined]
+            raise
+        return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, fine and not crawling, crawling)
+
+    def at_looks(self) -> np.ndarray | None:
+        """Rows at a few times towards the end, the end itself last; None where the run does not get there."""
+        t, low, y, proposal = self.problem.t0, 0.0, self.y, (self.end - self.problem.t0) / 1000
+        times, rows = self.room
+        seen, tried = [], 0
+        for part in LOOKS:
+            stop = self.problem.t0 + part * (self.end - self.problem.t0) if part < 1 else self.end
+            while t < stop:
+                y, t, low, proposal, filled, rejected, fine = self.travel(
+                    t, low, stop, proposal, y, self.system, self.limits, self.order, times, rows
+                )
+                tried += filled + rejected
+                self._tell(t)
+                if not fine or tried > self.stage.most:
+                    return None
+            seen.append((*y[0], *y[1]))
+        return np.array(seen)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Rows at any times within the run, by one step from the state kept before; None where that fails."""
@@ -188,6 +260,9 @@ def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
 
 # --- a run whose error is known ---------------------------------------------------------------------
 
+LOOKS = (0.55, 0.65, 0.75, 0.85, 0.95, 1.0)
+"""Parts of a run after which two runs are compared: at a single time a difference may be small by accident."""
+
 COARSER = 32.0
 """How much larger the tolerance of the run is with which a run is compared."""
 
@@ -210,28 +285,35 @@ def measured(make: Callable[[float], Run], tol: float) -> Measured:
     """The run whose error at the end is about tol/3, found by comparing runs of two tolerances.
 
     Errors follow the tolerance of the steps nearly in proportion. So a run with 32 times that tolerance differs by 32
-    times the error; below about 1e-14 round-off is all of both, and the difference itself is taken.
+    times the error; below about 1e-14 round-off is all of both, and the difference itself is taken. The difference is
+    the largest at a few times in the second half.
     """
     local, best = tol / 8, None
     for _ in range(TRIES):
         local = max(local, EPS / 16)
         fine, coarse = make(local), make(COARSER * local)
-        b = coarse()
-        if b.crawling:
-            return Measured(coarse, math.inf, False)
-        a = fine()
-        scale = fine.limits[1] / fine.tolerance
-        difference = distance(a.rows[-1], b.rows[-1], scale) if a.finished and b.finished else math.inf
+        difference = _difference(fine, coarse)
         error = difference * max(1 / COARSER, min(1.0, 4 * EPS / local))
         found = Measured(fine, error, error <= tol)
         if best is None or error < best.error:
             best = found
-        if found.reached and (error > tol / 300 or error < 100 * EPS):
+        if math.isinf(error) and local <= tol / 8:
+            break
+        if found.reached and (error > tol / 100 or error < 100 * EPS):
             return found
         if local <= EPS / 16 and error > tol:
             break
-        factor = min(1e4, tol / (SAFETY * error)) if error > 0 else 1e4
-        local *= max(1e-4, factor)
-        local = min(local, 0.1)
+        factor = min(1e3, tol / (SAFETY * error)) if error > 0 else 1e3
+        local = min(local * max(1e-3, factor), 0.1)
     assert best is not None
     return best
+
+
+def _difference(fine: Run, coarse: Run) -> float:
+    """The largest difference of two runs where they are looked at; infinite where one of them fails."""
+    b = coarse.at_looks()
+    a = None if b is None else fine.at_looks()
+    if a is None or b is None:
+        return math.inf
+    scale = fine.limits[1] / fine.tolerance
+    return max(distance(x, y, scale) for x, y in zip(a, b, strict=True))

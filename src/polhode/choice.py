@@ -1,9 +1,10 @@
 """Which method solves a problem to a tolerance with the least work.
 
-A free body has its exact solution. Else Lie-Taylor steps do for every field that is a smooth formula. Where the body
-spins fast against the torque, compositions of kicks and exact drifts can need less work: their errors are then those
-of the small torque. How far one step of each may go is measured on a few states of the motion, and what it costs
-follows from the operations in it; `benchmarks/cost_model.py` measures the constants.
+A free body has its exact solution. For every other field that is a smooth formula there are Lie-Taylor steps, and a
+Runge-Kutta pair for moderate accuracy. Where the body spins fast against the torque, compositions of kicks and exact
+drifts can need less work: their errors are then those of the small torque. How far one step of them may go is measured
+on a few states of the motion, and what it costs follows from the operations in it; `benchmarks/cost_model.py` measures
+the constants.
 """
 
 from __future__ import annotations
@@ -28,14 +29,11 @@ from .problem import Problem
 NS_STEP, NS_FLOP, NS_FUNCTION = 15.0, 0.06, 6.0
 """Nanoseconds of a step of fixed length, of one of its operations, of one elementary function."""
 
-NS_EXPANSION, NS_TERM = 110.0, 0.18
-"""Nanoseconds of an expansion, and of one product in a sum."""
-
 FAST = 0.05
 """Torque times moment over momentum squared, below which splittings are considered."""
 
 GAIN = 0.8
-"""A splitting is taken if its work is at most this part of that of Lie-Taylor steps."""
+"""A splitting is taken if its work is at most this part of that of the best of the others."""
 
 SAMPLES = 3
 STAGES = 40
@@ -223,9 +221,6 @@ def _local_error(problem: Problem, method: Method, path: Path, picked: Any) -> t
     return h, error if math.isfinite(error) else 0.0
 
 
-def taylor_ns(run: Run, path: Path) -> float:
-    """Nanoseconds of a run of Lie-Taylor steps."""
-    from .expansion import motion_series
-
-    terms = motion_series(run.problem.field, run.problem.body.has_own_axes).text.count("] * work[")
-    return (len(path.times) - 1) * (NS_EXPANSION + NS_TERM * terms * run.order * (run.order - 1) / 2)
+def run_ns(run: Run, path: Path) -> float:
+    """Nanoseconds of a run whose steps follow from a tolerance."""
+    return (len(path.times) - 1 + path.rejected) * run.stage.ns(run.order)

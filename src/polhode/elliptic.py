@@ -135,24 +135,27 @@ def quarter_period(m1: Number) -> Pair:
 
 
 @kernel
-def third_sum(m1: Number, pp: Number) -> Number:
-    """The sum of Q_n in Pi - K = (1/pp - 1) K/2 sum Q_n, the complete integral with 1 - alpha^2 = pp > 0 (DLMF 19.8.6).
+def third_sums(m1: Number, pp: Number) -> tuple[Number, Number]:
+    """S = sum Q_n in Pi - K = (1/pp - 1) K/2 S, the complete integral with 1 - alpha^2 = pp >= 1, and 2 - S.
 
-    Q_0 = 1, Q_(n+1) = Q_n (p^2 - a g)/(p^2 + a g)/2 and p -> (p^2 + a g)/(2 p) along the means a, g of 1, sqrt(m1).
+    Q_0 = 1, Q_(n+1) = Q_n e_n/2, e = (p^2 - a g)/(p^2 + a g), p -> (p^2 + a g)/(2 p) along the means of 1, sqrt(m1)
+    (DLMF 19.8.6). As p >= a all e_n >= 0, and 2 - S = sum Q_n (1 - e_n) is a sum of positive terms too.
     """
     a, g, p = 1 + 0 * m1, sqrt(m1), sqrt(pp)
-    term, total = 1 + 0 * m1, 1 + 0 * m1
+    term, total, rest = 1 + 0 * m1, 1 + 0 * m1, 0 * m1
     done = m1 != m1
     for _ in range(SWEEPS):
         square, product = p * p, a * g
         both = square + product
-        term = where(done, 0 * term, term * (square - product) / (2 * both))
+        over = term / both
+        rest = rest + 2 * product * over
+        term = where(done, 0 * term, (square - product) * over / 2)
         total = total + term
-        done = done | (abs(term) <= epsilon(m1) / 8)
+        done = done | (abs(term) <= epsilon(m1) / 8 * rest)
         if settled(done):
             break
         p, a, g = both / (2 * p), (a + g) / 2, sqrt(product)
-    return total
+    return total, rest
 
 
 @kernel

@@ -16,15 +16,16 @@ import numpy as np
 
 from . import record, store
 from .backends import floats
-from .compose import in_turn
+from .compose import in_turn, steady
 from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
+from .events import checked
 from .loop import COLUMNS
 from .methods import Method, methods
 from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
 from .progress import Progress
-from .tolerance import dense_of, solve_to
+from .tolerance import dense_of, solve_to, with_events
 from .trajectory import Info, Trajectory
 
 CHUNK_SECONDS = 0.1
@@ -59,6 +60,7 @@ def solve(
     overwrite: bool = False,
     digits: int | None = None,
     progress: bool | Callable[[float], Any] | None = None,
+    events: Any = (),
 ) -> Trajectory:
     """Integrate a problem with a method and a fixed step, or to a tolerance.
 
@@ -74,6 +76,7 @@ def solve(
     out : also write to this file as the run goes (``.zarr`` or ``.nc``); memory then stays bounded
     overwrite : replace an existing file
     digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``
+    events : made by `ph.event`; ``sol.events`` holds the states at which each happened
     progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
 
     Returns
@@ -87,10 +90,10 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    wanted = checked(events, problem) if events else []
     if tol is not None:
-        return _to_tolerance(
-            problem, method, tol, t_end, out, overwrite, dt=dt, steps=steps, every=every, digits=digits
-        )
+        others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
+        return _to_tolerance(problem, method, tol, t_end, out, overwrite, wanted, progress, others)
     if method is None or dt is None:
         raise InputError(
             "give a method and dt, such as ph.solve(problem, 'imidm', dt=0.01), or an accuracy, such as "
@@ -102,6 +105,10 @@ def solve(
         raise InputError(f"dt must be positive; got {dt:g}")
     every = whole_number("every", every)
     digits = None if digits is None else whole_number("digits", digits)
+    if wanted and (every > 1 or digits is not None or out is not None):
+        raise InputError(
+            "events are looked for on all steps of a run in doubles in memory: leave every, digits and out"
+        )
     count, end = length(problem, chosen, dt, t_end, steps)
     run = engine(problem, chosen, digits)
     info = Info(
@@ -138,12 +145,13 @@ def solve(
         whole.dense = dense_of(problem, chosen.part or chosen, whole)
     if ride.miss is not None:
         raise StepError(_explain(chosen, ride, len(whole)), whole)
-    return whole
+    return with_events(problem, chosen.part or chosen, whole, wanted) if wanted else whole
 
 
 def _to_tolerance(
-    problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, **others: Any
-) -> Trajectory:
+    problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, events: Any, progress: Any,
+    others: dict[str, Any],
+) -> Trajectory:  # fmt: skip
     """A solution to a tolerance, kept in a file too if asked."""
     plain = {"dt": None, "steps": None, "every": 1, "digits": None}
     for name, value in others.items():
@@ -151,7 +159,7 @@ def _to_tolerance(
             why = {"dt": "steps follow from tol", "steps": "steps follow from tol", "every": "sol.at(times) thins out"}
             raise InputError(f"give {name} or tol, not both: {why.get(name, 'tol is for doubles')}")
     path = None if out is None else store.fresh(out, overwrite)
-    sol = solve_to(problem, tol, t_end, None if method is None else methods[method])
+    sol = solve_to(problem, tol, t_end, None if method is None else steady(methods[method]), events, progress)
     if path is not None:
         sol.save(path, overwrite)
     return sol

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,13 @@ from .adaptive import Measured, Path
 from .backends import floats
 from .body import real_array
 from .errors import InputError, StepError
+from .events import Event
 from .expression import COMPARISONS, ordered
 from .methods import Method
 from .methods.jacobi import jacobi
+from .occurrences import cut, first_end, occurrences, until
 from .problem import Problem, finite_number
+from .progress import Progress
 from .so3 import mul, unrotate
 from .trajectory import PRIMARY, Info, Trajectory
 
@@ -98,14 +101,27 @@ def _made(problem: Problem, end: float, tol: float) -> Plan:
         reason = "free body: the exact solution, by elliptic functions"
         return _plan(problem, tol, jacobi.name, reason, ExactRun(problem, end), 10 * adaptive.EPS * (1 + turned))
     if not is_smooth(problem):
-        found = adaptive.measured(lambda local: adaptive.Run(problem, adaptive.pair(problem), end, local), tol)
+        found = _measured(problem, adaptive.pair(problem), end, tol)
         reason = "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
         return _plan(problem, tol, found.run.stage.name, reason + _limit(found, tol), found.run, found.error)
-    found = adaptive.measured(lambda local: adaptive.Run(problem, adaptive.taylor(problem), end, local), tol)
-    return _cheaper(problem, end, tol, found) or _plan(
-        problem, tol, f"{found.run.stage.name}({found.run.order})", _why_taylor(problem) + _limit(found, tol),
+    taylor = _measured(problem, adaptive.taylor(problem), end, tol)
+    found, work = _lighter(taylor, _measured(problem, adaptive.runge_kutta(problem), end, tol))
+    return _splitting(problem, end, tol, found, work) or _plan(
+        problem, tol, found.run.stage.label(found.run.order), _why(problem, found is taylor) + _limit(found, tol),
         found.run, found.error,
     )  # fmt: skip
+
+
+def _measured(problem: Problem, stage: adaptive.Stage, end: float, tol: float) -> Measured:
+    return adaptive.measured(lambda local: adaptive.Run(problem, stage, end, local), tol)
+
+
+def _lighter(taylor: Measured, pair: Measured) -> tuple[Measured, float]:
+    """That of two runs which needs less work, among those that reach the accuracy, and its work."""
+    if not pair.reached:
+        return taylor, choice.run_ns(taylor.run, taylor.run())
+    works = [choice.run_ns(found.run, found.run()) for found in (taylor, pair)]
+    return (pair, works[1]) if works[1] < works[0] or not taylor.reached else (taylor, works[0])
 
 
 def is_smooth(problem: Problem) -> bool:
@@ -114,12 +130,12 @@ def is_smooth(problem: Problem) -> bool:
     return all(node.op not in ("where", "abs", *COMPARISONS) for node in ordered(problem.field.graph[0]))
 
 
-def _why_taylor(problem: Problem) -> str:
-    if problem.needs != "potential":
-        return "smooth torque: Taylor steps on the group"
-    if "_candidates" in problem.__dict__:
-        return "smooth potential, fast spin: Taylor steps on the group need less work than the best splitting"
-    return "smooth potential, the spin not fast against it: Taylor steps on the group"
+def _why(problem: Problem, by_series: bool) -> str:
+    field = "potential" if problem.needs == "potential" else "torque"
+    splittings = " and splittings" if "_candidates" in problem.__dict__ else ""
+    if by_series:
+        return f"smooth {field}: Taylor steps on the group need less work than a Runge-Kutta pair 8(7){splittings}"
+    return f"smooth {field}: a Runge-Kutta pair 8(7) needs less work than Taylor steps on the group{splittings}"
 
 
 def _limit(found: Measured, tol: float) -> str:
@@ -128,8 +144,8 @@ def _limit(found: Measured, tol: float) -> str:
     return f"; round-off and the spread of the motion do not allow {tol:g}, the error is about {found.error:.1g}"
 
 
-def _cheaper(problem: Problem, end: float, tol: float, found: Measured) -> Plan | None:
-    """A splitting that needs clearly less work than the Taylor steps found, if there is one."""
+def _splitting(problem: Problem, end: float, tol: float, found: Measured, work: float) -> Plan | None:
+    """A splitting that needs clearly less work than the run found, if there is one."""
     if problem.needs != "potential" or not found.reached:
         return None
     path = found.run()
@@ -141,7 +157,6 @@ def _cheaper(problem: Problem, end: float, tol: float, found: Measured) -> Plan 
     if end not in known:
         known[end] = choice.candidates(problem, path)
     ranked = sorted(known[end], key=lambda c: c.steps(span, tol) * c.ns)
-    work = choice.taylor_ns(found.run, path)
     for candidate in ranked[:2]:
         if candidate.steps(span, tol) * candidate.ns > choice.GAIN * work:
             break
@@ -149,7 +164,7 @@ def _cheaper(problem: Problem, end: float, tol: float, found: Measured) -> Plan 
         made = choice.measured_steps(problem, candidate.method, end, tol, steps)
         if made is not None and made.run.count * candidate.ns <= choice.GAIN * work:
             share = made.run.count * candidate.ns / work
-            reason = f"fast spin in a potential: this splitting needs {share:.2f} of the work of Taylor steps"
+            reason = f"fast spin in a potential: this splitting needs {share:.2f} of the work of other methods"
             return _plan(problem, tol, candidate.method.name, reason, made.run, made.error, made.run.dt)
     return None
 
@@ -186,7 +201,14 @@ class Lazy(Mapping[str, np.ndarray]):
         return len(PRIMARY)
 
 
-def solve_to(problem: Problem, tol: Any, t_end: Any, method: Method | None = None) -> Trajectory:
+def solve_to(
+    problem: Problem,
+    tol: Any,
+    t_end: Any,
+    method: Method | None = None,
+    events: Sequence[Event] = (),
+    progress: bool | Callable[[float], Any] | None = None,
+) -> Trajectory:
     """The solution of a problem to a tolerance, by the method that needs least work or by the one given."""
     tol = finite_number("tol", tol)
     if not SMALLEST <= tol <= LARGEST:
@@ -196,18 +218,59 @@ def solve_to(problem: Problem, tol: Any, t_end: Any, method: Method | None = Non
         raise InputError("give t_end: this problem has no end time of its own")
     if end <= problem.t0:
         raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
-    chosen = plan(problem, end, tol, method)
-    began = time.perf_counter()
-    path = chosen()
+    bar, chosen = Progress(progress, f"to {tol:g}", 1000), None
+    try:
+        with adaptive.watched(lambda part: bar.update(round(1000 * part))):
+            if any(event.terminal for event in events) and problem.field is not None and method is None:
+                end = _end_of_run(problem, events, end, tol)
+            chosen = plan(problem, end, tol, method)
+            began = time.perf_counter()
+            path = chosen()
+    except BaseException as stop:
+        if chosen is not None and hasattr(stop, "path"):
+            stop.partial = Trajectory(Lazy(problem, stop.path), chosen.info)  # type: ignore[attr-defined]
+        raise
+    finally:
+        bar.close()
+    path, happened = found_on(path, chosen.run, problem, events) if events else (path, [])
     steps = len(path.times) - 1
     info = dataclasses.replace(
         chosen.info, seconds=time.perf_counter() - began, steps=steps, accepted=steps, rejected=path.rejected,
         status="finished" if path.finished else "failed",
     )  # fmt: skip
     sol = Trajectory(Lazy(problem, path), info, dense=Dense(problem, chosen.run, path))
+    sol.events = [sol.at(times) for times in happened]
     if not path.finished:
         raise StepError(_explained(problem, path, chosen), sol)
     return sol
+
+
+def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) -> tuple[Path, list[np.ndarray]]:
+    """The path, cut where an event ends it, and the times of all events on it."""
+
+    def look(times: np.ndarray) -> np.ndarray:
+        rows: np.ndarray = run.state_at(times, path.times, path.rows)
+        return rows
+
+    found = occurrences(events, problem, look, path.times)
+    end = first_end(found)
+    return (path if end is None else cut(path, look, end)), until(found, end)
+
+
+def _end_of_run(problem: Problem, events: Sequence[Event], end: float, tol: float) -> float:
+    """The end of the first step in which an event ends the run: nothing is computed beyond it."""
+    stage = adaptive.taylor(problem) if is_smooth(problem) else adaptive.pair(problem)
+    run = adaptive.Run(problem, stage, end, tol / 8)
+    last_time, last_row = np.array([problem.t0]), run.first
+    for times, rows, _, _ in run.pieces():
+        if not len(times):
+            break
+        piece = Path(np.append(last_time, times), np.concatenate([last_row, rows]), 0, True)
+        ends = found_on(piece, run, problem, [event for event in events if event.terminal])[0].times[-1]
+        if ends < piece.times[-1]:
+            return float(piece.times[np.searchsorted(piece.times, ends, side="right")])
+        last_time, last_row = piece.times[-1:], piece.rows[-1:]
+    return end
 
 
 def _explained(problem: Problem, path: Path, chosen: Plan) -> str:
@@ -247,16 +310,32 @@ def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any
     """The states between the equal steps of a run, every one of which was kept."""
 
     def at(t: Any) -> Mapping[str, np.ndarray]:
-        own: Any = problem.axes_quaternion
-        q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
-        q, m = (mul(q, own), unrotate(own, m)) if own else (q, m)
-        return Dense(problem, _Steps(problem, method), Path(sol.t, np.stack([*q, *m], 1), 0, True))(t)
+        return Dense(problem, Steps(problem, method), path_of(problem, sol))(t)
 
     return at
 
 
+def path_of(problem: Problem, sol: Trajectory) -> Path:
+    """A trajectory as times and rows in principal axes."""
+    own: Any = problem.axes_quaternion
+    q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
+    q, m = (mul(q, own), unrotate(own, m)) if own else (q, m)
+    return Path(sol.t, np.stack([*q, *m], 1), 0, True)
+
+
+def with_events(problem: Problem, method: Method, sol: Trajectory, events: Sequence[Event]) -> Trajectory:
+    """A run of equal steps, every one of which was kept, with its events; cut where one of them ends it."""
+    whole = path_of(problem, sol)
+    path, happened = found_on(whole, Steps(problem, method), problem, events)
+    if path is not whole:
+        sol = Trajectory(Lazy(problem, path), dataclasses.replace(sol.info, steps=len(path.times) - 1))
+        sol.dense = dense_of(problem, method, sol)
+    sol.events = [sol.at(times) for times in happened]
+    return sol
+
+
 @dataclasses.dataclass
-class _Steps:
+class Steps:
     """Equal steps of a method, looked at in between."""
 
     problem: Problem

@@ -56,6 +56,7 @@ class Trajectory:
     energy : (n,) kinetic plus potential energy (kinetic where there is no potential)
     rotation : scipy Rotation
     method, dt, status : how it was made; `info` has the rest
+    events : for every event asked for, the states at which it happened, as a Trajectory
     mp : with ``digits=...``, the quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
     """
 
@@ -70,6 +71,7 @@ class Trajectory:
         self.info = info
         self.mp = mp
         self.dense = dense
+        self.events: list[Trajectory] = []
 
     # --- what was computed -------------------------------------------------------------------------
 

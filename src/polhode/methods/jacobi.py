@@ -31,7 +31,7 @@ from ..elliptic import (
     pair_product,
     pair_sum,
     reduced,
-    third_sum,
+    third_sums,
     two_sum,
 )
 from ..scalar import Number, State, Vec3, atan, kernel, sincos, sqrt, where
@@ -136,8 +136,8 @@ def _swept(s: Number, c: Number, n: Number, m1: Number, near: Any) -> Number:
 @kernel
 def _half_turn(n: Number, m1: Number, curve: Any) -> Number:
     """What `_swept` gives for sn = 1, cn = 0, by the means of 1 and sqrt(m1); zero where K is infinite."""
-    near, m1 = curve[0], where(m1 > 0, m1, 1 + m1)
-    return curve[5] / 2 * third_sum(m1, where(near, m1 / (1 + n), 1 + n)) / where(near, 1 + 0 * n, 1 + n)
+    total, rest = third_sums(where(m1 > 0, m1, 1 + m1), 1 + n)
+    return curve[5] / 2 * where(curve[0], rest, total / (1 + n))
 
 
 @kernel

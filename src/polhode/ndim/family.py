@@ -54,8 +54,14 @@ class Book(Methods):
 methods = Book()
 
 
-def declared(build: Callable[[Body], Step], **said: Any) -> Method:
-    """Make a Method of a builder and its declaration; the words are those of `WORDS`."""
+BOUNDED: dict[str, float] = {}
+"""Methods that have a step only while it is below `largest_step`, and the longest of their inner steps over h."""
+
+
+def declared(build: Callable[[Body], Step], *, bounded: float | None = None, **said: Any) -> Method:
+    """Make a Method of a builder and its declaration; the words are those of `WORDS`, and `bounded` of `BOUNDED`."""
+    if bounded is not None:
+        BOUNDED[said["name"]] = bounded
     said["conserves"] = frozenset(said["conserves"])
     if said["conserves"] - set(WORDS):
         raise ValueError(f"{said['name']}: unknown words in the declaration: {said['conserves'] - set(WORDS)}")
@@ -342,6 +348,7 @@ def yoshida4(method: str | Method) -> Method:
         composed(inner, (OUTER, -LONGEST, OUTER)), name=f"yoshida4({inner.name})", order=4, symmetric=True,
         symplectic=inner.symplectic, poisson=inner.poisson, solves=3 * inner.solves, conserves=inner.conserves,
         cite="yoshida1990", where="triple jump", doc=f"Triple jump of {inner.name}.",
+        bounded=LONGEST * BOUNDED[inner.name] if inner.name in BOUNDED else None,
     )  # fmt: skip
 
 
@@ -349,7 +356,7 @@ methods.add(
     declared(
         moser_veselov, name="moser_veselov", order=2, symmetric=True, symplectic=True, poisson=True, solves=1,
         conserves=WORDS, cite="moser1991", where="discrete Euler-Arnold equation; Zanna (2), (8), (9)",
-        aliases=("mv", "dmv"),
+        aliases=("mv", "dmv"), bounded=1.0,
     )
 )  # fmt: skip
 methods.add(

@@ -19,7 +19,7 @@ from ..problem import finite_number
 from ..progress import Progress
 from ..solve import Ride, drive, number_of_steps, whole_number
 from .body import Body, attitude_of, momentum_of
-from .family import LONGEST, TAG, largest_step, methods
+from .family import BOUNDED, TAG, largest_step, methods
 
 MARGIN = 0.9
 """Of the largest possible step: what an error message proposes."""
@@ -204,18 +204,13 @@ def _explain(method: Method, ride: Ride, body: Body, states: int) -> str:
     head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with h = {ride.dt:g}): "
     kept = f"{states} states before it are" if states > 1 else "state before it is"
     tail = f"; the {kept} in .partial"
-    limit, reach = largest_step(body, ride.y[0]), _reach(method)
-    if "moser_veselov" in method.name and ride.dt * reach >= limit:
+    limit, reach = largest_step(body, ride.y[0]), BOUNDED.get(method.name, 0.0)
+    if ride.dt * reach >= limit:
         longest = f" (its longest inner step is {reach:.4g} h)" if reach > 1 else ""
         why = f"the Moser-Veselov equation has no solution for steps of {limit:.6g} or more here{longest}"
         return f"{head}{why}; try h = {MARGIN * limit / reach:.2g}{tail}"
     why = f"its equation was not solved (relative correction left: {ride.miss:.1e})"
     return f"{head}{why}; try h = {_smaller(method, ride, body):.2g}{tail}"
-
-
-def _reach(method: Method) -> float:
-    """The longest inner step, in units of h."""
-    return LONGEST if method.name.startswith("yoshida4") else 1.0
 
 
 def _smaller(method: Method, ride: Ride, body: Body) -> float:
