@@ -261,10 +261,10 @@ def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
 # --- a run whose error is known ---------------------------------------------------------------------
 
 LOOKS = (0.55, 0.65, 0.75, 0.85, 0.95, 1.0)
-"""Parts of a run after which two runs are compared: at a single time a difference may be small by accident."""
+"""Parts of a run after which runs are compared: at a single time a difference may be small by accident."""
 
-COARSER = 32.0
-"""How much larger the tolerance of the run is with which a run is compared."""
+COARSER = (8.0, 32.0, 128.0)
+"""How much larger the tolerances of the runs are with which a run is compared: a single one may be good by accident."""
 
 TRIES = 8
 SAFETY = 3.0
@@ -282,18 +282,17 @@ class Measured:
 
 
 def measured(make: Callable[[float], Run], tol: float) -> Measured:
-    """The run whose error at the end is about tol/3, found by comparing runs of two tolerances.
+    """The run whose error at the end is about tol/3, found by comparing it with runs of larger tolerances.
 
     Errors follow the tolerance of the steps nearly in proportion. So a run with 32 times that tolerance differs by 32
-    times the error; below about 1e-14 round-off is all of both, and the difference itself is taken. The difference is
-    the largest at a few times in the second half.
+    times the error; below about 1e-14 round-off is all of both, and the difference itself is taken. The largest of
+    the estimates is used, over several runs and several times in the second half.
     """
     local, best = tol / 8, None
     for _ in range(TRIES):
         local = max(local, EPS / 16)
-        fine, coarse = make(local), make(COARSER * local)
-        difference = _difference(fine, coarse)
-        error = difference * max(1 / COARSER, min(1.0, 4 * EPS / local))
+        fine = make(local)
+        error = _error(fine, make)
         found = Measured(fine, error, error <= tol)
         if best is None or error < best.error:
             best = found
@@ -309,11 +308,15 @@ def measured(make: Callable[[float], Run], tol: float) -> Measured:
     return best
 
 
-def _difference(fine: Run, coarse: Run) -> float:
-    """The largest difference of two runs where they are looked at; infinite where one of them fails."""
-    b = coarse.at_looks()
-    a = None if b is None else fine.at_looks()
-    if a is None or b is None:
-        return math.inf
-    scale = fine.limits[1] / fine.tolerance
-    return max(distance(x, y, scale) for x, y in zip(a, b, strict=True))
+def _error(fine: Run, make: Callable[[float], Run]) -> float:
+    """The error of a run, from those with larger tolerances; infinite where one of them fails."""
+    local, scale = fine.tolerance, fine.limits[1] / fine.tolerance
+    found, a = 0.0, None
+    for ratio in sorted(COARSER, reverse=True):
+        b = make(min(ratio * local, 1.0)).at_looks()
+        a = fine.at_looks() if b is not None and a is None else a
+        if a is None or b is None:
+            return math.inf
+        difference = max(distance(x, y, scale) for x, y in zip(a, b, strict=True))
+        found = max(found, difference * max(1 / ratio, min(1.0, 4 * EPS / local)))
+    return found
