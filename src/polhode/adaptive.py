@@ -29,7 +29,7 @@ ROWS = 4096
 NS_EXPANSION, NS_TERM = 110.0, 0.18
 """Nanoseconds of an expansion, and of one product in a sum."""
 
-NS_PAIR, NS_STAGE, NS_FLOP = 30.0, 10.0, 0.18
+NS_PAIR, NS_STAGE, NS_FLOP = 10.0, 9.0, 0.19
 """Nanoseconds of a step of the pair 8(7), of one of its stages, of one operation of the torque."""
 
 PAIR_STEPS = 5_000_000
