@@ -15,6 +15,7 @@ from typing import Any
 
 from ..declare import Step
 from ..exact_numbers import converted
+from ..loop import fitted
 from ..scalar import kernel, where
 from ..so3 import add, along, cross, dexp, exp, mul, negative, norm, scale, unrotate
 from ..tableaus import DORMAND_PRINCE
@@ -65,7 +66,7 @@ def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Call
 
     @kernel
     def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
-        h = where(proposal < left, proposal, left)
+        h = fitted(t, where(proposal < left, proposal, left))
         new, attitude, momentum = attempt(h, t, y, system, torque)
         following, fine = judged(h, proposal, (attitude * attitude, momentum * momentum), tolerance)
         return new, h, following, fine

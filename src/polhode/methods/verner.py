@@ -17,6 +17,7 @@ from typing import Any
 
 from ..declare import Step
 from ..exact_numbers import converted
+from ..loop import fitted
 from ..scalar import combined, kernel, where
 from ..so3 import dot, norm2, unit
 from ..unroll import written
@@ -126,7 +127,7 @@ def runge_kutta_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) 
 
     @kernel
     def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
-        h = where(proposal < left, proposal, left)
+        h = fitted(t, where(proposal < left, proposal, left))
         new, attitude, momentum = attempt(h, t, y, system, torque)
         following, fine = judged(h, proposal, (attitude, momentum), tolerance)
         return new, h, following, fine
