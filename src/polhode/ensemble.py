@@ -100,7 +100,7 @@ def ensemble(
     -------
     Ensemble
     """
-    if device not in _DEVICES:
+    if not isinstance(device, str) or device not in _DEVICES:
         raise InputError(f"device must be one of {', '.join(map(repr, _DEVICES))}; got {device!r}")
     chosen = methods[method]
     count = whole_number("steps", steps)

@@ -40,14 +40,15 @@ CLOCKED = Kind(ROTATION.good, ROTATION.tidied, timed_record)
 
 def _imported() -> Any:
     """numba.cuda; numba-cuda up to 0.30 asks numpy for a name that 2.5 has dropped, so that is lent meanwhile."""
-    lent = "row_stack" not in np.__dict__
+    names = vars(np)
+    lent = "row_stack" not in names
     if lent:
-        np.row_stack = np.vstack  # type: ignore[attr-defined]
+        names["row_stack"] = np.vstack
     try:
         return importlib.import_module("numba.cuda")
     finally:
         if lent:
-            del np.row_stack  # type: ignore[attr-defined]
+            del names["row_stack"]
 
 
 def card() -> Any:
@@ -161,16 +162,15 @@ def chunk_size(numbers: int, free: int) -> int:
 
 
 def run_on_card(
-    run: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int = COLUMNS, chunk: int | None = None
+    run: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int = COLUMNS
 ) -> tuple[np.ndarray, np.ndarray]:
     """Run all bodies (columns of `data`) in chunks; the states kept (kept, body, number), and the failed steps."""
     card()
     numbers, number = data.shape
     kept = kept_rows(count, every)
     rows, failed = np.empty((kept, columns, number)), np.empty(number, dtype=np.int64)
-    if chunk is None:
-        chunk = chunk_size(numbers + kept * columns + 1, cuda.current_context().get_memory_info()[0])
-    chunk = min(chunk, number)
+    free = cuda.current_context().get_memory_info()[0]
+    chunk = min(number, chunk_size(numbers + kept * columns + 1, free))
     firsts = range(0, number, chunk)
     slots = [_Slot(numbers, kept, columns, chunk) for _ in firsts[:2]]
     for i, first in enumerate(firsts):
