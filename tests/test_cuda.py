@@ -1,4 +1,4 @@
-"""The run of many bodies on a card, by numba's simulator of one: the same code, without the compiler, against the CPU."""
+"""The run of many bodies on a card, by numba's simulator of one: the same code, not compiled, against the CPU."""
 
 import os
 import subprocess
