@@ -270,3 +270,32 @@ def test_events_need_all_steps(given):
 def test_variable_steps_have_no_tolerance():
     with pytest.raises(ph.InputError):
         ph.solve(ph.problems.heavy_top(), "reversible(imidm)", tol=1e-4)
+
+
+def test_no_terminal_event_is_lost_at_loose_tolerances():
+    """The end of a rough run is not that of the final one: an event close to it must still be found."""
+    top = ph.problems.heavy_top()
+
+    def height(R, h):
+        return R[2][2] - h
+
+    for h in np.linspace(-0.76, -0.70, 25):
+        sol = ph.solve(top, tol=0.01, events=[ph.event(height, terminal=True)(float(h))])
+        assert (len(sol.events[0]) == 1) == (sol.t[-1] < top.t_end)
+
+
+def test_an_event_that_is_no_number_says_so():
+    with pytest.raises(ph.InputError, match="must be a finite number"):
+        ph.solve(ph.problems.heavy_top(), tol=1e-6, events=[ph.event(lambda R: ph.math.sqrt(R[2][2] + 0.2))])
+
+
+def test_a_terminal_event_keeps_the_limit_on_steps(monkeypatch):
+    monkeypatch.setattr("polhode.adaptive.PAIR_STEPS", 20_000)
+
+    @ph.torque
+    def friction(omega, mu):
+        return ph.where(omega[0] < 0, mu, -mu), 0.0, 0.0
+
+    start = ph.Problem(ph.Body([1.0, 2.0, 2.0]), friction(0.5), omega=[0.3, 0.0, 0.0])
+    with pytest.raises(ph.StepError, match="gave up"):
+        ph.solve(start, tol=1e-6, t_end=5.0, events=[ph.event(lambda omega: omega[1] - 7.0, terminal=True)])

@@ -40,17 +40,17 @@ def _attempt(case: Case, tol: float) -> Attempt | None:
 
 def _travelling(run: adaptive.Run) -> Attempt:
     """Steps of chosen length, as `adaptive.Run.pieces` makes them, without copies of the rows."""
-    times, rows = run.room
+    times, rows = np.empty(adaptive.ROWS), np.empty((adaptive.ROWS, COLUMNS))
     t0, end, start, system, limits, order, travel = (
         run.problem.t0, run.end, run.y, run.system, run.limits, run.order, run.travel,
     )  # fmt: skip
-    first = (end - t0) / 1000
+    first, longest = run.proposal, run.longest
 
     def call() -> Any:
-        t, low, y, proposal, steps, fine = t0, 0.0, start, first, 0, True
+        t, y, proposal, steps, fine = t0, start, first, 0, True
         while t < end and fine:
-            y, t, low, proposal, filled, _, fine = travel(
-                t, low, end, proposal, y, system, limits, order, times, rows
+            y, t, proposal, filled, _, fine = travel(
+                t, end, longest, proposal, y, system, limits, order, times, rows
             )  # fmt: skip
             steps += filled
         return y, steps, fine

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import contextvars
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from .backends import floats
 from .compose import carried, whole
 from .engine import check_fit, identity, torque_kernel
 from .expansion import MOST, motion_series, taylor_stage
-from .expression import ordered
+from .expression import ordered, symbols_in
 from .loop import COLUMNS, one_step, travelling, visiting
 from .methods import Method, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
@@ -29,23 +30,26 @@ ROWS = 4096
 NS_EXPANSION, NS_TERM = 110.0, 0.18
 """Nanoseconds of an expansion, and of one product in a sum."""
 
-NS_PAIR, NS_STAGE, NS_FLOP = 30.0, 10.0, 0.18
+NS_PAIR, NS_STAGE, NS_FLOP = 10.0, 9.0, 0.19
 """Nanoseconds of a step of the pair 8(7), of one of its stages, of one operation of the torque."""
 
-PAIR_STEPS = 5_000_000
-"""Tried steps of a pair after which a run is given up: at a jump that holds the motion, steps become ever shorter."""
+PAIR_STEPS, SERIES_STEPS = 5_000_000, 20_000_000
+"""Tried steps after which a run is given up: at a jump that holds the motion, steps become ever shorter."""
 
-_watchers: list[Callable[[float], Any]] = []
+PARTS = 64
+"""No step is longer than this part of a run where the torque depends on time: a pulse could be stepped over."""
+
+_watcher: contextvars.ContextVar[Callable[[float], Any] | None] = contextvars.ContextVar("watcher", default=None)
 
 
 @contextlib.contextmanager
 def watched(tell: Callable[[float], Any]) -> Iterator[None]:
-    """Let runs tell which part of their time is done."""
-    _watchers.append(tell)
+    """Let the runs of this thread tell which part of their time is done."""
+    token = _watcher.set(tell)
     try:
         yield
     finally:
-        _watchers.pop()
+        _watcher.reset(token)
 
 
 _COMPILED: dict[str, Any] = {}
@@ -60,14 +64,13 @@ def compiled(make: Callable[[], Any], name: str) -> Any:
     return _COMPILED[name]
 
 
-def scale_of_momentum(problem: Problem) -> float:
-    """The size against which errors of the momentum count: that of the start, or what the torque makes of rest."""
-    torque = 0.0
-    if problem.field is not None:
-        (q, m), system = problem.kernel_data(floats.number)
-        torque = math.hypot(*torque_kernel(problem, floats.number)(problem.t0, q, m, system))
-    inertia = float(max(problem.body.moments))
-    return max(math.hypot(*problem.momentum), math.sqrt(torque * inertia)) or 1.0
+def scale_of_momentum(problem: Problem, path: Path | None) -> float:
+    """The size against which errors of the momentum count: the largest on a path, or that of the start."""
+    sizes = [math.hypot(*problem.momentum)]
+    if path is not None:
+        sizes.append(float(np.sqrt((path.rows[:, 4:] ** 2).sum(1)).max()))
+    largest = max(sizes)
+    return largest if 0 < largest < math.inf else 1.0
 
 
 @dataclasses.dataclass
@@ -80,6 +83,11 @@ class Path:
     finished: bool
     crawling: bool = False
     """Was it given up because its steps are far too many."""
+
+
+def depends_on_time(problem: Problem) -> bool:
+    """Does the torque depend on t itself."""
+    return problem.field is not None and "t" in symbols_in(problem.field.graph[0])
 
 
 @dataclasses.dataclass(frozen=True)
@@ -117,7 +125,9 @@ def taylor(problem: Problem) -> Stage:
         terms = motion_series(field, own_axes).text.count("] * work[")
         return NS_EXPANSION + NS_TERM * terms * order * (order - 1) / 2
 
-    return Stage("lietaylor", text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order, ns=ns)
+    return Stage(
+        "lietaylor", text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order, SERIES_STEPS, ns
+    )
 
 
 def taylor_order(tolerance: float) -> int:
@@ -164,59 +174,71 @@ class Run:
     stage: Stage
     end: float
     tolerance: float
+    momentum: float = math.inf
+    """The size against which errors of the momentum count; infinite where only the attitude does."""
 
     def __post_init__(self) -> None:
         self.order = self.stage.order_for(self.tolerance)
         self.y, self.system = self.problem.kernel_data(floats.number)
-        self.limits = (self.tolerance, self.tolerance * scale_of_momentum(self.problem))
+        self.limits = (self.tolerance, self.tolerance * self.momentum)
         self.travel = self.stage.travel()
         self.first = np.array([[*self.y[0], *self.y[1]]])
-        self.room = np.empty(ROWS), np.empty((ROWS, COLUMNS))
+        span = self.end - self.problem.t0
+        self.longest = span / PARTS if depends_on_time(self.problem) else math.inf
+        self.proposal = span / 1000
 
     def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray, int, bool]]:
         """Times, rows, rejected steps and whether all went well, piece by piece; the arrays are used again."""
-        times, rows = self.room
-        t, low, y, proposal = self.problem.t0, 0.0, self.y, (self.end - self.problem.t0) / 1000
+        times, rows = np.empty(ROWS), np.empty((ROWS, COLUMNS))
+        t, y, proposal, tried = self.problem.t0, self.y, self.proposal, 0
         while t < self.end:
-            y, t, low, proposal, filled, rejected, fine = self.travel(
-                t, low, self.end, proposal, y, self.system, self.limits, self.order, times, rows
+            y, t, proposal, filled, rejected, fine = self.travel(
+                t, self.end, self.longest, proposal, y, self.system, self.limits, self.order, times, rows
             )
+            tried += filled + rejected
             self._tell(t)
-            yield times[:filled], rows[:filled], rejected, fine
-            if not fine:
+            yield times[:filled], rows[:filled], rejected, fine and tried <= self.stage.most
+            if not fine or tried > self.stage.most:
                 return
 
     def _tell(self, t: float) -> None:
-        for tell in _watchers:
+        tell = _watcher.get()
+        if tell is not None:
             tell((t - self.problem.t0) / (self.end - self.problem.t0))
 
     def __call__(self) -> Path:
         """All of it, in memory; an exception on the way takes what there is with it, as `path`."""
         kept_times, kept_rows = [np.array([self.problem.t0])], [self.first]
-        total, tried, fine, crawling = 0, 0, True, False
+        total, tried, fine = 0, 0, True
         try:
             for times, rows, rejected, well in self.pieces():
                 kept_times.append(times.copy())
                 kept_rows.append(rows.copy())
                 total, tried, fine = total + rejected, tried + rejected + len(times), well
-                crawling = tried > self.stage.most
-                if crawling:
-                    break
         except BaseException as stop:
             stop.path = Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, False)  # type: ignore[attr-defined]
             raise
-        return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, fine and not crawling, crawling)
+        crawling = tried > self.stage.most
+        return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, fine, crawling)
+
+    def ends(self) -> np.ndarray | None:
+        """The last row of the run as it is; None where it does not get there."""
+        row = None
+        fine = True
+        for _, rows, _, fine in self.pieces():  # noqa: B007 - the last one counts
+            row = rows[-1].copy() if len(rows) else row
+        return row if fine else None
 
     def at_looks(self) -> np.ndarray | None:
         """Rows at a few times towards the end, the end itself last; None where the run does not get there."""
-        t, low, y, proposal = self.problem.t0, 0.0, self.y, (self.end - self.problem.t0) / 1000
-        times, rows = self.room
-        seen, tried = [], 0
+        t, y, proposal, tried = self.problem.t0, self.y, self.proposal, 0
+        times, rows = np.empty(ROWS), np.empty((ROWS, COLUMNS))
+        seen = []
         for part in LOOKS:
             stop = self.problem.t0 + part * (self.end - self.problem.t0) if part < 1 else self.end
             while t < stop:
-                y, t, low, proposal, filled, rejected, fine = self.travel(
-                    t, low, stop, proposal, y, self.system, self.limits, self.order, times, rows
+                y, t, proposal, filled, rejected, fine = self.travel(
+                    t, stop, self.longest, proposal, y, self.system, self.limits, self.order, times, rows
                 )
                 tried += filled + rejected
                 self._tell(t)
@@ -261,10 +283,13 @@ def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
 # --- a run whose error is known ---------------------------------------------------------------------
 
 LOOKS = (0.55, 0.65, 0.75, 0.85, 0.95, 1.0)
-"""Parts of a run after which two runs are compared: at a single time a difference may be small by accident."""
+"""Parts of a run after which runs are compared: at a single time a difference may be small by accident."""
 
-COARSER = 32.0
-"""How much larger the tolerance of the run is with which a run is compared."""
+COARSER = (8.0, 64.0)
+"""How much larger the tolerances of the runs are with which a run is compared: a single one may be good by accident."""
+
+FINER = 32.0
+"""How much smaller the tolerance of the run is whose end is taken for the true one."""
 
 TRIES = 8
 SAFETY = 3.0
@@ -282,38 +307,47 @@ class Measured:
 
 
 def measured(make: Callable[[float], Run], tol: float) -> Measured:
-    """The run whose error at the end is about tol/3, found by comparing runs of two tolerances.
+    """The run whose error at the end is about tol/3, found by comparing it with runs of other tolerances.
 
-    Errors follow the tolerance of the steps nearly in proportion. So a run with 32 times that tolerance differs by 32
-    times the error; below about 1e-14 round-off is all of both, and the difference itself is taken. The difference is
-    the largest at a few times in the second half.
+    Against a run with a smaller tolerance the difference is the error. A few more estimates guard against accidents:
+    errors follow the tolerance of the steps nearly in proportion, so a run with 64 times that tolerance differs by 64
+    times the error, at several times in the second half. The largest is taken.
     """
     local, best = tol / 8, None
     for _ in range(TRIES):
         local = max(local, EPS / 16)
-        fine, coarse = make(local), make(COARSER * local)
-        difference = _difference(fine, coarse)
-        error = difference * max(1 / COARSER, min(1.0, 4 * EPS / local))
+        fine = make(local)
+        error = _error(fine, make)
         found = Measured(fine, error, error <= tol)
         if best is None or error < best.error:
             best = found
-        if math.isinf(error) and local <= tol / 8:
-            break
         if found.reached and (error > tol / 100 or error < 100 * EPS):
             return found
         if local <= EPS / 16 and error > tol:
             break
+        if math.isinf(error):
+            if fine.ends() is None and local < tol / 8:
+                break
+            local /= 100
+            continue
         factor = min(1e3, tol / (SAFETY * error)) if error > 0 else 1e3
         local = min(local * max(1e-3, factor), 0.1)
     assert best is not None
     return best
 
 
-def _difference(fine: Run, coarse: Run) -> float:
-    """The largest difference of two runs where they are looked at; infinite where one of them fails."""
-    b = coarse.at_looks()
-    a = None if b is None else fine.at_looks()
-    if a is None or b is None:
+def _error(fine: Run, make: Callable[[float], Run]) -> float:
+    """The error of a run, from those with other tolerances; infinite where one of them fails."""
+    local, scale = fine.tolerance, fine.momentum
+    a, better = fine.ends(), make(max(local / FINER, EPS / 64)).ends()
+    if a is None or better is None:
         return math.inf
-    scale = fine.limits[1] / fine.tolerance
-    return max(distance(x, y, scale) for x, y in zip(a, b, strict=True))
+    found, looks = distance(a, better, scale), None
+    for ratio in COARSER:
+        b = make(min(ratio * local, 1.0)).at_looks()
+        looks = fine.at_looks() if b is not None and looks is None else looks
+        if looks is None or b is None:
+            return math.inf
+        difference = max(distance(x, y, scale) for x, y in zip(looks, b, strict=True))
+        found = max(found, difference * max(1 / ratio, min(1.0, 4 * EPS / local)))
+    return found

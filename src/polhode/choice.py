@@ -56,7 +56,6 @@ class FixedRun:
     def __post_init__(self) -> None:
         self.engine = engine(self.problem, self.method)
         self.dt = (self.end - self.problem.t0) / self.count
-        self.momentum = scale_of_momentum(self.problem)
 
     def __call__(self) -> Path:
         """All of it, in memory."""
@@ -78,6 +77,9 @@ class FixedRun:
 
 DENSER = 1.3
 TRIES = 10
+PARTS_OF_TIME = 64
+"""Fewest steps where the torque depends on time, lest a pulse be stepped over."""
+
 MOST_STEPS = 500_000
 """So many steps are tried at most: a method that needs more is not one for this accuracy."""
 
@@ -92,7 +94,8 @@ def measured_steps(problem: Problem, method: Method, end: float, tol: float, cou
     for _ in range(TRIES):
         run, fine = FixedRun(problem, method, end, count), FixedRun(problem, method, end, math.ceil(DENSER * count))
         a, b = run(), fine()
-        difference = distance(a.rows[-1], b.rows[-1], run.momentum) if a.finished and b.finished else math.inf
+        scale = scale_of_momentum(problem, b)
+        difference = distance(a.rows[-1], b.rows[-1], scale) if a.finished and b.finished else math.inf
         error = difference / ((fine.count / run.count) ** order - 1)
         if error <= tol:
             best = Measured(fine, error, True)
@@ -134,9 +137,12 @@ def drifts(problem: Problem, row: np.ndarray) -> list[Method]:
     exact, _ = jacobi.build(floats.number)(h, 0.0, (q, m), system, torque)
     found: dict[bool, tuple[float, Method]] = {}
     for method in methods.values():
-        if method.needs != "free" or not method.symmetric or method.solves > 1:
+        if method.needs != "free" or not method.symmetric or method.solves > 1 or not _suits(method, problem):
             continue
-        new, miss = method.build(floats.number)(h, 0.0, (q, m), system, torque)
+        try:
+            new, miss = method.build(floats.number)(h, 0.0, (q, m), system, torque)
+        except (ArithmeticError, ValueError):  # a method that this body or this start does not suit
+            continue
         gap = max(abs(a - b) for x, y in zip(new, exact, strict=True) for a, b in zip(x, y, strict=True))
         is_exact = miss <= 0 and gap <= 64 * EPS * max(1.0, *map(abs, m))
         if not is_exact and method.order_free < HIGH:
@@ -145,6 +151,12 @@ def drifts(problem: Problem, row: np.ndarray) -> list[Method]:
         if is_exact not in found or price < found[is_exact][0]:
             found[is_exact] = (price, method)
     return [method for _, method in found.values()]
+
+
+def _suits(method: Method, problem: Problem) -> bool:
+    """Does the method take such a body."""
+    linear, flat = problem.body.linear_axis is not None, problem.body.is_flat
+    return (method.linear_bodies or not linear) and (method.flat_bodies or not flat)
 
 
 def _free(problem: Problem, row: np.ndarray) -> Problem:
@@ -189,7 +201,10 @@ def candidates(problem: Problem, path: Path) -> list[Candidate]:
     for flow in drifts(problem, path.rows[0]):
         for name in schemes():
             method = methods.combinators[name](flow)
-            h, error = _local_error(problem, method, path, picked)
+            try:
+                h, error = _local_error(problem, method, path, picked)
+            except (ArithmeticError, ValueError):
+                continue
             if error > 0:
                 found.append(Candidate(method, step_ns(method, problem, h), h, error))
     return found
@@ -200,7 +215,7 @@ def _local_error(problem: Problem, method: Method, path: Path, picked: Any) -> t
     step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method)
     (_, m), system = problem.kernel_data(floats.number)
     speed = math.hypot(*(i * x for i, x in zip(system[1], m, strict=True)))
-    momentum = scale_of_momentum(problem)
+    momentum = scale_of_momentum(problem, path)
     h = 0.5 * math.sqrt(method.torque_evals) / max(speed, 1e-300)
     for _ in range(4):
         errors = []

@@ -120,10 +120,10 @@ class Event:
 
         return turned
 
-    def happened(self, before: Any, after: Any) -> bool:
-        """Does g pass through zero between these two values; one that starts at zero has happened before."""
-        rises, falls = before < 0 <= after, before > 0 >= after
-        return bool((rises and self.direction >= 0) or (falls and self.direction <= 0))
+    def happened(self, before: Any, after: Any) -> Any:
+        """Does g pass through zero between two values (or arrays of them); one that starts at zero has happened."""
+        rises, falls = (before < 0) & (after >= 0), (before > 0) & (after <= 0)
+        return (rises & (self.direction >= 0)) | (falls & (self.direction <= 0))
 
 
 def event(function: Any = None, direction: int = 0, terminal: bool = False) -> Any:

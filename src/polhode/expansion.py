@@ -21,6 +21,7 @@ from typing import Any
 
 from .expression import Expr, compiled, lift, symbol
 from .fields import Field
+from .loop import fitted
 from .scalar import Number, Vec3, kernel, power, scratch, where
 from .series import Series, series, substituted
 from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, times, unit, unrotate
@@ -186,13 +187,11 @@ def _size(work: Any, k: int, rows: Any, system: Any, tolerance: Any) -> Number:
 def reach(work: Any, order: int, rows: Any, system: Any, tolerance: Any, left: Number) -> Number:
     """The h at which the last two terms of the series are no larger than the tolerance (Jorba and Zou 2005)."""
     last, before = _size(work, order, rows, system, tolerance), _size(work, order - 1, rows, system, tolerance)
-    h = left
-    if last > 0:
-        h = power(last, -1.0 / order)
-    if before > 0:
-        g = power(before, -1.0 / (order - 1))
-        h = where((last > 0) & (h < g), h, g)
-    return h
+    one, none = 1 + 0 * left, 0 * left
+    h = where(last > 0, power(where(last > 0, last, one), -one / order), none)
+    g = where(before > 0, power(where(before > 0, before, one), -one / (order - 1)), none)
+    h = where((g > 0) & ((g < h) | (h <= 0)), g, h)
+    return where(h > 0, h, left)
 
 
 def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -206,7 +205,7 @@ def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], An
         work = scratch(q[0], size)
         fill(t, q, times(system[1], m), system, work, order)
         h = reach(work, order, rows, system, tolerance, left)
-        h = where(h < left, h, left)
+        h = fitted(t, where(h < left, h, left))
         a, b, c = polynomial3(work, rows[0], rows[1], rows[2], order, h)
         x, y1, z = polynomial3(work, rows[4], rows[5], rows[6], order, h)
         w, _, _ = polynomial3(work, rows[3], rows[3], rows[3], order, h)

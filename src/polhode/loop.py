@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .carry import rounded, summed, tidied
+from .carry import rounded, tidied
 from .declare import Step
 from .scalar import finite, kernel, settled
 
@@ -133,47 +133,45 @@ def stepping(
 def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
     """The loop for a stage that chooses its own steps.
 
-    ``stage(t, y, proposal, left, system, tolerance, order)`` tries a step of at most `left` and returns the new state,
-    the step made, the step to propose next, and whether it is accepted. ``travel(t, low, end, proposal, y, system,
-    tolerance, order, times, rows)`` goes on until `end` or until `rows` are full (every accepted step is kept), and
-    returns the state, the time as a sum of two numbers, the next proposal, the rows filled, the rejected steps, and
-    whether all went well. Time is summed with its low part, so that it is exact to round-off over any number of steps.
+    ``stage(t, y, proposal, left, system, tolerance, order)`` tries a step of at most `left`, such that t + step has no
+    rounding (`fitted`), and returns the new state, the step made, the step to propose next, and whether it is accepted.
+    ``travel(t, end, longest, proposal, y, system, tolerance, order, times, rows)`` goes on until `end` or until `rows`
+    are full (every accepted step is kept, none is longer than `longest`), and returns the state, the time, the next
+    proposal, the rows filled, the rejected steps, and whether all went well.
     """
-    good, tidied, record, _ = kind
+    good, tidied, record = kind.good, kind.tidied, kind.record
 
     def travel(
-        t: Any,
-        low: Any,
-        end: Any,
-        proposal: Any,
-        y: Any,
-        system: Any,
-        tolerance: Any,
-        order: int,
-        times: Any,
+        t: Any, end: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, order: int, times: Any,
         rows: Any,
-    ) -> Any:
+    ) -> Any:  # fmt: skip
         filled, rejected, stalled = 0, 0, 0
         while filled < len(times) and stalled < STALLED:
-            left = (end - t) - low
+            left = min(end - t, longest)
             new, step, proposal, accepted = stage(t, y, proposal, left, system, tolerance, order)
             if not good(new, 0 * step) or not accepted or t + step == t:
                 rejected, stalled = rejected + 1, stalled + 1
                 continue
             stalled = 0
             y = tidied(new)
-            t, low = summed(t, low, step)
-            last = step >= left
+            t = t + step
+            last = t >= end
             if last:
-                t, low = end, 0 * low
+                t = end
             times[filled] = t
             record(rows, filled, y)
             filled += 1
             if last:
                 break
-        return y, t, low, proposal, filled, rejected, stalled < STALLED
+        return y, t, proposal, filled, rejected, stalled < STALLED
 
     return travel
+
+
+@kernel
+def fitted(t: Any, h: Any) -> Any:
+    """The step next to h that leads from t to a number of the type: then no time is lost by rounding."""
+    return (t + h) - t
 
 
 def visiting(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:

@@ -10,14 +10,15 @@ import numpy as np
 
 from .adaptive import Path
 from .backends import arrays, floats  # noqa: F401 - makes arrays a number type
+from .errors import InputError
 from .events import Event
 from .problem import Problem
 
-LOOKS = 8
+GLANCES = 8
 """How often an event is looked at within a step: two zeros closer than that are missed."""
 
-HALVINGS = 80
-"""Bisections that lead from any interval to two neighbouring doubles."""
+HALVINGS = 1100
+"""Bisections that lead from any interval to two neighbouring doubles; about 55 do unless the zero is at t = 0."""
 
 Look = Callable[[np.ndarray], np.ndarray]
 
@@ -34,7 +35,7 @@ def occurrences(events: Sequence[Event], problem: Problem, look: Look, times: np
     """All times at which the events happen along a run whose steps end at `times`; `look` gives rows at any times."""
     if not events:
         return []
-    fractions = np.arange(LOOKS) / LOOKS
+    fractions = np.arange(GLANCES) / GLANCES
     dense = np.append((times[:-1, None] + np.diff(times)[:, None] * fractions).ravel(), times[-1])
     rows = look(dense)
     return [Occurrences(event, _zeros(event, problem, look, dense, rows)) for event in events]
@@ -47,7 +48,8 @@ def _values(event: Event, problem: Problem) -> Callable[[np.ndarray, np.ndarray]
 
     def values(times: np.ndarray, rows: np.ndarray) -> np.ndarray:
         q, m = tuple(rows[:, i] for i in range(4)), tuple(rows[:, i] for i in range(4, 7))
-        return np.broadcast_to(np.asarray(g(times, q, m, system), dtype=float), times.shape)
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(np.asarray(g(times, q, m, system), dtype=float), times.shape)
 
     return values
 
@@ -55,8 +57,12 @@ def _values(event: Event, problem: Problem) -> Callable[[np.ndarray, np.ndarray]
 def _zeros(event: Event, problem: Problem, look: Look, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
     values = _values(event, problem)
     g = values(times, rows)
-    rises, falls = (g[:-1] < 0) & (g[1:] >= 0), (g[:-1] > 0) & (g[1:] <= 0)
-    here = (rises if event.direction >= 0 else False) | (falls if event.direction <= 0 else False)
+    if not np.isfinite(g).all():
+        bad = times[~np.isfinite(g)][0]
+        raise InputError(
+            f"the event {event.name} must be a finite number everywhere on the way; it is not at t = {bad:g}"
+        )
+    here = event.happened(g[:-1], g[1:])
     low, high, sign = times[:-1][here], times[1:][here], np.sign(g[:-1][here])
     for _ in range(HALVINGS):
         middle = low + (high - low) / 2

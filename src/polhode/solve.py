@@ -16,7 +16,7 @@ import numpy as np
 
 from . import record, store
 from .backends import floats
-from .compose import in_turn, steady
+from .compose import in_turn
 from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
 from .events import checked
@@ -73,7 +73,7 @@ def solve(
     t_end, steps : end time or number of steps (one of them; by default the problem's own end time). Where steps vary,
         the run ends with the first step at or past t_end.
     every : keep steps 0, every, 2 every, ... and always the last
-    out : also write to this file as the run goes (``.zarr`` or ``.nc``); memory then stays bounded
+    out : also write to this file (``.zarr`` or ``.nc``) as the run goes, memory then stays bounded; with tol at the end
     overwrite : replace an existing file
     digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``
     events : made by `ph.event`; ``sol.events`` holds the states at which each happened
@@ -158,8 +158,16 @@ def _to_tolerance(
         if value != plain[name]:
             why = {"dt": "steps follow from tol", "steps": "steps follow from tol", "every": "sol.at(times) thins out"}
             raise InputError(f"give {name} or tol, not both: {why.get(name, 'tol is for doubles')}")
+    chosen = None if method is None else methods[method]
+    if chosen is not None and chosen.clock:
+        raise InputError(f"{chosen.name} chooses its steps by a rule of its own, without a tolerance; give dt")
     path = None if out is None else store.fresh(out, overwrite)
-    sol = solve_to(problem, tol, t_end, None if method is None else steady(methods[method]), events, progress)
+    try:
+        sol = solve_to(problem, tol, end_time(problem, t_end), chosen, events, progress)
+    except StepError as failed:
+        if path is not None and failed.partial is not None:
+            failed.partial.save(path, overwrite)
+        raise
     if path is not None:
         sol.save(path, overwrite)
     return sol

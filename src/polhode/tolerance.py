@@ -14,6 +14,7 @@ from . import adaptive, choice, record
 from .adaptive import Measured, Path
 from .backends import floats
 from .body import real_array
+from .engine import identity
 from .errors import InputError, StepError
 from .events import Event
 from .expression import COMPARISONS, ordered
@@ -27,6 +28,9 @@ from .trajectory import PRIMARY, Info, Trajectory
 
 SMALLEST, LARGEST = 1e-15, 0.1
 """Tolerances that can be asked for."""
+
+ROUGH = 1e-4
+"""The tolerance of the run that tells how large the momentum becomes."""
 
 SHOWN = 0.25
 """Radians between the states that are kept of an exact solution, at most 10000 of them."""
@@ -76,7 +80,7 @@ class ExactRun:
 def plan(problem: Problem, end: float, tol: float, method: Method | None = None) -> Plan:
     """The plan for an end time and a tolerance, kept with the problem."""
     kept: dict[Any, Plan] = problem.__dict__.setdefault("_plans", {})
-    key = (end, tol, method and method.name)
+    key = (end, tol, method and identity(method, problem))
     if key not in kept:
         kept[key] = _made(problem, end, tol) if method is None else _given(problem, end, tol, method)
     return kept[key]
@@ -84,8 +88,14 @@ def plan(problem: Problem, end: float, tol: float, method: Method | None = None)
 
 def _given(problem: Problem, end: float, tol: float, method: Method) -> Plan:
     """Equal steps of a given method, so many that the error is below tol."""
-    speed = max(float(np.linalg.norm(problem.omega)), 1 / (end - problem.t0))
-    found = choice.measured_steps(problem, method, end, tol, math.ceil(4 * speed * (end - problem.t0)))
+    turned = max(1.0, float(np.linalg.norm(problem.omega)) * (end - problem.t0))
+    steps = choice.PARTS_OF_TIME if adaptive.depends_on_time(problem) else 4
+    if 4 * turned > choice.MOST_STEPS:
+        raise InputError(
+            f"t_end = {end:g} is {turned:.2g} radians away, too far for {method.name} with at most {choice.MOST_STEPS} "
+            f"steps; give dt, or leave the method out"
+        )
+    found = choice.measured_steps(problem, method, end, tol, max(steps, math.ceil(4 * turned)))
     if found is None:
         raise InputError(
             f"{method.name} does not reach {tol:g} at t = {end:g} with a reasonable number of steps; ask for less, or "
@@ -98,22 +108,31 @@ def _given(problem: Problem, end: float, tol: float, method: Method) -> Plan:
 def _made(problem: Problem, end: float, tol: float) -> Plan:
     if problem.field is None:
         turned = float(np.linalg.norm(problem.omega)) * (end - problem.t0)
+        error = 10 * adaptive.EPS * (1 + turned)
+        if error > 1:
+            raise InputError(
+                f"t_end = {end:g} is {turned:.2g} radians away: one rounding of the data turns the body by about "
+                f"{error:.2g}; choose an earlier t_end"
+            )
         reason = "free body: the exact solution, by elliptic functions"
-        return _plan(problem, tol, jacobi.name, reason, ExactRun(problem, end), 10 * adaptive.EPS * (1 + turned))
+        found = Measured(ExactRun(problem, end), error, error <= tol)
+        return _plan(problem, tol, jacobi.name, reason + _limit(found, tol), found.run, error)
+    stage = adaptive.taylor(problem) if is_smooth(problem) else adaptive.pair(problem)
+    scale = adaptive.scale_of_momentum(problem, adaptive.Run(problem, stage, end, ROUGH)())
     if not is_smooth(problem):
-        found = _measured(problem, adaptive.pair(problem), end, tol)
+        found = _measured(problem, stage, end, tol, scale)
         reason = "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
         return _plan(problem, tol, found.run.stage.name, reason + _limit(found, tol), found.run, found.error)
-    taylor = _measured(problem, adaptive.taylor(problem), end, tol)
-    found, work = _lighter(taylor, _measured(problem, adaptive.runge_kutta(problem), end, tol))
+    taylor = _measured(problem, stage, end, tol, scale)
+    found, work = _lighter(taylor, _measured(problem, adaptive.runge_kutta(problem), end, tol, scale))
     return _splitting(problem, end, tol, found, work) or _plan(
-        problem, tol, found.run.stage.label(found.run.order), _why(problem, found is taylor) + _limit(found, tol),
+        problem, tol, found.run.stage.label(found.run.order), _why(problem, taylor, found) + _limit(found, tol),
         found.run, found.error,
     )  # fmt: skip
 
 
-def _measured(problem: Problem, stage: adaptive.Stage, end: float, tol: float) -> Measured:
-    return adaptive.measured(lambda local: adaptive.Run(problem, stage, end, local), tol)
+def _measured(problem: Problem, stage: adaptive.Stage, end: float, tol: float, scale: float) -> Measured:
+    return adaptive.measured(lambda local: adaptive.Run(problem, stage, end, local, scale), tol)
 
 
 def _lighter(taylor: Measured, pair: Measured) -> tuple[Measured, float]:
@@ -130,10 +149,12 @@ def is_smooth(problem: Problem) -> bool:
     return all(node.op not in ("where", "abs", *COMPARISONS) for node in ordered(problem.field.graph[0]))
 
 
-def _why(problem: Problem, by_series: bool) -> str:
+def _why(problem: Problem, taylor: Measured, found: Measured) -> str:
     field = "potential" if problem.needs == "potential" else "torque"
     splittings = " and splittings" if "_candidates" in problem.__dict__ else ""
-    if by_series:
+    if math.isinf(taylor.error):
+        return f"{field} without a Taylor series somewhere on the way: a Runge-Kutta pair 8(7)"
+    if found is taylor:
         return f"smooth {field}: Taylor steps on the group need less work than a Runge-Kutta pair 8(7){splittings}"
     return f"smooth {field}: a Runge-Kutta pair 8(7) needs less work than Taylor steps on the group{splittings}"
 
@@ -141,6 +162,8 @@ def _why(problem: Problem, by_series: bool) -> str:
 def _limit(found: Measured, tol: float) -> str:
     if found.reached:
         return ""
+    if math.isinf(found.error):
+        return "; its error is not known, as runs with other tolerances fail"
     return f"; round-off and the spread of the motion do not allow {tol:g}, the error is about {found.error:.1g}"
 
 
@@ -204,7 +227,7 @@ class Lazy(Mapping[str, np.ndarray]):
 def solve_to(
     problem: Problem,
     tol: Any,
-    t_end: Any,
+    end: float,
     method: Method | None = None,
     events: Sequence[Event] = (),
     progress: bool | Callable[[float], Any] | None = None,
@@ -213,26 +236,29 @@ def solve_to(
     tol = finite_number("tol", tol)
     if not SMALLEST <= tol <= LARGEST:
         raise InputError(f"tol must lie between {SMALLEST:g} and {LARGEST:g}; got {tol:g}")
-    end = problem.t_end if t_end is None else finite_number("t_end", t_end)
-    if end is None:
-        raise InputError("give t_end: this problem has no end time of its own")
-    if end <= problem.t0:
-        raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
-    bar, chosen = Progress(progress, f"to {tol:g}", 1000), None
+    bar, chosen, happened = _Bar(Progress(progress, f"to {tol:g}", 1000)), None, list[np.ndarray]()
     try:
-        with adaptive.watched(lambda part: bar.update(round(1000 * part))):
+        with adaptive.watched(bar.tell):
+            stop = end
             if any(event.terminal for event in events) and problem.field is not None and method is None:
-                end = _end_of_run(problem, events, end, tol)
-            chosen = plan(problem, end, tol, method)
-            began = time.perf_counter()
-            path = chosen()
-    except BaseException as stop:
-        if chosen is not None and hasattr(stop, "path"):
-            stop.partial = Trajectory(Lazy(problem, stop.path), chosen.info)  # type: ignore[attr-defined]
+                stop = _end_of_run(problem, events, end, tol)
+            while True:
+                chosen = plan(problem, stop, tol, method)
+                began = time.perf_counter()
+                path = chosen()
+                if not events:
+                    break
+                path, happened = found_on(path, chosen.run, problem, events)
+                if stop >= end or path.times[-1] < stop:
+                    break
+                stop = min(end, stop + (stop - problem.t0) / 16)  # the event lies just behind: a little further
+        bar.done()
+    except BaseException as stopped:
+        if chosen is not None and hasattr(stopped, "path"):
+            stopped.partial = Trajectory(Lazy(problem, stopped.path), chosen.info)  # type: ignore[attr-defined]
         raise
     finally:
-        bar.close()
-    path, happened = found_on(path, chosen.run, problem, events) if events else (path, [])
+        bar.progress.close()
     steps = len(path.times) - 1
     info = dataclasses.replace(
         chosen.info, seconds=time.perf_counter() - began, steps=steps, accepted=steps, rejected=path.rejected,
@@ -249,8 +275,10 @@ def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) ->
     """The path, cut where an event ends it, and the times of all events on it."""
 
     def look(times: np.ndarray) -> np.ndarray:
-        rows: np.ndarray = run.state_at(times, path.times, path.rows)
-        return rows
+        rows = run.state_at(times, path.times, path.rows)
+        if rows is None:
+            raise StepError("the motion between two steps, where events are looked for, could not be computed", None)
+        return np.asarray(rows)
 
     found = occurrences(events, problem, look, path.times)
     end = first_end(found)
@@ -268,9 +296,27 @@ def _end_of_run(problem: Problem, events: Sequence[Event], end: float, tol: floa
         piece = Path(np.append(last_time, times), np.concatenate([last_row, rows]), 0, True)
         ends = found_on(piece, run, problem, [event for event in events if event.terminal])[0].times[-1]
         if ends < piece.times[-1]:
-            return float(piece.times[np.searchsorted(piece.times, ends, side="right")])
+            after = int(np.searchsorted(piece.times, ends, side="right"))
+            return float(piece.times[min(after + 1, len(piece.times) - 1)])
         last_time, last_row = piece.times[-1:], piece.rows[-1:]
     return end
+
+
+class _Bar:
+    """Progress of several runs of unknown number: it never goes back, and is full at the end only."""
+
+    def __init__(self, progress: Progress) -> None:
+        self.progress, self.runs, self.last = progress, 0, 0.0
+
+    def tell(self, part: float) -> None:
+        """A run has done this part of its time."""
+        self.runs += part < self.last
+        self.last = part
+        self.progress.update(round(1000 * (1 - 1 / (1 + (self.runs + part) / 8))))
+
+    def done(self) -> None:
+        """All is done."""
+        self.progress.update(1000)
 
 
 def _explained(problem: Problem, path: Path, chosen: Plan) -> str:

@@ -115,12 +115,12 @@ class Trajectory:
 
     @property
     def reason(self) -> str:
-        """Why this method was chosen; empty where it was given."""
+        """Why this method was chosen, of a solution to a tolerance."""
         return self.info.reason
 
     @property
     def error_estimate(self) -> float | None:
-        """Estimated error at the end of a solution to a tolerance: an angle, or relative to the first momentum."""
+        """Estimated error at the end of a solution to a tolerance: an angle, or relative to the largest momentum."""
         return self.info.error_estimate
 
     @property
@@ -185,7 +185,8 @@ class Trajectory:
         return len(self.t)
 
     def __repr__(self) -> str:
-        made = f"{self.method}, dt = {self.dt:g}" if self.method else "loaded"
+        how = f"dt = {self.dt:g}" if self.info.tol is None or self.dt else f"tol = {self.info.tol:g}"
+        made = f"{self.method}, {how}" if self.method else "loaded"
         span = f", t = {self.t[0]:g} to {self.t[-1]:g}" if len(self) else ""
         return f"<Trajectory {made}: {len(self)} states{span}, {self.status}>"
 

@@ -88,6 +88,11 @@ class Cost:
         return self.add + self.mul + self.div + self.sqrt
 
 
+def _counting_too(value: Any) -> Any:
+    """Nested tuples of floats as numbers that count."""
+    return tuple(map(_counting_too, value)) if isinstance(value, tuple) else Counted(value)
+
+
 def cost(method: Method, problem: Problem, dt: float) -> Cost:
     """Operations of one step of a method (the third, when the motion is under way)."""
     check_fit(method, problem)
@@ -96,7 +101,7 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
         return Counted(floats.number(value))
 
     step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method)
-    y, system = problem.kernel_data(number)
+    y, system = _counting_too(problem.kernel_data(floats.number))
     if method.memory:
         y = remembering(method.memory)(y)
         if method.before:

@@ -10,6 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
+from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic, overload
 
 from .. import scalar
@@ -58,7 +59,7 @@ def _combined(typingctx: Any, weights: Any, rows: Any) -> Any:
             numbers = [_sum(builder, args[0], [builder.extract_value(x, i) for x in given]) for i in range(count)]
         return context.make_tuple(builder, sig.return_type, numbers)
 
-    return types.UniTuple(types.float64 if single else lanes, count)(weights, rows), make
+    return UniTuple(types.float64 if single else lanes, count)(weights, rows), make
 
 
 def teach(options: dict[str, Any]) -> None:

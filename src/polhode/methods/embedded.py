@@ -15,11 +15,13 @@ from typing import Any
 
 from ..declare import Step
 from ..exact_numbers import converted
-from ..scalar import kernel, power, where
+from ..loop import fitted
+from ..scalar import kernel, where
 from ..so3 import add, along, cross, dexp, exp, mul, negative, norm, scale, unrotate
 from ..tableaus import DORMAND_PRINCE
 from ..unroll import combination
 from .munthe_kaas import all_stages, stage_slopes
+from .step_control import controlled
 
 PAIR = DORMAND_PRINCE
 ORDER, ESTIMATE_ORDER = 5, 4
@@ -58,39 +60,15 @@ def embedded(number: Callable[[Any], Any]) -> Step:
     return attempt
 
 
-def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Callable[..., Any]:
-    """Kernel (h, proposal, errors, tolerance) -> (the next step to propose, whether this one is accepted).
-
-    A step is accepted if both errors, of attitude and momentum, are within their tolerances. The next step is
-    safety err^(-1/order) times as long, within factors of 5, err being the larger error over its tolerance. A step that
-    was cut short of its proposal leaves that standing, unless it would now be longer.
-    """
-    exponent = converted(Fraction(-1, order), number)
-    longest, shortest, careful = (converted(x, number) for x in (Fraction(5), Fraction(1, 5), safety))
-
-    @kernel
-    def judged(h: Any, proposal: Any, errors: Any, tolerance: Any) -> Any:
-        a, b = errors[0] / tolerance[0], errors[1] / tolerance[1]
-        err = where(a > b, a, b)
-        fine = err <= 1
-        factor = where(err > 0, careful * power(where(err > 0, err, 1 + 0 * h), exponent), longest)
-        factor = where(factor > shortest, where(factor < longest, factor, longest), shortest)
-        following = factor * h
-        cut = fine & (h < proposal) & (following < proposal)
-        return where(cut, proposal, following), fine
-
-    return judged
-
-
 def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
-    """A stage for `loop.travelling`, with the controller above."""
+    """A stage for `loop.travelling`: a step accepted if both errors are within their tolerances."""
     attempt, judged = embedded(number), controlled(number, ORDER, SAFETY)
 
     @kernel
     def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
-        h = where(proposal < left, proposal, left)
+        h = fitted(t, where(proposal < left, proposal, left))
         new, attitude, momentum = attempt(h, t, y, system, torque)
-        following, fine = judged(h, proposal, (attitude, momentum), tolerance)
+        following, fine = judged(h, proposal, (attitude * attitude, momentum * momentum), tolerance)
         return new, h, following, fine
 
     return stage

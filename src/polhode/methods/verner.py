@@ -17,10 +17,11 @@ from typing import Any
 
 from ..declare import Step
 from ..exact_numbers import converted
-from ..scalar import combined, kernel, sqrt, where
-from ..so3 import norm, norm2, unit
+from ..loop import fitted
+from ..scalar import combined, kernel, where
+from ..so3 import dot, norm2, unit
 from ..unroll import written
-from .embedded import controlled
+from .step_control import controlled
 from .verner_table import EMBEDDED, STAGES, VERNER
 
 ORDER, ESTIMATE_ORDER = 8, 7
@@ -86,8 +87,8 @@ def _increments(h: Any, t: Any, row: Any, constants: Any, system: Any, torque: A
 @kernel
 def _ended(new: Any, error: Any) -> Any:
     y = unit((new[0], new[1], new[2], new[3])), (new[4], new[5], new[6])
-    attitude = 2 * sqrt(norm2((error[0], error[1], error[2], error[3])))
-    return y, attitude, norm((error[4], error[5], error[6]))
+    push = (error[4], error[5], error[6])
+    return y, 4 * norm2((error[0], error[1], error[2], error[3])), dot(push, push)
 
 
 def _text(space: dict[str, Any], name: str, weights: Sequence[Any], number: Callable[[Any], Any]) -> str:
@@ -103,7 +104,7 @@ def _text(space: dict[str, Any], name: str, weights: Sequence[Any], number: Call
 
 
 def runge_kutta_pair(number: Callable[[Any], Any]) -> Step:
-    """Kernel (h, t, y, system, torque) -> (y_new, error_attitude, error_momentum) in one number type.
+    """Kernel (h, t, y, system, torque) -> (y_new, error_attitude^2, error_momentum^2) in one number type.
 
     The errors are those of order 7: twice the length of a difference of quaternions, and that of a difference of body
     momenta. Nothing is solved, so nothing is missed.
@@ -126,7 +127,7 @@ def runge_kutta_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) 
 
     @kernel
     def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
-        h = where(proposal < left, proposal, left)
+        h = fitted(t, where(proposal < left, proposal, left))
         new, attitude, momentum = attempt(h, t, y, system, torque)
         following, fine = judged(h, proposal, (attitude, momentum), tolerance)
         return new, h, following, fine
