@@ -77,8 +77,11 @@ def ensemble(
     steps: int,
     every: int | None = None,
     t0: float = 0.0,
+    device: str = "cpu",
 ) -> Ensemble:
     """Integrate many bodies with one method, eight at a time in the lanes of the processor, on all cores.
+
+    Or on an NVIDIA card, one thread a body.
 
     Parameters
     ----------
@@ -91,18 +94,21 @@ def ensemble(
     dt : step, one for all or (N,)
     steps : number of steps
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
+    device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
 
     Returns
     -------
     Ensemble
     """
+    if not isinstance(device, str) or device not in _DEVICES:
+        raise InputError(f"device must be one of {', '.join(map(repr, _DEVICES))}; got {device!r}")
     chosen = methods[method]
     count = whole_number("steps", steps)
     every = count if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)
     crowd = _crowd(bodies, attitudes, momenta, field, params or {}, dt)
     model = _model(crowd, chosen, t0)
-    rows, failed, seconds = _run(crowd, chosen, model, t0, count, every)
+    rows, failed, seconds = _DEVICES[device](crowd, chosen, model, t0, count, every)
     return _result(crowd, chosen, rows, failed, seconds, t0, count, every)
 
 
@@ -315,6 +321,28 @@ def _run(
     rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data, columns)
     seconds = time.perf_counter() - began
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
+
+
+def _run_on_card(
+    crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int
+) -> tuple[np.ndarray, np.ndarray, float]:
+    """The same by a card."""
+    from .backends import cuda
+
+    cuda.card()
+    data = _data(crowd, crowd.number)
+    name = f"cuda|{identity(method, model)}"
+    if name not in _RUNS:
+        torque, parameters = torque_kernel(model, floats.number, method), len(data) - cuda.PARAMETERS - 1
+        parts = method.build(floats.number), torque, parameters, beginning(method)
+        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock)
+    began = time.perf_counter()
+    rows, failed = cuda.run_on_card(_RUNS[name], t0, count, every, data, COLUMNS + method.clock)
+    return rows, failed, time.perf_counter() - began
+
+
+_DEVICES = {"cpu": _run, "cuda": _run_on_card}
+"""How a crowd is run, by the word a user says."""
 
 
 def _data(crowd: _Crowd, width: int) -> np.ndarray:

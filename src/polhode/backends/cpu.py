@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import importlib
 import marshal
 import math
 import os
@@ -14,6 +15,7 @@ from typing import Any
 
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
+from numba.core.target_extension import current_target
 from numba.extending import overload, register_jitable
 
 from .. import scalar
@@ -51,6 +53,9 @@ def _elementary(name: str) -> None:
 def _sincos(x: Any) -> Any:
     if isinstance(x, lanes.Lanes):
         return lambda x: lane_functions.sincos(x)
+    if current_target() == "cuda":
+        both = importlib.import_module("numba.cuda.libdevice").sincos  # one reduction of the angle for the two
+        return lambda x: both(x)
     return lambda x: (math.sin(x), math.cos(x))
 
 

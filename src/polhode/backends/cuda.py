@@ -1,0 +1,179 @@
+"""The loop over steps for many bodies on an NVIDIA card: one thread a body, chunks of bodies that fit the card.
+
+A chunk lies in page-locked memory while it travels, and two chunks take turns, each on a stream of its own: one is
+copied to or from the card while the other is computed. The kernels are those of the CPU, in double precision; only
+where a sum and a product are fused may differ, so results agree to round-off.
+"""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from ..errors import InputError
+from ..loop import COLUMNS, ROTATION, Kind, stepping, timed_record
+from . import cpu
+from .simd import INERTIA, INVERSE, PARAMETERS, STATE, kept_rows
+
+THREADS = 128
+"""Threads of a block."""
+
+CHUNK = 1 << 20
+"""Bodies of a chunk at most: several threads for every core of the largest cards, and short enough to overlap."""
+
+STAGED = 1 << 29
+"""Bytes of page-locked memory a chunk may take: the operating system cannot move it, so it is not for the taking."""
+
+SHARE = 0.8
+"""Part of the card's free memory that is used."""
+
+cuda: Any = None
+"""numba.cuda, once `card` has imported it; a name of this module, because that is what numba's simulator replaces."""
+
+CLOCKED = Kind(ROTATION.good, ROTATION.tidied, timed_record)
+"""Every body has its own time, which is written behind its state; runs end by the number of steps."""
+
+
+def _imported() -> Any:
+    """numba.cuda; up to 0.30 numba-cuda asks numpy, when it first compiles, for a name that numpy 2.5 has dropped."""
+    vars(np).setdefault("row_stack", np.vstack)
+    return importlib.import_module("numba.cuda")
+
+
+def card() -> Any:
+    """numba.cuda with a card that works (or numba's simulator of one); what is missing is said in an InputError."""
+    global cuda
+    get = "pip install 'polhode[cuda]'"
+    try:
+        cuda = _imported()
+    except ImportError as fault:
+        raise InputError(f"device='cuda' needs numba-cuda, which cannot be imported ({fault}); {get}") from None
+    if cuda.is_available():
+        return cuda
+    said = str(cuda.cuda_error() or "no card was found").strip().splitlines()[0]
+    raise InputError(
+        f"device='cuda' needs an NVIDIA GPU, its driver and numba-cuda ({get}), and numba finds no card it can use: "
+        f"{said} Without a card use device='cpu'"
+    )
+
+
+def _written(first: str, count: int) -> Callable[..., Any]:
+    """Compiled function (data, k) -> the numbers `first`, first + 1, ... of body k."""
+    items = "".join(f"data[{first} + {j}, k], " for j in range(count))
+    space: dict[str, Any] = {}
+    exec(f"def made(data, k):\n    return ({items})\n", space)  # made of our own words only
+    made: Callable[..., Any] = register_jitable(**cpu.INNER)(space["made"])
+    return made
+
+
+def _reader(parameters: int) -> Callable[..., Any]:
+    """Compiled function (data, k) -> state and system of body k."""
+    q, m = _written(str(STATE), 4), _written(str(STATE + 4), 3)
+    moments, inverses = _written(str(INERTIA), 3), _written(str(INVERSE), 3)
+    values = _written(str(PARAMETERS), parameters)
+
+    def read(data: Any, k: int) -> Any:
+        return (q(data, k), m(data, k)), (moments(data, k), inverses(data, k), values(data, k))
+
+    made: Callable[..., Any] = register_jitable(**cpu.INNER)(read)
+    return made
+
+
+def loop(
+    step: Callable[..., Any],
+    torque: Callable[..., Any],
+    parameters: int,
+    start: Callable[..., Any],
+    before: Callable[..., Any] | None = None,
+    after: Callable[..., Any] | None = None,
+    clock: bool = False,
+) -> Any:
+    """The run of one chunk, a kernel of numba-cuda; `start` makes a state of (q, m).
+
+    ``run[blocks, threads, stream](t0, count, every, number, data, rows, failed)`` takes body k of `number` from column
+    k of `data` and writes its i-th state kept to ``rows[i, :, k]``. Where a step fails, ``failed[k]`` gets its number,
+    and the last row of that body its last good state; rows between are NaN.
+    """
+    card()
+    kind = CLOCKED if clock else ROTATION
+    advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
+    cpu.teach()  # the kernels `stepping` made
+    read, record, size = _reader(parameters), kind.record, PARAMETERS + parameters
+
+    def run(t0: Any, count: int, every: int, number: int, data: Any, rows: Any, failed: Any) -> None:
+        k = cuda.grid(1)
+        if k < number:
+            y, system = read(data, k)
+            own = rows[:, :, k]
+            last, reached, filled, _, fine = advance(data[size, k], t0, 0, count, every, count, start(y), system, own)
+            failed[k] = -1
+            if not fine:
+                failed[k] = reached
+                for i in range(filled, own.shape[0]):
+                    for j in range(own.shape[1]):
+                        own[i, j] = np.nan
+                record(own, own.shape[0] - 1, last)
+
+    return cuda.jit(run)
+
+
+class _Slot:
+    """One of the two places a chunk is worked at: page-locked memory, memory on the card, and a stream."""
+
+    def __init__(self, numbers: int, kept: int, columns: int, chunk: int) -> None:
+        self.stream = cuda.stream()
+        shapes = ((numbers, chunk), float), ((kept, columns, chunk), float), ((chunk,), np.int64)
+        self.data, self.rows, self.failed = (cuda.pinned_array(shape, dtype=kind) for shape, kind in shapes)
+        self.on_card = [cuda.device_array(shape, dtype=kind) for shape, kind in shapes]
+        self.first, self.width = 0, 0
+
+    def send(self, run: Any, t0: float, count: int, every: int, data: np.ndarray, first: int) -> None:
+        """Begin the chunk of bodies from `first` on; nothing here waits for the card."""
+        self.first, self.width = first, min(self.data.shape[1], data.shape[1] - first)
+        self.data[:, : self.width] = data[:, first : first + self.width]
+        given, rows, failed = self.on_card
+        given.copy_to_device(self.data, stream=self.stream)
+        blocks = -(-self.width // THREADS)
+        with warnings.catch_warnings():  # few bodies are no fault
+            warnings.filterwarnings("ignore", message=".*under-utilization")
+            run[blocks, min(THREADS, self.width), self.stream](t0, count, every, self.width, given, rows, failed)
+        rows.copy_to_host(self.rows, stream=self.stream)
+        failed.copy_to_host(self.failed, stream=self.stream)
+
+    def fetch(self, rows: np.ndarray, failed: np.ndarray) -> None:
+        """Wait for the chunk, and put its results where they belong."""
+        self.stream.synchronize()
+        part = slice(self.first, self.first + self.width)
+        rows[:, :, part], failed[part] = self.rows[:, :, : self.width], self.failed[: self.width]
+
+
+def chunk_size(numbers: int, free: int) -> int:
+    """Bodies of a chunk, so that two chunks of `numbers` doubles a body fit the free memory of the card."""
+    return int(max(1, min(CHUNK, STAGED // (8 * numbers), SHARE * free // (2 * 8 * numbers))))
+
+
+def run_on_card(
+    run: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int = COLUMNS
+) -> tuple[np.ndarray, np.ndarray]:
+    """Run all bodies (columns of `data`) in chunks; the states kept (kept, body, number), and the failed steps."""
+    card()
+    numbers, number = data.shape
+    kept = kept_rows(count, every)
+    rows, failed = np.empty((kept, columns, number)), np.empty(number, dtype=np.int64)
+    free = cuda.current_context().get_memory_info()[0]
+    chunk = min(number, chunk_size(numbers + kept * columns + 1, free))
+    firsts = range(0, number, chunk)
+    slots = [_Slot(numbers, kept, columns, chunk) for _ in firsts[:2]]
+    for i, first in enumerate(firsts):
+        slot = slots[i % 2]
+        if i >= 2:
+            slot.fetch(rows, failed)
+        slot.send(run, t0, count, every, data, first)
+    for i in range(max(0, len(firsts) - 2), len(firsts)):
+        slots[i % 2].fetch(rows, failed)
+    return np.moveaxis(rows, 1, 2), failed
