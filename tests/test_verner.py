@@ -218,8 +218,8 @@ def travelled(problem, end, tolerances):
     stage, y, system = staged(problem)
     times, rows = np.empty(500), np.empty((500, 7))
     first = end / 1000
-    _, t, _, _, filled, rejected, fine = travelling(stage)(
-        0.0, 0.0, end, first, y, system, tolerances, ORDER, times, rows
+    _, t, _, filled, rejected, fine = travelling(stage)(
+        0.0, end, math.inf, first, y, system, tolerances, ORDER, times, rows
     )
     assert (fine, t) == (True, end)
     return times[:filled], rows[:filled], rejected
