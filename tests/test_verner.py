@@ -213,13 +213,13 @@ def test_the_controller():
     assert factor(2.0, proposal=7.0)[0] < 1
 
 
-def travelled(problem, end, tolerances):
+def travelled(problem, end, tolerances, longest=math.inf):
     """The loop in plain Python: the rows made and the number of rejected steps."""
     stage, y, system = staged(problem)
     times, rows = np.empty(500), np.empty((500, 7))
     first = end / 1000
     _, t, _, filled, rejected, fine = travelling(stage)(
-        0.0, end, math.inf, first, y, system, tolerances, ORDER, times, rows
+        0.0, end, longest, first, y, system, tolerances, ORDER, times, rows
     )
     assert (fine, t) == (True, end)
     return times[:filled], rows[:filled], rejected
@@ -252,7 +252,7 @@ def test_compiled_as_uncompiled_in_axes_of_its_own():
     case = problem(TILTED)
     run = adaptive.Run(case, adaptive.runge_kutta(case), 2.0, 1e-8)
     path = run()
-    times, rows, rejected = travelled(case, 2.0, run.limits)
+    times, rows, rejected = travelled(case, 2.0, run.limits, run.longest)
     assert (len(path.times) - 1, path.rejected) == (len(times), rejected)
     # products and sums are fused in compiled code: some 1e-16 in weights of 120, over the steps
     assert np.abs(path.rows[-1] - rows[-1]).max() < len(rows) * 120 * 2.0**-52
