@@ -280,6 +280,10 @@ def _common_title(sols: Iterable[Trajectory]) -> str:
     return ", ".join(x for values in common if len(values) == 1 for x in values if x)
 
 
+LEGEND_ROWS = 20
+"""So many labels fit beside a picture, one below the other."""
+
+
 def _legend_right(ax: Any, ranks: Sequence[float]) -> None:
     """A legend beside the picture, in the order of the lines' ends (lowest rank on top)."""
     handles, labels = ax.get_legend_handles_labels()
@@ -287,7 +291,7 @@ def _legend_right(ax: Any, ranks: Sequence[float]) -> None:
     order += range(len(ranks), len(handles))
     ax.legend(
         [handles[i] for i in order], [labels[i] for i in order], loc="center left", bbox_to_anchor=(1.01, 0.5),
-        handlelength=3.2,
+        handlelength=3.2, ncols=1 + (len(order) - 1) // LEGEND_ROWS,
     )  # fmt: skip
 
 

@@ -36,12 +36,14 @@ KEPT_STATES = 1000
 def default_methods(problem: Problem) -> list[Method]:
     """What is compared unless said otherwise.
 
-    Of the methods that take the problem's field: every second-order one, and each explicit one of higher
-    order; where several stand in one place of the literature (one formula, many tableaus), the first of
-    each order.
+    Of the methods that take the problem's field: every implicit one of second order (where several stand in one
+    place of the literature, the first), and of the explicit ones of second or higher order the first of each order in
+    each source, single steps before multistep methods.
     """
     able = [m for m in book.taking(problem.needs) if m.order == 2 or (m.order > 2 and not m.implicit)]
-    return list({(m.cite, m.where, m.order): m for m in reversed(able)}.values())[::-1]
+    able.sort(key=lambda m: m.memory > 0)
+    places = {(m.cite, m.where if m.implicit else "", m.order): m for m in reversed(able)}
+    return list(places.values())[::-1]
 
 
 def default_steps(problem: Problem, t_end: float | None = None) -> list[float]:
