@@ -59,7 +59,7 @@ def expansions() -> None:
             for _ in range(20):
                 seconds, path = _timed(run)
                 best, steps = min(best, seconds), len(path.times) - 1
-            terms = motion_series(problem.field, False).text.count("] * work[")
+            terms = motion_series(problem.field, False).terms
             rows.append([1.0, terms * run.order * (run.order - 1) / 2])
             times.append(1e9 * best / steps)
     fitted(rows, times, ["an expansion", "a term"])

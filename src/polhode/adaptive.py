@@ -17,7 +17,7 @@ from .engine import check_fit, identity, torque_kernel
 from .expansion import MOST, motion_series, taylor_stage
 from .expression import ordered, symbols_in
 from .loop import COLUMNS, one_step, travelling, visiting
-from .methods import Method, verner
+from .methods import Method, lie_taylor, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .problem import Problem
 from .scalar import FUNCTIONS
@@ -122,11 +122,11 @@ def taylor(problem: Problem) -> Stage:
     text = repr((field.text[0] if field else None, own_axes))
 
     def ns(order: int) -> float:
-        terms = motion_series(field, own_axes).text.count("] * work[")
+        terms = motion_series(field, own_axes).terms
         return NS_EXPANSION + NS_TERM * terms * order * (order - 1) / 2
 
     return Stage(
-        "lietaylor", text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order, SERIES_STEPS, ns
+        lie_taylor.NAME, text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order, SERIES_STEPS, ns
     )
 
 

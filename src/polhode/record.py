@@ -74,6 +74,19 @@ def rounded(t: np.ndarray, mp: types.SimpleNamespace) -> dict[str, np.ndarray]:
     return {"t": t} | {name: getattr(mp, name).astype(float) for name in PRIMARY if name != "t"}
 
 
+class Rows:
+    """Keeps the rows of a run in memory."""
+
+    def __init__(self) -> None:
+        self.t: list[np.ndarray] = []
+        self.rows: list[np.ndarray] = []
+
+    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
+        """Keep a copy: the loop uses its buffer again."""
+        self.t.append(t)
+        self.rows.append(rows.copy())
+
+
 class Memory:
     """Keeps everything in memory."""
 

@@ -142,6 +142,8 @@ class Series:
     rows: tuple[int, ...]
     size: int
     """Numbers in `work`."""
+    terms: int
+    """Sums over pairs of coefficients that every order needs."""
 
 
 def series(
@@ -213,7 +215,8 @@ class _Writer:
         body = "".join(f"    {line}\n" for line in lines)
         rows = tuple(self.row[node] * self.stride for node in self.wanted)
         text = f"def fill({parameters}, work, order):\n{body}"
-        return Series(text, self.constants, rows, len(self.row) * self.stride)
+        terms = sum(len(self._factors(node)) for node in self.ready.nodes if self._is_sum(node))
+        return Series(text, self.constants, rows, len(self.row) * self.stride, terms)
 
     def _place(self, node: Expr, k: str) -> str:
         first = self.row[node] * self.stride

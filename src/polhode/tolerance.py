@@ -33,7 +33,7 @@ ROUGH = 1e-4
 """The tolerance of the run that tells how large the momentum becomes."""
 
 SHOWN = 0.25
-"""Radians between the states that are kept of an exact solution, at most 4000 of them."""
+"""Radians between the states that are kept of an exact solution, at most 2000 of them."""
 
 
 @dataclasses.dataclass
@@ -66,7 +66,7 @@ class ExactRun:
         """States at equal times."""
         span = self.end - self.problem.t0
         turned = float(np.linalg.norm(self.problem.omega)) * span
-        times = np.linspace(self.problem.t0, self.end, 1 + min(4000, max(100, math.ceil(turned / SHOWN))))
+        times = np.linspace(self.problem.t0, self.end, 1 + min(2000, max(100, math.ceil(turned / SHOWN))))
         return Path(times, self.state_at(times, times, times), 0, True)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray:

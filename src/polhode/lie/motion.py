@@ -18,6 +18,7 @@ from ..fields import no_torque
 from ..loop import Kind, stepping
 from ..problem import finite_number
 from ..progress import Progress
+from ..record import Rows
 from ..solve import Ride, drive, number_of_steps, whole_number
 from .family import TAG, Setting, methods
 from .formulas import SIDES, Formula
@@ -175,17 +176,8 @@ def _kind(setting: Setting) -> Kind:
     return Kind(good, tidied, record)
 
 
-class _Rows:
-    """Keeps the rows of a run."""
-
-    def __init__(self) -> None:
-        self.t: list[np.ndarray] = []
-        self.rows: list[np.ndarray] = []
-
-    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Keep a copy: the loop uses its buffer again."""
-        self.t.append(t)
-        self.rows.append(rows.copy())
+class _Rows(Rows):
+    """The rows of a run, and the result made of them."""
 
     def motion(self, setting: Setting, method: Method, dt: float, status: str) -> Motion:
         """The rows as a result."""

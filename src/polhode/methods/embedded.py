@@ -15,13 +15,12 @@ from typing import Any
 
 from ..declare import Step
 from ..exact_numbers import converted
-from ..loop import fitted
-from ..scalar import kernel, where
+from ..scalar import kernel
 from ..so3 import add, along, cross, dexp, exp, mul, negative, norm, scale, unrotate
 from ..tableaus import DORMAND_PRINCE
 from ..unroll import combination
 from .munthe_kaas import all_stages, stage_slopes
-from .step_control import controlled
+from .step_control import chosen, controlled
 
 PAIR = DORMAND_PRINCE
 ORDER, ESTIMATE_ORDER = 5, 4
@@ -62,13 +61,11 @@ def embedded(number: Callable[[Any], Any]) -> Step:
 
 def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
     """A stage for `loop.travelling`: a step accepted if both errors are within their tolerances."""
-    attempt, judged = embedded(number), controlled(number, ORDER, SAFETY)
+    attempt = embedded(number)
 
     @kernel
-    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
-        h = fitted(t, where(proposal < left, proposal, left))
+    def squared(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, attitude, momentum = attempt(h, t, y, system, torque)
-        following, fine = judged(h, proposal, (attitude * attitude, momentum * momentum), tolerance)
-        return new, h, following, fine
+        return new, attitude * attitude, momentum * momentum
 
-    return stage
+    return chosen(squared, controlled(number, ORDER, SAFETY), torque)

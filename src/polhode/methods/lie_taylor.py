@@ -13,6 +13,8 @@ from ..errors import InputError
 from ..scalar import kernel
 from ..so3 import exp, mul
 
+NAME = "lietaylor"
+
 MOST = 40
 """The highest order offered; in doubles nothing is gained beyond about 24."""
 
@@ -36,7 +38,7 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
         k = 0
     if not 1 <= k <= MOST or str(k) != str(order).strip():
         raise InputError(f"lietaylor() takes an order from 1 to {MOST}; got {order!r}. Write lietaylor(8)")
-    name = f"lietaylor({k})"
+    name = f"{NAME}({k})"
     if name in methods:
         return methods[name]
     return declare(
@@ -49,4 +51,4 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
 
 for _order in (2, 4, 8):
     lietaylor(_order, register=True)
-methods.add_combinator("lietaylor", lietaylor)
+methods.add_combinator(NAME, lietaylor)

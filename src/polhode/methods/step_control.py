@@ -16,7 +16,9 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from ..declare import Step
 from ..exact_numbers import converted
+from ..loop import fitted
 from ..scalar import kernel, power, where
 
 
@@ -53,3 +55,19 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
         return where(cut, proposal, following), fine
 
     return judged
+
+
+def chosen(attempt: Step, judged: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
+    """A stage for `loop.travelling` from a pair: one step, accepted if both errors are within their tolerances.
+
+    `attempt` (h, t, y, system, torque) gives the new state and the squares of its errors.
+    """
+
+    @kernel
+    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+        h = fitted(t, where(proposal < left, proposal, left))
+        new, attitude, momentum = attempt(h, t, y, system, torque)
+        following, fine = judged(h, proposal, (attitude, momentum), tolerance)
+        return new, h, following, fine
+
+    return stage

@@ -17,11 +17,10 @@ from typing import Any
 
 from ..declare import Step
 from ..exact_numbers import converted
-from ..loop import fitted
-from ..scalar import combined, kernel, where
+from ..scalar import combined, kernel
 from ..so3 import dot, norm2, unit
 from ..unroll import written
-from .step_control import controlled
+from .step_control import chosen, controlled
 from .verner_table import EMBEDDED, STAGES, VERNER
 
 ORDER, ESTIMATE_ORDER = 8, 7
@@ -123,13 +122,4 @@ def runge_kutta_pair(number: Callable[[Any], Any]) -> Step:
 
 def runge_kutta_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
     """A stage for `loop.travelling`: one step of the pair, accepted if both errors are within their tolerances."""
-    attempt, judged = runge_kutta_pair(number), controlled(number, ORDER, SAFETY)
-
-    @kernel
-    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
-        h = fitted(t, where(proposal < left, proposal, left))
-        new, attitude, momentum = attempt(h, t, y, system, torque)
-        following, fine = judged(h, proposal, (attitude, momentum), tolerance)
-        return new, h, following, fine
-
-    return stage
+    return chosen(runge_kutta_pair(number), controlled(number, ORDER, SAFETY), torque)

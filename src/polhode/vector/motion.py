@@ -21,6 +21,7 @@ from ..loop import Kind, stepping
 from ..methods import Method
 from ..problem import finite_number
 from ..progress import Progress
+from ..record import Rows
 from ..solve import Ride, drive, number_of_steps, whole_number
 from .family import forced, methods
 from .tuples import Space, good, record, same
@@ -120,7 +121,7 @@ def solve(
     bar = Progress(progress, chosen.name, count)
     if not run.warm:
         bar.note(f"compiling {chosen.name} (once; kept for later runs)")
-    kept, ride = _Rows(), Ride(run, cast(Any, system), dt, count, every)
+    kept, ride = Rows(), Ride(run, cast(Any, system), dt, count, every)
     try:
         drive(ride, cast(Any, kept), bar)
     except KeyboardInterrupt as stop:
@@ -137,19 +138,6 @@ def solve(
 def _is_ours(method: Method) -> bool:
     """Is it in the book, or made of such methods."""
     return method in methods.values() or (bool(method.halves) and all(map(_is_ours, method.halves)))
-
-
-class _Rows:
-    """Keeps the rows of a run."""
-
-    def __init__(self) -> None:
-        self.t: list[np.ndarray] = []
-        self.rows: list[np.ndarray] = []
-
-    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Keep a copy: the loop uses its buffer again."""
-        self.t.append(t)
-        self.rows.append(rows.copy())
 
 
 # --- what is integrated -----------------------------------------------------------------------------
@@ -248,7 +236,7 @@ class System:
             advance, y, (inverse,), number, lambda k: np.empty((k, 2 * self.n), dtype=object), True, digits
         )  # fmt: skip
 
-    def motion(self, kept: _Rows, method: Method, dt: float, digits: int | None, status: str) -> Motion:
+    def motion(self, kept: Rows, method: Method, dt: float, digits: int | None, status: str) -> Motion:
         """The rows as a result."""
         t, rows = np.concatenate(kept.t), np.concatenate(kept.rows)
         mp = types.SimpleNamespace(u=rows[:, : self.n], p=rows[:, self.n :]) if digits else None
