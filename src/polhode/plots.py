@@ -326,6 +326,48 @@ def _error_lines(ax: Any, lines: dict[str, list[Row]], across: Callable[[Row], f
     _legend_right(ax, [-_finest(of) for of in lines.values()])
 
 
+@_styled
+def side_by_side(curves: dict[str, dict[str, Sequence[tuple[float, float]]]], across: str, title: str = "") -> Any:
+    """Panels with one logarithmic line (x, y) for every label; failed points (NaN) are left out. Returns the figure."""
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(1, len(curves), figsize=(4.2 * len(curves), 3.8), layout="constrained", squeeze=False)
+    for ax, (up, lines) in zip(axes[0], curves.items(), strict=True):
+        for i, (label, points) in enumerate(lines.items()):
+            x, y = np.array(points, dtype=float).T
+            ax.plot(x, np.maximum(y, SMALLEST), label=label, **_look(i))
+        ax.set(xscale="log", yscale="log", xlabel=across, ylabel=up)
+    axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=3.2)
+    fig.suptitle(title, fontsize=10)
+    return fig
+
+
+@_styled
+def stacked(
+    curves: dict[str, tuple[np.ndarray, np.ndarray]],
+    across: str,
+    up: str,
+    title: str,
+    limits: tuple[float, float] | None = None,
+) -> Any:
+    """One panel above the other, a line over time in each, on the same scale. Returns the figure."""
+    import matplotlib.pyplot as plt
+
+    size = (7.0, 0.6 + 1.3 * len(curves))
+    fig, axes = plt.subplots(
+        len(curves), 1, figsize=size, layout="constrained", squeeze=False, sharex=True, sharey=True
+    )
+    for ax, (label, (x, y)), colour in zip(axes[:, 0], curves.items(), COLOURS * 2, strict=False):
+        ax.plot(x, y, color=colour, linewidth=0.6)
+        ax.set_title(label)
+        ax.set_ylabel(up)
+        if limits is not None:
+            ax.set_ylim(limits)
+    axes[-1, 0].set_xlabel(across)
+    fig.suptitle(title, fontsize=10)
+    return fig
+
+
 def _finest(of: Sequence[Row]) -> float:
     good = [r.attitude_error for r in of if not r.failure]
     return good[-1] if good else math.nan

@@ -1,4 +1,4 @@
-"""The command line: ``polhode methods | problems | run | exact | compare | view | bench``.
+"""The command line: ``polhode methods | problems | run | exact | compare | reproduce | view | bench``.
 
 Thin: the library does the work.
 """
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
-from . import bench, compare, exact, run, show, view  # noqa: F401 - importing enters the commands
+from . import bench, compare, exact, reproduce, run, show, view  # noqa: F401 - importing enters the commands
 from .compare import FILES
 from .words import INTERRUPTED, app
 
