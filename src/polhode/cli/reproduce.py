@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -41,13 +43,18 @@ def reproduce_command(
         with watched("papers") as watch:
             for i, one in enumerate(chosen):
                 watch(one.id, i, len(chosen))
-                made.append((one, one.make(lambda what, one=one, i=i: watch(f"{one.id}: {what}", i, len(chosen)))))
+                tell = functools.partial(_tell, watch, one.id, i, len(chosen))
+                made.append((one, one.make(tell)))
                 papers.report.write(out, *made[-1])
                 (out / REPORT).write_text(papers.report.page(made), encoding="utf-8")
             watch("done", len(chosen), len(chosen))
     except KeyboardInterrupt:
         raise stop(f"interrupted; {len(made)} of {len(chosen)} results are in {out}", INTERRUPTED) from None
     _farewell(made, out, time.perf_counter() - began)
+
+
+def _tell(watch: Callable[[str, int, int], None], id: str, done: int, total: int, what: str) -> None:
+    watch(f"{id}: {what}", done, total)
 
 
 def _list(results: dict[str, Any]) -> None:

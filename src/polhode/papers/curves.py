@@ -61,7 +61,7 @@ class Errors:
             r"$\|\Pi - \Pi_{\rm converged}\|_2$": lambda label, r: self.size * r.momentum_error,
             r"$\|R - R_{\rm converged}\|_2$": lambda label, r: r.attitude_error,
         }
-        curves = {
+        curves: dict[str, dict[str, Any]] = {
             side: {label: [(r.dt, value(label, r)) for r in self.rows[label]] for label in self.labels}
             for side, value in sides.items()
         }

@@ -16,8 +16,8 @@ PRESENT = ("TRAP", "IMID", "TRAPM", "IMIDM")
 ALL = (*REFERENCE, *PRESENT)
 
 HOW = (
-    "Errors at t = {end:g} against a reference of 34 digits (the document took a run with a step of {reference} instead), "
-    "spectral norm of the attitude, Euclidean norm of the body momentum. Steps {first:g} to {last:g}."
+    "Errors at t = {end:g} against a reference of 34 digits (the document took a run with a step of {reference} "
+    "instead), spectral norm of the attitude, Euclidean norm of the body momentum. Steps {first:g} to {last:g}."
 )
 
 
@@ -34,6 +34,7 @@ def _second_order(errors: Errors, where: str) -> Verdict:
 
 @result("krysl2006-fig1", cite="krysl2006", where="Figure 1", title="convergence, torque-free motion")
 def figure_1(watch: Watch) -> Outcome:
+    """Section 5.1, the free body."""
     errors = Errors(named("free_body"), ALL, [2.0**-k for k in range(1, 9)], watch)
     dt = 2.0**-5
     momentum, attitude = errors.ranking(errors.momentum, dt), errors.ranking(errors.attitude, dt)
@@ -57,15 +58,18 @@ def figure_1(watch: Watch) -> Outcome:
             passed(abs(tied - 1) < 1e-3),
         ),
         Verdict(
-            "section 5.1", "AKW is an order of magnitude less accurate in the attitude", f"{worse:.3g} times IMID's error",
+            "section 5.1", "AKW is an order of magnitude less accurate in the attitude",
+            f"{worse:.3g} times IMID's error",
             passed(worse > 5),
         ),
         Verdict(
-            "section 5.1", "TRAP is slightly less accurate than IMID in the momentum", f"{shift:.3g} times IMID's error",
+            "section 5.1", "TRAP is slightly less accurate than IMID in the momentum",
+            f"{shift:.3g} times IMID's error",
             HOLDS if 1 < shift < 1.5 else IN_PART if 1 < shift < 3 else FAILS,
         ),
         Verdict(
-            "section 5.1", "BBTRAP and SWC1 are rather inaccurate in the momentum", f"at least {poor:.3g} times IMID's error",
+            "section 5.1", "BBTRAP and SWC1 are rather inaccurate in the momentum",
+            f"at least {poor:.3g} times IMID's error",
             passed(poor > 2),
         ),
     ]  # fmt: skip
@@ -74,6 +78,7 @@ def figure_1(watch: Watch) -> Outcome:
 
 @result("krysl2006-fig2", cite="krysl2006", where="Figure 2", title="convergence, slow Lagrangian top")
 def figure_2(watch: Watch) -> Outcome:
+    """Section 5.2, the slow top."""
     errors = Errors(named("slow_top"), ALL, [0.1 / 2**k for k in range(8)], watch)
     dt = 1 / 320
     momentum, attitude = errors.ranking(errors.momentum, dt), errors.ranking(errors.attitude, dt)
@@ -92,6 +97,7 @@ def figure_2(watch: Watch) -> Outcome:
 
 @result("krysl2006-fig3", cite="krysl2006", where="Figure 3", title="convergence, fast Lagrangian top")
 def figure_3(watch: Watch) -> Outcome:
+    """Section 5.3, the fast top."""
     errors = Errors(named("fast_top"), ALL, [0.01 / 2**k for k in range(7)], watch)
     dt = 0.00125
     attitude = errors.ranking(errors.attitude, dt)
@@ -114,9 +120,9 @@ def figure_3(watch: Watch) -> Outcome:
 STEP, STEPS = 0.5, 40_000
 
 WALL = (
-    "The normalized Hamiltonian H/H0 over 40 000 steps of 0.5, every tenth state drawn. The torque is taken with the sign "
-    "that is printed: it belongs to a repulsion U = 1/d - 0.001/d^10, d = 1.1 + R33, and the motion never meets the wall "
-    "that the text describes. With the opposite sign no method survives more than some tens of such steps."
+    "The normalized Hamiltonian H/H0 over 40 000 steps of 0.5, every tenth state drawn. The torque is taken with the "
+    "sign that is printed: it belongs to a repulsion U = 1/d - 0.001/d^10, d = 1.1 + R33, and the motion never meets "
+    "the wall that the text describes. With the opposite sign no method survives more than some tens of such steps."
 )
 
 
@@ -145,9 +151,13 @@ def _hamiltonians(
     "krysl2006-fig4", cite="krysl2006", where="Figure 4", title="Hamiltonian of the reference algorithms, soft wall"
 )
 def figure_4(watch: Watch) -> Outcome:
+    """Section 5.4, AKW, BBTRAP and SWC1."""
     figure, table, largest = _hamiltonians(REFERENCE, 0.075, "Soft wall, reference algorithms", watch)
     verdicts = [
-        Verdict("section 5.4", "none of the solutions blows up", listed(list(largest.items())), passed(max(largest.values()) < 0.5)),
+        Verdict(
+            "section 5.4", "none of the solutions blows up", listed(list(largest.items())),
+            passed(max(largest.values()) < 0.5),
+        ),
         Verdict(
             "section 5.4", "the rotation within a step is well over 30 degrees",
             f"{_turn():.1f} degrees at most, for IMIDM", passed(_turn() > 30),
@@ -169,6 +179,7 @@ def _turn() -> float:
 
 @result("krysl2006-fig5", cite="krysl2006", where="Figure 5", title="Hamiltonian of the present algorithms, soft wall")
 def figure_5(watch: Watch) -> Outcome:
+    """Section 5.4, TRAP, IMID, TRAPM and IMIDM."""
     figure, table, largest = _hamiltonians(PRESENT, 0.015, "Soft wall, present algorithms", watch)
     _, _, others = _hamiltonians(REFERENCE, 0.075, "", watch)
     gain = min(others.values()) / max(largest.values())
@@ -182,11 +193,13 @@ def figure_5(watch: Watch) -> Outcome:
         ),
         Verdict(
             "section 5.4", "clean, well behaved: the error does not grow",
-            f"the largest error of a quarter of the run is at most {steady:.3f} times the smallest", passed(steady < 1.2),
+            f"the largest error of a quarter of the run is at most {steady:.3f} times the smallest",
+            passed(steady < 1.2),
         ),
         Verdict(
             "section 5.4", "the trapezoidal rules have a somewhat higher error than the midpoint rules",
-            f"TRAP over IMID {largest['TRAP'] / largest['IMID']:.2f}, TRAPM over IMIDM {largest['TRAPM'] / largest['IMIDM']:.2f}",
+            f"TRAP over IMID {largest['TRAP'] / largest['IMID']:.2f}, "
+            f"TRAPM over IMIDM {largest['TRAPM'] / largest['IMIDM']:.2f}",
             passed(largest["TRAP"] > largest["IMID"] and largest["TRAPM"] > largest["IMIDM"]),
         ),
         Verdict(
