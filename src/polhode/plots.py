@@ -368,6 +368,28 @@ def stacked(
     return fig
 
 
+@_styled
+def bars(
+    names: Sequence[str], groups: dict[str, Sequence[float | None]], up: str, title: str, log: bool = False
+) -> Any:
+    """Groups of bars beside each other for every name; None is left out. Returns the figure."""
+    import matplotlib.pyplot as plt
+
+    fig, ax = plt.subplots(figsize=(8.0, 3.6), layout="constrained")
+    width = 0.8 / len(groups)
+    for i, (label, values) in enumerate(groups.items()):
+        where = np.arange(len(names)) + (i - (len(groups) - 1) / 2) * width
+        ax.bar(
+            where, [math.nan if v is None else v for v in values], width, label=label, color=COLOURS[i % len(COLOURS)]
+        )
+    ax.set_xticks(range(len(names)), names, rotation=20, ha="right")
+    ax.set(ylabel=up, title=title)
+    if log:
+        ax.set_yscale("log")
+    ax.legend()
+    return fig
+
+
 def _finest(of: Sequence[Row]) -> float:
     good = [r.attitude_error for r in of if not r.failure]
     return good[-1] if good else math.nan
