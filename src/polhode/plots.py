@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -327,7 +327,9 @@ def _error_lines(ax: Any, lines: dict[str, list[Row]], across: Callable[[Row], f
 
 
 @_styled
-def side_by_side(curves: dict[str, dict[str, Sequence[tuple[float, float]]]], across: str, title: str = "") -> Any:
+def side_by_side(
+    curves: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], across: str, title: str = ""
+) -> Any:
     """Panels with one logarithmic line (x, y) for every label; failed points (NaN) are left out. Returns the figure."""
     import matplotlib.pyplot as plt
 

@@ -17,11 +17,11 @@ UNIT = "3rd order"
 """The row whose cost with EP is 1.00 in the talk."""
 
 STEPS_HOW = (
-    "A solid prism with sides 1, 4, 18, no torque, 45.2 turns. The talk gives neither the first axis of rotation nor the "
-    "measure of the error nor the sides its axis labels mean, so its numbers cannot be reproduced one by one. Here the "
-    "momentum stands at 70 degrees from the long axis, the error is the root mean square displacement of the body's "
-    f"points at the end, below {buss_table.THRESHOLD:g} of sqrt(J_max/M), and the talk's axis 2 is the long one. EP is the "
-    "closed form of energy preservation on the polhode."
+    "A solid prism with sides 1, 4, 18, no torque, 45.2 turns. The talk gives neither the first axis of rotation nor "
+    "the measure of the error nor the sides its axis labels mean, so its numbers cannot be reproduced one by one. Here "
+    "the momentum stands at 70 degrees from the long axis, the error is the root mean square displacement of the "
+    f"body's points at the end, below {buss_table.THRESHOLD:g} of sqrt(J_max/M), and the talk's axis 2 is the long one. EP is "
+    "the closed form of energy preservation on the polhode."
 )
 
 
@@ -68,7 +68,10 @@ def steps(watch: Watch) -> Outcome:
             "tables of steps", "the numbers of steps", f"ln N differs by {spread:.3f} (rms) from the printed rows",
             IN_PART if spread < 0.3 else passed(spread < 0.01),
         ),
-        Verdict("part I", "each method is better than the one before", ", ".join(map(str, plain)), passed(plain == sorted(plain, reverse=True))),
+        Verdict(
+            "part I", "each of 1st, 2nd, augmented 2nd, 3rd and 4th order is better than the one before",
+            ", ".join(map(str, plain)), passed(plain == sorted(plain, reverse=True)),
+        ),
         Verdict(
             "part IV", "energy preservation needs several times fewer steps for the 3rd order",
             f"gain of EP: {listed(list(gains.items()))}", passed(gains["3rd order"] > 3),
@@ -80,7 +83,8 @@ def steps(watch: Watch) -> Outcome:
         ),
         Verdict(
             "comparisons", "symplectic algorithms are very sensitive to the order of the axes",
-            f"2nd order: {mry[0]} steps with 1-2-3, {mry[1]} with 2-3-1", passed(bool(mry[0] and mry[1] and mry[0] > 5 * mry[1])),
+            f"2nd order: {mry[0]} steps with 1-2-3, {mry[1]} with 2-3-1",
+            passed(bool(mry[0] and mry[1] and mry[0] > 5 * mry[1])),
         ),
         Verdict(
             "comparisons", "symplectic algorithms are helped considerably by energy preservation",
@@ -88,12 +92,16 @@ def steps(watch: Watch) -> Outcome:
             passed(all(gain > 1.2 for label, gain in gains.items() if "MRY" in label)),
         ),
         Verdict(
-            "conclusions", "the 4th order symplectic algorithm 2-3-1 with EP performs best", f"{best[1]} with {best[0]} steps",
+            "conclusions", "the 4th order symplectic algorithm 2-3-1 with EP performs best",
+            f"{best[1]} with {best[0]} steps",
             passed(best[1] == "MRY 4th order 2-3-1"),
         ),
         *others,
     ]  # fmt: skip
-    curves = {"without EP": [found[r.label][0] for r in ROWS], "with EP": [found[r.label][1] for r in ROWS]}
+    curves: dict[str, Any] = {
+        "without EP": [found[r.label][0] for r in ROWS],
+        "with EP": [found[r.label][1] for r in ROWS],
+    }
     picture = bars([r.label for r in ROWS], curves, "steps $N$", "Steps to the accuracy of the talk, prism", log=True)
     return Outcome(
         STEPS_HOW, [("steps", picture)], [Table("steps", ("row", "printed N", "measured N"), rows, True)], verdicts
@@ -109,21 +117,22 @@ def _others(watch: Watch) -> list[Verdict]:
     def like(name: str, other: str) -> bool:
         return 1 / 4 < at[name] / at[other] < 4
 
+    orders = f"1st order {at['buss1']:.3g}, 2nd order {at['buss2']:.3g}"
     said = f"error with 16384 steps: {listed(list(at.items()))}"
     return [
         Verdict(
             "comparisons", "traditional 4th order Runge-Kutta is like the 2nd order update, slightly better",
             f"{said}; so it is where the mean angular velocity is fed to one rotation (rk4_naive), and not otherwise",
-            IN_PART if like("rk4_naive", "buss2") and at["rk4_mk"] < at["buss2"] / 10 else passed(like("rk4_mk", "buss2")),
+            IN_PART if like("rk4_naive", "buss2") and not like("rk4_mk", "buss2") else passed(like("rk4_mk", "buss2")),
         ),
         Verdict(
             "comparisons", "Adams-Bashforth-Moulton is similar to the 1st order update",
-            f"abm4_naive {at['abm4_naive']:.3g}, abm4 {at['abm4']:.3g}, 1st order {at['buss1']:.3g}, 2nd {at['buss2']:.3g}",
+            f"abm4_naive {at['abm4_naive']:.3g}, abm4 {at['abm4']:.3g}; {orders}",
             passed(like("abm4_naive", "buss1") or like("abm4", "buss1")),
         ),
         Verdict(
             "comparisons", "Simo-Wong is similar to the 1st order update",
-            f"explicit (nmb) {at['nmb']:.3g}, implicit (swc1) {at['swc1']:.3g}, 1st order {at['buss1']:.3g}, 2nd {at['buss2']:.3g}",
+            f"explicit (nmb) {at['nmb']:.3g}, implicit (swc1) {at['swc1']:.3g}; {orders}",
             passed(like("nmb", "buss1") or like("swc1", "buss1")),
         ),
     ]  # fmt: skip
@@ -169,7 +178,7 @@ def costs(watch: Watch) -> Outcome:
             listed(list(extra.items())), HOLDS if all(0.2 < x < 0.7 for x in extra.values()) else IN_PART,
         ),
     ]  # fmt: skip
-    curves = {"without EP": [r[2] for r in rows], "with EP": [r[4] for r in rows]}
+    curves: dict[str, Any] = {"without EP": [r[2] for r in rows], "with EP": [r[4] for r in rows]}
     curves |= {"without EP, printed": [r[1] for r in rows], "with EP, printed": [r[3] for r in rows]}
     picture = bars([r[0] for r in rows], curves, "cost of a step (3rd order EP = 1)", "Relative cost of one step")
     columns = ("row", "printed, without EP", "measured", "printed, with EP", "measured")
