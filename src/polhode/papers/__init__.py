@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from . import krysl2006  # noqa: F401, I001 - importing enters the results, in this order
-from . import krysl2005, vilmart, zanna, buss, outside  # noqa: F401
+import importlib
+
 from . import report
 from .results import RESULTS, Outcome, Result, Table, Verdict, get
+
+DOCUMENTS = ("krysl2006", "krysl2005", "vilmart", "zanna", "buss", "outside")
+"""Modules with results, in the order of the report; importing one enters its results."""
+
+for _name in DOCUMENTS:
+    importlib.import_module(f"{__name__}.{_name}")
 
 __all__ = ["RESULTS", "Outcome", "Result", "Table", "Verdict", "get", "report"]

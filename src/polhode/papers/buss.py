@@ -20,8 +20,8 @@ STEPS_HOW = (
     "A solid prism with sides 1, 4, 18, no torque, 45.2 turns. The talk gives neither the first axis of rotation nor "
     "the measure of the error nor the sides its axis labels mean, so its numbers cannot be reproduced one by one. Here "
     "the momentum stands at 70 degrees from the long axis, the error is the root mean square displacement of the "
-    f"body's points at the end, below {buss_table.THRESHOLD:g} of sqrt(J_max/M), and the talk's axis 2 is the long one. EP is "
-    "the closed form of energy preservation on the polhode."
+    f"body's points at the end, below {buss_table.THRESHOLD:g} of sqrt(J_max/M), and its axis 2 is the long one. "
+    "EP is the closed form of energy preservation on the polhode."
 )
 
 

@@ -1,4 +1,4 @@
-"""Numbers from elsewhere that the library must give: a check case of NASA, a Fortran driver, a top, Fasso's splitting."""
+"""Numbers from elsewhere that the library must give: NASA's brick, a Fortran driver, a top, Fasso's splitting."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def driver(watch: Watch) -> Outcome:
         ("free, h = 0.01", free, "dmv10", 0.01, TRUTH), ("free, h = 0.1", free, "dmv10", 0.1, COARSE),
         ("U = R33, Strang, h = 0.01", heavy, "strang(dmv10)", 0.01, WITH_WEIGHT),
     )  # fmt: skip
-    rows = []
+    rows: list[tuple[str, float]] = []
     for label, problem, name, dt, theirs in cases:
         watch(label)
         end = solve(problem, name, dt=dt, t_end=10.0, every=10**6, progress=False).momentum[-1]
-        rows.append([label, float(np.abs(end - np.array(theirs)).max())])
+        rows.append((label, float(np.abs(end - np.array(theirs)).max())))
     worst = max(row[1] for row in rows)
     verdicts = [
         Verdict(
