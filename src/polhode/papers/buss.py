@@ -70,7 +70,7 @@ def steps(watch: Watch) -> Outcome:
         ),
         Verdict(
             "part I", "each of 1st, 2nd, augmented 2nd, 3rd and 4th order is better than the one before",
-            ", ".join(map(str, plain)), passed(plain == sorted(plain, reverse=True)),
+            ", ".join(map(str, plain)).replace(str(MOST), f"> {MOST}"), passed(plain == sorted(plain, reverse=True)),
         ),
         Verdict(
             "part IV", "energy preservation needs several times fewer steps for the 3rd order",
