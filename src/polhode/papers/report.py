@@ -19,7 +19,8 @@ COLOURS = {HOLDS: "#1b7837", IN_PART: "#b35806", FAILS: "#b2182b", OPEN: "#66666
 STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; background: #fff; }
 body { max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { margin-top: 3rem; font-size: 1.25rem; border-bottom: 2px solid #ddd; } h3 { margin-top: 2.2rem; }
+h1 { font-size: 1.6rem; }
+h2 { margin-top: 3rem; font-size: 1.25rem; border-bottom: 2px solid #ddd; } h3 { margin-top: 2.2rem; }
 table { border-collapse: collapse; margin: 1rem 0; font-size: 0.9rem; }
 th, td { border: 1px solid #ccc; padding: 0.3rem 0.6rem; text-align: left; vertical-align: top; }
 th { background: #f3f3f3; } td.number { text-align: right; font-variant-numeric: tabular-nums; }
