@@ -289,8 +289,8 @@ BUMP = mpmath.mpf(10) ** -25
 
 
 @_fifty
-def torque_points(method: Method, kind: str) -> int:
-    """Distinct points (t, R) at which the torque enters the step.
+def torque_points(method: Method, kind: str) -> tuple[int, set[str]]:
+    """How many distinct points (t, R) there are at which the torque enters the step, and which ends are among them.
 
     The points are those where the torque was asked; one counts if a torque changed there alone (by
     BUMP, within POINT_RADIUS) changes the result. Iterates that a solver left behind do not.
@@ -307,7 +307,9 @@ def torque_points(method: Method, kind: str) -> int:
     for point in reversed(asked):
         if not any(_same_point(point, p) for p in points):
             points.append(point)
-    return sum(distance(setting.step(LARGE_STEP, torque=_bumped(setting, p)), plain) > BUMP / 10**9 for p in points)
+    used = [p for p in points if distance(setting.step(LARGE_STEP, torque=_bumped(setting, p)), plain) > BUMP / 10**9]
+    ends = {"start": (setting.t, setting.y[0]), "end": (setting.t + LARGE_STEP, plain[0])}
+    return len(used), {name for name, end in ends.items() if any(_same_point(end, p) for p in used)}
 
 
 def _same_point(a: Any, b: Any) -> bool:
@@ -320,7 +322,9 @@ def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
         if (setting.method.clock and more) or not _same_point((t, q), point):  # the rates of a torque follow from it
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)
-        return tuple(add(f, bump) for f in force) if isinstance(force[0], tuple) else add(force, bump)
+        if not isinstance(force[0], tuple):
+            return add(force, bump)
+        return tuple(add(f, bump) if isinstance(f, tuple) else f for f in force)  # the work is a number
 
     return bumped
 
@@ -437,9 +441,11 @@ def check_cost(method: Method) -> list[str]:
     if method.implicit != (calls > 0) or (method.solves > 0) != method.implicit or calls > method.solves:
         faults.append(f"declared implicit={method.implicit}, solves={method.solves}; measured {calls} solver calls")
     if method.needs != "free":
-        points = torque_points(method, method.needs)
+        points, ends = torque_points(method, method.needs)
         if points != method.torque_evals:
             faults.append(f"declared {method.torque_evals} torque evaluations, measured {points}")
+        if ends != method.torque_at and not method.clock:
+            faults.append(f"declared to take the torque at {set(method.torque_at)} of the step, measured {ends}")
     return faults
 
 

@@ -112,6 +112,11 @@ def reversible(method: str | Method) -> Method:
             f"reversible() takes a method whose state is (attitude, momentum), and {base.name} carries more from step "
             f"to step; apply reversible() to the method inside"
         )
+    return varied(base)
+
+
+def varied(base: Method) -> Method:
+    """The method with these steps, whether or not it is symmetric."""
     return dataclasses.replace(
         base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
         part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), increments=False,
