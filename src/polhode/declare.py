@@ -76,7 +76,7 @@ class Method:
     build : makes the step for one number type, given the conversion of exact coefficients to it
     before, after : alike, of a processed method: the change of variables before the first step and the one back where a
         state is looked at; `build` is then the step between them, and the properties are those of all three together
-    processing : points of the torque and solves that these two add to a single step
+    alone : of a processed method, one step with both, as a method without them
     halves : the two half steps of a composition, else empty
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
     derivatives : how many derivatives of the torque along the motion the step also uses (`torque` then returns all)
@@ -125,7 +125,7 @@ class Method:
     part: Method | None = None
     before: Build | None = None
     after: Build | None = None
-    processing: tuple[int, int] = (0, 0)
+    alone: Method | None = None
     flows: tuple[Flow, ...] = ()
 
     def takes(self, kind: str) -> bool:

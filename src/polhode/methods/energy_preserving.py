@@ -263,17 +263,16 @@ def _rule(base: Method) -> Rule:
     """
     force = _first_of if base.corrector or base.derivatives else _plain
     order = 2 * base.torque_evals if base.order is None else base.order
-    evals, solves = base.torque_evals + base.processing[0], base.solves + base.processing[1]
-    start = base.torque_at & {"start"}
+    evals, start = base.torque_evals, base.torque_at & {"start"}
     if order <= 2:
-        return Rule(lambda number: _midpoint(force), evals + 1, solves, start)
+        return Rule(lambda number: _midpoint(force), evals + 1, base.solves, start)
     if order <= 4:
         new = 3 - len(base.torque_at)
-        return Rule(lambda number: _simpson(force), evals + new, solves, frozenset({"start"}))
+        return Rule(lambda number: _simpson(force), evals + new, base.solves, frozenset({"start"}))
     n = math.ceil(order / 2)
     return Rule(
         lambda number: _gauss(force, whole(base)(number), gauss_rule(n, number)),
-        (n + 1) * evals + n * (1 - len(base.torque_at)), (n + 1) * solves, start,
+        (n + 1) * evals + n * (1 - len(base.torque_at)), (n + 1) * base.solves, start,
     )  # fmt: skip
 
 
@@ -306,9 +305,10 @@ def _step(base: Method, rule: Rule | None, number: Any) -> Step:
 @kernel
 def _expanded(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """The step of a method made of series, which give the work too."""
-    lead = leads(y[1], system)
-    turn, end, done = torque(t, y[0], y[1], system, h, lead)
-    return corrected(turned(y[0], turn, end), y, done, lead, system), 0 * h
+    q, m = y
+    lead = leads(m, system)
+    turn, end, done = torque(t, q, m, system, h, lead)
+    return corrected(turned(q, turn, end), y, done, lead, system), 0 * h
 
 
 def ep(part: str | Method) -> Method:
@@ -317,7 +317,8 @@ def ep(part: str | Method) -> Method:
     For the free body the energy is exact. With a torque it advances by the work done, integrated to the order of the
     method. A free flow that keeps the energy itself is returned as it is.
     """
-    base = methods[part]
+    named = methods[part]
+    base = named.alone or named
     if "spatial_momentum" not in base.conserves:
         able = ", ".join(m.name for m in methods.values() if "spatial_momentum" in m.conserves)
         raise InputError(
@@ -326,7 +327,7 @@ def ep(part: str | Method) -> Method:
         )
     kept = "energy" in base.conserves
     if kept and base.needs == "free":
-        return base
+        return named
     if base.clock and base.part:
         return dataclasses.replace(varied(ep(base.part)), name=f"ep({base.name})")
     rule = None if base.needs == "free" or base.series else _rule(base)

@@ -121,6 +121,17 @@ def sequence_build(flow: Method, sequence: Sequence[Part], corrector: bool) -> B
     return build
 
 
+def joined(sequence: Iterable[Part]) -> list[Part]:
+    """The same drifts and kicks, neighbours of one kind made one."""
+    found: list[Part] = []
+    for part in sequence:
+        if found and found[-1].flow == part.flow:
+            last = found.pop()
+            part = Part(part.flow, last.time + part.time, last.modified + part.modified)
+        found.append(part)
+    return found
+
+
 def kicked(name: str, flow: Method, sequence: Sequence[Part], **said: Any) -> Method:
     """The kick-drift method over a free flow, its declaration derived from the flow's."""
     corrector = any(part.modified != 0 for part in sequence)
@@ -248,14 +259,16 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
                 f"take a symmetric free flow"
             )
         order, limit = _limited(scheme, drift)
-        made = kicked(
-            scheme.name, drift, scheme.kernel.sequence, order=order, symmetric=False, cite=scheme.cite,
-            where=scheme.where, doc=f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
-        )  # fmt: skip
+        said = {
+            "order": order, "symmetric": False, "cite": scheme.cite, "where": scheme.where,
+            "doc": f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
+        }  # fmt: skip
+        made = kicked(scheme.name, drift, scheme.kernel.sequence, **said)
         before, after = (sequence_build(drift, parts, made.corrector) for parts in (scheme.pre, scheme.post))
+        alone = kicked(scheme.name, drift, joined(scheme.sequence), **said)
         return dataclasses.replace(
-            made, before=before, after=after, identity=f"{made.identity} {scheme.post}",
-            flows=_flows(drift, scheme.sequence),
+            made, before=before, after=after, alone=alone, identity=f"{made.identity} {scheme.post}",
+            flows=alone.flows,
         )  # fmt: skip
 
     combine.__name__, combine.__doc__ = (
