@@ -150,7 +150,6 @@ velocity-dependent torque; at 2^-11 and 2^-12 it is 4.99. So it is a tableau to 
 """
 
 
-
 def gauss_rule(nodes: int, number: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
     """Nodes and weights of the Gauss rule on (0, 1), to the precision of a number type.
 

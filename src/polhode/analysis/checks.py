@@ -162,9 +162,7 @@ def distance(a: Any, b: Any) -> Any:
 
 
 @_fifty
-def measured_order(
-    method: Method, kind: str, which: int = 0, steps: tuple[float, float] = LOCAL_STEPS
-) -> float:
+def measured_order(method: Method, kind: str, which: int = 0, steps: tuple[float, float] = LOCAL_STEPS) -> float:
     """Order from the local errors of one step at two step sizes: log2 of their ratio, minus one.
 
     Infinite if a large step has no error.
@@ -309,7 +307,9 @@ def torque_points(method: Method, kind: str) -> tuple[int, set[str]]:
     for point in reversed(asked):
         if not any(_same_point(point, p) for p in points):
             points.append(point)
-    used = [p for p in points if distance(setting.step(LARGE_STEP, torque=_bumped(setting, kind, p)), plain) > BUMP / 10**9]
+    used = [
+        p for p in points if distance(setting.step(LARGE_STEP, torque=_bumped(setting, kind, p)), plain) > BUMP / 10**9
+    ]
     ends = {"start": _point(kind, setting.t, setting.y[0]), "end": _point(kind, setting.t + LARGE_STEP, plain[0])}
     return len(used), {name for name, end in ends.items() if any(_same_point(end, p) for p in used)}
 
@@ -326,7 +326,9 @@ def _same_point(a: Any, b: Any) -> bool:
 def _bumped(setting: Setting, kind: str, point: Any) -> Callable[..., Any]:
     def bumped(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         force = setting.torque(t, q, m, system, *more)
-        if (setting.method.clock and more) or not _same_point(_point(kind, t, q), point):  # the rates of a torque follow from it
+        if (setting.method.clock and more) or not _same_point(
+            _point(kind, t, q), point
+        ):  # the rates of a torque follow from it
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)
         if not isinstance(force[0], tuple):

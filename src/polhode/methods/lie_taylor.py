@@ -50,8 +50,9 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
     return declare(
         _build, name=name, series=k, order=k, order_free=k, symmetric=False, symplectic=False, poisson=False,
         implicit=False, solves=0, torque_evals=1, torque_at=("start",), needs="velocity",
-        conserves=("spatial_momentum", "momentum_norm"), cite="buss2011", where="Z(h) to any order, by the recursion with Bernoulli numbers", doc=lietaylor.__doc__,
-        identity=str(k), register=register,
+        conserves=("spatial_momentum", "momentum_norm"), cite="buss2011",
+        where="Z(h) to any order, by the recursion with Bernoulli numbers", doc=lietaylor.__doc__, identity=str(k),
+        register=register,
     )  # fmt: skip
 
 
