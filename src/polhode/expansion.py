@@ -152,11 +152,15 @@ def lie_taylor_kernel(
         return turn, unrotate(exp(turn), m)
 
     @kernel
+    def ended(work: Any, m: Any, system: Any, h: Any) -> Any:
+        turn, change = polynomial3(work, a, b, c, order, h), polynomial3(work, d, e, f, order, h)
+        return turn, add(m, times(system[0], change))
+
+    @kernel
     def forced(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
         work = scratch(h * q[0], size)
         fill(t, q, times(system[1], m), system, work, order)
-        turn = polynomial3(work, a, b, c, order, h)
-        return turn, add(m, times(system[0], polynomial3(work, d, e, f, order, h)))
+        return ended(work, m, system, h)
 
     @kernel
     def free_at_work(t: Any, q: Any, m: Any, system: Any, h: Any, lead: Any) -> Any:
@@ -167,8 +171,8 @@ def lie_taylor_kernel(
     def forced_at_work(t: Any, q: Any, m: Any, system: Any, h: Any, lead: Any) -> Any:
         work = scratch(h * q[0], size)
         fill(t, q, times(system[1], m), system, lead, work, order)
-        turn, done = polynomial3(work, a, b, c, order, h), polynomial3(work, g, g, g, order, h)[0]
-        return turn, add(m, times(system[0], polynomial3(work, d, e, f, order, h))), done
+        turn, end = ended(work, m, system, h)
+        return turn, end, polynomial3(work, g, g, g, order, h)[0]
 
     if work:
         return free_at_work if field is None else forced_at_work

@@ -98,9 +98,9 @@ def to_polhode(m: Vec3, lacking: Number, system: Any) -> Vec3:
 
 
 @kernel
-def _move(m: Number, growth: Number, n: Number, inside: Any, found: Any) -> Number:
-    """A component's change: m (sqrt(1 + growth) - 1) inside the octant, else to the root of n, else none."""
-    near = m * growth / (1 + sqrt(where(inside, 1 + growth, 1 + 0 * growth)))
+def _move(m: Number, part: Number, n: Number, inside: Any, found: Any) -> Number:
+    """A component's change: m (sqrt(1 + part) - 1) inside the octant, else to the root of n, else none."""
+    near = m * part / (1 + sqrt(where(inside, 1 + part, 1 + 0 * part)))
     root = _sign(m) * sqrt(where(found & (n > 0), n, 0 * n))
     return where(inside, near, where(found, root - m, 0 * m))
 
@@ -203,8 +203,8 @@ def _midpoint(force: Step) -> Step:
 
     @kernel
     def work(h: Any, t: Any, y: Any, new: Any, lead: Any, system: Any, torque: Any) -> Any:
-        whole, half = _turns(h, y, new, system)
-        m = unrotate(half, scale(0.5, add(y[1], rotate(whole, new[1]))))
+        turn, half = _turns(h, y, new, system)
+        m = unrotate(half, scale(0.5, add(y[1], rotate(turn, new[1]))))
         e = force(t + h / 2, mul(y[0], half), m, system, torque)
         return where(absent(e), 0 * h, 2 * h * _power(lead, m, e)), 0 * h
 
@@ -216,11 +216,11 @@ def _simpson(force: Step) -> Step:
 
     @kernel
     def work(h: Any, t: Any, y: Any, new: Any, lead: Any, system: Any, torque: Any) -> Any:
-        whole, half = _turns(h, y, new, system)
+        turn, half = _turns(h, y, new, system)
         first = force(t, y[0], y[1], system, torque)
         last = force(t + h, new[0], new[1], system, torque)
-        mean = scale(0.5, add(y[1], rotate(whole, new[1])))
-        m = unrotate(half, along(mean, h / 8, sub(first, rotate(whole, last))))
+        mean = scale(0.5, add(y[1], rotate(turn, new[1])))
+        m = unrotate(half, along(mean, h / 8, sub(first, rotate(turn, last))))
         e = force(t + h / 2, mul(y[0], half), m, system, torque)
         total = _power(lead, y[1], first) + 4 * _power(lead, m, e) + _power(lead, new[1], last)
         return where(absent(e), 0 * h, h * total / 3), 0 * h
