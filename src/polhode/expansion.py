@@ -33,8 +33,8 @@ def _symbols(letter: str, count: int) -> tuple[Expr, ...]:
     return tuple(symbol(f"{letter}{i}") for i in range(count))
 
 
-Q, W, Y, INERTIA, INVERSE, OWN = (
-    _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4))
+Q, W, Y, INERTIA, INVERSE, OWN, LEAD = (
+    _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3))
 )
 PARAMETERS = "t, q, w, system"
 """What the kernel that fills the room with coefficients is given, before the room and the order."""
@@ -44,7 +44,7 @@ def starts(parameters: int) -> dict[str, str]:
     """Where the kernel finds the symbols of the equations."""
     found = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
     found |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
-    found |= {f"Y{i}": "0 * q[0]" for i in range(3)}
+    found |= {f"Y{i}": "0 * q[0]" for i in range(3)} | {"E": "0 * q[0]"} | {f"l{i}": f"lead[{i}]" for i in range(3)}
     return (
         found
         | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
@@ -115,26 +115,34 @@ def polynomial3(work: Any, a: int, b: int, c: int, order: int, h: Number) -> Vec
     return x * h, y * h, z * h
 
 
+def working(torque: tuple[Expr, Expr, Expr]) -> dict[str, Expr]:
+    """The rate of sum lead_i Pi_i^2 that is due to a torque."""
+    return {"E": 2 * dot(times(LEAD, times(INERTIA, W)), torque)}  # type: ignore[arg-type]
+
+
 @functools.cache
-def lie_taylor_series(field: Field | None, own_axes: bool, order: int) -> Series:
-    """The series of w and Y, and of q where the torque depends on the attitude."""
+def lie_taylor_series(field: Field | None, own_axes: bool, order: int, work: bool = False) -> Series:
+    """The series of w and Y, of the work if asked for, and of q where the torque depends on the attitude."""
     torque = torque_of(field, own_axes)
     rates = {f"Y{i}": x for i, x in enumerate(averaging(order).values())} | spinning(torque)
-    if field is not None:
-        rates |= turning()
-    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1)
+    if torque is not None:
+        rates |= (working(torque) if work else {}) | turning()
+    parameters = f"{PARAMETERS}, lead" if work else PARAMETERS
+    return series(parameters, starts(len(field.parameters) if field else 0), rates, (), order + 1)
 
 
 def lie_taylor_kernel(
-    field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]
+    field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any], work: bool = False
 ) -> Callable[..., Any]:
     """Kernel (t, q, m, system, h) -> (Y(h), Pi(h)), with series up to the given order.
 
-    Without a torque the momentum in space is that of the start. With one, it follows the series of w.
+    Without a torque the momentum in space is that of the start. With one, it follows the series of w. With `work` the
+    kernel is (t, q, m, system, h, lead) -> (Y(h), Pi(h), the change of sum lead_i Pi_i^2 by the torque).
     """
-    made = lie_taylor_series(field, own_axes, order)
+    made = lie_taylor_series(field, own_axes, order, work and field is not None)
     fill, size = compiled(made.text, made.constants, number), made.size
     a, b, c, d, e, f = made.rows[:6]
+    g = made.rows[6] if field is not None else 0
 
     @kernel
     def free(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
@@ -144,12 +152,30 @@ def lie_taylor_kernel(
         return turn, unrotate(exp(turn), m)
 
     @kernel
+    def ended(work: Any, m: Any, system: Any, h: Any) -> Any:
+        turn, change = polynomial3(work, a, b, c, order, h), polynomial3(work, d, e, f, order, h)
+        return turn, add(m, times(system[0], change))
+
+    @kernel
     def forced(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
         work = scratch(h * q[0], size)
         fill(t, q, times(system[1], m), system, work, order)
-        turn = polynomial3(work, a, b, c, order, h)
-        return turn, add(m, times(system[0], polynomial3(work, d, e, f, order, h)))
+        return ended(work, m, system, h)
 
+    @kernel
+    def free_at_work(t: Any, q: Any, m: Any, system: Any, h: Any, lead: Any) -> Any:
+        turn, end = free(t, q, m, system, h)
+        return turn, end, 0 * h
+
+    @kernel
+    def forced_at_work(t: Any, q: Any, m: Any, system: Any, h: Any, lead: Any) -> Any:
+        work = scratch(h * q[0], size)
+        fill(t, q, times(system[1], m), system, lead, work, order)
+        turn, end = ended(work, m, system, h)
+        return turn, end, polynomial3(work, g, g, g, order, h)[0]
+
+    if work:
+        return free_at_work if field is None else forced_at_work
     return free if field is None else forced
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from ..declare import Method, Step, declare, methods
 from ..errors import InputError
-from ..scalar import kernel
+from ..scalar import Vec3, kernel
 from ..so3 import exp, mul
 
 NAME = "lietaylor"
@@ -20,10 +20,16 @@ MOST = 40
 
 
 @kernel
+def turned(q: Any, turn: Vec3, end: Vec3) -> Any:
+    """The state after a turn, its momentum given."""
+    return mul(q, exp(turn)), end
+
+
+@kernel
 def _step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     turn, end = torque(t, q, m, system, h)
-    return (mul(q, exp(turn)), end), 0
+    return turned(q, turn, end), 0
 
 
 def _build(number: Any) -> Step:
@@ -43,9 +49,10 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
         return methods[name]
     return declare(
         _build, name=name, series=k, order=k, order_free=k, symmetric=False, symplectic=False, poisson=False,
-        implicit=False, solves=0, torque_evals=1, conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
-        cite="buss2011", where="Z(h) to any order, by the recursion with Bernoulli numbers", doc=lietaylor.__doc__,
-        identity=str(k), register=register,
+        implicit=False, solves=0, torque_evals=1, torque_at=("start",), needs="velocity",
+        conserves=("spatial_momentum", "momentum_norm"), cite="buss2011",
+        where="Z(h) to any order, by the recursion with Bernoulli numbers", doc=lietaylor.__doc__, identity=str(k),
+        register=register,
     )  # fmt: skip
 
 
