@@ -1,4 +1,4 @@
-"""The command line: ``polhode methods | problems | run | exact | compare | export | bench``; the library does the work."""
+"""The command line: ``polhode methods | problems | run | exact | compare | export | bench``. Thin."""
 
 from __future__ import annotations
 
