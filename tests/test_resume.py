@@ -121,7 +121,7 @@ def rows_of(problem: ph.Problem, name: str, cuts: list[int], every: int, digits:
     return rows
 
 
-@pytest.mark.parametrize("name", [*ph.methods, *KINDS.values()])
+@pytest.mark.parametrize("name", list(dict.fromkeys([*ph.methods, *KINDS.values()])))
 def test_every_method_goes_on_from_the_text_of_its_state(name: str) -> None:
     """Also to a later end than the first one: the row of an end that is no multiple of `every` is not kept."""
     problem = TOP if ph.methods[name].takes("potential") else ph.problems.book()
@@ -534,8 +534,9 @@ DIFFERENT: dict[str, tuple[dict[str, Any], str]] = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("suffix", [".zarr", ".nc"])
-@pytest.mark.parametrize("what", DIFFERENT)
+@pytest.mark.parametrize(
+    ("what", "suffix"), [*((what, ".zarr") for what in DIFFERENT), ("dt", ".nc"), ("formula", ".nc")]
+)
 def test_a_different_run_is_refused_and_the_difference_named(what: str, suffix: str) -> None:
     path, (said, message) = Path(f"run{suffix}"), DIFFERENT[what]
     run(path, problem=heavy())
