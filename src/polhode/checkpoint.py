@@ -21,7 +21,7 @@ from .problem import Problem
 BEGUN, UNTIL, CHECKPOINT, SOFTWARE = "begun", "until", "checkpoint", "software"
 """Attributes of a file: what determines the bits of a run; where it ends; where it stands; what computed it."""
 
-CODE = {"formula": "the formula of the field", "coefficients": "the coefficients of the method"}
+CODE = {"formula": "formula of the field", "coefficients": "set of coefficients of the method"}
 """What is told apart by a digest, in words."""
 
 
@@ -133,7 +133,7 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[s
     plain = [n for n in names if n not in CODE]
     if plain:  # a digest says less than what it follows from
         return [_said(n, a.get(n)) for n in plain], [_said(n, b.get(n)) for n in plain]
-    return [f"another version of {CODE[n]}" for n in names], [f"changed {CODE[n]}" for n in names]
+    return [f"one {CODE[n]}" for n in names], [f"another {CODE[n]}" for n in names]
 
 
 def _said(name: str, value: Any) -> str:
@@ -193,16 +193,21 @@ def words(path: Path, said: Mapping[str, Any], name: str) -> dict[str, Any]:
         raise damaged(path, problem) from problem
 
 
-def taken_up(path: Path, said: Mapping[str, Any], how: Mapping[str, Any], end: Mapping[str, Any]) -> Checkpoint | None:
-    """Where the run in a file stands, if it is the run that is asked for; None if it was stopped before its start."""
+def taken_up(
+    path: Path, said: Mapping[str, Any], how: Mapping[str, Any], end: Mapping[str, Any], rows: int
+) -> Checkpoint | None:
+    """Where the run in a file of so many rows stands, if it is the run asked for; None if it was stopped at once."""
     check_same(path, words(path, said, BEGUN), how)
     check_end(path, how, words(path, said, UNTIL), end)
     if CHECKPOINT not in said:
         return None
     try:
-        return Checkpoint.read(said[CHECKPOINT], how["digits"])
+        mark = Checkpoint.read(said[CHECKPOINT], how["digits"])
+        if mark.rows > rows:
+            raise ValueError(f"{mark.rows} rows should be there, and there are {rows}")
     except (KeyError, TypeError, ValueError) as problem:
         raise damaged(path, problem) from problem
+    return mark
 
 
 def damaged(path: Path, problem: Exception) -> InputError:

@@ -255,7 +255,7 @@ def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping
     held = files.locked(there) if there.is_dir() else None
     try:
         whole, said = store.read(there)
-        mark = taken_up(there, said, how, end)
+        mark = taken_up(there, said, how, end, len(whole))
         done = mark is not None and mark.is_end(end)
         if there == path and whole.status == "finished" and done:
             files.released(held)

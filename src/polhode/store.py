@@ -212,7 +212,7 @@ class ZarrTarget:
             warnings.filterwarnings("ignore", message="Consolidated metadata")
             zarr.consolidate_metadata(self.root.store)
         self._start()
-        self._publish(0, self.info)
+        self._publish(0, self.info, self.said)
 
     @classmethod
     def reopened(cls, path: Path, rows: int, info: Info, said: Mapping[str, str]) -> ZarrTarget:
@@ -223,7 +223,7 @@ class ZarrTarget:
         target.rows, target.info, target.said = rows, info, dict(said)
         target.root = zarr.open_group(path, mode="r+", use_consolidated=False)
         target._start()
-        target._publish(rows, info)  # first: from here on nobody reads what is removed next
+        target._publish(rows, info, target.said)  # first: from here on nobody reads what is removed next
         for name in VARIABLES:
             described = target.description["consolidated_metadata"]["metadata"][name]
             files.write_whole(path / name / "zarr.json", json.dumps(described, indent=2), durable=False)
@@ -261,8 +261,7 @@ class ZarrTarget:
             array = self.root[name]
             array.resize((end, *array.shape[1:]))
             array[self.rows : end] = everything[name]
-        self.said |= said
-        self._publish(end, self.info, time.monotonic() - self.synced >= SYNC_SECONDS)
+        self._publish(end, self.info, self.said | said, time.monotonic() - self.synced >= SYNC_SECONDS)
 
     def close(self, info: Info) -> None:
         """Say how the trajectory was made."""
@@ -270,17 +269,20 @@ class ZarrTarget:
             array = self.root[name]
             if array.shape[0] != self.rows:
                 array.resize((self.rows, *array.shape[1:]))
-        self._publish(self.rows, info, sync=True)
+        self._publish(self.rows, info, self.said, sync=True)
 
-    def _publish(self, rows: int, info: Info, sync: bool = False) -> None:
-        """Write the description of all arrays and the attributes into the store's root, in one go."""
+    def _publish(self, rows: int, info: Info, said: dict[str, str], sync: bool = False) -> None:
+        """Write the description of all arrays and the attributes into the store's root, in one go.
+
+        Only when that is done they hold here too: after a full disk the old rows keep the words that belong to them.
+        """
         for name in VARIABLES:
             self.description["consolidated_metadata"]["metadata"][name]["shape"][0] = rows
-        self.description["attributes"] = attributes(info) | self.said
+        self.description["attributes"] = attributes(info) | said
         if sync:
             files.sync(self._since(rows))
         files.write_whole(self.folder / "zarr.json", json.dumps(self.description, indent=2), sync)
-        self.rows = rows
+        self.rows, self.said = rows, said
         if sync:
             files.sync([self.folder])
             self.synced, self.synced_rows = time.monotonic(), rows
@@ -425,8 +427,12 @@ class Writer:
 
     def append(self, data: Mapping[str, np.ndarray], said: Mapping[str, str], **changes: Any) -> None:
         """Write these rows, and in the same moment what is said of them."""
-        self.target.info = dataclasses.replace(self.info, **changes)
-        self.target.append(data, **said)
+        before, self.target.info = self.info, dataclasses.replace(self.info, **changes)
+        try:
+            self.target.append(data, **said)
+        except BaseException:
+            self.target.info = before
+            raise
 
     def close(self, **changes: Any) -> Path:
         """Say how the run ended; returns the file."""
