@@ -12,6 +12,7 @@ from numba.extending import register_jitable
 
 from ..carry import rounded
 from ..loop import COLUMNS, ROTATION, Kind, stepping
+from ..statistics import Watch, nothing
 from . import cpu
 from .lanes import LANES, extract, load, spread, store
 
@@ -42,6 +43,23 @@ LANE_KIND = Kind(ROTATION.good, ROTATION.tidied, _recorded)
 
 LANE_CLOCKED = Kind(ROTATION.good, ROTATION.tidied, register_jitable(**cpu.INNER)(_timed_record))
 """The same where every body has its own time; runs end by the number of steps."""
+
+
+def _behind(rows: Any, j: int) -> Any:
+    """The j-th numbers of eight bodies in the only row."""
+    return load(rows[0, j], 0)
+
+
+def _put_behind(rows: Any, j: int, v: Any) -> None:
+    store(rows[0, j], 0, v)
+
+
+_read_behind, _write_behind = (register_jitable(**cpu.INNER)(f) for f in (_behind, _put_behind))
+
+
+def watched(kind: Kind, watch: Watch | None, read: Any, write: Any, clock: bool) -> tuple[Kind, Callable[..., Any]]:
+    """The kind of a run with statistics, and the kernel that opens it; without any, the kind itself."""
+    return watch.kind(kind, clock, COLUMNS + clock, read, write) if watch is not None else (kind, nothing)
 
 
 def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
@@ -87,17 +105,21 @@ def loop(
     identity: str,
     before: Callable[..., Any] | None = None,
     after: Callable[..., Any] | None = None,
-    kind: Kind = LANE_KIND,
+    clock: bool = False,
+    watch: Watch | None = None,
 ) -> tuple[Any, bool]:
     """The compiled run of many bodies, and whether it was compiled before; `start` makes a state of (q, m).
 
     ``run(h, t0, count, every, data, begin, end, rows, failed)`` runs the groups of eight from `begin` to `end`;
     `data` has a row for every number of a body, a column for every body. ``rows[group, k]`` gets the k-th state kept.
-    Where a step fails, ``failed[body]`` gets its number, and the last row of that body its last good state.
+    Where a step fails, ``failed[body]`` gets its number, and the last row of that body its last good state. With
+    statistics there is one row, of the last state and the numbers folded so far.
     """
-    cpu.teach()
+    plain = LANE_CLOCKED if clock else LANE_KIND
+    kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
-    begun, record = start, kind.record
+    cpu.teach()
+    begun, record = start, plain.record
     read, copies, size = _reader(parameters), _copier(parameters), PARAMETERS + parameters
 
     def step_of(h: Any, data: Any, k: int) -> Any:
@@ -119,6 +141,7 @@ def loop(
         """One body of a group in which a step failed, by itself: its bits are the same in any company."""
         scratch = np.full(rows.shape, np.nan)
         y, system = copies(y, system, i)
+        opened(scratch, t0, y, system)
         last, reached, _, _, fine = advance(dt_at(h, i), t0, 0, count, every, count, begun(y), system, scratch)
         if not fine:
             record(scratch, len(scratch) - 1, last)
@@ -132,12 +155,13 @@ def loop(
             k = g * LANES
             y, system = read(data, k)
             dt = dt_of(h, data, k)
+            opened(rows[g], t0, y, system)
             fine = advance(dt, t0, 0, count, every, count, begun(y), system, rows[g])[4]
             if not fine:
                 for i in range(LANES):
                     failed[k + i] = one(dt, t0, count, every, y, system, i, rows[g])
 
-    return cpu.compiled(run, f"lanes|{identity}")
+    return cpu.compiled(run, f"lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
 
 
 def cores() -> int:
@@ -145,20 +169,15 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def kept_rows(count: int, every: int) -> int:
-    """States kept of a run: every `every`-th, and the last."""
-    return -(-count // every)
-
-
 def run_on_cores(
-    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int = COLUMNS
+    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int, kept: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Run all groups, shared out among the cores; the states kept (group, kept, number, lane), and the failed steps."""
+    """Run all groups, shared out among the cores; the rows kept (group, kept, number, lane), and the failed steps."""
     groups = data.shape[1] // LANES
-    rows = np.empty((groups, kept_rows(count, every), columns, LANES))
+    rows = np.empty((groups, kept, columns, LANES))
     failed = np.full(groups * LANES, -1, dtype=np.int64)
     share = np.linspace(0, groups, min(groups, 4 * cores()) + 1).astype(int)
-    if len(share) == 2:
+    if len(share) == 2 or cores() == 1:
         run(h, t0, count, every, data, 0, groups, rows, failed)
         return rows, failed
     run(h, t0, 0, every, data, 0, 0, rows, failed)  # compiled once, before the threads start

@@ -1,0 +1,55 @@
+"""How much faster than the scalar loop eight bodies in lanes are, on one core, for every registered method in one run.
+
+    python benchmarks/lanes.py [--out benchmarks/lanes.json] [METHOD ...]
+
+The same random bodies, each with its own inertia, attitude, momentum and (where the method takes a potential) weight,
+make the same steps twice: one after the other in the compiled loop of `ph.solve`, and by `ph.ensemble` on one core.
+Times are the best of some runs, taken in turn, so that a busy moment of a shared machine hits both alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import polhode as ph
+from polhode.analysis.bench import lanes_over_scalar, machine
+
+TARGET = 5.0
+"""Times the throughput of the scalar loop that is asked for with AVX-512 (3 with AVX2)."""
+
+
+def vector_units() -> str:
+    """The widest vector instructions of the processor that matter here."""
+    try:
+        flags = Path("/proc/cpuinfo").read_text().split()
+    except OSError:
+        return "unknown"
+    return next((word for word in ("avx512f", "avx2", "avx", "asimd") if word in flags), "unknown")
+
+
+def measured(name: str) -> dict[str, Any]:
+    row = lanes_over_scalar(ph.methods[name])
+    mark = "" if row["ratio"] >= TARGET else "  below"
+    print(f"{name:26} {row['scalar_ns']:9.1f} {row['lanes_ns']:9.1f} {row['ratio']:7.2f}{mark}", flush=True)
+    return row
+
+
+def main() -> None:
+    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    words.add_argument("methods", nargs="*", metavar="METHOD")
+    words.add_argument("--out", type=Path)
+    given = words.parse_args()
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # `ph.ensemble` uses the cores it may
+    print(f"{'method':26} {'scalar':>9} {'lanes':>9}   ratio    (nanoseconds of a body and step, {vector_units()})")
+    rows = [measured(name) for name in given.methods or list(ph.methods)]
+    if given.out:
+        found = {"machine": machine(), "vectors": vector_units(), "target": TARGET, "rows": rows}
+        given.out.write_text(json.dumps(found, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
