@@ -84,7 +84,7 @@ def ensemble(
     device: str = "cpu",
     statistics: Any = None,
 ) -> Ensemble:
-    """Integrate many bodies with one method, eight at a time in the lanes of the processor, on all cores.
+    """Integrate many bodies with one method, a vector of them at a time in the lanes of the processor, on all cores.
 
     Or on an NVIDIA card, one thread a body.
 

@@ -122,23 +122,23 @@ def lanes_over_scalar(method: Method) -> dict[str, Any]:
         runs.append(engine(Problem(Body(moments[i]), field, attitude=q[i], momentum=m[i]), method))
     rows = np.empty((2, COLUMNS + 1))
 
-    def one_by_one(steps: int) -> float:
-        began = time.perf_counter()
+    def one_by_one(steps: int) -> list[float]:
+        spent = []
         for run in runs:
+            began = time.perf_counter()
             *_, fine = run.advance(CROWD_DT, 0.0, 0, steps, CROWD_STEPS, run.last(steps), run.y, run.system, rows)
+            spent.append(time.perf_counter() - began)
             if not fine:
                 raise StepError(f"a step of {CROWD_DT:g} failed with {method.name}")
-        return time.perf_counter() - began
+        return spent
 
-    def together() -> float:
-        return ensemble(moments, q, m, method, dt=CROWD_DT, steps=CROWD_STEPS, **given).seconds
+    def measured() -> list[float]:
+        together = ensemble(moments, q, m, method, dt=CROWD_DT, steps=CROWD_STEPS, **given).seconds
+        return [*one_by_one(0), *one_by_one(CROWD_STEPS), together]
 
-    def best(measured: Callable[[], tuple[float, ...]]) -> Any:
-        measured()
-        return np.array([measured() for _ in range(CROWD_REPEATS)]).min(axis=0) * 1e9 / (CROWD * CROWD_STEPS)
-
-    calls, scalar, lanes = best(lambda: (one_by_one(0), one_by_one(CROWD_STEPS), together()))
-    scalar -= calls
+    measured()  # compiles
+    best = np.array([measured() for _ in range(CROWD_REPEATS)]).min(axis=0) * 1e9 / (CROWD * CROWD_STEPS)
+    scalar, lanes = float(best[CROWD:-1].sum() - best[:CROWD].sum()), float(best[-1])
     return {"method": method.name, "scalar_ns": scalar, "lanes_ns": lanes, "ratio": scalar / lanes}
 
 
