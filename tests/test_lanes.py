@@ -45,6 +45,7 @@ ARGUMENTS = {
     "cos": ANGLES,
     "exp": np.concatenate([RNG.uniform(-700, 700, MANY), RNG.uniform(-1, 1, MANY)]),
     "log": np.concatenate([wide(-299, 299), RNG.uniform(0.5, 1.5, MANY), 1 + wide(-16, -1)]),
+    "acos": np.concatenate([RNG.uniform(-1, 1, MANY), 1 - wide(-16, 0), wide(-15, 0) - 1]),
     "atan": np.concatenate([RNG.uniform(-5, 5, MANY), -wide(-300, 300)]),
     "sinh": RNG.uniform(-1, 1, MANY),
 }

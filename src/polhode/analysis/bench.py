@@ -111,8 +111,11 @@ def _crowd() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     return rng.uniform(1, 1.9, (CROWD, 3)), q, rng.normal(size=(CROWD, 3)), rng.uniform(0.5, 2, CROWD)
 
 
-def lanes_over_scalar(method: Method) -> dict[str, Any]:
-    """Nanoseconds of a body and step in the scalar loop and in lanes, on the cores this process may use."""
+def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str, Any]:
+    """Nanoseconds of a body and step in the scalar loop and in lanes, on the cores this process may use.
+
+    Asked for `statistics`, also those in lanes with the observable looked at at every step.
+    """
     moments, q, m, mgl = _crowd()
     heavy = method.takes("potential")
     given: dict[str, Any] = {"field": _weight, "params": {"mgl": mgl}} if heavy else {}
@@ -132,14 +135,20 @@ def lanes_over_scalar(method: Method) -> dict[str, Any]:
                 raise StepError(f"a step of {CROWD_DT:g} failed with {method.name}")
         return spent
 
+    def together(observable: str | None) -> float:
+        run = ensemble(moments, q, m, method, dt=CROWD_DT, steps=CROWD_STEPS, statistics=observable, **given)
+        return run.seconds
+
     def measured() -> list[float]:
-        together = ensemble(moments, q, m, method, dt=CROWD_DT, steps=CROWD_STEPS, **given).seconds
-        return [*one_by_one(0), *one_by_one(CROWD_STEPS), together]
+        watched = together(statistics) if statistics else 0.0
+        return [watched, *one_by_one(0), *one_by_one(CROWD_STEPS), together(None)]
 
     measured()  # compiles
     best = np.array([measured() for _ in range(CROWD_REPEATS)]).min(axis=0) * 1e9 / (CROWD * CROWD_STEPS)
-    scalar, lanes = float(best[CROWD:-1].sum() - best[:CROWD].sum()), float(best[-1])
-    return {"method": method.name, "scalar_ns": scalar, "lanes_ns": lanes, "ratio": scalar / lanes}
+    watched, calls, spent, lanes = best[0], best[1 : CROWD + 1].sum(), best[CROWD + 1 : -1].sum(), float(best[-1])
+    scalar = float(spent - calls)
+    row = {"method": method.name, "scalar_ns": scalar, "lanes_ns": lanes, "ratio": scalar / lanes}
+    return row | ({f"lanes_ns_with_{statistics}": float(watched)} if statistics else {})
 
 
 # --- scipy ------------------------------------------------------------------------------------------
