@@ -4,7 +4,8 @@
 
 The same random bodies, each with its own inertia, attitude, momentum and (where the method takes a potential) weight,
 make the same steps twice: one after the other in the compiled loop of `ph.solve`, and by `ph.ensemble` on one core.
-Runs are short and the best of some, taken in turn, counts, so that a busy moment of a shared machine hits neither.
+Runs are short and the best of many counts, so that the busy moments of a shared machine do not; what a call costs
+beside its steps is taken off.
 With `--statistics` the lanes are also timed with that observable looked at at every step.
 """
 

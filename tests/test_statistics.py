@@ -182,7 +182,10 @@ BAD = {
     "twice": (["energy", "energy"], "two observables of the name 'energy'"),
     "branch": (branch, "the observable branch cannot be compiled"),
     "vector": (lambda R: R[0], "must return one number"),
-    "parameter": (needy, "no value for mass: give it a default, or the name of a parameter of the field .*there is no"),
+    "parameter": (
+        needy,
+        "no value for mass: give it a default, or the name of a parameter of the field, but there is no field",
+    ),
     "constant": (lambda t: 2 * t, "depends neither on R nor on omega"),
 }
 

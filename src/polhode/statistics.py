@@ -23,7 +23,7 @@ from .errors import InputError
 from .events import Event
 from .expression import Expr, compiled, lift, source, symbol, symbols_in
 from .fields import Field, FieldTemplate, leaves_of, template_of
-from .loop import Kind
+from .loop import COLUMNS, Kind
 from .problem import Problem
 from .scalar import UNFUSED, Number, kernel, unfused, where
 from .so3 import conj, dot, matrix, mul, norm, rotate, times
@@ -152,37 +152,32 @@ def _observable(one: Any, state: _Formulas, model: Problem) -> tuple[str, list[E
     return bound.name, [formula]
 
 
+_MISSING = inspect.Parameter.empty
+
+
 def _bound(
     template: FieldTemplate, known: dict[str, Any], field: Field | None, symbols: list[Expr]
 ) -> tuple[Field, list[Any]]:
     """The function with values for its parameters, and these as formulas.
 
-    What is neither bound nor has a default is the parameter of the field of the same name, which every body has its own
-    of.
+    What is neither bound nor has a default is the field's parameter of that name, one value for every body.
     """
-    shared: dict[str, tuple[Any, list[Expr]]] = {}
-    start = 0
+    shared, start = dict[str, list[Any]](), 0
     for name, value in field.values.items() if field is not None else ():
-        count = len(leaves_of(value))
-        shared[name] = value, symbols[start : start + count]
-        start += count
-    defaults = inspect.signature(template.function).parameters
-    values, parameters = {}, list[Any]()
-    for name in template.parameters:
-        default = defaults[name].default
-        if name in known or default is not inspect.Parameter.empty:
-            values[name] = known.get(name, default)
-            parameters += leaves_of(template(**(dict.fromkeys(template.parameters, 0.0) | values)).values[name])
-        elif name in shared:
-            values[name] = shared[name][0]
-            parameters += shared[name][1]
-        else:
-            has = f"whose parameters are {', '.join(shared)}" if shared else "which has no parameters"
+        shared[name] = symbols[start : start + len(leaves_of(value))]
+        start += len(shared[name])
+    defaults = {p.name: p.default for p in inspect.signature(template.function).parameters.values()}
+    given = {n: known.get(n, defaults[n]) for n in template.parameters if n in known or defaults[n] is not _MISSING}
+    taken = [name for name in template.parameters if name not in given]
+    for name in taken:
+        if name not in shared:
+            has = f"which has {', '.join(shared) or 'none'}" if field is not None else "but there is no field"
             raise InputError(
                 f"the observable {template.function.__name__} has no value for {name}: give it a default, or the name "
-                f"of a parameter of the field ({has if field is not None else 'there is no field'})"
+                f"of a parameter of the field, {has}"
             )
-    return template(**values), parameters
+    bound = template(**given, **{name: field.values[name] for name in taken if field is not None})
+    return bound, [x for n, value in bound.values.items() for x in (shared[n] if n in taken else leaves_of(value))]
 
 
 # --- the fold ---------------------------------------------------------------------------------------
@@ -246,13 +241,13 @@ class Watch:
         UNFUSED.add(made)
         return made
 
-    def kind(self, plain: Kind, clock: bool, columns: int, read: Any, write: Any) -> tuple[Kind, Callable[..., Any]]:
+    def kind(self, plain: Kind, clock: bool, read: Any, write: Any) -> tuple[Kind, Callable[..., Any]]:
         """The kind of a run that folds what it sees behind the state, and the kernel that opens it.
 
-        `plain` writes the state to the one row there is, `columns` numbers; ``read(rows, j)`` and ``write(rows, j, v)``
-        are for the numbers behind it. The clock of a method that keeps one stands in the state.
+        `plain` writes the state to the one row there is; ``read(rows, j)`` and ``write(rows, j, v)`` are for what stands
+        behind it. The time of a method that keeps its own clock is in the state.
         """
-        observed, record = self.observed, plain.record
+        observed, record, columns = self.observed, plain.record, COLUMNS + clock
 
         @kernel
         def shown(t: Any, y: Any, system: Any) -> Any:

@@ -94,8 +94,8 @@ def plain_ns(method: Method, problem: Problem, dt: float) -> float:
 CROWD = 32
 """Bodies that are run one by one and in lanes."""
 
-CROWD_DT, CROWD_STEPS, CROWD_REPEATS = 0.005, 2000, 25
-"""Short runs and many of them: on a shared machine some are left alone."""
+CROWD_DT, CROWD_STEPS, CROWD_REPEATS = 0.01, 500, 80
+"""Short runs and many of them: on a shared machine some are left alone. Runs of one step are taken off."""
 
 
 @fields.potential
@@ -135,20 +135,18 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
                 raise StepError(f"a step of {CROWD_DT:g} failed with {method.name}")
         return spent
 
-    def together(observable: str | None) -> float:
-        run = ensemble(moments, q, m, method, dt=CROWD_DT, steps=CROWD_STEPS, statistics=observable, **given)
-        return run.seconds
+    def together(steps: int, watched: str | None = None) -> float:
+        return ensemble(moments, q, m, method, dt=CROWD_DT, steps=steps, statistics=watched, **given).seconds
 
-    def measured() -> list[float]:
-        watched = together(statistics) if statistics else 0.0
-        return [watched, *one_by_one(0), *one_by_one(CROWD_STEPS), together(None)]
-
-    measured()  # compiles
-    best = np.array([measured() for _ in range(CROWD_REPEATS)]).min(axis=0) * 1e9 / (CROWD * CROWD_STEPS)
-    watched, calls, spent, lanes = best[0], best[1 : CROWD + 1].sum(), best[CROWD + 1 : -1].sum(), float(best[-1])
-    scalar = float(spent - calls)
-    row = {"method": method.name, "scalar_ns": scalar, "lanes_ns": lanes, "ratio": scalar / lanes}
-    return row | ({f"lanes_ns_with_{statistics}": float(watched)} if statistics else {})
+    kinds: dict[str, Callable[[int], Any]] = {"scalar_ns": one_by_one, "lanes_ns": together}
+    if statistics:
+        kinds[f"lanes_ns_with_{statistics}"] = lambda steps: together(steps, statistics)
+    row: dict[str, Any] = {"method": method.name}
+    for name, run in kinds.items():
+        run(1)  # compiles
+        short, long = (np.array([run(n) for _ in range(CROWD_REPEATS)]).min(axis=0) for n in (1, CROWD_STEPS))
+        row[name] = float(1e9 * np.sum(long - short) / (CROWD * (CROWD_STEPS - 1)))
+    return row | {"ratio": row["scalar_ns"] / row["lanes_ns"]}
 
 
 # --- scipy ------------------------------------------------------------------------------------------

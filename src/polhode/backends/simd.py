@@ -59,7 +59,7 @@ _read_behind, _write_behind = (register_jitable(**cpu.INNER)(f) for f in (_behin
 
 def watched(kind: Kind, watch: Watch | None, read: Any, write: Any, clock: bool) -> tuple[Kind, Callable[..., Any]]:
     """The kind of a run with statistics, and the kernel that opens it; without any, the kind itself."""
-    return watch.kind(kind, clock, COLUMNS + clock, read, write) if watch is not None else (kind, nothing)
+    return watch.kind(kind, clock, read, write) if watch is not None else (kind, nothing)
 
 
 def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
