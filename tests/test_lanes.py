@@ -52,7 +52,7 @@ ARGUMENTS = {
 
 
 BEFORE = {"acos": 2.5}
-"""Units lost before the inverse tangent: (1 - x)/(1 + x) has three roundings, halved by the root, which adds its own."""
+"""Units lost before the inverse tangent: (1 - x)/(1 + x) has three roundings, halved by the root, which adds one."""
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
