@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -15,11 +16,12 @@ from .body import TOLERANCE, Body, real_array
 from .engine import beginning, check_fit, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
-from .loop import COLUMNS
+from .loop import COLUMNS, kept_rows
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, finite_number, quaternion_of
 from .so3 import conj, matrix, mul, rotate, unit, unrotate
 from .solve import whole_number
+from .statistics import Statistic, Watch, watch
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -36,6 +38,7 @@ class Ensemble:
         except the last, which is its last good one.
     method : name of the method
     seconds : time of the compiled loop
+    statistics : what was asked for, by name; with it only the start and the end are kept as states
     """
 
     t: np.ndarray
@@ -45,6 +48,7 @@ class Ensemble:
     failed: np.ndarray
     method: str
     seconds: float
+    statistics: Mapping[str, Statistic] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -78,8 +82,9 @@ def ensemble(
     every: int | None = None,
     t0: float = 0.0,
     device: str = "cpu",
+    statistics: Any = None,
 ) -> Ensemble:
-    """Integrate many bodies with one method, eight at a time in the lanes of the processor, on all cores.
+    """Integrate many bodies with one method, a vector of them at a time in the lanes of the processor, on all cores.
 
     Or on an NVIDIA card, one thread a body.
 
@@ -95,6 +100,10 @@ def ensemble(
     steps : number of steps
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
+    statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
+        "momentum", "omega", functions of t, R, omega and parameters that return a number (as `ph.event` takes them), or
+        a list of these. They are looked at at the start, at every `every`-th step (by default every one) and at the
+        end: ``.statistics["energy"].drift`` and so on
 
     Returns
     -------
@@ -104,12 +113,18 @@ def ensemble(
         raise InputError(f"device must be one of {', '.join(map(repr, _DEVICES))}; got {device!r}")
     chosen = methods[method]
     count = whole_number("steps", steps)
-    every = count if every is None else min(whole_number("every", every), count)
+    every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)
     crowd = _crowd(bodies, attitudes, momenta, field, params or {}, dt)
     model = _model(crowd, chosen, t0)
-    rows, failed, seconds = _DEVICES[device](crowd, chosen, model, t0, count, every)
-    return _result(crowd, chosen, rows, failed, seconds, t0, count, every)
+    wanted = watch(statistics, model)
+    rows, failed, seconds = _DEVICES[device](crowd, chosen, model, t0, count, every, wanted)
+    if wanted is None:
+        return _result(crowd, chosen, rows, failed, seconds, t0, count, every)
+    columns = COLUMNS + chosen.clock
+    samples = 1 + np.where(failed < 0, kept_rows(count, every), failed // every)
+    states = _result(crowd, chosen, rows[..., :columns], failed, seconds, t0, count, count)
+    return dataclasses.replace(states, statistics=wanted.results(rows[0, :, columns:], samples))
 
 
 # --- what was given ---------------------------------------------------------------------------------
@@ -302,43 +317,56 @@ _RUNS: dict[str, Any] = {}
 
 
 def _run(
-    crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int
+    crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int, wanted: Watch | None
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took."""
+    """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took.
+
+    Statistics follow the state in the only row there is then.
+    """
     from .backends import simd
 
     data = _data(crowd, simd.padded(crowd.number))
     torque = torque_kernel(model, floats.number, method)
     own_dt = len(crowd.dt) > 1
     parameters = len(data) - simd.PARAMETERS - 1
-    name = f"{identity(method, model)}|{own_dt}"
+    name = f"{identity(method, model)}|{own_dt}{_watching(wanted)}"
     if name not in _RUNS:
         parts = method.build(floats.number), torque, parameters, own_dt, beginning(method), name
-        kind = simd.LANE_CLOCKED if method.clock else simd.LANE_KIND
-        _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), kind)
+        _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, wanted)
     began = time.perf_counter()
-    columns = COLUMNS + method.clock
-    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data, columns)
+    shape = _row_shape(method, count, every, wanted)
+    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data, *shape)
     seconds = time.perf_counter() - began
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
 
 
 def _run_on_card(
-    crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int
+    crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int, wanted: Watch | None
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """The same by a card."""
     from .backends import cuda
 
     cuda.card()
     data = _data(crowd, crowd.number)
-    name = f"cuda|{identity(method, model)}"
+    name = f"cuda|{identity(method, model)}{_watching(wanted)}"
     if name not in _RUNS:
         torque, parameters = torque_kernel(model, floats.number, method), len(data) - cuda.PARAMETERS - 1
         parts = method.build(floats.number), torque, parameters, beginning(method)
-        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock)
+        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, wanted)
     began = time.perf_counter()
-    rows, failed = cuda.run_on_card(_RUNS[name], t0, count, every, data, COLUMNS + method.clock)
+    shape = _row_shape(method, count, every, wanted)
+    rows, failed = cuda.run_on_card(_RUNS[name], t0, count, every, data, *shape)
     return rows, failed, time.perf_counter() - began
+
+
+def _watching(wanted: Watch | None) -> str:
+    return f"|{wanted.identity}" if wanted is not None else ""
+
+
+def _row_shape(method: Method, count: int, every: int, wanted: Watch | None) -> tuple[int, int]:
+    """Numbers of a row, and rows kept of a body."""
+    columns = COLUMNS + method.clock
+    return (columns, kept_rows(count, every)) if wanted is None else (columns + wanted.columns, 1)
 
 
 _DEVICES = {"cpu": _run, "cuda": _run_on_card}
