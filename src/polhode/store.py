@@ -362,8 +362,8 @@ def _opened(path: Path) -> tuple[dict[str, Any], int]:
         return dict(file.attrs), file["t"].shape[0] if "t" in file.variables else 0
 
 
-def load(path: str | Path) -> Trajectory:
-    """Open a saved trajectory, also one of an interrupted run. Nothing in a file is executed."""
+def load(path: str | Path) -> Any:
+    """Open a saved Trajectory or Ensemble, also of an interrupted run. Nothing in a file is executed."""
     path = checked(path)
     if not path.exists():
         raise InputError(f"there is no file {path}")
@@ -371,6 +371,10 @@ def load(path: str | Path) -> Trajectory:
         said, rows = _opened(path)
     except Exception as problem:
         raise InputError(f"{path} cannot be read as a trajectory: {_line(problem)}") from problem
+    from . import crowd_store
+
+    if said.get("format") == crowd_store.FORMAT:
+        return crowd_store.StoredEnsemble(path)
     if said.get("format") != FORMAT:
         raise InputError(f"{path} is not a polhode trajectory (format {said.get('format')!r}, expected {FORMAT!r})")
     try:
