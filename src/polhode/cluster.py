@@ -29,7 +29,8 @@ def workers(scheduler: Any) -> Callable[[Plan, list[int]], Iterable[Done]]:
     distributed = _distributed()
     if not isinstance(scheduler, str | distributed.Client):
         raise InputError(
-            f"scheduler must be an address like 'tcp://host:8786' or a distributed.Client; got {type(scheduler).__name__}"
+            f"scheduler must be an address like 'tcp://host:8786' or a distributed.Client; got a "
+            f"{type(scheduler).__name__}"
         )
 
     def on_cluster(plan: Plan, todo: list[int]) -> Iterator[Done]:
@@ -78,8 +79,7 @@ def _collected(distributed: Any, client: Any, plan: Plan, todo: list[int]) -> It
 
     def submit(count: int) -> None:
         for number in _some(waiting, count):
-            future = client.submit(run_unit, plan, number, pure=False, retries=RETRIES, key=f"unit-{number}-{id(plan)}")
-            found.add(future)
+            found.add(client.submit(run_unit, plan, number, pure=False, retries=RETRIES))
 
     submit(IN_FLIGHT)
     for future, result in found:

@@ -12,6 +12,7 @@ that goes on can be compared with the one that was stopped.
 from __future__ import annotations
 
 import hashlib
+import importlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
@@ -70,7 +71,7 @@ def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], 
                 rows = min(len(array), unit)
                 kept = inputs.create_array(name, shape=array.shape, dtype="f8", chunks=_chunks(array.shape, rows))
                 kept[...] = array
-        root.attrs.update(SAID | description(task) | {"unit": unit} | said)
+        root.attrs.update(SAID | description(task) | {"unit": unit} | dict(said))
         _publish(root)
         store._replace(path, new)
     finally:
@@ -262,9 +263,13 @@ def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np
 
 
 _WORDS = {
-    "method_identity": "the method's coefficients", "field_formula": "the field's formula", "bodies": "the number of bodies",
-    "own_dt": "a dt for each body", "parameters": "the field's parameters", "polhode_version": "polhode",
-}  # fmt: skip
+    "method_identity": "the method's coefficients",
+    "field_formula": "the field's formula",
+    "bodies": "the number of bodies",
+    "own_dt": "a dt for each body",
+    "parameters": "the field's parameters",
+    "polhode_version": "polhode",
+}
 
 
 def _told(value: Any) -> str:
@@ -287,7 +292,8 @@ def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:
         if rows.size:
             i = int(rows[0])
             raise _different(
-                path, f"other {name}: of body {begin + i} {np.squeeze(a[i]).tolist()}, and now {np.squeeze(b[i]).tolist()}"
+                path,
+                f"other {name}: of body {begin + i} {np.squeeze(a[i]).tolist()}, and now {np.squeeze(b[i]).tolist()}",
             )
 
 
@@ -399,13 +405,14 @@ def _save_zarr(data: xarray.Dataset, path: Path) -> None:
 
 def _save_netcdf(data: xarray.Dataset, path: Path) -> None:
     import h5netcdf
-    import h5py
+
+    text_type = importlib.import_module("h5py").string_dtype()
 
     with h5netcdf.File(path, "w") as file:
         file.dimensions = {str(name): size for name, size in data.sizes.items()}
 
         def made(name: str, variable: Any, text: bool, attributes: dict[str, str]) -> Any:
-            new = file.create_variable(name, variable.dims, dtype=h5py.string_dtype() if text else variable.dtype)
+            new = file.create_variable(name, variable.dims, dtype=text_type if text else variable.dtype)
             new.attrs.update(attributes)
             return new
 

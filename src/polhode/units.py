@@ -59,7 +59,6 @@ class Done:
 
     number: int
     seconds: float
-    peer: str = ""
 
 
 def _plan(task: Task, path: Path) -> Plan:
@@ -97,11 +96,16 @@ def unit_size(task: Task) -> int:
     return min(max(int(most) // LANES, 1) * LANES, task.crowd.number)
 
 
-def on_cores(plan: Plan, todo: list[int]) -> Iterable[Done]:
-    """Run units on the cores of this machine, or one after another on its card."""
+def cores() -> int:
+    """Cores this process may use."""
     from .backends import simd
 
-    threads = 1 if plan.device != "cpu" else min(simd.cores(), len(todo))
+    return simd.cores()
+
+
+def on_cores(plan: Plan, todo: list[int]) -> Iterable[Done]:
+    """Run units on the cores of this machine, or one after another on its card."""
+    threads = 1 if plan.device != "cpu" else min(cores(), len(todo))
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
         waiting = [pool.submit(run_unit, plan, number) for number in todo]
         try:
