@@ -24,7 +24,8 @@ PATIENCE = 60.0
 """Seconds to wait for the scheduler's answer and for a first worker."""
 
 
-def workers(scheduler: Any) -> Callable[[Plan, list[int]], Iterable[Done]]:
+@contextlib.contextmanager
+def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Iterable[Done]]]:
     """The way to run units on a cluster, given as "tcp://host:port" or as a `distributed.Client`."""
     distributed = _distributed()
     if not isinstance(scheduler, str | distributed.Client):
@@ -32,12 +33,8 @@ def workers(scheduler: Any) -> Callable[[Plan, list[int]], Iterable[Done]]:
             f"scheduler must be an address like 'tcp://host:8786' or a distributed.Client; got a "
             f"{type(scheduler).__name__}"
         )
-
-    def on_cluster(plan: Plan, todo: list[int]) -> Iterator[Done]:
-        with _client(distributed, scheduler) as client:
-            yield from _collected(distributed, client, plan, todo)
-
-    return on_cluster
+    with _client(distributed, scheduler) as client:
+        yield lambda plan, todo: _collected(distributed, client, plan, todo)
 
 
 def _distributed() -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import contextlib
 import dataclasses
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -61,7 +62,8 @@ class Done:
     seconds: float
 
 
-def _plan(task: Task, path: Path) -> Plan:
+def plan(task: Task, path: Path) -> Plan:
+    """What a unit of this task needs, in a form that can be sent."""
     model, method = task.model, task.method
     try:
         known = methods[method.name].identity == method.identity
@@ -123,17 +125,17 @@ def run(
     """Run a task unit by unit into a store, new or that of a run that was stopped."""
     path = place(out, overwrite, resume)
     unit = None if unit is None else whole_number("unit", unit)
-    workers = on_cores if scheduler is None else _cluster(scheduler)
     size = unit_size(task) if unit is None else min(-(-unit // LANES) * LANES, task.crowd.number)
-    try:
-        if resume and path.exists():
-            crowd_store.check_same(path, task, unit and size, labels or {})
-            crowd_store.tidy(path)
-        else:
-            crowd_store.create(path, task, size, labels or {}, said or {})
-        _work(_plan(task, path), path, workers, progress, tell)
-    except OSError as fault:
-        raise _stopped_writing(path, fault) from fault
+    with _workers(scheduler) as workers:
+        try:
+            if resume and path.exists():
+                crowd_store.check_same(path, task, unit and size, labels or {})
+                crowd_store.tidy(path)
+            else:
+                crowd_store.create(path, task, size, labels or {}, said or {})
+            _work(plan(task, path), path, workers, progress, tell)
+        except OSError as fault:
+            raise _stopped_writing(path, fault) from fault
     return crowd_store.StoredEnsemble(path)
 
 
@@ -151,10 +153,13 @@ def place(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
     return store.fresh(path, overwrite)
 
 
-def _cluster(scheduler: Any) -> Callable[[Plan, list[int]], Iterable[Done]]:
+def _workers(scheduler: Any) -> contextlib.AbstractContextManager[Callable[[Plan, list[int]], Iterable[Done]]]:
+    """Those who run units: the cores of this machine, or a cluster."""
+    if scheduler is None:
+        return contextlib.nullcontext(on_cores)
     from . import cluster
 
-    return cluster.workers(scheduler)
+    return cluster.connected(scheduler)
 
 
 def _work(plan: Plan, path: Path, workers: Any, progress: Any, tell: Callable[[Done], Any] | None) -> None:
