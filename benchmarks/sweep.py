@@ -2,7 +2,7 @@
 
     python benchmarks/sweep.py [--out benchmarks/sweep.json] [--scale 1.0]
 
-Every case is a process of its own, and is timed after a first run that compiles and imports; a figure is that of a whole
+Every case is a process of its own, timed after a first run that compiles and imports; a figure is that of a whole
 run, from the call to the last mark on the disk. Memory is the largest resident set of a process (of a worker, for
 Dask), less what it is before the run. Ratios are to one thread, in the same run of this script.
 """

@@ -144,6 +144,7 @@ def description(task: Task) -> dict[str, Any]:
         "t0": task.t0,
         "bodies": task.crowd.number,
         "own_dt": task.crowd.own_dt,
+        "own_axes": task.crowd.own is not None,
     }
 
 
@@ -155,11 +156,11 @@ def _digest(text: str) -> str:
 
 
 def opened(path: Path, mode: str = "r") -> Any:
-    """The group of a store, if it is one of ours."""
+    """The group of a store, if it is one of ours; the description of all arrays is read at once."""
     import zarr
 
     try:
-        root = zarr.open_group(path, mode=mode, use_consolidated=False)
+        root = zarr.open_group(path, mode=mode)
         found = root.attrs.get("format")
     except Exception as problem:
         raise InputError(f"{path} cannot be read as an ensemble: {store._line(problem)}") from problem
@@ -189,10 +190,12 @@ def is_done(root: Any, number: int) -> bool:
 def crowd(root: Any, number: int, field: Any) -> Crowd:
     """The bodies of a unit."""
     begin, end = bounds(root, number)
-    given = {
-        name: array[begin:end] if array.shape[0] > 1 else array[:]
-        for name, array in ((name, root["inputs"][name]) for name in INPUTS if name in root["inputs"])
-    }
+    inputs = root["inputs"]
+    given = {}
+    for name in INPUTS:
+        if name != "own" or root.attrs["own_axes"]:
+            array = inputs[name]
+            given[name] = array[begin:end] if array.shape[0] > 1 else array[:]
     moments, own = root["moments"][begin:end], given.pop("own", None)
     return Crowd(moments=moments, own=own, field=field, number=end - begin, own_dt=root.attrs["own_dt"], **given)
 
@@ -232,7 +235,9 @@ def _to_disk(folder: Path, number: int, names: list[str]) -> None:
 
 def finish(path: Path, seconds: float) -> None:
     """Say that all units are done, and how long the last run took."""
-    root = opened(path, "r+")
+    import zarr
+
+    root = zarr.open_group(path, mode="r+", use_consolidated=False)
     root.attrs["seconds"] = seconds
     _publish(root)
 
@@ -251,11 +256,8 @@ def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np
     shape = (given.number, 3)
     _check_array(path, "bodies", root["moments"], np.broadcast_to(given.moments, shape))
     for name, word in INPUTS.items():
-        then, now = root["inputs"].get(name), getattr(given, name)
-        if (then is None) != (now is None):
-            raise _different(path, f"{word} {'of their own' if now is None else 'those of their principal moments'}")
-        if now is not None and then is not None:
-            _check_array(path, word, then, now)
+        if (now := getattr(given, name)) is not None:
+            _check_array(path, word, root["inputs"][name], now)
     for name, values in labels.items():
         if name not in root:
             raise _different(path, f"no {name} varied")
@@ -267,6 +269,7 @@ _WORDS = {
     "field_formula": "the field's formula",
     "bodies": "the number of bodies",
     "own_dt": "a dt for each body",
+    "own_axes": "bodies with axes of their own",
     "parameters": "the field's parameters",
     "polhode_version": "polhode",
 }
