@@ -4,7 +4,8 @@
 
 Every case is a process of its own, timed after a first run that compiles and imports; a figure is that of a whole
 run, from the call to the last mark on the disk. Memory is the largest resident set of a process (of a worker, for
-Dask), less what it is before the run. Ratios are to one thread, in the same run of this script.
+Dask), less what it is before the run. Processor time is that of all its threads, or of all workers; it tells more than
+the clock where the machine is shared. Ratios are to one thread, in the same run of this script.
 """
 
 from __future__ import annotations
@@ -51,18 +52,19 @@ def peak() -> float:
     return 1024.0 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
-def measured(folder: Path, asked: dict[str, Any], where: dict[str, Any], peaks: Any) -> dict[str, float]:
-    """A small run, which compiles, and a large one."""
+def measured(folder: Path, asked: dict[str, Any], where: dict[str, Any], ask: Any) -> dict[str, float]:
+    """A small run, which compiles, and a large one; `ask` calls a function in all processes that work."""
     stored = bool(where) or asked["stored"]
     size = {name: asked[name] for name in ("bodies", "steps", "every")}
     run(**(size | {"bodies": 64}), **(where | ({"out": folder / "first.zarr", "unit": 8} if stored else {})))
-    before = peaks()
+    before, used = max(ask(peak)), sum(ask(time.process_time))
     seconds = run(**size, **(where | ({"out": folder / "crowd.zarr"} if stored else {})))
     return {
         "seconds": seconds,
         "body_steps_per_second": asked["bodies"] * asked["steps"] / seconds,
         "memory_before": before,
-        "memory_added": peaks() - before,
+        "memory_added": max(ask(peak)) - before,
+        "processor_ns_per_body_step": (sum(ask(time.process_time)) - used) / (asked["bodies"] * asked["steps"]) * 1e9,
     }
 
 
@@ -74,12 +76,12 @@ def case(name: str, asked: dict[str, Any]) -> dict[str, float]:
         if name == "one thread":
             os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
         if not name.startswith("dask"):
-            return measured(folder, asked, {}, peak)
+            return measured(folder, asked, {}, lambda f: [f()])
         from distributed import LocalCluster
 
         with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as two:
             client = two.get_client()
-            return measured(folder, asked, {"scheduler": client}, lambda: max(client.run(peak).values()))
+            return measured(folder, asked, {"scheduler": client}, lambda f: client.run(f).values())
 
 
 def apart(name: str, asked: dict[str, Any]) -> dict[str, float]:
@@ -109,7 +111,7 @@ def main() -> None:
             print(
                 f"{label:18} {name:16} {figures['body_steps_per_second']:9.3g} body-steps/s "
                 f"{figures['times_one_thread']:5.2f} x one thread, {figures['memory_added'] / 1e6:6.0f} MB added to "
-                f"{figures['memory_before'] / 1e6:.0f} MB",
+                f"{figures['memory_before'] / 1e6:.0f} MB, {figures['processor_ns_per_body_step']:.1f} ns of processor",
                 flush=True,
             )
         runs.append({"run": label, "method": METHOD, **asked, "cases": found})
