@@ -273,12 +273,12 @@ def test_overwrite(tmp_path):
 
 
 def test_units_are_bounded():
-    """A unit keeps within its body-steps and bytes, and is a multiple of eight bodies."""
+    """A unit keeps within its body-steps and bytes, and is a multiple of the widest lanes."""
     for number, steps, every in ((10**6, 1000, None), (10**5, 10**5, 10), (50, 10**9, None), (10, 5, 1)):
         task = prepared([1, 1.2, 1.5], None, np.ones((number, 3)), "dmv4", dt=0.1, steps=steps, every=every)
         size = units.unit_size(task)
-        assert size == number or size % 8 == 0
-        if size > 8 and size < number:
+        assert size == number or size % units.LANES == 0
+        if units.LANES < size < number:
             assert size * steps <= units.BODY_STEPS["cpu"]
             assert size * len(task.kept) * 56 <= units.ROW_BYTES["cpu"]
 

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import threading
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,11 +18,12 @@ from .body import TOLERANCE, Body, real_array
 from .engine import beginning, check_fit, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
-from .loop import COLUMNS
+from .loop import COLUMNS, kept_rows
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, finite_number, quaternion_of
 from .so3 import conj, matrix, mul, rotate, unit, unrotate
 from .solve import whole_number
+from .statistics import Statistic, Watch, watch
 
 if TYPE_CHECKING:
     import xarray
@@ -45,6 +47,7 @@ class Ensemble:
         has not been run yet; its states are NaN.
     method : name of the method
     seconds : time of the compiled loop
+    statistics : what was asked for, by name; with it only the start and the end are kept as states
     """
 
     t: np.ndarray
@@ -54,6 +57,7 @@ class Ensemble:
     failed: np.ndarray
     method: str
     seconds: float
+    statistics: Mapping[str, Statistic] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -100,6 +104,7 @@ def ensemble(
     every: int | None = None,
     t0: float = 0.0,
     device: str = "cpu",
+    statistics: Any = None,
     scheduler: Any = None,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -107,7 +112,7 @@ def ensemble(
     unit: int | None = None,
     progress: Any = None,
 ) -> Ensemble:
-    """Integrate many bodies with one method, eight at a time in the lanes of the processor, on all cores.
+    """Integrate many bodies with one method, a vector of them at a time in the lanes of the processor, on all cores.
 
     Or on an NVIDIA card, one thread a body.
 
@@ -123,6 +128,10 @@ def ensemble(
     steps : number of steps
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
+    statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
+        "momentum", "omega", functions of t, R, omega and parameters that return a number (as `ph.event` takes them), or
+        a list of these. They are looked at at the start, at every `every`-th step (by default every one) and at the
+        end: ``.statistics["energy"].drift`` and so on
     out : a ``.zarr`` store to which the bodies are written as they are done; the result then reads from it
     overwrite : replace what is there
     resume : go on with the store of a run that was stopped; everything given must be the same
@@ -136,11 +145,13 @@ def ensemble(
     """
     task = prepared(
         bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps, every=every, t0=t0,
-        device=device,
+        device=device, statistics=statistics,
     )  # fmt: skip
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
+    if statistics is not None:
+        raise InputError("statistics are not written to a file yet; leave out=, or statistics=, out")
     from . import units
 
     return units.run(
@@ -165,6 +176,7 @@ class Task:
     count: int
     every: int
     device: str
+    wanted: Watch | None = None
 
     @property
     def kept(self) -> np.ndarray:
@@ -193,27 +205,33 @@ class Task:
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
         rows, failed, seconds = _DEVICES[self.device](
-            self.crowd, self.method, self.model, self.t0, self.count, self.every, threads
+            self.crowd, self.method, self.model, self.t0, self.count, self.every, self.wanted, threads
         )
-        return _result(self, rows, failed, seconds)
+        if self.wanted is None:
+            return _result(self, rows, failed, seconds)
+        columns = COLUMNS + self.method.clock
+        samples = 1 + np.where(failed < 0, kept_rows(self.count, self.every), failed // self.every)
+        ends = dataclasses.replace(self, every=self.count)
+        states = _result(ends, rows[..., :columns], failed, seconds)
+        return dataclasses.replace(states, statistics=self.wanted.results(rows[0, :, columns:], samples))
 
 
 def prepared(
     bodies: Any, attitudes: Any, momenta: Any, method: str | Method, *, field: Any = None,
     params: dict[str, Any] | None = None, dt: Any, steps: int, every: int | None = None, t0: float = 0.0,
-    device: str = "cpu",
+    device: str = "cpu", statistics: Any = None,
 ) -> Task:  # fmt: skip
     """What `ensemble` is given, checked."""
     if not isinstance(device, str) or device not in _DEVICES:
         raise InputError(f"device must be one of {', '.join(map(repr, _DEVICES))}; got {device!r}")
     chosen = methods[method]
     count = whole_number("steps", steps)
-    every = count if every is None else min(whole_number("every", every), count)
+    every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)
     crowd = _crowd(bodies, attitudes, momenta, field, params or {}, dt)
     model = _model(crowd, chosen, t0)
     _check_axial(crowd)
-    return Task(crowd, chosen, model, t0, count, every, device)
+    return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
 
 
 # --- what was given ---------------------------------------------------------------------------------
@@ -414,44 +432,71 @@ _MAKING = threading.Lock()
 
 
 def _run(
-    crowd: Crowd, method: Method, model: Problem, t0: float, count: int, every: int, threads: int | None
+    crowd: Crowd,
+    method: Method,
+    model: Problem,
+    t0: float,
+    count: int,
+    every: int,
+    wanted: Watch | None,
+    threads: int | None,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took."""
+    """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took.
+
+    Statistics follow the state in the only row there is then.
+    """
     from .backends import simd
 
     data = _data(crowd, simd.padded(crowd.number))
     torque = torque_kernel(model, floats.number, method)
     own_dt = crowd.own_dt
     parameters = len(data) - simd.PARAMETERS - 1
-    name = f"{identity(method, model)}|{own_dt}"
+    name = f"{identity(method, model)}|{own_dt}{_watching(wanted)}"
     with _MAKING:
         if name not in _RUNS:
             parts = method.build(floats.number), torque, parameters, own_dt, beginning(method), name
-            kind = simd.LANE_CLOCKED if method.clock else simd.LANE_KIND
-            _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), kind)
+            _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, wanted)
     began = time.perf_counter()
-    columns = COLUMNS + method.clock
-    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data, columns, threads)
+    shape = _row_shape(method, count, every, wanted)
+    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data, *shape, threads)
     seconds = time.perf_counter() - began
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
 
 
 def _run_on_card(
-    crowd: Crowd, method: Method, model: Problem, t0: float, count: int, every: int, threads: int | None
+    crowd: Crowd,
+    method: Method,
+    model: Problem,
+    t0: float,
+    count: int,
+    every: int,
+    wanted: Watch | None,
+    threads: int | None,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """The same by a card."""
     from .backends import cuda
 
     cuda.card()
     data = _data(crowd, crowd.number)
-    name = f"cuda|{identity(method, model)}"
+    name = f"cuda|{identity(method, model)}{_watching(wanted)}"
     if name not in _RUNS:
         torque, parameters = torque_kernel(model, floats.number, method), len(data) - cuda.PARAMETERS - 1
         parts = method.build(floats.number), torque, parameters, beginning(method)
-        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock)
+        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, wanted)
     began = time.perf_counter()
-    rows, failed = cuda.run_on_card(_RUNS[name], t0, count, every, data, COLUMNS + method.clock)
+    shape = _row_shape(method, count, every, wanted)
+    rows, failed = cuda.run_on_card(_RUNS[name], t0, count, every, data, *shape)
     return rows, failed, time.perf_counter() - began
+
+
+def _watching(wanted: Watch | None) -> str:
+    return f"|{wanted.identity}" if wanted is not None else ""
+
+
+def _row_shape(method: Method, count: int, every: int, wanted: Watch | None) -> tuple[int, int]:
+    """Numbers of a row, and rows kept of a body."""
+    columns = COLUMNS + method.clock
+    return (columns, kept_rows(count, every)) if wanted is None else (columns + wanted.columns, 1)
 
 
 _DEVICES = {"cpu": _run, "cuda": _run_on_card}

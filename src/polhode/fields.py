@@ -222,8 +222,9 @@ def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
     return float(value)
 
 
-def _leaves(value: Any) -> list[float]:
-    return [x for v in value for x in _leaves(v)] if isinstance(value, tuple) else [value]
+def leaves_of(value: Any) -> list[float]:
+    """The numbers of a parameter, which may be nested tuples of them."""
+    return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
 def _like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
@@ -258,7 +259,7 @@ class Field:
     @property
     def parameters(self) -> tuple[float, ...]:
         """All parameter values, flattened."""
-        return tuple(_leaves(tuple(self.values.values())))
+        return tuple(leaves_of(tuple(self.values.values())))
 
     def called(self, function: Callable[..., Any], t: Any, R: Any, omega: Any, values: dict[str, Any]) -> Any:
         """The function's value, its arguments matched by name."""
@@ -333,16 +334,21 @@ class Field:
             return self.graph[0]
         return self.traced(lambda value: tuple(lift(x) for x in value))
 
-    def traced(self, read: Callable[[Any], Any]) -> Any:
-        """What `read` makes of the value of the function on the symbols t, R, w, p."""
+    def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
+        """What `read` makes of the function's value on the symbols t, R, w, p, or `at` formulas of these four."""
         owner = f"the {self.kind} {self.name}"
-        omega = tuple(symbol(f"w{i}") for i in range(3))
-        leaves = [symbol(f"p{i}") for i in range(len(self.parameters))]
+        symbols = [symbol(f"p{i}") for i in range(len(self.parameters))]
+        t, R, omega, leaves = at or (
+            symbol("t"),
+            _attitude_symbols(),
+            tuple(symbol(f"w{i}") for i in range(3)),
+            symbols,
+        )
         shaped, _ = _like(tuple(self.values.values()), leaves)
         values = dict(zip(self.values, shaped, strict=True))
         function = rebound(self.template.function, owner)
         try:
-            return read(self.called(function, symbol("t"), _attitude_symbols(), omega, values))
+            return read(self.called(function, t, R, omega, values))
         except BranchError as problem:
             raise InputError(f"{owner} cannot be compiled: {problem}") from problem
         except Exception as problem:

@@ -27,8 +27,8 @@ BODY_STEPS = {"cpu": 5e7, "cuda": 2e10}
 ROW_BYTES = {"cpu": 3.2e7, "cuda": 5e8}
 """Bytes of the states a unit keeps, at most; a unit needs about four times as much memory."""
 
-NUMBERS, LANES = 7, 8
-"""Numbers of a state, and bodies that are run together: a unit is a multiple of them."""
+NUMBERS, LANES = 7, 16
+"""Numbers of a state, and bodies that are run together at most: a unit is a multiple of them."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -125,7 +125,7 @@ def run(
     """Run a task unit by unit into a store, new or that of a run that was stopped."""
     path = place(out, overwrite, resume)
     unit = None if unit is None else whole_number("unit", unit)
-    size = unit_size(task) if unit is None else min(-(-unit // LANES) * LANES, task.crowd.number)
+    size = unit_size(task) if unit is None else min(unit, task.crowd.number)
     with _workers(scheduler) as workers:
         try:
             if resume and path.exists():

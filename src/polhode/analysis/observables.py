@@ -35,14 +35,17 @@ def drift(energy: np.ndarray, spatial_momentum: np.ndarray, momentum: np.ndarray
     """Largest relative changes since the first state."""
     length = np.linalg.norm(momentum, axis=1)
     return {
-        "energy": _relative(np.abs(energy - energy[0]).max(), abs(energy[0])),
-        "spatial_momentum": _relative(np.linalg.norm(spatial_momentum - spatial_momentum[0], axis=1).max(), length[0]),
-        "momentum_norm": _relative(np.abs(length - length[0]).max(), length[0]),
+        "energy": float(relative(np.abs(energy - energy[0]).max(), abs(energy[0]))),
+        "spatial_momentum": float(
+            relative(np.linalg.norm(spatial_momentum - spatial_momentum[0], axis=1).max(), length[0])
+        ),
+        "momentum_norm": float(relative(np.abs(length - length[0]).max(), length[0])),
     }
 
 
-def _relative(change: Any, scale: Any) -> float:
-    return float(change / scale) if scale > 0 else float(change)
+def relative(change: Any, scale: Any) -> np.ndarray:
+    """Changes relative to a scale, as they are where that is zero."""
+    return np.asarray(change / np.where(scale > 0, scale, 1.0))
 
 
 def attitude_error(matrix_a: np.ndarray, matrix_b: np.ndarray) -> float:
