@@ -15,7 +15,7 @@ import pytest
 import xarray
 
 import polhode as ph
-from polhode import crowd_store, units
+from polhode import crowd_store, files, store, units
 from polhode.ensemble import NOT_YET, prepared
 from polhode.problems import gravity
 
@@ -57,6 +57,7 @@ def test_the_file_holds_what_memory_would(tmp_path, whole):
         assert data["momentum"].sel(axis="z").dims == ("time", "body")
         assert set(data.coords) == {"axis", "t", "component"}
         assert "scalar first" in data["quaternion"].attrs["long_name"]
+        assert data["momentum"].attrs["units"] == "M L^2 T^-1"
         assert "body" in data.attrs["conventions"]
         energy = whole_energy(whole)
         np.testing.assert_allclose(data["energy_change"], np.abs(energy / energy[0] - 1).max(0), rtol=1e-9)
@@ -99,6 +100,7 @@ def test_netcdf_and_copies(tmp_path, whole):
             assert list(data["component"].values) == ["w", "x", "y", "z"]
     with pytest.raises(ph.InputError, match="exists; choose another name"):
         whole.save(tmp_path / "a.nc")
+    assert_same(ph.load(store.export(tmp_path / "crowd.zarr", tmp_path / "e.nc")), whole)
 
 
 def test_a_unit_done_is_not_run_again_and_one_run_again_is_the_same(tmp_path, whole):
@@ -263,6 +265,15 @@ def test_a_store_of_something_else_is_not_resumed(tmp_path, whole):
     whole.save(tmp_path / "saved.zarr")
     with pytest.raises(ph.InputError, match="was made with"):
         run(out=tmp_path / "saved.zarr", resume=True)
+
+
+def test_a_store_that_is_being_written_is_left_alone(made):
+    held = files.locked(made)
+    try:
+        with pytest.raises(ph.InputError, match="is being written by another run"):
+            run(out=made, resume=True)
+    finally:
+        files.released(held)
 
 
 def test_overwrite(tmp_path):

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from . import _version, store
+from . import _version, files, store
 from .ensemble import NOT_YET, Crowd, Ensemble, Task
 from .errors import InputError
 
@@ -29,17 +28,18 @@ if TYPE_CHECKING:
     import xarray
 
 FORMAT = "polhode ensemble 1"
-VARIABLES: dict[str, tuple[tuple[str, ...], str]] = {
-    "t": (("time", "body"), "time"),
-    "quaternion": (("time", "body", "component"), store.VARIABLES["quaternion"][1]),
-    "momentum": (("time", "body", "axis"), store.VARIABLES["momentum"][1]),
-    "moments": (("body", "axis"), "principal moments of inertia"),
+VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "t": (("time", "body"), *store.VARIABLES["t"][1:]),
+    "quaternion": (("time", "body", "component"), *store.VARIABLES["quaternion"][1:]),
+    "momentum": (("time", "body", "axis"), *store.VARIABLES["momentum"][1:]),
+    "moments": (("body", "axis"), "M L^2", "principal moments of inertia"),
     "energy_change": (
         ("body",),
+        "1",
         "largest relative change, among the states kept, of kinetic plus potential energy (kinetic where there is no "
         "potential)",
     ),
-    "failed": (("body",), "number of the step that failed; -1: none did; -2: not run yet"),
+    "failed": (("body",), "1", "number of the step that failed; -1: none did; -2: not run yet"),
 }
 PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
 """Those an `Ensemble` has."""
@@ -55,7 +55,7 @@ def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], 
     """Make a store for a task, with no unit done; it appears complete or not at all."""
     import zarr
 
-    new = store._hidden(path)
+    new = files.hidden(path)
     try:
         root = zarr.open_group(new, mode="w")
         sizes = {"time": len(task.kept), "body": task.crowd.number, **store.SIZES}
@@ -73,9 +73,9 @@ def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], 
                 kept[...] = array
         root.attrs.update(SAID | description(task) | {"unit": unit} | dict(said))
         _publish(root)
-        store._replace(path, new)
+        files.put(path, new)
     finally:
-        store._remove(new)
+        files.remove(new)
 
 
 SAID = {**store.SAID_OF_ALL, "format": FORMAT}
@@ -83,6 +83,10 @@ SAID = {**store.SAID_OF_ALL, "format": FORMAT}
 
 def _dims(name: str, own_times: bool) -> tuple[str, ...]:
     return ("time",) if name == "t" and not own_times else VARIABLES[name][0]
+
+
+def _labelled(name: str) -> dict[str, str]:
+    return {"long_name": VARIABLES[name][2], "units": VARIABLES[name][1]}
 
 
 def _chunks(shape: tuple[int, ...], first: int) -> tuple[int, ...]:
@@ -93,7 +97,7 @@ def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, i
     """An array with nothing in it; doubles of a motion do not compress, so their bytes are written as they are."""
     largest = {"time": store.ROWS_PER_CHUNK, "body": unit}
     shape = tuple(sizes[d] for d in dims)
-    attributes = {"long_name": VARIABLES[name][1]} | ({"coordinates": "t"} if "time" in dims and name != "t" else {})
+    attributes = _labelled(name) | ({"coordinates": "t"} if "time" in dims and name != "t" else {})
     whole = name == "failed"
     root.create_array(
         name, shape=shape, chunks=tuple(min(largest.get(d, n), n) for d, n in zip(dims, shape, strict=True)),
@@ -225,12 +229,7 @@ def _to_disk(folder: Path, number: int, names: list[str]) -> None:
     for name in names:
         position = f"*/{number}" if "time" in VARIABLES[name][0] else f"{number}"
         for place in (folder / name / "c").glob(position):
-            for file in place.iterdir() if place.is_dir() else (place,):
-                handle = os.open(file, os.O_RDONLY)
-                try:
-                    os.fsync(handle)
-                finally:
-                    os.close(handle)
+            files.sync(place.iterdir() if place.is_dir() else (place,))
 
 
 def finish(path: Path, seconds: float) -> None:
@@ -318,6 +317,11 @@ class StoredEnsemble(Ensemble):
             path=path, method=str(said["method"]), seconds=float(said.get("seconds", 0.0)), attributes=said
         )
 
+    @property
+    def status(self) -> str:
+        """Whether all bodies have been run."""
+        return "running" if (self.failed == NOT_YET).any() else "finished"
+
     def __getattr__(self, name: str) -> Any:
         if name not in PLAIN:
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
@@ -349,6 +353,14 @@ def _read(path: Path, name: str) -> np.ndarray:
         return np.asarray(file[name][...])
 
 
+def loaded(path: Path) -> StoredEnsemble | None:
+    """The ensemble in a file; None where there is no file, or one that holds something else."""
+    try:
+        return StoredEnsemble(path) if _attributes(path).get("format") == FORMAT else None
+    except Exception:
+        return None
+
+
 def dataset(many: Ensemble) -> xarray.Dataset:
     """An ensemble as an xarray Dataset; one in a file is opened, not read."""
     import xarray
@@ -359,10 +371,7 @@ def dataset(many: Ensemble) -> xarray.Dataset:
             return xarray.open_zarr(path, chunks=None)
         return xarray.open_dataset(path, engine="h5netcdf")
     own_times = many.t.ndim == 2
-    variables = {
-        name: xarray.Variable(_dims(name, own_times), getattr(many, name), {"long_name": VARIABLES[name][1]})
-        for name in PLAIN
-    }
+    variables = {name: xarray.Variable(_dims(name, own_times), getattr(many, name), _labelled(name)) for name in PLAIN}
     t = variables.pop("t")
     return xarray.Dataset(variables, {"t": t, **store.LABELS}, SAID | {"method": many.method, "seconds": many.seconds})
 
@@ -370,19 +379,19 @@ def dataset(many: Ensemble) -> xarray.Dataset:
 def save(many: Ensemble, path: str | Path, overwrite: bool) -> Path:
     """Write an ensemble to a file that appears complete or not at all, a bounded part at a time."""
     path = store.fresh(path, overwrite)
-    new = store._hidden(path)
+    new = files.hidden(path)
     data = dataset(many)
     try:
         if path.suffix == ".zarr":
             _save_zarr(data, new)
         else:
             _save_netcdf(data, new)
-        store._replace(path, new)
+        files.put(path, new)
     except OSError as problem:
         raise InputError(f"{path} cannot be written: {problem}") from problem
     finally:
         data.close()
-        store._remove(new)
+        files.remove(new)
     return path
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _version, crowd_store, store
+from . import _version, crowd_store, files, store
 from .ensemble import Ensemble, Task
 from .errors import InputError, StepError
 from .fields import Field
@@ -127,15 +127,21 @@ def run(
     unit = None if unit is None else whole_number("unit", unit)
     size = unit_size(task) if unit is None else min(unit, task.crowd.number)
     with _workers(scheduler) as workers:
+        held = None
         try:
-            if resume and path.exists():
+            again = resume and path.exists()
+            files.tidy(path)
+            if not again:
+                crowd_store.create(path, task, size, labels or {}, said or {})
+            held = files.locked(path)
+            if again:
                 crowd_store.check_same(path, task, unit and size, labels or {})
                 crowd_store.tidy(path)
-            else:
-                crowd_store.create(path, task, size, labels or {}, said or {})
             _work(plan(task, path), path, workers, progress, tell)
         except OSError as fault:
             raise _stopped_writing(path, fault) from fault
+        finally:
+            files.released(held)
     return crowd_store.StoredEnsemble(path)
 
 

@@ -27,8 +27,12 @@ def to_space(quaternion: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """Body angular velocity; the pseudo-inverse serves linear bodies."""
-    return np.asarray(momentum @ np.linalg.pinv(inertia, hermitian=True))
+    """Body angular velocity; the pseudo-inverse serves linear bodies.
+
+    Sums of columns, as the bits of a matrix product may depend on how many rows are multiplied at once.
+    """
+    inverse, (x, y, z) = np.linalg.pinv(inertia, hermitian=True), columns(momentum)
+    return np.stack([x * a + y * b + z * c for a, b, c in inverse], -1)
 
 
 def drift(energy: np.ndarray, spatial_momentum: np.ndarray, momentum: np.ndarray) -> dict[str, float]:

@@ -113,6 +113,12 @@ def teach() -> None:
 # --- the disk cache ---------------------------------------------------------------------------------
 
 
+def processor() -> str:
+    """What compiled code is made for."""
+    name: str = importlib.import_module("llvmlite.binding").get_host_cpu_name()
+    return name
+
+
 def cache_folder() -> Path:
     """Where compiled code is kept: $POLHODE_CACHE, or polhode under the user's cache folder."""
     given = os.environ.get("POLHODE_CACHE")

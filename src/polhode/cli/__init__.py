@@ -1,4 +1,4 @@
-"""The command line: ``polhode methods | problems | run | exact | compare | sweep | bench``. Thin; no mathematics."""
+"""The command line: ``polhode methods | problems | run | exact | compare | export | sweep | bench``: thin."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
-from . import bench, compare, exact, run, show, sweep  # noqa: F401 - importing enters the commands
+from . import bench, compare, exact, export, run, show, sweep  # noqa: F401 - importing enters the commands
 from .compare import FILES
 from .words import INTERRUPTED, app
 
