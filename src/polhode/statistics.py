@@ -244,7 +244,7 @@ class Watch:
     def kind(self, plain: Kind, clock: bool, read: Any, write: Any) -> tuple[Kind, Callable[..., Any]]:
         """The kind of a run that folds what it sees behind the state, and the kernel that opens it.
 
-        `plain` writes the state to the one row there is; ``read(rows, j)`` and ``write(rows, j, v)`` are for what stands
+        `plain` writes the state to the one row there is; ``read(rows, j)`` and ``write(rows, j, v)`` are for what is
         behind it. The time of a method that keeps its own clock is in the state.
         """
         observed, record, columns = self.observed, plain.record, COLUMNS + clock
