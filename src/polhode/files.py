@@ -69,7 +69,10 @@ def locked(folder: Path) -> int | None:
     """
     if fcntl is None:
         return None
-    held = os.open(folder, os.O_RDONLY)
+    try:
+        held = os.open(folder, os.O_RDONLY)
+    except OSError:  # what is wrong with the folder is said by whoever uses it
+        return None
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -348,32 +348,30 @@ def _write(data: Mapping[str, Any], rows: int, info: Info, path: Path, said: Map
 def save(
     trajectory: Trajectory, path: str | Path, overwrite: bool = False, said: Mapping[str, str] | None = None
 ) -> Path:
-    """Write a trajectory, and what else is `said` of it; the file appears complete or not at all."""
-    path = fresh(path, overwrite)
-    data = {name: getattr(trajectory, name) for name in PRIMARY}
+    """Write a trajectory, and what else is `said` of it; the file appears complete or not at all.
+
+    One that was loaded is copied with bounded memory.
+    """
+    path, source = fresh(path, overwrite), trajectory.stored
     try:
-        return _write(data, len(trajectory), trajectory.info, path, said)
+        if not isinstance(source, _Arrays):
+            data = {name: getattr(trajectory, name) for name in PRIMARY}
+            return _write(data, len(trajectory), trajectory.info, path, said)
+        with _sliced(source.path) as slices:
+            return _write(slices, source.rows, trajectory.info, path, said)
     except OSError as problem:
         raise InputError(f"{path} cannot be written: {problem}") from problem
 
 
 def export(source: str | Path, path: str | Path, overwrite: bool = False) -> Path:
     """Copy a file, also that of an interrupted run, into a new one of either format, with bounded memory."""
-    source = checked(source)
     many = _ensemble(source)
-    sol, said = read(source) if many is None else (many, {})
-    path = fresh(path, overwrite)
-    if path.resolve() == source.resolve():
+    whole, said = read(source) if many is None else (many, {})
+    if Path(path).resolve() == Path(source).resolve():
         raise InputError(f"{path} cannot be exported to itself; choose another name")
     if many is not None:
         return Path(many.save(path, overwrite))
-    rows = len(sol)
-    kept = {name: said[name] for name in KEPT if name in said}
-    try:
-        with _sliced(source) as data:
-            return _write(data, rows, sol.info, path, kept)
-    except OSError as problem:
-        raise InputError(f"{path} cannot be written: {problem}") from problem
+    return save(whole, path, overwrite, {name: said[name] for name in KEPT if name in said})
 
 
 class Writer:
@@ -388,12 +386,15 @@ class Writer:
         folder = staging(path)
         for place in {folder, path}:
             files.tidy(place)
-        target = ZarrTarget(files.hidden(folder), info, said)
+        held = None
         try:
+            target = ZarrTarget(files.hidden(folder), info, said)
             held = files.locked(target.folder)
             target.move(folder, replace=overwrite)
-        finally:
+        except BaseException:
+            files.released(held)
             files.remove(files.hidden(folder))
+            raise
         return cls(path, target, held)
 
     @classmethod

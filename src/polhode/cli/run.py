@@ -110,7 +110,7 @@ def _to_tolerance(
     """A run to a tolerance, and what it has to say."""
     from ..solve import solve
 
-    new_picture(plot, overwrite)
+    new_picture(plot, overwrite or resume)
     given = {name: value for name, value in others.items() if value is not None}
     try:
         sol = solve(what, method, tol=tol, t_end=t_end, out=out, overwrite=overwrite, resume=resume, **given)
@@ -137,7 +137,7 @@ def _with_steps(
     if not how.clock:
         convergence.check(what, [how], [dt])
     count, _ = length(what, how, dt, t_end, steps)
-    new_picture(plot, overwrite)
+    new_picture(plot, overwrite or resume)
     if out is not None and not resume:
         store.fresh(out, overwrite)
     if every is None:
