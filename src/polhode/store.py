@@ -367,9 +367,12 @@ def save(
 
 def export(source: str | Path, path: str | Path, overwrite: bool = False) -> Path:
     """Copy a file, also that of an interrupted run, into a new one of either format, with bounded memory."""
-    whole, said = read(source)
+    many = _ensemble(source)
+    whole, said = read(source) if many is None else (many, {})
     if Path(path).resolve() == Path(source).resolve():
         raise InputError(f"{path} cannot be exported to itself; choose another name")
+    if many is not None:
+        return Path(many.save(path, overwrite))
     return save(whole, path, overwrite, {name: said[name] for name in KEPT if name in said})
 
 
@@ -511,9 +514,17 @@ def _opened(path: Path) -> tuple[dict[str, Any], int]:
         return dict(file.attrs), file["t"].shape[0] if "t" in file.variables else 0
 
 
-def load(path: str | Path) -> Trajectory:
-    """Open a saved trajectory, also one of an interrupted run. Nothing in a file is executed."""
-    return read(path)[0]
+def load(path: str | Path) -> Any:
+    """Open a saved Trajectory or Ensemble, also of an interrupted run. Nothing in a file is executed."""
+    many = _ensemble(path)
+    return read(path)[0] if many is None else many
+
+
+def _ensemble(path: str | Path) -> Any:
+    """A saved ensemble; None where a file holds something else."""
+    from . import crowd_store
+
+    return crowd_store.loaded(checked(path))
 
 
 def read(path: str | Path) -> tuple[Trajectory, dict[str, Any]]:

@@ -171,18 +171,20 @@ def cores() -> int:
 
 
 def run_on_cores(
-    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int, kept: int
-) -> tuple[np.ndarray, np.ndarray]:
+    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int, kept: int,
+    threads: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Run all groups, shared out among the cores; the rows kept (group, kept, number, lane), and the failed steps."""
+    threads = cores() if threads is None else threads
     groups = data.shape[1] // LANES
     rows = np.empty((groups, kept, columns, LANES))
     failed = np.full(groups * LANES, -1, dtype=np.int64)
-    share = np.linspace(0, groups, min(groups, 4 * cores()) + 1).astype(int)
-    if len(share) == 2 or cores() == 1:
+    share = np.linspace(0, groups, min(groups, 4 * threads) + 1).astype(int)
+    if len(share) == 2 or threads == 1:
         run(h, t0, count, every, data, 0, groups, rows, failed)
         return rows, failed
     run(h, t0, 0, every, data, 0, 0, rows, failed)  # compiled once, before the threads start
-    with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
         parts = [
             pool.submit(run, h, t0, count, every, data, begin, end, rows, failed)
             for begin, end in zip(share[:-1].tolist(), share[1:].tolist(), strict=True)

@@ -16,6 +16,16 @@ from . import (  # noqa: F401 - importing enters the commands
     reproduce,
     run,
     show,
+    sweep,
+    view,
+)
+    bench,
+    compare,
+    exact,
+    export,
+    reproduce,
+    run,
+    show,
     view,
 )
 from .compare import FILES

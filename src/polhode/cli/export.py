@@ -20,7 +20,9 @@ def export_command(
     path: Annotated[Path, typer.Argument(help="The new file: .nc (NetCDF) or .zarr.")],
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
 ) -> None:
-    """Copy the trajectory in a file to NetCDF or Zarr, with bounded memory; xarray opens both."""
+    """Copy the trajectory or ensemble in a file to NetCDF or Zarr, with bounded memory; xarray opens both."""
     store.export(source, path, overwrite)
-    info = store.load(path).info
-    typer.echo(f"written       {path}: {info.method}, {info.steps} steps, {info.status}")
+    copy = store.load(path)
+    info = getattr(copy, "info", None)  # an ensemble has none
+    told = f"{len(copy)} bodies, {copy.method}" if info is None else f"{info.method}, {info.steps} steps"
+    typer.echo(f"written       {path}: {told}, {copy.status}")
