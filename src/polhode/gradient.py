@@ -24,6 +24,9 @@ from .solve import number_of_steps
 WRT = ("inertia", "momentum", "attitude", "params")
 """What derivatives can be taken with respect to."""
 
+WIDTHS = (4, 8, 16)
+"""Directions that travel together: whole vector registers."""
+
 CLOSE = 1e-8
 """Moments this close, relative to the largest, count as equal where principal axes turn: sqrt(epsilon)."""
 
@@ -187,13 +190,14 @@ class Run:
         value = slopes[:, 0]
         for other in dict.fromkeys(d.other for d in reversed(directions)):
             here = [i for i, d in enumerate(directions) if d.other == other]
-            for part in (here[i : i + 16] for i in range(0, len(here), 16)):
-                value, slopes[:, part] = self._observed(observable, [directions[i] for i in part], other)
+            width = next((w for w in WIDTHS if w >= len(here)), WIDTHS[-1])
+            for part in (here[i : i + width] for i in range(0, len(here), width)):
+                value, slopes[:, part] = self._observed(observable, [directions[i] for i in part], other, width)
         return value, slopes
 
-    def _observed(self, observable: Observable, directions: Sequence[Direction], other: Any) -> Any:
-        y, system, own = _seeds(self.problem, directions, other)
-        t, q, m = self._ended(y, system, len(directions))
+    def _observed(self, observable: Observable, directions: Sequence[Direction], other: Any, width: int) -> Any:
+        y, system, own = seeds(self.problem, directions, other)
+        t, q, m = self.ended(y, system, len(directions), width)
         try:
             found = observable(t, q, m, system[1], own)
         except (ArithmeticError, ValueError) as problem:
@@ -206,11 +210,8 @@ class Run:
             raise InputError(f"the observable {observable.name} has no finite derivative at the end (t = {plain(t):g})")
         return value, slopes
 
-    def _ended(self, y: Any, system: Any, directions: int) -> tuple[Any, Any, Any]:
+    def ended(self, y: Any, system: Any, directions: int, width: int) -> tuple[Any, Any, Any]:
         """Time, attitude and momentum at the end, as numbers with slopes."""
-        from .backends.tangents import WIDTHS
-
-        width = next(w for w in WIDTHS if w >= directions)
         numbers = [x for part in (*y, *system) for x in part]
         data = np.zeros((len(numbers), 1 + width))
         data[:, 0] = [x.value for x in numbers]
@@ -247,7 +248,7 @@ class Run:
         return _LOOPS[key]
 
 
-def _seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:
+def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:
     """State, system and principal axes at the start, as numbers with slopes: what the loop starts from.
 
     `other` turns the principal axes of the body to others that are principal too.

@@ -166,7 +166,12 @@ class Duals:
 def _function(name: str) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         value = getattr(scalar, name)(x.value)
-        return Dual(x.level, value, _slope(name, x.value, value) * x.slope)
+        try:
+            return Dual(x.level, value, _slope(name, x.value, value) * x.slope)
+        except ZeroDivisionError:  # an infinite derivative, which what does not vary does not feel
+            if np.any(x.slope != 0):
+                raise
+            return Dual(x.level, value, 0 * x.slope)
 
     return function
 

@@ -12,9 +12,6 @@ from ..loop import COLUMNS, Kind, stepping
 from . import cpu
 from .dual_lanes import access
 
-WIDTHS = (4, 8, 16)
-"""Directions that travel together: whole vector registers."""
-
 STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
 """First rows of the numbers of a run: quaternion and momentum, moments, their inverses, parameters."""
 
