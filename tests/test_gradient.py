@@ -327,7 +327,9 @@ def test_more_directions_than_fit_into_one_pass():
     alone = ph.gradient(all_of, problem, "fem", dt=STEP, steps=3, wrt=("params",))
     assert found.params["weights"].shape == (6, 12)
     np.testing.assert_allclose(alone.params["weights"], found.params["weights"], rtol=1e-12, atol=1e-15)
-    np.testing.assert_allclose(found.params["weights"][:, 0], found.params["weights"][:, 3], rtol=1e-13)  # R[0][0] twice
+    np.testing.assert_allclose(
+        found.params["weights"][:, 0], found.params["weights"][:, 3], rtol=1e-13
+    )  # R[0][0] twice
 
 
 def test_a_linear_body_has_no_moments_to_vary():

@@ -53,8 +53,8 @@ def __getattr__(name: str) -> Any:
 Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
-    "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd",
-    "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "gradient", "kinematics", "lie", "load", "math",
-    "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
+    "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "State", "StepError",
+    "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "gradient", "kinematics", "lie",
+    "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
     "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

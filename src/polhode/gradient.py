@@ -113,7 +113,8 @@ def gradient(
     omega = tuple(problem.omega.tolist())
     observable.check(problem.t0, R, omega, problem.momentum, f"at the start (t = {problem.t0:g})")
     wanted = {name: _directions(name, problem) for name in names}
-    value, slopes = Run(problem, chosen, dt, count).differentiated(observable, sum(wanted.values(), []))
+    directions = [direction for some in wanted.values() for direction in some]
+    value, slopes = Run(problem, chosen, dt, count).differentiated(observable, directions)
     return _sorted_out(value, slopes, wanted, observable.shape, problem)
 
 
@@ -152,7 +153,7 @@ def _directions(name: str, problem: Problem) -> list[Direction]:
     if name == "inertia":
         diagonal = [Direction(moments=unit) for unit in UNITS]
         return diagonal + [_off_diagonal(problem, k) for k in range(3)] if problem.body.has_own_axes else diagonal
-    return [Direction(**{name: unit}) for unit in UNITS]
+    return [dataclasses.replace(Direction(), **{name: unit}) for unit in UNITS]  # type: ignore[arg-type]
 
 
 def _off_diagonal(problem: Problem, k: int) -> Direction:
@@ -201,8 +202,9 @@ class Run:
         try:
             found = observable(t, q, m, system[1], own)
         except (ArithmeticError, ValueError) as problem:
+            place = f"at the end (t = {plain(t):g})"
             raise InputError(
-                f"the observable {observable.name} has no value or no derivative at the end (t = {plain(t):g}): {problem}"
+                f"the observable {observable.name} has no value or no derivative {place}: {problem}"
             ) from problem
         value = np.array([plain(x) for x in found], dtype=float)
         slopes = np.array([x.slope if isinstance(x, Dual) else np.zeros(len(directions)) for x in found])
@@ -304,7 +306,7 @@ def _tensor(part: np.ndarray, problem: Problem) -> np.ndarray:
         i, j = (k + 1) % 3, (k + 2) % 3
         G[..., k, k] = part[..., k]
         G[..., i, j] = G[..., j, i] = part[..., 3 + k] / 2
-    A = np.array(matrix(problem.axes_quaternion))
+    A = problem.body.axes
     return np.asarray(A @ G @ A.T)
 
 

@@ -49,7 +49,9 @@ class Observable:
         try:
             value = field.called(field.template.function, t, R, omega, field.values, momentum)
         except Exception as problem:
-            raise InputError(f"the observable {self.name} raised {type(problem).__name__} {place}: {problem}") from problem
+            raise InputError(
+                f"the observable {self.name} raised {type(problem).__name__} {place}: {problem}"
+            ) from problem
         parts = leaves_of(_nested(value))
         if not all(isinstance(x.args[0], numbers.Real) and math.isfinite(x.args[0]) for x in parts):
             raise InputError(f"the observable {self.name} must return finite numbers; it returned {value!r} {place}")

@@ -65,13 +65,11 @@ def by_arguments(few: Callable[..., Any], more: Callable[..., Any], count: int) 
 
 
 _SLOPED: set[type] = set()
-_GROUPS: list[type] = [tuple]
+_GROUPS: list[Any] = [tuple]
 _SEEDERS: list[Callable[..., Any]] = []
 
 
-def register_slopes(
-    number_type: type, groups: tuple[type, ...] = (), seeder: Callable[..., Any] | None = None
-) -> None:
+def register_slopes(number_type: type, groups: tuple[type, ...] = (), seeder: Callable[..., Any] | None = None) -> None:
     """Say that a number type carries slopes (derivatives).
 
     `groups` are types besides `tuple` that hold several numbers; `seeder` does what `seeded` promises.
@@ -83,7 +81,7 @@ def register_slopes(
 
 def sloped(x: Any) -> bool:
     """Does a number, or one of a tuple of numbers, carry slopes; asked of values, and of types when compiling."""
-    if isinstance(x, tuple(_GROUPS)):
+    if any(isinstance(x, group) for group in _GROUPS):
         return any(sloped(part) for part in x)
     return type(x) in _SLOPED
 
@@ -299,4 +297,3 @@ def slopes_squared(x: Number) -> Number:
 def steepest(a: Number, b: Number) -> Number:
     """The largest quotient, over all directions, of a's and b's slopes; none is negative, and 0/0 counts as 0."""
     return _space(a).steepest(a, b)
-

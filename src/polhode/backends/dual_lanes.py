@@ -15,6 +15,7 @@ from llvmlite import ir
 from numba.core import cgutils, types
 from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typeconv import Conversion
+from numba.core.types.containers import BaseTuple, Tuple, UniTuple
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, overload, register_model
 
@@ -44,7 +45,7 @@ class DualType(types.Type):
         return self if isinstance(other, (types.Float, types.Integer)) else None
 
 
-register_slopes(DualType, groups=(types.BaseTuple,))
+register_slopes(DualType, groups=(BaseTuple,))
 
 
 def _vector(width: int) -> Any:
@@ -152,7 +153,7 @@ def _binary(function: Any, make: Callable[..., Any]) -> None:
     lower_builtin(function, types.Float, DualType)(second)
 
 
-def _comparison(function: Any, symbol: str) -> None:
+def _comparison(function: Any, sign: str) -> None:
     """Teach numba a comparison, of values alone; x != x holds for NaN."""
 
     class Template(AbstractTemplate):
@@ -168,7 +169,7 @@ def _comparison(function: Any, symbol: str) -> None:
             builder.extract_value(x, 0) if isinstance(kind, DualType) else x
             for x, kind in zip(args, sig.args, strict=True)
         )
-        return (builder.fcmp_unordered if symbol == "!=" else builder.fcmp_ordered)(symbol, a, b)
+        return (builder.fcmp_unordered if sign == "!=" else builder.fcmp_ordered)(sign, a, b)
 
     for kinds in ((DualType, DualType), (DualType, types.Float), (types.Float, DualType)):
         lower_builtin(function, *kinds)(make)
@@ -198,8 +199,8 @@ def _absolute(builder: Any, value: Any, slopes: Any) -> tuple[Any, Any]:
 def _teach_operators() -> None:
     for name, make in {"add": _add, "sub": _sub, "mul": _mul, "truediv": _div}.items():
         _binary(getattr(operator, name), make)
-    for name, symbol in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
-        _comparison(getattr(operator, name), symbol)
+    for name, sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
+        _comparison(getattr(operator, name), sign)
     _unary(operator.neg, lambda builder, value, slopes: (builder.fneg(value), builder.fneg(slopes)))
     _unary(operator.pos, lambda builder, value, slopes: (value, slopes))
     _unary(abs, _absolute)
@@ -274,14 +275,14 @@ SEEDS = 4
 @intrinsic
 def _seeded(typingctx: Any, v: Any) -> Any:
     kind = DualType(SEEDS)
-    result = types.UniTuple(kind, 3)
+    result = UniTuple(kind, 3)
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         units = [ir.Constant(_vector(SEEDS), [float(i == j) for j in range(SEEDS)]) for i in range(3)]
         made = [_dual(builder, builder.extract_value(args[0], i), units[i]) for i in range(3)]
         return context.make_tuple(builder, result, made)
 
-    return result(types.UniTuple(types.float64, 3)), make
+    return result(UniTuple(types.float64, 3)), make
 
 
 @intrinsic
@@ -293,13 +294,13 @@ def _slope(typingctx: Any, x: Any, i: Any) -> Any:
 
 
 def _steady_kind(kind: Any) -> Any:
-    if isinstance(kind, types.BaseTuple):
-        return types.Tuple([_steady_kind(part) for part in kind])
+    if isinstance(kind, BaseTuple):
+        return Tuple([_steady_kind(part) for part in kind])
     return types.float64 if isinstance(kind, DualType) else kind
 
 
 def _steadied(context: Any, builder: Any, kind: Any, x: Any) -> Any:
-    if isinstance(kind, types.BaseTuple):
+    if isinstance(kind, BaseTuple):
         parts = [_steadied(context, builder, part, builder.extract_value(x, i)) for i, part in enumerate(kind)]
         return context.make_tuple(builder, _steady_kind(kind), parts)
     return builder.extract_value(x, 0) if isinstance(kind, DualType) else x

@@ -1,7 +1,7 @@
 """The free motion as Taylor series: what gives the exact flow its slopes.
 
-Elliptic functions label a motion by its polhode and the phase on it. Where these labels degenerate (two equal moments, a
-spin about a principal axis, rest) the flow is smooth and they are not, and next to such motions they cost digits. The
+Elliptic functions label a motion by its polhode and the phase on it. Where these labels degenerate (two equal moments,
+a spin about a principal axis, rest) the flow is smooth and they are not, and next to such motions they cost digits. The
 series know no such places: m' = m x w, q' = q w/2, w = I^-1 m.
 """
 
