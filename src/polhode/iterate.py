@@ -22,6 +22,7 @@ from .scalar import (
     by_slopes,
     epsilon,
     kernel,
+    relative_slopes,
     seeded,
     settled,
     slope,
@@ -220,15 +221,20 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
 
     @kernel
     def followed(x: Vectors, data: Any, system: Any, torque: Any) -> tuple[Vectors, Number]:
-        """The slopes by the same corrections, repeated until they are round-off in all directions."""
+        """The slopes by the same corrections, repeated until they are round-off in all directions.
+
+        Round-off of slopes is relative to those of x, and to |x| times the relative ones of what x is made of: these
+        cancel where x does not vary.
+        """
         x, miss = root(steady(x), steady(data), steady(system), torque)
         one = 0 * system[1][0] + 1
+        floor = product(x, x) * (relative_slopes(data) + relative_slopes(system))
         x = move(x, one - 1, x)
         gap, before = 1 + 0 * miss, 1 + 0 * miss
         for _ in range(SWEEPS):
             z = correction(x, data, system, torque)
             x = move(x, one, move(z, -one, steady(z)))
-            before, gap = gap, sqrt(steepest(slopes_of(z), slopes_of(x)))
+            before, gap = gap, sqrt(steepest(slopes_of(z), slopes_of(x) + floor))
             if arrived(gap, before, one):
                 break
         return x, miss + where(gap <= STALL * epsilon(gap), 0 * gap, gap)

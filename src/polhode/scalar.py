@@ -297,3 +297,14 @@ def slopes_squared(x: Number) -> Number:
 def steepest(a: Number, b: Number) -> Number:
     """The largest quotient, over all directions, of a's and b's slopes; none is negative, and 0/0 counts as 0."""
     return _space(a).steepest(a, b)
+
+
+def relative_slopes(x: Any) -> Number:
+    """A number with the value zero, its slopes those of the numbers in nested tuples, squared, in units of them.
+
+    The sum over all innermost tuples of |slopes|^2/|values|^2, without those of zeros.
+    """
+    numbers = [part for part in x if type(part) in _SLOPED]
+    total = sum((relative_slopes(part) for part in x if isinstance(part, tuple)), 0)
+    size = sum(steady(part) * steady(part) for part in numbers)
+    return sum((slopes_squared(part) for part in numbers), 0 * size) / size + total if size > 0 else total

@@ -131,7 +131,7 @@ def cache_folder() -> Path:
 
 
 @functools.cache
-def _library_hash(names: frozenset[str]) -> str:
+def library_hash(names: frozenset[str]) -> str:
     """Hash of the source of modules of the library."""
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for name in sorted(names):
@@ -153,7 +153,7 @@ _CODE = {
 def source_hash() -> str:
     """Hash of everything compiled code can be made of: the library's kernels and the user's."""
     names = {k.__module__ for k in KERNELS if _is_ours(k)} | _CODE
-    digest = hashlib.sha256(_library_hash(frozenset(names)).encode())
+    digest = hashlib.sha256(library_hash(frozenset(names)).encode())
     for function in KERNELS:
         if not _is_ours(function):
             digest.update(marshal.dumps(function.__code__))

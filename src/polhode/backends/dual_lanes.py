@@ -268,6 +268,42 @@ def _steepest(typingctx: Any, a: Any, b: Any) -> Any:
     return types.float64(a, b), make
 
 
+def _width(kind: Any) -> int:
+    """Of the duals in nested tuples; zero if there are none."""
+    if isinstance(kind, BaseTuple):
+        return max((_width(part) for part in kind), default=0)
+    return kind.width if isinstance(kind, DualType) else 0
+
+
+def _relative(builder: Any, kind: Any, x: Any, width: int) -> Any:
+    """The sum of |slopes|^2/|values|^2 over the innermost tuples, as a vector."""
+    total, over, size = _zeros(width), _zeros(width), ir.Constant(_DOUBLE, 0.0)
+    for i, part in enumerate(kind):
+        item = builder.extract_value(x, i)
+        if isinstance(part, BaseTuple):
+            total = builder.fadd(total, _relative(builder, part, item, width))
+        elif isinstance(part, DualType):
+            value, slopes = _parts(builder, item)
+            over, size = (
+                builder.fadd(over, builder.fmul(slopes, slopes)),
+                builder.fadd(size, builder.fmul(value, value)),
+            )
+    some = builder.fcmp_ordered(">", size, ir.Constant(_DOUBLE, 0.0))
+    one, none = ir.Constant(_DOUBLE, 1.0), ir.Constant(_DOUBLE, 0.0)
+    share = builder.select(some, builder.fdiv(one, builder.select(some, size, one)), none)
+    return builder.fadd(total, _scaled(builder, over, share))
+
+
+@intrinsic
+def _relative_slopes(typingctx: Any, x: Any) -> Any:
+    kind = DualType(_width(x))
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _dual(builder, ir.Constant(_DOUBLE, 0.0), _relative(builder, x, args[0], kind.width))
+
+    return kind(x), make
+
+
 SEEDS = 4
 """Width of the numbers that `seeded` makes of three."""
 
@@ -372,13 +408,16 @@ def teach(options: dict[str, Any]) -> None:
     def steepest(a: Any, b: Any) -> Any:
         return lambda a, b: _steepest(a, b)
 
+    def relative_slopes(x: Any) -> Any:
+        return lambda x: _relative_slopes(x)
+
     def seeded(v: Any) -> Any:
         return lambda v: _seeded(v)
 
     def slope(x: Any, i: Any) -> Any:
         return lambda x, i: _slope(x, i)
 
-    for made in (steady, slopes_squared, steepest, seeded, slope):
+    for made in (steady, slopes_squared, steepest, relative_slopes, seeded, slope):
         overload(getattr(scalar, made.__name__), strict=False, jit_options=options)(made)
 
 
