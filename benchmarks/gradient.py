@@ -2,8 +2,8 @@
 
     python benchmarks/gradient.py
 
-Both loops are compiled and called with a prepared state; the best of several runs of each, taken in turn, counts.
-One-sided differences in n directions take n + 1 plain runs and have half the digits.
+Both loops are compiled and called with a prepared state; of several runs of each, taken in turn, the one with the least
+processor time counts (one thread works, and others may share its core). One-sided differences in n directions take n + 1 plain runs and have half the digits.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ def sloped_run(problem: ph.Problem, method: ph.Method, steps: int, directions: i
 
 
 def best_times(calls: list[Callable[[], object]]) -> list[float]:
-    """The shortest time of each call; the first round compiles."""
+    """The least processor time of each call; the first round compiles."""
     best = [float("inf")] * len(calls)
     for round_ in range(1 + REPEATS):
         for i, call in enumerate(calls):
-            began = time.perf_counter()
+            began = time.process_time()
             call()
             if round_:
-                best[i] = min(best[i], time.perf_counter() - began)
+                best[i] = min(best[i], time.process_time() - began)
     return best
 
 
