@@ -3,7 +3,8 @@
     python benchmarks/gradient.py
 
 Both loops are compiled and called with a prepared state; of several runs of each, taken in turn, the one with the least
-processor time counts (one thread works, and others may share its core). One-sided differences in n directions take n + 1 plain runs and have half the digits.
+processor time counts (one thread works, and others may share its core). One-sided differences in n
+directions take n + 1 plain runs and have half the digits.
 """
 
 from __future__ import annotations
