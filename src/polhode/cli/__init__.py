@@ -19,15 +19,6 @@ from . import (  # noqa: F401 - importing enters the commands
     sweep,
     view,
 )
-    bench,
-    compare,
-    exact,
-    export,
-    reproduce,
-    run,
-    show,
-    view,
-)
 from .compare import FILES
 from .words import INTERRUPTED, app
 
