@@ -34,9 +34,9 @@ def _plots(trajectory: Trajectory) -> Any:
 def __getattr__(name: str) -> Any:
     """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
 
-    `lie`, `ndim`, `plots`, `kinematics` and `modified_energy` are imported when asked for.
+    `jax`, `lie`, `ndim`, `plots`, `kinematics` and `modified_energy` are imported when asked for.
     """
-    if name in ("lie", "ndim"):
+    if name in ("jax", "lie", "ndim"):
         return importlib.import_module(f"{__name__}.{name}")  # ndim needs scipy.linalg, half a second
     if name == "kinematics":
         return importlib.import_module(f"{__name__}.lie.kinematics").kinematics
@@ -53,7 +53,7 @@ Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "Ensemble", "Event", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd",
-    "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "kinematics", "lie", "load", "math",
+    "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "jax", "kinematics", "lie", "load", "math",
     "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
     "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "where",
 ]  # fmt: skip

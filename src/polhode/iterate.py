@@ -11,7 +11,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from .scalar import Number, Rows, Vec3, epsilon, kernel, settled, sqrt, where
+from .scalar import Number, Rows, Vec3, epsilon, kernel, settled, solver, sqrt, where
 from .so3 import add, along, apply, apply_transposed, dot, inverse3, norm, scale
 from .unroll import Vectors, inner, moved
 
@@ -109,7 +109,7 @@ def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec
                 break
         return x, missed(done, size, norm(x))
 
-    return root
+    return solver(root, lambda find, *given: find(residual, *given))
 
 
 def broyden(residual: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
@@ -175,11 +175,11 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
                 break
         return x, missed(done, size, sqrt(product(x, x)))
 
-    return root
+    return solver(root, lambda find, *given: find(correction, *given))
 
 
 @kernel
-def small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
+def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
     """The small root k of the quartic of Moser and Veselov, as two parts near + last, and the miss if there is none.
 
     k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). All roots but
@@ -220,3 +220,12 @@ def quartic(k: Number, x: Number, c: Number, e: Vec3) -> Number:
     square = k * k
     r = square + c
     return r * (e[2] * r - e[1] * k) + (e[0] * square + (x - k))
+
+
+def _small_root_of(find: Callable[..., Any], near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
+    """The same by any solver: from a guess to be trusted, or from zero; the root is not in two parts then."""
+    k, miss = find(quartic, where(8 * e[0] * x < 1, near, 0 * near), x, c, e)
+    return k, 0 * k, where(4 * e[2] * k <= e[1], miss, 1 + 0 * k)
+
+
+small_root = solver(_small_root, _small_root_of)

@@ -64,6 +64,24 @@ def by_arguments(few: Callable[..., Any], more: Callable[..., Any], count: int) 
     return forked
 
 
+def solver(loop: Callable[..., Any], equation: Callable[..., Any]) -> Callable[..., Any]:
+    """One name for a kernel loop(guess, *given) that solves an equation with a loop whose end depends on numbers.
+
+    Traced numbers cannot end a loop. For them equation(root, guess, *given) says the same by the `root` of their
+    namespace: root(f, x, *data) -> (the solution of f(x, *data) = 0 next to x, miss).
+    """
+
+    def solved(guess: Any, *given: Any) -> Any:
+        first = guess
+        while isinstance(first, tuple):
+            first = first[0]
+        root = getattr(_space(first), "root", None)
+        return loop(guess, *given) if root is None else equation(root, guess, *given)
+
+    FORKS.append((solved, lambda *given: loop))
+    return solved
+
+
 UNFUSED: set[Callable[..., Any]] = set()
 """Kernels in which no product may be fused with a sum."""
 
