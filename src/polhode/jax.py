@@ -78,21 +78,25 @@ def _traceable(method: Method, problem: Problem) -> Method:
     check_fit(method, problem)
     if method.clock:
         raise InputError(
-            f"{method.name} chooses its steps, so that the time after {problem.name or 'so many'} steps depends on the "
-            f"start; ph.jax takes methods whose steps are dt, here {method.part.name if method.part else 'others'}"
+            f"{method.name} chooses its steps, so that the time of step n depends on the start; ph.jax takes methods "
+            f"whose steps are dt"
         )
     if math.isinf(method.order_free):
         able = ", ".join(m.name for m in methods.taking(problem.needs) if not math.isinf(m.order_free))
         raise InputError(
-            f"{method.name} is made of elliptic functions, whose formulas are not smooth where the motion is (symmetric "
-            f"bodies, spins about an axis), so they are not differentiated; methods that are: {able}"
+            f"{method.name} is made of elliptic functions, whose formulas are not smooth where the motion is "
+            f"(symmetric bodies, spins about an axis), so they are not differentiated; methods that are: {able}"
         )
     return method
 
 
 def _start(problem: Problem, given: dict[str, Any], params: dict[str, Any], doubles: Callable[..., Any]) -> Any:
     """State and system in principal axes: `Problem.kernel_data` of traced numbers."""
-    own = {"inertia": problem.body.moments, "attitude": problem.quaternion, "momentum": problem.momentum}
+    own: dict[str, Any] = {
+        "inertia": problem.body.moments,
+        "attitude": problem.quaternion,
+        "momentum": problem.momentum,
+    }
     inertia, q, m = (
         doubles(name, own[name] if value is None else value, np.shape(own[name])) for name, value in given.items()
     )

@@ -82,10 +82,11 @@ def _newton(f: Callable[..., Any], guess: Any) -> tuple[Any, Any]:
     return x, missed(done, size, jnp.linalg.norm(x))
 
 
-def _known(kind: type) -> None:
+def _known(kind: Any) -> None:
+    """Register a type and all that derive from it."""
     register(kind, Traced)
-    for special in kind.__subclasses__():
-        _known(special)
+    for derived in kind.__subclasses__():
+        _known(derived)
 
 
 _known(type(jnp.zeros(())))
