@@ -37,8 +37,8 @@ def traceable(method):
 
 
 def kind(method):
-    """What decides how a step is traced."""
-    return method.needs, method.implicit, method.derivatives > 0, method.series > 0, method.memory > 0
+    """What decides how a step is traced; memories are among the long tests."""
+    return method.needs == "free", method.implicit, method.derivatives > 0, method.series > 0
 
 
 ALL = [method for method in ph.methods.values() if traceable(method)]
