@@ -42,9 +42,9 @@ def _view(trajectory: Trajectory, path: Any, *others: Trajectory, title: str = "
 def __getattr__(name: str) -> Any:
     """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
 
-    `lie`, `ndim`, `plots`, `view`, `kinematics` and `modified_energy` are imported when asked for.
+    `jax`, `lie`, `ndim`, `plots`, `view`, `kinematics` and `modified_energy` are imported when asked for.
     """
-    if name in ("lie", "ndim"):
+    if name in ("jax", "lie", "ndim"):
         return importlib.import_module(f"{__name__}.{name}")  # ndim needs scipy.linalg, half a second
     if name == "kinematics":
         return importlib.import_module(f"{__name__}.lie.kinematics").kinematics
@@ -64,8 +64,8 @@ Trajectory.view = _view  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "State", "StepError",
-    "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "gradient", "kinematics", "lie",
-    "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
-    "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "view",
+    "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "gradient", "jax", "kinematics",
+    "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots",
+    "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "view",
     "where",
 ]  # fmt: skip

@@ -19,7 +19,6 @@ from .scalar import (
     Number,
     Rows,
     Vec3,
-    by_slopes,
     epsilon,
     kernel,
     relative_slopes,
@@ -27,6 +26,7 @@ from .scalar import (
     settled,
     slope,
     slopes_squared,
+    solver,
     sqrt,
     steady,
     steepest,
@@ -151,7 +151,7 @@ def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec
         x, miss = root(steady(x), steady(data), steady(system), torque)
         return follow(x, data, system, torque), miss
 
-    return by_slopes(root, followed)
+    return solver(root, followed, lambda find, *given: find(residual, *given))
 
 
 def broyden(residual: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
@@ -239,7 +239,7 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
                 break
         return x, miss + where(gap <= STALL * epsilon(gap), 0 * gap, gap)
 
-    return by_slopes(root, followed)
+    return solver(root, followed, lambda find, *given: find(correction, *given))
 
 
 def _slopes_of(n: int) -> Callable[[Vectors], Number]:
@@ -290,9 +290,6 @@ def _small_root_followed(near: Number, inverse: Number, x: Number, c: Number, e:
     return near + (f - steady(f)), last, miss
 
 
-small_root = by_slopes(_small_root, _small_root_followed)
-
-
 @kernel
 def _fall(k: Number, c: Number, e: Vec3) -> Number:
     """Less the slope of the quartic in k."""
@@ -307,3 +304,12 @@ def quartic(k: Number, x: Number, c: Number, e: Vec3) -> Number:
     square = k * k
     r = square + c
     return r * (e[2] * r - e[1] * k) + (e[0] * square + (x - k))
+
+
+def _small_root_of(find: Callable[..., Any], near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
+    """The same by any solver: from a guess to be trusted, or from zero; the root is not in two parts then."""
+    k, miss = find(quartic, where(8 * e[0] * x < 1, near, 0 * near), x, c, e)
+    return k, 0 * k, where(4 * e[2] * k <= e[1], miss, 1 + 0 * k)
+
+
+small_root = solver(_small_root, _small_root_followed, _small_root_of)

@@ -96,6 +96,29 @@ def by_slopes(plain: Callable[..., Any], following: Callable[..., Any]) -> Calla
     return forked
 
 
+def solver(
+    plain: Callable[..., Any], following: Callable[..., Any], equation: Callable[..., Any]
+) -> Callable[..., Any]:
+    """One name for three ways to solve an equation from a guess, with what it is made of.
+
+    `plain(guess, *given)` is a loop whose end depends on numbers; `following` is for numbers that carry slopes. Traced
+    numbers cannot end a loop: for them equation(root, guess, *given) says the same by the `root` of their namespace,
+    root(f, x, *data) -> (the solution of f(x, *data) = 0 next to x, miss).
+    """
+
+    def solved(guess: Any, *given: Any) -> Any:
+        first = guess
+        while isinstance(first, tuple):
+            first = first[0]
+        root = getattr(_space(first), "root", None)
+        if root is not None:
+            return equation(root, guess, *given)
+        return (following if sloped((guess, *given)) else plain)(guess, *given)
+
+    FORKS.append((solved, lambda *given: following if sloped(given) else plain))
+    return solved
+
+
 UNFUSED: set[Callable[..., Any]] = set()
 """Kernels in which no product may be fused with a sum."""
 
