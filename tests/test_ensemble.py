@@ -73,6 +73,39 @@ def test_bits_do_not_depend_on_the_neighbours():
         assert np.array_equal(part.momentum, whole.momentum[:, which])
 
 
+def test_a_number_of_steps_for_each_body():
+    """The same bits as in a run of its own, whatever the others do; the end is the same for all here."""
+    counts = np.array([4, 9, 4, 7, 4, 9, 4, 4, 4, 4, 4, 4, 4])
+    many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", field=None, dt=0.1 / counts, steps=counts)
+    assert many.quaternion.shape == (2, N, 4)
+    assert np.allclose(many.t, [[0.0], [0.1]])
+    for count in np.unique(counts):
+        which = np.flatnonzero(counts == count)
+        dt = np.full(N, 0.1 / count)
+        same = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", dt=dt, steps=int(count))
+        assert np.array_equal(many.quaternion[:, which], same.quaternion[:, which])
+        assert np.array_equal(many.momentum[:, which], same.momentum[:, which])
+
+
+def test_failures_keep_their_bodies_with_their_own_numbers_of_steps():
+    counts = np.array([3] * (N - 1) + [5])
+    dt = np.where(np.arange(N) == 2, 1e200, 0.01)
+    many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "rk4_naive", dt=dt, steps=counts)
+    assert many.failed[2] >= 0
+    assert (np.delete(many.failed, 2) == -1).all()
+
+
+@pytest.mark.parametrize("steps", [[3, 4], [0] * N, [2.5] * N, np.full((N, 1), 2), [True] * N])
+def test_numbers_of_steps_must_be_whole_and_one_a_body(steps):
+    with pytest.raises(ph.InputError, match="steps must be a whole number"):
+        ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", dt=0.1, steps=steps)
+
+
+def test_every_needs_one_number_of_steps():
+    with pytest.raises(ph.InputError, match="every needs"):
+        ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", dt=0.1, steps=[3] * N, every=2)
+
+
 def test_a_step_for_each_body():
     steps = RNG.uniform(0.01, 0.05, N)
     many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", dt=steps, steps=10)

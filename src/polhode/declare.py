@@ -76,6 +76,7 @@ class Method:
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
     derivatives : how many derivatives of the torque along the motion the step also uses (`torque` then returns all)
     series : the order of the Taylor series of the motion that make the step (its `torque` then expands); 0 for none
+    entries : are they the series of quaternion and momentum themselves (`torque` then gives their increments)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
@@ -109,6 +110,7 @@ class Method:
     corrector: bool = False
     derivatives: int = 0
     series: int = 0
+    entries: bool = False
     linear_bodies: bool = True
     flat_bodies: bool = True
     increments: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -74,7 +75,7 @@ def ensemble(
     field: Field | FieldTemplate | None = None,
     params: dict[str, Any] | None = None,
     dt: Any,
-    steps: int,
+    steps: Any,
     every: int | None = None,
     t0: float = 0.0,
     device: str = "cpu",
@@ -92,7 +93,8 @@ def ensemble(
     field : a torque or potential, bound or not
     params : values of its parameters, one for all or with a first dimension N
     dt : step, one for all or (N,)
-    steps : number of steps
+    steps : number of steps, one for all or (N,): then only the start and the end are kept, and bodies with as many
+        steps run together, so that a few different numbers are better than many
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
 
@@ -103,13 +105,17 @@ def ensemble(
     if not isinstance(device, str) or device not in _DEVICES:
         raise InputError(f"device must be one of {', '.join(map(repr, _DEVICES))}; got {device!r}")
     chosen = methods[method]
-    count = whole_number("steps", steps)
-    every = count if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)
     crowd = _crowd(bodies, attitudes, momenta, field, params or {}, dt)
     model = _model(crowd, chosen, t0)
-    rows, failed, seconds = _DEVICES[device](crowd, chosen, model, t0, count, every)
-    return _result(crowd, chosen, rows, failed, seconds, t0, count, every)
+    run = functools.partial(_DEVICES[device], method=chosen, model=model, t0=t0)
+    if np.ndim(steps):
+        counts = _counts(steps, every, crowd.number)
+        return _result(crowd, chosen, *_by_count(crowd, counts, run), t0, np.stack([0 * counts, counts]))
+    count = whole_number("steps", steps)
+    every = count if every is None else min(whole_number("every", every), count)
+    kept = np.append(np.arange(0, count, every), count)[:, None]
+    return _result(crowd, chosen, *run(crowd, count=count, every=every), t0, kept)
 
 
 # --- what was given ---------------------------------------------------------------------------------
@@ -127,10 +133,21 @@ class _Crowd:
     field: Field | None
     values: np.ndarray
     number: int
+    own_dt: bool
 
     def of(self, array: np.ndarray, i: int) -> np.ndarray:
         """The entry of body i."""
         return np.asarray(array[i if len(array) > 1 else 0])
+
+    def some(self, chosen: np.ndarray) -> _Crowd:
+        """Some of the bodies."""
+
+        def part(array: np.ndarray) -> np.ndarray:
+            return array[chosen] if len(array) > 1 else array
+
+        own = None if self.own is None else part(self.own)
+        numbers = (part(self.moments), own, part(self.quaternion), part(self.momentum), part(self.dt))
+        return _Crowd(*numbers, self.field, part(self.values), len(chosen), self.own_dt)
 
     def body(self, i: int) -> Body:
         """Body i as a user would give it."""
@@ -148,7 +165,7 @@ def _crowd(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[s
     number = _agreed(sizes)
     bound, values = _parameters(field, params, number)
     number = _agreed(sizes | {"params": len(values)})
-    return _Crowd(moments, own, q, m, h, bound, values, number)
+    return _Crowd(moments, own, q, m, h, bound, values, number, len(h) > 1)
 
 
 def _agreed(sizes: dict[str, int]) -> int:
@@ -279,6 +296,16 @@ def _varies(array: np.ndarray, number: int, known: Any) -> bool:
     return number == 1 or len(array) == number
 
 
+def _counts(steps: Any, every: int | None, number: int) -> np.ndarray:
+    """Numbers of steps, one for each body."""
+    given = np.asarray(steps)
+    if given.shape != (number,) or given.dtype.kind not in "iu" or (given < 1).any():
+        raise InputError(f"steps must be a whole number above 0, or one for each of the {number} bodies; got {steps!r}")
+    if every is not None:
+        raise InputError("every needs the same number of steps for all bodies; leave it out, or give one number")
+    return given.astype(np.int64)
+
+
 # --- the run ----------------------------------------------------------------------------------------
 
 
@@ -301,6 +328,21 @@ _RUNS: dict[str, Any] = {}
 """Compiled runs of this process."""
 
 
+def _by_count(crowd: _Crowd, counts: np.ndarray, run: Callable[..., Any]) -> tuple[np.ndarray, np.ndarray, float]:
+    """The bodies with as many steps together, the longest runs first."""
+    order = np.argsort(-counts, kind="stable")
+    together = np.split(order, np.flatnonzero(np.diff(counts[order])) + 1)
+    rows, failed, total = [], [], 0.0
+    for chosen in together:
+        count = int(counts[chosen[0]])
+        states, steps, seconds = run(crowd.some(chosen), count=count, every=count)
+        rows.append(states)
+        failed.append(steps)
+        total += seconds
+    back = np.argsort(order, kind="stable")
+    return np.concatenate(rows, axis=1)[:, back], np.concatenate(failed)[back], total
+
+
 def _run(
     crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int
 ) -> tuple[np.ndarray, np.ndarray, float]:
@@ -309,11 +351,10 @@ def _run(
 
     data = _data(crowd, simd.padded(crowd.number))
     torque = torque_kernel(model, floats.number, method)
-    own_dt = len(crowd.dt) > 1
     parameters = len(data) - simd.PARAMETERS - 1
-    name = f"{identity(method, model)}|{own_dt}"
+    name = f"{identity(method, model)}|{crowd.own_dt}"
     if name not in _RUNS:
-        parts = method.build(floats.number), torque, parameters, own_dt, beginning(method), name
+        parts = method.build(floats.number), torque, parameters, crowd.own_dt, beginning(method), name
         kind = simd.LANE_CLOCKED if method.clock else simd.LANE_KIND
         _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), kind)
     began = time.perf_counter()
@@ -390,17 +431,15 @@ def _result(
     failed: np.ndarray,
     seconds: float,
     t0: float,
-    count: int,
-    every: int,
+    kept: np.ndarray,
 ) -> Ensemble:
     q, m = rows[..., :4], rows[..., 4:COLUMNS]
     if crowd.own is not None:
         own = _parts(crowd.own)
         q, m = np.stack(mul(_parts(q), conj(own)), -1), np.stack(rotate(own, _parts(m)), -1)
     q, m = _with_start(crowd.quaternion, q), _with_start(crowd.momentum, m)
-    kept = np.append(np.arange(0, count, every), count)
-    t = t0 + kept[:, None] * crowd.dt
-    t = t[:, 0] if len(crowd.dt) == 1 else t
+    t = t0 + kept * crowd.dt
+    t = t[:, 0] if t.shape[1] == 1 else t
     if method.clock:
         t = _with_start(np.array(t0), rows[..., COLUMNS])
     moments = np.broadcast_to(crowd.moments, (crowd.number, 3))

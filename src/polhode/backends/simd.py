@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -162,14 +163,19 @@ def run_on_cores(
         run(h, t0, count, every, data, 0, groups, rows, failed)
         return rows, failed
     run(h, t0, 0, every, data, 0, 0, rows, failed)  # compiled once, before the threads start
-    with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
-        parts = [
-            pool.submit(run, h, t0, count, every, data, begin, end, rows, failed)
-            for begin, end in zip(share[:-1].tolist(), share[1:].tolist(), strict=True)
-        ]
-        for part in parts:
-            part.result()
+    parts = [
+        _threads(os.getpid()).submit(run, h, t0, count, every, data, begin, end, rows, failed)
+        for begin, end in zip(share[:-1].tolist(), share[1:].tolist(), strict=True)
+    ]
+    for part in parts:
+        part.result()
     return rows, failed
+
+
+@functools.cache
+def _threads(process: int) -> concurrent.futures.ThreadPoolExecutor:
+    """A thread for every core, kept by each process for its later runs."""
+    return concurrent.futures.ThreadPoolExecutor(cores())
 
 
 def padded(number: int) -> int:
