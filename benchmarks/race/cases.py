@@ -47,13 +47,18 @@ class Case:
 
 
 def equations(moments: tuple[float, ...], slope: Callable[[Any], Any] | None) -> Callable[..., Any]:
-    """The rates of (q, omega) for U(R33) with the slope dU/dR33, by hand: q' = q (0, omega)/2 and Euler's equations.
+    """The rates of (q, omega) for U(R33) with the slope dU/dR33, by hand: q' = q (0, omega)/2 and Euler's equations."""
+    i1, i2, i3 = moments
+    return rates_of(((i2 - i3) / i1, (i3 - i1) / i2, (i1 - i2) / i3), slope and (2 / i1, -2 / i2), slope)
+
+
+def rates_of(shape: Any, push: Any, slope: Callable[[Any], Any] | None) -> Callable[..., Any]:
+    """The same from the numbers the equations need.
 
     Few operations, each factor named once: rivals get a right-hand side as good as one would write for them. It is a
     function of seven numbers, of any type: floats, numba's, jax's, heyoka's expressions.
     """
-    i1, i2, i3 = moments
-    k1, k2, k3 = (i2 - i3) / i1, (i3 - i1) / i2, (i1 - i2) / i3
+    k1, k2, k3 = shape
 
     def free(a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any) -> Any:
         return (
@@ -68,7 +73,7 @@ def equations(moments: tuple[float, ...], slope: Callable[[Any], Any] | None) ->
 
     if slope is None:
         return free
-    push1, push2 = 2 / i1, -2 / i2
+    push1, push2 = push
 
     def forced(a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any) -> Any:
         g = slope(1.0 - 2.0 * (b * b + c * c))
