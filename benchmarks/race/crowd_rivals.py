@@ -1,10 +1,11 @@
-"""heyoka, numbalsoda and diffrax with crowds, on all cores; each integrates (q, omega) with the equations of `cases.py`."""
+"""heyoka, numbalsoda and diffrax with crowds, on all cores; all integrate (q, omega) by the equations of `cases.py`."""
 
 from __future__ import annotations
 
 import concurrent.futures
 import copy
 import functools
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -27,13 +28,13 @@ def _one(z: Any) -> Any:
 
 def _rates(factors: Any, heavy: bool) -> Callable[..., Any]:
     return rates_of(
-        tuple(factors[i] for i in range(3)), (factors[3], factors[4]) if heavy else None, heavy and _one or None
+        tuple(factors[i] for i in range(3)), (factors[3], factors[4]) if heavy else None, _one if heavy else None
     )
 
 
 def _shares(count: int, parts: int) -> Iterator[tuple[int, int]]:
     edges = np.linspace(0, count, parts + 1).astype(int).tolist()
-    return zip(edges[:-1], edges[1:], strict=True)
+    return itertools.pairwise(edges)
 
 
 # --- heyoka -----------------------------------------------------------------------------------------

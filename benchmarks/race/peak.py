@@ -17,12 +17,10 @@ CHAINS = 10
 
 
 def _kernel() -> Any:
-    body = "".join(f"        x{i} = x{i} * b + a\n" for i in range(CHAINS))
-    text = (
-        "def run(count, data):\n    a, b = load(data, 0), load(data, LANES)\n"
-        + "".join(f"    x{i} = a\n" for i in range(CHAINS))
-        + f"    for _ in range(count):\n{body}    store(data, 2 * LANES, {' + '.join(f'x{i}' for i in range(CHAINS))})\n"
-    )
+    names = [f"x{i}" for i in range(CHAINS)]
+    lines = ["def run(count, data):", "    a, b = load(data, 0), load(data, LANES)", *(f"    {x} = a" for x in names)]
+    lines += ["    for _ in range(count):", *(f"        {x} = {x} * b + a" for x in names)]
+    text = "\n".join([*lines, f"    store(data, 2 * LANES, {' + '.join(names)})", ""])
     space = {"load": load, "store": store, "LANES": LANES}
     exec(text, space)  # made of our own words only
     return numba.njit(nogil=True, fastmath={"contract"}, error_model="numpy")(space["run"])
