@@ -95,7 +95,7 @@ def rivals(device: str, number: int, chunk: int, seconds: float, peak: float) ->
     for k, make in enumerate(makers):
         crowd = make(max(number, chunk))
         print(f"{crowd.name}: {number} bodies, diffrax in chunks of {chunk}", flush=True)
-        ends = began + seconds * np.array([0.2, 0.45, 0.7, 1.0])[2 * k : 2 * k + 2]
+        ends = began + seconds * np.array([0.15, 0.4, 0.75, 1.0])[2 * k : 2 * k + 2]
         tools = {"polhode": _ours(crowd.first(number), device, min(number, 1 << 16), ends[0])}
         tools["diffrax"] = _diffrax(crowd, chunk, ends[1])
         table = []

@@ -16,7 +16,7 @@ TOPS = ("processed6(dmv10)", "taylor(8)", "taylor(10)", "taylor(12)", "taylor(14
 FINENESS = tuple(0.5 * 1.08**k for k in range(31))
 """Steps for every radian a body turns: what is varied, as others vary a tolerance."""
 
-LADDER = {"cpu": 1.08, "cuda": 1.3}
+LADDER = {"cpu": 1.1, "cuda": 1.3}
 """Numbers of steps are powers of this, rounded up, so that many bodies have the same; a card wants more at once."""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from .cases import rates_of
+from .cases import forced_rates, free_rates
 from .crowd_clock import Run, Runner
 from .crowds import END, Crowd
 
@@ -21,15 +21,11 @@ TOLERANCES = tuple(10.0 ** (-k / 3) for k in range(12, 49))
 """Three in a decade, from 1e-4."""
 
 
-def _one(z: Any) -> Any:
-    """The slope of the potential, its size being in the factors."""
-    return 1.0
-
-
 def _rates(factors: Any, heavy: bool) -> Callable[..., Any]:
-    return rates_of(
-        tuple(factors[i] for i in range(3)), (factors[3], factors[4]) if heavy else None, _one if heavy else None
-    )
+    """The equations of one body as a function of its state."""
+    count = 5 if heavy else 3
+    rates = forced_rates if heavy else free_rates
+    return lambda *state: rates(*state, *(factors[i] for i in range(count)))
 
 
 def _shares(count: int, parts: int) -> Iterator[tuple[int, int]]:
@@ -109,29 +105,17 @@ def _numbalsoda_loop(heavy: bool) -> Any:
     import numba
     from numbalsoda import dop853, lsoda_sig
 
-    options: Any = {"error_model": "numpy", "fastmath": {"contract"}}
-
-    @numba.cfunc(lsoda_sig, **options)
+    @numba.cfunc(lsoda_sig)
     def free(t: Any, y: Any, dy: Any, p: Any) -> None:
-        a, b, c, d, u, v, w = y[0], y[1], y[2], y[3], y[4], y[5], y[6]
-        dy[0] = -0.5 * (b * u + c * v + d * w)
-        dy[1] = 0.5 * (a * u + c * w - d * v)
-        dy[2] = 0.5 * (a * v + d * u - b * w)
-        dy[3] = 0.5 * (a * w + b * v - c * u)
-        dy[4] = p[0] * (v * w)
-        dy[5] = p[1] * (w * u)
-        dy[6] = p[2] * (u * v)
+        r = free_rates(y[0], y[1], y[2], y[3], y[4], y[5], y[6], p[0], p[1], p[2])
+        for i in range(7):
+            dy[i] = r[i]
 
-    @numba.cfunc(lsoda_sig, **options)
+    @numba.cfunc(lsoda_sig)
     def forced(t: Any, y: Any, dy: Any, p: Any) -> None:
-        a, b, c, d, u, v, w = y[0], y[1], y[2], y[3], y[4], y[5], y[6]
-        dy[0] = -0.5 * (b * u + c * v + d * w)
-        dy[1] = 0.5 * (a * u + c * w - d * v)
-        dy[2] = 0.5 * (a * v + d * u - b * w)
-        dy[3] = 0.5 * (a * w + b * v - c * u)
-        dy[4] = p[0] * (v * w) + p[3] * (c * d + a * b)
-        dy[5] = p[1] * (w * u) + p[4] * (b * d - a * c)
-        dy[6] = p[2] * (u * v)
+        r = forced_rates(y[0], y[1], y[2], y[3], y[4], y[5], y[6], p[0], p[1], p[2], p[3], p[4])
+        for i in range(7):
+            dy[i] = r[i]
 
     right = forced if heavy else free
     address = right.address

@@ -54,7 +54,7 @@ class Crowd:
         return self.momenta / self.moments
 
     def numbers(self) -> tuple[np.ndarray, np.ndarray]:
-        """What others integrate: (q, omega) at the start (N, 7), and the factors of `cases.rates_of` (N, 3 or 5)."""
+        """What others integrate: (q, omega) at the start (N, 7), the factors of `cases.forced_rates` (N, 3 or 5)."""
         i1, i2, i3 = self.moments.T
         factors = [(i2 - i3) / i1, (i3 - i1) / i2, (i1 - i2) / i3]
         if self.mgl is not None:

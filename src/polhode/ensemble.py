@@ -278,7 +278,7 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
     given = {name: real_array(value, f"parameter {name} must be numbers") for name, value in params.items()}
     own = {name: array for name, array in given.items() if _varies(array, number, known.get(name))}
     first = known | {name: (array[0] if name in own else array).tolist() for name, array in given.items()}
-    bound = template(**first)
+    bound = _bound(template, first)
     count = _agreed({name: len(array) for name, array in own.items()} | {"bodies": number})
     columns = [
         own[name].reshape(count, -1) if name in own else np.tile(np.ravel(np.array(value)), (count, 1))
@@ -287,6 +287,19 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
     values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
     _check_finite("params", values)
     return bound, values
+
+
+_BOUND: dict[tuple[FieldTemplate, str], Field] = {}
+"""Fields bound before: the formulas made of one are kept with it, and calls with the same arrays need the same."""
+
+
+def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
+    key = (template, repr(values))
+    if key not in _BOUND:
+        if len(_BOUND) >= 64:
+            _BOUND.clear()
+        _BOUND[key] = template(**values)
+    return _BOUND[key]
 
 
 def _varies(array: np.ndarray, number: int, known: Any) -> bool:
@@ -350,10 +363,10 @@ def _run(
     from .backends import simd
 
     data = _data(crowd, simd.padded(crowd.number))
-    torque = torque_kernel(model, floats.number, method)
     parameters = len(data) - simd.PARAMETERS - 1
     name = f"{identity(method, model)}|{crowd.own_dt}"
     if name not in _RUNS:
+        torque = torque_kernel(model, floats.number, method)
         parts = method.build(floats.number), torque, parameters, crowd.own_dt, beginning(method), name
         kind = simd.LANE_CLOCKED if method.clock else simd.LANE_KIND
         _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), kind)

@@ -141,6 +141,10 @@ def loop(
     return cpu.compiled(run, f"lanes|{identity}")
 
 
+WORTHWHILE = 2000
+"""Steps of a group that make a task for a thread: a few tenths of a millisecond, where handing it over takes 0.05."""
+
+
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -158,7 +162,8 @@ def run_on_cores(
     groups = data.shape[1] // LANES
     rows = np.empty((groups, kept_rows(count, every), columns, LANES))
     failed = np.full(groups * LANES, -1, dtype=np.int64)
-    share = np.linspace(0, groups, min(groups, 4 * cores()) + 1).astype(int)
+    tasks = min(groups, 4 * cores(), 1 + groups * count // WORTHWHILE)
+    share = np.linspace(0, groups, tasks + 1).astype(int)
     if len(share) == 2:
         run(h, t0, count, every, data, 0, groups, rows, failed)
         return rows, failed
