@@ -45,7 +45,7 @@ def timed(call: Callable[[], np.ndarray], least: int = 3, budget: float = 0.6) -
     return best, result
 
 
-def tried(crowd: Crowd, runner: Runner, targets: tuple[float, ...] = TARGETS) -> tuple[float, list[dict[str, Any]]]:
+def tried(crowd: Crowd, runner: Runner, quantile: float = QUANTILE) -> tuple[float, list[dict[str, Any]]]:
     """Seconds of the first call (compiling and all), and error and time of settings until every target is met.
 
     Of three neighbouring settings one is tried first; those between only where they decide about a target.
@@ -60,7 +60,7 @@ def tried(crowd: Crowd, runner: Runner, targets: tuple[float, ...] = TARGETS) ->
         errors = crowd.errors(q)
         rows[k] = {
             "method": runner.label, "setting": runner.settings[k], "nanoseconds": 1e9 * seconds / len(small),
-            "error": float(np.quantile(errors, QUANTILE, method="higher")), "median": float(np.median(errors)),
+            "error": float(np.quantile(errors, quantile, method="higher")), "median": float(np.median(errors)),
             "largest": float(errors.max()),
         }  # fmt: skip
         return float(rows[k]["error"])
@@ -69,24 +69,22 @@ def tried(crowd: Crowd, runner: Runner, targets: tuple[float, ...] = TARGETS) ->
     for k in range(0, len(runner.settings), 3):
         error = at(k)
         for between in (k - 1, k - 2):
-            if between > 0 and any(error <= target < last for target in targets):
+            if between > 0 and any(error <= target < last for target in TARGETS):
                 at(between)
         last = error
-        if error <= min(targets) or rows[k]["nanoseconds"] * SMALL > 1e9 * PATIENCE:
+        if error <= min(TARGETS) or rows[k]["nanoseconds"] * SMALL > 1e9 * PATIENCE:
             break
     return first, [rows[k] for k in sorted(rows)]
 
 
-def raced(
-    crowd: Crowd, numbers: tuple[int, ...], runners: list[Runner], targets: tuple[float, ...] = TARGETS
-) -> dict[str, Any]:
+def raced(crowd: Crowd, numbers: tuple[int, ...], runners: list[Runner], quantile: float = QUANTILE) -> dict[str, Any]:
     """Compile times, what was tried, and for every target and crowd the fastest run that meets it (None: none does)."""
     found: dict[str, Any] = {"compile_seconds": {}, "tried": [], "best": []}
     by_label = {runner.label: runner for runner in runners}
     for runner in runners:
-        found["compile_seconds"][runner.label], rows = tried(crowd, runner, targets)
+        found["compile_seconds"][runner.label], rows = tried(crowd, runner, quantile)
         found["tried"] += rows
-    for target in targets:
+    for target in TARGETS:
         able = sorted((r for r in found["tried"] if r["error"] <= target), key=lambda row: row["nanoseconds"])
         for number in numbers:
             best = None

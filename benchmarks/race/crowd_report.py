@@ -50,7 +50,7 @@ def table(lines: list[dict[str, Any]], names: list[str]) -> str:
     return "\n".join(text)
 
 
-def settings(lines: list[dict[str, Any]], peak: float) -> str:
+def settings(lines: list[dict[str, Any]], peak: float, quantile: float) -> str:
     """What was run for us: method, steps for every radian, errors, operations, share of the peak."""
     head = (
         "| crowd | bodies | error | method | steps a radian | 95 % | median | largest | flop a body | share of peak |"
@@ -96,12 +96,12 @@ def compiling(found: dict[str, Any]) -> str:
     return "\n".join(text)
 
 
-def parts(found: dict[str, Any], names: list[str], peak: float, cores: int) -> dict[str, str]:
+def parts(found: dict[str, Any], names: list[str], peak: float, cores: int, quantile: float) -> dict[str, str]:
     """All parts of the page."""
     lines = lines_of(found, names)
     return {
         "race": table(lines, names),
         "ratios": sentences(lines, found, peak, cores),
-        "settings": settings(lines, peak),
+        "settings": settings(lines, peak, quantile),
         "compiling": compiling(found),
     }
