@@ -144,6 +144,47 @@ def test_scalar_code_is_found(step, said, fresh):
     assert re.search(said, fault)
 
 
+def test_a_number_of_steps_for_each_body():
+    """The same bits as in a run of its own, whatever the others do; the end is the same for all here."""
+    counts = np.resize([4, 9, 4, 7, 4, 9, 4, 4], N)
+    many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", field=None, dt=0.1 / counts, steps=counts)
+    assert many.quaternion.shape == (2, N, 4)
+    assert np.allclose(many.t, [[0.0], [0.1]])
+    for count in np.unique(counts):
+        which = np.flatnonzero(counts == count)
+        dt = np.full(N, 0.1 / count)
+        same = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", dt=dt, steps=int(count))
+        assert np.array_equal(many.quaternion[:, which], same.quaternion[:, which])
+        assert np.array_equal(many.momentum[:, which], same.momentum[:, which])
+
+
+def test_failures_keep_their_bodies_with_their_own_numbers_of_steps():
+    counts = np.array([3] * (N - 1) + [5])
+    dt = np.where(np.arange(N) == 2, 1e200, 0.01)
+    many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "rk4_naive", dt=dt, steps=counts)
+    assert many.failed[2] >= 0
+    assert (np.delete(many.failed, 2) == -1).all()
+
+
+@pytest.mark.parametrize("steps", [[3, 4], [0] * N, [2.5] * N, np.full((N, 1), 2), [True] * N])
+def test_numbers_of_steps_must_be_whole_and_one_a_body(steps):
+    with pytest.raises(ph.InputError, match="steps must be a whole number"):
+        ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", dt=0.1, steps=steps)
+
+
+def test_every_needs_one_number_of_steps():
+    with pytest.raises(ph.InputError, match="every needs"):
+        ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", dt=0.1, steps=[3] * N, every=2)
+
+
+def test_a_step_for_each_body():
+    steps = RNG.uniform(0.01, 0.05, N)
+    many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", dt=steps, steps=10)
+    assert many.t.shape == (2, N)
+    for i in range(N):
+        assert difference(many, i, alone(i, "dmv4", None, 10, 10, dt=steps[i])) < 1e-14
+
+
 def test_tensors_keep_the_users_axes():
     turn = np.linalg.qr(RNG.normal(size=(N, 3, 3)))[0]
     tensors = turn * MOMENTS[:, None, :] @ turn.transpose(0, 2, 1)

@@ -82,6 +82,7 @@ class Method:
     derivatives : how many derivatives of the torque along the motion the step also uses (`torque` then returns all)
     series : the order of the Taylor series of the motion that make the step (its `torque` then expands); 0 for none
     work : does such a step also use the series of the work done (its `torque` then gives that too)
+    entries : are they the series of quaternion and momentum themselves (`torque` then gives their increments)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
@@ -116,6 +117,7 @@ class Method:
     derivatives: int = 0
     series: int = 0
     work: bool = False
+    entries: bool = False
     linear_bodies: bool = True
     flat_bodies: bool = True
     increments: bool = False

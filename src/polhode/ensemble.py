@@ -100,7 +100,7 @@ def ensemble(
     field: Field | FieldTemplate | None = None,
     params: dict[str, Any] | None = None,
     dt: Any,
-    steps: int,
+    steps: Any,
     every: int | None = None,
     t0: float = 0.0,
     device: str = "cpu",
@@ -125,7 +125,8 @@ def ensemble(
     field : a torque or potential, bound or not
     params : values of its parameters, one for all or with a first dimension N
     dt : step, one for all or (N,)
-    steps : number of steps
+    steps : number of steps, one for all or (N,): then only the start and the end are kept, and bodies with as many
+        steps run together, so that a few different numbers are better than many
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
     statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
@@ -143,10 +144,14 @@ def ensemble(
     -------
     Ensemble
     """
+    alike = not np.ndim(steps)
     task = prepared(
-        bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps, every=every, t0=t0,
-        device=device, statistics=statistics,
+        bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
+        every=every if alike else None, t0=t0, device=device, statistics=statistics,
     )  # fmt: skip
+    if not alike:
+        _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
+        return _by_count(task, _counts(steps, task.crowd.number))
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
@@ -157,6 +162,12 @@ def ensemble(
     return units.run(
         task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, unit=unit, progress=progress
     )  # fmt: skip
+
+
+def _refuse_with_own_steps(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} needs the same number of steps for all bodies; leave it out, or give one number")
 
 
 def _refuse_without_file(**given: Any) -> None:
@@ -258,6 +269,16 @@ class Crowd:
     def principal_momentum(self, m: Any) -> Any:
         """Momenta, a tuple of components, from the users' into principal axes."""
         return m if self.own is None else unrotate(_parts(self.own), m)
+
+    def some(self, chosen: np.ndarray) -> Crowd:
+        """Some of the bodies."""
+
+        def part(array: np.ndarray) -> np.ndarray:
+            return array[chosen] if len(array) > 1 else array
+
+        own = None if self.own is None else part(self.own)
+        numbers = (part(self.moments), own, part(self.quaternion), part(self.momentum), part(self.dt))
+        return Crowd(*numbers, self.field, part(self.values), len(chosen), self.own_dt)
 
     def body(self, i: int) -> Body:
         """Body i as a user would give it."""
@@ -388,7 +409,7 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
     given = {name: real_array(value, f"parameter {name} must be numbers") for name, value in params.items()}
     own = {name: array for name, array in given.items() if _varies(array, number, known.get(name))}
     first = known | {name: (array[0] if name in own else array).tolist() for name, array in given.items()}
-    bound = template(**first)
+    bound = _bound(template, first)
     count = _agreed({name: len(array) for name, array in own.items()} | {"bodies": number})
     columns = [
         own[name].reshape(count, -1) if name in own else np.tile(np.ravel(np.array(value)), (count, 1))
@@ -399,11 +420,32 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
     return bound, values
 
 
+_BOUND: dict[tuple[FieldTemplate, str], Field] = {}
+"""Fields bound before: the formulas made of one are kept with it, and calls with the same arrays need the same."""
+
+
+def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
+    key = (template, repr(values))
+    if key not in _BOUND:
+        if len(_BOUND) >= 64:
+            _BOUND.clear()
+        _BOUND[key] = template(**values)
+    return _BOUND[key]
+
+
 def _varies(array: np.ndarray, number: int, known: Any) -> bool:
     """Has a parameter a first dimension that counts bodies."""
     if array.ndim == 0 or (known is not None and array.shape == np.shape(known)):
         return False
     return number == 1 or len(array) == number
+
+
+def _counts(steps: Any, number: int) -> np.ndarray:
+    """Numbers of steps, one for each body."""
+    given = np.asarray(steps)
+    if given.shape != (number,) or given.dtype.kind not in "iu" or (given < 1).any():
+        raise InputError(f"steps must be a whole number above 0, or one for each of the {number} bodies; got {steps!r}")
+    return given.astype(np.int64)
 
 
 # --- the run ----------------------------------------------------------------------------------------
@@ -431,6 +473,25 @@ _MAKING = threading.Lock()
 """Held while one is made, so that threads that need the same do not each make it."""
 
 
+def _by_count(task: Task, counts: np.ndarray) -> Ensemble:
+    """Every body with its own number of steps: those with as many together, the longest runs first."""
+    order = np.argsort(-counts, kind="stable")
+    together = np.split(order, np.flatnonzero(np.diff(counts[order])) + 1)
+    parts = []
+    for chosen in together:
+        count = int(counts[chosen[0]])
+        parts.append(dataclasses.replace(task, crowd=task.crowd.some(chosen), count=count, every=count).run())
+    back = np.argsort(order, kind="stable")
+
+    def joined(name: str, axis: int) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts], axis=axis).take(back, axis=axis)
+
+    t = [np.broadcast_to(part.t.reshape(2, -1), (2, len(part))) for part in parts]
+    states = (np.concatenate(t, axis=1)[:, back], joined("quaternion", 1), joined("momentum", 1))
+    seconds = sum(part.seconds for part in parts)
+    return Ensemble(*states, joined("moments", 0), joined("failed", 0), task.method.name, seconds)
+
+
 def _run(
     crowd: Crowd,
     method: Method,
@@ -448,13 +509,12 @@ def _run(
     from .backends import simd
 
     data = _data(crowd, simd.padded(crowd.number))
-    torque = torque_kernel(model, floats.number, method)
-    own_dt = crowd.own_dt
     parameters = len(data) - simd.PARAMETERS - 1
-    name = f"{identity(method, model)}|{own_dt}{_watching(wanted)}"
+    name = f"{identity(method, model)}|{crowd.own_dt}{_watching(wanted)}"
     with _MAKING:
         if name not in _RUNS:
-            parts = method.build(floats.number), torque, parameters, own_dt, beginning(method), name
+            torque = torque_kernel(model, floats.number, method)
+            parts = method.build(floats.number), torque, parameters, crowd.own_dt, beginning(method), name
             _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, wanted)
     began = time.perf_counter()
     shape = _row_shape(method, count, every, wanted)

@@ -19,12 +19,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from .carry import moved
 from .expression import Expr, compiled, lift, symbol
 from .fields import Field
 from .loop import fitted
 from .scalar import Number, Vec3, kernel, power, scratch, where
 from .series import Series, series, substituted
-from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, times, unit, unrotate
+from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, times, unrotate
 
 Graph = Any
 
@@ -187,10 +188,32 @@ MOST = 31
 
 
 @functools.cache
-def motion_series(field: Field | None, own_axes: bool) -> Series:
+def motion_series(field: Field | None, own_axes: bool, order: int = MOST) -> Series:
     """The series of w and q."""
     rates = spinning(torque_of(field, own_axes)) | turning()
-    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), MOST + 1)
+    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1)
+
+
+@kernel
+def _increments(work: Any, rows: Any, order: int, h: Number, system: Any) -> Any:
+    """What the series of w and q add to the momentum, to the vector part of q, and (three times) to its scalar part."""
+    a, b, c = polynomial3(work, rows[0], rows[1], rows[2], order, h)
+    vector = polynomial3(work, rows[4], rows[5], rows[6], order, h)
+    return times(system[0], (a, b, c)), vector, polynomial3(work, rows[3], rows[3], rows[3], order, h)
+
+
+def taylor_kernel(field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Kernel (t, q, m, system, h) -> increments for `carry.moved`, by the series of w and q up to the given order."""
+    made = motion_series(field, own_axes, order)
+    fill, size, rows = compiled(made.text, made.constants, number), made.size, made.rows
+
+    @kernel
+    def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
+        work = scratch(h * q[0], size)
+        fill(t, q, times(system[1], m), system, work, order)
+        return _increments(work, rows, order, h, system)
+
+    return expanded
 
 
 @kernel
@@ -232,10 +255,7 @@ def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], An
         fill(t, q, times(system[1], m), system, work, order)
         h = reach(work, order, rows, system, tolerance, left)
         h = fitted(t, where(h < left, h, left))
-        a, b, c = polynomial3(work, rows[0], rows[1], rows[2], order, h)
-        x, y1, z = polynomial3(work, rows[4], rows[5], rows[6], order, h)
-        w, _, _ = polynomial3(work, rows[3], rows[3], rows[3], order, h)
-        new = (q[0] + w, q[1] + x, q[2] + y1, q[3] + z)
-        return (unit(new), add(m, times(system[0], (a, b, c)))), h, h, True
+        dm, vector, scalar = _increments(work, rows, order, h, system)
+        return moved((q, m), dm, vector, scalar), h, h, True
 
     return stage

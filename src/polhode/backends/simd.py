@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -165,6 +166,10 @@ def loop(
     return cpu.compiled(run, f"lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
 
 
+WORTHWHILE = 2000
+"""Steps of a group that make a task for a thread: a few tenths of a millisecond, where handing it over takes 0.05."""
+
+
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -179,19 +184,25 @@ def run_on_cores(
     groups = data.shape[1] // LANES
     rows = np.empty((groups, kept, columns, LANES))
     failed = np.full(groups * LANES, -1, dtype=np.int64)
-    share = np.linspace(0, groups, min(groups, 4 * threads) + 1).astype(int)
-    if len(share) == 2 or threads == 1:
+    tasks = 1 if threads == 1 else min(groups, 4 * threads, 1 + groups * count // WORTHWHILE)
+    share = np.linspace(0, groups, tasks + 1).astype(int)
+    if tasks == 1:
         run(h, t0, count, every, data, 0, groups, rows, failed)
         return rows, failed
     run(h, t0, 0, every, data, 0, 0, rows, failed)  # compiled once, before the threads start
-    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        parts = [
-            pool.submit(run, h, t0, count, every, data, begin, end, rows, failed)
-            for begin, end in zip(share[:-1].tolist(), share[1:].tolist(), strict=True)
-        ]
-        for part in parts:
-            part.result()
+    parts = [
+        _threads(os.getpid(), threads).submit(run, h, t0, count, every, data, begin, end, rows, failed)
+        for begin, end in zip(share[:-1].tolist(), share[1:].tolist(), strict=True)
+    ]
+    for part in parts:
+        part.result()
     return rows, failed
+
+
+@functools.cache
+def _threads(process: int, number: int) -> concurrent.futures.ThreadPoolExecutor:
+    """So many threads, kept by each process for its later runs."""
+    return concurrent.futures.ThreadPoolExecutor(number)
 
 
 def padded(number: int) -> int:
