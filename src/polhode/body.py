@@ -7,22 +7,13 @@ from typing import Any
 import numpy as np
 
 from .errors import InputError
+from .inputs import real_array
 
 TOLERANCE = 1e-12
 """Relative to the largest moment: what counts as symmetric, equal, zero."""
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Range of the largest moment: squares and products of momenta then stay within doubles."""
-
-
-def real_array(value: Any, expected: str) -> np.ndarray:
-    """The value as a fresh array of doubles, or an error that says what was expected."""
-    try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{expected}; got {value!r}") from None
 
 
 class Body:

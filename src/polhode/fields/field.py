@@ -36,6 +36,8 @@ class FieldTemplate:
     frame: str
     by_hand: FieldTemplate | None = None
     """The torque a user wrote down for a potential; it is checked and not used."""
+    checks: tuple[tuple[str, Callable[[str, Any], Any]], ...] = ()
+    """Parameters with the function (name, value) -> value that reads them, or says what they should have been."""
 
     @property
     def arguments(self) -> list[str]:
@@ -62,7 +64,8 @@ class FieldTemplate:
             takes = f"the parameters ({names})" if names else "no parameters"
             raise InputError(f"the {self.kind} {self.function.__name__} takes {takes}: {problem}") from None
         bound.apply_defaults()
-        return self.bound({name: _checked_value(self, name, value) for name, value in bound.arguments.items()})
+        values = bound.arguments | {name: check(name, bound.arguments[name]) for name, check in self.checks}
+        return self.bound({name: _checked_value(self, name, value) for name, value in values.items()})
 
     def bound(self, values: dict[str, Any]) -> Field:
         """The field with these values of all parameters."""
