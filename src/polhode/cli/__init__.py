@@ -1,4 +1,7 @@
-"""The command line: ``polhode methods | problems | run | exact | compare | bench``. Thin: the library does the work."""
+"""The command line: ``polhode methods | problems | body | run | exact | compare | bench``.
+
+Thin: the library does the work.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
-from . import bench, compare, exact, run, show  # noqa: F401 - importing enters the commands
+from . import bench, body, compare, exact, run, show  # noqa: F401 - importing enters the commands
 from .compare import FILES
 from .words import INTERRUPTED, app
 
