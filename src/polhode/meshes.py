@@ -95,19 +95,19 @@ def _loaded(trimesh: Any, file: Path, kind: str) -> Surface:
     try:
         with file.open("rb") as stream:  # a stream has no folder: what the file names is not looked for
             mesh = trimesh.load(stream, file_type=kind, force="mesh", process=False, **options)
-        mesh.merge_vertices(merge_tex=True, merge_norm=True)
-        vertices, faces = np.array(mesh.vertices, dtype=float), np.array(mesh.faces, dtype=np.int64)
+        given, corners = np.array(mesh.vertices, dtype=float), np.array(mesh.faces, dtype=np.int64)
     except Exception as problem:  # a file can be wrong in every way
         raise InputError(f"{file.name} cannot be read as {kind.upper()}: {' '.join(str(problem).split())}") from None
-    if not len(faces):
+    if not len(corners):
         raise InputError(f"{file.name} has no triangles; save the surface of the part as a mesh")
-    return Surface(vertices, faces)
+    if not np.isfinite(given).all():
+        raise InputError(f"{file.name} has corners that are not finite numbers; export the mesh again")
+    vertices, place = np.unique(given + 0.0, axis=0, return_inverse=True)  # -0 + 0 is 0
+    return Surface(vertices, place.reshape(-1)[corners])
 
 
 def checked(surface: Surface, name: str) -> None:
     """Refuse a surface that bounds no solid, and say what is wrong and what helps."""
-    if not np.isfinite(surface.vertices).all():
-        raise InputError(f"{name} has corners that are not finite numbers; export the mesh again")
     edges = surface.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
     _check_degenerate(surface, name)
     pairs, counts = np.unique(np.sort(edges, axis=1), axis=0, return_counts=True)
