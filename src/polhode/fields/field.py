@@ -25,6 +25,8 @@ from .tracing import RUBBER, rebound
 
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
+MOST_PARAMETERS = 900
+"""Numbers in the parameters of a field: compiled code takes tuples of less than 1000."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -114,6 +116,11 @@ class Field:
     def __init__(self, template: FieldTemplate, values: dict[str, Any]) -> None:
         self.template = template
         self.values = values
+        if len(self.parameters) > MOST_PARAMETERS:
+            raise InputError(
+                f"the parameters of a field must be at most {MOST_PARAMETERS} numbers; {template.function.__name__} "
+                f"has {len(self.parameters)}, so leave some out"
+            )
         self.name = template.function.__name__
         self.kind = template.kind
 

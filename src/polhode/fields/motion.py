@@ -19,8 +19,9 @@ from .decorators import template_of, torque
 from .field import Field, FieldTemplate
 from .registry import reading, ready
 
-MOST_ROWS = 200
-"""Rows of a table: the formula of a field has a choice for each, which is compiled."""
+MOST_ROWS = 64
+"""Rows of a table: the formula has a choice for each, all of which are compiled and computed (50 rows of a spline:
+some seconds, and 0.9 us a call)."""
 
 
 def _per_axis(name: str, value: Any) -> Any:
@@ -136,7 +137,7 @@ def _windows(on: Any) -> np.ndarray:
 def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "linear", outside: str = "zero") -> Field:
     """A torque given by a table over time, T(t_k) = torques[k], interpolated.
 
-    times : increasing, 2 to 200 of them
+    times : increasing, 2 to 64 of them
     torques : three numbers for each time, in the named frame, "body" or "space"
     between : "linear", or "cubic": the spline with continuous second derivatives (not-a-knot at the ends)
     outside : "zero", or "hold": the first and the last value before and after the table
@@ -241,7 +242,7 @@ def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
 def tabulated_gyrostat(times: Any, momenta: Any, between: str = "cubic") -> Field:
     """A body with driven rotors: h(t) given by a table, T = h x omega - h', body frame.
 
-    times : increasing, 2 to 200 of them; before and after them h is what it is at the ends
+    times : increasing, 2 to 64 of them; before and after them h is what it is at the ends
     momenta : h at these times, relative to the body and in its axes
     between : "cubic" (a spline: the motors' torque h' is continuous between the ends) or "linear"
     """
