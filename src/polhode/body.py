@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
+import difflib
+import inspect
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from .errors import InputError
+from .inputs import attitude_quaternion, positive, real_array, vector
+from .shapes import SOLIDS, Shape
+from .so3 import matrix
 
 TOLERANCE = 1e-12
 """Relative to the largest moment: what counts as symmetric, equal, zero."""
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Range of the largest moment: squares and products of momenta then stay within doubles."""
-
-
-def real_array(value: Any, expected: str) -> np.ndarray:
-    """The value as a fresh array of doubles, or an error that says what was expected."""
-    try:
-        if np.iscomplexobj(value):
-            raise TypeError
-        return np.array(value, dtype=float)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError(f"{expected}; got {value!r}") from None
 
 
 class Body:
@@ -32,9 +28,25 @@ class Body:
     ----------
     inertia : three principal moments, or a symmetric 3x3 tensor. With a tensor everything in and out
         stays in the axes it is written in.
+    mass, centre : mass, and position of the centre of mass in the axes of the body; only gravity and compositions
+        (``+``, `moved`, `about`) need them
+    pivot : the point about which the inertia is taken and the body turns; the centre of mass unless given
+    shapes : what the body looks like
+
+    `box`, `ellipsoid`, `cylinder`, `cone`, `torus`, `t_handle`, `from_points` and `from_mesh` make bodies of matter;
+    the solids have their centre of mass at the origin. ``a + b`` is both in one, ``a - b`` is a with a hole. Lengths
+    and masses are in any consistent units.
     """
 
-    def __init__(self, inertia: Any) -> None:
+    def __init__(
+        self,
+        inertia: Any,
+        *,
+        mass: float | None = None,
+        centre: Any = (0.0, 0.0, 0.0),
+        pivot: Any = None,
+        shapes: Iterable[Shape] = (),
+    ) -> None:
         tensor = _tensor(inertia)
         moments, axes = _principal(tensor)
         moments = _checked_moments(moments)
@@ -43,7 +55,218 @@ class Body:
         self.inertia = tensor
         self.moments = moments
         self.axes = axes
-        self.inertia.flags.writeable = self.moments.flags.writeable = self.axes.flags.writeable = False
+        self.mass = None if mass is None else positive("mass", mass)
+        self.centre = vector("centre", centre)
+        self.pivot = self.centre.copy() if pivot is None else vector("pivot", pivot)
+        self.shapes = tuple(shapes)
+        for array in (self.inertia, self.moments, self.axes, self.centre, self.pivot):
+            array.flags.writeable = False
+
+    # --- made of matter ----------------------------------------------------------------------------
+
+    @classmethod
+    def box(cls, a: float, b: float, c: float, *, mass: float | None = None, density: float | None = None) -> Body:
+        """A box with the FULL edges a, b, c along x, y, z: I1 = m (b^2 + c^2)/12.
+
+        Here and below: give the mass, or the density; with neither the mass is 1.
+        """
+        return cls._solid("box", {"a": a, "b": b, "c": c}, mass, density)
+
+    @classmethod
+    def ellipsoid(
+        cls, a: float, b: float, c: float, *, mass: float | None = None, density: float | None = None
+    ) -> Body:
+        """An ellipsoid with the SEMI-axes a, b, c along x, y, z: I1 = m (b^2 + c^2)/5."""
+        return cls._solid("ellipsoid", {"a": a, "b": b, "c": c}, mass, density)
+
+    @classmethod
+    def cylinder(cls, radius: float, height: float, *, mass: float | None = None, density: float | None = None) -> Body:
+        """A cylinder with its axis along z: I3 = m r^2/2, I1 = m (3 r^2 + h^2)/12."""
+        return cls._solid("cylinder", {"radius": radius, "height": height}, mass, density)
+
+    @classmethod
+    def cone(cls, radius: float, height: float, *, mass: float | None = None, density: float | None = None) -> Body:
+        """A cone with its axis along z: I3 = 3/10 m r^2, I1 = 3/80 m (4 r^2 + h^2) about the centre of mass.
+
+        The apex is at (0, 0, 3 h/4), the base at z = -h/4.
+        """
+        return cls._solid("cone", {"radius": radius, "height": height}, mass, density)
+
+    @classmethod
+    def torus(cls, R: float, r: float, *, mass: float | None = None, density: float | None = None) -> Body:
+        """A solid ring about z, R from its middle to that of the tube of radius r <= R.
+
+        I3 = m (R^2 + 3/4 r^2), I1 = m (R^2/2 + 5/8 r^2).
+        """
+        if positive("r", r) > positive("R", R):
+            raise InputError(f"a torus needs r <= R, or it cuts itself; got R = {R!r}, r = {r!r}")
+        return cls._solid("torus", {"R": R, "r": r}, mass, density)
+
+    @classmethod
+    def t_handle(
+        cls,
+        bar_length: float = 1.0,
+        bar_radius: float = 0.1,
+        stem_length: float = 0.5,
+        stem_radius: float = 0.1,
+        *,
+        mass: float | None = None,
+        density: float | None = None,
+    ) -> Body:
+        """The T-handle of Dzhanibekov: a bar along y, and a stem along x that begins at its surface; two cylinders.
+
+        Spun about its stem it turns over again and again, since that moment is the middle one unless the stem is long.
+        """
+        bar = cls.cylinder(bar_radius, bar_length, density=1.0).turned(_Z_TO_Y)
+        stem = cls.cylinder(stem_radius, stem_length, density=1.0).turned(_Z_TO_X)
+        whole = bar + stem.moved([bar_radius + stem_length / 2, 0.0, 0.0])
+        return whole.moved(-whole.centre).scaled(_one_of(mass, density, whole._matter()))
+
+    @classmethod
+    def from_points(cls, positions: Any, masses: Any = 1.0) -> Body:
+        """Point masses: I = sum m (r^2 1 - r r^T) about their centre of mass.
+
+        positions : (n, 3), in the axes of the body
+        masses : one for each point, or one for all
+        """
+        points = np.atleast_2d(real_array(positions, "positions must be points of three numbers"))
+        if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
+            raise InputError(f"positions must be finite points of three numbers; got shape {points.shape}")
+        given = real_array(masses, "masses must be one number for each point, or one for all")
+        if given.shape not in ((), (len(points),)):
+            raise InputError(f"masses must be one number for each of the {len(points)} points; got shape {given.shape}")
+        weights = np.broadcast_to(given, len(points))
+        if not (np.isfinite(weights).all() and (weights > 0).all()):
+            raise InputError(f"masses must be positive and finite; got {weights.tolist()}")
+        mass = float(weights.sum())
+        centre = weights @ points / mass
+        arms = points - centre
+        tensor = _of_squares(np.einsum("n,ni,nj->ij", weights, arms, arms))
+        if not np.abs(tensor).max() > TOLERANCE * mass * np.abs(points).max() ** 2:
+            raise InputError("all points are in one place; a body needs at least two places")
+        return cls(_tidied(tensor), mass=mass, centre=centre, shapes=[Shape("points", vertices=points)])
+
+    @classmethod
+    def from_mesh(cls, path: Any, *, mass: float | None = None, density: float | None = None, unit: str = "m") -> Body:
+        """The solid inside a closed surface of triangles, from an STL, OBJ or PLY file (extra ``polhode[mesh]``).
+
+        unit : of the file's lengths: m, mm, cm, km, um, in, ft; results are in metres. With "m" nothing is converted,
+            whatever the unit is
+        """
+        from . import meshes
+
+        surface = meshes.read(path, unit)
+        volume, centre, second = surface.integrals()
+        mass = _one_of(mass, density, volume)
+        shape = Shape("mesh", vertices=surface.vertices, faces=surface.faces)
+        return cls(_tidied(_of_squares(second * (mass / volume))), mass=mass, centre=centre, shapes=[shape])
+
+    @classmethod
+    def from_shape(cls, name: str, **sizes: Any) -> Body:
+        """A body by the name of its shape and its keywords: ``from_shape("box", a=1, b=2, c=3, density=2)``."""
+        if name not in SHAPES:
+            near = difflib.get_close_matches(name, SHAPES, n=3, cutoff=0.4) or SHAPES
+            raise InputError(f"unknown shape {name!r}; nearest: {', '.join(near)}")
+        maker = getattr(cls, name)
+        try:
+            inspect.signature(maker).bind(**sizes)
+        except TypeError as problem:
+            raise InputError(
+                f"the shape {name} takes {', '.join(shape_sizes(name))}, mass, density: {problem}"
+            ) from None
+        return maker(**sizes)
+
+    @classmethod
+    def _solid(cls, name: str, sizes: dict[str, float], mass: float | None, density: float | None) -> Body:
+        """A named solid, with its centre of mass at the origin."""
+        sizes = {word: positive(word, value) for word, value in sizes.items()}
+        solid = SOLIDS[name](**sizes)
+        mass = _one_of(mass, density, solid.volume)
+        return cls([mass * x for x in solid.moments], mass=mass, shapes=[Shape(name, sizes)])
+
+    # --- put together ------------------------------------------------------------------------------
+
+    @property
+    def tensor(self) -> np.ndarray:
+        """The inertia tensor about the pivot, in the axes of the body."""
+        return self.inertia
+
+    @property
+    def central(self) -> np.ndarray:
+        """The inertia tensor about the centre of mass."""
+        arm = self.pivot - self.centre
+        return self.inertia - parallel(self._matter(), arm) if arm.any() else self.inertia
+
+    def moved(self, by: Any) -> Body:
+        """The body somewhere else in the same axes, for compositions."""
+        step = vector("by", by)
+        return self._with(
+            self.inertia,
+            centre=self.centre + step,
+            pivot=self.pivot + step,
+            shapes=[s.moved(step) for s in self.shapes],
+        )
+
+    def turned(self, rotation: Any) -> Body:
+        """The body turned about the origin of its axes.
+
+        rotation : a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
+        """
+        R: np.ndarray = np.array(matrix(attitude_quaternion(rotation)))
+        return self._with(
+            _tidied(R @ self.inertia @ R.T),
+            centre=R @ self.centre,
+            pivot=R @ self.pivot,
+            shapes=[s.turned(R) for s in self.shapes],
+        )
+
+    def about(self, pivot: Any) -> Body:
+        """The body turning about another point: its inertia by the parallel axis theorem."""
+        point = vector("pivot", pivot)
+        return self._with(_tidied(self.central + parallel(self._matter(), point - self.centre)), pivot=point)
+
+    def scaled(self, mass: float) -> Body:
+        """The body with another mass, its density changed everywhere by one factor."""
+        return self._with(self.inertia * (positive("mass", mass) / self._matter()), mass=mass)
+
+    def __add__(self, other: Any) -> Body:
+        """Both in one body, about their common centre of mass."""
+        return self._joined(other, 1)
+
+    def __radd__(self, other: Any) -> Body:
+        """So that ``sum(bodies)``, which starts with 0, works."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __sub__(self, other: Any) -> Body:
+        """The body with the other taken out of it: a hole, where `other` has the density of what it takes away."""
+        return self._joined(other, -1)
+
+    def _joined(self, other: Any, sign: int) -> Body:
+        if not isinstance(other, Body):
+            raise InputError(f"a body can be joined with a ph.Body; got {type(other).__name__}")
+        m1, m2 = self._matter(), sign * other._matter()
+        mass = m1 + m2
+        if mass <= TOLERANCE * m1:
+            raise InputError(f"nothing is left: a mass of {-m2:g} is taken out of a body of {m1:g}")
+        centre = (m1 * self.centre + m2 * other.centre) / mass
+        tensor = self.central + sign * other.central
+        tensor = tensor + parallel(m1 * m2 / mass, other.centre - self.centre)
+        shapes = [*self.shapes, *(s if sign > 0 else s.removed() for s in other.shapes)]
+        return Body(_tidied(tensor), mass=mass, centre=centre, shapes=shapes)
+
+    def _with(self, inertia: Any, **changes: Any) -> Body:
+        own = {"mass": self.mass, "centre": self.centre, "pivot": self.pivot, "shapes": self.shapes}
+        return Body(inertia, **(own | changes))
+
+    def _matter(self) -> float:
+        if self.mass is None:
+            raise InputError(
+                "this needs a body with a mass: one made by ph.Body.box and so on, or ph.Body(inertia, mass=..., "
+                "centre=...)"
+            )
+        return self.mass
+
+    # --- what it is --------------------------------------------------------------------------------
 
     @property
     def has_own_axes(self) -> bool:
@@ -67,9 +290,48 @@ class Body:
         return np.divide(1.0, self.moments, out=np.zeros(3), where=self.moments > 0)
 
     def __repr__(self) -> str:
-        if self.has_own_axes:
-            return f"Body({self.inertia.tolist()})"
-        return f"Body({self.moments.tolist()})"
+        matter = "" if self.mass is None else f", mass={self.mass!r}"
+        matter += f", centre={self.centre.tolist()}" if self.centre.any() else ""
+        matter += f", pivot={self.pivot.tolist()}" if (self.pivot != self.centre).any() else ""
+        return f"Body({(self.inertia if self.has_own_axes else self.moments).tolist()}{matter})"
+
+
+SHAPES = (*SOLIDS, "t_handle")
+"""Names that `Body.from_shape` takes."""
+
+_Z_TO_X, _Z_TO_Y = (0.5, 0.5, 0.5, 0.5), (0.5, -0.5, -0.5, -0.5)
+"""Thirds of a turn about (1, 1, 1), whose matrices have the entries 0 and 1: z -> x, z -> y."""
+
+
+def shape_sizes(name: str) -> list[str]:
+    """The keywords of a shape that are lengths."""
+    found = inspect.signature(getattr(Body, name)).parameters.values()
+    return [parameter.name for parameter in found if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+
+
+def parallel(mass: float, arm: np.ndarray) -> np.ndarray:
+    """What the inertia gains about a point d away from the centre of mass: m (d^2 1 - d d^T)."""
+    return _of_squares(mass * np.outer(arm, arm))
+
+
+def _of_squares(second: np.ndarray) -> np.ndarray:
+    """The inertia tensor tr(S) 1 - S of the second moments S = integral of r r^T dm."""
+    return np.asarray(np.trace(second) * np.eye(3) - second)
+
+
+def _tidied(tensor: np.ndarray) -> np.ndarray:
+    """The tensor without products of inertia that are round-off."""
+    small = TOLERANCE * np.abs(tensor).max()
+    return np.where((np.abs(tensor) <= small) & ~np.eye(3, dtype=bool), 0.0, tensor)
+
+
+def _one_of(mass: float | None, density: float | None, volume: float | None) -> float:
+    """The mass, given or from a density; 1 if there is neither."""
+    if mass is not None and density is not None:
+        raise InputError(f"give the mass or the density, not both; got mass = {mass!r} and density = {density!r}")
+    if density is not None and volume is not None:
+        return positive("density", density) * volume
+    return 1.0 if mass is None else positive("mass", mass)
 
 
 def _tensor(inertia: Any) -> np.ndarray:

@@ -23,10 +23,9 @@ class RateTemplate(FieldTemplate):
 
     given: tuple[FieldTemplate | None, ...] = ()
 
-    def __call__(self, *args: Any, **named: Any) -> Field:
-        """Bind the parameters, by position or by name."""
-        bound = super().__call__(*args, **named)
-        return RateField(self, bound.values)
+    def bound(self, values: dict[str, Any]) -> Field:
+        """The field with these values of all parameters."""
+        return RateField(self, values)
 
 
 class RateField(Field):

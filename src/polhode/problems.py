@@ -11,36 +11,11 @@ from typing import Any
 
 from .body import Body
 from .errors import InputError
-from .fields import potential
+from .fields import dipole, distant_centre, gravity, potential
+from .fields import soft_wall as wall
 from .problem import Problem, Reference
 
 _MAKERS: dict[str, Callable[[], Problem]] = {}
-
-
-@potential
-def gravity(R: Any, mgl: Any) -> Any:
-    """Heavy top with its centre of mass on the body's third axis: U = m g l R33."""
-    return mgl * R[2][2]
-
-
-@potential
-def wall(R: Any, attraction: Any, repulsion: Any) -> Any:
-    """Coulomb term and steep wall in d = 1.1 + R33: U = -attraction/d + repulsion/d^10."""
-    d = 1.1 + R[2][2]
-    return -attraction / d + repulsion / d**10
-
-
-@potential
-def dipole(R: Any, moment: Any, field: Any) -> Any:
-    """Magnetic dipole (body vector) in a uniform field (space vector): U = -field . R moment."""
-    turned = [sum(R[i][j] * moment[j] for j in range(3)) for i in range(3)]
-    return -sum(field[i] * turned[i] for i in range(3))
-
-
-@potential
-def gravity_gradient(R: Any, strength: Any, moments: Any) -> Any:
-    """Attraction by a distant centre on the space z axis: U = 3/2 strength sum_i I_i R3i^2, strength = G M/r^3."""
-    return 3 * strength / 2 * sum(moments[i] * R[2][i] * R[2][i] for i in range(3))
 
 
 @potential
@@ -179,9 +154,13 @@ def t_handle() -> Problem:
     return Problem(Body([1.0, 2.0, 3.0]), omega=[0.01, 5.0, 0.0], t_end=20.0, dt=0.1)
 
 
+ASYMMETRIC = (0.6, 0.8, 1.0)
+"""Moments of the body of Hairer and Vilmart."""
+
+
 def _asymmetric(field: Any) -> Problem:
     """The asymmetric body of Hairer and Vilmart in a field."""
-    return Problem(Body([0.6, 0.8, 1.0]), field, momentum=[1.8, 0.4, -0.9], t_end=10.0, dt=0.2)
+    return Problem(Body(ASYMMETRIC), field, momentum=[1.8, 0.4, -0.9], t_end=10.0, dt=0.2)
 
 
 @named
@@ -199,7 +178,7 @@ def dipole_in_field() -> Problem:
 @named
 def libration() -> Problem:
     """Asymmetric body in the gravity gradient of a distant centre on the space z axis."""
-    return _asymmetric(gravity_gradient(1.0, (0.6, 0.8, 1.0)))
+    return _asymmetric(distant_centre(Body(ASYMMETRIC), 1.0))
 
 
 @named

@@ -10,6 +10,7 @@ import typer
 from .._version import __version__
 from . import (  # noqa: F401 - importing enters the commands
     bench,
+    body,
     compare,
     exact,
     export,

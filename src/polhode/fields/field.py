@@ -7,173 +7,27 @@ T = -rot(R^T dU/dR) with hat(rot M) = M - M^T.
 
 from __future__ import annotations
 
-import builtins
 import contextlib
 import dataclasses
-import dis
 import functools
 import inspect
 import math
 import numbers
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from . import math as polhode_math
-from . import scalar
-from .backends import floats
-from .errors import InputError
-from .expression import BranchError, Expr, compiled, constant, gradient, lift, source, symbol, symbols_in
-from .scalar import kernel
-from .so3 import conj, dot, matrix, mul, rotate, times, unit, unrotate
+from ..backends import floats
+from ..errors import InputError
+from ..expression import BranchError, Expr, gradient, lift, source, symbol, symbols_in
+from ..so3 import matrix, unit
+from .kernels import formula_kernel, pair_kernel, torque_kernel
+from .tracing import RUBBER, rebound
 
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
 OBSERVABLE_ARGUMENTS = (*STATE_ARGUMENTS, "momentum")
-BUILTINS = ("abs", "enumerate", "len", "list", "map", "pow", "range", "reversed", "sum", "tuple", "zip")
-RUBBER = "allowed are arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions made of these"
-
-
-# --- reading a user's function ----------------------------------------------------------------------
-
-
-def _extreme(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """``min`` or ``max`` without a branch."""
-
-    def chosen(*values: Any) -> Any:
-        items = tuple(values[0]) if len(values) == 1 else values
-        return functools.reduce(lambda a, b: scalar.where(better(b, a), b, a), items)
-
-    return chosen
-
-
-def _lifted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with plain numbers kept as formulas, so that sqrt(2) has all digits of every number type."""
-    return lambda *args: function(*(lift(float(x)) if isinstance(x, numbers.Real) else x for x in args))
-
-
-def _trace_math() -> types.SimpleNamespace:
-    """``math`` as a traced function sees it: generic functions, and constants exact in every type."""
-    space = dict(vars(polhode_math))
-    space |= {name: _lifted(getattr(scalar, name)) for name in scalar.FUNCTIONS}
-    pi = constant("pi")
-    space |= {"_log": space["log"], "pi": pi, "e": constant("e"), "tau": 2 * pi}
-    for name, value in vars(polhode_math).items():
-        if isinstance(value, types.FunctionType) and value.__module__ == polhode_math.__name__:
-            space[name] = types.FunctionType(value.__code__, space, name, value.__defaults__)
-    space["pow"] = _lifted(polhode_math.pow)
-    return types.SimpleNamespace(**{name: space[name] for name in polhode_math.__all__})
-
-
-TRACE_MATH = _trace_math()
-TRACE_MODULES = {
-    "math": TRACE_MATH,
-    "polhode.math": TRACE_MATH,
-    "polhode": types.SimpleNamespace(math=TRACE_MATH, where=scalar.where),
-    "numpy": types.SimpleNamespace(pi=TRACE_MATH.pi, e=TRACE_MATH.e),
-}
-TRACE_BUILTINS: dict[str, Any] = {name: getattr(builtins, name) for name in BUILTINS} | {
-    "min": _extreme(lambda a, b: a < b),
-    "max": _extreme(lambda a, b: b < a),
-    "float": lambda x: x,
-}
-NAMED = {math.pi: TRACE_MATH.pi, math.e: TRACE_MATH.e, math.tau: TRACE_MATH.tau}
-
-
-def _dotted(code: types.CodeType) -> dict[tuple[str, bool], set[str]]:
-    """Outside names a function reads and whether each is of its closure, with the attributes taken from it."""
-    found: dict[tuple[str, bool], set[str]] = {}
-    instructions = list(dis.get_instructions(code))
-    for here, after in zip(instructions, [*instructions[1:], None], strict=True):
-        if here.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
-            attributes = found.setdefault((str(here.argval), here.opname == "LOAD_DEREF"), set())
-            if after is not None and after.opname in ("LOAD_ATTR", "LOAD_METHOD"):
-                attributes.add(str(after.argval))
-        elif here.opname == "IMPORT_NAME":
-            found.setdefault((f"import {here.argval}", False), set())
-    for inner in code.co_consts:
-        if isinstance(inner, types.CodeType):
-            for name, attributes in _dotted(inner).items():
-                found.setdefault(name, set()).update(attributes)
-    return {name: attributes for name, attributes in found.items() if not (name[1] and name[0] in code.co_cellvars)}
-
-
-def _constant(value: Any) -> Any:
-    """A number, or nested tuples of numbers, as traced functions use them; None for anything else."""
-    if hasattr(value, "tolist"):
-        value = value.tolist()
-    if isinstance(value, tuple | list):
-        items = tuple(_constant(v) for v in value)
-        return None if any(item is None for item in items) else items
-    if not isinstance(value, numbers.Real):
-        return None
-    return NAMED.get(value, value) if isinstance(value, float) else value
-
-
-def _refused(owner: str, value: Any, name: str) -> InputError:
-    """The error for a name that cannot be traced, with the name that can where there is one."""
-    kind = "calls" if callable(value) else "uses"
-    plain = name.rpartition(".")[2]
-    hint = f"write math.{plain}" if kind == "calls" and hasattr(TRACE_MATH, plain) else RUBBER
-    return InputError(f"{owner} {kind} {name}, which cannot be compiled; {hint}")
-
-
-def _module(owner: str, name: str, value: types.ModuleType, attributes: set[str]) -> Any:
-    """What stands for a module in a traced function."""
-    stand_in = TRACE_MODULES.get(value.__name__)
-    for attribute in sorted(attributes):
-        if not hasattr(stand_in, attribute):
-            raise _refused(owner, getattr(value, attribute, None), f"{name}.{attribute}")
-    if stand_in is None:
-        raise InputError(f"{owner} uses the module {name}, which cannot be compiled; {RUBBER}")
-    return stand_in
-
-
-def _meaning(owner: str, name: str, value: Any, attributes: set[str], known: dict[Any, Any]) -> Any:
-    """What an outside name shall mean in the traced function; refuse what cannot be traced."""
-    if isinstance(value, types.ModuleType):
-        return _module(owner, name, value, attributes)
-    number = _constant(value)
-    if number is not None:
-        return number
-    if getattr(value, "__module__", None) in ("math", "polhode.scalar", "polhode.math"):
-        if hasattr(TRACE_MATH, value.__name__):
-            return getattr(TRACE_MATH, value.__name__)
-    elif isinstance(value, types.FunctionType):
-        return rebound(value, owner, known)
-    if isinstance(value, types.BuiltinFunctionType | type) and value.__name__ in TRACE_BUILTINS:
-        return TRACE_BUILTINS[value.__name__]
-    raise _refused(owner, value, name)
-
-
-def rebound(function: Callable[..., Any], owner: str, known: dict[Any, Any] | None = None) -> Callable[..., Any]:
-    """The same function with ``math`` and friends meaning the generic ones; `known` are those met already."""
-    assert isinstance(function, types.FunctionType)
-    known = {} if known is None else known
-    if function in known:
-        return known[function]
-    code = function.__code__
-    space: dict[str, Any] = {"__builtins__": builtins}
-    cells = dict(zip(code.co_freevars, (types.CellType() for _ in code.co_freevars), strict=True))
-    made = types.FunctionType(code, space, function.__name__, function.__defaults__, tuple(cells.values()))
-    made.__kwdefaults__ = function.__kwdefaults__
-    known[function] = made
-    closed_over = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
-    for (name, of_closure), attributes in _dotted(code).items():
-        if name.startswith("import "):
-            raise InputError(f"{owner} has an {name!r} inside; import at the top of the file instead")
-        if of_closure:
-            value = closed_over[name].cell_contents
-            cells[name].cell_contents = _meaning(owner, name, value, attributes, known)
-        elif name in function.__globals__ or hasattr(builtins, name):
-            value = function.__globals__.get(name, getattr(builtins, name, None))
-            space[name] = _meaning(owner, name, value, attributes, known)
-        else:
-            raise InputError(f"{owner} uses the name {name}, which is not defined")
-    return made
-
-
-# --- fields -----------------------------------------------------------------------------------------
+MOST_PARAMETERS = 900
+"""Numbers in the parameters of a field: compiled code takes tuples of less than 1000."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,6 +39,8 @@ class FieldTemplate:
     frame: str
     by_hand: FieldTemplate | None = None
     """The torque a user wrote down for a potential; it is checked and not used."""
+    checks: tuple[tuple[str, Callable[[str, Any], Any]], ...] = ()
+    """Parameters with the function (name, value) -> value that reads them, or says what they should have been."""
 
     @property
     def arguments(self) -> list[str]:
@@ -204,21 +60,28 @@ class FieldTemplate:
     @property
     def complete(self) -> bool:
         """Has every parameter a default."""
-        known = inspect.signature(self.function).parameters
-        return all(known[name].default is not inspect.Parameter.empty for name in self.parameters)
+        return all(p.default is not inspect.Parameter.empty for p in self.signature.parameters.values())
+
+    @property
+    def signature(self) -> inspect.Signature:
+        """The parameters, in order, with their defaults."""
+        whole = inspect.signature(self.function)
+        return whole.replace(parameters=[p for p in whole.parameters.values() if p.name in self.parameters])
 
     def __call__(self, *args: Any, **named: Any) -> Field:
         """Bind the parameters, by position or by name."""
-        signature = inspect.signature(self.function)
-        wanted = [p for p in signature.parameters.values() if p.name in self.parameters]
         try:
-            bound = signature.replace(parameters=wanted).bind(*args, **named)
+            bound = self.signature.bind(*args, **named)
         except TypeError as problem:
             names = ", ".join(self.parameters)
             takes = f"the parameters ({names})" if names else "no parameters"
             raise InputError(f"the {self.kind} {self.function.__name__} takes {takes}: {problem}") from None
         bound.apply_defaults()
-        values = {name: _checked_value(self, name, value) for name, value in bound.arguments.items()}
+        values = bound.arguments | {name: check(name, bound.arguments[name]) for name, check in self.checks}
+        return self.bound({name: _checked_value(self, name, value) for name, value in values.items()})
+
+    def bound(self, values: dict[str, Any]) -> Field:
+        """The field with these values of all parameters."""
         return Field(self, values)
 
 
@@ -257,16 +120,39 @@ def unbound(template: FieldTemplate) -> InputError:
 
 
 class Field:
-    """A torque or potential with its parameters bound."""
+    """A torque or potential with its parameters bound. Fields are added with ``+`` (see `sums`)."""
+
+    first = 0
+    """Number of its first parameter among the symbols p0, p1, ... of its graph; not zero for a part of a sum."""
 
     def __init__(self, template: FieldTemplate, values: dict[str, Any]) -> None:
         self.template = template
         self.values = values
+        if len(self.parameters) > MOST_PARAMETERS:
+            raise InputError(
+                f"the parameters of a field must be at most {MOST_PARAMETERS} numbers; {template.function.__name__} "
+                f"has {len(self.parameters)}, so leave some out"
+            )
         self.name = template.function.__name__
         self.kind = template.kind
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.values.items())})"
+
+    def __add__(self, other: Any) -> Field:
+        from .sums import total
+
+        return total((self, other))
+
+    def __radd__(self, other: Any) -> Field:
+        """So that ``sum(fields)``, which starts with 0, works."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def numbered(self, first: int) -> Field:
+        """The same field with its parameters numbered from `first` on in its graph."""
+        made = self.template.bound(self.values)
+        made.first = first
+        return made
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -351,7 +237,7 @@ class Field:
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
         """What `read` makes of the function's value on the symbols t, R, w, p, or `at` formulas of these four."""
         owner = f"the {self.kind} {self.name}"
-        symbols = [symbol(f"p{i}") for i in range(len(self.parameters))]
+        symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
         omega, momentum = (tuple(symbol(f"{letter}{i}") for i in range(3)) for letter in "wm")
         t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), omega, symbols)
         shaped, _ = like(tuple(self.values.values()), leaves)
@@ -394,7 +280,7 @@ class Field:
 
     def torque_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
         """The kernel torque(t, q, m, system) in principal axes, in one number type."""
-        return _torque_kernel(formula_kernel(self.text[0], number), len(self.parameters), own_axes)
+        return torque_kernel(formula_kernel(self.text[0], number), len(self.parameters), own_axes)
 
     @functools.cache  # noqa: B019 - fields are few and small
     def pair_text(self, own_axes: bool) -> tuple[str, dict[str, Any]]:
@@ -413,7 +299,7 @@ class Field:
 
     def pair_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
         """The kernel (torque, torque of V)(t, q, m, system) in principal axes, in one number type."""
-        return _pair_kernel(formula_kernel(self.pair_text(own_axes), number), len(self.parameters), own_axes)
+        return pair_kernel(formula_kernel(self.pair_text(own_axes), number), len(self.parameters), own_axes)
 
     def potential_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The kernel U(R, p), R in the user's axes."""
@@ -430,7 +316,7 @@ def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, 
     """Where, the exact torque and the one by hand, in 50 digits; without attitudes at which one is singular."""
     import mpmath
 
-    from .backends.multiprecision import number
+    from ..backends.multiprecision import number
 
     found = []
     with mpmath.workdps(CHECK_DIGITS):
@@ -452,19 +338,6 @@ def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, 
     return found
 
 
-_FLOAT_KERNELS: dict[str, Callable[..., Any]] = {}
-
-
-def formula_kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The kernel of a formula; the one for doubles is made once (others depend on the working precision)."""
-    if number is not floats.number:
-        return compiled(*text, number)
-    key = repr(text)
-    if key not in _FLOAT_KERNELS:
-        _FLOAT_KERNELS[key] = compiled(*text, number)
-    return _FLOAT_KERNELS[key]
-
-
 def _attitude_symbols() -> Any:
     return tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
 
@@ -483,127 +356,3 @@ def _potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:
         return R[0][i] * G[0][j] + R[1][i] * G[1][j] + R[2][i] * G[2][j]
 
     return M(1, 2) - M(2, 1), M(2, 0) - M(0, 2), M(0, 1) - M(1, 0)
-
-
-def _torque_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
-    """Wrap a formula of (t, R, omega) in the user's axes into a torque in principal axes.
-
-    With axes of their own, the quaternion a that turns principal into user axes follows the parameters.
-    """
-    if not own_axes:
-
-        @kernel
-        def plain(t: Any, q: Any, m: Any, system: Any) -> Any:
-            return value(t, matrix(q), times(system[1], m), system[2])
-
-        return plain
-
-    @kernel
-    def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
-        p = system[2]
-        a = (p[count], p[count + 1], p[count + 2], p[count + 3])
-        force = value(t, matrix(mul(q, conj(a))), rotate(a, times(system[1], m)), p)
-        return unrotate(a, force)
-
-    return turned
-
-
-@kernel
-def inverse_tensor(axes: Any, inverse: Any) -> Any:
-    """I^-1 in the user's axes as six numbers, by rows, from the principal ones and the quaternion that turns them."""
-    x, y, z = matrix(axes)
-    return (
-        dot(x, times(inverse, x)), dot(x, times(inverse, y)), dot(x, times(inverse, z)),
-        dot(y, times(inverse, y)), dot(y, times(inverse, z)), dot(z, times(inverse, z)),
-    )  # fmt: skip
-
-
-def _pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
-    """As `_torque_kernel`, for a formula that gives the torque and the torque of V."""
-    if not own_axes:
-
-        @kernel
-        def plain(t: Any, q: Any, m: Any, system: Any) -> Any:
-            a, b, c, d, e, f = value(matrix(q), system[2], system[1])
-            return (a, b, c), (d, e, f)
-
-        return plain
-
-    @kernel
-    def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
-        p = system[2]
-        axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
-        a, b, c, d, e, f = value(matrix(mul(q, conj(axes))), p, inverse_tensor(axes, system[1]))
-        return unrotate(axes, (a, b, c)), unrotate(axes, (d, e, f))
-
-    return turned
-
-
-@kernel
-def no_pair(t: Any, q: Any, m: Any, system: Any) -> Any:
-    """The pair of torques on a free body."""
-    return (0, 0, 0), (0, 0, 0)
-
-
-@kernel
-def no_torque(t: Any, q: Any, m: Any, system: Any) -> Any:
-    """The torque on a free body."""
-    return (0, 0, 0)
-
-
-def template_of(function: Any, kind: str, frame: str, forbidden: Sequence[str]) -> FieldTemplate:
-    """A user's function made ready to have its parameters bound, its arguments checked."""
-    if not isinstance(function, types.FunctionType):
-        raise InputError(f"@ph.{kind} decorates a plain Python function; got {type(function).__name__}")
-    for parameter in inspect.signature(function).parameters.values():
-        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
-            raise InputError(
-                f"the {kind} {function.__name__} must name its arguments, which are matched by name; "
-                f"got {str(parameter).partition('=')[0]}{' before /' if parameter.kind == 0 else ''}"
-            )
-        if parameter.name in forbidden:
-            raise InputError(
-                f"a potential is a function of R (and parameters) alone; {function.__name__} takes "
-                f"{parameter.name}, so make it a @ph.torque"
-            )
-    return FieldTemplate(function, kind, frame)
-
-
-def torque(function: Any = None, *, frame: str = "body") -> Any:
-    """Make a torque of a function of t, R, omega (any of them) and parameters.
-
-    ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity; the three numbers returned
-    are the torque in the named frame, "body" or "space".
-    """
-    if frame not in FRAMES:
-        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
-    if function is None:
-        return lambda f: template_of(f, "torque", frame, ())
-    return template_of(function, "torque", frame, ())
-
-
-def potential(function: Any = None, *, torque: Any = None) -> Any:
-    """Make a potential energy of a function of R and parameters; its torque follows by itself.
-
-    A `torque` written down by hand, a function of R and the same parameters that returns three numbers in the body
-    frame (or such a function made a ``@ph.torque(frame="space")``), is compared with the exact one wherever a
-    problem starts and at attitudes all around; a difference beyond round-off is an error.
-    """
-    if function is None:
-        return lambda f: potential(f, torque=torque)
-    made = template_of(function, "potential", "body", ("t", "omega"))
-    return made if torque is None else dataclasses.replace(made, by_hand=_by_hand(made, torque))
-
-
-def _by_hand(made: FieldTemplate, given: Any) -> FieldTemplate:
-    """The template of a torque given for a potential: a function of R and the potential's parameters."""
-    template = given if isinstance(given, FieldTemplate) else template_of(given, "torque", "body", ())
-    allowed = ["R", *made.parameters]
-    extra = [name for name in template.arguments if name not in allowed]
-    if template.kind != "torque" or extra:
-        got = f"it takes {', '.join(extra)}" if extra else f"got a {template.kind}"
-        raise InputError(
-            f"the torque given for the potential {made.function.__name__} must be a function of {', '.join(allowed)} "
-            f"that returns three numbers; {got}"
-        )
-    return template

@@ -1,0 +1,76 @@
+"""``polhode body``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..body import SHAPES, Body, shape_sizes
+from ..errors import InputError
+from ..meshes import SUFFIXES, UNITS, scale_of
+from .words import app, console, examples, guarded, sheet
+
+BODY_HELP = examples(
+    "polhode body part.stl --density 2700 --unit mm",
+    "polhode body box 1 2 3 --mass 5",
+    "polhode body t_handle 1 0.1 0.5 0.1 --json",
+)
+
+
+@app.command("body", epilog=BODY_HELP)
+@guarded
+def body_command(
+    what: Annotated[str, typer.Argument(help=f"A mesh ({', '.join(SUFFIXES)}) or a shape ({', '.join(SHAPES)}).")],
+    sizes: Annotated[list[float] | None, typer.Argument(help="Lengths of the shape, in the order of ph.Body.")] = None,
+    mass: Annotated[float | None, typer.Option(help="Mass; by default 1, unless a density is given.")] = None,
+    density: Annotated[
+        float | None, typer.Option(help="Mass of a unit of volume (of a cubic metre with --unit).")
+    ] = None,
+    unit: Annotated[str, typer.Option(help=f"Unit of the lengths: {', '.join(UNITS)}. Results are in metres.")] = "m",
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """Mass, centre of mass, inertia tensor, principal moments and axes of a mesh or a shape."""
+    body = _made(what, sizes or [], mass, density, unit)
+    if as_json:
+        typer.echo(json.dumps(_facts(body), indent=1))
+        return
+    typer.secho(Path(what).name, bold=True)
+    typer.echo(f"mass          {body.mass:.10g}")
+    typer.echo(f"centre        {_row(body.centre)}")
+    rows = [[name, *(f"{x:.10g}" for x in row)] for name, row in zip("xyz", body.tensor, strict=True)]
+    console().print(sheet("Inertia tensor about the centre of mass", ("", *"xyz"), rows, numbers=3))
+    lines = [
+        [f"{moment:.10g}", *(f"{x:.8f}" for x in axis)] for moment, axis in zip(body.moments, body.axes.T, strict=True)
+    ]
+    console().print(sheet("Principal moments, and their axes", ("moment", *"xyz"), lines, numbers=4))
+
+
+def _made(what: str, sizes: list[float], mass: float | None, density: float | None, unit: str) -> Body:
+    if what in SHAPES:
+        words = shape_sizes(what)
+        if len(sizes) > len(words):
+            raise InputError(f"the shape {what} takes {', '.join(words)}; got {len(sizes)} lengths")
+        scale = scale_of(unit)
+        lengths = {word: scale * size for word, size in zip(words, sizes, strict=False)}
+        return Body.from_shape(what, **lengths, mass=mass, density=density)
+    if sizes or not Path(what).suffix:
+        shapes, files = ", ".join(SHAPES), ", ".join(SUFFIXES)
+        raise InputError(f"{what!r} is neither a shape ({shapes}), which lengths follow, nor a mesh ({files})")
+    return Body.from_mesh(what, mass=mass, density=density, unit=unit)
+
+
+def _facts(body: Body) -> dict[str, Any]:
+    return {
+        "mass": body.mass,
+        "centre": body.centre.tolist(),
+        "tensor": body.tensor.tolist(),
+        "moments": body.moments.tolist(),
+        "axes": body.axes.T.tolist(),
+    }
+
+
+def _row(values: Any) -> str:
+    return "(" + ", ".join(f"{float(x):.10g}" for x in values) + ")"

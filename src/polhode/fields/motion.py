@@ -1,0 +1,277 @@
+"""Ready-made fields: drag, internal damping, rotors, thrusters, tables and control."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..expression import Expr, gradient, lift, symbol
+from ..inputs import finite_number, real_array, vector
+from ..math import sqrt, where
+from ..so3 import cross, dot, scale, sub
+from ._formulas import clamped, inertia_of, piecewise
+from .attraction import attitude_spring
+from .decorators import template_of, torque
+from .field import Field, FieldTemplate
+from .registry import reading, ready
+
+MOST_ROWS = 64
+"""Rows of a table: the formula has a choice for each, all of which are compiled and computed (50 rows of a spline:
+some seconds, and 0.9 us a call)."""
+
+
+def _per_axis(name: str, value: Any) -> Any:
+    """Three numbers that are not negative, or one for all axes."""
+    given = real_array(value, f"{name} must be a number or three numbers")
+    numbers = vector(name, np.full(3, given) if given.shape == () else given)
+    if (numbers < 0).any():
+        raise InputError(f"{name} must not be negative, or the field would drive instead of brake; got {value!r}")
+    return numbers
+
+
+@ready
+@reading(coefficients=_per_axis)
+@torque
+def linear_drag(omega: Any, coefficients: Any) -> Any:
+    """Drag linear in the angular velocity: T_i = -k_i omega_i, body frame.
+
+    coefficients : k, one number or one for each axis of the body
+    """
+    return [-coefficients[i] * omega[i] for i in range(3)]
+
+
+@ready
+@reading(coefficients=_per_axis)
+@torque
+def quadratic_drag(omega: Any, coefficients: Any) -> Any:
+    """Drag quadratic in the angular velocity: T_i = -k_i |omega| omega_i, body frame.
+
+    coefficients : k, one number or one for each axis of the body
+    """
+    speed = sqrt(dot(omega, omega))
+    return [-coefficients[i] * speed * omega[i] for i in range(3)]
+
+
+@ready
+def internal_damping(body: Any, rate: float) -> Field:
+    """Dissipation inside the body: T = rate Pi x (Pi x omega), body frame, Pi = I omega.
+
+    The double bracket of Bloch, Krishnaprasad, Marsden and Ratiu (1996): |Pi| stays, the energy falls by
+    rate |Pi x omega|^2 in a unit of time, and the body ends in rotation about its axis of largest moment (Explorer 1).
+    The direction of the spatial momentum moves by an amount of the first order in the rate, to and fro: the momentum
+    of whatever moves inside is not part of the state.
+
+    rate : an inverse of moment of inertia times angle, positive
+    """
+    inertia, product = inertia_of(body)
+    if finite_number("rate", rate) < 0:
+        raise InputError(f"rate must not be negative, or the field would drive instead of brake; got {rate!r}")
+    return _internal_damping(product)(rate, inertia)
+
+
+@functools.cache
+def _internal_damping(product: Any) -> FieldTemplate:
+    @torque
+    def internal_damping(omega: Any, rate: Any, inertia: Any) -> Any:
+        momentum = product(inertia, omega)
+        return scale(rate, cross(momentum, cross(momentum, omega)))
+
+    return internal_damping
+
+
+# --- functions of time ------------------------------------------------------------------------------
+
+
+@ready
+def constant_torque(torque: Any, frame: str = "body") -> Field:
+    """A torque that does not change: T = torque, in the body or in the space frame."""
+    return _constant_torque(frame)(vector("torque", torque))
+
+
+@functools.cache
+def _constant_torque(frame: str) -> FieldTemplate:
+    @torque(frame=frame)
+    def constant_torque(torque: Any) -> Any:
+        return torque
+
+    return constant_torque
+
+
+@ready
+def thruster(torque: Any, on: Any, frame: str = "body") -> Field:
+    """A torque that is on between given times: T = torque for start <= t < stop, else 0.
+
+    torque : three numbers, in the named frame, "body" or "space"
+    on : [start, stop], or a list of such windows that do not overlap
+    """
+    return _thruster(frame)(vector("torque", torque), _windows(on))
+
+
+@functools.cache
+def _thruster(frame: str) -> FieldTemplate:
+    @torque(frame=frame)
+    def thruster(t: Any, torque: Any, on: Any) -> Any:
+        firing = sum(where((start <= t) & (t < stop), 1, 0) for start, stop in on)
+        return scale(firing, torque)
+
+    return thruster
+
+
+def _windows(on: Any) -> np.ndarray:
+    """Windows in time as rows of (start, stop), in order."""
+    expected = "on must be [start, stop] or a list of such windows"
+    windows = np.atleast_2d(real_array(on, expected))
+    if windows.ndim != 2 or windows.shape[1] != 2 or not np.isfinite(windows).all():
+        raise InputError(f"{expected}; got {on!r}")
+    windows = windows[windows[:, 0].argsort()]
+    if (windows[:, 0] >= windows[:, 1]).any() or (windows[1:, 0] < windows[:-1, 1]).any():
+        raise InputError(f"the windows of a thruster must start before they stop and not overlap; got {on!r}")
+    return windows
+
+
+@ready
+def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "linear", outside: str = "zero") -> Field:
+    """A torque given by a table over time, T(t_k) = torques[k], interpolated.
+
+    times : increasing, 2 to 64 of them
+    torques : three numbers for each time, in the named frame, "body" or "space"
+    between : "linear", or "cubic": the spline with continuous second derivatives (not-a-knot at the ends)
+    outside : "zero", or "hold": the first and the last value before and after the table
+    """
+    if outside not in ("zero", "hold"):
+        raise InputError(f"outside must be 'zero' or 'hold'; got {outside!r}")
+    return _tabulated(frame, outside)(*_pieces(times, torques, "torques", between))
+
+
+@functools.cache
+def _tabulated(frame: str, outside: str) -> FieldTemplate:
+    hold = outside == "hold"
+
+    @torque(frame=frame)
+    def tabulated(t: Any, knots: Any, pieces: Any) -> Any:
+        at = clamped(t, knots)
+        return scale(1 if hold else where(at == t, 1, 0), piecewise(at, knots, pieces))
+
+    return tabulated
+
+
+def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarray, np.ndarray]:
+    """Knots, and the coefficients of the polynomials between them: (piece, power, axis)."""
+    knots = real_array(times, "times must be numbers")
+    table = real_array(values, f"{name} must be rows of three numbers")
+    if knots.ndim != 1 or table.shape != (len(knots), 3):
+        raise InputError(f"{name} must be three numbers for each of the times; got shapes {table.shape}, {knots.shape}")
+    if not 2 <= len(knots) <= MOST_ROWS:
+        raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}, so leave some out")
+    if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
+        raise InputError("times must increase, and all numbers of a table must be finite")
+    if between == "linear":
+        return knots, np.stack([table[:-1], np.diff(table, axis=0) / np.diff(knots)[:, None]], axis=1)
+    if between != "cubic":
+        raise InputError(f"between must be 'linear' or 'cubic'; got {between!r}")
+    from scipy.interpolate import CubicSpline
+
+    return knots, np.swapaxes(CubicSpline(knots, table).c[::-1], 0, 1)
+
+
+# --- rotors -----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class RotorTemplate(FieldTemplate):
+    """The momentum h(t) of rotors as a function of time."""
+
+    def bound(self, values: dict[str, Any]) -> Field:
+        """The field with these values of all parameters."""
+        return RotorField(self, values)
+
+
+class RotorField(Field):
+    """T = h x omega - h'(t), of rotors that carry the momentum h(t); h' is derived from the formula of h."""
+
+    @functools.cached_property
+    def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
+        """The torque on the body."""
+        h = self.traced(lambda value: tuple(lift(x) for x in value))
+        rate = tuple(gradient(x, [symbol("t")])[0] for x in h)
+        turning = cross(h, tuple(symbol(f"w{i}") for i in range(3)))  # type: ignore[arg-type]
+        return sub(turning, rate), None  # type: ignore[arg-type]
+
+    @property
+    def written(self) -> Any:
+        """The torque, in the body frame."""
+        return self.graph[0]
+
+
+def rotor(function: Any) -> Any:
+    """Make a gyrostat of a function h(t, parameters): the momentum of its rotors, relative to the body, body frame.
+
+    With I the inertia of body and rotors less that of the rotors about their own axes, the momentum of all is
+    Pi + h, Pi = I omega, and the torque on Pi is T = h x omega - h'(t); h' is derived. Calling binds the parameters.
+    """
+    made = template_of(function, "torque", "body", ())
+    for argument in ("R", "omega"):
+        if argument in made.arguments:
+            raise InputError(
+                f"the momentum of rotors is a function of t (and parameters); {function.__name__} takes {argument}"
+            )
+    return RotorTemplate(made.function, made.kind, made.frame)
+
+
+@ready
+@reading(momentum=vector, motor=vector)
+@rotor
+def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
+    """A body with rotors (reaction wheels) that carry the momentum h(t) = momentum + motor t in the body.
+
+    T = h x omega - h', body frame. With motor = 0 the energy omega . I omega/2 and the spatial momentum R (Pi + h)
+    are constant (the gyrostat of Volterra); with any h(t) the latter.
+
+    momentum : h at t = 0, relative to the body and in its axes; the inertia is that of body and rotors less that of
+        the rotors about their own axes
+    motor : h', the torque of the motors on the rotors
+    """
+    return [momentum[i] + motor[i] * t for i in range(3)]
+
+
+@ready
+def tabulated_gyrostat(times: Any, momenta: Any, between: str = "cubic") -> Field:
+    """A body with driven rotors: h(t) given by a table, T = h x omega - h', body frame.
+
+    times : increasing, 2 to 64 of them; before and after them h is what it is at the ends
+    momenta : h at these times, relative to the body and in its axes
+    between : "cubic" (a spline: the motors' torque h' is continuous between the ends) or "linear"
+    """
+    return _tabulated_gyrostat()(*_pieces(times, momenta, "momenta", between))
+
+
+@functools.cache
+def _tabulated_gyrostat() -> FieldTemplate:
+    @rotor
+    def tabulated_gyrostat(t: Any, knots: Any, pieces: Any) -> Any:
+        return piecewise(clamped(t, knots), knots, pieces)
+
+    return tabulated_gyrostat
+
+
+# --- control ----------------------------------------------------------------------------------------
+
+
+@ready
+def pd_control(target: Any, stiffness: float, damping: Any) -> Field:
+    """PD control of the attitude: the attitude spring towards the target plus linear drag.
+
+    T = -stiffness/2 vee(E - E^T) - damping omega with E = R_t^T R and hat(vee M) = M (Bullo and Murray 1995). The
+    energy of a solution, omega . I omega/2 + stiffness (1 - cos theta), is the Lyapunov function: it falls by
+    damping |omega|^2 in a unit of time. At rest half a turn away the control is in unstable balance.
+
+    target : attitude as a scipy Rotation, a 3x3 matrix or a quaternion with the scalar first
+    stiffness, damping : of the two parts; the damping as one number or one for each axis
+    """
+    if finite_number("stiffness", stiffness) <= 0:
+        raise InputError(f"stiffness must be positive, or the target would repel; got {stiffness!r}")
+    return attitude_spring(target, stiffness) + linear_drag(damping)

@@ -1,0 +1,96 @@
+"""Numbers, vectors and attitudes as users give them: read, or refused with what was expected."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+import numpy as np
+
+from .errors import InputError
+from .so3 import unit
+
+ROTATION_TOLERANCE = 1e-6
+"""How far from a rotation an attitude may be (single-precision data pass); it is then made one exactly."""
+
+
+def real_array(value: Any, expected: str) -> np.ndarray:
+    """The value as a fresh array of doubles, or an error that says what was expected."""
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError
+        return np.array(value, dtype=float)
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(f"{expected}; got {value!r}") from None
+
+
+def finite_number(name: str, value: Any) -> float:
+    """The value as a float, or a sentence about what it should have been."""
+    try:
+        number = math.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if isinstance(value, str) or (math.isnan(number) and not isinstance(value, numbers.Real)):
+        raise InputError(f"{name} must be a number; got {value!r}")
+    if not math.isfinite(number):
+        raise InputError(f"{name} must be finite; got {value!r}")
+    return number
+
+
+def positive(name: str, value: Any) -> float:
+    """The value as a float above zero."""
+    number = finite_number(name, value)
+    if number <= 0:
+        raise InputError(f"{name} must be positive; got {value!r}")
+    return number
+
+
+def vector(name: str, value: Any) -> np.ndarray:
+    """The value as three finite numbers."""
+    expected = f"{name} must be three numbers"
+    given = real_array(value, expected)
+    if given.shape != (3,):
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(value)}")
+    if not np.isfinite(given).all():
+        raise InputError(f"{name} must be finite; got {given.tolist()}")
+    return given
+
+
+def attitude_quaternion(attitude: Any) -> tuple[float, float, float, float]:
+    """Unit quaternion, scalar first, of any accepted attitude."""
+    if attitude is None:
+        return (1.0, 0.0, 0.0, 0.0)
+    expected = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
+    given = real_array(attitude.as_quat(scalar_first=True) if hasattr(attitude, "as_quat") else attitude, expected)
+    if given.shape not in ((4,), (3, 3)):
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(attitude)}")
+    if not np.isfinite(given).all():
+        raise InputError(f"attitude must be finite; got {given.tolist()}")
+    if given.shape == (3, 3):
+        defect = np.abs(given.T @ given - np.eye(3)).max()
+        if defect > ROTATION_TOLERANCE:
+            raise InputError(f"attitude is not a rotation: R^T R must be 1 and differs from it by {defect:.3g}")
+        if np.linalg.det(given) < 0:
+            raise InputError("attitude is not a rotation but a reflection: its determinant must be 1 and is -1")
+        return quaternion_of(given.tolist())
+    length = float(np.linalg.norm(given))
+    if abs(length - 1) > ROTATION_TOLERANCE:
+        raise InputError(
+            f"attitude must be a unit quaternion (scalar first); its length is {length:.8g}, so divide by it"
+            if length > 0
+            else "attitude must be a unit quaternion (scalar first); its length is 0"
+        )
+    return unit(tuple(given.tolist()))
+
+
+def quaternion_of(R: Any) -> tuple[Any, ...]:
+    """Quaternion of a rotation given by rows, in any number type, by Shepperd's choice of the largest component."""
+    trace = R[0][0] + R[1][1] + R[2][2]
+    squares = [1 + trace, *(1 - trace + 2 * R[i][i] for i in range(3))]
+    k = max(range(4), key=squares.__getitem__)
+    skew = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
+    if k == 0:
+        return unit((squares[0], *skew))
+    i = k - 1
+    return unit((skew[i], *(squares[k] if j == i else R[i][j] + R[j][i] for j in range(3))))
