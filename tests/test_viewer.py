@@ -213,3 +213,23 @@ def test_command(flip: ph.Trajectory, coarse: ph.Trajectory, opened: Any, tmp_pa
     missing = run.invoke(app, ["view", str(tmp_path / "none.zarr")])
     assert missing.exit_code == 2
     assert "there is no file" in missing.output
+
+
+def test_shapes_are_drawn(opened: Any, tmp_path: Path) -> None:
+    """Those of a composed body go with the trajectory, also through a file; a mesh is given by its body."""
+    handle = ph.Body.t_handle() + ph.Body.torus(0.3, 0.05, mass=0.1).moved([0.0, 0.4, 0.0])
+    sol = ph.solve(ph.Problem(handle, omega=[5.0, 0.01, 0.0]), "dmv6", dt=0.02, t_end=4.0)
+    sol.save(tmp_path / "handle.nc")
+    again = ph.load(tmp_path / "handle.nc")
+    assert again.info.looks == sol.info.looks
+    pictures = [paused(opened(s.view(tmp_path / f"{i}.html"))) for i, s in enumerate((sol, again))]
+    for page in pictures:
+        page.evaluate("polhode.seek(1)")
+    shots = [page.locator("#scene").screenshot() for page in pictures]
+    assert shots[0] == shots[1]
+    corners = np.array([[x, y, z] for x in (0, 1) for y in (0, 1) for z in (0, 1)], dtype=float)
+    other = paused(opened(sol.view(tmp_path / "points.html", body=ph.Body.from_points(corners))))
+    other.evaluate("polhode.seek(1)")
+    assert other.locator("#scene").screenshot() != shots[0]
+    with pytest.raises(ph.InputError, match=r"body must be a ph\.Body"):
+        sol.view(tmp_path / "none.html", body="part.stl")

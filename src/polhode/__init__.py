@@ -32,11 +32,9 @@ def _plots(trajectory: Trajectory) -> Any:
     return plots.TrajectoryPlots(trajectory)
 
 
-def _view(trajectory: Trajectory, path: Any, *others: Trajectory, title: str = "", overwrite: bool = False) -> Any:
+def _view(trajectory: Trajectory, path: Any, *others: Trajectory, **named: Any) -> Any:
     """Write a page that shows the body turning in a browser, others beside it; see `ph.view`."""
-    return importlib.import_module(f"{__name__}.viewer").view(
-        [trajectory, *others], path, title=title, overwrite=overwrite
-    )
+    return importlib.import_module(f"{__name__}.viewer").view([trajectory, *others], path, **named)
 
 
 def __getattr__(name: str) -> Any:

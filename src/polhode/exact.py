@@ -19,7 +19,7 @@ from .methods.lagrange import moved as top_moved
 from .problem import Problem
 from .record import full_precision, primary, rounded
 from .so3 import mul
-from .trajectory import Info, Trajectory
+from .trajectory import Info, Trajectory, info_of
 
 if TYPE_CHECKING:
     from .top import Top
@@ -155,9 +155,7 @@ def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) 
 
 
 def _info(problem: Problem, times: np.ndarray, digits: int | None, began: float, top: Top | None) -> Info:
-    inertia = tuple(tuple(float(x) for x in row) for row in problem.body.inertia)
-    return Info(
-        method="jacobi" if top is None else "lagrange", dt=0.0, inertia=inertia, problem=problem.name,
-        field=repr(problem.field) if problem.field else "", digits=digits, seconds=time.perf_counter() - began,
-        steps=len(times),
+    return info_of(
+        problem, method="jacobi" if top is None else "lagrange", dt=0.0, digits=digits,
+        seconds=time.perf_counter() - began, steps=len(times),
     )  # fmt: skip

@@ -7,8 +7,10 @@ x^2, y^2 and z^2 over the solid (Goldstein, Poole and Safko 2002, chapter 5, def
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -42,6 +44,34 @@ class Shape:
     def removed(self) -> Shape:
         """The shape as a hole, or a hole filled."""
         return dataclasses.replace(self, hole=not self.hole)
+
+
+MOST_LETTERS = 30_000
+"""Length of shapes as text that still goes into a file; of larger meshes the body itself must be at hand."""
+
+
+def written(shapes: Sequence[Shape]) -> str:
+    """Shapes as JSON; empty where there are none or they are long."""
+    text = json.dumps([_plain(shape) for shape in shapes]) if shapes else ""
+    return text if len(text) <= MOST_LETTERS else ""
+
+
+def _plain(shape: Shape) -> dict[str, Any]:
+    """A shape as lists and numbers."""
+    arrays = {"position": shape.position, "rotation": shape.rotation, "vertices": shape.vertices, "faces": shape.faces}
+    lists = {name: None if array is None else np.asarray(array).tolist() for name, array in arrays.items()}
+    return {"name": shape.name, "sizes": dict(shape.sizes), "hole": shape.hole} | lists
+
+
+def read(text: str) -> tuple[Shape, ...]:
+    """The shapes of such a text."""
+    if not text:
+        return ()
+    arrays = ("position", "rotation", "vertices", "faces")
+    return tuple(
+        Shape(**item | {name: None if item[name] is None else np.array(item[name]) for name in arrays})
+        for item in json.loads(text)
+    )
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,7 +26,7 @@ from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
 from .progress import Progress
 from .tolerance import dense_of, solve_to, with_events
-from .trajectory import Info, Trajectory
+from .trajectory import Info, Trajectory, info_of
 
 CHUNK_SECONDS = 0.1
 """How long compiled code runs before Python looks at Ctrl-C and the progress bar."""
@@ -115,10 +115,7 @@ def solve(
         )
     count, end = length(problem, chosen, dt, t_end, steps)
     run = engine(problem, chosen, digits)
-    info = Info(
-        method=chosen.name, dt=dt, inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
-        field=repr(problem.field) if problem.field else "", every=every, digits=digits,
-    )  # fmt: skip
+    info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)
     if out is None:
         _check_memory(count // every + 2)
     bar = Progress(progress, chosen.name, count)

@@ -24,7 +24,7 @@ from .occurrences import cut, first_end, occurrences, until
 from .problem import Problem, finite_number
 from .progress import Progress
 from .so3 import mul, unrotate
-from .trajectory import PRIMARY, Info, Trajectory
+from .trajectory import PRIMARY, Info, Trajectory, info_of
 
 SMALLEST, LARGEST = 1e-15, 0.1
 """Tolerances that can be asked for."""
@@ -193,10 +193,7 @@ def _splitting(problem: Problem, end: float, tol: float, found: Measured, work: 
 
 
 def _plan(problem: Problem, tol: float, method: str, reason: str, run: Any, error: float, dt: float = 0.0) -> Plan:
-    info = Info(
-        method=method, dt=dt, inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
-        field=repr(problem.field) if problem.field else "", tol=tol, reason=reason, error_estimate=error,
-    )  # fmt: skip
+    info = info_of(problem, method=method, dt=dt, tol=tol, reason=reason, error_estimate=error)
     return Plan(run, error, info)
 
 

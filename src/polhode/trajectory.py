@@ -13,10 +13,13 @@ import numpy as np
 
 from .analysis import observables
 from .errors import InputError
+from .shapes import written
 
 if TYPE_CHECKING:
     import xarray
     from scipy.spatial.transform import Rotation
+
+    from .problem import Problem
 
 PRIMARY = ("t", "quaternion", "momentum", "energy")
 """What is stored; everything else follows from it and the inertia tensor."""
@@ -41,6 +44,16 @@ class Info:
     error_estimate: float | None = None
     accepted: int | None = None
     rejected: int | None = None
+    looks: str = ""
+    """The shapes of the body as JSON, for pictures; empty where it has none or they are large."""
+
+
+def info_of(problem: Problem, **said: Any) -> Info:
+    """How a trajectory of a problem is made."""
+    return Info(
+        inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
+        field=repr(problem.field) if problem.field else "", looks=written(problem.body.shapes), **said,
+    )  # fmt: skip
 
 
 class Trajectory:

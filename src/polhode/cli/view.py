@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from ..body import Body
 from ..store import load
 from .words import app, examples, guarded
 
@@ -23,6 +24,7 @@ def view_command(
     out: Annotated[
         Path | None, typer.Option(help="The page to write; by default the first file's name, .html.")
     ] = None,
+    mesh: Annotated[Path | None, typer.Option(help="Draw this mesh (.stl, .obj, .ply) as the body.")] = None,
     title: Annotated[str, typer.Option(help="Title of the page; by default the problem's name.")] = "",
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a page that exists.")] = False,
@@ -30,7 +32,9 @@ def view_command(
     """Write one self-contained page that shows the body turning in a browser, without a network."""
     from ..viewer import view
 
-    page = view([load(file) for file in files], out or files[0].with_suffix(".html"), title=title, overwrite=overwrite)
+    body = None if mesh is None else Body.from_mesh(mesh)
+    target = out or files[0].with_suffix(".html")
+    page = view([load(file) for file in files], target, body=body, title=title, overwrite=overwrite)
     typer.echo(f"written       {page}   open it in any browser; it needs no network")
     if show:
         webbrowser.open(page.resolve().as_uri())

@@ -16,9 +16,12 @@ from typing import Any
 
 import numpy as np
 
+from .. import shapes
 from ..analysis.invariants import energy_change, momentum_change
+from ..body import Body
 from ..errors import InputError
 from ..problem import quaternion_of
+from ..shapes import Shape
 from ..trajectory import Trajectory
 
 FRAMES = 20_000
@@ -43,13 +46,15 @@ def view(
     sols: Trajectory | Sequence[Trajectory],
     path: str | Path,
     *,
+    body: Body | None = None,
     title: str = "",
     overwrite: bool = False,
 ) -> Path:
     """Write a page that shows one trajectory, or several side by side on the same clock; return its path.
 
-    The body is drawn as its shape, or without one as its energy ellipsoid omega . I omega = 2 T. At most 20,000 states
-    of each trajectory are shown; between them the attitude goes along the shorter arc.
+    The body is drawn as its shapes (those of `body`, if it is given; large meshes are not kept with a trajectory), or
+    without any as its energy ellipsoid omega . I omega = 2 T. At most 20,000 states of each trajectory are shown;
+    between them the attitude goes along the shorter arc.
     """
     several = [sols] if isinstance(sols, Trajectory) else list(sols)
     path = _checked(path, overwrite)
@@ -58,13 +63,15 @@ def view(
     empty = [s.method for s in several if not len(s)]
     if empty:
         raise InputError(f"there is nothing to show: the trajectory of {empty[0] or 'a file'} has no states")
-    path.write_text(page(several, title), encoding="utf-8")
+    if body is not None and not isinstance(body, Body):
+        raise InputError(f"body must be a ph.Body; got {type(body).__name__}")
+    path.write_text(page(several, title, body), encoding="utf-8")
     return path
 
 
-def page(sols: Sequence[Trajectory], title: str = "") -> str:
+def page(sols: Sequence[Trajectory], title: str = "", body: Body | None = None) -> str:
     """The text of the page."""
-    runs = [_run(s) for s in sols]
+    runs = [_run(s, shapes.read(s.info.looks) if body is None else body.shapes) for s in sols]
     data = {
         "runs": runs, "colours": COLOURS, "speeds": SPEEDS, "speed": _speed(sols), "up": _up(sols), "note": _note(sols),
     }  # fmt: skip
@@ -100,7 +107,7 @@ def _checked(path: str | Path, overwrite: bool) -> Path:
 # --- what the page is given -------------------------------------------------------------------------
 
 
-def _run(sol: Trajectory) -> dict[str, Any]:
+def _run(sol: Trajectory, looks: Sequence[Shape]) -> dict[str, Any]:
     """One trajectory, its numbers as base64 of little-endian doubles."""
     kept = _kept(sol)
     moments, axes = np.linalg.eigh(np.array(sol.info.inertia))
@@ -119,9 +126,21 @@ def _run(sol: Trajectory) -> dict[str, Any]:
         "label": _label(sol),
         "moments": np.where(moments > 1e-9 * moments.max(), moments, 0.0).tolist(),
         "axes": list(quaternion_of(axes.tolist())),
-        "shape": None,
+        "shape": [_part(shape) for shape in looks] or None,
         **{name: _packed(array) for name, array in arrays.items()},
     }
+
+
+def _part(shape: Shape) -> dict[str, Any]:
+    """A shape as the page takes it: corners and faces, points, or a solid with its sizes in the order of its name."""
+    place = {"position": shape.position.tolist(), "quaternion": list(quaternion_of(shape.rotation.tolist()))}
+    if shape.faces is not None and shape.vertices is not None:
+        form: dict[str, Any] = {"kind": "mesh", "vertices": shape.vertices.tolist(), "faces": shape.faces.tolist()}
+    elif shape.vertices is not None:
+        form = {"kind": "points", "vertices": shape.vertices.tolist()}
+    else:
+        form = {"kind": shape.name, "size": [float(x) for x in shape.sizes.values()]}
+    return form | place | {"hole": shape.hole}
 
 
 def _kept(sol: Trajectory) -> np.ndarray:

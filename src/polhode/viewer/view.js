@@ -116,7 +116,28 @@ const SHAPES = {
   sphere: (d) => octants("#7fb3d5", "#f5cba7").scale(d[0], d[0], d[0]),
 };
 
+/** Point masses, as small spheres. */
+function dots(part, colour) {
+  const group = new THREE.Group();
+  const reach = Math.max(...part.vertices.map((p) => Math.hypot(...p)), 1e-300);
+  const geometry = new THREE.SphereGeometry(0.06 * reach, 16, 12);
+  const material = new THREE.MeshStandardMaterial({ color: colour, roughness: 0.6 });
+  for (const p of part.vertices) {
+    const dot = new THREE.Mesh(geometry, material);
+    dot.position.set(...p);
+    group.add(dot);
+  }
+  return group;
+}
+
+function placed(thing, part) {
+  thing.position.set(...part.position);
+  thing.quaternion.set(part.quaternion[1], part.quaternion[2], part.quaternion[3], part.quaternion[0]);
+  return thing;
+}
+
 function partMesh(part, colour) {
+  if (part.kind === "points") return placed(dots(part, colour), part);
   let geometry;
   if (part.kind === "mesh") {
     geometry = new THREE.BufferGeometry();
@@ -128,11 +149,11 @@ function partMesh(part, colour) {
     geometry = SHAPES[part.kind](part.size);
   }
   const coloured = geometry.hasAttribute("color");
-  const material = new THREE.MeshStandardMaterial({ color: coloured ? "#ffffff" : colour, vertexColors: coloured, roughness: 0.6, metalness: 0.1, side: THREE.DoubleSide });
-  const mesh = new THREE.Mesh(geometry, material);
-  mesh.position.set(...part.position);
-  mesh.quaternion.set(part.quaternion[1], part.quaternion[2], part.quaternion[3], part.quaternion[0]);
-  return mesh;
+  const material = new THREE.MeshStandardMaterial({
+    color: part.hole ? "#222222" : coloured ? "#ffffff" : colour, vertexColors: coloured && !part.hole, roughness: 0.6, metalness: 0.1,
+    side: THREE.DoubleSide, transparent: part.hole, opacity: part.hole ? 0.35 : 1,
+  });
+  return placed(new THREE.Mesh(geometry, material), part);
 }
 
 /** The body as its shape, drawn about as large as the unit sphere. */
