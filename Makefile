@@ -6,20 +6,26 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test test-all bench lock clean
+.PHONY: run test test-all browser bench lock three clean
 
 run: $(STAMP)
 	$(BIN)/polhode compare fast_top --out results --overwrite
 
-test: $(STAMP)
+test: $(STAMP) browser
 	$(BIN)/ruff check src tests benchmarks
 	$(BIN)/ruff format --check src tests benchmarks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -m "not slow"
 
-test-all: $(STAMP)
+test-all: $(STAMP) browser
 	$(BIN)/pytest
+
+# The pages of the viewer are tested in Chromium; where there is none and we may, it is installed.
+browser:
+	@command -v chromium > /dev/null || apt-get install --yes --quiet chromium > /dev/null \
+	  || (apt-get update --quiet > /dev/null && apt-get install --yes --quiet chromium > /dev/null) \
+	  || echo "the tests of the viewer need Chromium on the path: install Debian's package chromium, or another as chromium"
 
 bench: $(STAMP)
 	$(BIN)/polhode bench
@@ -34,6 +40,14 @@ $(STAMP): requirements.lock pyproject.toml
 lock:
 	$(BIN)/python -m pip install --quiet --upgrade -e ".[dev]"
 	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
+
+# The 3D library of the viewer, as one file within the package, with its licence beside it.
+three:
+	cd vendor/three && npm install --no-package-lock --ignore-scripts --no-fund --no-audit
+	cd vendor/three && npx esbuild entry.js --bundle --minify --legal-comments=none --format=iife --global-name=THREE \
+	  --banner:js="/* three.js 0.187.0, MIT licence, (c) 2010-2026 three.js authors: see three.LICENSE */" \
+	  --outfile=../../src/polhode/viewer/three.js
+	cp vendor/three/node_modules/three/LICENSE src/polhode/viewer/three.LICENSE
 
 clean:
 	rm -rf $(VENV) results build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache

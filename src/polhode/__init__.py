@@ -31,15 +31,24 @@ def _plots(trajectory: Trajectory) -> Any:
     return plots.TrajectoryPlots(trajectory)
 
 
+def _view(trajectory: Trajectory, path: Any, *others: Trajectory, title: str = "", overwrite: bool = False) -> Any:
+    """Write a page that shows the body turning in a browser, others beside it; see `ph.view`."""
+    return importlib.import_module(f"{__name__}.viewer").view(
+        [trajectory, *others], path, title=title, overwrite=overwrite
+    )
+
+
 def __getattr__(name: str) -> Any:
     """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
 
-    `lie`, `ndim`, `plots`, `kinematics` and `modified_energy` are imported when asked for.
+    `lie`, `ndim`, `plots`, `view`, `kinematics` and `modified_energy` are imported when asked for.
     """
     if name in ("lie", "ndim"):
         return importlib.import_module(f"{__name__}.{name}")  # ndim needs scipy.linalg, half a second
     if name == "kinematics":
         return importlib.import_module(f"{__name__}.lie.kinematics").kinematics
+    if name == "view":
+        return importlib.import_module(f"{__name__}.viewer").view
     if name == "plots":
         return importlib.import_module(f"{__name__}.plots")
     if name == "modified_energy":
@@ -50,10 +59,11 @@ def __getattr__(name: str) -> Any:
 
 
 Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
+Trajectory.view = _view  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "Ensemble", "Event", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd",
     "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "kinematics", "lie", "load", "math",
     "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
-    "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "where",
+    "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "view", "where",
 ]  # fmt: skip

@@ -36,3 +36,11 @@ def citation(key: str) -> str:
     pages = f", {entry['pages']}" if "pages" in entry else ""
     parts = (authors, entry.get("title", ""), f"{volume}{pages}", entry.get("year", ""), entry.get("doi", ""))
     return ". ".join(x.rstrip(".") for x in parts if x)
+
+
+def short(key: str) -> str:
+    """First author and year."""
+    entry = entries().get(key, {})
+    author = entry.get("author", key).split(" and ")[0]
+    family = author.split(",")[0] if "," in author else author.split()[-1]
+    return f"{family} ({entry['year']})" if "year" in entry else family

@@ -24,9 +24,9 @@ THREADS = 128
 """Threads of a block."""
 
 CHUNK = 1 << 17
-"""Bodies of a chunk at most: a thousand for every multiprocessor of the largest cards, and no more, since what the first
-chunk needs to come and the last to go is not overlapped (H200: whole runs then reach 0.97 of the kernels' own speed,
-with eight times as many 0.78)."""
+"""Bodies of a chunk at most: a thousand for every multiprocessor of the largest cards, and no more, since what the
+first chunk needs to come and the last to go is not overlapped (H200: whole runs then reach 0.97 of the kernels' own
+speed, with eight times as many 0.78)."""
 
 STAGED = 1 << 29
 """Bytes of page-locked memory a chunk may take: the operating system cannot move it, so it is not for the taking."""

@@ -1,0 +1,81 @@
+"""``polhode reproduce``."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from .. import bibliography
+from ..errors import InputError
+from .words import INTERRUPTED, app, console, examples, guarded, sheet, stop, watched
+
+REPRODUCE_HELP = examples(
+    "polhode reproduce", "polhode reproduce krysl2006-fig3", "polhode reproduce all --out papers --overwrite"
+)
+REPORT = "report.html"
+
+
+@app.command("reproduce", epilog=REPRODUCE_HELP)
+@guarded
+def reproduce_command(
+    ids: Annotated[
+        list[str] | None, typer.Argument(help="Figures and tables to make, or `all`; without one they are listed.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("papers"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there.")] = False,
+) -> None:
+    """Make the figures and tables of the papers: pictures, data, and what holds of what the papers say."""
+    from .. import papers
+
+    if not ids:
+        _list(papers.RESULTS)
+        return
+    chosen = list(papers.RESULTS.values()) if ids == ["all"] else [papers.get(id) for id in ids]
+    _check_folder(out, [r.id for r in chosen], overwrite)
+    began = time.perf_counter()
+    made = []
+    try:
+        with watched("papers") as watch:
+            for i, one in enumerate(chosen):
+                watch(one.id, i, len(chosen))
+                tell = functools.partial(_tell, watch, one.id, i, len(chosen))
+                made.append((one, one.make(tell)))
+                papers.report.write(out, *made[-1])
+                (out / REPORT).write_text(papers.report.page(made), encoding="utf-8")
+            watch("done", len(chosen), len(chosen))
+    except KeyboardInterrupt:
+        raise stop(f"interrupted; {len(made)} of {len(chosen)} results are in {out}", INTERRUPTED) from None
+    _farewell(made, out, time.perf_counter() - began)
+
+
+def _tell(watch: Callable[[str, int, int], None], id: str, done: int, total: int, what: str) -> None:
+    watch(f"{id}: {what}", done, total)
+
+
+def _list(results: dict[str, Any]) -> None:
+    rows = [[r.id, bibliography.short(r.cite), r.where, r.title] for r in results.values()]
+    console().print(sheet("Results of the papers", ("id", "document", "where", "what"), rows))
+    typer.echo("`polhode reproduce ID` makes one, `polhode reproduce all` makes all and one report")
+
+
+def _check_folder(out: Path, ids: list[str], overwrite: bool) -> None:
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{out} is a file; --out names a folder")
+    there = [name for name in (*ids, REPORT) if (out / name).exists()]
+    if there and not overwrite:
+        raise InputError(f"{out} holds results already ({there[0]}, ...); choose another --out or say --overwrite")
+
+
+def _farewell(made: list[Any], out: Path, seconds: float) -> None:
+    rows = []
+    for result, outcome in made:
+        words = [v.verdict for v in outcome.verdicts]
+        counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
+        rows.append([result.id, result.where, counts])
+    console().print(sheet(f"{len(made)} results in {seconds:.0f} s", ("id", "where", "statements"), rows))
+    typer.echo(f"written       {out / REPORT}   open it in a browser; pictures and data are in folders beside it")

@@ -1,0 +1,36 @@
+"""``polhode view``."""
+
+from __future__ import annotations
+
+import webbrowser
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..store import load
+from .words import app, examples, guarded
+
+VIEW_HELP = examples(
+    "polhode view run.zarr", "polhode view one.zarr other.nc --out both.html", "polhode view run.zarr --open"
+)
+
+
+@app.command("view", epilog=VIEW_HELP)
+@guarded
+def view_command(
+    files: Annotated[list[Path], typer.Argument(help="Saved trajectories (.zarr or .nc), shown side by side.")],
+    out: Annotated[
+        Path | None, typer.Option(help="The page to write; by default the first file's name, .html.")
+    ] = None,
+    title: Annotated[str, typer.Option(help="Title of the page; by default the problem's name.")] = "",
+    show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a page that exists.")] = False,
+) -> None:
+    """Write one self-contained page that shows the body turning in a browser, without a network."""
+    from ..viewer import view
+
+    page = view([load(file) for file in files], out or files[0].with_suffix(".html"), title=title, overwrite=overwrite)
+    typer.echo(f"written       {page}   open it in any browser; it needs no network")
+    if show:
+        webbrowser.open(page.resolve().as_uri())

@@ -1,0 +1,16 @@
+"""The figures and tables of the five documents, recomputed, each statement beside what is measured."""
+
+from __future__ import annotations
+
+import importlib
+
+from . import report
+from .results import RESULTS, Outcome, Result, Table, Verdict, get
+
+DOCUMENTS = ("krysl2006", "krysl2005", "vilmart", "zanna", "buss", "outside")
+"""Modules with results, in the order of the report; importing one enters its results."""
+
+for _name in DOCUMENTS:
+    importlib.import_module(f"{__name__}.{_name}")
+
+__all__ = ["RESULTS", "Outcome", "Result", "Table", "Verdict", "get", "report"]

@@ -1,0 +1,167 @@
+"""Numbers from elsewhere that the library must give: NASA's brick, a Fortran driver, a top, Fasso's splitting."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+
+from ..body import Body
+from ..exact import exact
+from ..methods import methods
+from ..plots import side_by_side, stacked
+from ..problem import Problem
+from ..problems import gravity
+from ..solve import solve
+from .curves import listed
+from .results import Outcome, Table, Verdict, Watch, passed, result
+
+# --- NASA/NESC check case 2 -------------------------------------------------------------------------
+
+BRICK = (0.001894220, 0.006211019, 0.007194665)
+PUBLISHED = {
+    10.0: (-2.41890222177, -23.5525695195, 28.12859263),
+    20.0: (-5.42273467991, 22.7159305765, 28.6082817473),
+    30.0: (12.6183907757, -17.3974747619, 31.1195888868),
+}
+"""Angular velocities of SIM 4 in degrees a second, body axes, of the published trajectories."""
+
+
+@result("nasa-brick", cite="nasa2015", where="check case 2", title="torque-free tumbling brick")
+def brick(watch: Watch) -> Outcome:
+    """The exact solution at the published times, and the energy of methods over 3000 s."""
+    problem = Problem(Body(list(BRICK)), omega=np.radians([10.0, 20.0, 30.0]))
+    watch("exact solution")
+    found = np.degrees(exact(problem, list(PUBLISHED)).omega)
+    rows = [[t, *map(float, ours), *theirs] for (t, theirs), ours in zip(PUBLISHED.items(), found, strict=True)]
+    off = float(np.abs(found - np.array(list(PUBLISHED.values()))).max())
+    drifts = {}
+    for name in ("dmv10", "symrot", "imidm", "rk4_mk"):
+        watch(f"{name} to 3000 s")
+        drifts[name] = solve(problem, name, dt=0.1, t_end=3000.0, every=10, progress=False).drift()["energy"]
+    fine = np.linspace(0, 30, 1501)
+    spins = np.degrees(exact(problem, fine).omega)
+    curves = {f"$\\omega_{i + 1}$": (fine, spins[:, i]) for i in range(3)}
+    verdicts = [
+        Verdict(
+            "SIM 4", "angular velocity at 10, 20 and 30 s", f"largest difference {off:.1e} degrees a second",
+            passed(off < 1e-9),
+        ),
+        Verdict(
+            "energy to 3000 s", "other tools: RK45 of SciPy at its defaults +18 %, Basilisk's RK4 (dt = 0.1) -3.0e-7",
+            f"largest relative change with dt = 0.1: {listed(list(drifts.items()))}", passed(drifts["dmv10"] < 1e-11),
+        ),
+    ]  # fmt: skip
+    columns = ("t", *(f"omega{i}, exact solution" for i in (1, 2, 3)), *(f"omega{i}, SIM 4" for i in (1, 2, 3)))
+    how = "Moments in slug ft^2, angular velocities in degrees a second about the body's axes; Euler's equations only."
+    picture = stacked(curves, "time [s]", "deg/s", "Tumbling brick, exact solution")
+    return Outcome(how, [("omega", picture)], [Table("omega", columns, rows, True)], verdicts)
+
+
+# --- Hairer and Vilmart's driver --------------------------------------------------------------------
+
+TRUTH = (1.7659625085182075, -0.69546419703308912, 0.77955498148187109)
+COARSE = (1.7659625085196600, -0.69546419702325246, 0.77955498148735591)
+WITH_WEIGHT = (1.9226340612884927, 0.77203412291776519, -0.20105263722083863)
+
+
+@result("hairer-vilmart-driver", cite="hairer2006preprocessed", where="Fortran driver", title="DMV10, free and heavy")
+def driver(watch: Watch) -> Outcome:
+    """The states that the authors' Fortran program ends with."""
+    body, momentum = Body([0.6, 0.8, 1.0]), [1.8, 0.4, -0.9]
+    free, heavy = Problem(body, momentum=momentum), Problem(body, gravity(1.0), momentum=momentum)
+    cases = (
+        ("free, h = 0.01", free, "dmv10", 0.01, TRUTH), ("free, h = 0.1", free, "dmv10", 0.1, COARSE),
+        ("U = R33, Strang, h = 0.01", heavy, "strang(dmv10)", 0.01, WITH_WEIGHT),
+    )  # fmt: skip
+    rows: list[tuple[str, float]] = []
+    for label, problem, name, dt, theirs in cases:
+        watch(label)
+        end = solve(problem, name, dt=dt, t_end=10.0, every=10**6, progress=False).momentum[-1]
+        rows.append((label, float(np.abs(end - np.array(theirs)).max())))
+    worst = max(row[1] for row in rows)
+    verdicts = [
+        Verdict(
+            "output",
+            "momentum at t = 10",
+            "; ".join(f"{a}: differs by {b:.1e}" for a, b in rows),
+            passed(worst < 1e-13),
+        )
+    ]
+    how = "I = (0.6, 0.8, 1.0), y(0) = (1.8, 0.4, -0.9), Q(0) = 1."
+    return Outcome(how, [], [Table("momentum", ("case", "largest difference"), rows, True)], verdicts)
+
+
+# --- the top of Simo and Wong with a small tilt -----------------------------------------------------
+
+AXIS = {1.0: (0.0215411, -0.05001034, 0.99851637), 10.0: (-0.04713223, 0.02674869, 0.99853045)}
+
+
+@result("simo-wong-top", cite="simo1991", where="the fast top", title="tilt 0.05, spin 50, as others ran it")
+def top(watch: Watch) -> Outcome:
+    """The exact solution of the symmetric top at the times given."""
+    from scipy.spatial.transform import Rotation
+
+    attitude = Rotation.from_rotvec([0.05, 0, 0])
+    problem = Problem(Body([5.0, 5.0, 1.0]), gravity(20.0), attitude=attitude, omega=[0.0, 0.0, 50.0])
+    watch("exact solution")
+    axes = exact(problem, list(AXIS)).matrix[:, :, 2]
+    off = float(np.abs(axes - np.array(list(AXIS.values()))).max())
+    energy = problem.energy()
+    fine = exact(problem, np.linspace(0, 10, 2001))
+    curves = {name: (fine.t, fine.matrix[:, i, 2]) for i, name in enumerate(("$R_{13}$", "$R_{23}$", "$R_{33}$"))}
+    verdicts = [
+        Verdict("energy", "H = 1269.9750052079", f"{energy:.10f}", passed(abs(energy - 1269.9750052079) < 1e-9)),
+        Verdict("axis", "R e3 at t = 1 and t = 10, to 8 decimals", f"largest difference {off:.1e}", passed(off < 1e-8)),
+    ]
+    rows = [[t, *map(float, ours), *theirs] for (t, theirs), ours in zip(AXIS.items(), axes, strict=True)]
+    columns = ("t", *(f"R{i}3, exact" for i in (1, 2, 3)), *(f"R{i}3, given" for i in (1, 2, 3)))
+    how = "J = diag(5, 5, 1), torque in space -20 R e3 x e3, R(0) = exp(0.05 e1), omega(0) = (0, 0, 50)."
+    picture = stacked(curves, "time $t$", "", "Axis of the top in space")
+    return Outcome(how, [("axis", picture)], [Table("axis", columns, rows, True)], verdicts)
+
+
+# --- Fasso's splitting ------------------------------------------------------------------------------
+
+PRINTED = {0.1: 8.87e-7, 0.05: 5.53e-8, 0.025: 3.46e-9}
+
+
+@result("fasso-order-four", cite="fasso2003", where="section 4", title="a splitting of order four by accident")
+def fasso(watch: Watch) -> Outcome:
+    """Energy errors of the six orders of axes."""
+    problem = Problem(Body([1.0, 0.75, 0.25]), momentum=[0.6, 0.5, 0.4])
+    lines: dict[str, list[tuple[float, float]]] = {}
+    for axes in itertools.permutations("123"):
+        name = "rot" + "".join(axes)
+        watch(name)
+        for h in PRINTED:
+            sol = solve(problem, name, dt=h, t_end=100.0, progress=False)
+            lines.setdefault(name, []).append((h, float(np.abs(sol.energy - sol.energy[0]).max())))
+    slopes = {name: math.log2(points[-2][1] / points[-1][1]) for name, points in lines.items()}
+    special = max(slopes, key=lambda name: slopes[name])
+    worse = [points[0][1] / lines[special][0][1] for name, points in lines.items() if name != special]
+    verdicts = [
+        Verdict(
+            "section 4", "with the smallest moment outside and the largest inside the energy error is of order four",
+            f"{special}; slopes {listed(list(slopes.items()))}", passed(special == "rot321" and slopes[special] > 3.8),
+        ),
+        Verdict(
+            "section 4", "the others have errors several hundred times larger or more at h = 0.1",
+            f"{min(worse):.0f} to {max(worse):.0f} times (the start is our own)", passed(min(worse) > 100),
+        ),
+        Verdict(
+            "library", "an order of axes chosen by the moments", f"`rot_auto` declares {methods['rot_auto'].where}",
+            passed(_same(problem, "rot_auto", special)),
+        ),
+    ]  # fmt: skip
+    rows = [[name, *(e for _, e in points)] for name, points in lines.items()]
+    how = "Moments 1 : 0.75 : 0.25, no torque; largest |H - H0| for 0 <= t <= 100."
+    picture = side_by_side({r"$\max|H - H_0|$": dict(lines)}, "step size $h$", "Three-rotation splittings")
+    return Outcome(how, [("energy", picture)], [Table("energy", ("axes", *map(str, PRINTED)), rows, True)], verdicts)
+
+
+def _same(problem: Problem, one: str, other: str) -> bool:
+    """Do two methods take the same steps."""
+    ends = [solve(problem, name, dt=0.1, steps=10, progress=False).momentum[-1] for name in (one, other)]
+    return bool(np.abs(ends[0] - ends[1]).max() < 1e-14)

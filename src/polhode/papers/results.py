@@ -1,0 +1,90 @@
+"""What a reproduced figure or table is, and the list of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..errors import InputError
+
+Watch = Callable[[str], None]
+"""Told what is done next."""
+
+HOLDS, IN_PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "cannot be checked"
+WORDS = (HOLDS, IN_PART, FAILS, OPEN)
+
+
+@dataclasses.dataclass(frozen=True)
+class Verdict:
+    """A statement of the document (in our words), what was measured, and whether it holds."""
+
+    where: str
+    says: str
+    measured: str
+    verdict: str
+
+    def __post_init__(self) -> None:
+        if self.verdict not in WORDS:
+            raise ValueError(f"a verdict is one of {WORDS}; got {self.verdict!r}")
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """Numbers behind a picture, or a table of the document: rows of numbers and words."""
+
+    name: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+    shown: bool = False
+    """Is it shown in the report, or only written as a file."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Outcome:
+    """What was made: pictures (name, figure), the data, the verdicts, and how it was done."""
+
+    how: str
+    pictures: Sequence[tuple[str, Any]]
+    tables: Sequence[Table]
+    verdicts: Sequence[Verdict]
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """One figure or table of a document, by its id."""
+
+    id: str
+    cite: str
+    where: str
+    title: str
+    make: Callable[[Watch], Outcome]
+
+
+RESULTS: dict[str, Result] = {}
+
+
+def result(id: str, *, cite: str, where: str, title: str) -> Callable[[Callable[[Watch], Outcome]], Any]:
+    """Enter a function in the list."""
+
+    def entered(make: Callable[[Watch], Outcome]) -> Callable[[Watch], Outcome]:
+        if id in RESULTS:
+            raise ValueError(f"{id} is there already")
+        RESULTS[id] = Result(id, cite, where, title, make)
+        return make
+
+    return entered
+
+
+def get(id: str) -> Result:
+    """The result of an id; an unknown one gets the nearest in the error."""
+    if id in RESULTS:
+        return RESULTS[id]
+    near = difflib.get_close_matches(id, RESULTS, n=3, cutoff=0.4) or list(RESULTS)
+    raise InputError(f"there is no result {id!r}; the nearest are {', '.join(near)} (`polhode reproduce` lists all)")
+
+
+def passed(condition: bool, otherwise: str = FAILS) -> str:
+    """The verdict of a condition that was measured."""
+    return HOLDS if condition else otherwise

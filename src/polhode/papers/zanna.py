@@ -1,0 +1,179 @@
+"""A. Zanna, Explicit completely integrable method for the 3 x 3 rigid body: the plots of the slides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..analysis.checks import poisson_defect
+from ..analysis.cost import cost
+from ..analysis.taylor import solution
+from ..exact import exact
+from ..methods import methods
+from ..plots import side_by_side, stacked
+from ..solve import solve
+from .curves import listed, named
+from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result
+
+CITE = "zanna2002"
+ALL = ("mv_explicit", "McL-splitting", "IMR")
+LABELS = {"mv_explicit": "MV explicit", "McL-splitting": "McL-splitting", "IMR": "IMR"}
+
+
+def _at(t: float, dts: list[float], watch: Watch) -> dict[str, list[tuple[float, float]]]:
+    """Momentum errors |m - m_ref| at a time, over step sizes."""
+    problem = named("zanna_body")
+    watch(f"reference at t = {t:g}")
+    truth = np.array([float(x) for x in solution(problem, t)[1]])
+    found: dict[str, list[tuple[float, float]]] = {}
+    for name in ALL:
+        for dt in dts:
+            watch(f"{name}, h = {dt:g}")
+            end = solve(problem, name, dt=dt, t_end=t, every=10**9, progress=False).momentum[-1]
+            found.setdefault(LABELS[name], []).append((dt, float(np.linalg.norm(end - truth))))
+    return found
+
+
+def _slope(points: list[tuple[float, float]]) -> float:
+    x, y = np.log(np.array(points[-3:])).T
+    return float(np.polyfit(x, y, 1)[0])
+
+
+@result("zanna-error", cite=CITE, where="slides 15 and 16", title="errors at t = 1 and t = 10 over step sizes")
+def error(watch: Watch) -> Outcome:
+    """Momentum errors."""
+    sides: dict[str, Any] = {
+        f"error of $m$ at t = {t:g}": _at(t, [t / n for n in numbers], watch)
+        for t, numbers in ((1.0, (2, 4, 8, 16, 32, 64, 128)), (10.0, (20, 40, 80, 160, 320, 640, 1280)))
+    }
+    late: dict[str, list[tuple[float, float]]] = list(sides.values())[1]
+    orders = {label: _slope(points) for label, points in late.items()}
+    large = {label: points[0][1] for label, points in late.items()}
+    verdicts = [
+        Verdict(
+            "conclusions", "the method is of 2nd order", listed(list(orders.items())),
+            passed(abs(orders["MV explicit"] - 2) < 0.1),
+        ),
+        Verdict(
+            "conclusions", "for larger steps it appears to have larger errors",
+            f"t = 10, h = 1/2: {listed(list(large.items()))}",
+            passed(large["MV explicit"] > max(v for k, v in large.items() if k != "MV explicit"), IN_PART),
+        ),
+    ]  # fmt: skip
+    rows = [[side, label, h, e] for side, lines in sides.items() for label, points in lines.items() for h, e in points]
+    how = "Euclidean norm of the error of the body momentum m, against a Taylor solution of 34 digits."
+    picture = side_by_side(sides, "step size $h$", "J = diag(0.9218, 0.7382, 0.1763)")
+    return Outcome(how, [("errors", picture)], [Table("errors", ("panel", "method", "h", "error"), rows)], verdicts)
+
+
+@result("zanna-hamiltonian", cite=CITE, where="slide 17", title="error of the Hamiltonian, h = 1/2, 0 <= t <= 100")
+def hamiltonian(watch: Watch) -> Outcome:
+    """The energy along the three runs."""
+    problem = named("zanna_body")
+    curves, largest, momentum = {}, {}, {}
+    for name in ALL:
+        watch(name)
+        sol = solve(problem, name, dt=0.5, t_end=100.0, progress=False)
+        curves[LABELS[name]] = (sol.t, sol.energy - sol.energy[0])
+        largest[LABELS[name]] = float(np.abs(sol.energy - sol.energy[0]).max())
+        momentum[LABELS[name]] = sol.drift()["momentum_norm"]
+    watch("Poisson structures in 50 digits")
+    defects = {LABELS[name]: float(poisson_defect(methods[name])) for name in ALL}
+    verdicts = [
+        Verdict(
+            "overview", "the method preserves momentum and energy exactly",
+            f"largest |H - H0|: {listed(list(largest.items()))}; |m|: {listed(list(momentum.items()))}",
+            passed(largest["MV explicit"] < 1e-13 and momentum["MV explicit"] < 1e-13),
+        ),
+        Verdict(
+            "slide 14", "H = m1^2/(J2 + J3) + ...",
+            "half of that: only then is f = m x grad H the vector field that is given", FAILS,
+        ),
+        Verdict(
+            "overview", "the implicit midpoint rule preserves the Poisson structure",
+            f"defect of the Poisson structure in one step: {listed(list(defects.items()))}",
+            passed(defects["IMR"] < 1e-22),
+        ),
+        Verdict(
+            "overview", "the method preserves the Poisson structure", f"defect {defects['MV explicit']:.1e}",
+            passed(defects["MV explicit"] < 1e-22),
+        ),
+    ]  # fmt: skip
+    how = (
+        "The splitting keeps the energy of a neighbouring Hamiltonian, so its error oscillates; the other two keep H "
+        "itself."
+    )
+    rows = [[label, value, momentum[label], defects[label]] for label, value in largest.items()]
+    columns = ("method", "largest |H - H0|", "relative change of |m|", "Poisson defect")
+    picture = stacked(curves, "time $t$", "$H - H_0$", "Error of the Hamiltonian, h = 1/2")
+    return Outcome(how, [("hamiltonian", picture)], [Table("hamiltonian", columns, rows, True)], verdicts)
+
+
+@result("zanna-cost", cite=CITE, where="slide 18", title="operations over step sizes, 0 <= t <= 100")
+def operations(watch: Watch) -> Outcome:
+    """Operations counted in the library's own kernels."""
+    problem = named("zanna_body")
+    names = (*ALL, "dmv2")
+    lines: dict[str, Any] = {}
+    for name in names:
+        points = []
+        for h in (1 / 2, 1 / 4, 1 / 8, 1 / 16, 1 / 32, 1 / 64):
+            watch(f"{name}, h = {h:g}")
+            one = cost(methods[name], problem, h)
+            points.append((h, 100 / h * (one.flops + 20 * one.function)))
+        lines[LABELS.get(name, "MV without eigenvectors")] = points
+    at = {label: points[3][1] for label, points in lines.items()}
+    cheaper = at["MV without eigenvectors"] / at["MV explicit"]
+    over_splitting, over_imr = at["MV explicit"] / at["McL-splitting"], at["MV explicit"] / at["IMR"]
+    verdicts = [
+        Verdict(
+            "conclusions", "comparable in cost with the implicit midpoint rule",
+            f"h = 1/16: {over_imr:.2g} times its operations",
+            HOLDS if 0.4 < over_imr < 2.5 else IN_PART if 0.1 < over_imr < 10 else FAILS,
+        ),
+        Verdict(
+            "conclusions", "about ten times more expensive than the splitting",
+            f"{over_splitting:.2g} times its operations",
+            HOLDS if 5 < over_splitting < 20 else IN_PART if over_splitting > 1 else FAILS,
+        ),
+        Verdict(
+            "open problems", "is it possible to make this even cheaper?",
+            f"yes: the same map without eigenvectors and without iteration takes {cheaper:.2g} of the operations",
+            HOLDS,
+        ),
+    ]  # fmt: skip
+    how = (
+        "Sums, products, quotients and roots counted in one step (an elementary function as twenty), times the number "
+        "of steps; attitude and momentum are updated, where the slides count the momentum alone."
+    )
+    rows = [[label, h, n] for label, points in lines.items() for h, n in points]
+    picture = side_by_side({"operations for $0 \\leq t \\leq 100$": lines}, "step size $h$", "Cost")
+    return Outcome(how, [("cost", picture)], [Table("cost", ("method", "h", "operations"), rows)], verdicts)
+
+
+@result("zanna-components", cite=CITE, where="slide 19", title="components of the momentum, h = 1/10")
+def components(watch: Watch) -> Outcome:
+    """m1, m2, m3 over time."""
+    problem = named("zanna_body")
+    curves: dict[str, Any] = {}
+    rows: list[list[float]] = []
+    watch("exact solution")
+    sol = solve(problem, "mv_explicit", dt=0.1, t_end=100.0, progress=False)
+    truth = exact(problem, sol.t).momentum
+    for i in range(3):
+        curves[f"$m_{i + 1}$"] = (sol.t, sol.momentum[:, i])
+    rows = [[t, *m] for t, m in zip(sol.t.tolist(), sol.momentum.tolist(), strict=True)]
+    off = float(np.abs(sol.momentum - truth).max())
+    shape = float(np.abs(np.sort(sol.momentum, axis=0) - np.sort(truth, axis=0)).max())
+    verdicts = [
+        Verdict(
+            "slide 19", "the motion is quasi-periodic, as the exact one",
+            f"the values taken by the components differ by {shape:.2g} from the exact ones, the components at a time "
+            f"by {off:.2g}",
+            passed(shape < 0.05),
+        )
+    ]  # fmt: skip
+    how = "The explicit Moser-Veselov method with h = 1/10, 0 <= t <= 100."
+    picture = stacked(curves, "time $t$", "$m$", "Components of the momentum, h = 1/10")
+    return Outcome(how, [("components", picture)], [Table("components", ("t", "m1", "m2", "m3"), rows)], verdicts)
