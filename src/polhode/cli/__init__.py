@@ -1,8 +1,4 @@
-<<<<<<< HEAD
-"""The command line: ``polhode methods | problems | body | run | exact | compare | bench``.
-=======
-"""The command line: ``polhode methods | problems | run | exact | compare | reproduce | view | bench``.
->>>>>>> main
+"""The command line: ``polhode methods | problems | body | run | exact | compare | reproduce | view | bench``.
 
 Thin: the library does the work.
 """
@@ -15,11 +11,7 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
-<<<<<<< HEAD
-from . import bench, body, compare, exact, run, show  # noqa: F401 - importing enters the commands
-=======
-from . import bench, compare, exact, reproduce, run, show, view  # noqa: F401 - importing enters the commands
->>>>>>> main
+from . import bench, body, compare, exact, reproduce, run, show, view  # noqa: F401 - importing enters the commands
 from .compare import FILES
 from .words import INTERRUPTED, app
 
