@@ -1,4 +1,4 @@
-"""The command line: ``polhode methods | problems | body | run | exact | compare | reproduce | view | bench``.
+"""The command line: ``polhode methods | problems | body | init | run | exact | compare | reproduce | view | bench``.
 
 Thin: the library does the work.
 """
@@ -11,7 +11,7 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
-from . import bench, body, compare, exact, reproduce, run, show, view  # noqa: F401 - importing enters the commands
+from . import bench, body, compare, exact, init, reproduce, run, show, view  # noqa: F401 - importing enters the commands
 from .compare import FILES
 from .words import INTERRUPTED, app
 
