@@ -27,6 +27,7 @@ from .body import SHAPES, Body, shape_sizes
 from .engine import check_fit
 from .errors import InputError
 from .fields import Field as BoundField
+from .inputs import attitude_quaternion
 from .meshes import UNITS
 from .methods import methods
 from .problem import Problem
@@ -49,12 +50,19 @@ IDENTITY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 # --- what a file says -------------------------------------------------------------------------------
 
 
-def one_of(part: Strict, *words: str, none: bool = False) -> str | None:
-    """The one of these keys that is given."""
+def one_of(part: Strict, table: str, *words: str, none: bool = False) -> str | None:
+    """The one of these keys of a table that is given."""
     given = [word for word in words if getattr(part, word) is not None]
-    if len(given) > 1 or not (given or none):
+    choice = ", ".join(words)
+    if len(given) > 1:
         wanted = "at most" if none else "exactly"
-        raise ValueError(f"give {wanted} one of {', '.join(words)}; got {' and '.join(given) or 'none of them'}")
+        raise Fault(
+            f"{table}.{given[-1]}", f"give {wanted} one of {choice}; got {' and '.join(given)}: leave out all but one"
+        )
+    if not given and not none:
+        info = type(part).model_fields[words[0]]
+        example = f"{words[0]} = {toml((info.examples or [None])[0])}"
+        raise Fault(table, f"give exactly one of {choice}; got none of them: write for example {example}")
     return given[0] if given else None
 
 
@@ -82,7 +90,8 @@ class BodyPart(Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> BodyPart:
-        what = one_of(self, *ALONGSIDE)
+        what = one_of(self, "body", *ALONGSIDE)
+        one_of(self, "body", "mass", "density", none=True)
         for word in ("dimensions", "unit", "masses", "mass", "density", "centre"):
             if getattr(self, word) is not None and word not in ALONGSIDE[what or ""]:
                 others = " or ".join(kind for kind, words in ALONGSIDE.items() if word in words)
@@ -129,13 +138,19 @@ class FieldPart(Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> FieldPart:
-        one_of(self, "name", "python")
+        if (self.name is None) == (self.python is None):
+            got = "both" if self.name else f"neither, but {', '.join(self.parameters) or 'nothing'}"
+            raise ValueError(f'give name or python, for example name = "gravity"; got {got}')
         return self
 
     @property
     def parameters(self) -> dict[str, Any]:
         """The keys beside its name."""
         return dict(self.model_extra or {})
+
+
+ATTITUDES = ("quaternion", "rotation_vector", "euler", "matrix")
+"""The ways to give an attitude."""
 
 
 class StartPart(Strict):
@@ -158,8 +173,8 @@ class StartPart(Strict):
 
     @model_validator(mode="after")
     def _whole(self) -> StartPart:
-        how = one_of(self, "quaternion", "rotation_vector", "euler", "matrix", none=True)
-        one_of(self, "omega", "momentum", "spatial_momentum")
+        how = one_of(self, "start", *ATTITUDES, none=True)
+        one_of(self, "start", "omega", "momentum", "spatial_momentum")
         if (how == "euler") != (self.sequence is not None):
             raise Fault(
                 "start.euler", 'euler and sequence go together; write for example sequence = "ZXZ" beside euler'
@@ -173,7 +188,12 @@ class StartPart(Strict):
         if self.rotation_vector is not None:
             return Rotation.from_rotvec(self.rotation_vector, degrees=bool(self.degrees))
         if self.euler is not None and self.sequence is not None:
-            return Rotation.from_euler(self.sequence, self.euler, degrees=bool(self.degrees))
+            try:
+                return Rotation.from_euler(self.sequence, self.euler, degrees=bool(self.degrees))
+            except ValueError:
+                raise Fault(
+                    "start.sequence", f"neighbouring axes must differ, as in ZXZ; got {self.sequence}"
+                ) from None
         return self.quaternion or self.matrix
 
 
@@ -200,7 +220,7 @@ class RunPart(Strict):
         elif self.method is None or self.dt is None:
             lacking = "method" if self.method is None else "dt"
             raise ValueError(f"{lacking} is missing: give method and dt, or tol = 1e-10 to have them chosen")
-        one_of(self, "t_end", "steps")
+        one_of(self, "run", "t_end", "steps")
         return self
 
 
@@ -215,10 +235,10 @@ class OutputPart(Strict):
 class Contents(Strict):
     """A problem file for polhode."""
 
-    body: BodyPart = Field(description="a table, [body]: what turns")
+    body: BodyPart = Field(description="a table, [body]: what turns; `polhode init` writes an example")
     field: list[FieldPart] = Field([], description="a table, [field], or several, [[field]]: what acts on the body")
-    start: StartPart = Field(description="a table, [start]: attitude and angular velocity or momentum")
-    run: RunPart = Field(description="a table, [run]: method and dt, or tol; t_end or steps")
+    start: StartPart = Field(description="a table, [start]: attitude and motion; `polhode init` writes an example")
+    run: RunPart = Field(description="a table, [run]: method and dt, or tol; `polhode init` writes an example")
     output: OutputPart = Field(OutputPart(), description="a table, [output]: the files to write")
 
     @field_validator("field", mode="before")
@@ -274,35 +294,30 @@ def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
     return read(path, Contents, made)
 
 
-def _at(place: str, keys: Any, make: Callable[[], Made]) -> Made:
-    """What `make` makes; its error is told at the key which it begins with, or at the table."""
+def _at(table: str, keys: Any, make: Callable[[], Made], main: str | None = None) -> Made:
+    """What `make` makes; an error is told at the key its sentence begins with, or at the main one, or at the table."""
     try:
         return make()
     except Fault:
         raise
     except (InputError, OSError) as problem:
-        words = str(problem).removeprefix("parameter ").replace(":", " ").split()
-        raise Fault(f"{place}.{words[0]}" if words and words[0] in keys else place, str(problem)) from None
+        first, *_ = str(problem).removeprefix("parameter ").replace(":", " ").split() or [""]
+        word = first if first in keys else main
+        raise Fault(f"{table}.{word}" if word else table, str(problem)) from None
 
 
 def _problem(said: Contents, path: Path, allow_code: bool) -> Problem:
-    body = _at("body", BodyPart.model_fields, lambda: _body(said.body, path.parent))
+    what = next(word for word in ALONGSIDE if getattr(said.body, word) is not None)
+    body = _at("body", BodyPart.model_fields, lambda: _body(said.body, path.parent), what)
     acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(said.field)]
     start = said.start
     given = {word: getattr(start, word) for word in ("omega", "momentum", "spatial_momentum", "t0")}
-    state = {word: value for word, value in given.items() if value is not None}
-    attitude = _at("start", (), lambda: _attitude(start))
-    field: Any = sum(acting) if acting else None
-    return _at(
-        "start", StartPart.model_fields, lambda: Problem(body, field, attitude=attitude, name=path.stem, **state)
-    )
-
-
-def _attitude(start: StartPart) -> Any:
-    try:
-        return start.attitude()
-    except ValueError as problem:
-        raise Fault("start.sequence", f'{problem}; write for example sequence = "ZXZ"') from None
+    given = {word: value for word, value in given.items() if value is not None}
+    turned = next((word for word in ATTITUDES if getattr(start, word) is not None), None)
+    attitude = _at("start", (), lambda: attitude_quaternion(start.attitude()), turned)
+    named = {"attitude": attitude, "name": path.stem, **given}
+    free = _at("start", (), lambda: Problem(body, **named))
+    return _at("field", (), lambda: Problem(body, sum(acting[1:], acting[0]), **named)) if acting else free
 
 
 def _body(said: BodyPart, folder: Path) -> Body:

@@ -63,18 +63,20 @@ def read(path: Path, model: type[Model], make: Callable[[Model, str], Made]) -> 
     """What `make` makes of a file's checked contents and text; its `Fault` or `InputError` is told with the place."""
     text = _text(path)
     try:
-        table = tomllib.loads(text)
+        table = tomllib.loads(text + "\n")  # a mistake in a last line without an end then has its line, too
     except RecursionError:
         raise InputError(f"{path} is not a file for this: its lists are nested too deeply") from None
-    except ValueError as problem:
+    except tomllib.TOMLDecodeError as problem:
         raise InputError(f"{path} is not TOML: {problem}; texts stand in quotes, lists in [ ]") from None
+    except ValueError:
+        raise InputError(f"{path} has a whole number of thousands of digits; write it as a float") from None
     try:
         return make(model.model_validate(table), text)
     except ValidationError as problem:
         # An unknown key comes first: where it is a slip of the pen, what is missing is its right spelling.
         worst = sorted(problem.errors(), key=lambda error: error["type"] != "extra_forbidden")[0]
         inner = worst.get("ctx", {}).get("error")
-        place, what = (inner.place, str(inner)) if isinstance(inner, Fault) else (worst["loc"], _sentence(model, worst))
+        place, what = (inner.place, str(inner)) if isinstance(inner, Fault) else _told(model, worst)
     except Fault as fault:
         place, what = fault.place, str(fault)
     except InputError as problem:
@@ -96,7 +98,7 @@ def _text(path: Path) -> str:
 
 def line_of(text: str, place: Place) -> str:
     """Where a key stands, as ", line N"; if it is not there, where its table does; nothing if neither is."""
-    lines = dict(places(text))
+    lines = dict(reversed(list(places(text))))  # of several places the first
     for end in range(len(place), 0, -1):
         for found in (place[:end], tuple(part for part in place[:end] if isinstance(part, str))):
             if found in lines:
@@ -114,6 +116,7 @@ def places(text: str) -> Iterator[tuple[Place, int]]:
         if head.startswith("["):
             table = _numbered(_longest(said), counts, more=head.startswith("[["))
             yield table, begin + 1
+            yield tuple(part for part in table if isinstance(part, str)), begin + 1
         else:
             for place in _keys(said):
                 yield (*table, *place), begin + 1
@@ -184,36 +187,36 @@ def nearest(word: str, known: list[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
 
 
-def _sentence(model: type[Strict], error: Any) -> str:
-    """What was expected, what came, what to do."""
-    *above, word = error["loc"] or ("",)
-    owner, info, name = _declared(model, error["loc"])
+def _told(model: type[Strict], error: Any) -> tuple[Place, str]:
+    """Where a mistake is; what was expected, what came, what to do."""
+    loc = error["loc"]
+    owner, info, place = _declared(model, loc)
     if error["type"] == "extra_forbidden":
+        word = str(loc[-1])
         elsewhere = [table for table, inner in _tables(model) if word in inner.model_fields]
-        near = f"it belongs in [{elsewhere[0]}]" if elsewhere else nearest(str(word), list(owner.model_fields))
-        return f"there is no such {'key' if above else 'table'} here; {near}"
+        near = f"it belongs in [{elsewhere[0]}]" if elsewhere else nearest(word, list(owner.model_fields))
+        return loc, f"there is no such {'key' if len(loc) > 1 else 'table'} here; {near}"
     if error["type"] == "value_error":
-        return str(error["ctx"]["error"])
+        return place, str(error["ctx"]["error"])
     expected = info.description if info else "something else"
-    example = f"; write for example {name} = {toml(info.examples[0])}" if info and info.examples else ""
+    example = f"; write for example {place[-1]} = {toml(info.examples[0])}" if info and info.examples else ""
     if error["type"] == "missing":
-        return f"is missing; it is {expected}{example}"
+        return place, f"is missing; it is {expected}{example}"
     got = toml(error["input"])
-    return f"must be {expected}; got {got[:LONGEST]}{'...' * (len(got) > LONGEST)}{example}"
+    return place, f"must be {expected}; got {got[:LONGEST]}{'...' * (len(got) > LONGEST)}{example}"
 
 
-def _declared(model: type[Strict], place: Place) -> tuple[type[Strict], FieldInfo | None, str]:
-    """The model that declares a key, its declaration, and its name."""
-    info, name = None, ""
-    for part in place:
-        inner = _inner(info.annotation) if info else None
-        model = inner or model
-        if isinstance(part, int):
-            continue
-        if part not in model.model_fields:
-            return model, None if inner or not info else info, name
-        info, name = model.model_fields[part], part
-    return model, info, name
+def _declared(model: type[Strict], loc: Place) -> tuple[type[Strict], FieldInfo | None, Place]:
+    """The model that declares a key, its declaration, and its place: a location without what follows a key's name."""
+    info: FieldInfo | None = None
+    place: Place = ()
+    for i, part in enumerate(loc):
+        model = (_inner(info.annotation) if info else None) or model
+        if isinstance(part, str):
+            if part not in model.model_fields:
+                break
+            info, place = model.model_fields[part], loc[: i + 1]
+    return model, info, place
 
 
 def _tables(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
