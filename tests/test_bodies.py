@@ -160,7 +160,7 @@ def test_order_and_grouping_do_not_matter():
         ph.Body.cone(1, 2).turned(TURN),
         ph.Body.torus(2, 1).moved([0, 3, 0]),
     ]
-    a = (parts[0] + parts[1]) + parts[2]
+    a = sum(parts)
     b = parts[2] + (parts[1] + parts[0])
     assert close(a.tensor, b.tensor)
     assert close(a.centre, b.centre)

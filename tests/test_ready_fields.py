@@ -340,7 +340,7 @@ def test_names_that_collide_get_that_of_their_field():
         "mgl",
     ]  # fmt: skip
     R = attitudes(1)[0]
-    changed = three.template(constant_torque2_torque=[0, 0, 5.0], mgl=0.0, linear_drag_coefficients=[0, 0, 0])
+    changed = three.template(constant_torque2_torque=[0, 0, 5.0], mgl=0.0, linear_drag_coefficients=0)
     expected = np.array(R).T @ [1, 0, 5] - 0.2 * np.linalg.norm(OMEGA) * np.array(OMEGA)
     assert near(changed.torque_value(0.0, R, OMEGA), expected)
     assert near(three.template().torque_value(0.0, R, OMEGA), three.torque_value(0.0, R, OMEGA))
@@ -360,6 +360,14 @@ def test_what_can_be_added():
         fields.gravity(1.0) + fields.gravity
     with pytest.raises(TypeError):
         3 + fields.gravity(1.0)
+
+
+def test_a_parameter_of_each_body_has_the_shape_of_one():
+    with pytest.raises(ph.InputError, match="coefficients must be 3 numbers for each body; got shape"):
+        ph.ensemble(
+            [BODY] * 4, None, [[1, 2, 3]] * 4, "fem", field=fields.linear_drag(0.1), dt=0.1, steps=1,
+            params={"coefficients": [0.1, 0.2, 0.3, 0.4]},
+        )  # fmt: skip
 
 
 # --- by name ----------------------------------------------------------------------------------------

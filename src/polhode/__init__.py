@@ -3,7 +3,7 @@
 import importlib
 from typing import Any
 
-from . import math, problems, tableaus, vector
+from . import fields, math, problems, tableaus, vector
 from ._version import __version__
 from .body import Body
 from .ensemble import Ensemble, ensemble
@@ -63,7 +63,7 @@ Trajectory.view = _view  # type: ignore[attr-defined]
 
 __all__ = [
     "Body", "Ensemble", "Event", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd",
-    "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "kinematics", "lie", "load", "math",
+    "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "kinematics", "lie", "load", "math",
     "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
     "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "view", "where",
 ]  # fmt: skip

@@ -233,6 +233,10 @@ class Body:
         """Both in one body, about their common centre of mass."""
         return self._joined(other, 1)
 
+    def __radd__(self, other: Any) -> Body:
+        """So that ``sum(bodies)``, which starts with 0, works."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
     def __sub__(self, other: Any) -> Body:
         """The body with the other taken out of it: a hole, where `other` has the density of what it takes away."""
         return self._joined(other, -1)

@@ -267,6 +267,11 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
         own[name].reshape(count, -1) if name in own else np.tile(np.ravel(np.array(value)), (count, 1))
         for name, value in bound.values.items()
     ]
+    for name, column, value in zip(bound.values, columns, bound.values.values(), strict=True):
+        if column.shape[1] != np.size(value):
+            raise InputError(
+                f"parameter {name} must be {np.size(value)} numbers for each body; got shape {given[name].shape}"
+            )
     values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
     _check_finite("params", values)
     return bound, values

@@ -117,4 +117,6 @@ def total(fields: tuple[Any, ...]) -> Field:
 
     value.__name__ = " + ".join(part.name for part in parts)
     made = SumTemplate(value, kind, "body", parts=tuple(parts))
-    return made()
+    checks = [(full, dict(part.template.checks).get(name)) for part, name, full in made.names]
+    made = dataclasses.replace(made, checks=tuple((full, check) for full, check in checks if check is not None))
+    return made.bound({full: part.values[name] for part, name, full in made.names})
