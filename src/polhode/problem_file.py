@@ -224,12 +224,21 @@ class RunPart(Strict):
         return self
 
 
+def ending(*suffixes: str) -> Any:
+    """A file name of these kinds; NUL and its like are no part of names."""
+    return Field(pattern=rf"^[^\x00-\x1f]*\.({'|'.join(suffixes)})$")
+
+
 class OutputPart(Strict):
     """What is written. Paths are relative to the problem file."""
 
-    file: str | Absent = key("a .zarr or .nc file for the states", "spin.zarr")
-    plot: str | Absent = key("a .png, .svg or .pdf file for a picture", "spin.png")
-    view: str | Absent = key("an .html file that shows the body turning in a browser", "spin.html")
+    file: Annotated[str, ending("zarr", "nc")] | Absent = key("a .zarr or .nc file for the states", "spin.zarr")
+    plot: Annotated[str, ending("png", "svg", "pdf")] | Absent = key(
+        "a .png, .svg or .pdf file for a picture", "spin.png"
+    )
+    view: Annotated[str, ending("html")] | Absent = key(
+        "an .html file that shows the body turning in a browser", "spin.html"
+    )
 
 
 class Contents(Strict):
@@ -288,10 +297,19 @@ def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
         problem = _problem(said, path, allow_code)
         settings = {word: value for word, value in said.run if value is not None}
         _check_run(problem, said.run)
-        out = {word: None if name is None else path.parent / name for word, name in said.output}
-        return ProblemFile(problem, settings, **out)
+        return ProblemFile(problem, settings, **{word: _out(path.parent, word, name) for word, name in said.output})
 
     return read(path, Contents, made)
+
+
+def _out(folder: Path, word: str, name: str | None) -> Path | None:
+    """Where an output goes."""
+    if name is None:
+        return None
+    path = folder / name
+    if not path.parent.is_dir():
+        raise Fault(f"output.{word}", f"the folder {path.parent} does not exist; make it first")
+    return path
 
 
 def _at(table: str, keys: Any, make: Callable[[], Made], main: str | None = None) -> Made:
@@ -397,4 +415,5 @@ def _check_run(problem: Problem, run: RunPart) -> None:
         name, dt = run.method, run.dt
         method = _at("run.method", (), lambda: methods[name])
         _at("run.method", (), lambda: check_fit(method, problem))
-        _at("run.t_end", (), lambda: length(problem, method, dt, run.t_end, run.steps))
+        end = "t_end" if run.steps is None else "steps"
+        _at(f"run.{end}", (), lambda: length(problem, method, dt, run.t_end, run.steps))
