@@ -21,7 +21,7 @@ TEXT = """\
 shape = "cylinder"                  # a disc, its axis along z; also box, ellipsoid, cone, torus, t_handle
 dimensions = { radius = 0.05, height = 0.02 }
 mass = 0.2                          # or density = 2700.0
-pivot = [0.0, 0.0, -0.04]           # the fixed point, seen from the centre of mass; without it that is where it turns
+pivot = [0.0, 0.0, -0.04]           # the fixed point, in the axes of the body; without it: the centre of mass
 # moments = [1.0, 2.0, 3.0]         # principal moments about the axes of the body; beside them mass, centre
 # tensor = [[2.0, 0.1, 0.0], [0.1, 3.0, 0.0], [0.0, 0.0, 4.0]]
 # mesh = "part.stl"                 # a closed surface; beside it density or mass, and unit = "mm" (of its lengths)
