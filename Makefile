@@ -6,14 +6,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: run test test-all browser bench lock three clean
+.PHONY: run test test-all browser bench docs lock three clean
 
 run: $(STAMP)
 	$(BIN)/polhode compare fast_top --out results --overwrite
 
 test: $(STAMP) browser
-	$(BIN)/ruff check src tests benchmarks
-	$(BIN)/ruff format --check src tests benchmarks
+	$(BIN)/ruff check src tests benchmarks docs
+	$(BIN)/ruff format --check src tests benchmarks docs
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -m "not slow"
@@ -36,6 +36,10 @@ $(STAMP): requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
+
+docs: $(STAMP)
+	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
+	@echo "written       docs/_build/html/index.html"
 
 lock:
 	$(BIN)/python -m pip install --quiet --upgrade -e ".[dev]"

@@ -1,17 +1,22 @@
 """Body-steps a second of `ph.ensemble(..., device="cuda")`, its share of the card's peak, its agreement with the CPU.
 
     python benchmarks/gpu.py [--out benchmarks/gpu.json] [--bodies 4194304]
+    python benchmarks/gpu.py --rivals [--out benchmarks/gpu_rivals.json]
 
 Throughput is that of whole runs, from host memory to host memory, all transfers included, best of three; with few steps
 a body the transfers show. Operations are those `analysis.cost` counts in one step of a typical body; elementary
 functions are counted apart and are not in the share of the peak. The peak is what the card's double-precision units do
 in fused multiply-adds at its highest clock. Agreement is the largest difference of attitude and momentum from the CPU.
+
+With `--rivals`: free bodies and heavy tops to t = 10 against diffrax on the same card, at equal accuracy, in less than
+six minutes (`pip install "jax[cuda12]" diffrax`); `--cpu` tries the same on the processor with few bodies.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -86,15 +91,42 @@ def measured(name: str, heavy: bool, number: int, peak: float) -> dict[str, Any]
     }
 
 
+def card_peak() -> tuple[str, float]:
+    """Name and double-precision peak of the card."""
+    device = card().get_current_device()
+    units = UNITS.get(tuple(device.compute_capability), 2) * device.MULTIPROCESSOR_COUNT
+    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    return name, 2.0 * units * device.CLOCK_RATE * 1e3
+
+
+def against_others(on_card: bool, out: Path | None) -> None:
+    """The race with diffrax."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the card is shared with our own arrays
+    from race import crowd_card, peak
+
+    name, most = card_peak() if on_card else ("processor", peak.peak())
+    sheet = next((flops for part, flops in crowd_card.DATA_SHEET.items() if part in name), None)
+    print(f"{name}, {(sheet or most) / 1e12:.3g} Tflop/s in double precision", flush=True)
+    sizes = ("cuda", 1 << 20, 1 << 17, 330.0) if on_card else ("cpu", 4096, 256, 240.0)
+    found = {"card": name, "peak_flops": sheet or most, "clock_peak_flops": most, "crowds": {}}
+    found["crowds"] = crowd_card.rivals(*sizes, sheet or most)
+    packages = ("numba", "numpy", "jax", "diffrax", *(("numba-cuda",) if on_card else ()))
+    found["versions"] = {package: version(package) for package in packages}
+    if out:
+        out.write_text(json.dumps(found, indent=1) + "\n")
+
+
 def main() -> None:
     words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     words.add_argument("--out", type=Path)
     words.add_argument("--bodies", type=int, default=1 << 22)
+    words.add_argument("--rivals", action="store_true", help="against diffrax on the same card")
+    words.add_argument("--cpu", action="store_true", help="with --rivals: on the processor, to try it")
     given = words.parse_args()
-    device = card().get_current_device()
-    units = UNITS.get(tuple(device.compute_capability), 2) * device.MULTIPROCESSOR_COUNT
-    peak = 2.0 * units * device.CLOCK_RATE * 1e3
-    name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
+    if given.rivals:
+        against_others(not given.cpu, given.out)
+        return
+    name, peak = card_peak()
     print(f"{name}, double-precision peak {peak / 1e12:.1f} Tflop/s, {given.bodies} bodies")
     cases = [(method, False) for method in FREE] + [(method, True) for method in HEAVY]
     runs = [measured(method, heavy, given.bodies, peak) for method, heavy in cases]

@@ -27,7 +27,9 @@ def crowd():
 
 
 FIELD = {"field": weight, "params": {"mgl": np.linspace(0.5, 2, N)}}
+STATISTICS = {"statistics": ["energy", "spatial_momentum"]}
 CASES = {
+    "statistics": ("symrot_auto", {"dt": 0.05} | STATISTICS),
     "explicit": ("symrot_auto", {"dt": 0.05}),
     "own steps": ("dmv4", {"dt": np.linspace(0.02, 0.06, N)}),
     "implicit": ("imidm", {"dt": 0.05} | FIELD),
@@ -53,7 +55,7 @@ def runaway(device):
     """One body that turns far too fast for the implicit step, among others."""
     moments, q, m = crowd()
     m[3] *= 100
-    return ph.ensemble(moments, q, m, "dmv2", dt=0.1, steps=STEPS, every=EVERY, device=device)
+    return ph.ensemble(moments, q, m, "dmv2", dt=0.1, steps=STEPS, every=EVERY, device=device, **STATISTICS)
 
 
 def write_all(path):
@@ -64,6 +66,8 @@ def write_all(path):
         many = runaway("cuda") if case == "runaway" else run(case, "cuda")
         for name in ("t", "quaternion", "momentum", "failed"):
             found[f"{case}: {name}"] = getattr(many, name)
+        for name, one in many.statistics.items():
+            found |= {f"{case}: {name}.{part}": value for part, value in vars(one).items()}
     np.savez(path, **found)
 
 
@@ -82,6 +86,9 @@ def assert_same(many, simulated, case):
     for name in ("t", "quaternion", "momentum"):
         np.testing.assert_allclose(simulated[f"{case}: {name}"], getattr(many, name), **near)
     np.testing.assert_array_equal(simulated[f"{case}: failed"], many.failed)
+    for name, one in many.statistics.items():
+        for part, value in vars(one).items():
+            np.testing.assert_allclose(simulated[f"{case}: {name}.{part}"], value, **near)
 
 
 @pytest.mark.parametrize("case", [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)])

@@ -3,10 +3,15 @@
 Run as a script, this file writes the generated part of docs/notation.md anew.
 """
 
+import importlib.util
 import re
+import runpy
+import subprocess
+import sys
 from pathlib import Path
 
 import matplotlib
+import matplotlib.pyplot
 import pytest
 
 import polhode as ph
@@ -14,7 +19,11 @@ from polhode import vector
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "polhode"
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "CONTRIBUTING.md"]
+PAGES = [
+    ROOT / "README.md",
+    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem != "which_method"),
+    ROOT / "CONTRIBUTING.md",
+]
 NOTATION = ROOT / "docs" / "notation.md"
 LABELS = re.compile(r"(<!-- labels: .*? -->\n)(.*?)(<!-- end of labels -->)", re.DOTALL)
 
@@ -35,6 +44,64 @@ def test_code_in_documents_runs(page, tmp_path, monkeypatch):
     for block in blocks(page):
         exec(compile(block, str(page), "exec"), space)
     assert list(ph.methods) == book, "a document must not leave methods in the book: use register=False"
+
+
+GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
+COMPILING = ("libration", "soft_wall", "tumblers")
+"""Scripts that compile several methods."""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if p.stem in COMPILING else []) for p in GALLERY],
+)
+def test_the_gallery_draws(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    runpy.run_path(str(script), run_name="__main__")
+    assert (tmp_path / f"{script.stem}.png").stat().st_size > 10_000
+    matplotlib.pyplot.close("all")
+
+
+def generated():
+    """docs/generate.py as a module."""
+    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi"])
+def test_a_page_is_made_for_a_method(name, tmp_path, monkeypatch):
+    """Its code runs, and it says what is declared."""
+    method, page = ph.methods[name], tmp_path / "page.md"
+    page.write_text(generated()._method(method))
+    assert f"| order | {'exact' if name == 'jacobi' else method.order} |" in page.read_text()
+    for block in blocks(page):
+        exec(block, {})
+
+
+def test_which_method_names_what_is_declared():
+    said = generated().which()
+    assert all(f"`{m.name}`" in said for m in ph.methods.values() if m.symplectic)
+
+
+def test_every_page_is_in_the_table_of_contents():
+    listed = re.findall(r"^[\w/]+$", (ROOT / "docs" / "index.md").read_text(), re.MULTILINE)
+    made = {"methods/index", "which_method", "gallery/index"}
+    written = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index", "which_method"}
+    assert set(listed) - made == written
+
+
+@pytest.mark.slow
+def test_the_documentation_builds(tmp_path):
+    """Without a warning."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(ROOT / "docs"), str(tmp_path)],
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "index.html").exists()
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

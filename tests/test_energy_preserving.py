@@ -7,25 +7,25 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.analysis import checks, hyperboloid
+from polhode.analysis import checks, hyperboloid, taylor
 from polhode.analysis.observables import attitude_error
 from polhode.backends.multiprecision import number
-from polhode.methods.energy_preserving import leads, least_turn, on_polhode
-from polhode.so3 import cross, dot, norm, rotate, sub, times
+from polhode.methods.energy_preserving import least_turn, to_polhode
+from polhode.so3 import add, cross, dot, norm, rotate, sub, times
+from polhode.tableaus import gauss_rule, tableaus
 
 EPS = 2.0**-52
 BASES = (
-    "buss1",
-    "buss2plus",
-    "buss3",
-    "buss4",
-    "rot123",
-    "mkrk(rk4)",
-    "imidm",
-    "swc1",
-    "abm4",
-    "nystrom4(dmv4)",
-    "lietaylor(3)",
+    *("buss1", "buss2plus", "buss3", "buss4", "rot123", "mkrk(rk4)", "imidm", "swc1", "akw", "abm4"),
+    *("nystrom4(dmv4)", "yoshida4(rot123)", "yoshida6(strang(dmv6))", "processed4(dmv4)"),
+    *("lietaylor(1)", "lietaylor(3)", "lietaylor(6)"),
+    *("compensated(symrot123)", "compensated(strang(rot123))", "reversible(strang(rot123))"),
+)
+ALL = [m.name for m in ph.methods.values() if "spatial_momentum" in m.conserves]
+MADE = (
+    *("strang(rot123)", "suzuki4(trapm)", "yoshida4(imidm)", "yoshida4(akw)", "blanes_moan6(dmv6)", "saba2c(dmv4)"),
+    *("sbab3(jacobi)", "processed6(dmv6)", "kahan_li6(strang(rot123))", "yoshida8(rot123)", "mclachlan8(dmv8)"),
+    *("reversible(imidm)", "reversible(nystrom4(dmv4))", "strang(ep(rot123))"),
 )
 
 
@@ -34,20 +34,37 @@ def test_it_is_what_it_declares(base):
     assert checks.check(ph.methods[f"ep({base})"]) == []
 
 
-def test_torques_of_the_velocity_are_taken_where_their_work_is_accurate_enough():
-    assert ph.methods["ep(buss2)"].needs == "velocity"
-    assert ph.methods["ep(buss3)"].needs == "attitude"
-    assert ph.methods["ep(mkrk(gauss3))"].order == 4 < ph.methods["ep(mkrk(gauss3))"].order_free
-    assert ph.ep("dmv4") is ph.methods["dmv4"]  # a free flow that keeps the energy already
+@pytest.mark.slow
+@pytest.mark.parametrize("base", sorted({*ALL, *MADE} - {*BASES}))
+def test_every_one_is_what_it_declares(base):
+    assert checks.check(ph.methods[f"ep({base})"]) == []
 
 
-@pytest.mark.parametrize(
-    ("part", "why"),
-    [("imid", "does not conserve the spatial momentum"), ("compensated(rot123)", "carries low parts of the state")],
-)
-def test_what_cannot_be_turned_is_refused(part, why):
-    with pytest.raises(ph.InputError, match=why):
-        ph.ep(part)
+@pytest.mark.parametrize("base", [*ALL, *MADE, *BASES])
+def test_order_and_torques_are_those_of_the_method(base):
+    plain, kept = ph.methods[base], ph.methods[f"ep({base})"]
+    assert (kept.order, kept.order_free, kept.needs) == (plain.order, plain.order_free, plain.needs)
+    assert kept.conserves >= {"energy", "spatial_momentum", "momentum_norm"}
+    assert kept.compensated == plain.compensated
+    assert kept.clock == plain.clock
+
+
+def test_a_free_flow_that_keeps_the_energy_is_returned():
+    for name in ("dmv4", "jacobi", "imr", "compensated(dmv6)"):
+        assert ph.ep(ph.methods[name]).name == name
+
+
+def test_a_method_of_unproven_order_gets_a_rule_for_the_highest_it_may_have():
+    rk4 = tableaus["rk4"]
+    method = ph.ep(ph.mkrk(ph.Tableau(rk4.a, rk4.b, rk4.c, name="mine")))
+    assert method.order is None
+    assert checks.measured_order(method, "velocity") == pytest.approx(4, abs=0.1)
+    assert checks.check_cost(method) == []
+
+
+def test_what_cannot_be_turned_is_refused():
+    with pytest.raises(ph.InputError, match="imid does not conserve the spatial momentum; take mkrk"):
+        ph.ep("imid")
 
 
 # --- the closed form --------------------------------------------------------------------------------
@@ -57,12 +74,13 @@ def energy(m, inverse):
     return dot(times(inverse, m), m) / 2
 
 
+def add4(p, q):
+    return tuple(x + y for x, y in zip(p, q, strict=True))
+
+
 def moved(m, inverse, target):
-    """`on_polhode` with the energy itself."""
-    system = (None, inverse, ())
-    lead = leads(m, system)
-    d = inverse[0] - lead[0]
-    return on_polhode(m, 2 * target - d * dot(m, m), lead, system)
+    """The momentum on the polhode of this energy."""
+    return add(m, to_polhode(m, 2 * (target - energy(m, inverse)), (None, inverse, ())))
 
 
 @pytest.mark.parametrize("inertia", [(0.6, 0.8, 1.0), (1.0, 1.0, 1.7), (1.6, 0.9, 0.9)])
@@ -76,7 +94,7 @@ def test_both_integrals_and_the_signs_are_kept(inertia, m):
             assert abs(norm(new) - norm(m)) < 1e-50
             assert abs(energy(new, inverse) - target) < 1e-50
             assert all(a * b > 0 or a == b == 0 for a, b in zip(m, new, strict=True))
-            turn = least_turn(new, m)
+            turn = add4((1, 0, 0, 0), least_turn(sub(new, m), m))
             assert norm(sub(rotate(turn, new), m)) < 1e-50
             assert abs(turn[0] - mpmath.sqrt((1 + dot(m, new) / dot(m, m)) / 2)) < 1e-50  # no spin about m
 
@@ -215,10 +233,119 @@ def test_the_talks_projection_and_the_closed_form_reach_the_same_polhode():
         assert gaps[0] == pytest.approx(gaps[1], rel=1e-4)
 
 
-def test_the_work_of_a_torque_reaches_the_energy():
-    """Kinetic energy of ep(buss4) follows the work, so that the total energy of a heavy top errs as h^4."""
+# --- the work ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("base", "order"), [("buss2", 2), ("buss4", 4), ("lietaylor(5)", 5), ("yoshida6(strang(dmv6))", 6)]
+)
+def test_the_work_of_a_torque_reaches_the_energy(base, order):
+    """Kinetic energy follows the work, so that the total energy of a heavy top errs as h^order."""
     top, errors = ph.problems.heavy_top(), []
     for steps in (20, 40):
-        sol = ph.solve(top, "ep(buss4)", dt=1 / steps, steps=steps, digits=20)
+        sol = ph.solve(top, f"ep({base})", dt=1 / steps, steps=steps, digits=20)
         errors.append(float(np.abs(sol.energy - sol.energy[0]).max()))
-    assert math.log2(errors[0] / errors[1]) == pytest.approx(4, abs=0.5)
+    assert math.log2(errors[0] / errors[1]) == pytest.approx(order, abs=0.5)
+
+
+@ph.torque
+def drag(t, R, omega, k):
+    return (-k * omega[0], -k * omega[1] * (1 + omega[1] ** 2), -k * omega[2])
+
+
+@ph.torque(frame="space")
+def driven(t, R, k):
+    return (k * math.sin(3 * t), k * R[0][1], k * math.cos(t) * R[2][2])
+
+
+FEHLBERG = ph.mkrk(
+    ph.Tableau(
+        [
+            [0, 0, 0, 0, 0, 0],
+            ["1/4", 0, 0, 0, 0, 0],
+            ["3/32", "9/32", 0, 0, 0, 0],
+            ["1932/2197", "-7200/2197", "7296/2197", 0, 0, 0],
+            ["439/216", -8, "3680/513", "-845/4104", 0, 0],
+            ["-8/27", 2, "-3544/2565", "1859/4104", "-11/40", 0],
+        ],
+        ["16/135", 0, "6656/12825", "28561/56430", "-9/50", "2/55"], name="fehlberg", order=5,
+    )
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("field", [drag(0.4), driven(0.8)], ids=["drag", "driven"])
+@pytest.mark.parametrize(
+    ("base", "order"),
+    [("buss1", 1), ("imidm", 2), ("buss3", 3), ("abm4", 4), ("lietaylor(5)", 5), ("fehlberg", 5)],
+)
+def test_the_energy_advances_by_the_work(field, base, order):
+    """What is taken from the body or given to it in a second, against the Taylor series of the motion."""
+    method = ph.ep(FEHLBERG if base == "fehlberg" else base)
+    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), field, omega=[1.9, 0.5, -0.9])
+    with mpmath.workdps(30):
+        _, m = taylor.flow(problem, 1.0, digits=25)
+        inverse = tuple(1 / number(x) for x in (0.6, 0.8, 1.0))
+        exact = energy(m, inverse) - number(problem.energy())
+        errors = []
+        for steps in (64, 128):
+            sol = ph.solve(problem, method, dt=1 / steps, steps=steps, every=steps, digits=22)
+            errors.append(sol.energy[-1] - sol.energy[0] - exact)
+    assert abs(exact) > 0.05
+    assert float(mpmath.log(abs(errors[0] / errors[1]), 2)) == pytest.approx(order, abs=0.35)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 5, 8])
+def test_gauss_rules_integrate_polynomials(nodes):
+    with mpmath.workdps(55):
+        rule = gauss_rule(nodes, number)
+        for power in range(2 * nodes):
+            assert abs(sum(b * c**power for c, b in rule) - number(1) / (power + 1)) < 1e-53
+        assert abs(sum(b * c ** (2 * nodes) for c, b in rule) - number(1) / (2 * nodes + 1)) > 1e-12
+    for (c, b), (x, w) in zip(gauss_rule(nodes, float), rule, strict=True):
+        assert abs(c - x) < 2 * EPS
+        assert abs(b - w) < 8 * EPS
+
+
+# --- compiled, in lanes, in many digits -------------------------------------------------------------
+
+
+COMPILED = ("lietaylor(2)", "yoshida6(strang(rot123))")
+
+
+def runs_alike(base):
+    """Six steps, compiled, in lanes and in 20 digits: apart by round-off."""
+    method, body, start = ph.methods[f"ep({base})"], ph.Body([1.0, 2.0, 2.5]), [0.8, 0.4, -0.2]
+    fields = {"free": None, "potential": checks.hills(0.7, -0.4), "attitude": driven(0.8), "velocity": drag(0.4)}
+    field = fields[method.needs]
+    problem = ph.Problem(body, field, omega=start)
+    one = ph.solve(problem, method, dt=0.05, steps=6)
+    precise = ph.solve(problem, method, dt=0.05, steps=6, digits=20)
+    assert np.abs(one.momentum - precise.momentum.astype(float)).max() < 1e-14
+    if not method.clock:
+        many = ph.ensemble(body, None, [problem.momentum] * 9, method, field=field, dt=0.05, steps=6)
+        assert np.abs(many.momentum[-1] - one.momentum[-1]).max() < 1e-14
+
+
+@pytest.mark.parametrize("base", COMPILED)
+def test_all_ways_to_run_agree(base):
+    runs_alike(base)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", sorted({*ALL, *MADE, *BASES} - {*COMPILED}))
+def test_all_ways_to_run_agree_for_every_one(base):
+    runs_alike(base)
+
+
+def test_compensated_either_way_round_is_the_same_and_drifts_less():
+    """10^5 short steps: what is left is the rounding of the two states looked at; without, sqrt(10^5) EPS or more."""
+    problem = ph.problems.prism()
+    inner, outer = ph.ep(ph.compensated("rot123")), ph.compensated(ph.ep("rot123"))
+    runs = [
+        ph.solve(problem, method, dt=problem.t_end / 56_700, steps=100_000, every=100_000)
+        for method in (inner, outer, "ep(rot123)")
+    ]
+    assert (runs[0].momentum == runs[1].momentum).all()
+    drift, plain = runs[0].drift(), runs[2].drift()
+    assert max(drift["energy"], drift["spatial_momentum"]) < 4 * EPS
+    assert min(plain["energy"], plain["spatial_momentum"]) > 40 * EPS

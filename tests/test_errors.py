@@ -477,7 +477,8 @@ def test_unfinished_netcdf_run_is_not_overwritten() -> None:
     Path("run.nc.partial.zarr").mkdir()
     refused(
         lambda: solve(out="run.nc"),
-        "run.nc.partial.zarr holds an unfinished run; load it, choose another name or say overwrite=True (--overwrite)",
+        "run.nc.partial.zarr holds an unfinished run; load it, choose another name or say overwrite=True "
+        "(--overwrite), or go on with it by resume=True (--resume)",
     )
 
 

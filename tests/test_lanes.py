@@ -17,7 +17,7 @@ MANY = 4000
 
 
 def mapped(function):
-    """A compiled function from arrays to arrays, eight numbers at a time."""
+    """A compiled function from arrays to arrays, a vector of numbers at a time."""
 
     @numba.njit(**cpu.OPTIONS)
     def run(x, out):
@@ -25,9 +25,10 @@ def mapped(function):
             lanes.store(out, i, function(lanes.load(x, i)))
 
     def call(x):
-        out = np.empty_like(x)
-        run(x, out)
-        return out
+        whole = np.pad(x, (0, -len(x) % lanes.LANES), mode="edge") if x.flags.contiguous else x
+        out = np.empty_like(whole)
+        run(whole, out)
+        return out[: len(x)]
 
     return call
 
@@ -44,9 +45,14 @@ ARGUMENTS = {
     "cos": ANGLES,
     "exp": np.concatenate([RNG.uniform(-700, 700, MANY), RNG.uniform(-1, 1, MANY)]),
     "log": np.concatenate([wide(-299, 299), RNG.uniform(0.5, 1.5, MANY), 1 + wide(-16, -1)]),
+    "acos": np.concatenate([RNG.uniform(-1, 1, MANY), 1 - wide(-16, 0), wide(-15, 0) - 1]),
     "atan": np.concatenate([RNG.uniform(-5, 5, MANY), -wide(-300, 300)]),
     "sinh": RNG.uniform(-1, 1, MANY),
 }
+
+
+BEFORE = {"acos": 2.5}
+"""Units lost before the inverse tangent: (1 - x)/(1 + x) has three roundings, halved by the root, which adds one."""
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
@@ -57,7 +63,7 @@ def test_functions_are_right_to_the_last_place(name):
         true = [getattr(mpmath, name)(mpmath.mpf(v)) for v in x.tolist()]
         error = np.array([float(mpmath.mpf(g) - t) for g, t in zip(got.tolist(), true, strict=True)])
         size = np.spacing(np.abs([float(t) for t in true]))
-    assert np.max(np.abs(error) / size) < 1.5
+    assert np.max(np.abs(error) / size) < 1.5 + BEFORE.get(name, 0)
 
 
 @pytest.mark.parametrize("name", ["sin", "cos", "exp", "log", "atan", "sinh", "tan", "asin", "acos", "cosh", "tanh"])
@@ -144,10 +150,10 @@ def test_a_lane_agrees_with_a_single_number_and_ignores_its_neighbours(function)
     momentum[:, ::5] *= np.array([[1.0], [1e-9], [1e-9]])  # next to an axis: other branches
     times = RNG.uniform(-30, 30, n)
     single, vector = both_ways(function)
-    one, eight, mixed = np.empty((7, n)), np.empty((7, n)), np.empty((7, n))
+    one, lane, mixed = np.empty((7, n)), np.empty((7, n)), np.empty((7, n))
     single(times, momentum, inertia, one)
-    vector(times, momentum, inertia, eight)
-    assert np.max(np.abs(one - eight)) < 1e-12
+    vector(times, momentum, inertia, lane)
+    assert np.max(np.abs(one - lane)) < 1e-12
     order = RNG.permutation(n)
     vector(times[order], np.ascontiguousarray(momentum[:, order]), np.ascontiguousarray(inertia[:, order]), mixed)
-    assert np.array_equal(mixed, eight[:, order])
+    assert np.array_equal(mixed, lane[:, order])

@@ -38,6 +38,7 @@ LIES = {
     "explicit": (checks.check_cost, {"implicit": False, "solves": 0}),
     "too few torques": (checks.check_cost, {"torque_evals": 0}),
     "too many torques": (checks.check_cost, {"torque_evals": 2}),
+    "torque at the start": (checks.check_cost, {"torque_at": frozenset({"start"})}),
     "written by increments": (checks.check_increments, {"increments": True}),
 }
 

@@ -13,6 +13,7 @@ from polhode.analysis import checks, taylor
 from polhode.backends.multiprecision import number
 from polhode.expression import compiled, symbol
 from polhode.methods.lie_taylor import lietaylor
+from polhode.methods.lie_taylor import taylor as plain
 from polhode.series import plan
 
 BODY = ph.Body([0.6, 0.8, 1.0])
@@ -112,12 +113,12 @@ def test_the_averaged_rotation_is_that_of_the_bernoulli_recursion(order):
 
 
 @pytest.mark.parametrize("order", [1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 24])
-@pytest.mark.parametrize("kind", ["free", "velocity"])
-def test_orders(order, kind):
+@pytest.mark.parametrize(("made", "kind"), [(lietaylor, "free"), (lietaylor, "velocity"), (plain, "velocity")])
+def test_orders(order, made, kind):
     """Local errors at two step sizes, against Taylor series that share nothing with the kernel."""
     digits = 60
     with mpmath.workdps(digits + 5):
-        setting = checks.Setting(lietaylor(order), kind)
+        setting = checks.Setting(made(order), kind)
         errors = []
         for h in (2.0**-5, 2.0**-6):
             exact = taylor.flow(setting.problem, h, digits=digits)
@@ -125,17 +126,19 @@ def test_orders(order, kind):
         assert float(mpmath.log(errors[0] / errors[1], 2)) - 1 == pytest.approx(order, abs=0.35)
 
 
-def test_compiled_runs_agree_with_many_digits():
+@pytest.mark.parametrize("name", ["lietaylor(12)", "taylor(12)"])
+def test_compiled_runs_agree_with_many_digits(name):
     problem = PROBLEMS["everything, turned"]()
-    compiled_run = ph.solve(problem, "lietaylor(12)", dt=0.02, steps=20)
-    precise = ph.solve(problem, "lietaylor(12)", dt=0.02, steps=20, digits=30)
+    compiled_run = ph.solve(problem, name, dt=0.02, steps=20)
+    precise = ph.solve(problem, name, dt=0.02, steps=20, digits=30)
     assert np.abs(compiled_run.quaternion - precise.quaternion).max() < 1e-14
     assert np.abs(compiled_run.momentum - precise.momentum).max() < 1e-14
 
 
 @pytest.mark.parametrize("bad", [0, 41, "x", 2.5, -1, None])
 def test_orders_that_do_not_exist(bad):
-    with pytest.raises(ph.InputError, match="takes an order from 1 to 40"):
-        lietaylor(bad)
+    for made in (lietaylor, plain):
+        with pytest.raises(ph.InputError, match=f"^{made.__name__}.. takes an order from 1 to 40"):
+            made(bad)
     with pytest.raises(ph.InputError, match="takes an order"):
         ph.methods["lietaylor(many)"]

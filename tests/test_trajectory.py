@@ -29,6 +29,7 @@ SHAPES = {
     "energy": (),
 }  # fmt: skip
 TOP = ph.problems.fast_top()
+GO_ON = "make room and go on from there by resume=True (--resume)"
 
 
 def run(**said: Any) -> ph.Trajectory:
@@ -274,11 +275,13 @@ def test_memory_is_bounded(tmp_path: Path, suffix: str) -> None:
 
 
 def test_recorder_to_disk_keeps_no_rows(tmp_path: Path) -> None:
-    kept = record.Disk(TOP, store.Info("imidm", 0.01, ((5, 0, 0), (0, 5, 0), (0, 0, 1))), tmp_path / "run.zarr")
+    info = store.Info("imidm", 0.01, ((5, 0, 0), (0, 5, 0), (0, 0, 1)))
+    kept = record.Disk(TOP, store.Writer.begun(tmp_path / "run.zarr", info, {}))
     rows = np.zeros((store.ROWS_PER_CHUNK, 7))
     rows[:, 0] = 1
     for i in range(3):
         kept.add(i + np.arange(len(rows)) / len(rows), rows)
+        kept.reached((i + 1) * len(rows), TOP.kernel_data(float)[0])
         assert kept.waiting == []
         assert kept.writer.rows == (i + 1) * len(rows)
 
@@ -363,7 +366,7 @@ def test_full_disk(tmp_path: Path) -> None:
     assert str(caught.value).startswith("imidm stopped at step ")
     assert str(caught.value).endswith(
         f": {path} cannot be written ({os.strerror(errno.EFBIG)}); "
-        f"the {len(sol)} states written before are in .partial and in {path}"
+        f"the {len(sol)} states written before are in .partial and in {path}; {GO_ON}"
     )
     assert opened(path).sizes["time"] == len(sol)
 
@@ -380,7 +383,7 @@ def test_full_disk_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         run(out=path)
     assert str(caught.value) == (
         f"imidm stopped at step 100: {path} cannot be written (No space left on device); "
-        f"the 101 states written before are in .partial and in {path}.partial.zarr"
+        f"the 101 states written before are in .partial and in {path}.partial.zarr; {GO_ON}"
     )
     assert_same(ph.load(f"{path}.partial.zarr"), run())
     assert [p.name for p in tmp_path.iterdir()] == ["run.nc.partial.zarr"]

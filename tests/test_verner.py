@@ -264,17 +264,19 @@ def test_rows_are_combined_compiled_and_in_lanes():
     fast, _ = cpu.compiled(lambda rows: combined(weights, rows), "test_verner combined")
     assert fast(rows) == combined(weights, rows)  # eighths of small whole numbers: exact
 
+    n = lanes.LANES
+
     @numba.njit(**cpu.OPTIONS)
-    def eight(x, out):
-        a, b, c = lanes.load(x, 0), lanes.load(x, 8), lanes.load(x, 16)
+    def in_lanes(x, out):
+        a, b, c = lanes.load(x, 0), lanes.load(x, n), lanes.load(x, 2 * n)
         first, second = combined(weights, ((a, b), (b, c), (c, a)))
         lanes.store(out, 0, first)
-        lanes.store(out, 8, second)
+        lanes.store(out, n, second)
 
-    x, out = np.arange(24.0), np.empty(16)
-    eight(x, out)
-    wanted = combined(weights, ((x[:8], x[8:16]), (x[8:16], x[16:]), (x[16:], x[:8])))
-    assert np.array_equal(out, np.concatenate(wanted))
+    a, b, c = x = np.arange(3.0 * n).reshape(3, n)
+    out = np.empty(2 * n)
+    in_lanes(x.ravel(), out)
+    assert np.array_equal(out, np.concatenate(combined(weights, ((a, b), (b, c), (c, a)))))
 
 
 def test_errors_follow_the_tolerance():

@@ -1,1 +1,1 @@
-"""Parts of the tolerance race: the cases, the contenders, the clock, the report."""
+"""Parts of the races: the cases and crowds, the contenders, the clocks, the reports."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+from numba.extending import register_jitable
 
 import polhode as ph
 from polhode.analysis import bench
@@ -47,40 +48,52 @@ class Case:
 
 
 def equations(moments: tuple[float, ...], slope: Callable[[Any], Any] | None) -> Callable[..., Any]:
-    """The rates of (q, omega) for U(R33) with the slope dU/dR33, by hand: q' = q (0, omega)/2 and Euler's equations.
+    """The rates of (q, omega) for U(R33) with the slope dU/dR33, by hand: q' = q (0, omega)/2 and Euler's equations."""
+    i1, i2, i3 = moments
+    return rates_of(((i2 - i3) / i1, (i3 - i1) / i2, (i1 - i2) / i3), slope and (2 / i1, -2 / i2), slope)
+
+
+@register_jitable(error_model="numpy", fastmath={"contract"})
+def free_rates(a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any, k1: Any, k2: Any, k3: Any) -> Any:
+    """The rates of a free body.
 
     Few operations, each factor named once: rivals get a right-hand side as good as one would write for them. It is a
-    function of seven numbers, of any type: floats, numba's, jax's, heyoka's expressions.
+    function of numbers of any type: floats, numba's, jax's, heyoka's expressions.
     """
-    i1, i2, i3 = moments
-    k1, k2, k3 = (i2 - i3) / i1, (i3 - i1) / i2, (i1 - i2) / i3
+    return (
+        -0.5 * (b * u + c * v + d * w),
+        0.5 * (a * u + c * w - d * v),
+        0.5 * (a * v + d * u - b * w),
+        0.5 * (a * w + b * v - c * u),
+        k1 * (v * w),
+        k2 * (w * u),
+        k3 * (u * v),
+    )
+
+
+@register_jitable(error_model="numpy", fastmath={"contract"})
+def forced_rates(
+    a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any, k1: Any, k2: Any, k3: Any, push1: Any, push2: Any
+) -> Any:
+    """The same with a torque."""
+    da, db, dc, dd, du, dv, dw = free_rates(a, b, c, d, u, v, w, k1, k2, k3)
+    return da, db, dc, dd, du + push1 * (c * d + a * b), dv + push2 * (b * d - a * c), dw
+
+
+def rates_of(shape: Any, push: Any, slope: Callable[[Any], Any] | None) -> Callable[..., Any]:
+    """The same from the numbers the equations need, as a function of the state alone."""
+    k1, k2, k3 = shape
 
     def free(a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any) -> Any:
-        return (
-            -0.5 * (b * u + c * v + d * w),
-            0.5 * (a * u + c * w - d * v),
-            0.5 * (a * v + d * u - b * w),
-            0.5 * (a * w + b * v - c * u),
-            k1 * (v * w),
-            k2 * (w * u),
-            k3 * (u * v),
-        )
+        return free_rates(a, b, c, d, u, v, w, k1, k2, k3)
 
     if slope is None:
         return free
-    push1, push2 = 2 / i1, -2 / i2
+    push1, push2 = push
 
     def forced(a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any) -> Any:
         g = slope(1.0 - 2.0 * (b * b + c * c))
-        return (
-            -0.5 * (b * u + c * v + d * w),
-            0.5 * (a * u + c * w - d * v),
-            0.5 * (a * v + d * u - b * w),
-            0.5 * (a * w + b * v - c * u),
-            k1 * (v * w) + push1 * (g * (c * d + a * b)),
-            k2 * (w * u) + push2 * (g * (b * d - a * c)),
-            k3 * (u * v),
-        )
+        return forced_rates(a, b, c, d, u, v, w, k1, k2, k3, push1 * g, push2 * g)
 
     return forced
 

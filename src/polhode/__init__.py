@@ -12,6 +12,7 @@ from .events import Event, event
 from .exact import exact
 from .exact_numbers import Surd, surd
 from .fields import potential, torque
+from .gradient import Gradient, gradient
 from .methods import Method, methods, mkrk
 from .momentum_rate import momentum_rate
 from .poinsot import period, precession_angle
@@ -41,9 +42,9 @@ def _view(trajectory: Trajectory, path: Any, *others: Trajectory, title: str = "
 def __getattr__(name: str) -> Any:
     """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
 
-    `lie`, `ndim`, `plots`, `view`, `kinematics` and `modified_energy` are imported when asked for.
+    `jax`, `lie`, `ndim`, `plots`, `view`, `kinematics` and `modified_energy` are imported when asked for.
     """
-    if name in ("lie", "ndim"):
+    if name in ("jax", "lie", "ndim"):
         return importlib.import_module(f"{__name__}.{name}")  # ndim needs scipy.linalg, half a second
     if name == "kinematics":
         return importlib.import_module(f"{__name__}.lie.kinematics").kinematics
@@ -62,8 +63,9 @@ Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 Trajectory.view = _view  # type: ignore[attr-defined]
 
 __all__ = [
-    "Body", "Ensemble", "Event", "InputError", "Method", "Problem", "Reference", "State", "StepError", "Surd",
-    "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "kinematics", "lie", "load", "math",
-    "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
-    "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector", "view", "where",
+    "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "State", "StepError",
+    "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient", "jax",
+    "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
+    "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector",
+    "view", "where",
 ]  # fmt: skip

@@ -26,7 +26,7 @@ def after(first: Step, second: Step) -> Step:
 
 def whole(method: Method) -> Build:
     """The builder of one step that begins and ends in the variables of the problem, processors and memory included."""
-    if method.before is None and method.after is None:
+    if method.before is None and method.after is None and not method.memory:
         return method.build
 
     def build(number: Any) -> Step:
@@ -100,6 +100,7 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
         "implicit": first.implicit or second.implicit,
         "solves": first.solves + second.solves,
         "torque_evals": first.torque_evals + second.torque_evals,
+        "torque_at": (first.torque_at & {"start"}) | (second.torque_at & {"end"}),
         "conserves": common | midpoint,
         "needs": min(first.needs, second.needs, key=NEEDS.index),
         "cite": first.cite,

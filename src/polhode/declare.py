@@ -36,6 +36,10 @@ energy of the heavy top, whose potential is linear in R. The midpoint ones hold 
 first half of a method that is a composition of two half steps."""
 
 
+ENDS = ("start", "end")
+"""Where a step may take the torque so that another can use it too."""
+
+
 class Term(NamedTuple):
     """An energy times h^weight and the product of `times`.
 
@@ -65,17 +69,20 @@ class Method:
     implicit : does a step solve an equation
     solves : coupled implicit vector unknowns in a step
     torque_evals : distinct points (t, R) at which the torque enters a step (of a processed method, the repeated one)
-    torque_at_ends : are the start and the end of the step two of them, so that neighbouring steps share one
+    torque_at : which ends of the step are among them, "start" and "end"; with both, neighbouring steps share one
     conserves : what is kept exactly, names from `CONSERVABLE`
     needs : the most general field the method takes, one of `NEEDS`
     cite, where, aliases : key in references.bib, equation, the papers' own labels
     build : makes the step for one number type, given the conversion of exact coefficients to it
     before, after : alike, of a processed method: the change of variables before the first step and the one back where a
         state is looked at; `build` is then the step between them, and the properties are those of all three together
+    alone : of a processed method, one step with both, as a method without them
     halves : the two half steps of a composition, else empty
     corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
     derivatives : how many derivatives of the torque along the motion the step also uses (`torque` then returns all)
     series : the order of the Taylor series of the motion that make the step (its `torque` then expands); 0 for none
+    work : does such a step also use the series of the work done (its `torque` then gives that too)
+    entries : are they the series of quaternion and momentum themselves (`torque` then gives their increments)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
@@ -105,10 +112,12 @@ class Method:
     aliases: tuple[str, ...] = ()
     halves: tuple[Method, ...] = ()
     identity: str = ""
-    torque_at_ends: bool = False
+    torque_at: frozenset[str] = frozenset()
     corrector: bool = False
     derivatives: int = 0
     series: int = 0
+    work: bool = False
+    entries: bool = False
     linear_bodies: bool = True
     flat_bodies: bool = True
     increments: bool = False
@@ -118,11 +127,17 @@ class Method:
     part: Method | None = None
     before: Build | None = None
     after: Build | None = None
+    alone: Method | None = None
     flows: tuple[Flow, ...] = ()
 
     def takes(self, kind: str) -> bool:
         """Can the method take a field of this kind (one of `NEEDS`)."""
         return NEEDS.index(kind) <= NEEDS.index(self.needs)
+
+    @property
+    def torque_at_ends(self) -> bool:
+        """Is the torque taken at both ends of the step, so that neighbouring steps share one."""
+        return self.torque_at == frozenset(ENDS)
 
     def processors(self, number: Callable[[Any], Any]) -> tuple[Step | None, Step | None]:
         """The steps `before` and `after` in one number type; None where there are none."""
@@ -240,7 +255,8 @@ methods = Methods()
 def declare(build: Build, *, register: bool = True, **said: Any) -> Method:
     """Make a Method from a builder and its declaration, check the words, and enter it in the book."""
     said["conserves"] = frozenset(said.get("conserves", ()))
-    unknown = said["conserves"] - set(CONSERVABLE)
+    said["torque_at"] = frozenset(said.get("torque_at", ()))
+    unknown = (said["conserves"] - set(CONSERVABLE)) | (said["torque_at"] - set(ENDS))
     if unknown or said["needs"] not in NEEDS:
         raise ValueError(f"{said['name']}: unknown words in the declaration: {unknown or said['needs']}")
     said["doc"] = said.get("doc") or build.__doc__ or ""

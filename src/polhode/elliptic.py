@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .scalar import Number, atan, epsilon, exp, kernel, log, settled, sin, sincos, sinh, sqrt, unfused, where
+from .scalar import Number, atan, epsilon, exp, kernel, log, settled, sin, sincos, sinh, sqrt, steady, unfused, where
 
 SWEEPS = 80
 """More duplications, means or terms than any precision below 10^4 digits asks for."""
@@ -81,13 +81,14 @@ def pair_sqrt(a: Pair) -> Pair:
 def nearest(x: Number) -> Number:
     """The whole number next to x, as long as |x| < 1/(4 epsilon)."""
     big = 3 / (2 * epsilon(x))
+    x = steady(x)  # a whole number does not vary with x
     return (x + big) - big
 
 
 @unfused
 def leading(x: Number) -> Number:
     """The largest power of two in x > 0 (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31 (2008) 189-224)."""
-    q = x * (1 / epsilon(x) + 1)
+    q = steady(x) * (1 / epsilon(x) + 1)
     return abs(q - q * (1 - epsilon(x) / 2))
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from .backends import floats
 from .carry import remembering, widened
 from .errors import InputError
-from .expansion import lie_taylor_kernel
+from .expansion import lie_taylor_kernel, taylor_kernel
 from .fields import Field, no_pair, no_torque
 from .loop import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
 from .methods import Method, methods
@@ -102,7 +102,9 @@ def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method
     """The torque of a problem in one number type, with whatever else the method asks of a field."""
     field, own_axes = problem.field, problem.body.has_own_axes
     if method is not None and method.series:
-        return lie_taylor_kernel(field, own_axes, method.series, number)
+        if method.entries:
+            return taylor_kernel(field, own_axes, method.series, number)
+        return lie_taylor_kernel(field, own_axes, method.series, number, method.work)
     if method is not None and method.derivatives:
         count = method.derivatives
         return no_rates(count) if field is None else rates_kernel(field, count, number, own_axes)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import threading
 import time
-from typing import Any
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,11 +18,18 @@ from .body import TOLERANCE, Body, real_array
 from .engine import beginning, check_fit, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
-from .loop import COLUMNS
+from .loop import COLUMNS, kept_rows
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, finite_number, quaternion_of
 from .so3 import conj, matrix, mul, rotate, unit, unrotate
 from .solve import whole_number
+from .statistics import Statistic, Watch, watch
+
+if TYPE_CHECKING:
+    import xarray
+
+NOT_YET = -2
+"""What `failed` says of a body that has not been run yet, in the file of a run that was stopped."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -33,9 +43,11 @@ class Ensemble:
     momentum : (n, N, 3) body frame
     moments : (N, 3) principal moments
     failed : (N,) number of the step that failed, -1 where none did. After it a body's states are NaN,
-        except the last, which is its last good one.
+        except the last, which is its last good one. In the file of a run that was stopped, -2 where a body
+        has not been run yet; its states are NaN.
     method : name of the method
     seconds : time of the compiled loop
+    statistics : what was asked for, by name; with it only the start and the end are kept as states
     """
 
     t: np.ndarray
@@ -45,6 +57,7 @@ class Ensemble:
     failed: np.ndarray
     method: str
     seconds: float
+    statistics: Mapping[str, Statistic] = dataclasses.field(default_factory=dict)
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -57,12 +70,25 @@ class Ensemble:
         """Angular momentum (n, N, 3) in the space frame."""
         return np.stack(rotate(_parts(self.quaternion), _parts(self.momentum)), -1)
 
+    def to_xarray(self) -> xarray.Dataset:
+        """The arrays with labelled dimensions, conventions in the attributes; one in a file is read when needed."""
+        from . import crowd_store
+
+        return crowd_store.dataset(self)
+
+    def save(self, path: str | Path, overwrite: bool = False) -> Path:
+        """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
+        from . import crowd_store
+
+        return crowd_store.save(self, path, overwrite)
+
     def __len__(self) -> int:
-        return self.quaternion.shape[1]
+        return len(self.failed)
 
     def __repr__(self) -> str:
-        failures = int((self.failed >= 0).sum())
-        return f"<Ensemble of {len(self)} bodies, {len(self.t)} states each, {self.method}, {failures} failed>"
+        failures, waiting = int((self.failed >= 0).sum()), int((self.failed == NOT_YET).sum())
+        left = f", {waiting} not run yet" if waiting else ""
+        return f"<Ensemble of {len(self)} bodies, {len(self.t)} states each, {self.method}, {failures} failed{left}>"
 
 
 def ensemble(
@@ -74,12 +100,19 @@ def ensemble(
     field: Field | FieldTemplate | None = None,
     params: dict[str, Any] | None = None,
     dt: Any,
-    steps: int,
+    steps: Any,
     every: int | None = None,
     t0: float = 0.0,
     device: str = "cpu",
+    statistics: Any = None,
+    scheduler: Any = None,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    unit: int | None = None,
+    progress: Any = None,
 ) -> Ensemble:
-    """Integrate many bodies with one method, eight at a time in the lanes of the processor, on all cores.
+    """Integrate many bodies with one method, a vector of them at a time in the lanes of the processor, on all cores.
 
     Or on an NVIDIA card, one thread a body.
 
@@ -92,31 +125,131 @@ def ensemble(
     field : a torque or potential, bound or not
     params : values of its parameters, one for all or with a first dimension N
     dt : step, one for all or (N,)
-    steps : number of steps
+    steps : number of steps, one for all or (N,): then only the start and the end are kept, and bodies with as many
+        steps run together, so that a few different numbers are better than many
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
+    statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
+        "momentum", "omega", functions of t, R, omega and parameters that return a number (as `ph.event` takes them), or
+        a list of these. They are looked at at the start, at every `every`-th step (by default every one) and at the
+        end: ``.statistics["energy"].drift`` and so on
+    out : a ``.zarr`` store to which the bodies are written as they are done; the result then reads from it
+    overwrite : replace what is there
+    resume : go on with the store of a run that was stopped; everything given must be the same
+    scheduler : a Dask cluster, "tcp://host:port" or a `distributed.Client`, whose workers write to `out`
+    unit : bodies run and written together: what a stop costs at most; by default a second or so of work
+    progress : None (a bar if stderr is a terminal), True, False, or a function of the fraction done
 
     Returns
     -------
     Ensemble
     """
+    alike = not np.ndim(steps)
+    task = prepared(
+        bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
+        every=every if alike else None, t0=t0, device=device, statistics=statistics,
+    )  # fmt: skip
+    if not alike:
+        _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
+        return _by_count(task, _counts(steps, task.crowd.number))
+    if out is None and scheduler is None:
+        _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
+        return task.run()
+    if statistics is not None:
+        raise InputError("statistics are not written to a file yet; leave out=, or statistics=, out")
+    from . import units
+
+    return units.run(
+        task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, unit=unit, progress=progress
+    )  # fmt: skip
+
+
+def _refuse_with_own_steps(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"{name} needs the same number of steps for all bodies; leave it out, or give one number")
+
+
+def _refuse_without_file(**given: Any) -> None:
+    for name, value in given.items():
+        if value:
+            raise InputError(f"{name} is about a file; give out='crowd.zarr' too")
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """Bodies and what is asked of them, checked; the bodies `begin` to `end` of it are a task too."""
+
+    crowd: Crowd
+    method: Method
+    model: Problem
+    t0: float
+    count: int
+    every: int
+    device: str
+    wanted: Watch | None = None
+
+    @property
+    def kept(self) -> np.ndarray:
+        """Numbers of the steps after which the states are kept."""
+        return np.append(np.arange(0, self.count, self.every), self.count)
+
+    @property
+    def own_times(self) -> bool:
+        """Has every body times of its own."""
+        return self.crowd.own_dt or self.method.clock
+
+    def times(self) -> np.ndarray:
+        """The times of the states kept, where they are the same for all bodies."""
+        return self.t0 + self.kept * self.crowd.dt[0]
+
+    def energies(self, quaternion: np.ndarray, momentum: np.ndarray) -> np.ndarray:
+        """Kinetic plus potential energy (kinetic where there is no potential) of states of all bodies."""
+        crowd = self.crowd
+        m, q = crowd.principal_momentum(_parts(momentum)), _parts(quaternion)
+        inverse = np.divide(1.0, crowd.moments, out=np.zeros_like(crowd.moments), where=crowd.moments > 0)
+        kinetic = sum(i * x * x for i, x in zip(_parts(inverse), m, strict=True)) / 2
+        if crowd.field is None:
+            return np.asarray(kinetic)
+        return np.asarray(kinetic + crowd.field.potential_kernel(floats.number)(matrix(q), _parts(crowd.values)))
+
+    def run(self, threads: int | None = None) -> Ensemble:
+        """Run all bodies, by default on all cores."""
+        rows, failed, seconds = _DEVICES[self.device](
+            self.crowd, self.method, self.model, self.t0, self.count, self.every, self.wanted, threads
+        )
+        if self.wanted is None:
+            return _result(self, rows, failed, seconds)
+        columns = COLUMNS + self.method.clock
+        samples = 1 + np.where(failed < 0, kept_rows(self.count, self.every), failed // self.every)
+        ends = dataclasses.replace(self, every=self.count)
+        states = _result(ends, rows[..., :columns], failed, seconds)
+        return dataclasses.replace(states, statistics=self.wanted.results(rows[0, :, columns:], samples))
+
+
+def prepared(
+    bodies: Any, attitudes: Any, momenta: Any, method: str | Method, *, field: Any = None,
+    params: dict[str, Any] | None = None, dt: Any, steps: int, every: int | None = None, t0: float = 0.0,
+    device: str = "cpu", statistics: Any = None,
+) -> Task:  # fmt: skip
+    """What `ensemble` is given, checked."""
     if not isinstance(device, str) or device not in _DEVICES:
         raise InputError(f"device must be one of {', '.join(map(repr, _DEVICES))}; got {device!r}")
     chosen = methods[method]
     count = whole_number("steps", steps)
-    every = count if every is None else min(whole_number("every", every), count)
+    every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)
     crowd = _crowd(bodies, attitudes, momenta, field, params or {}, dt)
     model = _model(crowd, chosen, t0)
-    rows, failed, seconds = _DEVICES[device](crowd, chosen, model, t0, count, every)
-    return _result(crowd, chosen, rows, failed, seconds, t0, count, every)
+    _check_axial(crowd)
+    return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
 
 
 # --- what was given ---------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
-class _Crowd:
+class Crowd:
     """What was given, checked: arrays whose first dimension is the body, or 1 for all bodies."""
 
     moments: np.ndarray
@@ -127,10 +260,25 @@ class _Crowd:
     field: Field | None
     values: np.ndarray
     number: int
+    own_dt: bool
 
     def of(self, array: np.ndarray, i: int) -> np.ndarray:
         """The entry of body i."""
         return np.asarray(array[i if len(array) > 1 else 0])
+
+    def principal_momentum(self, m: Any) -> Any:
+        """Momenta, a tuple of components, from the users' into principal axes."""
+        return m if self.own is None else unrotate(_parts(self.own), m)
+
+    def some(self, chosen: np.ndarray) -> Crowd:
+        """Some of the bodies."""
+
+        def part(array: np.ndarray) -> np.ndarray:
+            return array[chosen] if len(array) > 1 else array
+
+        own = None if self.own is None else part(self.own)
+        numbers = (part(self.moments), own, part(self.quaternion), part(self.momentum), part(self.dt))
+        return Crowd(*numbers, self.field, part(self.values), len(chosen), self.own_dt)
 
     def body(self, i: int) -> Body:
         """Body i as a user would give it."""
@@ -141,14 +289,14 @@ class _Crowd:
         return Body(axes * moments @ axes.T)
 
 
-def _crowd(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> _Crowd:
+def _crowd(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> Crowd:
     moments, own = _bodies(bodies)
     q, m, h = _quaternions(attitudes), _rows("momenta", momenta, 3), _steps(dt)
     sizes = {"bodies": len(moments), "attitudes": len(q), "momenta": len(m), "dt": len(h)}
     number = _agreed(sizes)
     bound, values = _parameters(field, params, number)
     number = _agreed(sizes | {"params": len(values)})
-    return _Crowd(moments, own, q, m, h, bound, values, number)
+    return Crowd(moments, own, q, m, h, bound, values, number, len(h) > 1)
 
 
 def _agreed(sizes: dict[str, int]) -> int:
@@ -261,7 +409,7 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
     given = {name: real_array(value, f"parameter {name} must be numbers") for name, value in params.items()}
     own = {name: array for name, array in given.items() if _varies(array, number, known.get(name))}
     first = known | {name: (array[0] if name in own else array).tolist() for name, array in given.items()}
-    bound = template(**first)
+    bound = _bound(template, first)
     count = _agreed({name: len(array) for name, array in own.items()} | {"bodies": number})
     columns = [
         own[name].reshape(count, -1) if name in own else np.tile(np.ravel(np.array(value)), (count, 1))
@@ -277,6 +425,19 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
     return bound, values
 
 
+_BOUND: dict[tuple[FieldTemplate, str], Field] = {}
+"""Fields bound before: the formulas made of one are kept with it, and calls with the same arrays need the same."""
+
+
+def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
+    key = (template, repr(values))
+    if key not in _BOUND:
+        if len(_BOUND) >= 64:
+            _BOUND.clear()
+        _BOUND[key] = template(**values)
+    return _BOUND[key]
+
+
 def _varies(array: np.ndarray, number: int, known: Any) -> bool:
     """Has a parameter a first dimension that counts bodies."""
     if array.ndim == 0 or (known is not None and array.shape == np.shape(known)):
@@ -284,10 +445,18 @@ def _varies(array: np.ndarray, number: int, known: Any) -> bool:
     return number == 1 or len(array) == number
 
 
+def _counts(steps: Any, number: int) -> np.ndarray:
+    """Numbers of steps, one for each body."""
+    given = np.asarray(steps)
+    if given.shape != (number,) or given.dtype.kind not in "iu" or (given < 1).any():
+        raise InputError(f"steps must be a whole number above 0, or one for each of the {number} bodies; got {steps!r}")
+    return given.astype(np.int64)
+
+
 # --- the run ----------------------------------------------------------------------------------------
 
 
-def _model(crowd: _Crowd, method: Method, t0: float) -> Problem:
+def _model(crowd: Crowd, method: Method, t0: float) -> Problem:
     """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
     low, high, total = _extremes(crowd.moments)
     awkward = np.flatnonzero(low == 0)
@@ -305,52 +474,101 @@ def _model(crowd: _Crowd, method: Method, t0: float) -> Problem:
 _RUNS: dict[str, Any] = {}
 """Compiled runs of this process."""
 
+_MAKING = threading.Lock()
+"""Held while one is made, so that threads that need the same do not each make it."""
+
+
+def _by_count(task: Task, counts: np.ndarray) -> Ensemble:
+    """Every body with its own number of steps: those with as many together, the longest runs first."""
+    order = np.argsort(-counts, kind="stable")
+    together = np.split(order, np.flatnonzero(np.diff(counts[order])) + 1)
+    parts = []
+    for chosen in together:
+        count = int(counts[chosen[0]])
+        parts.append(dataclasses.replace(task, crowd=task.crowd.some(chosen), count=count, every=count).run())
+    back = np.argsort(order, kind="stable")
+
+    def joined(name: str, axis: int) -> np.ndarray:
+        return np.concatenate([getattr(part, name) for part in parts], axis=axis).take(back, axis=axis)
+
+    t = [np.broadcast_to(part.t.reshape(2, -1), (2, len(part))) for part in parts]
+    states = (np.concatenate(t, axis=1)[:, back], joined("quaternion", 1), joined("momentum", 1))
+    seconds = sum(part.seconds for part in parts)
+    return Ensemble(*states, joined("moments", 0), joined("failed", 0), task.method.name, seconds)
+
 
 def _run(
-    crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int
+    crowd: Crowd,
+    method: Method,
+    model: Problem,
+    t0: float,
+    count: int,
+    every: int,
+    wanted: Watch | None,
+    threads: int | None,
 ) -> tuple[np.ndarray, np.ndarray, float]:
-    """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took."""
+    """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took.
+
+    Statistics follow the state in the only row there is then.
+    """
     from .backends import simd
 
     data = _data(crowd, simd.padded(crowd.number))
-    torque = torque_kernel(model, floats.number, method)
-    own_dt = len(crowd.dt) > 1
     parameters = len(data) - simd.PARAMETERS - 1
-    name = f"{identity(method, model)}|{own_dt}"
-    if name not in _RUNS:
-        parts = method.build(floats.number), torque, parameters, own_dt, beginning(method), name
-        kind = simd.LANE_CLOCKED if method.clock else simd.LANE_KIND
-        _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), kind)
+    name = f"{identity(method, model)}|{crowd.own_dt}{_watching(wanted)}"
+    with _MAKING:
+        if name not in _RUNS:
+            torque = torque_kernel(model, floats.number, method)
+            parts = method.build(floats.number), torque, parameters, crowd.own_dt, beginning(method), name
+            _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, wanted)
     began = time.perf_counter()
-    columns = COLUMNS + method.clock
-    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data, columns)
+    shape = _row_shape(method, count, every, wanted)
+    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data, *shape, threads)
     seconds = time.perf_counter() - began
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
 
 
 def _run_on_card(
-    crowd: _Crowd, method: Method, model: Problem, t0: float, count: int, every: int
+    crowd: Crowd,
+    method: Method,
+    model: Problem,
+    t0: float,
+    count: int,
+    every: int,
+    wanted: Watch | None,
+    threads: int | None,
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """The same by a card."""
     from .backends import cuda
 
     cuda.card()
     data = _data(crowd, crowd.number)
-    name = f"cuda|{identity(method, model)}"
+    name = f"cuda|{identity(method, model)}{_watching(wanted)}"
     if name not in _RUNS:
         torque, parameters = torque_kernel(model, floats.number, method), len(data) - cuda.PARAMETERS - 1
         parts = method.build(floats.number), torque, parameters, beginning(method)
-        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock)
+        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, wanted)
     began = time.perf_counter()
-    rows, failed = cuda.run_on_card(_RUNS[name], t0, count, every, data, COLUMNS + method.clock)
+    shape = _row_shape(method, count, every, wanted)
+    rows, failed = cuda.run_on_card(_RUNS[name], t0, count, every, data, *shape)
     return rows, failed, time.perf_counter() - began
+
+
+def _watching(wanted: Watch | None) -> str:
+    return f"|{wanted.identity}" if wanted is not None else ""
+
+
+def _row_shape(method: Method, count: int, every: int, wanted: Watch | None) -> tuple[int, int]:
+    """Numbers of a row, and rows kept of a body."""
+    columns = COLUMNS + method.clock
+    return (columns, kept_rows(count, every)) if wanted is None else (columns + wanted.columns, 1)
 
 
 _DEVICES = {"cpu": _run, "cuda": _run_on_card}
 """How a crowd is run, by the word a user says."""
 
 
-def _data(crowd: _Crowd, width: int) -> np.ndarray:
+def _data(crowd: Crowd, width: int) -> np.ndarray:
     """A row for every number of a body (state, moments, inverses, parameters, step), in principal axes.
 
     Columns beyond the last body repeat it.
@@ -359,8 +577,7 @@ def _data(crowd: _Crowd, width: int) -> np.ndarray:
     own: tuple[Any, ...] = ()
     if crowd.own is not None:
         own = _parts(crowd.own)
-        q, m = mul(q, own), unrotate(own, m)
-    _check_axial(crowd, m)
+        q, m = mul(q, own), crowd.principal_momentum(m)
     with np.errstate(divide="ignore"):
         inverse = tuple(1.0 / i for i in moments)
     if any(not i.all() for i in moments):
@@ -374,9 +591,11 @@ def _data(crowd: _Crowd, width: int) -> np.ndarray:
     return data
 
 
-def _check_axial(crowd: _Crowd, m: Any) -> None:
+def _check_axial(crowd: Crowd) -> None:
+    """A linear body carries no momentum along its axis."""
     zero = crowd.moments == 0
     if zero.any():
+        m = crowd.principal_momentum(_parts(crowd.momentum))
         size = np.sqrt(m[0] ** 2 + m[1] ** 2 + m[2] ** 2)
         bad = np.flatnonzero(np.abs(np.where(zero, np.stack(m, -1), 0)).max(axis=1) > TOLERANCE * size)
         if bad.size:
@@ -388,28 +607,18 @@ def _parts(array: np.ndarray) -> Any:
     return tuple(array[..., i] for i in range(array.shape[-1]))
 
 
-def _result(
-    crowd: _Crowd,
-    method: Method,
-    rows: np.ndarray,
-    failed: np.ndarray,
-    seconds: float,
-    t0: float,
-    count: int,
-    every: int,
-) -> Ensemble:
+def _result(task: Task, rows: np.ndarray, failed: np.ndarray, seconds: float) -> Ensemble:
+    crowd = task.crowd
     q, m = rows[..., :4], rows[..., 4:COLUMNS]
     if crowd.own is not None:
         own = _parts(crowd.own)
         q, m = np.stack(mul(_parts(q), conj(own)), -1), np.stack(rotate(own, _parts(m)), -1)
     q, m = _with_start(crowd.quaternion, q), _with_start(crowd.momentum, m)
-    kept = np.append(np.arange(0, count, every), count)
-    t = t0 + kept[:, None] * crowd.dt
-    t = t[:, 0] if len(crowd.dt) == 1 else t
-    if method.clock:
-        t = _with_start(np.array(t0), rows[..., COLUMNS])
+    t = task.t0 + task.kept[:, None] * crowd.dt if task.own_times else task.times()
+    if task.method.clock:
+        t = _with_start(np.array(task.t0), rows[..., COLUMNS])
     moments = np.broadcast_to(crowd.moments, (crowd.number, 3))
-    return Ensemble(t, q, m, moments, failed, method.name, seconds)
+    return Ensemble(t, q, m, moments, failed, task.method.name, seconds)
 
 
 def _with_start(start: np.ndarray, now: np.ndarray) -> np.ndarray:

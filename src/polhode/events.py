@@ -7,7 +7,6 @@ passes through zero in the named direction.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -140,13 +139,7 @@ def event(function: Any = None, direction: int = 0, terminal: bool = False) -> A
     if function is None:
         return lambda given: event(given, direction, terminal)
     template = template_of(function, "event", "body", ())
-    return Event(template, int(direction), terminal, template() if _complete(template) else None)
-
-
-def _complete(template: FieldTemplate) -> bool:
-    """Has every parameter a default."""
-    known = inspect.signature(template.function).parameters
-    return all(known[name].default is not inspect.Parameter.empty for name in template.parameters)
+    return Event(template, int(direction), terminal, template() if template.complete else None)
 
 
 def checked(given: Any, problem: Problem) -> list[Event]:

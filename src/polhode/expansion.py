@@ -19,12 +19,13 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from .carry import moved
 from .expression import Expr, compiled, lift, symbol
 from .fields import Field
 from .loop import fitted
 from .scalar import Number, Vec3, kernel, power, scratch, where
 from .series import Series, series, substituted
-from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, times, unit, unrotate
+from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, times, unrotate
 
 Graph = Any
 
@@ -33,8 +34,8 @@ def _symbols(letter: str, count: int) -> tuple[Expr, ...]:
     return tuple(symbol(f"{letter}{i}") for i in range(count))
 
 
-Q, W, Y, INERTIA, INVERSE, OWN = (
-    _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4))
+Q, W, Y, INERTIA, INVERSE, OWN, LEAD = (
+    _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3))
 )
 PARAMETERS = "t, q, w, system"
 """What the kernel that fills the room with coefficients is given, before the room and the order."""
@@ -44,7 +45,7 @@ def starts(parameters: int) -> dict[str, str]:
     """Where the kernel finds the symbols of the equations."""
     found = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
     found |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
-    found |= {f"Y{i}": "0 * q[0]" for i in range(3)}
+    found |= {f"Y{i}": "0 * q[0]" for i in range(3)} | {"E": "0 * q[0]"} | {f"l{i}": f"lead[{i}]" for i in range(3)}
     return (
         found
         | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
@@ -115,26 +116,34 @@ def polynomial3(work: Any, a: int, b: int, c: int, order: int, h: Number) -> Vec
     return x * h, y * h, z * h
 
 
+def working(torque: tuple[Expr, Expr, Expr]) -> dict[str, Expr]:
+    """The rate of sum lead_i Pi_i^2 that is due to a torque."""
+    return {"E": 2 * dot(times(LEAD, times(INERTIA, W)), torque)}  # type: ignore[arg-type]
+
+
 @functools.cache
-def lie_taylor_series(field: Field | None, own_axes: bool, order: int) -> Series:
-    """The series of w and Y, and of q where the torque depends on the attitude."""
+def lie_taylor_series(field: Field | None, own_axes: bool, order: int, work: bool = False) -> Series:
+    """The series of w and Y, of the work if asked for, and of q where the torque depends on the attitude."""
     torque = torque_of(field, own_axes)
     rates = {f"Y{i}": x for i, x in enumerate(averaging(order).values())} | spinning(torque)
-    if field is not None:
-        rates |= turning()
-    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1)
+    if torque is not None:
+        rates |= (working(torque) if work else {}) | turning()
+    parameters = f"{PARAMETERS}, lead" if work else PARAMETERS
+    return series(parameters, starts(len(field.parameters) if field else 0), rates, (), order + 1)
 
 
 def lie_taylor_kernel(
-    field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]
+    field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any], work: bool = False
 ) -> Callable[..., Any]:
     """Kernel (t, q, m, system, h) -> (Y(h), Pi(h)), with series up to the given order.
 
-    Without a torque the momentum in space is that of the start. With one, it follows the series of w.
+    Without a torque the momentum in space is that of the start. With one, it follows the series of w. With `work` the
+    kernel is (t, q, m, system, h, lead) -> (Y(h), Pi(h), the change of sum lead_i Pi_i^2 by the torque).
     """
-    made = lie_taylor_series(field, own_axes, order)
+    made = lie_taylor_series(field, own_axes, order, work and field is not None)
     fill, size = compiled(made.text, made.constants, number), made.size
     a, b, c, d, e, f = made.rows[:6]
+    g = made.rows[6] if field is not None else 0
 
     @kernel
     def free(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
@@ -144,12 +153,30 @@ def lie_taylor_kernel(
         return turn, unrotate(exp(turn), m)
 
     @kernel
+    def ended(work: Any, m: Any, system: Any, h: Any) -> Any:
+        turn, change = polynomial3(work, a, b, c, order, h), polynomial3(work, d, e, f, order, h)
+        return turn, add(m, times(system[0], change))
+
+    @kernel
     def forced(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
         work = scratch(h * q[0], size)
         fill(t, q, times(system[1], m), system, work, order)
-        turn = polynomial3(work, a, b, c, order, h)
-        return turn, add(m, times(system[0], polynomial3(work, d, e, f, order, h)))
+        return ended(work, m, system, h)
 
+    @kernel
+    def free_at_work(t: Any, q: Any, m: Any, system: Any, h: Any, lead: Any) -> Any:
+        turn, end = free(t, q, m, system, h)
+        return turn, end, 0 * h
+
+    @kernel
+    def forced_at_work(t: Any, q: Any, m: Any, system: Any, h: Any, lead: Any) -> Any:
+        work = scratch(h * q[0], size)
+        fill(t, q, times(system[1], m), system, lead, work, order)
+        turn, end = ended(work, m, system, h)
+        return turn, end, polynomial3(work, g, g, g, order, h)[0]
+
+    if work:
+        return free_at_work if field is None else forced_at_work
     return free if field is None else forced
 
 
@@ -161,10 +188,32 @@ MOST = 31
 
 
 @functools.cache
-def motion_series(field: Field | None, own_axes: bool) -> Series:
+def motion_series(field: Field | None, own_axes: bool, order: int = MOST) -> Series:
     """The series of w and q."""
     rates = spinning(torque_of(field, own_axes)) | turning()
-    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), MOST + 1)
+    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1)
+
+
+@kernel
+def _increments(work: Any, rows: Any, order: int, h: Number, system: Any) -> Any:
+    """What the series of w and q add to the momentum, to the vector part of q, and (three times) to its scalar part."""
+    a, b, c = polynomial3(work, rows[0], rows[1], rows[2], order, h)
+    vector = polynomial3(work, rows[4], rows[5], rows[6], order, h)
+    return times(system[0], (a, b, c)), vector, polynomial3(work, rows[3], rows[3], rows[3], order, h)
+
+
+def taylor_kernel(field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]) -> Callable[..., Any]:
+    """Kernel (t, q, m, system, h) -> increments for `carry.moved`, by the series of w and q up to the given order."""
+    made = motion_series(field, own_axes, order)
+    fill, size, rows = compiled(made.text, made.constants, number), made.size, made.rows
+
+    @kernel
+    def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
+        work = scratch(h * q[0], size)
+        fill(t, q, times(system[1], m), system, work, order)
+        return _increments(work, rows, order, h, system)
+
+    return expanded
 
 
 @kernel
@@ -206,10 +255,7 @@ def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], An
         fill(t, q, times(system[1], m), system, work, order)
         h = reach(work, order, rows, system, tolerance, left)
         h = fitted(t, where(h < left, h, left))
-        a, b, c = polynomial3(work, rows[0], rows[1], rows[2], order, h)
-        x, y1, z = polynomial3(work, rows[4], rows[5], rows[6], order, h)
-        w, _, _ = polynomial3(work, rows[3], rows[3], rows[3], order, h)
-        new = (q[0] + w, q[1] + x, q[2] + y1, q[3] + z)
-        return (unit(new), add(m, times(system[0], (a, b, c)))), h, h, True
+        dm, vector, scalar = _increments(work, rows, order, h, system)
+        return moved((q, m), dm, vector, scalar), h, h, True
 
     return stage

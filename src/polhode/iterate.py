@@ -5,15 +5,35 @@ when the corrections shrink so fast that the next one will be (not `broyden`, wh
 unevenly), or when they stop shrinking just above it. A lane that has stopped is frozen, so its bits do
 not depend on its neighbours. They return the root and a `miss`: zero after convergence, otherwise the
 relative size of the last correction.
+
+Of numbers that carry slopes only the values are iterated. What the iteration does to slopes on its way is no
+derivative of the root: they would lag behind the values, and secant updates divide by corrections that vanish. The
+slopes of the root follow from the equation it solves, f(x, p) = 0: f_x dx = -f_p dp.
 """
 
 import dataclasses
 from collections.abc import Callable
 from typing import Any
 
-from .scalar import Number, Rows, Vec3, epsilon, kernel, settled, sqrt, where
-from .so3 import add, along, apply, apply_transposed, dot, inverse3, norm, scale
-from .unroll import Vectors, inner, moved
+from .scalar import (
+    Number,
+    Rows,
+    Vec3,
+    epsilon,
+    kernel,
+    relative_slopes,
+    seeded,
+    settled,
+    slope,
+    slopes_squared,
+    solver,
+    sqrt,
+    steady,
+    steepest,
+    where,
+)
+from .so3 import add, along, apply, apply_transposed, dot, inverse3, norm, scale, solve3, sub
+from .unroll import Vectors, inner, moved, written
 
 SWEEPS = 200
 """Corrections after which a step is given up; a healthy step takes two to five, in 50 digits up to a hundred."""
@@ -83,6 +103,21 @@ def secant(space: Algebra) -> Callable[..., Any]:
     return update
 
 
+def _following(residual: Callable[..., Vec3]) -> Callable[..., Vec3]:
+    """Kernel: the plain root x with the slopes that make those of the residual zero, by its exact Jacobian."""
+
+    @kernel
+    def follow(x: Vec3, data: Any, system: Any, torque: Any) -> Vec3:
+        r = residual(seeded(x), steady(data), steady(system), torque)
+        a = (slope(r[0], 0), slope(r[1], 0), slope(r[2], 0))
+        b = (slope(r[0], 1), slope(r[1], 1), slope(r[2], 1))
+        c = (slope(r[0], 2), slope(r[1], 2), slope(r[2], 2))
+        f = solve3(a, b, c, residual(x, data, system, torque))
+        return sub(x, sub(f, steady(f)))
+
+    return follow
+
+
 def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec3, Vec3]]) -> Callable[..., Any]:
     """Solver of residual(x, data, system, torque) = 0 for a vector x.
 
@@ -109,7 +144,14 @@ def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec
                 break
         return x, missed(done, size, norm(x))
 
-    return root
+    follow = _following(residual)
+
+    @kernel
+    def followed(x: Vec3, data: Any, system: Any, torque: Any) -> tuple[Vec3, Number]:
+        x, miss = root(steady(x), steady(data), steady(system), torque)
+        return follow(x, data, system, torque), miss
+
+    return solver(root, followed, lambda find, *given: find(residual, *given))
 
 
 def broyden(residual: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
@@ -175,11 +217,39 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
                 break
         return x, missed(done, size, sqrt(product(x, x)))
 
-    return root
+    slopes_of = _slopes_of(n)
+
+    @kernel
+    def followed(x: Vectors, data: Any, system: Any, torque: Any) -> tuple[Vectors, Number]:
+        """The slopes by the same corrections, repeated until they are round-off in all directions.
+
+        Round-off of slopes is relative to those of x, and to |x| times the relative ones of what x is made of: these
+        cancel where x does not vary.
+        """
+        x, miss = root(steady(x), steady(data), steady(system), torque)
+        one = 0 * system[1][0] + 1
+        floor = product(x, x) * (relative_slopes(data) + relative_slopes(system))
+        x = move(x, one - 1, x)
+        gap, before = 1 + 0 * miss, 1 + 0 * miss
+        for _ in range(SWEEPS):
+            z = correction(x, data, system, torque)
+            x = move(x, one, move(z, -one, steady(z)))
+            before, gap = gap, sqrt(steepest(slopes_of(z), slopes_of(x) + floor))
+            if arrived(gap, before, one):
+                break
+        return x, miss + where(gap <= STALL * epsilon(gap), 0 * gap, gap)
+
+    return solver(root, followed, lambda find, *given: find(correction, *given))
+
+
+def _slopes_of(n: int) -> Callable[[Vectors], Number]:
+    """Kernel: the sums of the squares of the slopes of n vectors, direction by direction."""
+    terms = [f"squared(x[{j}][{i}])" for j in range(n) for i in range(3)]
+    return written("x", " + ".join(terms), squared=slopes_squared)
 
 
 @kernel
-def small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
+def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
     """The small root k of the quartic of Moser and Veselov, as two parts near + last, and the miss if there is none.
 
     k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). All roots but
@@ -201,9 +271,7 @@ def small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> 
         if settled(done):
             break
         near = where(done, near, where(trusted, near + last, 0 * near))
-        square = near * near
-        r = square + c
-        slope = 1 - 2 * near * (e[0] + 2 * e[2] * r) + e[1] * (2 * square + r)
+        slope = _fall(near, c, e)
         before, last = last, where(done, last, quartic(near, x, c, e) / slope)
         reach = 1 + e[0] * near
         soon = (e[0] * last) * ((e[0] + 2 * e[2] * c) * last) <= enough * reach * slope
@@ -215,8 +283,33 @@ def small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> 
 
 
 @kernel
+def _small_root_followed(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
+    near, last, miss = _small_root(steady(near), steady(inverse), steady(x), steady(c), steady(e))
+    k = near + last
+    f = quartic(k, x, c, e) / _fall(k, steady(c), steady(e))
+    return near + (f - steady(f)), last, miss
+
+
+@kernel
+def _fall(k: Number, c: Number, e: Vec3) -> Number:
+    """Less the slope of the quartic in k."""
+    square = k * k
+    r = square + c
+    return 1 - 2 * k * (e[0] + 2 * e[2] * r) + e[1] * (2 * square + r)
+
+
+@kernel
 def quartic(k: Number, x: Number, c: Number, e: Vec3) -> Number:
     """The polynomial x - k + e1 k^2 + r (e3 r - e2 k), r = c + k^2."""
     square = k * k
     r = square + c
     return r * (e[2] * r - e[1] * k) + (e[0] * square + (x - k))
+
+
+def _small_root_of(find: Callable[..., Any], near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
+    """The same by any solver: from a guess to be trusted, or from zero; the root is not in two parts then."""
+    k, miss = find(quartic, where(8 * e[0] * x < 1, near, 0 * near), x, c, e)
+    return k, 0 * k, where(4 * e[2] * k <= e[1], miss, 1 + 0 * k)
+
+
+small_root = solver(_small_root, _small_root_followed, _small_root_of)

@@ -51,13 +51,23 @@ def timed(n: int, last: Any, y: Any) -> bool:
     return (n == last[0]) | (y[2][0] >= last[1])
 
 
+@kernel
+def itself(t: Any, y: Any, system: Any) -> Any:
+    """The state, and nothing else, is what a record is made of."""
+    return y
+
+
 class Kind(NamedTuple):
-    """How the loop handles the states of one space: good(y, miss), tidied(y), record(rows, i, y), ended(n, last, y)."""
+    """How the loop handles the states of one space: good(y, miss), tidied(y), record(rows, i, y), ended(n, last, y).
+
+    What is recorded may be more than the state: shown(t, y, system).
+    """
 
     good: Callable[..., Any]
     tidied: Callable[..., Any]
     record: Callable[..., None]
     ended: Callable[..., bool] = counted
+    shown: Callable[..., Any] = itself
 
 
 ROTATION = Kind(good, tidied, record)
@@ -100,7 +110,7 @@ def stepping(
     A processed method changes variables with `before` ahead of step 0, and back with `after` for the rows alone:
     the state that is returned, and taken up again, is the one between.
     """
-    good, tidied, record, ended = kind
+    good, tidied, record, ended, shown = kind
     enter, look = changing(before, kind), changing(after, kind)
 
     def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
@@ -117,10 +127,11 @@ def stepping(
             new = tidied(new)
             end = ended(n + 1, last, new)
             if (n + 1) % every == 0 or end:
-                seen, miss, fine = look(h, t0 + (n + 1) * h, new, system, torque)
+                t = t0 + (n + 1) * h
+                seen, miss, fine = look(h, t, new, system, torque)
                 if not settled(fine):
                     return y, n, filled, miss, False
-                record(rows, filled, seen)
+                record(rows, filled, shown(t, seen, system))
                 filled += 1
             y = new
             if end:
@@ -128,6 +139,11 @@ def stepping(
         return y, first + count, filled, 0 * h, True
 
     return advance
+
+
+def kept_rows(count: int, every: int) -> int:
+    """States kept of a run: every `every`-th, and the last."""
+    return -(-count // every)
 
 
 def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
@@ -179,7 +195,7 @@ def visiting(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., 
 
     From row ``first[k]``, a state at the time ``starts[first[k]]``, one step without tolerance leads to ``times[k]``.
     """
-    good, tidied, record, _ = kind
+    good, tidied, record = kind.good, kind.tidied, kind.record
 
     def visit(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, seen: Any) -> bool:
         for k in range(len(times)):

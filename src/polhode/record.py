@@ -4,22 +4,29 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import signal
 import threading
 import time
 import types
-from collections.abc import Iterator
+import warnings
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 
-from . import store
+from . import files, store
 from .backends import arrays  # noqa: F401 - makes arrays a number type
+from .checkpoint import BEGUN, CHECKPOINT, SOFTWARE, UNTIL, Checkpoint, software, taken_up
 from .errors import InputError
+from .loop import COLUMNS
 from .problem import Problem
 from .so3 import conj, dot, mul, rotate, times
 from .trajectory import PRIMARY, Info, Trajectory
+
+NO_ROWS = np.empty(0), np.empty((0, COLUMNS))
+NOTHING: Mapping[str, str] = types.MappingProxyType({})
 
 FLUSH_SECONDS = 1.0
 """Rows wait at most this long (and until the next chunk of steps is done) before they are on disk."""
@@ -31,8 +38,14 @@ class Recorder(Protocol):
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
         """Keep these states (principal axes)."""
 
+    def reached(self, step: int, y: Any) -> None:
+        """The rows kept so far lead up to the state y after this step."""
+
     def finish(self, **said: Any) -> Trajectory:
         """The trajectory so far; `said` is what its `Info` shall say of the run (status, seconds, steps)."""
+
+    def release(self) -> None:
+        """Hold nothing any more."""
 
 
 def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -86,6 +99,9 @@ class Rows:
         self.t.append(t)
         self.rows.append(rows.copy())
 
+    def reached(self, step: int, y: Any) -> None:
+        """Memory does not outlive the process."""
+
 
 class Memory:
     """Keeps everything in memory."""
@@ -97,6 +113,12 @@ class Memory:
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
         """Keep a copy: the loop uses its buffer again."""
         self.kept.append((t, rows.copy()))
+
+    def reached(self, step: int, y: Any) -> None:
+        """Memory does not outlive the process."""
+
+    def release(self) -> None:
+        """Nothing is held."""
 
     def finish(self, **said: Any) -> Trajectory:
         """The trajectory so far."""
@@ -117,17 +139,25 @@ class DiskError(Exception):
 
 
 class Disk:
-    """Appends to a file as the run goes; memory stays bounded."""
+    """Appends to a file as the run goes, and with the rows the state they lead up to; memory stays bounded."""
 
-    def __init__(self, problem: Problem, info: Info, path: Path) -> None:
-        self.problem = problem
-        self.writer = store.Writer(path, info)
+    def __init__(self, problem: Problem, writer: store.Writer, start: Checkpoint | None = None) -> None:
+        self.problem, self.writer = problem, writer
         self.waiting: list[tuple[np.ndarray, np.ndarray]] = []
+        self.mark, self.marked = start, False
         self.flushed = -FLUSH_SECONDS
+        self.began, self.seconds = time.perf_counter(), writer.info.seconds
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Keep these states until there are enough of them, or it is time, to write them."""
+        """Keep these states until the state they lead up to is known, and it is time to write them."""
         self.waiting.append((t, rows.copy()))
+
+    def reached(self, step: int, y: Any) -> None:
+        """Write what waits if there is enough of it, or it is time.
+
+        Rows are counted without that of a last step which is no multiple of `every`: in a longer run it is not kept.
+        """
+        self.mark, self.marked = Checkpoint(step, 1 + step // self.writer.info.every, y), True
         waiting = sum(len(t) for t, _ in self.waiting)
         if waiting >= store.ROWS_PER_CHUNK or time.monotonic() - self.flushed >= FLUSH_SECONDS:
             self._flush()
@@ -136,11 +166,19 @@ class Disk:
         """Write what waits; Ctrl-C is obeyed afterwards, so that it is written once and whole."""
         with interrupts_after():
             waiting, self.waiting = self.waiting, []
-            if waiting:
-                t, rows = (np.concatenate(parts) for parts in zip(*waiting, strict=True))
+            if waiting or self.marked:
+                t, rows = (np.concatenate(parts) for parts in zip(*waiting, strict=True)) if waiting else NO_ROWS
+                said = {CHECKPOINT: self.mark.text()} if self.mark else {}
+                steps = self.mark.step if self.mark else 0
                 with self._watched():
-                    self.writer.append(self._doubles(t, rows))
+                    self.writer.append(self._doubles(t, rows), said, steps=steps, seconds=self.spent)
+                self.marked = False
             self.flushed = time.monotonic()
+
+    @property
+    def spent(self) -> float:
+        """Seconds of this run and of those it continues."""
+        return self.seconds + time.perf_counter() - self.began
 
     def _doubles(self, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
         digits = self.writer.info.digits
@@ -152,8 +190,12 @@ class Disk:
         """Write the rest, close the file and open it as a trajectory."""
         self._flush()
         with self._watched():
-            path = self.writer.close(**said)
+            path = self.writer.close(**said | {"seconds": self.spent})
         return store.load(path)
+
+    def release(self) -> None:
+        """Let others write the file."""
+        self.writer.release()
 
     @contextlib.contextmanager
     def _watched(self) -> Iterator[None]:
@@ -186,12 +228,59 @@ def interrupts_after() -> Iterator[None]:
             usual(*pressed[-1])
 
 
-def recorder(problem: Problem, info: Info, out: Any, overwrite: bool) -> Recorder:
-    """A recorder to memory, or to a fresh file."""
+def recorder(problem: Problem, info: Info, out: Any, overwrite: bool, said: Mapping[str, str] = NOTHING) -> Recorder:
+    """A recorder to memory, or to a fresh file that says how its run was begun."""
     if out is None:
         return Memory(problem, info)
     path = store.fresh(out, overwrite)
     try:
-        return Disk(problem, info, path)
+        return Disk(problem, store.Writer.begun(path, info, said, overwrite))
     except OSError as fault:
-        raise InputError(f"{path} cannot be written: {fault.strerror or fault}") from fault
+        raise unwritable(path, fault) from fault
+
+
+def unwritable(path: Path, fault: OSError) -> InputError:
+    """The error for a file that cannot be made or changed."""
+    return InputError(f"{path} cannot be written: {fault.strerror or fault}")
+
+
+def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping[str, Any]) -> Disk | Trajectory | None:
+    """A recorder that goes on with the file of a run; its trajectory if it is complete; None if there is none.
+
+    `how` and `end` are what is asked for now: `checkpoint.begun` and `checkpoint.until`.
+    """
+    there = store.standing(path)
+    if there is None:
+        return None
+    held = files.locked(there) if there.is_dir() else None
+    try:
+        whole, said = store.read(there)
+        mark = taken_up(there, said, how, end, len(whole))
+        done = mark is not None and mark.is_end(end)
+        if there == path and whole.status == "finished" and done:
+            files.released(held)
+            return whole
+        kept = {name: str(said[name]) for name in (BEGUN, CHECKPOINT, SOFTWARE) if name in said}
+        kept |= {UNTIL: json.dumps(end), SOFTWARE: _software(there, kept.get(SOFTWARE, ""), mark)}
+        info = dataclasses.replace(whole.info, status="running")
+        rows = 0 if mark is None else len(whole) if done else mark.rows
+        return Disk(problem, store.Writer.continued(path, rows, info, kept, held), mark)
+    except OSError as fault:
+        files.released(held)
+        raise unwritable(there, fault) from fault
+    except BaseException:
+        files.released(held)
+        raise
+
+
+def _software(path: Path, then: str, mark: Checkpoint | None) -> str:
+    """What computed a run, and computes it from now on."""
+    now = software()
+    if then.rpartition(": ")[2] == now:
+        return then
+    warnings.warn(
+        f"{path} was computed by {then or 'an unknown version'}, and goes on with {now}: its last bits may not be "
+        f"those of a run in one go",
+        stacklevel=4,
+    )
+    return f"{then}; from step {mark.step if mark else 0} on: {now}"

@@ -64,6 +64,61 @@ def by_arguments(few: Callable[..., Any], more: Callable[..., Any], count: int) 
     return forked
 
 
+_SLOPED: set[type] = set()
+_GROUPS: list[Any] = [tuple]
+_SEEDERS: list[Callable[..., Any]] = []
+
+
+def register_slopes(number_type: type, groups: tuple[type, ...] = (), seeder: Callable[..., Any] | None = None) -> None:
+    """Say that a number type carries slopes (derivatives).
+
+    `groups` are types besides `tuple` that hold several numbers; `seeder` does what `seeded` promises.
+    """
+    _SLOPED.add(number_type)
+    _GROUPS.extend(groups)
+    _SEEDERS.extend([seeder] if seeder else [])
+
+
+def sloped(x: Any) -> bool:
+    """Does a number, or one of a tuple of numbers, carry slopes; asked of values, and of types when compiling."""
+    if any(isinstance(x, group) for group in _GROUPS):
+        return any(sloped(part) for part in x)
+    return type(x) in _SLOPED
+
+
+def by_slopes(plain: Callable[..., Any], following: Callable[..., Any]) -> Callable[..., Any]:
+    """One name for two kernels: `following` where an argument carries slopes, else `plain`."""
+
+    def forked(*given: Any) -> Any:
+        return (following if sloped(given) else plain)(*given)
+
+    FORKS.append((forked, lambda *given: following if sloped(given) else plain))
+    return forked
+
+
+def solver(
+    plain: Callable[..., Any], following: Callable[..., Any], equation: Callable[..., Any]
+) -> Callable[..., Any]:
+    """One name for three ways to solve an equation from a guess, with what it is made of.
+
+    `plain(guess, *given)` is a loop whose end depends on numbers; `following` is for numbers that carry slopes. Traced
+    numbers cannot end a loop: for them equation(root, guess, *given) says the same by the `root` of their namespace,
+    root(f, x, *data) -> (the solution of f(x, *data) = 0 next to x, miss).
+    """
+
+    def solved(guess: Any, *given: Any) -> Any:
+        first = guess
+        while isinstance(first, tuple):
+            first = first[0]
+        root = getattr(_space(first), "root", None)
+        if root is not None:
+            return equation(root, guess, *given)
+        return (following if sloped((guess, *given)) else plain)(guess, *given)
+
+    FORKS.append((solved, lambda *given: following if sloped(given) else plain))
+    return solved
+
+
 UNFUSED: set[Callable[..., Any]] = set()
 """Kernels in which no product may be fused with a sum."""
 
@@ -235,3 +290,44 @@ def absent(force: Any) -> bool:
 def finite(x: Number) -> Any:
     """Is x neither infinite nor NaN."""
     return x - x == 0
+
+
+# --- numbers that carry slopes ----------------------------------------------------------------------
+
+
+def steady(x: Any) -> Any:
+    """A number, or nested tuples of numbers, as constants: without slopes."""
+    if isinstance(x, tuple):
+        return tuple(steady(part) for part in x)
+    return _space(x).steady(x) if type(x) in _SLOPED else x
+
+
+def seeded(v: Vec3) -> Vec3:
+    """Three plain numbers as independent variables: with the slopes (1, 0, 0), (0, 1, 0), (0, 0, 1)."""
+    return _SEEDERS[0](v)
+
+
+def slope(x: Number, i: int) -> Number:
+    """The slope of a number made of `seeded` ones in direction i, as a plain number."""
+    return _space(x).slope(x, i)
+
+
+def slopes_squared(x: Number) -> Number:
+    """A number with the value zero and the squares of x's slopes."""
+    return _space(x).slopes_squared(x)
+
+
+def steepest(a: Number, b: Number) -> Number:
+    """The largest quotient, over all directions, of a's and b's slopes; none is negative, and 0/0 counts as 0."""
+    return _space(a).steepest(a, b)
+
+
+def relative_slopes(x: Any) -> Number:
+    """A number with the value zero, its slopes those of the numbers in nested tuples, squared, in units of them.
+
+    The sum over all innermost tuples of |slopes|^2/|values|^2, without those of zeros.
+    """
+    numbers = [part for part in x if type(part) in _SLOPED]
+    total = sum((relative_slopes(part) for part in x if isinstance(part, tuple)), 0)
+    size = sum(steady(part) * steady(part) for part in numbers)
+    return sum((slopes_squared(part) for part in numbers), 0 * size) / size + total if size > 0 else total

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from . import record, store
+from . import checkpoint, record, store
 from .backends import floats
 from .compose import in_turn
 from .engine import Engine, engine, looked, torque_kernel
@@ -58,6 +58,7 @@ def solve(
     every: int = 1,
     out: str | Path | None = None,
     overwrite: bool = False,
+    resume: bool = False,
     digits: int | None = None,
     progress: bool | Callable[[float], Any] | None = None,
     events: Any = (),
@@ -75,6 +76,8 @@ def solve(
     every : keep steps 0, every, 2 every, ... and always the last
     out : also write to this file (``.zarr`` or ``.nc``) as the run goes, memory then stays bounded; with tol at the end
     overwrite : replace an existing file
+    resume : go on with the run in `out` where it stands (killed, interrupted, or complete and now with a later end), to
+        the bits of a run in one go; begin it where there is no file. What differs from the run in the file is refused.
     digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``
     events : made by `ph.event`; ``sol.events`` holds the states at which each happened
     progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
@@ -91,9 +94,10 @@ def solve(
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     wanted = checked(events, problem) if events else []
+    _check_resume(out, overwrite, resume, bool(wanted))
     if tol is not None:
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
-        return _to_tolerance(problem, method, tol, t_end, out, overwrite, wanted, progress, others)
+        return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others)
     if method is None or dt is None:
         raise InputError(
             "give a method and dt, such as ph.solve(problem, 'imidm', dt=0.01), or an accuracy, such as "
@@ -117,11 +121,14 @@ def solve(
     )  # fmt: skip
     if out is None:
         _check_memory(count // every + 2)
-    kept = record.recorder(problem, info, out, overwrite)
     bar = Progress(progress, chosen.name, count)
+    ride = Ride(run, problem, dt, count if end == math.inf else MOST_STEPS, every, method=chosen, end=end)
+    kept = _recorder(ride, info, out, overwrite, resume)
+    if isinstance(kept, Trajectory):
+        bar.note(f"{out} is complete; nothing is changed")
+        return _finished(kept, ride)
     if not run.warm:
         bar.note(f"compiling {chosen.name} (once; kept for later runs)")
-    ride = Ride(run, problem, dt, count if end == math.inf else MOST_STEPS, every, method=chosen, end=end)
     began = time.perf_counter()
 
     def result(status: str) -> Trajectory:
@@ -138,21 +145,60 @@ def solve(
             raise
         finally:
             bar.close()
-        whole = result("finished" if ride.miss is None else "failed")
+        whole = _finished(result("finished" if ride.miss is None else "failed"), ride)
     except record.DiskError as problem_of_disk:
         raise _stopped_writing(chosen, ride, problem_of_disk) from problem_of_disk
-    if every == 1 and digits is None:
-        whole.dense = dense_of(problem, chosen.part or chosen, whole)
+    finally:
+        kept.release()
     if ride.miss is not None:
         raise StepError(_explain(chosen, ride, len(whole)), whole)
     return with_events(problem, chosen.part or chosen, whole, wanted) if wanted else whole
 
 
+def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:
+    if resume and out is None:
+        raise InputError("resume=True goes on with the run in a file; name it with out")
+    if resume and overwrite:
+        raise InputError("give resume or overwrite, not both: a file is continued or replaced")
+    if resume and events:
+        raise InputError("events are found while a run is computed and are no part of its file: leave resume or events")
+
+
+def _recorder(ride: Ride, info: Info, out: Any, overwrite: bool, resume: bool) -> record.Recorder | Trajectory:
+    """The recorder of a run, which is moved to where the run in its file stands; a complete run itself."""
+    problem = ride.problem
+    if out is None:
+        return record.recorder(problem, info, out, overwrite)
+    how = checkpoint.begun(problem, ride.method, dt=ride.dt, every=ride.every, digits=ride.run.digits)
+    end = checkpoint.until(ride.count, ride.end)
+    found = record.continued(problem, store.folder_checked(out), how, end) if resume else None
+    if found is None:
+        return record.recorder(problem, info, out, overwrite, checkpoint.first_words(how, end))
+    mark = found.mark if isinstance(found, record.Disk) else None
+    if mark is not None:
+        ride.done, ride.y = mark.step, mark.state
+    return found
+
+
+def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
+    """The trajectory of a file that was written as a whole, if it is of the run that is asked for."""
+    whole, said = store.read(path)
+    checkpoint.check_same(path, checkpoint.words(path, said, checkpoint.BEGUN), how)
+    return whole
+
+
+def _finished(whole: Trajectory, ride: Ride) -> Trajectory:
+    """A run with the motion between its steps, if every one was kept in doubles."""
+    if ride.every == 1 and ride.run.digits is None and ride.method is not None:
+        whole.dense = dense_of(ride.problem, ride.method.part or ride.method, whole)
+    return whole
+
+
 def _to_tolerance(
-    problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, events: Any, progress: Any,
-    others: dict[str, Any],
+    problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, resume: bool, events: Any,
+    progress: Any, others: dict[str, Any],
 ) -> Trajectory:  # fmt: skip
-    """A solution to a tolerance, kept in a file too if asked."""
+    """A solution to a tolerance, kept in a file too if asked; the file is written at the end, in one go."""
     plain = {"dt": None, "steps": None, "every": 1, "digits": None}
     for name, value in others.items():
         if value != plain[name]:
@@ -161,15 +207,24 @@ def _to_tolerance(
     chosen = None if method is None else methods[method]
     if chosen is not None and chosen.clock:
         raise InputError(f"{chosen.name} chooses its steps by a rule of its own, without a tolerance; give dt")
+    end = end_time(problem, t_end)
+    how = checkpoint.begun(problem, chosen, tol=finite_number("tol", tol), t_end=end, events=len(events))
+    if resume:
+        there = store.standing(store.folder_checked(out))
+        whole = None if there is None else _same_run(there, how)
+        if whole is not None and whole.status == "finished":
+            return whole
+        overwrite = whole is not None
     path = None if out is None else store.fresh(out, overwrite)
+    said = checkpoint.first_words(how)
     try:
-        sol = solve_to(problem, tol, end_time(problem, t_end), chosen, events, progress)
+        sol = solve_to(problem, tol, end, chosen, events, progress)
     except StepError as failed:
         if path is not None and failed.partial is not None:
-            failed.partial.save(path, overwrite)
+            store.save(failed.partial, path, overwrite, said)
         raise
     if path is not None:
-        sol.save(path, overwrite)
+        store.save(sol, path, overwrite, said)
     return sol
 
 
@@ -299,8 +354,10 @@ def drive(ride: Ride, kept: record.Recorder, bar: Progress) -> None:
     """Drive the loop in chunks."""
     run, problem, count, every = ride.run, ride.problem, ride.count, ride.every
     with run.precision():
-        ride.y = run.y
-        kept.add(np.array([problem.t0]), _row(ride, run.y))
+        if ride.y is None:
+            ride.y = run.y
+            kept.add(np.array([problem.t0]), _row(ride, run.y))
+            kept.reached(0, run.y)
         chunk = 1 if run.digits else 64
         buffer = run.buffer(0)
         while not ride.over:
@@ -312,6 +369,7 @@ def drive(ride: Ride, kept: record.Recorder, bar: Progress) -> None:
             spent = time.perf_counter() - began
             if filled:
                 kept.add(_times(ride, first, buffer[:filled]), _states(ride, buffer[:filled]))
+            kept.reached(ride.done, ride.y)
             if ride.miss is not None:
                 if ride.done % every:
                     seen = looked(run, problem, ride.method, ride.dt, ride.t, ride.y)
@@ -436,6 +494,7 @@ def _stopped_writing(method: Method, ride: Ride, problem: record.DiskError) -> S
     partial = problem.disk.rescue()
     return StepError(
         f"{method.name} stopped at step {ride.done}: {problem.disk.writer.path} cannot be written ({problem}); "
-        f"the {len(partial)} states written before are in .partial and in {problem.disk.writer.folder}",
+        f"the {len(partial)} states written before are in .partial and in {problem.disk.writer.folder}; make room and "
+        f"go on from there by resume=True (--resume)",
         partial,
     )

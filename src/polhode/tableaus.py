@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from .errors import InputError
@@ -63,6 +64,12 @@ class Tableau:
             found.append(tuple(range(start, end + 1)))
             start = end + 1
         return found
+
+    @property
+    def ends(self) -> set[str]:
+        """Which ends of the step are points of stages: the start where a row is zero, the end where a row is b."""
+        start = {"start"} if any(all(x == 0 for x in row) for row in self.a) else set()
+        return start | ({"end"} if self.b in self.a else set())
 
     def is_explicit(self, block: Sequence[int]) -> bool:
         """Does this block need no solve."""
@@ -141,6 +148,28 @@ DORMAND_PRINCE = Tableau(
 Its leading error is so small that the steps with which declarations are measured (2^-7 and 2^-8) show order 4.7 with a
 velocity-dependent torque; at 2^-11 and 2^-12 it is 4.99. So it is a tableau to give to `mkrk`, not a registered method.
 """
+
+
+def gauss_rule(nodes: int, number: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
+    """Nodes and weights of the Gauss rule on (0, 1), to the precision of a number type.
+
+    The nodes are (1 + x)/2 with x the roots of Legendre's polynomial P_n, found by Newton's method:
+    (k + 1) P_(k+1) = (2k + 1) x P_k - k P_(k-1) and (1 - x^2) P_n' = n (P_(n-1) - x P_n); weights 1/((1 - x^2) P_n'^2).
+    """
+    found = []
+    for i in range(nodes):
+        x, slope, error = number(math.cos(math.pi * (4 * (nodes - i) - 1) / (4 * nodes + 2))), number(1), number(1)
+        while True:
+            before, value = number(1), x
+            for k in range(1, nodes):
+                before, value = value, ((2 * k + 1) * x * value - k * before) / (k + 1)
+            slope = nodes * (before - x * value) / (1 - x * x)
+            x, last, error = x - value / slope, error, abs(value / slope)
+            if error >= last:  # quadratic convergence has ended in round-off
+                break
+        found.append(((1 + x) / 2, 1 / ((1 - x * x) * slope * slope)))
+    return found
+
 
 aliases = {"lobatto3a2": "trapezoid", "lobatto3a3": "lobatto3a", "radau2a2": "radau2a", "implicit_midpoint": "midpoint"}
 """Other names of named tableaus (the number is that of the stages)."""

@@ -67,7 +67,7 @@ class Trajectory:
         mp: types.SimpleNamespace | None = None,
         dense: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
-        self._data = data
+        self.stored = data
         self.info = info
         self.mp = mp
         self.dense = dense
@@ -76,7 +76,7 @@ class Trajectory:
     # --- what was computed -------------------------------------------------------------------------
 
     def _array(self, name: str) -> np.ndarray:
-        return np.asarray(self._data[name], dtype=float)
+        return np.asarray(self.stored[name], dtype=float)
 
     @functools.cached_property
     def t(self) -> np.ndarray:

@@ -13,10 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from .. import problems
+from .. import fields, problems
 from .._version import __version__
 from ..backends import floats
+from ..body import Body
 from ..engine import engine, kind, torque_kernel
+from ..ensemble import ensemble
 from ..errors import InputError, StepError
 from ..loop import COLUMNS, stepping
 from ..methods import Method, methods
@@ -85,6 +87,66 @@ def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     run, torque = engine(problem, method), torque_kernel(problem, floats.number, method)
     advance = stepping(method.build(floats.number), torque, kind(method), *method.processors(floats.number))
     return _step_ns(advance, problem, dt, run.y, run.system, run.last(50), steps=50, repeats=2)
+
+
+# --- many bodies ------------------------------------------------------------------------------------
+
+CROWD = 32
+"""Bodies that are run one by one and in lanes."""
+
+CROWD_DT, CROWD_STEPS, CROWD_REPEATS = 0.01, 500, 80
+"""Short runs and many of them: on a shared machine some are left alone. Runs of one step are taken off."""
+
+
+@fields.potential
+def _weight(R: Any, mgl: float) -> Any:
+    return mgl * R[2][2]
+
+
+def _crowd() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Moments, attitudes, momenta and weights of random bodies."""
+    rng = np.random.default_rng(1)
+    q = rng.normal(size=(CROWD, 4))
+    q /= np.linalg.norm(q, axis=1)[:, None]
+    return rng.uniform(1, 1.9, (CROWD, 3)), q, rng.normal(size=(CROWD, 3)), rng.uniform(0.5, 2, CROWD)
+
+
+def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str, Any]:
+    """Nanoseconds of a body and step in the scalar loop and in lanes, on the cores this process may use.
+
+    Asked for `statistics`, also those in lanes with the observable looked at at every step.
+    """
+    moments, q, m, mgl = _crowd()
+    heavy = method.takes("potential")
+    given: dict[str, Any] = {"field": _weight, "params": {"mgl": mgl}} if heavy else {}
+    runs = []
+    for i in range(CROWD):
+        field = _weight(mgl[i]) if heavy else None
+        runs.append(engine(Problem(Body(moments[i]), field, attitude=q[i], momentum=m[i]), method))
+    rows = np.empty((2, COLUMNS + 1))
+
+    def one_by_one(steps: int) -> list[float]:
+        spent = []
+        for run in runs:
+            began = time.perf_counter()
+            *_, fine = run.advance(CROWD_DT, 0.0, 0, steps, CROWD_STEPS, run.last(steps), run.y, run.system, rows)
+            spent.append(time.perf_counter() - began)
+            if not fine:
+                raise StepError(f"a step of {CROWD_DT:g} failed with {method.name}")
+        return spent
+
+    def together(steps: int, watched: str | None = None) -> float:
+        return ensemble(moments, q, m, method, dt=CROWD_DT, steps=steps, statistics=watched, **given).seconds
+
+    kinds: dict[str, Callable[[int], Any]] = {"scalar_ns": one_by_one, "lanes_ns": together}
+    if statistics:
+        kinds[f"lanes_ns_with_{statistics}"] = lambda steps: together(steps, statistics)
+    row: dict[str, Any] = {"method": method.name}
+    for name, run in kinds.items():
+        run(1)  # compiles
+        short, long = (np.array([run(n) for _ in range(CROWD_REPEATS)]).min(axis=0) for n in (1, CROWD_STEPS))
+        row[name] = float(1e9 * np.sum(long - short) / (CROWD * (CROWD_STEPS - 1)))
+    return row | {"ratio": row["scalar_ns"] / row["lanes_ns"]}
 
 
 # --- scipy ------------------------------------------------------------------------------------------

@@ -162,13 +162,13 @@ def distance(a: Any, b: Any) -> Any:
 
 
 @_fifty
-def measured_order(method: Method, kind: str, which: int = 0) -> float:
+def measured_order(method: Method, kind: str, which: int = 0, steps: tuple[float, float] = LOCAL_STEPS) -> float:
     """Order from the local errors of one step at two step sizes: log2 of their ratio, minus one.
 
     Infinite if a large step has no error.
     """
     errors = []
-    for h in (LARGE_STEP, *LOCAL_STEPS):
+    for h in (LARGE_STEP, *steps):
         end, time = Setting(method, kind, which, repeated=method.clock).timed_step(h)
         errors.append(distance(end, _exact_flow(kind, which, time)))
         if errors[0] < EXACT:
@@ -289,8 +289,8 @@ BUMP = mpmath.mpf(10) ** -25
 
 
 @_fifty
-def torque_points(method: Method, kind: str) -> int:
-    """Distinct points (t, R) at which the torque enters the step.
+def torque_points(method: Method, kind: str) -> tuple[int, set[str]]:
+    """How many distinct points (t, R) there are at which the torque enters the step, and which ends are among them.
 
     The points are those where the torque was asked; one counts if a torque changed there alone (by
     BUMP, within POINT_RADIUS) changes the result. Iterates that a solver left behind do not.
@@ -299,7 +299,7 @@ def torque_points(method: Method, kind: str) -> int:
     asked: list[Any] = []
 
     def listening(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
-        asked.append((t, q))
+        asked.append(_point(kind, t, q))
         return setting.torque(t, q, m, system, *more)
 
     plain = setting.step(LARGE_STEP, torque=listening)
@@ -307,20 +307,33 @@ def torque_points(method: Method, kind: str) -> int:
     for point in reversed(asked):
         if not any(_same_point(point, p) for p in points):
             points.append(point)
-    return sum(distance(setting.step(LARGE_STEP, torque=_bumped(setting, p)), plain) > BUMP / 10**9 for p in points)
+    used = [
+        p for p in points if distance(setting.step(LARGE_STEP, torque=_bumped(setting, kind, p)), plain) > BUMP / 10**9
+    ]
+    ends = {"start": _point(kind, setting.t, setting.y[0]), "end": _point(kind, setting.t + LARGE_STEP, plain[0])}
+    return len(used), {name for name, end in ends.items() if any(_same_point(end, p) for p in used)}
+
+
+def _point(kind: str, t: Any, q: Any) -> Any:
+    """A point (t, R); potentials know no time."""
+    return (0 * t if kind == "potential" else t), q
 
 
 def _same_point(a: Any, b: Any) -> bool:
     return bool(distance(((a[0],), a[1]), ((b[0],), b[1])) < POINT_RADIUS)
 
 
-def _bumped(setting: Setting, point: Any) -> Callable[..., Any]:
+def _bumped(setting: Setting, kind: str, point: Any) -> Callable[..., Any]:
     def bumped(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         force = setting.torque(t, q, m, system, *more)
-        if (setting.method.clock and more) or not _same_point((t, q), point):  # the rates of a torque follow from it
+        if (setting.method.clock and more) or not _same_point(
+            _point(kind, t, q), point
+        ):  # the rates of a torque follow from it
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)
-        return tuple(add(f, bump) for f in force) if isinstance(force[0], tuple) else add(force, bump)
+        if not isinstance(force[0], tuple):
+            return add(force, bump)
+        return tuple(add(f, bump) if isinstance(f, tuple) else f for f in force)  # the work is a number
 
     return bumped
 
@@ -391,14 +404,22 @@ def _exactness(what: str, declared: bool | None, defect: Any) -> list[str]:
     return []
 
 
+def _agrees(measured: float, declared: float) -> bool:
+    return measured == declared or abs(measured - declared) <= SLOPE_TOLERANCE
+
+
 def check_order(method: Method) -> list[str]:
     """Order with and without torque, on every generic start, from both sides."""
     faults = []
     kinds = {"free": method.order_free} | ({method.needs: method.order} if method.needs != "free" else {})
     for kind, declared in kinds.items():
         for which in range(len(STARTS)):
+            if declared is None:
+                continue
             measured = measured_order(method, kind, which)
-            if declared is not None and measured != declared and abs(measured - declared) > SLOPE_TOLERANCE:
+            if not _agrees(measured, declared):
+                measured = measured_order(method, kind, which, FINE_STEPS)
+            if not _agrees(measured, declared):
                 faults.append(f"declared order {declared} ({kind}), measured {measured:.2f} on start {which}")
     return faults
 
@@ -437,9 +458,11 @@ def check_cost(method: Method) -> list[str]:
     if method.implicit != (calls > 0) or (method.solves > 0) != method.implicit or calls > method.solves:
         faults.append(f"declared implicit={method.implicit}, solves={method.solves}; measured {calls} solver calls")
     if method.needs != "free":
-        points = torque_points(method, method.needs)
+        points, ends = torque_points(method, method.needs)
         if points != method.torque_evals:
             faults.append(f"declared {method.torque_evals} torque evaluations, measured {points}")
+        if ends != method.torque_at and not method.clock:
+            faults.append(f"declared to take the torque at {set(method.torque_at)} of the step, measured {ends}")
     return faults
 
 

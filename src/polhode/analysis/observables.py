@@ -27,22 +27,29 @@ def to_space(quaternion: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """Body angular velocity; the pseudo-inverse serves linear bodies."""
-    return np.asarray(momentum @ np.linalg.pinv(inertia, hermitian=True))
+    """Body angular velocity; the pseudo-inverse serves linear bodies.
+
+    Sums of columns, as the bits of a matrix product may depend on how many rows are multiplied at once.
+    """
+    inverse, (x, y, z) = np.linalg.pinv(inertia, hermitian=True), columns(momentum)
+    return np.stack([x * a + y * b + z * c for a, b, c in inverse], -1)
 
 
 def drift(energy: np.ndarray, spatial_momentum: np.ndarray, momentum: np.ndarray) -> dict[str, float]:
     """Largest relative changes since the first state."""
     length = np.linalg.norm(momentum, axis=1)
     return {
-        "energy": _relative(np.abs(energy - energy[0]).max(), abs(energy[0])),
-        "spatial_momentum": _relative(np.linalg.norm(spatial_momentum - spatial_momentum[0], axis=1).max(), length[0]),
-        "momentum_norm": _relative(np.abs(length - length[0]).max(), length[0]),
+        "energy": float(relative(np.abs(energy - energy[0]).max(), abs(energy[0]))),
+        "spatial_momentum": float(
+            relative(np.linalg.norm(spatial_momentum - spatial_momentum[0], axis=1).max(), length[0])
+        ),
+        "momentum_norm": float(relative(np.abs(length - length[0]).max(), length[0])),
     }
 
 
-def _relative(change: Any, scale: Any) -> float:
-    return float(change / scale) if scale > 0 else float(change)
+def relative(change: Any, scale: Any) -> np.ndarray:
+    """Changes relative to a scale, as they are where that is zero."""
+    return np.asarray(change / np.where(scale > 0, scale, 1.0))
 
 
 def attitude_error(matrix_a: np.ndarray, matrix_b: np.ndarray) -> float:

@@ -21,7 +21,7 @@ from numba.extending import overload, register_jitable
 from .. import scalar
 from ..loop import stepping
 from ..scalar import FORKS, FUNCTIONS, KERNELS, UNFUSED
-from . import lane_functions, lanes, room, rows
+from . import dual_lanes, lane_functions, lanes, room, rows
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 """`contract` lets a product and a sum be rounded once (a fused multiply-add), except in the kernels of `UNFUSED`."""
@@ -40,10 +40,14 @@ def _elementary(name: str) -> None:
     two = name in ("atan2", "power")
 
     def one_argument(x: Any) -> Any:
+        if scalar.sloped(x):
+            return dual_lanes.function(name, x)
         real = vector if isinstance(x, lanes.Lanes) else number
         return lambda x: real(x)
 
     def two_arguments(x: Any, y: Any) -> Any:
+        if scalar.sloped((x, y)):
+            return dual_lanes.function(name, x, y)
         real = vector if isinstance(x, lanes.Lanes) or isinstance(y, lanes.Lanes) else number
         return lambda x, y: real(x, y)
 
@@ -53,6 +57,8 @@ def _elementary(name: str) -> None:
 def _sincos(x: Any) -> Any:
     if isinstance(x, lanes.Lanes):
         return lambda x: lane_functions.sincos(x)
+    if scalar.sloped(x):
+        return lambda x: (scalar.sin(x), scalar.cos(x))
     if current_target() == "cuda":
         both = importlib.import_module("numba.cuda.libdevice").sincos  # one reduction of the angle for the two
         return lambda x: both(x)
@@ -62,6 +68,8 @@ def _sincos(x: Any) -> Any:
 def _where(condition: Any, yes: Any, no: Any) -> Any:
     if isinstance(condition, lanes.Mask):
         return lambda condition, yes, no: lanes.select(condition, yes, no)
+    if scalar.sloped((yes, no)):
+        return lambda condition, yes, no: dual_lanes.select(condition, yes, no)
     return lambda condition, yes, no: yes if condition else no
 
 
@@ -89,6 +97,7 @@ def _teach_primitives() -> None:
         overload(function, strict=False, jit_options=INNER)(made)
     room.teach(INNER)
     rows.teach(INNER)
+    dual_lanes.teach(INNER)
     overload(scalar.epsilon, jit_options=INNER)(lambda x: lambda x: 2.220446049250313e-16)
     overload(scalar.finite, jit_options=INNER)(lambda x: lambda x: x - x == 0)
 
@@ -113,6 +122,12 @@ def teach() -> None:
 # --- the disk cache ---------------------------------------------------------------------------------
 
 
+def processor() -> str:
+    """What compiled code is made for."""
+    name: str = importlib.import_module("llvmlite.binding").get_host_cpu_name()
+    return name
+
+
 def cache_folder() -> Path:
     """Where compiled code is kept: $POLHODE_CACHE, or polhode under the user's cache folder."""
     given = os.environ.get("POLHODE_CACHE")
@@ -122,7 +137,7 @@ def cache_folder() -> Path:
 
 
 @functools.cache
-def _library_hash(names: frozenset[str]) -> str:
+def library_hash(names: frozenset[str]) -> str:
     """Hash of the source of modules of the library."""
     digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
     for name in sorted(names):
@@ -135,7 +150,7 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 
 _CODE = {
-    *(__name__, lanes.__name__, lane_functions.__name__, room.__name__, rows.__name__),
+    *(__name__, lanes.__name__, lane_functions.__name__, dual_lanes.__name__, room.__name__, rows.__name__),
     *("polhode.loop", "polhode.expression", "polhode.series"),
 }
 """Modules that make code without holding kernels."""
@@ -144,7 +159,7 @@ _CODE = {
 def source_hash() -> str:
     """Hash of everything compiled code can be made of: the library's kernels and the user's."""
     names = {k.__module__ for k in KERNELS if _is_ours(k)} | _CODE
-    digest = hashlib.sha256(_library_hash(frozenset(names)).encode())
+    digest = hashlib.sha256(library_hash(frozenset(names)).encode())
     for function in KERNELS:
         if not _is_ours(function):
             digest.update(marshal.dumps(function.__code__))

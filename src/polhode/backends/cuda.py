@@ -16,9 +16,10 @@ import numpy as np
 from numba.extending import register_jitable
 
 from ..errors import InputError
-from ..loop import COLUMNS, ROTATION, Kind, stepping, timed_record
+from ..loop import ROTATION, Kind, stepping, timed_record
+from ..statistics import Watch
 from . import cpu
-from .simd import INERTIA, INVERSE, PARAMETERS, STATE, kept_rows
+from .simd import INERTIA, INVERSE, PARAMETERS, STATE, watched
 
 THREADS = 128
 """Threads of a block."""
@@ -64,6 +65,17 @@ def card() -> Any:
     )
 
 
+def _behind(rows: Any, j: int) -> Any:
+    return rows[0, j]
+
+
+def _put_behind(rows: Any, j: int, v: Any) -> None:
+    rows[0, j] = v
+
+
+_read_behind, _write_behind = (register_jitable(**cpu.INNER)(f) for f in (_behind, _put_behind))
+
+
 def _written(first: str, count: int) -> Callable[..., Any]:
     """Compiled function (data, k) -> the numbers `first`, first + 1, ... of body k."""
     items = "".join(f"data[{first} + {j}, k], " for j in range(count))
@@ -94,29 +106,33 @@ def loop(
     before: Callable[..., Any] | None = None,
     after: Callable[..., Any] | None = None,
     clock: bool = False,
+    watch: Watch | None = None,
 ) -> Any:
     """The run of one chunk, a kernel of numba-cuda; `start` makes a state of (q, m).
 
     ``run[blocks, threads, stream](t0, count, every, number, data, rows, failed)`` takes body k of `number` from column
     k of `data` and writes its i-th state kept to ``rows[i, :, k]``. Where a step fails, ``failed[k]`` gets its number,
     and the last row of that body its last good state; rows between are NaN.
+    With statistics there is one row, of the last state and the numbers folded so far.
     """
     card()
-    kind = CLOCKED if clock else ROTATION
+    plain = CLOCKED if clock else ROTATION
+    kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
     cpu.teach()  # the kernels `stepping` made
-    read, record, size = _reader(parameters), kind.record, PARAMETERS + parameters
+    read, record, size = _reader(parameters), plain.record, PARAMETERS + parameters
 
     def run(t0: Any, count: int, every: int, number: int, data: Any, rows: Any, failed: Any) -> None:
         k = cuda.grid(1)
         if k < number:
             y, system = read(data, k)
             own = rows[:, :, k]
+            opened(own, t0, y, system)
             last, reached, filled, _, fine = advance(data[size, k], t0, 0, count, every, count, start(y), system, own)
             failed[k] = -1
             if not fine:
                 failed[k] = reached
-                for i in range(filled, own.shape[0]):
+                for i in range(filled, own.shape[0] - 1):
                     for j in range(own.shape[1]):
                         own[i, j] = np.nan
                 record(own, own.shape[0] - 1, last)
@@ -160,12 +176,11 @@ def chunk_size(numbers: int, free: int) -> int:
 
 
 def run_on_card(
-    run: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int = COLUMNS
+    run: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int, kept: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Run all bodies (columns of `data`) in chunks; the states kept (kept, body, number), and the failed steps."""
+    """Run all bodies (columns of `data`) in chunks; the rows kept (kept, body, number), and the failed steps."""
     card()
     numbers, number = data.shape
-    kept = kept_rows(count, every)
     rows, failed = np.empty((kept, columns, number)), np.empty(number, dtype=np.int64)
     free = cuda.current_context().get_memory_info()[0]
     chunk = min(number, chunk_size(numbers + kept * columns + 1, free))

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from .. import scalar
 from ..expression import _slope
-from ..scalar import FUNCTIONS, register
+from ..scalar import FUNCTIONS, register, register_slopes
 
 
 class Dual:
@@ -58,6 +60,14 @@ class Dual:
 
     def __abs__(self) -> Dual:
         return Duals.where(self < 0, -self, self)
+
+    def __eq__(self, other: Any) -> Any:
+        return plain(self) == plain(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return plain(self) != plain(other)
+
+    __hash__ = None  # type: ignore[assignment]
 
     def __lt__(self, other: Any) -> Any:
         return plain(self) < plain(other)
@@ -113,8 +123,29 @@ class Duals:
 
     @staticmethod
     def epsilon() -> float:
-        """Never needed in a formula."""
+        """Of doubles."""
         return scalar.Floats.epsilon()
+
+    @staticmethod
+    def steady(x: Dual) -> Any:
+        """The number without any eps."""
+        return plain(x)
+
+    @staticmethod
+    def slope(x: Dual, i: int) -> Any:
+        """Entry i of a slope that is an array."""
+        return x.slope[i]
+
+    @staticmethod
+    def slopes_squared(x: Dual) -> Dual:
+        """Zero with the slopes squared."""
+        return Dual(x.level, 0 * x.value, x.slope * x.slope)
+
+    @staticmethod
+    def steepest(a: Dual, b: Dual) -> Any:
+        """The largest quotient of the slopes."""
+        pairs = zip(np.atleast_1d(a.slope).tolist(), np.atleast_1d(b.slope).tolist(), strict=True)
+        return max(x / y if y != 0 else x for x, y in pairs)
 
     @staticmethod
     def power(x: Any, y: Any) -> Any:
@@ -135,7 +166,12 @@ class Duals:
 def _function(name: str) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         value = getattr(scalar, name)(x.value)
-        return Dual(x.level, value, _slope(name, x.value, value) * x.slope)
+        try:
+            return Dual(x.level, value, _slope(name, x.value, value) * x.slope)
+        except ZeroDivisionError:  # an infinite derivative, which what does not vary does not feel
+            if np.any(x.slope != 0):
+                raise
+            return Dual(x.level, value, 0 * x.slope)
 
     return function
 
@@ -144,3 +180,12 @@ for _name in FUNCTIONS:
     if not hasattr(Duals, _name):
         setattr(Duals, _name, staticmethod(_function(_name)))
 register(Dual, Duals, built_on_others=True)
+
+
+def seeded(v: Any) -> Any:
+    """Three numbers as independent variables: their slopes are arrays."""
+    x, y, z = np.eye(3, dtype=int)
+    return Dual(1, v[0], x), Dual(1, v[1], y), Dual(1, v[2], z)
+
+
+register_slopes(Dual, seeder=seeded)

@@ -47,7 +47,7 @@ def _polynomial(coefficients: list[float]) -> Function:
 
 
 _libm = {name: _lane_by_lane(getattr(math, name)) for name in
-         ("sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh", "tanh", "exp", "log")}  # fmt: skip
+         ("sin", "cos", "tan", "asin", "sinh", "cosh", "tanh", "exp", "log")}  # fmt: skip
 
 _libm_sin, _libm_cos, _libm_exp, _libm_log, _libm_sinh = (_libm[n] for n in ("sin", "cos", "exp", "log", "sinh"))
 
@@ -185,6 +185,12 @@ def atan(x: Any) -> Any:
     return select(x < 0, -angle, angle)
 
 
+@_jit
+def acos(x: Any) -> Any:
+    """Inverse cosine, by the tangent of half the angle."""
+    return 2 * atan(math.sqrt((1 - x) / (1 + x)))
+
+
 # --- the others -------------------------------------------------------------------------------------
 
 _SINH = _polynomial([1 / math.factorial(2 * k + 1) for k in range(1, 10)])
@@ -216,6 +222,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Function] = {
-    **_libm, "sin": sin, "cos": cos, "exp": exp, "log": log, "atan": atan, "sinh": sinh, "atan2": atan2, "power": power,
+    **_libm, "sin": sin, "cos": cos, "exp": exp, "log": log, "atan": atan, "acos": acos, "sinh": sinh, "atan2": atan2,
+    "power": power,
 }  # fmt: skip
 """The functions of `polhode.scalar` for vectors; the square root is an instruction."""

@@ -1,6 +1,6 @@
-"""A number type of eight doubles for numba: a kernel called with it is SIMD code, its source unchanged.
+"""A number type of eight or sixteen doubles for numba: a kernel called with it is SIMD code, its source unchanged.
 
-`LANES` numbers travel together in one vector register (or two, or four, as the machine has them). Arithmetic and
+`LANES` numbers travel together in two vector registers (or one, or four, as the machine has them). Arithmetic and
 comparisons act lane by lane and round like single doubles, nothing is fused or reordered, so a lane has the bits a
 single number would have. Comparisons give a `Mask`; a branch must hold in all lanes (`settled`) or be a `where`.
 """
@@ -13,6 +13,7 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
+from llvmlite.binding import get_host_cpu_features
 from numba.core import cgutils, types
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_builtin, lower_cast
@@ -20,8 +21,8 @@ from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
 
-LANES = 8
-"""Numbers in a vector: one AVX-512 register, two of AVX2."""
+LANES = 16 if get_host_cpu_features().get("avx512f") else 8
+"""Numbers in a vector: two registers of AVX-512 or of AVX2, so that one does its work while the other waits."""
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)

@@ -17,7 +17,8 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, models, overload, register_model
 
 from .. import scalar
-from .lanes import Lanes, lanes
+from .dual_lanes import DualType
+from .lanes import Lanes
 
 
 class Room(types.Type):
@@ -78,7 +79,7 @@ def teach(options: dict[str, Any]) -> None:
     """Make `scalar.scratch` known to numba; the number of numbers must be known when a kernel is compiled."""
 
     def scratch(like: Any, count: Any) -> Any:
-        allocate = _allocator(lanes if isinstance(like, Lanes) else types.float64, count.literal_value)
+        allocate = _allocator(like if isinstance(like, (Lanes, DualType)) else types.float64, count.literal_value)
         return lambda like, count: allocate()
 
     overload(scalar.scratch, strict=False, prefer_literal=True, jit_options=options)(scratch)

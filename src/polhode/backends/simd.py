@@ -1,8 +1,9 @@
-"""The loop over steps for many bodies: eight at a time in lanes, groups of eight on all cores."""
+"""The loop over steps for many bodies: a vector of them at a time in lanes, such groups on all cores."""
 
 from __future__ import annotations
 
 import concurrent.futures
+import functools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -12,6 +13,7 @@ from numba.extending import register_jitable
 
 from ..carry import rounded
 from ..loop import COLUMNS, ROTATION, Kind, stepping
+from ..statistics import Watch, nothing
 from . import cpu
 from .lanes import LANES, extract, load, spread, store
 
@@ -20,7 +22,7 @@ STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
 
 
 def _record(rows: Any, i: int, y: Any) -> None:
-    """Write the states of eight bodies: rows[i] has seven rows of eight numbers."""
+    """Write the states of a group of bodies: rows[i] has seven rows of as many numbers."""
     q, m = rounded(y)
     for j in range(4):
         store(rows[i, j], 0, q[j])
@@ -32,16 +34,33 @@ _recorded = register_jitable(**cpu.INNER)(_record)
 
 
 def _timed_record(rows: Any, i: int, y: Any) -> None:
-    """The same with the times of the eight, which stand first in the memory, in an eighth row."""
+    """The same with their times, which stand first in the memory, in an eighth row."""
     _recorded(rows, i, y)
     store(rows[i, COLUMNS], 0, y[2][0])
 
 
 LANE_KIND = Kind(ROTATION.good, ROTATION.tidied, _recorded)
-"""How the loop handles eight states at once."""
+"""How the loop handles the states of a group at once."""
 
 LANE_CLOCKED = Kind(ROTATION.good, ROTATION.tidied, register_jitable(**cpu.INNER)(_timed_record))
 """The same where every body has its own time; runs end by the number of steps."""
+
+
+def _behind(rows: Any, j: int) -> Any:
+    """The j-th numbers of a group of bodies in the only row."""
+    return load(rows[0, j], 0)
+
+
+def _put_behind(rows: Any, j: int, v: Any) -> None:
+    store(rows[0, j], 0, v)
+
+
+_read_behind, _write_behind = (register_jitable(**cpu.INNER)(f) for f in (_behind, _put_behind))
+
+
+def watched(kind: Kind, watch: Watch | None, read: Any, write: Any, clock: bool) -> tuple[Kind, Callable[..., Any]]:
+    """The kind of a run with statistics, and the kernel that opens it; without any, the kind itself."""
+    return watch.kind(kind, clock, read, write) if watch is not None else (kind, nothing)
 
 
 def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
@@ -54,7 +73,7 @@ def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
 
 
 def _reader(parameters: int) -> Callable[..., Any]:
-    """Compiled function (data, k) -> state and system of the bodies k, k + 1, ... k + 7."""
+    """Compiled function (data, k) -> state and system of the bodies k, k + 1, ... of a group."""
     three, four = _written("data, first, k", "load(data[first + #], k)", 3), _written("data, k", "load(data[#], k)", 4)
     values = _written("data, first, k", "load(data[first + #], k)", parameters)
 
@@ -87,17 +106,21 @@ def loop(
     identity: str,
     before: Callable[..., Any] | None = None,
     after: Callable[..., Any] | None = None,
-    kind: Kind = LANE_KIND,
+    clock: bool = False,
+    watch: Watch | None = None,
 ) -> tuple[Any, bool]:
     """The compiled run of many bodies, and whether it was compiled before; `start` makes a state of (q, m).
 
-    ``run(h, t0, count, every, data, begin, end, rows, failed)`` runs the groups of eight from `begin` to `end`;
+    ``run(h, t0, count, every, data, begin, end, rows, failed)`` runs the groups from `begin` to `end`;
     `data` has a row for every number of a body, a column for every body. ``rows[group, k]`` gets the k-th state kept.
-    Where a step fails, ``failed[body]`` gets its number, and the last row of that body its last good state.
+    Where a step fails, ``failed[body]`` gets its number, and the last row of that body its last good state. With
+    statistics there is one row, of the last state and the numbers folded so far.
     """
-    cpu.teach()
+    plain = LANE_CLOCKED if clock else LANE_KIND
+    kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
-    begun, record = start, kind.record
+    cpu.teach()
+    begun, record = start, plain.record
     read, copies, size = _reader(parameters), _copier(parameters), PARAMETERS + parameters
 
     def step_of(h: Any, data: Any, k: int) -> Any:
@@ -115,29 +138,36 @@ def loop(
     dt_of = register_jitable(**cpu.INNER)(step_of if own_dt else shared)
     dt_at = register_jitable(**cpu.INNER)(own if own_dt else same)
 
-    def alone(h: Any, t0: Any, count: int, every: int, y: Any, system: Any, i: int, rows: Any) -> int:
-        """One body of a group in which a step failed, by itself: its bits are the same in any company."""
-        scratch = np.full(rows.shape, np.nan)
-        y, system = copies(y, system, i)
-        last, reached, _, _, fine = advance(dt_at(h, i), t0, 0, count, every, count, begun(y), system, scratch)
-        if not fine:
-            record(scratch, len(scratch) - 1, last)
-        rows[:, :, i] = scratch[:, :, 0]
-        return -1 if fine else reached
-
-    one = register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)(alone)
-
     def run(h: Any, t0: Any, count: int, every: int, data: Any, begin: int, end: int, rows: Any, failed: Any) -> None:
+        scratch = rows[0]
         for g in range(begin, end):
             k = g * LANES
-            y, system = read(data, k)
-            dt = dt_of(h, data, k)
-            fine = advance(dt, t0, 0, count, every, count, begun(y), system, rows[g])[4]
-            if not fine:
-                for i in range(LANES):
-                    failed[k + i] = one(dt, t0, count, every, y, system, i, rows[g])
+            i = -1  # all together; where a step fails, again one by one, so that a body is the same in any company
+            while i < LANES:
+                y, system = read(data, k)
+                dt, target = dt_of(h, data, k), rows[g]
+                if i >= 0:
+                    y, system = copies(y, system, i)
+                    scratch[:] = np.nan
+                    dt, target = dt_at(dt, i), scratch
+                opened(target, t0, y, system)
+                last, reached, _, _, fine = advance(dt, t0, 0, count, every, count, begun(y), system, target)
+                if i < 0:
+                    if fine:
+                        break
+                    scratch = np.empty(rows.shape[1:])
+                else:
+                    if not fine:
+                        record(scratch, len(scratch) - 1, last)
+                        failed[k + i] = reached
+                    rows[g][:, :, i] = scratch[:, :, 0]
+                i += 1
 
-    return cpu.compiled(run, f"lanes|{identity}")
+    return cpu.compiled(run, f"lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
+
+
+WORTHWHILE = 2000
+"""Steps of a group that make a task for a thread: a few tenths of a millisecond, where handing it over takes 0.05."""
 
 
 def cores() -> int:
@@ -145,35 +175,38 @@ def cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def kept_rows(count: int, every: int) -> int:
-    """States kept of a run: every `every`-th, and the last."""
-    return -(-count // every)
-
-
 def run_on_cores(
-    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int = COLUMNS
-) -> tuple[np.ndarray, np.ndarray]:
-    """Run all groups, shared out among the cores; the states kept (group, kept, number, lane), and the failed steps."""
+    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int, kept: int,
+    threads: int | None = None,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Run all groups, shared out among the cores; the rows kept (group, kept, number, lane), and the failed steps."""
+    threads = cores() if threads is None else threads
     groups = data.shape[1] // LANES
-    rows = np.empty((groups, kept_rows(count, every), columns, LANES))
+    rows = np.empty((groups, kept, columns, LANES))
     failed = np.full(groups * LANES, -1, dtype=np.int64)
-    share = np.linspace(0, groups, min(groups, 4 * cores()) + 1).astype(int)
-    if len(share) == 2:
+    tasks = 1 if threads == 1 else min(groups, 4 * threads, 1 + groups * count // WORTHWHILE)
+    share = np.linspace(0, groups, tasks + 1).astype(int)
+    if tasks == 1:
         run(h, t0, count, every, data, 0, groups, rows, failed)
         return rows, failed
     run(h, t0, 0, every, data, 0, 0, rows, failed)  # compiled once, before the threads start
-    with concurrent.futures.ThreadPoolExecutor(cores()) as pool:
-        parts = [
-            pool.submit(run, h, t0, count, every, data, begin, end, rows, failed)
-            for begin, end in zip(share[:-1].tolist(), share[1:].tolist(), strict=True)
-        ]
-        for part in parts:
-            part.result()
+    parts = [
+        _threads(os.getpid(), threads).submit(run, h, t0, count, every, data, begin, end, rows, failed)
+        for begin, end in zip(share[:-1].tolist(), share[1:].tolist(), strict=True)
+    ]
+    for part in parts:
+        part.result()
     return rows, failed
 
 
+@functools.cache
+def _threads(process: int, number: int) -> concurrent.futures.ThreadPoolExecutor:
+    """So many threads, kept by each process for its later runs."""
+    return concurrent.futures.ThreadPoolExecutor(number)
+
+
 def padded(number: int) -> int:
-    """The next multiple of eight."""
+    """The next multiple of LANES."""
     return number + -number % LANES
 
 

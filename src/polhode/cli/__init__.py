@@ -1,7 +1,4 @@
-"""The command line: ``polhode methods | problems | body | init | run | exact | compare | reproduce | view | bench``.
-
-Thin: the library does the work.
-"""
+"""The command line, one command a file. Thin: the library does the work."""
 
 from __future__ import annotations
 
@@ -11,7 +8,19 @@ from typing import Annotated
 import typer
 
 from .._version import __version__
-from . import bench, body, compare, exact, init, reproduce, run, show, view  # noqa: F401 - importing enters the commands
+from . import (  # noqa: F401 - importing enters the commands
+    bench,
+    body,
+    compare,
+    exact,
+    export,
+    init,
+    reproduce,
+    run,
+    show,
+    sweep,
+    view,
+)
 from .compare import FILES
 from .words import INTERRUPTED, app
 

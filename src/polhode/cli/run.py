@@ -21,6 +21,7 @@ from .words import (
     drawn,
     examples,
     guarded,
+    plain_warnings,
     sentence,
     small,
     stop,
@@ -39,6 +40,8 @@ RUN_HELP = examples(
     f"polhode run free_body --method {EXAMPLE} --dt 0.5 --steps 20 --digits 40",
     "polhode run soft_wall --tol 1e-10",
     "polhode init && polhode run problem.toml",
+    f"polhode run fast_top --method {EXAMPLE} --dt 1e-5 --every 1000 --out long.zarr --resume   "
+    "(the same line begins, continues and extends a run)",
 )
 
 
@@ -60,6 +63,12 @@ def run_command(
     ] = None,
     out: Annotated[Path | None, typer.Option(help="Write the trajectory to this .zarr or .nc as the run goes.")] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Go on with the run in --out, to the bits of a run in one go; begin it if there is none."
+        ),
+    ] = False,
     digits: Annotated[int | None, typer.Option(help="Compute with this many digits (slow).")] = None,
     plot: Annotated[
         Path | None, typer.Option(help="Draw energy, momentum, attitude and polhode: .png, .svg, .pdf.")
@@ -86,22 +95,25 @@ def run_command(
     else:
         what = problems.get(problem)
     if view is not None:
-        viewer.checked(view, overwrite)
+        viewer.checked(view, overwrite or resume)
+    before = _standing(out) if resume else None
     if "tol" in how:
-        sol = _to_tolerance(what, out=out, overwrite=overwrite, plot=plot, **how)
+        sol = _to_tolerance(what, out=out, overwrite=overwrite, resume=resume, plot=plot, **how)
     elif "method" not in how or "dt" not in how:
         raise InputError(
             f"give --method and --dt, or --tol: polhode run {problem} --method {EXAMPLE} --dt 0.01, or polhode run "
             f"{problem} --tol 1e-10"
         )
     else:
-        sol = _with_steps(what, book[how.pop("method")], out=out, overwrite=overwrite, plot=plot, **how)
+        sol = _with_steps(what, book[how.pop("method")], out=out, overwrite=overwrite, resume=resume, plot=plot, **how)
     if plot is not None:
         drawn(lambda plots: plots.TrajectoryPlots(sol).overview(), plot)
     if view is not None:
-        viewer.view(sol, view, overwrite=overwrite)
+        viewer.view(sol, view, overwrite=overwrite or resume)
     for path in (out, plot, view):
-        if path is not None:
+        if path is not None and path == out and before == _standing(out):
+            typer.echo(f"complete      {path} was complete, and is unchanged")
+        elif path is not None:
             typer.echo(f"written       {path}")
 
 
@@ -119,15 +131,23 @@ def _replaced(said: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in said.items() if name not in gone} | given
 
 
+def _standing(path: Path | None) -> tuple[str, int, float] | None:
+    """What a file that is there says of how far its run is: it changes with whatever is written."""
+    if path is None or not path.exists():
+        return None
+    info = store.load(path).info
+    return info.status, info.steps, info.seconds
+
+
 def _to_tolerance(
-    what: Problem, *, tol: float, out: Path | None, overwrite: bool, plot: Path | None, **others: Any
+    what: Problem, *, tol: float, out: Path | None, overwrite: bool, resume: bool, plot: Path | None, **others: Any
 ) -> Trajectory:
     """A run to a tolerance, and what it has to say."""
     from ..solve import solve
 
-    new_picture(plot, overwrite)
+    new_picture(plot, overwrite or resume)
     try:
-        sol = solve(what, tol=tol, out=out, overwrite=overwrite, **others)
+        sol = solve(what, tol=tol, out=out, overwrite=overwrite, resume=resume, **others)
     except StepError as end:
         raise stop(sentence(end), FAILED) from None
     typer.secho(f"{what.name} by {sol.method}: {sol.accepted} steps to t = {sol.t[-1]:g}", bold=True)
@@ -142,7 +162,8 @@ def _to_tolerance(
 
 def _with_steps(
     what: Problem, how: Method, *, dt: float, t_end: float | None = None, steps: int | None = None,
-    every: int | None = None, digits: int | None = None, out: Path | None, overwrite: bool, plot: Path | None,
+    every: int | None = None, digits: int | None = None, out: Path | None, overwrite: bool, resume: bool,
+    plot: Path | None,
 ) -> Trajectory:  # fmt: skip
     """A run with steps of one length."""
     from ..analysis import convergence
@@ -151,8 +172,8 @@ def _with_steps(
     if not how.clock:
         convergence.check(what, [how], [dt])
     count, _ = length(what, how, dt, t_end, steps)
-    new_picture(plot, overwrite)
-    if out is not None:
+    new_picture(plot, overwrite or resume)
+    if out is not None and not resume:
         store.fresh(out, overwrite)
     if every is None:
         every = 1 if out is not None else max(1, count // STATES_WITHOUT_FILE)
@@ -160,14 +181,15 @@ def _with_steps(
     if digits is None:
         compiled_now(what, how)
     try:
-        sol = solve(
-            what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, digits=digits
-        )
+        with plain_warnings():
+            sol = solve(
+                what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, resume=resume,
+                digits=digits,
+            )  # fmt: skip
     except KeyboardInterrupt as end:
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
-        kept = f"; {out} holds the {len(end.partial)} states before it" if out and end.partial else ""
-        raise stop(sentence(end) + kept, FAILED) from None
+        raise stop(sentence(end) + _kept(out, end), FAILED) from None
     _summary(what, how, sol, sol.info.steps)
     return sol
 
@@ -196,7 +218,20 @@ def _interrupted(partial: Trajectory | None, out: Path | None) -> str:
     if partial is None:
         return "interrupted"
     reached = f"interrupted at t = {partial.t[-1]:g} after {len(partial)} states"
-    return f"{reached}; {out} holds them" if out else f"{reached}; with --out they would have been kept"
+    if out is None:
+        return f"{reached}; with --out they would have been kept"
+    return f"{reached}; {out} holds them, and the same command with --resume goes on from there"
+
+
+def _kept(out: Path | None, failure: StepError) -> str:
+    """What a failed run left in its file."""
+    from ..record import DiskError
+
+    if out is None or failure.partial is None:
+        return ""
+    kept = f"; {store.standing(out)} holds the {len(failure.partial)} states before it"
+    full = isinstance(failure.__cause__, DiskError)
+    return f"{kept}; make room, and the same command with --resume goes on from there" if full else kept
 
 
 def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -136,6 +137,17 @@ def drawn(make: Callable[[Any], Any], *paths: Path) -> None:
 def sentence(failure: object) -> str:
     """Why a step failed, without the hint for Python users where the partial result is."""
     return str(failure).partition("; the ")[0]
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings as sentences of the program, without the line of code they come from."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda message, *args, **named: f"polhode: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
 
 
 @contextmanager

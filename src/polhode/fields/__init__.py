@@ -16,7 +16,7 @@ from .attraction import (
     uniform_gravity,
 )
 from .decorators import potential, template_of, torque
-from .field import CHECK_DIGITS, FRAMES, Field, FieldTemplate, unbound
+from .field import CHECK_DIGITS, FRAMES, Field, FieldTemplate, leaves_of, like, unbound
 from .kernels import formula_kernel, inverse_tensor, no_pair, no_torque
 from .motion import (
     constant_torque,
@@ -34,9 +34,44 @@ from .registry import describe, get, keywords, make, names
 from .tracing import RUBBER, rebound
 
 __all__ = [
-    "CHECK_DIGITS", "FRAMES", "RUBBER", "Field", "FieldTemplate", "attitude_spring", "constant_torque", "describe",
-    "dipole", "distant_centre", "eccentric_gravity_gradient", "formula_kernel", "get", "gravity", "gravity_gradient",
-    "gyrostat", "internal_damping", "inverse_tensor", "keywords", "linear_drag", "make", "names", "no_pair",
-    "no_torque", "pd_control", "potential", "quadratic_drag", "rebound", "rotating_dipole", "rotor", "soft_wall",
-    "tabulated", "tabulated_gyrostat", "template_of", "thruster", "torque", "unbound", "uniform_gravity",
+    "CHECK_DIGITS",
+    "FRAMES",
+    "RUBBER",
+    "Field",
+    "FieldTemplate",
+    "attitude_spring",
+    "constant_torque",
+    "describe",
+    "dipole",
+    "distant_centre",
+    "eccentric_gravity_gradient",
+    "formula_kernel",
+    "get",
+    "gravity",
+    "gravity_gradient",
+    "gyrostat",
+    "internal_damping",
+    "inverse_tensor",
+    "keywords",
+    "leaves_of",
+    "like",
+    "linear_drag",
+    "make",
+    "names",
+    "no_pair",
+    "no_torque",
+    "pd_control",
+    "potential",
+    "quadratic_drag",
+    "rebound",
+    "rotating_dipole",
+    "rotor",
+    "soft_wall",
+    "tabulated",
+    "tabulated_gyrostat",
+    "template_of",
+    "thruster",
+    "torque",
+    "unbound",
+    "uniform_gravity",
 ]  # fmt: skip

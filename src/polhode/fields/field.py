@@ -25,6 +25,7 @@ from .tracing import RUBBER, rebound
 
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
+OBSERVABLE_ARGUMENTS = (*STATE_ARGUMENTS, "momentum")
 MOST_PARAMETERS = 900
 """Numbers in the parameters of a field: compiled code takes tuples of less than 1000."""
 
@@ -47,9 +48,19 @@ class FieldTemplate:
         return list(inspect.signature(self.function).parameters)
 
     @property
+    def state(self) -> tuple[str, ...]:
+        """Arguments that stand for the state: t, R, omega; of an observable also momentum."""
+        return OBSERVABLE_ARGUMENTS if self.kind == "observable" else STATE_ARGUMENTS
+
+    @property
     def parameters(self) -> list[str]:
-        """Names of its parameters: the arguments other than t, R, omega."""
-        return [name for name in self.arguments if name not in STATE_ARGUMENTS]
+        """Names of its parameters: the arguments other than those of the state."""
+        return [name for name in self.arguments if name not in self.state]
+
+    @property
+    def complete(self) -> bool:
+        """Has every parameter a default."""
+        return all(p.default is not inspect.Parameter.empty for p in self.signature.parameters.values())
 
     @property
     def signature(self) -> inspect.Signature:
@@ -86,17 +97,18 @@ def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
     return float(value)
 
 
-def _leaves(value: Any) -> list[float]:
-    return [x for v in value for x in _leaves(v)] if isinstance(value, tuple) else [value]
+def leaves_of(value: Any) -> list[Any]:
+    """The numbers of nested tuples, in order."""
+    return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
-def _like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
+def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
     """The leaves, taken in order, in the shape of `value`."""
     if not isinstance(value, tuple):
         return leaves[start], start + 1
     items = []
     for v in value:
-        item, start = _like(v, leaves, start)
+        item, start = like(v, leaves, start)
         items.append(item)
     return tuple(items), start
 
@@ -145,12 +157,14 @@ class Field:
     @property
     def parameters(self) -> tuple[float, ...]:
         """All parameter values, flattened."""
-        return tuple(_leaves(tuple(self.values.values())))
+        return tuple(leaves_of(tuple(self.values.values())))
 
-    def called(self, function: Callable[..., Any], t: Any, R: Any, omega: Any, values: dict[str, Any]) -> Any:
+    def called(
+        self, function: Callable[..., Any], t: Any, R: Any, omega: Any, values: dict[str, Any], momentum: Any = None
+    ) -> Any:
         """The function's value, its arguments matched by name."""
-        state = {"t": t, "R": R, "omega": omega}
-        given = {n: state[n] if n in state else values[n] for n in self.template.arguments}
+        state = {"t": t, "R": R, "omega": omega, "momentum": momentum}
+        given = {n: state[n] if n in self.template.state else values[n] for n in self.template.arguments}
         return function(**given)
 
     def check(self, t: float, R: Any, omega: Any, place: str) -> None:
@@ -220,16 +234,17 @@ class Field:
             return self.graph[0]
         return self.traced(lambda value: tuple(lift(x) for x in value))
 
-    def traced(self, read: Callable[[Any], Any]) -> Any:
-        """What `read` makes of the value of the function on the symbols t, R, w, p."""
+    def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
+        """What `read` makes of the function's value on the symbols t, R, w, p, or `at` formulas of these four."""
         owner = f"the {self.kind} {self.name}"
-        omega = tuple(symbol(f"w{i}") for i in range(3))
-        leaves = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
-        shaped, _ = _like(tuple(self.values.values()), leaves)
+        symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
+        omega, momentum = (tuple(symbol(f"{letter}{i}") for i in range(3)) for letter in "wm")
+        t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), omega, symbols)
+        shaped, _ = like(tuple(self.values.values()), leaves)
         values = dict(zip(self.values, shaped, strict=True))
         function = rebound(self.template.function, owner)
         try:
-            return read(self.called(function, symbol("t"), _attitude_symbols(), omega, values))
+            return read(self.called(function, t, R, omega, values, momentum))
         except BranchError as problem:
             raise InputError(f"{owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
@@ -247,9 +262,8 @@ class Field:
     def unpack(self) -> dict[str, str]:
         """How the symbols of the graph are read from t, R, w, p."""
         unpack = {"t": "t"} | {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
-        return (
-            unpack | {f"w{i}": f"w[{i}]" for i in range(3)} | {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))}
-        )
+        unpack |= {f"{letter}{i}": f"{letter}[{i}]" for letter in "wm" for i in range(3)}
+        return unpack | {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))}
 
     @functools.cached_property
     def text(self) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:

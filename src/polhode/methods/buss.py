@@ -32,7 +32,7 @@ from .munthe_kaas import tableau_step
 
 PAPER = "buss2011"
 TAYLOR: dict[str, Any] = {
-    "symmetric": False, "symplectic": False, "poisson": False, "solves": 0, "torque_evals": 1,
+    "symmetric": False, "symplectic": False, "poisson": False, "solves": 0, "torque_evals": 1, "torque_at": ("start",),
     "conserves": ("spatial_momentum", "momentum_norm"), "needs": "velocity", "cite": PAPER,
 }  # fmt: skip
 

@@ -113,7 +113,8 @@ def _unbiased_cayley_vector(v: Vec3, low: Vec3) -> Vec3:
     v2, lv = dot(v, v), times(low, v)
     e = along(along((b * (c * v[0]), c * (a * v[1]), a * (b * v[2])), v2, v), 1, cross(lv, v))
     reach = dot(lv, e)
-    return scale(where(reach > 0, v2 / where(reach > 0, reach, 1 + reach), 0 * v2), e)
+    moves = reach > 0  # the quotient tends to 1/det l at rest
+    return scale(where(moves, v2, 1 + 0 * v2) / where(moves, reach, a * (b * c)), e)
 
 
 @kernel

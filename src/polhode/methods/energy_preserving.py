@@ -10,25 +10,30 @@ Then the least turn from m' to m is given to the attitude, so that the momentum 
 
 E* is the energy at the start of the step and the work done in it. Energies are counted from that of a spin about the
 axis d of the largest component, 2 E - a_d |Pi|^2 = sum (a_i - a_d) m_i^2, small next to a principal axis and there
-without cancellation; a torque T changes it at the rate 2 sum (a_i - a_d) m_i T_i. That is integrated by a Gauss rule:
-the attitude at its nodes by cubic interpolation between the ends of the step, the momentum by collocation.
+without cancellation; a torque T changes it at the rate 2 sum (a_i - a_d) m_i T_i. That is integrated over the step: for
+methods of order 1 and 2 by the midpoint rule, of order 3 and 4 by Simpson's rule, with the state in the middle of the
+step by Hermite interpolation between its ends; for higher orders by a Gauss rule, with the states at its nodes by
+shorter steps of the method itself; and of Lie-Taylor as one more of its series.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Callable
-from typing import Any
+import math
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
+from ..carry import grown, rounded
 from ..compose import whole
-from ..declare import NEEDS, Method, Step, declare, methods
+from ..declare import Method, Step, declare, methods
 from ..errors import InputError
-from ..exact_numbers import converted
-from ..scalar import Number, Quat, Vec3, absent, epsilon, kernel, sqrt, where
-from ..so3 import add, along, conj, cross, dot, mul, rotate, scale, times, unit, unrotate
-from ..tableaus import Tableau, tableaus
-from ..unroll import combination, written
+from ..scalar import Number, Quat, Vec3, absent, epsilon, fork, kernel, sqrt, where
+from ..so3 import add, along, conj, cross, dot, mul, rotate, scale, sub, times, unit, unrotate
+from ..tableaus import gauss_rule
 from ._mechanics import velocity
+from .lie_taylor import turned
+from .step_density import varied
 
 # --- the projection ---------------------------------------------------------------------------------
 
@@ -63,12 +68,12 @@ def _with_zero(n: Vec3, u: Vec3) -> Vec3:
 
 
 @kernel
-def on_polhode(m: Vec3, twice: Number, lead: Vec3, system: Any) -> Vec3:
-    """The momentum m moved to the polhode on which sum lead_i m_i^2 is `twice`.
+def to_polhode(m: Vec3, lacking: Number, system: Any) -> Vec3:
+    """What to add to the momentum m so that twice its energy grows by `lacking` and its length stays.
 
-    On a principal axis it stays. Where the direction of the move leaves the octant before it meets the polhode, the
+    On a principal axis nothing. Where the direction of the move leaves the octant before it meets the polhode, the
     component that would change its sign becomes zero and the two integrals fix the others (u changes neither of them).
-    Where there is no such polhode, because more work was done than the momentum allows, it stays.
+    Where there is no such polhode, because more work was done than the momentum allows, nothing.
     """
     a = system[1]
     x, y, z = m[0] * m[0], m[1] * m[1], m[2] * m[2]
@@ -79,7 +84,6 @@ def on_polhode(m: Vec3, twice: Number, lead: Vec3, system: Any) -> Vec3:
     bend, square = dot(whirl, whirl), x + y + z
     tiny = epsilon(bend)
     straight = bend <= tiny * tiny * (square * dot(w, w))
-    lacking = twice - (lead[0] * x + lead[1] * y + lead[2] * z)
     s = where(straight, 0 * bend, lacking) / where(straight, 1 + bend, bend)
     r = (1 + s * k[0], 1 + s * k[1], 1 + s * k[2])
     inside = (r[0] >= 0) & (r[1] >= 0) & (r[2] >= 0)
@@ -87,63 +91,72 @@ def on_polhode(m: Vec3, twice: Number, lead: Vec3, system: Any) -> Vec3:
     out = -tiny * square
     found = (n[0] > out) & (n[1] > out) & (n[2] > out)
     return (
-        _moved(m[0], x, r[0], n[0], inside, found),
-        _moved(m[1], y, r[1], n[1], inside, found),
-        _moved(m[2], z, r[2], n[2], inside, found),
+        _move(m[0], s * k[0], n[0], inside, found),
+        _move(m[1], s * k[1], n[1], inside, found),
+        _move(m[2], s * k[2], n[2], inside, found),
     )
 
 
 @kernel
-def _moved(m: Number, square: Number, r: Number, n: Number, inside: Any, found: Any) -> Number:
-    """A component: m sqrt(r) inside the octant, else the root of n, else m."""
-    n = where(found, where(n > 0, n, 0 * n), square)
-    return where(inside, m, _sign(m)) * sqrt(where(inside, r, n))
+def _move(m: Number, part: Number, n: Number, inside: Any, found: Any) -> Number:
+    """A component's change: m (sqrt(1 + part) - 1) inside the octant, else to the root of n, else none."""
+    near = m * part / (1 + sqrt(where(inside, 1 + part, 1 + 0 * part)))
+    root = _sign(m) * sqrt(where(found & (n > 0), n, 0 * n))
+    return where(inside, near, where(found, root - m, 0 * m))
 
 
 @kernel
-def least_turn(a: Vec3, b: Vec3) -> Quat:
-    """The quaternion of the least rotation from a to b, vectors of one length; of two zeros, no rotation."""
-    c, square = cross(a, b), dot(b, b)
-    return unit((where(square > 0, square + dot(a, b), 1 + square), c[0], c[1], c[2]))
+def least_turn(change: Vec3, m: Vec3) -> Quat:
+    """The quaternion of the least rotation from m + change to m, vectors of one length, less 1; of two zeros, 0."""
+    c, square = cross(change, m), dot(m, m)
+    w = where(square > 0, 2 * square + dot(change, m), 1 + square)
+    size = sqrt(w * w + dot(c, c))
+    x, y, z = c[0] / size, c[1] / size, c[2] / size
+    return (-(x * x + y * y + z * z) / (1 + w / size), x, y, z)
 
 
 @kernel
-def _corrected(y: Any, twice: Number, lead: Vec3, system: Any) -> Any:
-    """The state turned onto the polhode, its momentum in space kept."""
-    q, m = y
-    moved = on_polhode(m, twice, lead, system)
-    return mul(q, least_turn(moved, m)), moved
+def _growth(new: Any, y: Any) -> Vec3:
+    """How the body momentum changed from the state y to a new one."""
+    return sub(new[1], y[1])
 
 
 @kernel
-def _corrected_remembering(y: Any, twice: Number, lead: Vec3, system: Any) -> Any:
-    q, m = _corrected((y[0], y[1]), twice, lead, system)
+def _growth_carrying(new: Any, y: Any) -> Vec3:
+    return add(sub(new[1], y[1]), sub(new[3], y[3]))
+
+
+@kernel
+def _grown(y: Any, dq: Quat, dm: Vec3) -> Any:
+    """The state grown by increments of attitude and momentum."""
+    q = y[0]
+    return (q[0] + dq[0], q[1] + dq[1], q[2] + dq[2], q[3] + dq[3]), add(y[1], dm)
+
+
+@kernel
+def _grown_remembering(y: Any, dq: Quat, dm: Vec3) -> Any:
+    q, m = _grown(y, dq, dm)
     return q, m, y[2]
 
 
-# --- the work ---------------------------------------------------------------------------------------
+growth = fork(_growth, _growth_carrying, _growth)
+increased = fork(_grown, grown, _grown_remembering)
 
 
-def _between(c: Any) -> Callable[..., Any]:
-    """Kernel: the turn since the start at the fraction c of a step, by Hermite's cubic in the quaternion.
+@kernel
+def corrected(new: Any, y: Any, done: Number, lead: Vec3, system: Any) -> Any:
+    """The state after a step from y, turned onto the polhode that half of `done` leads to; momentum in space kept.
 
-    Of the whole turn p and the velocities at both ends: p' = p omega/2.
+    What lacks is `done` less the change of sum lead_i m_i^2, a product of sum and difference: next to a principal axis
+    and over a short step it is small, and this without cancellation.
     """
-    far, near = c * c * (3 - 2 * c), (1 + 2 * c) * (1 - c) * (1 - c)
-    out, back = c * (1 - c) * (1 - c) / 2, c * c * (c - 1) / 2
+    m = new[1]
+    lacking = done - dot(times(lead, growth(new, y)), add(m, y[1]))
+    change = to_polhode(m, lacking, system)
+    return increased(new, mul(new[0], least_turn(change, m)), change)
 
-    @kernel
-    def between(h: Any, p: Any, w0: Any, w1: Any) -> Any:
-        d = mul(p, (0 * h, w1[0], w1[1], w1[2]))
-        a, b = out * h, back * h
-        return unit((
-            near + far * p[0] + b * d[0],
-            far * p[1] + a * w0[0] + b * d[1],
-            far * p[2] + a * w0[1] + b * d[2],
-            far * p[3] + a * w0[2] + b * d[3],
-        ))  # fmt: skip
 
-    return between
+# --- the work ---------------------------------------------------------------------------------------
 
 
 @kernel
@@ -158,98 +171,177 @@ def _first_of(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
 
 
 @kernel
-def _seen(c: Number, p: Quat, m: Vec3, end: Vec3) -> Vec3:
-    """The body momentum at a fraction of the step, that in space taken as linear."""
-    return unrotate(p, add(scale(1 - c, m), scale(c, end)))
+def _power(lead: Vec3, m: Vec3, force: Vec3) -> Number:
+    """Half the rate of sum lead_i m_i^2."""
+    return dot(times(lead, m), force)
 
 
-def _work(tableau: Tableau, number: Any, force: Step) -> Step:
-    """Kernel: the integral of 2 sum lead_i m_i T_i over a step from y that ended in `new`."""
-    stages = range(len(tableau.b))
-    space: dict[str, Any] = {
-        "mul": mul, "conj": conj, "rotate": rotate, "unrotate": unrotate, "along": along, "dot": dot, "times": times,
-        "velocity": velocity, "force": force, "seen": _seen,
-    }  # fmt: skip
-    for i in stages:
-        c = converted(tableau.c[i], number)
-        space |= {f"c{i}": c, f"between{i}": _between(c), f"b{i}": converted(tableau.b[i], number)}
-        space[f"total{i}"] = combination([converted(x, number) for x in tableau.a[i]])
-    forces = "".join(f"f{i}, " for i in stages)
-    lines = ["q, m = y[0], y[1]", "p = mul(conj(q), new[0])", "end = rotate(p, new[1])"]
-    lines += ["w0, w1 = velocity(m, system), velocity(new[1], system)"]
-    for i in stages:
-        lines += [f"p{i} = between{i}(h, p, w0, w1)"]
-        lines += [f"e{i} = force(t + c{i} * h, mul(q, p{i}), seen(c{i}, p{i}, m, end), system, torque)"]
-        lines += [f"f{i} = rotate(p{i}, e{i})"]
-    lines += [f"m{i} = unrotate(p{i}, along(m, h, total{i}(({forces}))))" for i in stages]
-    power = " + ".join(f"b{i} * dot(times(lead, m{i}), e{i})" for i in stages)
-    done = f"where(absent(e0), 0 * h, 2 * h * ({power}))"
-    return written("h, t, y, new, lead, system, torque", done, *lines, where=where, absent=absent, **space)
+@kernel
+def _half(h: Number, p: Quat, w0: Vec3, w1: Vec3) -> Quat:
+    """The turn since the start in the middle of a step, by Hermite's cubic in the quaternion.
+
+    Of the whole turn p and the velocities at both ends: p' = p omega/2.
+    """
+    d, part = mul(p, (0 * h, w1[0], w1[1], w1[2])), h / 16
+    return unit((
+        (1 + p[0]) / 2 - part * d[0],
+        p[1] / 2 + part * (w0[0] - d[1]),
+        p[2] / 2 + part * (w0[1] - d[2]),
+        p[3] / 2 + part * (w0[2] - d[3]),
+    ))  # fmt: skip
+
+
+@kernel
+def _turns(h: Number, y: Any, new: Any, system: Any) -> tuple[Quat, Quat]:
+    """The turn over the whole step from y and over its first half."""
+    p = mul(conj(y[0]), new[0])
+    return p, _half(h, p, velocity(y[1], system), velocity(new[1], system))
+
+
+def _midpoint(force: Step) -> Step:
+    """Kernel: the work by the midpoint rule, the momentum in space there as the mean of both ends."""
+
+    @kernel
+    def work(h: Any, t: Any, y: Any, new: Any, lead: Any, system: Any, torque: Any) -> Any:
+        turn, half = _turns(h, y, new, system)
+        m = unrotate(half, scale(0.5, add(y[1], rotate(turn, new[1]))))
+        e = force(t + h / 2, mul(y[0], half), m, system, torque)
+        return where(absent(e), 0 * h, 2 * h * _power(lead, m, e)), 0 * h
+
+    return work
+
+
+def _simpson(force: Step) -> Step:
+    """Kernel: the work by Simpson's rule, the momentum in space in the middle by Hermite's cubic as well."""
+
+    @kernel
+    def work(h: Any, t: Any, y: Any, new: Any, lead: Any, system: Any, torque: Any) -> Any:
+        turn, half = _turns(h, y, new, system)
+        first = force(t, y[0], y[1], system, torque)
+        last = force(t + h, new[0], new[1], system, torque)
+        mean = scale(0.5, add(y[1], rotate(turn, new[1])))
+        m = unrotate(half, along(mean, h / 8, sub(first, rotate(turn, last))))
+        e = force(t + h / 2, mul(y[0], half), m, system, torque)
+        total = _power(lead, y[1], first) + 4 * _power(lead, m, e) + _power(lead, new[1], last)
+        return where(absent(e), 0 * h, h * total / 3), 0 * h
+
+    return work
+
+
+def _gauss(force: Step, step: Step, rule: Sequence[tuple[Any, Any]]) -> Step:
+    """Kernel: the work by a Gauss rule, the states at its nodes by shorter steps from the start."""
+    nodes, weights = tuple(c for c, _ in rule), tuple(b for _, b in rule)
+
+    @kernel
+    def work(h: Any, t: Any, y: Any, new: Any, lead: Any, system: Any, torque: Any) -> Any:
+        total, miss = 0 * h, 0 * h
+        if absent(force(t, y[0], y[1], system, torque)):
+            return total, miss
+        for i in range(len(nodes)):
+            part = nodes[i] * h
+            (q, m), more = step(part, t, rounded(y), system, torque)
+            total = total + weights[i] * _power(lead, m, force(t + part, q, m, system, torque))
+            miss = miss + more
+        return 2 * h * total, miss
+
+    return work
+
+
+class Rule(NamedTuple):
+    """How the work is integrated in steps of one method."""
+
+    build: Callable[[Any], Step]
+    torque_evals: int
+    solves: int
+    torque_at: frozenset[str]
+
+
+def _rule(base: Method) -> Rule:
+    """The work to the order of the method: its state is needed at all points to an order less than that of its steps.
+
+    Of a method of unproven order its number of torque points tells how high that can be.
+    """
+    force = _first_of if base.corrector or base.derivatives else _plain
+    order = 2 * base.torque_evals if base.order is None else base.order
+    evals, start = base.torque_evals, base.torque_at & {"start"}
+    if order <= 2:
+        return Rule(lambda number: _midpoint(force), evals + 1, base.solves, start)
+    if order <= 4:
+        new = 3 - len(base.torque_at)
+        return Rule(lambda number: _simpson(force), evals + new, base.solves, frozenset({"start"}))
+    n = math.ceil(order / 2)
+    return Rule(
+        lambda number: _gauss(force, whole(base)(number), gauss_rule(n, number)),
+        (n + 1) * evals + n * (1 - len(base.torque_at)), (n + 1) * base.solves, start,
+    )  # fmt: skip
 
 
 # --- the combinator ---------------------------------------------------------------------------------
 
 
-def _step(base: Method, rule: Tableau | None, number: Any) -> Step:
+def _step(base: Method, rule: Rule | None, number: Any) -> Step:
     """The step kernel: the base, and the turn; without a rule no work is done."""
     step = base.build(number) if base.memory else whole(base)(number)
-    corrected = _corrected_remembering if base.memory else _corrected
 
     @kernel
     def free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, miss = step(h, t, y, system, torque)
-        lead = leads(y[1], system)
-        return corrected(new, dot(times(lead, y[1]), y[1]), lead, system), miss
+        return corrected(new, y, 0 * h, leads(y[1], system), system), miss
 
     if rule is None:
         return free
-    work = _work(rule, number, _first_of if base.corrector or base.derivatives else _plain)
+    work = rule.build(number)
 
     @kernel
     def forced(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, miss = step(h, t, y, system, torque)
         lead = leads(y[1], system)
-        twice = dot(times(lead, y[1]), y[1]) + work(h, t, y, new, lead, system, torque)
-        return corrected(new, twice, lead, system), miss
+        done, more = work(h, t, y, new, lead, system, torque)
+        return corrected(new, y, done, lead, system), miss + more
 
     return forced
 
 
-WORK_ORDER = 4
-"""Order of the work by the rule with two nodes, for torques that do not depend on the velocity."""
+@kernel
+def _expanded(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    """The step of a method made of series, which give the work too."""
+    q, m = y
+    lead = leads(m, system)
+    turn, end, done = torque(t, q, m, system, h, lead)
+    return corrected(turned(q, turn, end), y, done, lead, system), 0 * h
 
 
 def ep(part: str | Method) -> Method:
     """The same method, its energy kept: the body is turned back to its polhode after every step.
 
     For the free body the energy is exact. With a torque it advances by the work done, integrated to the order of the
-    method but at most to order 4; of a method made of the series of the motion (Lie-Taylor) there is only the one for
-    the free body. A free flow that keeps the energy itself is returned as it is.
+    method. A free flow that keeps the energy itself is returned as it is.
     """
-    base = methods[part]
-    if "spatial_momentum" not in base.conserves or base.compensated:
+    named = methods[part]
+    base = named.alone or named
+    if "spatial_momentum" not in base.conserves:
         able = ", ".join(m.name for m in methods.values() if "spatial_momentum" in m.conserves)
-        why = "carries low parts of the state" if base.compensated else "does not conserve the spatial momentum"
         raise InputError(
-            f"ep() turns the body about a momentum that the method keeps, and {base.name} {why}; take {able}"
+            f"ep() turns the body about a momentum that the method keeps, and {base.name} does not conserve the "
+            f"spatial momentum; take {able}"
         )
     kept = "energy" in base.conserves
     if kept and base.needs == "free":
-        return base
-    rule, needs = None, "free" if base.series else base.needs
-    if needs != "free":
-        rule = tableaus["midpoint" if base.order <= 2 else "gauss2"]
-        needs = base.needs if base.order <= 2 else min(base.needs, "attitude", key=NEEDS.index)
+        return named
+    if base.clock and base.part:
+        return dataclasses.replace(varied(ep(base.part)), name=f"ep({base.name})")
+    rule = None if base.needs == "free" or base.series else _rule(base)
+    cost = rule or base
     return declare(
-        functools.partial(_step, base, rule), register=False, name=f"ep({base.name})",
-        order=base.order_free if rule is None else min(base.order, WORK_ORDER), order_free=base.order_free,
-        symmetric=False, symplectic=False, poisson=base.poisson if kept else False, implicit=base.implicit,
-        solves=base.solves, torque_evals=base.torque_evals + len(rule.b) if rule else 0, needs=needs,
+        (lambda number: _expanded) if base.series else functools.partial(_step, base, rule), register=False,
+        name=f"ep({base.name})", order=base.order, order_free=base.order_free, symmetric=False, symplectic=False,
+        poisson=base.poisson if kept else False, implicit=base.implicit, solves=cost.solves,
+        torque_evals=cost.torque_evals, torque_at=cost.torque_at, needs=base.needs,
         conserves=("energy", "spatial_momentum", "momentum_norm"), corrector=base.corrector,
-        derivatives=base.derivatives, series=base.series, linear_bodies=base.linear_bodies,
-        flat_bodies=base.flat_bodies, identity=base.identity, memory=base.memory,
-        before=base.before if base.memory else None, cite="buss2011",
-        where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
+        derivatives=base.derivatives, series=base.series, work=bool(base.series), linear_bodies=base.linear_bodies,
+        flat_bodies=base.flat_bodies, identity=base.identity, increments=base.increments,
+        compensated=base.compensated, memory=base.memory, before=base.before if base.memory else None,
+        cite="buss2011", where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with energy preservation on the polhode.",
     )  # fmt: skip
 

@@ -37,6 +37,7 @@ from ..elliptic import (
 from ..scalar import Number, State, Vec3, atan, kernel, sincos, sqrt, where
 from ..so3 import conj, mul, norm
 from .energies import kinetic
+from .free_series import with_slopes
 
 # --- axes -------------------------------------------------------------------------------------------
 
@@ -263,6 +264,15 @@ def cycle(about: Any) -> tuple[Number, Number]:
     return period, where(period > 0, where(flat, psi, psi - _sign(order[3], psi) * turn), 0 * psi)
 
 
+@kernel
+def _plain_flow(h: Number, m: Vec3, system: Any) -> State:
+    """The turn since the start, and the body momentum."""
+    return moved(h, motion(m, system[0]))
+
+
+_flow = with_slopes(_plain_flow)
+
+
 @method(
     order=math.inf, order_free=math.inf, symmetric=True, symplectic=True, poisson=True, solves=0, torque_evals=0,
     conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free", cite="jacobi1850",
@@ -272,5 +282,5 @@ def cycle(about: Any) -> tuple[Number, Number]:
 def jacobi(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """The exact flow of the free body: momentum by sn, cn, dn, attitude by an integral of the third kind."""
     q, m = y
-    turn, new = moved(h, motion(m, system[0]))
+    turn, new = _flow(h, m, system)
     return (mul(q, turn), new), 0

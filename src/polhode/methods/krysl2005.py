@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..compose import halves
-from ..declare import method
+from ..declare import ENDS, method
 from ..iterate import newton
 from ..scalar import kernel
 from ..so3 import add, along, exp, mul, sub, unrotate
@@ -44,6 +44,7 @@ def _midpoint_turn(h: Any, m: Any, system: Any, torque: Any) -> Any:
 
 @method(
     order=1, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
+    torque_at=("start",),
     conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
     cite=PAPER, where="section 3, Phi", aliases=("LIEMID[E2]",),
 )  # fmt: skip
@@ -58,6 +59,7 @@ def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 @method(
     order=1, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
+    torque_at=("end",),
     conserves=("spatial_momentum", "momentum_norm"), needs="attitude",
     cite=PAPER, where="section 3, Phi*", aliases=("LIEMID[E1]",),
 )  # fmt: skip
@@ -71,7 +73,7 @@ def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 liemid_ea = halves(
-    liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True, torque_at_ends=True,
+    liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True,
     where="section 3, Xi", aliases=("LIEMID[EA]",),
     doc="Alternating explicit midpoint Lie: variant 2, then variant 1, each over half the step.",
 )  # fmt: skip
@@ -93,7 +95,7 @@ _gyro_root = newton(_gyro_residual, _gyro_columns)
 
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2,
-    needs="attitude", torque_at_ends=True, cite="krysl2004",
+    needs="attitude", torque_at=ENDS, cite="krysl2004",
     where="explicit Newmark, beta = 0, gamma = 1/2", aliases=("NMB",),
 )  # fmt: skip
 @kernel

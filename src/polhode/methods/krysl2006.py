@@ -20,6 +20,7 @@ PAPER = "krysl2006"
 
 @method(
     order=1, order_free=1, symmetric=False, symplectic=False, poisson=False, solves=0, torque_evals=1,
+    torque_at=("start",),
     needs="velocity", cite=PAPER, where="(11)", aliases=("FE",),
 )  # fmt: skip
 @kernel
@@ -47,6 +48,7 @@ _be_root = newton(_be_residual, _be_columns)
 
 @method(
     order=1, order_free=1, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
+    torque_at=("end",),
     needs="velocity", cite=PAPER, where="(12)", aliases=("BE",),
 )  # fmt: skip
 @kernel
@@ -60,6 +62,7 @@ def be(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 @method(
     order=1, order_free=1, symmetric=False, symplectic=False, poisson=False, solves=0, torque_evals=1,
+    torque_at=("start",),
     conserves=("spatial_momentum", "momentum_norm"), needs="velocity", cite=PAPER, where="(18)", aliases=("FEM",),
 )  # fmt: skip
 @kernel
@@ -88,6 +91,7 @@ _bem_root = newton(_bem_residual, _bem_columns)
 
 @method(
     order=1, order_free=1, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
+    torque_at=("end",),
     conserves=("spatial_momentum", "momentum_norm"), needs="velocity", cite=PAPER, where="(19)", aliases=("BEM",),
 )  # fmt: skip
 @kernel
@@ -100,7 +104,7 @@ def bem(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 trap = halves(
-    fe, be, name="trap", order=2, order_free=2, symmetric=True, torque_at_ends=True, conserves=("energy_midpoint",),
+    fe, be, name="trap", order=2, order_free=2, symmetric=True, conserves=("energy_midpoint",),
     where="(14), algorithm TRAP", aliases=("TRAP",),
     doc="Trapezoidal rule: forward Euler (11), then backward Euler (12), each over half the step.",
 )  # fmt: skip
@@ -112,7 +116,7 @@ imid = halves(
 )  # fmt: skip
 
 trapm = halves(
-    fem, bem, name="trapm", order=2, order_free=2, symmetric=True, torque_at_ends=True,
+    fem, bem, name="trapm", order=2, order_free=2, symmetric=True,
     where="(20), algorithm TRAPM", aliases=("TRAPM",),
     doc="Momentum-conserving trapezoidal rule: (18), then (19), each over half the step.",
 )  # fmt: skip

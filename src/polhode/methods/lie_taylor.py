@@ -1,16 +1,19 @@
-"""Taylor series on the group: the averaged rotation to any order, one exponential.
+"""Taylor series: on the group, by the averaged rotation and one exponential; and on the quaternion itself.
 
 S. R. Buss, J. Comput. Phys. 164 (2000) 377-406, and his talk of 2011:
 with w(t + s) = sum w_k s^k along the motion, R(t + h) = R(t) exp(h Z), h Z = Y(h) by the series of `expansion.py`.
+The series of the quaternion itself take less than half the work and keep nothing but its length.
+A. Jorba and M. Zou, Exp. Math. 14 (2005) 99-117.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+from ..carry import moved
 from ..declare import Method, Step, declare, methods
 from ..errors import InputError
-from ..scalar import kernel
+from ..scalar import Vec3, kernel
 from ..so3 import exp, mul
 
 NAME = "lietaylor"
@@ -20,35 +23,74 @@ MOST = 40
 
 
 @kernel
+def turned(q: Any, turn: Vec3, end: Vec3) -> Any:
+    """The state after a turn, its momentum given."""
+    return mul(q, exp(turn)), end
+
+
+@kernel
 def _step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     turn, end = torque(t, q, m, system, h)
-    return (mul(q, exp(turn)), end), 0
+    return turned(q, turn, end), 0
 
 
 def _build(number: Any) -> Step:
     return _step
 
 
-def lietaylor(order: int | str, register: bool = False) -> Method:
-    """Lie-Taylor of one order, ``lietaylor(8)``: w by its Taylor series, the averaged rotation Z, one exponential."""
+@kernel
+def _plain_step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    q, m = y
+    dm, vector, scalar = torque(t, q, m, system, h)
+    return moved((q, m), dm, vector, scalar), 0
+
+
+def _order(name: str, order: int | str) -> int:
+    """The order as a number, if it is one that is offered."""
     try:
         k = int(order)
     except (TypeError, ValueError):
         k = 0
     if not 1 <= k <= MOST or str(k) != str(order).strip():
-        raise InputError(f"lietaylor() takes an order from 1 to {MOST}; got {order!r}. Write lietaylor(8)")
+        raise InputError(f"{name}() takes an order from 1 to {MOST}; got {order!r}. Write {name}(8)")
+    return k
+
+
+SERIES: dict[str, Any] = {
+    "symmetric": False, "symplectic": False, "poisson": False, "implicit": False, "solves": 0, "torque_evals": 1,
+    "torque_at": ("start",), "needs": "velocity",
+}  # fmt: skip
+
+
+def lietaylor(order: int | str, register: bool = False) -> Method:
+    """Lie-Taylor of one order, ``lietaylor(8)``: w by its Taylor series, the averaged rotation Z, one exponential."""
+    k = _order(NAME, order)
     name = f"{NAME}({k})"
     if name in methods:
         return methods[name]
     return declare(
-        _build, name=name, series=k, order=k, order_free=k, symmetric=False, symplectic=False, poisson=False,
-        implicit=False, solves=0, torque_evals=1, conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
+        _build, name=name, series=k, order=k, order_free=k, conserves=("spatial_momentum", "momentum_norm"),
         cite="buss2011", where="Z(h) to any order, by the recursion with Bernoulli numbers", doc=lietaylor.__doc__,
-        identity=str(k), register=register,
+        identity=str(k), register=register, **SERIES,
     )  # fmt: skip
 
 
-for _order in (2, 4, 8):
-    lietaylor(_order, register=True)
+def taylor(order: int | str, register: bool = False) -> Method:
+    """Taylor's series of one order, ``taylor(12)``, of momentum and quaternion, which is then made a unit."""
+    k = _order(taylor.__name__, order)
+    name = f"{taylor.__name__}({k})"
+    if name in methods:
+        return methods[name]
+    return declare(
+        lambda number: _plain_step, name=name, series=k, entries=True, order=k, order_free=k, conserves=(),
+        cite="jorba2005", where="section 2, the series by automatic differentiation", doc=taylor.__doc__,
+        identity=str(k), register=register, **SERIES,
+    )  # fmt: skip
+
+
+for _k in (2, 4, 8):
+    lietaylor(_k, register=True)
+taylor(6, register=True)
 methods.add_combinator(NAME, lietaylor)
+methods.add_combinator(taylor.__name__, taylor)

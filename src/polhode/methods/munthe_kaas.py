@@ -267,6 +267,7 @@ def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
         implicit=bool(implicit),
         solves=sum(len(block) for block in implicit),
         torque_evals=len(tableau.b),
+        torque_at=tableau.ends,
         conserves=("spatial_momentum", "momentum_norm"),
         needs="velocity",
         cite="munthekaas1998",

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..declare import method
 from ..iterate import small_root
-from ..scalar import Number, Rows, Vec3, acos, cos, epsilon, kernel, power, sqrt, where
+from ..scalar import Number, Rows, Vec3, acos, cos, epsilon, exp, kernel, log, sqrt, where
 from ..so3 import add, along, apply_transposed, cross, dot, inverse3, mul, scale, sub, times
 from ._mechanics import basis, columns, turn_of
 from .dmv import pairs, scaled, series, symmetric_functions
@@ -28,9 +28,11 @@ Half = tuple[Vec3, Vec3]
 
 @kernel
 def cube_root(x: Number) -> Number:
-    """The real cube root."""
+    """The real cube root: by the logarithm, and a step of Newton's method to all digits."""
     size = abs(x)
-    root = power(where(size > 0, size, 1 + size), 1 / (3 + 0 * x))
+    cube = where(size > 0, size, 1 + size)
+    root = exp(log(cube) / 3)
+    root = root - (root - cube / (root * root)) / 3
     return where(size > 0, where(x < 0, -root, root), 0 * x)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..declare import method
+from ..declare import ENDS, method
 from ..iterate import accelerated
 from ..scalar import Number, Rows, Vec3, kernel
 from ..so3 import add, along, apply, apply_transposed, cross, dot, matrix, mul, negative, scale, sub, times
@@ -120,7 +120,7 @@ def tangent(P: Rows, Q: Rows, d: Vec3) -> Rows:
 
 @method(
     order=2, order_free=2, symmetric=True, symplectic=True, poisson=True, solves=1, torque_evals=2,
-    torque_at_ends=True, conserves=("energy", "spatial_momentum", "momentum_norm"), needs="attitude",
+    torque_at=ENDS, conserves=("energy", "spatial_momentum", "momentum_norm"), needs="attitude",
     cite="andersen1983", where="Vilmart (2013), (11)", aliases=("RATTLE",), linear_bodies=False, flat_bodies=False,
 )  # fmt: skip
 @kernel

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..declare import declare, method
+from ..declare import ENDS, declare, method
 from ..iterate import newton
 from ..scalar import kernel
 from ..so3 import add, along, cay, cross, dexp, dexpinv, exp, mul, negative, scale, sub, unrotate
@@ -94,7 +94,7 @@ _akw_root = newton(_akw_residual, _akw_columns)
 
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2,
-    torque_at_ends=True,
+    torque_at=ENDS,
     conserves=("energy", "spatial_momentum", "momentum_norm", "energy_linear_potential"), needs="velocity",
     cite="austin1993", where="Krysl (2006), algorithm AKW", aliases=("AKW",),
 )  # fmt: skip
@@ -135,7 +135,7 @@ _bbtrap_root = newton(_bbtrap_residual, _turned_columns)
 
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2,
-    torque_at_ends=True,
+    torque_at=ENDS,
     conserves=("energy", "spatial_momentum", "momentum_norm"), needs="velocity",
     cite="bottasso1998", where="Krysl (2006), algorithm BBTRAP", aliases=("BBTRAP",),
 )  # fmt: skip
@@ -189,7 +189,7 @@ _bbtrapwd_root = newton(_bbtrapwd_residual, _bbtrapwd_columns)
 
 @method(
     order=2, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=2,
-    torque_at_ends=True,
+    torque_at=ENDS,
     conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
     cite="bottasso1998", where="Krysl (2006), algorithm BBTRAPWD", aliases=("BBTRAPWD",),
 )  # fmt: skip

@@ -17,7 +17,7 @@ from ..carry import pushed
 from ..coefficients import Part, Processed, Splitting, compositions, splittings
 from ..coefficients import processed as processed_splittings
 from ..compose import steady, whole
-from ..declare import Build, Flow, Method, Step, Term, declare, methods
+from ..declare import ENDS, Build, Flow, Method, Step, Term, declare, methods
 from ..errors import InputError
 from ..exact_numbers import Surd, converted
 from ..scalar import kernel
@@ -121,6 +121,17 @@ def sequence_build(flow: Method, sequence: Sequence[Part], corrector: bool) -> B
     return build
 
 
+def joined(sequence: Iterable[Part]) -> list[Part]:
+    """The same drifts and kicks, neighbours of one kind made one."""
+    found: list[Part] = []
+    for part in sequence:
+        if found and found[-1].flow == part.flow:
+            last = found.pop()
+            part = Part(part.flow, last.time + part.time, last.modified + part.modified)
+        found.append(part)
+    return found
+
+
 def kicked(name: str, flow: Method, sequence: Sequence[Part], **said: Any) -> Method:
     """The kick-drift method over a free flow, its declaration derived from the flow's."""
     corrector = any(part.modified != 0 for part in sequence)
@@ -128,7 +139,7 @@ def kicked(name: str, flow: Method, sequence: Sequence[Part], **said: Any) -> Me
     return declare(
         sequence_build(flow, sequence, corrector), register=False, name=f"{name}({flow.name})",
         order_free=flow.order_free, implicit=flow.implicit, solves=flow.solves * drifts, torque_evals=kicks,
-        torque_at_ends=sequence[0].flow == "U", conserves=flow.conserves, corrector=corrector,
+        torque_at=ENDS if sequence[0].flow == "U" else (), conserves=flow.conserves, corrector=corrector,
         needs="potential" if corrector else "attitude", identity=f"{flow.identity} {sequence}",
         linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, increments=flow.increments,
         compensated=flow.compensated, flows=_flows(flow, sequence), **(_kept_by(flow) | said),
@@ -201,7 +212,7 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         build, register=False, name=f"{name}({base.name})", order=max(order, base.order),
         order_free=max(order, base.order_free), symmetric=True, symplectic=base.symplectic, poisson=base.poisson,
         implicit=base.implicit, solves=n * base.solves, torque_evals=n * base.torque_evals - shared,
-        torque_at_ends=base.torque_at_ends,
+        torque_at=base.torque_at,
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
         identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
         increments=base.increments, compensated=base.compensated,
@@ -248,14 +259,16 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
                 f"take a symmetric free flow"
             )
         order, limit = _limited(scheme, drift)
-        made = kicked(
-            scheme.name, drift, scheme.kernel.sequence, order=order, symmetric=False, cite=scheme.cite,
-            where=scheme.where, doc=f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
-        )  # fmt: skip
+        said = {
+            "order": order, "symmetric": False, "cite": scheme.cite, "where": scheme.where,
+            "doc": f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
+        }  # fmt: skip
+        made = kicked(scheme.name, drift, scheme.kernel.sequence, **said)
         before, after = (sequence_build(drift, parts, made.corrector) for parts in (scheme.pre, scheme.post))
+        alone = kicked(scheme.name, drift, joined(scheme.sequence), **said)
         return dataclasses.replace(
-            made, before=before, after=after, identity=f"{made.identity} {scheme.post}",
-            flows=_flows(drift, scheme.sequence),
+            made, before=before, after=after, alone=alone, identity=f"{made.identity} {scheme.post}",
+            flows=alone.flows,
         )  # fmt: skip
 
     combine.__name__, combine.__doc__ = (

@@ -83,9 +83,8 @@ def _steps(base: Step, corrector: bool) -> tuple[Step, Step]:
         sound = half > 0
         step_size = h / where(sound, half, 1 + 0 * half)
         (q, m), miss = base(step_size, time, (q, m), system, torque)
-        begun = time
         time, low = summed(time, low, step_size)
-        size, change = measured(begun if corrector else time, q, m, system, torque)  # potentials know no time
+        size, change = measured(time, q, m, system, torque)
         growth = _growth(size, change, floor)
         memory = (time, low, half + h / 2 * growth, growth, floor)
         return (q, m, memory), where(sound, miss + 0 * half, RUNAWAY + 0 * half)
@@ -112,6 +111,11 @@ def reversible(method: str | Method) -> Method:
             f"reversible() takes a method whose state is (attitude, momentum), and {base.name} carries more from step "
             f"to step; apply reversible() to the method inside"
         )
+    return varied(base)
+
+
+def varied(base: Method) -> Method:
+    """The method with these steps, whether or not it is symmetric."""
     return dataclasses.replace(
         base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
         part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), increments=False,

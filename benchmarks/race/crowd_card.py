@@ -1,0 +1,115 @@
+"""Crowds on an NVIDIA card: `ph.ensemble(..., device="cuda")` and diffrax on the same card, to the same accuracy."""
+
+from __future__ import annotations
+
+import time
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import crowd_ours, crowd_rivals
+from .crowd_clock import Runner, timed
+from .crowds import QUANTILE, TARGETS, Crowd, free_bodies, heavy_tops
+
+DATA_SHEET = {"H200": 34e12, "H100": 34e12, "A100": 9.7e12}
+"""Double-precision operations a second without tensor cores, by NVIDIA's data sheets of these cards."""
+
+METHODS = ("processed6(dmv10)", "taylor(8)", "taylor(12)", "taylor(16)")
+FREE_GOAL = 100.0
+
+
+def _row(crowd: Crowd, runner: Runner, setting: float, least: int) -> dict[str, Any]:
+    """Bodies a second of whole calls, and the errors of the sample."""
+    run = runner.run(crowd, setting)
+    seconds, q = timed(run.call, least, 3.0)
+    errors = crowd.errors(q)
+    return {
+        "method": runner.label, "setting": setting, "bodies": len(crowd), "bodies_per_second": len(crowd) / seconds,
+        "error": float(np.quantile(errors, QUANTILE, method="higher")), "median": float(np.median(errors)),
+    }  # fmt: skip
+
+
+def climbed(crowd: Crowd, runner: Runner, settings: tuple[float, ...], until: float) -> dict[str, Any]:
+    """Settings from coarse to fine, until the last error is met or the time is over; a failure is kept as its text."""
+    found: dict[str, Any] = {"compile_seconds": None, "rows": []}
+    try:
+        began = time.perf_counter()
+        runner.run(crowd, settings[0]).call()
+        found["compile_seconds"] = time.perf_counter() - began
+        for setting in settings:
+            if time.perf_counter() > until:
+                found["stopped"] = "no time left"
+                break
+            row = _row(crowd, runner, setting, 2)
+            found["rows"].append(row)
+            print(
+                f"    {runner.label:18s} {setting:8.2g}  {row['error']:.1e}  {row['bodies_per_second']:.3g}/s",
+                flush=True,
+            )
+            if row["error"] <= min(TARGETS):
+                break
+    except Exception:  # whatever a tool does on a card, the others go on
+        found["failed"] = traceback.format_exc()[-1500:]
+        print(f"    {runner.label} failed: {found['failed'][-300:]}", flush=True)
+    return found
+
+
+def fastest(tools: dict[str, Any], target: float) -> dict[str, Any] | None:
+    """The fastest run that meets a target."""
+    able = [row for tool in tools.values() for row in tool["rows"] if row["error"] <= target]
+    return max(able, key=lambda row: row["bodies_per_second"], default=None)
+
+
+def _ours(crowd: Crowd, device: str, small: int, until: float) -> dict[str, Any]:
+    runners = crowd_ours.runners(crowd, device)
+    found = {}
+    for runner in runners:
+        if crowd.mgl is not None and runner.label not in METHODS:
+            continue
+        tried = climbed(crowd.first(small), runner, runner.settings[::2], until)
+        large = {}
+        for target in TARGETS:  # the whole crowd with the coarsest setting that will do
+            row = next((row for row in tried["rows"] if row["error"] <= target), None)
+            if row is not None and row["setting"] not in large and time.perf_counter() < until:
+                run = runner.run(crowd, row["setting"])
+                large[row["setting"]] = _row(crowd, runner, row["setting"], 3)
+                large[row["setting"]]["flops"] = run.flops() if run.flops else None
+        tried["rows"] = list(large.values()) or tried["rows"]
+        found[runner.label] = tried
+    return found
+
+
+def _diffrax(crowd: Crowd, chunk: int, until: float) -> dict[str, Any]:
+    found = {}
+    for runner in crowd_rivals.diffrax(crowd, False, chunk, 1):
+        found[runner.label] = climbed(crowd.first(chunk), runner, runner.settings[1::3], until)
+    return found
+
+
+def rivals(device: str, number: int, chunk: int, seconds: float, peak: float) -> dict[str, Any]:
+    """Both tools on free bodies and tops within so many seconds; the ratios of what they do in a second."""
+    began, found = time.perf_counter(), {}
+    makers: tuple[Callable[[int], Crowd], ...] = (free_bodies, heavy_tops)
+    for k, make in enumerate(makers):
+        crowd = make(max(number, chunk))
+        print(f"{crowd.name}: {number} bodies, diffrax in chunks of {chunk}", flush=True)
+        ends = began + seconds * np.array([0.15, 0.4, 0.75, 1.0])[2 * k : 2 * k + 2]
+        tools = {"polhode": _ours(crowd.first(number), device, min(number, 1 << 16), ends[0])}
+        tools["diffrax"] = _diffrax(crowd, chunk, ends[1])
+        table = []
+        for target in TARGETS:
+            ours, theirs = (fastest(tools[name], target) for name in ("polhode", "diffrax"))
+            line: dict[str, Any] = {"error": target, "polhode": ours, "diffrax": theirs}
+            if ours and ours.get("flops"):
+                line["share_of_peak"] = ours["flops"] * ours["bodies_per_second"] / peak
+            if ours and theirs:
+                line["ratio"] = ours["bodies_per_second"] / theirs["bodies_per_second"]
+            table.append(line)
+            said = [f"{row['method']} {row['bodies_per_second']:.3g}/s" if row else "-" for row in (ours, theirs)]
+            by = f"{line['ratio']:.0f} times (wanted: {FREE_GOAL:.0f})" if "ratio" in line else "no ratio"
+            share = f", {100 * line['share_of_peak']:.1f} % of peak" if "share_of_peak" in line else ""
+            print(f"  {crowd.name} {target:.0e}: polhode {said[0]}, diffrax {said[1]}: {by}{share}", flush=True)
+        found[crowd.name] = {"table": table, "tools": tools}
+    return found

@@ -1,0 +1,67 @@
+"""polhode with crowds: whole calls of `ph.ensemble`, arrays in, arrays out."""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+import polhode as ph
+from polhode.analysis.cost import cost
+
+from .crowd_clock import Run, Runner
+from .crowds import END, Crowd, problem, weight
+
+TOPS = ("processed6(dmv10)", "taylor(8)", "taylor(10)", "taylor(12)", "taylor(14)", "taylor(16)")
+FINENESS = tuple(0.5 * 1.08**k for k in range(31))
+"""Steps for every radian a body turns: what is varied, as others vary a tolerance."""
+
+LADDER = {"cpu": 1.1, "cuda": 1.3}
+"""Numbers of steps are powers of this, rounded up, so that many bodies have the same; a card wants more at once."""
+
+
+def numbers_of_steps(crowd: Crowd, fineness: float, ratio: float) -> np.ndarray:
+    """For each body by the rate at which it turns and swings, sqrt(omega^2 + 4 m g l / I_min)."""
+    assert crowd.mgl is not None
+    rate = np.sqrt((crowd.omega**2).sum(axis=1) + 4 * crowd.mgl / crowd.moments.min(axis=1))
+    rungs = np.ceil(np.log(np.maximum(END * fineness * rate, 1)) / np.log(ratio))
+    return np.ceil(ratio**rungs).astype(int)
+
+
+def _exact(device: str, crowd: Crowd, setting: float) -> Run:
+    given = (crowd.moments, crowd.quaternions, crowd.momenta)
+    return Run(
+        lambda: ph.ensemble(*given, "jacobi", dt=END, steps=1, device=device).quaternion[-1],
+        functools.partial(_flops, crowd, "jacobi", 1.0),
+    )
+
+
+def _stepped(device: str, name: str, crowd: Crowd, setting: float) -> Run:
+    assert crowd.mgl is not None
+    steps = numbers_of_steps(crowd, setting, LADDER[device])
+    given = (crowd.moments, crowd.quaternions, crowd.momenta, name)
+    params = {"mgl": crowd.mgl}
+
+    def call() -> np.ndarray:
+        dt = END / steps
+        found = ph.ensemble(*given, field=weight, params=params, dt=dt, steps=steps, device=device)
+        return found.quaternion[-1]
+
+    return Run(call, functools.partial(_flops, crowd, name, float(steps.mean())))
+
+
+def _flops(crowd: Crowd, name: str, steps: float) -> float:
+    """Operations of one body: those counted in a step of a typical one; elementary functions are not among them."""
+    given = (crowd.moments, crowd.quaternions, crowd.momenta, crowd.mgl)
+    typical = int(np.argsort((crowd.omega**2).sum(axis=1))[len(crowd) // 2])
+    return steps * cost(ph.methods[name], problem(given, typical), END / steps).flops
+
+
+def runners(crowd: Crowd, device: str = "cpu", quick: bool = False) -> list[Runner]:
+    """The exact solution of free bodies; methods with fixed steps for tops."""
+    if crowd.mgl is None:
+        return [Runner("jacobi", (1.0,), functools.partial(_exact, device))]
+    return [
+        Runner(name, FINENESS, functools.partial(_stepped, device, name))
+        for name in (TOPS[:4:3] if quick else TOPS)
+    ]  # fmt: skip

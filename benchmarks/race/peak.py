@@ -1,0 +1,44 @@
+"""What the processor does at most: fused multiply-adds in lanes, on all cores."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import time
+from typing import Any
+
+import numba
+import numpy as np
+
+from polhode.backends import simd
+from polhode.backends.lanes import LANES, load, store
+
+CHAINS = 10
+"""Sums that do not wait for each other: more than the four or five cycles of one multiply-add."""
+
+
+def _kernel() -> Any:
+    names = [f"x{i}" for i in range(CHAINS)]
+    lines = ["def run(count, data):", "    a, b = load(data, 0), load(data, LANES)", *(f"    {x} = a" for x in names)]
+    lines += ["    for _ in range(count):", *(f"        {x} = {x} * b + a" for x in names)]
+    text = "\n".join([*lines, f"    store(data, 2 * LANES, {' + '.join(names)})", ""])
+    space = {"load": load, "store": store, "LANES": LANES}
+    exec(text, space)  # made of our own words only
+    return numba.njit(nogil=True, fastmath={"contract"}, error_model="numpy")(space["run"])
+
+
+def peak(seconds: float = 0.1) -> float:
+    """Double-precision operations a second of all cores together, the best of five."""
+    run, count = _kernel(), 100_000
+    data = [np.full(3 * LANES, 0.5) for _ in range(simd.cores())]
+    run(1, data[0])
+    began = time.perf_counter()
+    run(count, data[0])
+    count = int(count * max(seconds / (time.perf_counter() - began), 1))
+    best = np.inf
+    with concurrent.futures.ThreadPoolExecutor(len(data)) as pool:
+        for _ in range(5):
+            began = time.perf_counter()
+            for part in [pool.submit(run, count, numbers) for numbers in data]:
+                part.result()
+            best = min(best, time.perf_counter() - began)
+    return 2.0 * CHAINS * LANES * count * len(data) / best

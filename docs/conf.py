@@ -1,0 +1,26 @@
+"""Sphinx: `make docs` builds the pages; those about methods are generated from the declarations first."""
+
+import sys
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import generate  # noqa: E402
+
+import polhode  # noqa: E402
+
+project = "polhode"
+author = "The polhode developers"
+version = release = polhode.__version__
+extensions = ["myst_parser", "sphinx.ext.mathjax"]
+myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_heading_anchors = 3
+html_theme = "furo"
+html_title = f"polhode {version}"
+exclude_patterns = ["_build", "gallery/*.py"]
+suppress_warnings = ["myst.xref_missing", "myst.header"]  # pages also stand in the repository, with links to its files
+
+
+def setup(app):
+    """Write the generated pages before Sphinx looks for sources."""
+    app.connect("builder-inited", lambda app: generate.write(HERE))

@@ -1,0 +1,27 @@
+"""A top that sleeps, and one too slow to.
+
+An upright symmetric top stands if its spin exceeds 2 sqrt(m g l I1)/I3, here 20: above, a nudge makes it nod a little;
+below, it falls and rises again. Exact solutions (Lagrange's top).
+"""
+
+import matplotlib.pyplot as plt
+import numpy as np
+
+import polhode as ph
+
+
+@ph.potential
+def weight(R, mgl):
+    """U = m g l R33."""
+    return mgl * R[2][2]
+
+
+t = np.linspace(0, 12, 1500)
+fig, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+for spin in (24.0, 20.5, 18.0, 12.0):
+    start = ph.Problem(ph.Body([5.0, 5.0, 1.0]), weight(20.0), omega=[0.02, 0.0, spin])
+    tilt = np.degrees(np.arccos(np.clip(ph.exact(start, t).matrix[:, 2, 2], -1, 1)))
+    ax.plot(t, tilt, label=f"spin {spin:g}")
+ax.set(xlabel="time", ylabel="tilt [degrees]", yscale="log", ylim=(0.05, 200))
+ax.legend(ncols=2)
+fig.savefig("sleeping_top.png", dpi=120)

@@ -1,0 +1,141 @@
+"""``polhode sweep``."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ..errors import InputError
+from .words import INTERRUPTED, app, console, examples, guarded, sheet, small, stop
+
+if TYPE_CHECKING:
+    from ..ensemble import Ensemble
+    from ..sweep import Sweep
+
+SWEEP_HELP = examples(
+    "polhode sweep sweep.toml --init",
+    "polhode sweep sweep.toml --dry-run",
+    "polhode sweep sweep.toml --out tops.zarr",
+    "polhode sweep sweep.toml --out tops.zarr --resume",
+    "polhode sweep sweep.toml --out /shared/tops.zarr --scheduler tcp://host:8786",
+)
+
+COLUMNS = "quantity", "value", "remark"
+
+
+@app.command("sweep", epilog=SWEEP_HELP)
+@guarded
+def sweep_command(
+    file: Annotated[Path, typer.Argument(help="A TOML file: problem, run, and what varies.")],
+    out: Annotated[Path | None, typer.Option(help="The .zarr store to write.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a sweep that was stopped.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store if it exists.")] = False,
+    scheduler: Annotated[
+        str | None, typer.Option(help="A Dask scheduler, tcp://host:port; by default the cores of this machine.")
+    ] = None,
+    unit: Annotated[
+        int | None, typer.Option(help="Bodies run and written together; by default a second's work.")
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much it is and how long it takes.")] = False,
+    init: Annotated[bool, typer.Option("--init", help="Write an example to FILE, to be changed.")] = False,
+) -> None:
+    """Integrate a problem many times with some of its numbers varied: over a grid, a list, or at random."""
+    from .. import sweep as library
+
+    if init:
+        return _init(file, library.EXAMPLE)
+    sweep = library.read(file)
+    if dry_run:
+        return _say(sweep)
+    path = out or file.with_suffix(".zarr")
+    return _run(sweep, path, resume, overwrite, scheduler, unit)
+
+
+def _init(file: Path, text: str) -> None:
+    if file.exists():
+        raise InputError(f"{file} exists; choose another name")
+    file.write_text(text)
+    typer.echo(f"written {file}; change it, then: polhode sweep {file} --dry-run")
+
+
+def _say(sweep: Sweep) -> None:
+    """How much a sweep is."""
+    from .. import sweep as library
+    from ..units import unit_size
+
+    task = sweep.task
+    size = unit_size(task)
+    rows = [
+        ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
+        ["steps", f"{task.count}", f"{task.method.name}; {len(task.kept)} states kept of each body"],
+        ["body-steps", f"{sweep.number * task.count:.3g}", ""],
+        ["output", _bytes(library.bytes_of(task)), f"{-(-sweep.number // size)} units of {size} bodies"],
+        ["time", _duration(library.estimate(sweep)), "about, on this machine's cores, from a small part of it"],
+    ]
+    console().print(sheet("nothing was run", COLUMNS, rows))
+
+
+def _bytes(count: float) -> str:
+    for unit in ("bytes", "kB", "MB", "GB", "TB"):
+        if count < 1000:
+            return f"{count:.3g} {unit}"
+        count /= 1000
+    return f"{count:.3g} PB"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.2g} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str | None, unit: int | None) -> None:
+    from .. import sweep as library
+    from .. import units
+
+    units.place(path, overwrite, resume)
+    if scheduler is None:
+        expected = _duration(library.estimate(sweep))  # compiles, so that this does not count as computing time
+        work = f"{sweep.number * sweep.task.count:.3g} body-steps"
+        typer.echo(f"{sweep.number} bodies, {work}: about {expected} on {units.cores()} cores", err=True)
+    began, ran = time.perf_counter(), list[units.Done]()
+    try:
+        many = units.run(
+            sweep.task, path, resume=resume, overwrite=overwrite, scheduler=scheduler, unit=unit,
+            labels=sweep.labels, said={"sweep": sweep.text}, tell=ran.append,
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        raise stop(_left(path), INTERRUPTED) from None
+    _summary(sweep, many, path, time.perf_counter() - began, len(ran))
+
+
+def _left(path: Path) -> str:
+    from .. import crowd_store
+
+    with contextlib.suppress(InputError):
+        return f"interrupted; {path} lacks {len(crowd_store.missing(path))} units: go on with --resume"
+    return "interrupted before anything was written"
+
+
+def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int) -> None:
+    """What came out, and what to do with it."""
+    from .. import sweep as library
+
+    task, data = sweep.task, many.to_xarray()
+    failed = (many.failed >= 0).nonzero()[0]
+    change = library.quantiles(data["energy_change"].values)
+    bodies = min(ran * int(data.attrs["unit"]), sweep.number)
+    first = f"the first is body {failed[0]}, at step {many.failed[failed[0]]}" if failed.size else ""
+    speed = f"{bodies * task.count / seconds:.3g} body-steps a second" if ran else "everything was done before"
+    rows = [
+        ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
+        ["failed", f"{failed.size}", first],
+        ["energy", "", ", ".join(f"{name} {small(x)}" for name, x in change.items()) + "   (largest relative change)"],
+        ["time", f"{seconds:.3g} s", speed],
+        ["written", f"{path}", "polhode.load or xarray.open_zarr opens it"],
+    ]
+    console().print(sheet(f"{task.method.name}, {task.count} steps", COLUMNS, rows))

@@ -1,0 +1,103 @@
+"""Units of many bodies on a Dask cluster. The workers write to the store themselves; only unit numbers travel.
+
+A worker runs as many units at a time as it has threads, each on one thread, so it uses the cores it was given and no
+others. A worker that dies costs the units it was running: Dask gives them to another, and those that were written but
+not reported are found done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from .errors import InputError, StepError
+from .units import Done, Plan, run_unit
+
+RETRIES = 2
+"""How often a unit that raised an error is tried again: a file system may have had a bad moment."""
+
+IN_FLIGHT = 4096
+"""Units the scheduler knows of at a time."""
+
+PATIENCE = 60.0
+"""Seconds to wait for the scheduler's answer and for a first worker."""
+
+
+@contextlib.contextmanager
+def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Iterable[Done]]]:
+    """The way to run units on a cluster, given as "tcp://host:port" or as a `distributed.Client`."""
+    distributed = _distributed()
+    if not isinstance(scheduler, str | distributed.Client):
+        raise InputError(
+            f"scheduler must be an address like 'tcp://host:8786' or a distributed.Client; got a "
+            f"{type(scheduler).__name__}"
+        )
+    with _client(distributed, scheduler) as client:
+        yield lambda plan, todo: _collected(distributed, client, plan, todo)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("a cluster needs Dask, which is not installed: pip install 'polhode[cluster]'") from None
+    return distributed
+
+
+@contextlib.contextmanager
+def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
+    """A client with a worker at least; closed if it was opened here."""
+    if not isinstance(scheduler, str):
+        yield scheduler
+        return
+    try:
+        client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
+    except (OSError, ValueError, TimeoutError) as problem:
+        raise InputError(
+            f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler`, which says its address, and "
+            f"workers with `dask worker {scheduler}`"
+        ) from problem
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise StepError(
+                f"the scheduler at {scheduler} has had no worker for {PATIENCE:.0f} seconds; start one with "
+                f"`dask worker {scheduler}`"
+            ) from None
+        yield client
+
+
+def _collected(distributed: Any, client: Any, plan: Plan, todo: list[int]) -> Iterator[Done]:
+    """Units as they are done; a bounded number of them is known to the scheduler."""
+    waiting = iter(todo)
+    found = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)
+
+    def submit(count: int) -> None:
+        for number in _some(waiting, count):
+            found.add(client.submit(run_unit, plan, number, pure=False, retries=RETRIES))
+
+    submit(IN_FLIGHT)
+    for future, result in found:
+        if future.status != "finished":
+            raise _failed(distributed, result)
+        yield result
+        submit(1)
+
+
+def _some(numbers: Iterator[int], count: int) -> Iterator[int]:
+    return (number for _, number in zip(range(count), numbers, strict=False))
+
+
+def _failed(distributed: Any, result: Any) -> BaseException:
+    """Why a unit could not be run, as an error of ours."""
+    problem = result[1] if isinstance(result, tuple) else result
+    if isinstance(problem, distributed.scheduler.KilledWorker):
+        return StepError(
+            "a unit was given up after the workers that ran it died one after another (too little memory?); "
+            "what is done is kept: go on with resume=True (--resume)"
+        )
+    if isinstance(problem, InputError | StepError | OSError):
+        return problem
+    return StepError(f"a worker failed: {type(problem).__name__} {' '.join(str(problem).split())}")

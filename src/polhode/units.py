@@ -1,0 +1,197 @@
+"""Many bodies in units: each is run on one thread and writes its own part of the store, here or on a cluster."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from . import _version, crowd_store, files, store
+from .ensemble import Ensemble, Task
+from .errors import InputError, StepError
+from .fields import Field
+from .methods import Method, methods
+from .problem import Problem
+from .progress import Progress
+from .solve import whole_number
+
+BODY_STEPS = {"cpu": 5e7, "cuda": 2e10}
+"""Body-steps of a unit, at most, by device: half a second to a few seconds."""
+
+ROW_BYTES = {"cpu": 3.2e7, "cuda": 5e8}
+"""Bytes of the states a unit keeps, at most; a unit needs about four times as much memory."""
+
+NUMBERS, LANES = 7, 16
+"""Numbers of a state, and bodies that are run together at most: a unit is a multiple of them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What it takes to run a unit of a store, wherever the store can be seen; small, and can be sent."""
+
+    path: str
+    method: str | Method
+    body: Any
+    field: Field | None
+    start: tuple[Any, Any]
+    t0: float
+    count: int
+    every: int
+    device: str
+    version: str
+
+    def task(self, root: Any, number: int) -> Task:
+        """A unit, read from the store."""
+        quaternion, momentum = self.start
+        model = Problem(self.body, self.field, attitude=quaternion, momentum=momentum, t0=self.t0)
+        crowd = crowd_store.crowd(root, number, self.field)
+        return Task(crowd, methods[self.method], model, self.t0, self.count, self.every, self.device)
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """A unit that is in the store, and how long it took to run and to write."""
+
+    number: int
+    seconds: float
+
+
+def plan(task: Task, path: Path) -> Plan:
+    """What a unit of this task needs, in a form that can be sent."""
+    model, method = task.model, task.method
+    try:
+        known = methods[method.name].identity == method.identity
+    except InputError:
+        known = False
+    field = None if model.field is None else Field(model.field.template, model.field.values)  # nothing derived
+    return Plan(
+        str(path.absolute()), method.name if known else method, model.body, field, (model.quaternion, model.momentum),
+        task.t0, task.count, task.every, task.device, _version.__version__,
+    )  # fmt: skip
+
+
+def run_unit(plan: Plan, number: int) -> Done:
+    """Run a unit and write it, unless that is done; on one thread, for others run beside it."""
+    began = time.perf_counter()
+    path = Path(plan.path)
+    if plan.version != _version.__version__:
+        raise InputError(f"a worker has polhode {_version.__version__}, and the run was begun by {plan.version}")
+    if not path.is_dir():
+        raise InputError(f"a worker cannot see {path}; the store must lie in a folder that all workers share")
+    root = crowd_store.opened(path, "r+")
+    if not crowd_store.is_done(root, number):
+        task = plan.task(root, number)
+        crowd_store.write(root, number, task, task.run(threads=1))
+    return Done(number, time.perf_counter() - began)
+
+
+def unit_size(task: Task) -> int:
+    """Bodies of a unit: as many as stay within the bounds above."""
+    rows = len(task.kept) * NUMBERS * 8
+    most = min(BODY_STEPS[task.device] / task.count, ROW_BYTES[task.device] / rows)
+    return min(max(int(most) // LANES, 1) * LANES, task.crowd.number)
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    from .backends import simd
+
+    return simd.cores()
+
+
+def on_cores(plan: Plan, todo: list[int]) -> Iterable[Done]:
+    """Run units on the cores of this machine, or one after another on its card."""
+    threads = 1 if plan.device != "cpu" else min(cores(), len(todo))
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        waiting = [pool.submit(run_unit, plan, number) for number in todo]
+        try:
+            for done in concurrent.futures.as_completed(waiting):
+                yield done.result()
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def run(
+    task: Task, out: str | Path | None, *, overwrite: bool = False, resume: bool = False, scheduler: Any = None,
+    unit: int | None = None, progress: Any = None, labels: Mapping[str, np.ndarray] | None = None,
+    said: Mapping[str, Any] | None = None, tell: Callable[[Done], Any] | None = None,
+) -> Ensemble:  # fmt: skip
+    """Run a task unit by unit into a store, new or that of a run that was stopped."""
+    path = place(out, overwrite, resume)
+    unit = None if unit is None else whole_number("unit", unit)
+    size = unit_size(task) if unit is None else min(unit, task.crowd.number)
+    with _workers(scheduler) as workers:
+        held = None
+        try:
+            again = resume and path.exists()
+            files.tidy(path)
+            if not again:
+                crowd_store.create(path, task, size, labels or {}, said or {})
+            held = files.locked(path)
+            if again:
+                crowd_store.check_same(path, task, unit and size, labels or {})
+                crowd_store.tidy(path)
+            _work(plan(task, path), path, workers, progress, tell)
+        except OSError as fault:
+            raise _stopped_writing(path, fault) from fault
+        finally:
+            files.released(held)
+    return crowd_store.StoredEnsemble(path)
+
+
+def place(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
+    """The path of a store that may be written."""
+    if out is None:
+        raise InputError("a scheduler needs out='crowd.zarr': the workers write to a store that all of them see")
+    if overwrite and resume:
+        raise InputError("overwrite and resume exclude each other: a run begins anew, or goes on")
+    path = store.checked(out)
+    if path.suffix != ".zarr":
+        raise InputError(f"many bodies are written to a .zarr store; save the result as {path.name} afterwards")
+    if resume and path.exists():
+        return path
+    return store.fresh(path, overwrite)
+
+
+def _workers(scheduler: Any) -> contextlib.AbstractContextManager[Callable[[Plan, list[int]], Iterable[Done]]]:
+    """Those who run units: the cores of this machine, or a cluster."""
+    if scheduler is None:
+        return contextlib.nullcontext(on_cores)
+    from . import cluster
+
+    return cluster.connected(scheduler)
+
+
+def _work(plan: Plan, path: Path, workers: Any, progress: Any, tell: Callable[[Done], Any] | None) -> None:
+    """Run what is missing, and say at the end how long it took."""
+    todo = crowd_store.missing(path)
+    root = crowd_store.opened(path)
+    total = -(-root.attrs["bodies"] // root.attrs["unit"])
+    if not todo:
+        return
+    began = time.perf_counter()
+    bar = Progress(progress, f"{root.attrs['bodies']} bodies", total)
+    try:
+        for n, done in enumerate(workers(plan, todo), total - len(todo) + 1):
+            bar.update(n)
+            if tell is not None:
+                tell(done)
+    finally:
+        bar.close()
+    crowd_store.finish(path, time.perf_counter() - began)
+
+
+def _stopped_writing(path: Path, fault: OSError) -> StepError:
+    """The error when the disk is full, or is not what it was."""
+    why = fault.strerror or str(fault)
+    try:
+        left = f"{len(crowd_store.missing(path))} units are missing; make room and go on with resume=True (--resume)"
+    except InputError:
+        left = "nothing is kept"
+    return StepError(f"{path} cannot be written ({why}); {left}")
