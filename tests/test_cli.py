@@ -88,7 +88,7 @@ def test_problems():
     assert [p["name"] for p in json.loads(good("problems", "--json"))] == ph.problems.names()
 
 
-@pytest.mark.parametrize("command", ["methods", "problems", "body", "run", "exact", "compare"])
+@pytest.mark.parametrize("command", ["methods", "problems", "body", "init", "run", "exact", "compare"])
 def test_help_has_examples(command):
     assert re.search(rf"Examples.*polhode {command}", good(command, "--help"), re.DOTALL)
 
@@ -274,7 +274,7 @@ def test_the_command_line_starts_without_heavy_modules():
 
 def test_readme_commands_exist():
     commands = re.findall(r"^    polhode (\w+)", README.read_text(), re.MULTILINE)
-    assert set(commands) == {"methods", "problems", "body", "run", "export", "exact", "sweep", "compare"}
+    assert set(commands) == {"methods", "problems", "body", "init", "run", "export", "exact", "sweep", "compare"}
 
 
 def test_exact(tmp_path):

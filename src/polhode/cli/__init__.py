@@ -14,6 +14,7 @@ from . import (  # noqa: F401 - importing enters the commands
     compare,
     exact,
     export,
+    init,
     reproduce,
     run,
     show,

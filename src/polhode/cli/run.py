@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import problems, store
+from .. import problems, store, viewer
 from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods import methods as book
@@ -39,6 +39,7 @@ RUN_HELP = examples(
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01 --every 10 --out top.zarr --plot top.png",
     f"polhode run free_body --method {EXAMPLE} --dt 0.5 --steps 20 --digits 40",
     "polhode run soft_wall --tol 1e-10",
+    "polhode init && polhode run problem.toml",
     f"polhode run fast_top --method {EXAMPLE} --dt 1e-5 --every 1000 --out long.zarr --resume   "
     "(the same line begins, continues and extends a run)",
 )
@@ -47,7 +48,7 @@ RUN_HELP = examples(
 @app.command("run", epilog=RUN_HELP)
 @guarded
 def run_command(
-    problem: Annotated[str, typer.Argument(help="A named problem; `polhode problems` lists them.")],
+    problem: Annotated[str, typer.Argument(help="A named problem (see `polhode problems`), or a problem file, .toml.")],
     method: Annotated[
         str | None, typer.Option("--method", "-m", help="A name, alias or expression; see `polhode methods`.")
     ] = None,
@@ -72,27 +73,62 @@ def run_command(
     plot: Annotated[
         Path | None, typer.Option(help="Draw energy, momentum, attitude and polhode: .png, .svg, .pdf.")
     ] = None,
+    view: Annotated[Path | None, typer.Option(help="Write a page that shows the motion in a browser: .html.")] = None,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Let a problem file run the Python files it names.")
+    ] = False,
 ) -> None:
-    """Integrate a problem by one method or to a tolerance, and say how the result ends and how good it is."""
-    what = problems.get(problem)
+    """Integrate a problem by one method or to a tolerance, and say how the result ends and how good it is.
+
+    Options given beside a problem file replace what the file says.
+    """
+    how: dict[str, Any] = {
+        "method": method, "dt": dt, "tol": tol, "t_end": t_end, "steps": steps, "every": every, "digits": digits,
+    }  # fmt: skip
+    how = {name: value for name, value in how.items() if value is not None}
+    if problem.endswith(".toml") or Path(problem).is_file():
+        from .. import problem_file
+
+        said = problem_file.load(problem, allow_code=allow_code)
+        what, how = said.problem, _replaced(said.settings, how)
+        out, plot, view = out or said.file, plot or said.plot, view or said.view
+    else:
+        what = problems.get(problem)
+    if view is not None:
+        viewer.checked(view, overwrite or resume)
     before = _standing(out) if resume else None
-    if tol is not None:
-        others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
-        sol = _to_tolerance(what, method, tol, t_end, out, overwrite, resume, plot, others)
-    elif method is None or dt is None:
+    if "tol" in how:
+        sol = _to_tolerance(what, out=out, overwrite=overwrite, resume=resume, plot=plot, **how)
+    elif "method" not in how or "dt" not in how:
         raise InputError(
             f"give --method and --dt, or --tol: polhode run {problem} --method {EXAMPLE} --dt 0.01, or polhode run "
             f"{problem} --tol 1e-10"
         )
     else:
-        sol = _with_steps(what, book[method], dt, t_end, steps, every, out, overwrite, resume, digits, plot)
+        sol = _with_steps(what, book[how.pop("method")], out=out, overwrite=overwrite, resume=resume, plot=plot, **how)
     if plot is not None:
         drawn(lambda plots: plots.TrajectoryPlots(sol).overview(), plot)
-    for path in (out, plot):
+    if view is not None:
+        viewer.view(sol, view, overwrite=overwrite or resume)
+    for path in (out, plot, view):
         if path is not None and path == out and before == _standing(out):
             typer.echo(f"complete      {path} was complete, and is unchanged")
         elif path is not None:
             typer.echo(f"written       {path}")
+
+
+def _replaced(said: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+    """What a file says about the run, with what the command line says in its place."""
+    gone = set()
+    if "tol" in given:
+        gone |= said.keys() - {"t_end"}
+    if "dt" in given:
+        gone.add("tol")
+    if "steps" in given:
+        gone.add("t_end")
+    if "t_end" in given:
+        gone.add("steps")
+    return {name: value for name, value in said.items() if name not in gone} | given
 
 
 def _standing(path: Path | None) -> tuple[str, int, float] | None:
@@ -104,16 +140,14 @@ def _standing(path: Path | None) -> tuple[str, int, float] | None:
 
 
 def _to_tolerance(
-    what: Problem, method: str | None, tol: float, t_end: float | None, out: Path | None, overwrite: bool,
-    resume: bool, plot: Path | None, others: dict[str, Any],
-) -> Trajectory:  # fmt: skip
+    what: Problem, *, tol: float, out: Path | None, overwrite: bool, resume: bool, plot: Path | None, **others: Any
+) -> Trajectory:
     """A run to a tolerance, and what it has to say."""
     from ..solve import solve
 
     new_picture(plot, overwrite or resume)
-    given = {name: value for name, value in others.items() if value is not None}
     try:
-        sol = solve(what, method, tol=tol, t_end=t_end, out=out, overwrite=overwrite, resume=resume, **given)
+        sol = solve(what, tol=tol, out=out, overwrite=overwrite, resume=resume, **others)
     except StepError as end:
         raise stop(sentence(end), FAILED) from None
     typer.secho(f"{what.name} by {sol.method}: {sol.accepted} steps to t = {sol.t[-1]:g}", bold=True)
@@ -127,8 +161,9 @@ def _to_tolerance(
 
 
 def _with_steps(
-    what: Problem, how: Method, dt: float, t_end: float | None, steps: int | None, every: int | None,
-    out: Path | None, overwrite: bool, resume: bool, digits: int | None, plot: Path | None,
+    what: Problem, how: Method, *, dt: float, t_end: float | None = None, steps: int | None = None,
+    every: int | None = None, digits: int | None = None, out: Path | None, overwrite: bool, resume: bool,
+    plot: Path | None,
 ) -> Trajectory:  # fmt: skip
     """A run with steps of one length."""
     from ..analysis import convergence

@@ -57,7 +57,7 @@ def view(
     between them the attitude goes along the shorter arc.
     """
     several = [sols] if isinstance(sols, Trajectory) else list(sols)
-    path = _checked(path, overwrite)
+    path = checked(path, overwrite)
     if not several or len(several) > PANELS or not all(isinstance(s, Trajectory) for s in several):
         raise InputError(f"view needs 1 to {PANELS} trajectories; got {len(several)} things")
     empty = [s.method for s in several if not len(s)]
@@ -93,7 +93,8 @@ def _file(name: str) -> str:
     return files(__package__).joinpath(name).read_text(encoding="utf-8")
 
 
-def _checked(path: str | Path, overwrite: bool) -> Path:
+def checked(path: str | Path, overwrite: bool) -> Path:
+    """A path that a page may be written to."""
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"a view is a page: its name must end in .html; got {path}")

@@ -1,0 +1,103 @@
+"""``polhode init``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ..errors import InputError
+from .words import EXAMPLE, app, examples, guarded
+
+TEXT = """\
+# A problem for polhode; `polhode run` and the name of this file run it.
+# Lines that begin with # are comments: what else can be said stands in them.
+# Units are any consistent ones, here metres, kilograms and seconds; angles are in radians.
+# The body frame is fixed in the body, the space frame rests. Paths are relative to this file.
+
+[body]                              # exactly one of shape, moments, tensor, mesh, points
+shape = "cylinder"                  # a disc, its axis along z; also box, ellipsoid, cone, torus, t_handle
+dimensions = { radius = 0.05, height = 0.02 }
+mass = 0.2                          # or density = 2700.0
+pivot = [0.0, 0.0, -0.04]           # the fixed point, in the axes of the body; without it: the centre of mass
+# moments = [1.0, 2.0, 3.0]         # principal moments about the axes of the body; beside them mass, centre
+# tensor = [[2.0, 0.1, 0.0], [0.1, 3.0, 0.0], [0.0, 0.0, 4.0]]
+# mesh = "part.stl"                 # a closed surface; beside it density or mass, and unit = "mm" (of its lengths)
+# points = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+# masses = [1.0, 2.0, 3.0]          # of the points
+
+[[field]]                           # what acts on the body; several are added; none for a free body
+name = "uniform_gravity"            # a ready-made field (docs/fields.md), its keywords beside its name
+g = [0.0, 0.0, -9.80665]            # space frame
+
+[[field]]
+name = "linear_drag"                # torque -k omega, body frame
+coefficients = 1.0e-6
+
+# [[field]]
+# python = "mine.py:drag"           # a torque or potential of your own: RUNS mine.py, so it needs --allow-code
+# k = 0.1                           # its parameters
+
+[start]
+rotation_vector = [0.3, 0.0, 0.0]   # attitude, body to space: axis times angle; without one the frames agree
+# quaternion = [1.0, 0.0, 0.0, 0.0] # or a unit quaternion, SCALAR FIRST
+# euler = [0.0, 17.0, 0.0]          # or Euler angles
+# sequence = "ZXZ"                  #   about axes that turn along; "zxz" about axes that rest
+# degrees = true                    #   for euler and rotation_vector
+# matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+omega = [0.0, 0.0, 200.0]           # angular velocity, body frame; exactly one of the three
+# momentum = [0.0, 0.0, 0.05]       # angular momentum, body frame
+# spatial_momentum = [0.0, 0.0, 0.1] # angular momentum, space frame
+# t0 = 0.0                          # time of this state
+
+[run]                               # method and dt, or tol; t_end or steps
+method = "METHOD"                   # `polhode methods` lists them
+dt = 0.001
+# tol = 1e-8                        # instead: error allowed at the end; method and steps are then chosen
+t_end = 2.0
+# steps = 2000
+every = 4                           # every how many steps a state is kept; without it each
+# digits = 50                       # compute with so many digits (slow)
+
+[output]                            # each may be left out
+file = "problem.zarr"               # the states; or .nc
+plot = "problem.png"                # energy, momentum, attitude, polhode; or .svg, .pdf
+view = "problem.html"               # the body turning, in a browser
+"""
+
+INIT_HELP = examples(
+    "polhode init", "polhode init top.toml && polhode run top.toml", "polhode init --schema > problem.schema.json"
+)
+
+
+def example(file: Path) -> str:
+    """A complete problem file with a comment on every key."""
+    text = TEXT.replace("METHOD", EXAMPLE)
+    for suffix in (".zarr", ".png", ".html"):
+        text = text.replace(f'"problem{suffix}"', json.dumps(file.stem + suffix, ensure_ascii=False))
+    return text
+
+
+@app.command("init", epilog=INIT_HELP)
+@guarded
+def init_command(
+    file: Annotated[Path, typer.Argument(help="The problem file to write.")] = Path("problem.toml"),
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of problem files instead.")] = False,
+) -> None:
+    """Write a problem file to be changed and run: complete, with a comment on every key."""
+    if schema:
+        from .. import problem_file
+
+        typer.echo(json.dumps(problem_file.schema(), indent=1))
+        return
+    if file.suffix != ".toml":
+        raise InputError(f"a problem file's name must end in .toml; got {file}")
+    if file.exists() and not overwrite:
+        raise InputError(f"{file} exists; choose another name or say --overwrite")
+    if not file.parent.is_dir():
+        raise InputError(f"the folder {file.parent} does not exist; make it first")
+    file.write_text(example(file), encoding="utf-8")
+    typer.echo(f"written       {file}   change it, then: polhode run {file}")
