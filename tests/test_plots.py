@@ -126,7 +126,7 @@ def test_pictures_survive_failures_only(sol):
 
 
 def test_lines_are_told_apart():
-    looks = [tuple(map(str, plots._look(i).values())) for i in range(91)]
+    looks = [tuple(map(str, plots.style.look(i).values())) for i in range(91)]
     assert len(set(looks)) == len(looks)
 
 
