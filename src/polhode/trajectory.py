@@ -42,6 +42,13 @@ class Info:
     accepted: int | None = None
     rejected: int | None = None
 
+    @property
+    def step(self) -> str:
+        """The step, or the tolerance that chose it, in words; empty where there is neither."""
+        if self.tol is not None and not self.dt:
+            return f"tol = {self.tol:g}"
+        return f"dt = {self.dt:g}" if self.dt else ""
+
 
 class Trajectory:
     """States of a body over time. Arrays are float64 with time first.
@@ -185,8 +192,7 @@ class Trajectory:
         return len(self.t)
 
     def __repr__(self) -> str:
-        how = f"dt = {self.dt:g}" if self.info.tol is None or self.dt else f"tol = {self.info.tol:g}"
-        made = f"{self.method}, {how}" if self.method else "loaded"
+        made = ", ".join(filter(None, (self.method, self.info.step))) if self.method else "loaded"
         span = f", t = {self.t[0]:g} to {self.t[-1]:g}" if len(self) else ""
         return f"<Trajectory {made}: {len(self)} states{span}, {self.status}>"
 

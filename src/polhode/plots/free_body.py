@@ -13,7 +13,7 @@ from ..exact import exact
 from ..poinsot import cycles, finite_period, herpolhode, herpolhode_ring, precession_angle
 from ..problem import Problem
 from .sphere import frame_of, path_on, sphere
-from .style import COLOURS, DASHES, TIME, Picture, axes_of, legend_above, styled
+from .style import COLOURS, DASHES, TIME, Picture, across_momentum, axes_of, legend_above, styled
 from .trajectories import TrajectoryPlots
 
 SIDES = {1: (COLOURS[0], "smallest moment"), 0: ("black", "separatrix"), -1: (COLOURS[1], "largest moment")}
@@ -45,13 +45,8 @@ def herpolhode_plot(problem: Problem, ax: Any = None, periods: float = 3.0) -> P
     for radius, label in zip(ring, ("ring", ""), strict=True):
         circle = radius * np.cos(around), radius * np.sin(around)
         ax.plot(*circle, color="black", linestyle=DASHES[1], linewidth=0.7, label=label)
-    ax.plot(0, 0, marker="+", color="black", linestyle="none", label="$L$")
-    ax.plot(*path[0], marker="o", color="black", linestyle="none", label="start")
-    ax.set_aspect("equal")
-    ax.set(
-        xlabel=r"$\omega$ across $L$ [units of the problem]", ylabel=r"$\omega$ across $L$",
-        title=f"{_lead(problem)}herpolhode, {periods:g} periods",
-    )  # fmt: skip
+    across_momentum(ax, path[0])
+    ax.set_title(f"{_lead(problem)}herpolhode, {periods:g} periods")
     legend_above(ax, 4)
     return fig, ax
 

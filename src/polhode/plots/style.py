@@ -103,6 +103,14 @@ def checked(path: str | Path) -> Path:
     return path
 
 
+def across_momentum(ax: Any, start: np.ndarray, name: str = "L") -> None:
+    """The plane perpendicular to a momentum, with that momentum itself and the start of a path of omega in it."""
+    ax.plot(0, 0, marker="+", color="black", linestyle="none", label=f"${name}$")
+    ax.plot(*start, marker="o", color="black", linestyle="none", label="start")
+    ax.set_aspect("equal")
+    ax.set(xlabel=rf"$\omega$ across ${name}$ [units of the problem]", ylabel=rf"$\omega$ across ${name}$")
+
+
 def legend_above(ax: Any, columns: int) -> None:
     """A legend between the title and the picture."""
     ax.legend(ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)

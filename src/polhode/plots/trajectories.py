@@ -10,9 +10,22 @@ import numpy as np
 
 from ..analysis.invariants import energy_change, momentum_change, polhodes
 from ..errors import InputError
+from ..poinsot import omega_across
 from ..trajectory import Trajectory
 from .sphere import ends_of, frame_of, path_on, sphere
-from .style import COLOURS, DASHES, TIME, Picture, axes_of, legend_above, legend_right, look, styled, worst_so_far
+from .style import (
+    COLOURS,
+    DASHES,
+    TIME,
+    Picture,
+    across_momentum,
+    axes_of,
+    legend_above,
+    legend_right,
+    look,
+    styled,
+    worst_so_far,
+)
 
 
 class TrajectoryPlots:
@@ -20,12 +33,13 @@ class TrajectoryPlots:
 
     def __init__(self, sol: Trajectory) -> None:
         """Take the trajectory to be drawn."""
+        if not len(sol):
+            raise InputError("this trajectory has no states to draw")
         self.sol = sol
 
     @property
     def _title(self) -> str:
-        step = f", dt = {self.sol.dt:g}" if self.sol.dt else ""
-        made = f"{self.sol.method}{step}" if self.sol.method else ""
+        made = ", ".join(filter(None, (self.sol.method, self.sol.info.step)))
         return ": ".join(x for x in (self.sol.info.problem, made) if x)
 
     @styled
@@ -52,6 +66,20 @@ class TrajectoryPlots:
         ax.set(xlabel=TIME, ylabel=r"largest $|\Delta\pi|/|\pi_0|$ so far", title=self._title)
         ax.margins(x=0.01)
         legend_above(ax, 4)
+        return fig, ax
+
+    @styled
+    def drift(self, ax: Any = None) -> Picture:
+        """Largest relative changes so far of energy, spatial momentum (as a vector) and |momentum|."""
+        fig, ax = axes_of(ax)
+        length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
+        self._change(ax, energy_change(self.sol.energy), "energy $E$", 0)
+        self._change(ax, momentum_change(self.sol.spatial_momentum, np.eye(3)), r"spatial momentum $\pi$", 1)
+        self._change(ax, momentum_change(length, np.ones((1, 1))), r"its length $|\pi| = |\Pi|$", 2)
+        ax.set_yscale("log")
+        ax.set(xlabel=TIME, ylabel="largest relative change so far", title=self._title)
+        ax.margins(x=0.01)
+        legend_above(ax, 3)
         return fig, ax
 
     def _change(self, ax: Any, change: np.ndarray, label: str, i: int) -> None:
@@ -90,8 +118,26 @@ class TrajectoryPlots:
         return fig, ax
 
     @styled
+    def herpolhode(self, ax: Any = None) -> Picture:
+        """Path of the angular velocity in space, seen along the momentum of the first state that has one.
+
+        Without a torque that momentum is fixed, and the path lies in a plane: the herpolhode proper.
+        """
+        moving = np.flatnonzero(np.linalg.norm(self.sol.spatial_momentum, axis=1) > 0)
+        if not len(moving):
+            raise InputError("a body at rest has no herpolhode: its momentum has no direction")
+        fig, ax = axes_of(ax, (4.6, 4.6))
+        path = omega_across(self.sol, self.sol.spatial_momentum[moving[0]])
+        ax.plot(*path.T, color=COLOURS[1], linewidth=0.9, label=r"$\omega(t)$")
+        across_momentum(ax, path[0], "L_0")
+        ax.plot(*path[-1], marker="s", color="black", markerfacecolor="white", linestyle="none", label="end")
+        ax.set_title(self._title)
+        legend_above(ax, 4)
+        return fig, ax
+
+    @styled
     def overview(self) -> Picture:
-        """The four pictures above in one figure; returns the figure and its four axes."""
+        """Energy, momentum, attitude and polhode in one figure; returns the figure and its four axes."""
         import matplotlib.pyplot as plt
 
         fig = plt.figure(figsize=(9.5, 7.0), layout="constrained")

@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..analysis.invariants import energy_change, momentum_change
+from ..analysis.observables import shown
 from ..errors import InputError
 from ..problem import quaternion_of
 from ..trajectory import Trajectory
@@ -125,10 +126,7 @@ def _run(sol: Trajectory) -> dict[str, Any]:
 
 
 def _kept(sol: Trajectory) -> np.ndarray:
-    """Which states are shown: finite ones, evenly thinned."""
-    fine = np.flatnonzero(np.isfinite(sol.quaternion).all(axis=1) & np.isfinite(sol.momentum).all(axis=1))
-    number = len(fine)
-    return fine[np.unique(np.linspace(0, number - 1, min(number, FRAMES)).round().astype(int))]
+    return shown(sol.quaternion, sol.momentum, FRAMES)
 
 
 def _packed(array: np.ndarray) -> str:
@@ -136,8 +134,7 @@ def _packed(array: np.ndarray) -> str:
 
 
 def _label(sol: Trajectory) -> str:
-    how = f"dt = {sol.dt:g}" if sol.info.tol is None or sol.dt else f"tol = {sol.info.tol:g}"
-    return f"{sol.method}, {how}" if sol.method else "trajectory"
+    return f"{sol.method}, {sol.info.step}" if sol.method else "trajectory"
 
 
 def _title(sols: Sequence[Trajectory]) -> str:
