@@ -149,9 +149,10 @@ def test_what_is_refused(said, where, axes, more):
     assert plt.get_fignums() == []
 
 
-def test_what_is_no_problem():
-    with pytest.raises(ph.InputError, match=r"of a ph\.Problem; got str"):
-        ph.plots.poincare(["heavy_top"], leaning, (angle, rate))
+@pytest.mark.parametrize("given", [["heavy_top"], [], 3])
+def test_what_is_no_problem(given):
+    with pytest.raises(ph.InputError, match=r"a ph\.Problem.*; got"):
+        ph.plots.poincare(given, leaning, (angle, rate))
 
 
 @ph.torque

@@ -96,6 +96,11 @@ class Crossings:
             self.rows.append(self.run.state_at(found, times, rows))
         self.last = Path(times[-1:].copy(), rows[-1:].copy(), 0, True)
 
+    @property
+    def reached(self) -> float:
+        """The time up to which crossings are known."""
+        return self.problem.t0 if self.last is None else float(self.last.times[0])
+
     def finish(self, **info: Any) -> Trajectory:
         """All crossings so far."""
         data = record.primary(self.problem, np.concatenate(self.times), np.concatenate(self.rows))
@@ -125,8 +130,11 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
         bar.close()
     if not fine:
         partial = kept.finish(status="failed", **said)
-        at = f"no step from t = {kept.last.times[0]:g} leads on" if kept.last else "no step was made"
-        raise StepError(f"{said['method']} failed: {at}; the {len(partial)} crossings before are in .partial", partial)
+        raise StepError(
+            f"{said['method']} failed at t = {kept.reached:g}: no step leads on, or far too many would be needed; the "
+            f"{len(partial)} crossings before are in .partial",
+            partial,
+        )
     return kept.finish(**said)
 
 

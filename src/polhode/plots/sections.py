@@ -39,7 +39,7 @@ def poincare(
     axes : two functions of the same kind, the coordinates across and up; their names are the labels
     t_end, tol, method, dt, progress : as of `polhode.analysis.sections.section`
     """
-    starts = [problems] if isinstance(problems, Problem) else list(problems)
+    starts = [problems] if isinstance(problems, Problem) else _several(problems)
     cut, (across, up) = surface(section), _pair(axes)
     found = [
         crossings_of(start, cut, t_end=t_end, tol=tol, method=method, dt=dt, progress=progress) for start in starts
@@ -60,6 +60,14 @@ def poincare(
     ax.set_title(f"{lead}{total} crossings of {_said(cut)} = 0 by {motions}")
     ax.set(xlabel=_said(across), ylabel=_said(up))
     return fig, ax
+
+
+def _several(problems: Any) -> list[Problem]:
+    """The starts, at least one."""
+    starts = list(problems) if isinstance(problems, Iterable) else []
+    if not starts:
+        raise InputError(f"problems must be a ph.Problem or several of them; got {problems!r}")
+    return starts
 
 
 def _pair(axes: Any) -> tuple[Event, Event]:
