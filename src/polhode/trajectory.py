@@ -49,6 +49,11 @@ class Info:
             return f"tol = {self.tol:g}"
         return f"dt = {self.dt:g}" if self.dt else ""
 
+    @property
+    def made(self) -> str:
+        """The method and its step in words; empty where no method is known."""
+        return ", ".join(filter(None, (self.method, self.step))) if self.method else ""
+
 
 class Trajectory:
     """States of a body over time. Arrays are float64 with time first.
@@ -192,9 +197,8 @@ class Trajectory:
         return len(self.t)
 
     def __repr__(self) -> str:
-        made = ", ".join(filter(None, (self.method, self.info.step))) if self.method else "loaded"
         span = f", t = {self.t[0]:g} to {self.t[-1]:g}" if len(self) else ""
-        return f"<Trajectory {made}: {len(self)} states{span}, {self.status}>"
+        return f"<Trajectory {self.info.made or 'loaded'}: {len(self)} states{span}, {self.status}>"
 
     # --- out ---------------------------------------------------------------------------------------
 

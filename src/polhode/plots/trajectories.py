@@ -39,8 +39,7 @@ class TrajectoryPlots:
 
     @property
     def _title(self) -> str:
-        made = ", ".join(filter(None, (self.sol.method, self.sol.info.step)))
-        return ": ".join(x for x in (self.sol.info.problem, made) if x)
+        return ": ".join(x for x in (self.sol.info.problem, self.sol.info.made) if x)
 
     @styled
     def energy(self, ax: Any = None) -> Picture:
@@ -174,5 +173,5 @@ def _said(sol: Trajectory) -> str:
 def _common_title(sols: Iterable[Trajectory]) -> str:
     """What all trajectories have in common."""
     every = list(sols)
-    common = {s.info.problem for s in every}, {f"dt = {s.dt:g}" for s in every}
+    common = {s.info.problem for s in every}, {s.info.step for s in every}
     return ", ".join(x for values in common if len(values) == 1 for x in values if x)

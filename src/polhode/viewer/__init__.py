@@ -134,7 +134,7 @@ def _packed(array: np.ndarray) -> str:
 
 
 def _label(sol: Trajectory) -> str:
-    return f"{sol.method}, {sol.info.step}" if sol.method else "trajectory"
+    return sol.info.made or "trajectory"
 
 
 def _title(sols: Sequence[Trajectory]) -> str:
