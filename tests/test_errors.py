@@ -18,7 +18,7 @@ from polhode.backends import floats
 from polhode.engine import Engine, torque_kernel
 from polhode.engine import start as begun
 from polhode.so3 import exp, matrix, mul
-from polhode.solve import Ride, _explain, number_of_steps
+from polhode.solve import Ride, explain, number_of_steps
 
 pytestmark = pytest.mark.xdist_group("errors")
 
@@ -601,7 +601,7 @@ def failed_in_python(start: ph.Problem, method: str, dt: float) -> str | None:
         _, ride.miss = python_states(start, method, dt, 1)
     except (ArithmeticError, ValueError):  # compiled code makes an infinite number of it
         ride.miss = math.nan
-    return None if ride.miss is None else _explain(ph.methods[method], ride, 1)
+    return None if ride.miss is None else explain(ph.methods[method], ride, 1)
 
 
 def test_unsolved_step_of_a_run() -> None:

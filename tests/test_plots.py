@@ -13,6 +13,7 @@ import pytest
 import polhode as ph
 from polhode import plots
 from polhode.analysis.convergence import Row
+from polhode.poinsot import herpolhode_ring
 
 METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
 
@@ -87,6 +88,40 @@ def test_overview(sol):
     assert METHOD.name in fig.get_suptitle()
 
 
+def test_drift_of_one_trajectory(sol):
+    _, ax = sol.plot.drift()
+    assert ax.get_yscale() == "log"
+    ends = [line.get_ydata()[-1] for line in ax.lines]
+    assert ends == pytest.approx([max(size, plots.style.SMALLEST) for size in sol.drift().values()], rel=1e-9)
+    assert all(np.array_equal(line.get_xdata(), sol.t[1:]) for line in ax.lines)
+    assert [text.get_text()[:6] for text in ax.get_legend().get_texts()] == ["energy", "spatia", "its le"]
+
+
+def test_herpolhode_of_a_free_trajectory(sol):
+    """Its distance from the momentum is the part of omega across it, and lies in the ring."""
+    _, ax = sol.plot.herpolhode()
+    path = np.array(ax.lines[0].get_data()).T
+    spin = np.einsum("nij,nj->ni", sol.matrix, sol.omega)
+    momentum = sol.spatial_momentum[0] / np.linalg.norm(sol.spatial_momentum[0])
+    along = np.outer(spin @ momentum, momentum)
+    assert np.linalg.norm(path, axis=1) == pytest.approx(np.linalg.norm(spin - along, axis=1), abs=1e-13)
+    exact = ph.exact(ph.problems.free_body(), np.linspace(0, 30, 500))
+    sizes = np.linalg.norm(np.array(exact.plot.herpolhode()[1].lines[0].get_data()), axis=0)
+    least, largest = herpolhode_ring(ph.problems.free_body())
+    assert least - 1e-12 < sizes.min() < sizes.max() < largest + 1e-12
+    assert np.linalg.norm(ax.lines[1].get_data()) == 0
+
+
+def test_herpolhode_with_a_torque_and_at_rest():
+    top = ph.solve(ph.problems.slow_top(), METHOD, dt=0.1, steps=50)
+    _, ax = top.plot.herpolhode()
+    assert len(ax.lines[0].get_xdata()) == 51
+    assert "L_0" in ax.get_xlabel()
+    rest = ph.solve(ph.Problem(ph.Body([1, 2, 3]), omega=[0, 0, 0]), METHOD, dt=0.1, steps=3)
+    with pytest.raises(ph.InputError, match="at rest"):
+        rest.plot.herpolhode()
+
+
 def test_drift_plot(sol):
     _, ax = plots.drift_plot([sol, sol])
     assert ax.get_yscale() == "log"
@@ -126,7 +161,7 @@ def test_pictures_survive_failures_only(sol):
 
 
 def test_lines_are_told_apart():
-    looks = [tuple(map(str, plots._look(i).values())) for i in range(91)]
+    looks = [tuple(map(str, plots.style.look(i).values())) for i in range(91)]
     assert len(set(looks)) == len(looks)
 
 

@@ -26,7 +26,10 @@ from .trajectory import Trajectory
 
 
 def _plots(trajectory: Trajectory) -> Any:
-    """Pictures of a trajectory: ``sol.plot.energy()``, ``.momentum()``, ``.attitude()``, ``.polhode()``."""
+    """Pictures of a trajectory: ``sol.plot.energy()``, ``.momentum()``, ``.drift()``, ``.attitude()``, ``.polhode()``.
+
+    And ``.herpolhode()``, ``.overview()``.
+    """
     from . import plots
 
     return plots.TrajectoryPlots(trajectory)
@@ -35,6 +38,15 @@ def _plots(trajectory: Trajectory) -> Any:
 def _view(trajectory: Trajectory, path: Any, *others: Trajectory, **named: Any) -> Any:
     """Write a page that shows the body turning in a browser, others beside it; see `ph.view`."""
     return importlib.import_module(f"{__name__}.viewer").view([trajectory, *others], path, **named)
+
+
+def _shown(name: str) -> Any:
+    """What a notebook shows of an object, by the function of that name in `notebook.py`."""
+
+    def shown(thing: Any) -> str:
+        return str(getattr(importlib.import_module(f"{__name__}.notebook"), name)(thing))
+
+    return shown
 
 
 def __getattr__(name: str) -> Any:
@@ -59,6 +71,8 @@ def __getattr__(name: str) -> Any:
 
 Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
 Trajectory.view = _view  # type: ignore[attr-defined]
+for _kind, _name in ((Trajectory, "trajectory_html"), (Ensemble, "ensemble_html"), (Method, "method_html")):
+    setattr(_kind, "_repr_html_", _shown(_name))  # noqa: B010 - the classes do not know of notebooks
 
 __all__ = [
     "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "State", "StepError",

@@ -143,6 +143,10 @@ class Method:
         """The steps `before` and `after` in one number type; None where there are none."""
         return self.before and self.before(number), self.after and self.after(number)
 
+    def declaration(self) -> dict[str, Any]:
+        """Everything it declares, in the order of its attributes: not the step itself, nor its description."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
+
     @property
     def summary(self) -> str:
         """First line of the description."""
@@ -151,6 +155,23 @@ class Method:
     def __repr__(self) -> str:
         order = "exact" if self.order == math.inf else f"order {self.order}"
         return f"<Method {self.name}: {order}, {'implicit' if self.implicit else 'explicit'}>"
+
+
+UNDECLARED = ("build", "before", "after", "doc", "flows", "halves", "identity", "part")
+"""Attributes of a method that are no part of its printed declaration."""
+
+
+def word(value: Any) -> str:
+    """A declared value as a word."""
+    if value is None:
+        return "?"
+    if isinstance(value, bool):
+        return "yes" if value else "-"
+    if isinstance(value, float):
+        return "exact" if value == math.inf else f"{value:g}"
+    if isinstance(value, frozenset | set | tuple | list):
+        return ", ".join(sorted(str(v) for v in value)) or "-"
+    return str(value)
 
 
 def _key(label: str) -> str:

@@ -90,10 +90,13 @@ class Event:
         """What a compiled kernel is made of, parameters included."""
         return repr((self.text, self.parameters))
 
+    def formula(self, t: Any, R: Any, omega: Any) -> Any:
+        """Its values in the user's axes: of numbers, or of arrays of them."""
+        return compiled(*self.text, floats.number)(t, R, omega, self.parameters)[0]
+
     def value(self, t: float, R: Any, omega: Any) -> float:
         """Its value at one state, in the user's axes."""
-        (found,) = compiled(*self.text, floats.number)(t, R, omega, self.parameters)
-        return float(found)
+        return float(self.formula(t, R, omega))
 
     def kernel(self, number: Callable[[Any], Any], problem: Problem) -> Callable[..., Any]:
         """The kernel g(t, q, m, system) in principal axes, in one number type; its parameters are constants in it.

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .analysis.observables import to_space
 from .backends import floats
 from .body import Body
 from .engine import GUARD_DIGITS
@@ -20,6 +21,7 @@ from .errors import InputError
 from .exact import exact
 from .methods.jacobi import cycle, motion
 from .problem import Problem
+from .trajectory import Trajectory
 
 
 def _cycle(problem: Problem, digits: int | None) -> tuple[Any, Any]:
@@ -71,8 +73,12 @@ def herpolhode(problem: Problem, periods: float = 3.0, points: int = 4001) -> np
     two circles of `herpolhode_ring` in turn.
     """
     sol = exact(problem, problem.t0 + np.linspace(0.0, periods * finite_period(problem), points))
-    spin = np.einsum("nij,nj->ni", sol.matrix, sol.omega)
-    return np.asarray(spin @ _plane(problem.spatial_momentum).T)
+    return omega_across(sol, problem.spatial_momentum)
+
+
+def omega_across(sol: Trajectory, normal: np.ndarray) -> np.ndarray:
+    """The angular velocity in space of any motion, projected on the plane (n, 2) perpendicular to a space vector."""
+    return np.asarray(to_space(sol.quaternion, sol.omega) @ _plane(normal).T)
 
 
 def finite_period(problem: Problem) -> float:

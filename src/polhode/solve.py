@@ -148,7 +148,7 @@ def solve(
     finally:
         kept.release()
     if ride.miss is not None:
-        raise StepError(_explain(chosen, ride, len(whole)), whole)
+        raise StepError(explain(chosen, ride, len(whole)), whole)
     return with_events(problem, chosen.part or chosen, whole, wanted) if wanted else whole
 
 
@@ -423,7 +423,7 @@ def _times(ride: Ride, first: int, rows: np.ndarray) -> np.ndarray:
 # --- what went wrong --------------------------------------------------------------------------------
 
 
-def _explain(method: Method, ride: Ride, kept: int) -> str:
+def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
     """One clear sentence about a step that failed."""
     with ride.run.precision():
         fault = _field_fault(method, ride)
@@ -431,7 +431,7 @@ def _explain(method: Method, ride: Ride, kept: int) -> str:
     if not fault:
         fault = "the state became infinite or NaN" if ride.miss <= 0 else _unsolved(float(ride.miss))
         fault += f"; try dt = {smaller:.2g}" if smaller else ""
-    states = f"{kept} states before it are" if kept > 1 else "state before it is"
+    states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
     head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g})"
     return f"{head}: {fault}; the {states} in .partial"
 

@@ -117,7 +117,7 @@ def _made(problem: Problem, end: float, tol: float) -> Plan:
         reason = "free body: the exact solution, by elliptic functions"
         found = Measured(ExactRun(problem, end), error, error <= tol)
         return _plan(problem, tol, jacobi.name, reason + _limit(found, tol), found.run, error)
-    stage = adaptive.taylor(problem) if is_smooth(problem) else adaptive.pair(problem)
+    stage = stage_of(problem)
     scale = adaptive.scale_of_momentum(problem, adaptive.Run(problem, stage, end, ROUGH)())
     if not is_smooth(problem):
         found = _measured(problem, stage, end, tol, scale)
@@ -143,10 +143,16 @@ def _lighter(taylor: Measured, pair: Measured) -> tuple[Measured, float]:
     return (pair, works[1]) if works[1] < works[0] or not taylor.reached else (taylor, works[0])
 
 
+def stage_of(problem: Problem) -> adaptive.Stage:
+    """Taylor steps where there is a Taylor series, else those of an embedded pair."""
+    return adaptive.taylor(problem) if is_smooth(problem) else adaptive.pair(problem)
+
+
 def is_smooth(problem: Problem) -> bool:
     """Is the torque one formula, without branches."""
-    assert problem.field is not None
-    return all(node.op not in ("where", "abs", *COMPARISONS) for node in ordered(problem.field.graph[0]))
+    return problem.field is None or all(
+        node.op not in ("where", "abs", *COMPARISONS) for node in ordered(problem.field.graph[0])
+    )
 
 
 def _why(problem: Problem, taylor: Measured, found: Measured) -> str:
@@ -284,7 +290,7 @@ def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) ->
 
 def _end_of_run(problem: Problem, events: Sequence[Event], end: float, tol: float) -> float:
     """The end of the first step in which an event ends the run: nothing is computed beyond it."""
-    stage = adaptive.taylor(problem) if is_smooth(problem) else adaptive.pair(problem)
+    stage = stage_of(problem)
     run = adaptive.Run(problem, stage, end, tol / 8)
     last_time, last_row = np.array([problem.t0]), run.first
     for times, rows, _, _ in run.pieces():

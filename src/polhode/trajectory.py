@@ -55,6 +55,18 @@ def info_of(problem: Problem, **said: Any) -> Info:
         field=repr(problem.field) if problem.field else "", looks=written(problem.body.shapes), **said,
     )  # fmt: skip
 
+    @property
+    def step(self) -> str:
+        """The step, or the tolerance that chose it, in words; empty where there is neither."""
+        if self.tol is not None and not self.dt:
+            return f"tol = {self.tol:g}"
+        return f"dt = {self.dt:g}" if self.dt else ""
+
+    @property
+    def made(self) -> str:
+        """The method and its step in words; empty where no method is known."""
+        return ", ".join(filter(None, (self.method, self.step))) if self.method else ""
+
 
 class Trajectory:
     """States of a body over time. Arrays are float64 with time first.
@@ -198,10 +210,8 @@ class Trajectory:
         return len(self.t)
 
     def __repr__(self) -> str:
-        how = f"dt = {self.dt:g}" if self.info.tol is None or self.dt else f"tol = {self.info.tol:g}"
-        made = f"{self.method}, {how}" if self.method else "loaded"
         span = f", t = {self.t[0]:g} to {self.t[-1]:g}" if len(self) else ""
-        return f"<Trajectory {made}: {len(self)} states{span}, {self.status}>"
+        return f"<Trajectory {self.info.made or 'loaded'}: {len(self)} states{span}, {self.status}>"
 
     # --- out ---------------------------------------------------------------------------------------
 

@@ -52,6 +52,13 @@ def relative(change: Any, scale: Any) -> np.ndarray:
     return np.asarray(change / np.where(scale > 0, scale, 1.0))
 
 
+def shown(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:
+    """Indices of the states that are shown: finite ones, evenly thinned to at most `most`."""
+    fine = np.flatnonzero(np.isfinite(quaternion).all(axis=1) & np.isfinite(momentum).all(axis=1))
+    number = len(fine)
+    return fine[np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(int))]
+
+
 def attitude_error(matrix_a: np.ndarray, matrix_b: np.ndarray) -> float:
     """Spectral norm of the difference of two rotation matrices."""
     return float(np.linalg.norm(np.asarray(matrix_a) - np.asarray(matrix_b), 2))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from .. import problems
+from ..declare import word
 from ..errors import InputError
 from ..problem import Problem
 from .words import (
@@ -27,7 +28,6 @@ from .words import (
     small,
     stop,
     watched,
-    word,
 )
 
 if TYPE_CHECKING:

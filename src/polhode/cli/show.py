@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 from typing import Annotated, Any
@@ -10,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import bibliography, problems
+from ..declare import word
 from ..errors import InputError
 from ..methods import NEEDS, Method
 from ..methods import methods as book
@@ -21,20 +21,11 @@ from .words import (
     examples,
     guarded,
     sheet,
-    word,
 )
-
-HIDDEN = ("build", "before", "after", "doc", "flows", "halves", "identity")
-"""Attributes of a method that are no part of its printed declaration."""
-
-
-def _declaration(method: Method) -> dict[str, Any]:
-    """Everything a method declares, in the order of its attributes."""
-    return {f.name: getattr(method, f.name) for f in dataclasses.fields(method) if f.name not in HIDDEN}
 
 
 def _jsonable(method: Method) -> dict[str, Any]:
-    said = {k: "exact" if v == math.inf else v for k, v in _declaration(method).items()}
+    said = {k: "exact" if v == math.inf else v for k, v in method.declaration().items()}
     said |= {"conserves": sorted(method.conserves), "aliases": list(method.aliases)}
     return said | {"doc": method.doc, "citation": bibliography.citation(method.cite)}
 
@@ -70,7 +61,7 @@ def methods_command(
 
 def _method_line(method: Method) -> list[str]:
     """A method's declaration in a few words."""
-    said = _declaration(method)
+    said = method.declaration()
     order, free = word(said["order"]), word(said["order_free"])
     flags = [name + ("?" if value is None else "") for name, value in said.items() if value is None or value is True]
     return [
@@ -87,7 +78,7 @@ def _show_method(method: Method, as_json: bool) -> None:
 
     typer.secho(method.name, bold=True)
     typer.echo(inspect.cleandoc(method.doc) + "\n")
-    for name, value in _declaration(method).items():
+    for name, value in method.declaration().items():
         if name not in ("name", "cite"):
             typer.echo(f"  {name.replace('_', ' '):<14}{word(value)}")
     typer.echo(f"  {'source':<14}{bibliography.citation(method.cite)}")

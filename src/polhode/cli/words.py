@@ -101,19 +101,6 @@ def sheet(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], num
     return table
 
 
-def word(value: Any) -> str:
-    """A declared value as a word."""
-    if value is None:
-        return "?"
-    if isinstance(value, bool):
-        return "yes" if value else "-"
-    if isinstance(value, float):
-        return "exact" if value == math.inf else f"{value:g}"
-    if isinstance(value, frozenset | set | tuple | list):
-        return ", ".join(sorted(str(v) for v in value)) or "-"
-    return str(value)
-
-
 def small(value: float) -> str:
     """An error or drift."""
     return "-" if math.isnan(value) else f"{value:.1e}"

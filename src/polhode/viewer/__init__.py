@@ -18,6 +18,7 @@ import numpy as np
 
 from .. import shapes
 from ..analysis.invariants import energy_change, momentum_change
+from ..analysis.observables import shown
 from ..body import Body
 from ..errors import InputError
 from ..problem import quaternion_of
@@ -145,10 +146,7 @@ def _part(shape: Shape) -> dict[str, Any]:
 
 
 def _kept(sol: Trajectory) -> np.ndarray:
-    """Which states are shown: finite ones, evenly thinned."""
-    fine = np.flatnonzero(np.isfinite(sol.quaternion).all(axis=1) & np.isfinite(sol.momentum).all(axis=1))
-    number = len(fine)
-    return fine[np.unique(np.linspace(0, number - 1, min(number, FRAMES)).round().astype(int))]
+    return shown(sol.quaternion, sol.momentum, FRAMES)
 
 
 def _packed(array: np.ndarray) -> str:
@@ -156,8 +154,7 @@ def _packed(array: np.ndarray) -> str:
 
 
 def _label(sol: Trajectory) -> str:
-    how = f"dt = {sol.dt:g}" if sol.info.tol is None or sol.dt else f"tol = {sol.info.tol:g}"
-    return f"{sol.method}, {how}" if sol.method else "trajectory"
+    return sol.info.made or "trajectory"
 
 
 def _title(sols: Sequence[Trajectory]) -> str:

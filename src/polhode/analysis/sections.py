@@ -1,0 +1,190 @@
+"""Poincaré sections: the states in which a motion passes through a surface, and nothing of what lies between.
+
+The surface is an event (`events.py`). A run is looked at piece by piece and each piece is then forgotten, so memory is
+that of the crossings, however long the run.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from .. import adaptive, record
+from ..adaptive import Path
+from ..engine import engine
+from ..errors import InputError, StepError
+from ..events import Event, checked, event
+from ..methods import Method, methods
+from ..problem import Problem, finite_number
+from ..progress import Progress
+from ..solve import MOST_STEPS, Ride, drive, end_time, explain, length
+from ..tolerance import Steps, found_on, stage_of
+from ..trajectory import Info, Trajectory
+from .observables import angular_velocity, columns
+
+TOLERANCE = 1e-12
+"""Error of a single step, unless told otherwise: after thousands of crossings the energy is good to about 1e-9."""
+
+PARTS = 1000
+"""Parts of a run told to the progress bar."""
+
+
+def surface(given: Any) -> Event:
+    """A section as an event; a plain function is crossed where it rises through zero."""
+    if not isinstance(given, Event):
+        if not callable(given):
+            raise InputError(f"a section must be a function of t, R, omega or a ph.event; got {type(given).__name__}")
+        given = event(given, direction=1)
+    if given.terminal:
+        raise InputError(f"a section is crossed again and again; make {given.name} an event that is not terminal")
+    return given
+
+
+def section(
+    problem: Problem,
+    where: Any,
+    *,
+    t_end: float | None = None,
+    tol: float = TOLERANCE,
+    method: str | Method | None = None,
+    dt: float | None = None,
+    progress: Any = None,
+) -> Trajectory:
+    """The states in which a motion crosses a surface, up to t_end, as a Trajectory.
+
+    Parameters
+    ----------
+    problem : Problem
+    where : a ``ph.event``, or a function of t, R, omega, crossed where it rises through zero
+    t_end : end of the run; by default the problem's own
+    tol : error allowed in a single step, of the attitude as an angle and of the momentum relative to its start
+    method, dt : instead of tol, a method and its step
+    progress : as of ``ph.solve``
+
+    Raises
+    ------
+    StepError : a step failed; ``.partial`` holds the crossings before
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"a section is of a ph.Problem; got {type(problem).__name__}")
+    if (method is None) != (dt is None):
+        raise InputError("give a method and its dt, or neither: steps then follow from tol")
+    (cut,) = checked([surface(where)], problem)
+    if method is None or dt is None:
+        return _to_tolerance(problem, cut, end_time(problem, t_end), finite_number("tol", tol), progress)
+    return _with_steps(problem, cut, methods[method], finite_number("dt", dt), t_end, progress)
+
+
+class Crossings:
+    """A recorder that keeps the states in which an event happens; `run` gives the states between steps."""
+
+    def __init__(self, problem: Problem, cut: Event, run: Any) -> None:
+        self.problem, self.cut, self.run = problem, cut, run
+        self.last: Path | None = None
+        self.times, self.rows = [np.empty(0)], [np.empty((0, 7))]
+
+    def add(self, times: np.ndarray, rows: np.ndarray) -> None:
+        """Look at the next states of the run."""
+        before = self.last
+        if before is not None:
+            times, rows = np.append(before.times, times), np.concatenate([before.rows, rows])
+            piece = Path(times, rows, 0, True)
+            found = found_on(piece, self.run, self.problem, [self.cut])[1][0]
+            self.times.append(found)
+            self.rows.append(self.run.state_at(found, times, rows))
+        self.last = Path(times[-1:].copy(), rows[-1:].copy(), 0, True)
+
+    @property
+    def reached(self) -> float:
+        """The time up to which crossings are known."""
+        return self.problem.t0 if self.last is None else float(self.last.times[0])
+
+    def finish(self, **info: Any) -> Trajectory:
+        """All crossings so far."""
+        data = record.primary(self.problem, np.concatenate(self.times), np.concatenate(self.rows))
+        body, field = self.problem.body, self.problem.field
+        made = Info(
+            inertia=tuple(map(tuple, body.inertia.tolist())), problem=self.problem.name,
+            field=repr(field) if field else "", **info,
+        )  # fmt: skip
+        return Trajectory(data, made)
+
+
+def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress: Any) -> Trajectory:
+    """Steps that follow from a tolerance for single ones: chaos allows none for the end of the run."""
+    if not adaptive.EPS <= tol <= 0.1:
+        raise InputError(f"tol must lie between {adaptive.EPS:.2g} and 0.1; got {tol:g}")
+    run = adaptive.Run(problem, stage_of(problem), end, tol, adaptive.scale_of_momentum(problem, None))
+    kept, fine = Crossings(problem, cut, run), True
+    said: dict[str, Any] = {"method": run.stage.label(run.order), "dt": 0.0, "tol": tol}
+    bar = Progress(progress, said["method"], PARTS)
+    kept.add(np.array([problem.t0]), run.first)
+    try:
+        for times, rows, _, fine in run.pieces():  # noqa: B007 - the last one counts
+            if len(times):
+                kept.add(times, rows)
+                bar.update(round(PARTS * (times[-1] - problem.t0) / (end - problem.t0)))
+    finally:
+        bar.close()
+    if not fine:
+        partial = kept.finish(status="failed", **said)
+        raise StepError(
+            f"{said['method']} failed at t = {kept.reached:g}: no step leads on, or far too many would be needed; the "
+            f"{len(partial)} crossings before are in .partial",
+            partial,
+        )
+    return kept.finish(**said)
+
+
+def _with_steps(problem: Problem, cut: Event, method: Method, dt: float, t_end: Any, progress: Any) -> Trajectory:
+    """Steps of a given method."""
+    if dt <= 0:
+        raise InputError(f"dt must be positive; got {dt:g}")
+    count, end = length(problem, method, dt, t_end, None)
+    run = engine(problem, method, None)
+    ride = Ride(run, problem, dt, count if end == math.inf else MOST_STEPS, 1, method=method, end=end)
+    kept = Crossings(problem, cut, Steps(problem, method.part or method))
+    bar = Progress(progress, method.name, count)
+    try:
+        drive(ride, kept, bar)
+    finally:
+        bar.close()
+    if ride.miss is not None:
+        partial = kept.finish(method=method.name, dt=dt, status="failed")
+        raise StepError(explain(method, ride, len(partial), "crossing"), partial)
+    return kept.finish(method=method.name, dt=dt)
+
+
+def coordinate(of: Any, problem: Problem, crossings: Trajectory) -> np.ndarray:
+    """Values (n,) of a function of t, R, omega in the states of a trajectory."""
+    (read,) = checked([of if isinstance(of, Event) else event(of)], problem)
+    R = [[crossings.matrix[:, i, j] for j in range(3)] for i in range(3)]
+    values = read.formula(crossings.t, R, columns(crossings.omega))
+    return np.broadcast_to(np.asarray(values, dtype=float), crossings.t.shape)
+
+
+def on_energy_level(problem: Problem, energy: float, along: Any) -> Problem:
+    """The same start, its momentum changed along a body vector so that the energy is the one given.
+
+    Pi + s d has the energy E where (d . I^-1 d) s^2 + 2 (omega . d) s + Pi . omega = 2 (E - U). The larger root is
+    taken, at which the energy grows with s, that is omega . d >= 0. With d perpendicular to the vertical in the body,
+    R^T e_z, a top keeps its vertical momentum.
+    """
+    energy = finite_number("energy", energy)
+    d = np.array([finite_number("along", x) for x in along])
+    if d.shape != (3,) or not d.any():
+        raise InputError(f"along must be a vector of three numbers, not zero; got {along!r}")
+    spin = angular_velocity(d, problem.body.inertia)
+    a, b = float(spin @ d), float(spin @ problem.momentum)
+    room = b * b - 2 * a * (problem.energy() - energy)
+    if room < 0:
+        least = problem.energy() - b * b / (2 * a)
+        raise InputError(f"no momentum along this vector has the energy {energy:g}; the least is {least:g}")
+    s = (math.sqrt(room) - b) / a
+    momentum = np.array(problem.momentum) + s * d
+    return Problem(
+        problem.body, problem.field, attitude=problem.quaternion, momentum=momentum, t0=problem.t0, name=problem.name,
+        t_end=problem.t_end, dt=problem.dt,
+    )  # fmt: skip

@@ -1,0 +1,96 @@
+"""Errors over steps and over computing time, and drift beside them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..analysis.convergence import Row, by_method
+from ..trajectory import Trajectory
+from .style import SMALLEST, Picture, axes_of, legend_right, look, styled
+from .trajectories import drift_plot
+
+
+@styled
+def convergence_plot(rows: Iterable[Row], ax: Any = None, title: str = "") -> Picture:
+    """Attitude error against the step size, with the slopes of the orders declared."""
+    fig, ax = axes_of(ax, (7.0, 4.2))
+    lines = by_method(rows)
+    _error_lines(ax, lines, lambda row: row.dt)
+    _slopes(ax, [r for of in lines.values() for r in of if not r.failure])
+    ax.margins(x=0.12)
+    ax.set(xlabel=r"step size $\Delta t$ [units of the problem]", title=title)
+    return fig, ax
+
+
+@styled
+def work_precision_plot(rows: Iterable[Row], ax: Any = None, title: str = "") -> Picture:
+    """Attitude error against the time spent."""
+    fig, ax = axes_of(ax, (7.0, 4.2))
+    _error_lines(ax, by_method(rows), lambda row: row.seconds)
+    ax.set(xlabel="computing time [s]", title=title)
+    return fig, ax
+
+
+def _error_lines(ax: Any, lines: dict[str, list[Row]], across: Callable[[Row], float]) -> None:
+    """One line of attitude errors per method; runs that failed are left out."""
+    for i, (name, of) in enumerate(lines.items()):
+        ax.plot([across(r) for r in of], [max(r.attitude_error, SMALLEST) for r in of], label=name, **look(i))
+    if any(not r.failure for of in lines.values() for r in of):
+        ax.set(xscale="log", yscale="log")
+    ax.set_ylabel(r"attitude error $\|R - R_{\rm ref}\|_2$")
+    legend_right(ax, [-_finest(of) for of in lines.values()])
+
+
+def _finest(of: Sequence[Row]) -> float:
+    good = [r.attitude_error for r in of if not r.failure]
+    return good[-1] if good else math.nan
+
+
+def _slopes(ax: Any, rows: Sequence[Row]) -> None:
+    """Dashed lines with the slopes of the orders declared, from one point below the errors at the largest step."""
+    if not rows:
+        return
+    right, left = max(r.dt for r in rows), min(r.dt for r in rows)
+    top = 0.3 * min(r.attitude_error for r in rows if r.dt == right)
+    bottom = min(r.attitude_error for r in rows) / 3
+    for order in sorted({r.order for r in rows if math.isfinite(r.order)}):
+        end = max(left, right * (bottom / top) ** (1 / order)) if 0 < bottom < top else left
+        low = top * (end / right) ** order
+        ax.plot([end, right], [low, top], color="0.4", linestyle=(0, (6, 3)), linewidth=0.8, zorder=1)
+        ax.annotate(
+            rf"$\Delta t^{order:g}$", (end, low), xytext=(-3, 0), textcoords="offset points", color="0.3",
+            ha="right", va="center",
+        )  # fmt: skip
+
+
+@styled
+def growth_plot(curves: dict[str, tuple[Sequence[int], Sequence[float]]], ax: Any = None, title: str = "") -> Picture:
+    """Errors against the number of steps, one line a label, with the slopes of N and of its square root."""
+    fig, ax = axes_of(ax, (5.0, 3.6))
+    for i, (label, (steps, errors)) in enumerate(curves.items()):
+        ax.plot(steps, np.maximum(errors, SMALLEST), label=label, **look(i))
+    span = np.array([min(s[0] for s, _ in curves.values()), max(s[-1] for s, _ in curves.values())], dtype=float)
+    for power, name in ((1.0, "$N$"), (0.5, r"$\sqrt{N}$")):
+        guide = np.finfo(float).eps * (span / span[0]) ** power
+        ax.plot(span, guide, color="0.5", linestyle=(0, (6, 3)), linewidth=0.8, zorder=1)
+        ax.annotate(name, (span[1], guide[1]), xytext=(3, 0), textcoords="offset points", color="0.3", va="center")
+    ax.set(xscale="log", yscale="log", xlabel="steps $N$", ylabel="relative error", title=title)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.16))
+    return fig, ax
+
+
+@styled
+def comparison_plot(rows: Iterable[Row], sols: Iterable[Trajectory], title: str = "") -> Picture:
+    """Error against step size and energy drift over time side by side, methods in the same order in both."""
+    import matplotlib.pyplot as plt
+
+    fig, axes = plt.subplots(1, 2, figsize=(9.2, 3.8), layout="constrained")
+    paths = list(sols)
+    convergence_plot(rows, axes[0], title)
+    drift_plot(paths, axes[1])
+    axes[0].get_legend().remove()
+    return fig, axes

@@ -1,0 +1,116 @@
+"""The free body: polhodes, herpolhode, periods."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..analysis.invariants import polhode_sides
+from ..body import Body
+from ..exact import exact
+from ..poinsot import cycles, finite_period, herpolhode, herpolhode_ring, precession_angle
+from ..problem import Problem
+from .sphere import frame_of, path_on, sphere
+from .style import COLOURS, DASHES, TIME, Picture, across_momentum, axes_of, legend_above, styled
+from .trajectories import TrajectoryPlots
+
+SIDES = {1: (COLOURS[0], "smallest moment"), 0: ("black", "separatrix"), -1: (COLOURS[1], "largest moment")}
+"""Colours and names of the polhodes around the two stable axes, and of those between."""
+
+
+@styled
+def polhode_family(body: Body, ax: Any = None, count: int = 5) -> Picture:
+    """The polhodes of a free body on the momentum sphere: around the largest and the smallest moment, and between."""
+    fig, ax = axes_of(ax, (4.6, 4.6), "3d")
+    sphere(ax)
+    told: set[int] = set()
+    for curve, side in zip(*polhode_sides(body.inertia, count), strict=True):
+        colour, name = SIDES[side]
+        path_on(ax, curve, colour, "" if side in told else name, 1.4 if side == 0 else 0.9)
+        told.add(side)
+    frame_of(ax, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), "body frame; polhodes around the axis of the")
+    ax.set_title(f"polhodes, I = ({', '.join(f'{x:.4g}' for x in body.moments)})")
+    return fig, ax
+
+
+@styled
+def herpolhode_plot(problem: Problem, ax: Any = None, periods: float = 3.0) -> Picture:
+    """Path of the angular velocity in the invariable plane, in the ring that it touches."""
+    fig, ax = axes_of(ax, (4.6, 4.6))
+    path, ring = herpolhode(problem, periods), herpolhode_ring(problem)
+    ax.plot(*path.T, color=COLOURS[1], linewidth=0.9, label=r"$\omega(t)$")
+    around = np.linspace(0, 2 * math.pi, 361)
+    for radius, label in zip(ring, ("ring", ""), strict=True):
+        circle = radius * np.cos(around), radius * np.sin(around)
+        ax.plot(*circle, color="black", linestyle=DASHES[1], linewidth=0.7, label=label)
+    across_momentum(ax, path[0])
+    ax.set_title(f"{_lead(problem)}herpolhode, {periods:g} periods")
+    legend_above(ax, 4)
+    return fig, ax
+
+
+@styled
+def flip_plot(problem: Problem, ax: Any = None, periods: float = 2.0) -> Picture:
+    """Momentum components in the body over some periods: next to the intermediate axis that one turns over."""
+    fig, ax = axes_of(ax, (6.0, 3.4))
+    turn = finite_period(problem)
+    t = problem.t0 + np.linspace(0.0, periods * turn, 2001)
+    sol = exact(problem, t)
+    shares = sol.momentum @ problem.body.axes / np.linalg.norm(problem.momentum)
+    for i, label in enumerate((r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$")):
+        said = f"{label}, $I_{i + 1} = {problem.body.moments[i]:.4g}$"
+        ax.plot(t, shares[:, i], color=COLOURS[i], linestyle=DASHES[i], label=said)
+    for k in range(1, int(periods) + 1):
+        ax.axvline(problem.t0 + k * turn, color="0.5", linewidth=0.8)
+    ax.set(xlabel=TIME, ylabel=r"$\Pi/|\Pi|$, principal axes", ylim=(-1.08, 1.08))
+    ax.margins(x=0.01)
+    angle = math.degrees(precession_angle(problem))
+    ax.set_title(f"{_lead(problem)}period {turn:.5g}, then turned by {angle:.5g}$^\\circ$ about $L$")
+    legend_above(ax, 3)
+    return fig, ax
+
+
+@styled
+def cycle_plot(body: Body, axes: Any = None) -> Picture:
+    """Period and precession angle of the free body over its polhodes; the period is infinite on the separatrix."""
+    import matplotlib.pyplot as plt
+
+    if axes is None:
+        _, axes = plt.subplots(2, 1, sharex=True, figsize=(6.0, 4.6), layout="constrained")
+    energy, times, angles = cycles(body)
+    for ax, values in zip(axes, (times, angles / (2 * math.pi)), strict=True):
+        for side, (colour, name) in SIDES.items():
+            there = np.sign(energy - 1) == side
+            if there.any():
+                ax.plot(energy[there], values[there], color=colour, label=f"around the {name}")
+        ax.axvline(1.0, color="black", linewidth=0.8, linestyle=(0, (6, 3)))
+    axes[0].set(ylabel=r"period $\times\,|L|$", title=f"I = ({', '.join(f'{x:.4g}' for x in body.moments)})")
+    legend_above(axes[0], 2)
+    axes[1].set(ylabel="precession [turns]", xlabel=r"$2 E I_2/|L|^2$; the separatrix is at 1")
+    return axes[0].figure, axes
+
+
+@styled
+def poinsot_plot(problem: Problem) -> Picture:
+    """Polhode, herpolhode, momentum and the family's periods of a free body in one figure; its four or five axes."""
+    import matplotlib.pyplot as plt
+
+    fig = plt.figure(figsize=(9.5, 7.4), layout="constrained")
+    grid = fig.add_gridspec(4, 2)
+    axes = [fig.add_subplot(grid[:2, 0], projection="3d"), fig.add_subplot(grid[:2, 1]), fig.add_subplot(grid[2:, 0])]
+    upper = fig.add_subplot(grid[2, 1])
+    axes += [upper, fig.add_subplot(grid[3, 1], sharex=upper)]
+    sol = exact(problem, problem.t0 + np.linspace(0.0, finite_period(problem), 721))
+    TrajectoryPlots(sol).polhode(ax=axes[0])
+    herpolhode_plot(problem, axes[1])
+    flip_plot(problem, axes[2])
+    cycle_plot(problem.body, axes[3:])
+    upper.tick_params(labelbottom=False)
+    axes[0].set_title(f"{_lead(problem)}polhode, one period")
+    return fig, np.array(axes)
+
+
+def _lead(problem: Problem) -> str:
+    return f"{problem.name}: " if problem.name else ""

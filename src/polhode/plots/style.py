@@ -1,0 +1,137 @@
+"""The look of all pictures: colours, lines, legends, axes, files."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from ..errors import InputError
+
+Picture = tuple[Any, Any]
+Drawing = TypeVar("Drawing", bound=Callable[..., Any])
+
+STYLE = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "0.9",
+    "grid.linewidth": 0.6,
+    "axes.axisbelow": True,
+    "lines.linewidth": 1.2,
+    "lines.markersize": 4.5,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.hashsalt": "polhode",
+    "figure.dpi": 150,
+    "savefig.dpi": "figure",
+}
+
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+"""Okabe and Ito's colours, told apart by colour-blind eyes; their yellow is too pale for a line."""
+
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d")
+DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
+TIME = "time $t$ [units of the problem]"
+SMALLEST = 1e-17
+"""Changes below this are drawn here: a logarithmic axis has no zero."""
+
+
+def styled(draw: Drawing) -> Drawing:
+    """Draw in the house style, leaving the user's settings alone."""
+
+    @functools.wraps(draw)
+    def styled(*args: Any, **named: Any) -> Any:
+        import matplotlib
+
+        with matplotlib.rc_context(STYLE):
+            return draw(*args, **named)
+
+    return styled  # type: ignore[return-value]
+
+
+def axes_of(ax: Any, size: tuple[float, float] = (6.0, 3.4), projection: str | None = None) -> Picture:
+    """The given axes with their figure, or new ones."""
+    if ax is not None:
+        return ax.figure, ax
+    import matplotlib.pyplot as plt
+
+    fig = plt.figure(figsize=size, layout="constrained")
+    return fig, fig.add_subplot(projection=projection)
+
+
+def look(i: int) -> dict[str, Any]:
+    """Colour, marker and dashes of the i-th line: no two of the first 91 are alike."""
+    return {
+        "color": COLOURS[i % len(COLOURS)],
+        "marker": MARKERS[i % len(MARKERS)],
+        "linestyle": DASHES[i // len(COLOURS) % len(DASHES)],
+        "fillstyle": "none",
+    }
+
+
+def save(fig: Any, *paths: str | Path) -> None:
+    """Write a figure to files, by suffix, and close it. The same figure gives the same bytes."""
+    import matplotlib
+    import matplotlib.pyplot as plt
+
+    with matplotlib.rc_context(STYLE):
+        fig.draw_without_rendering()
+        fig.set_layout_engine("none")  # laid out once, for all files
+        for path in map(Path, paths):
+            fig.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
+    plt.close(fig)
+
+
+def checked(path: str | Path) -> Path:
+    """The path, if its suffix names a kind of picture."""
+    from matplotlib.backend_bases import FigureCanvasBase
+
+    path = Path(path)
+    kinds = FigureCanvasBase.get_supported_filetypes()
+    if path.suffix[1:].lower() not in kinds:
+        raise InputError(f"a picture must end in .png, .svg or .pdf; got {path.name!r}")
+    if not path.parent.exists():
+        raise InputError(f"the folder {path.parent} does not exist")
+    return path
+
+
+def across_momentum(ax: Any, start: np.ndarray, name: str = "L") -> None:
+    """The plane perpendicular to a momentum, with that momentum itself and the start of a path of omega in it."""
+    ax.plot(0, 0, marker="+", color="black", linestyle="none", label=f"${name}$")
+    ax.plot(*start, marker="o", color="black", linestyle="none", label="start")
+    ax.set_aspect("equal")
+    ax.set(xlabel=rf"$\omega$ across ${name}$ [units of the problem]", ylabel=rf"$\omega$ across ${name}$")
+
+
+def legend_above(ax: Any, columns: int) -> None:
+    """A legend between the title and the picture."""
+    ax.legend(ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)
+    ax.set_title(ax.get_title(loc="left"), pad=20)
+
+
+LEGEND_ROWS = 20
+"""So many labels fit beside a picture, one below the other."""
+
+
+def legend_right(ax: Any, ranks: Sequence[float]) -> None:
+    """A legend beside the picture, in the order of the lines' ends (lowest rank on top)."""
+    handles, labels = ax.get_legend_handles_labels()
+    order = sorted(range(len(ranks)), key=lambda i: (math.isnan(ranks[i]), ranks[i]))
+    order += range(len(ranks), len(handles))
+    ax.legend(
+        [handles[i] for i in order], [labels[i] for i in order], loc="center left", bbox_to_anchor=(1.01, 0.5),
+        handlelength=3.2, ncols=1 + (len(order) - 1) // LEGEND_ROWS,
+    )  # fmt: skip
+
+
+def worst_so_far(change: np.ndarray) -> np.ndarray:
+    """Largest change so far at every time after the first, fit for a logarithmic axis."""
+    return np.asarray(np.maximum(np.maximum.accumulate(np.abs(change))[1:], SMALLEST))

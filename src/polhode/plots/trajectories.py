@@ -1,0 +1,177 @@
+"""Pictures of trajectories: of one, as ``sol.plot``, and of several."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..analysis.invariants import energy_change, momentum_change, polhodes
+from ..errors import InputError
+from ..poinsot import omega_across
+from ..trajectory import Trajectory
+from .sphere import ends_of, frame_of, path_on, sphere
+from .style import (
+    COLOURS,
+    DASHES,
+    TIME,
+    Picture,
+    across_momentum,
+    axes_of,
+    legend_above,
+    legend_right,
+    look,
+    styled,
+    worst_so_far,
+)
+
+
+class TrajectoryPlots:
+    """Pictures of one trajectory, as ``sol.plot``."""
+
+    def __init__(self, sol: Trajectory) -> None:
+        """Take the trajectory to be drawn."""
+        if not len(sol):
+            raise InputError("this trajectory has no states to draw")
+        self.sol = sol
+
+    @property
+    def _title(self) -> str:
+        return ": ".join(x for x in (self.sol.info.problem, self.sol.info.made) if x)
+
+    @styled
+    def energy(self, ax: Any = None) -> Picture:
+        """Relative change of the energy over time."""
+        fig, ax = axes_of(ax)
+        ax.axhline(0, color="0.5", linewidth=0.8)
+        ax.plot(self.sol.t, energy_change(self.sol.energy), color=COLOURS[0])
+        ax.ticklabel_format(axis="y", style="sci", scilimits=(-2, 2), useMathText=True)
+        ax.set(xlabel=TIME, ylabel=r"change of energy $(E - E_0)/|E_0|$", title=self._title)
+        ax.margins(x=0.01)
+        return fig, ax
+
+    @styled
+    def momentum(self, ax: Any = None) -> Picture:
+        """Largest relative change so far of the angular momentum: its components in space, and its length."""
+        fig, ax = axes_of(ax)
+        parts = [(rf"$\pi_{name}$", np.eye(3)[i : i + 1]) for i, name in enumerate("xyz")]
+        for i, (label, direction) in enumerate(parts):
+            self._change(ax, momentum_change(self.sol.spatial_momentum, direction), label, i)
+        length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
+        self._change(ax, momentum_change(length, np.ones((1, 1))), r"$|\pi| = |\Pi|$", 3)
+        ax.set_yscale("log")
+        ax.set(xlabel=TIME, ylabel=r"largest $|\Delta\pi|/|\pi_0|$ so far", title=self._title)
+        ax.margins(x=0.01)
+        legend_above(ax, 4)
+        return fig, ax
+
+    @styled
+    def drift(self, ax: Any = None) -> Picture:
+        """Largest relative changes so far of energy, spatial momentum (as a vector) and |momentum|."""
+        fig, ax = axes_of(ax)
+        length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
+        self._change(ax, energy_change(self.sol.energy), "energy $E$", 0)
+        self._change(ax, momentum_change(self.sol.spatial_momentum, np.eye(3)), r"spatial momentum $\pi$", 1)
+        self._change(ax, momentum_change(length, np.ones((1, 1))), r"its length $|\pi| = |\Pi|$", 2)
+        ax.set_yscale("log")
+        ax.set(xlabel=TIME, ylabel="largest relative change so far", title=self._title)
+        ax.margins(x=0.01)
+        legend_above(ax, 3)
+        return fig, ax
+
+    def _change(self, ax: Any, change: np.ndarray, label: str, i: int) -> None:
+        ax.plot(self.sol.t[1:], worst_so_far(change), color=COLOURS[i], linestyle=DASHES[i], label=label)
+
+    @styled
+    def attitude(self, axes: str = "z", ax: Any = None) -> Picture:
+        """Paths of the tips of body axes (any of "xyz") on the unit sphere of the space frame."""
+        wrong = [c for c in axes if c not in "xyz"]
+        if wrong or not axes:
+            raise InputError(f"axes must be some of 'x', 'y', 'z'; got {axes!r}")
+        fig, ax = axes_of(ax, (4.6, 4.6), "3d")
+        sphere(ax)
+        for c in axes:
+            i = "xyz".index(c)
+            path_on(ax, self.sol.matrix[:, :, i], COLOURS[(1, 2, 0)[i]], f"tip of body axis ${c}$")
+        for c in axes:
+            ends_of(ax, self.sol.matrix[:, :, "xyz".index(c)], c == axes[0])
+        frame_of(ax, ("$x$", "$y$", "$z$"), "space frame")
+        ax.set_title(self._title)
+        return fig, ax
+
+    @styled
+    def polhode(self, ax: Any = None) -> Picture:
+        """Path of the momentum in the body on the momentum sphere, with the polhodes of the free body."""
+        fig, ax = axes_of(ax, (4.6, 4.6), "3d")
+        sphere(ax)
+        for curve in polhodes(np.array(self.sol.info.inertia)):
+            path_on(ax, curve, "0.55", "", 0.6)
+        length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
+        points = self.sol.momentum / np.where(length > 0, length, 1.0)
+        path_on(ax, points, COLOURS[1], r"$\Pi(t)/|\Pi(t)|$")
+        ends_of(ax, points, True)
+        frame_of(ax, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), "body frame; grey: curves of constant energy")
+        ax.set_title(self._title)
+        return fig, ax
+
+    @styled
+    def herpolhode(self, ax: Any = None) -> Picture:
+        """Path of the angular velocity in space, seen along the momentum of the first state that has one.
+
+        Without a torque that momentum is fixed, and the path lies in a plane: the herpolhode proper.
+        """
+        moving = np.flatnonzero(np.linalg.norm(self.sol.spatial_momentum, axis=1) > 0)
+        if not len(moving):
+            raise InputError("a body at rest has no herpolhode: its momentum has no direction")
+        fig, ax = axes_of(ax, (4.6, 4.6))
+        path = omega_across(self.sol, self.sol.spatial_momentum[moving[0]])
+        ax.plot(*path.T, color=COLOURS[1], linewidth=0.9, label=r"$\omega(t)$")
+        across_momentum(ax, path[0], "L_0")
+        ax.plot(*path[-1], marker="s", color="black", markerfacecolor="white", linestyle="none", label="end")
+        ax.set_title(self._title)
+        legend_above(ax, 4)
+        return fig, ax
+
+    @styled
+    def overview(self) -> Picture:
+        """Energy, momentum, attitude and polhode in one figure; returns the figure and its four axes."""
+        import matplotlib.pyplot as plt
+
+        fig = plt.figure(figsize=(9.5, 7.0), layout="constrained")
+        axes = [fig.add_subplot(2, 2, i + 1, projection=p) for i, p in enumerate((None, None, "3d", "3d"))]
+        self.energy(ax=axes[0])
+        self.momentum(ax=axes[1])
+        self.attitude(ax=axes[2])
+        self.polhode(ax=axes[3])
+        for ax in axes:
+            ax.set_title("")
+        fig.suptitle(self._title, fontsize=10)
+        return fig, np.array(axes)
+
+
+@styled
+def drift_plot(sols: Iterable[Trajectory], ax: Any = None) -> Picture:
+    """Largest relative change of the energy so far, for several trajectories."""
+    fig, ax = axes_of(ax, (7.0, 3.8))
+    paths = list(sols)
+    worst = [worst_so_far(energy_change(s.energy)) for s in paths]
+    for i, (s, line) in enumerate(zip(paths, worst, strict=True)):
+        ax.plot(s.t[1:], line, label=_said(s), markevery=(0.08 + 0.06 * (i % 3), 0.2), **look(i))
+    ax.set_yscale("log")
+    ax.set(xlabel=TIME, ylabel=r"largest $|E - E_0|/|E_0|$ so far", title=_common_title(paths))
+    ax.margins(x=0.01)
+    legend_right(ax, [-line[-1] if line.size else math.nan for line in worst])
+    return fig, ax
+
+
+def _said(sol: Trajectory) -> str:
+    return sol.method if sol.status == "finished" else f"{sol.method} ({sol.status})"
+
+
+def _common_title(sols: Iterable[Trajectory]) -> str:
+    """What all trajectories have in common."""
+    every = list(sols)
+    common = {s.info.problem for s in every}, {s.info.step for s in every}
+    return ", ".join(x for values in common if len(values) == 1 for x in values if x)
