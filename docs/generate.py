@@ -113,8 +113,8 @@ def which() -> str:
     race = json.loads((ROOT / "benchmarks" / "work_precision.json").read_text())["table"]
     lines = [
         "# Which method should I use", "",
-        "If you want the motion to an accuracy, none: `ph.solve(problem, tol=1e-10)` chooses, and says why. If you want "
-        "a fixed step (long runs, ensembles, comparisons), go by what acts on the body and what must be kept.", "",
+        "If you want the motion to an accuracy, none: `ph.solve(problem, tol=1e-10)` chooses, and says why. For a "
+        "fixed step (long runs, ensembles, comparisons), go by what acts on the body and what must be kept.", "",
         "| what acts | symplectic | symmetric, any order |", "|---|---|---|",
     ]  # fmt: skip
     for needs, said in KINDS.items():

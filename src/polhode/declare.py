@@ -157,7 +157,7 @@ class Method:
         return f"<Method {self.name}: {order}, {'implicit' if self.implicit else 'explicit'}>"
 
 
-UNDECLARED = ("build", "before", "after", "doc", "flows", "halves", "identity", "part")
+UNDECLARED = ("build", "before", "after", "doc", "flows", "halves", "identity", "part", "alone")
 """Attributes of a method that are no part of its printed declaration."""
 
 

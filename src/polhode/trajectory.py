@@ -47,14 +47,6 @@ class Info:
     looks: str = ""
     """The shapes of the body as JSON, for pictures; empty where it has none or they are large."""
 
-
-def info_of(problem: Problem, **said: Any) -> Info:
-    """How a trajectory of a problem is made."""
-    return Info(
-        inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
-        field=repr(problem.field) if problem.field else "", looks=written(problem.body.shapes), **said,
-    )  # fmt: skip
-
     @property
     def step(self) -> str:
         """The step, or the tolerance that chose it, in words; empty where there is neither."""
@@ -66,6 +58,14 @@ def info_of(problem: Problem, **said: Any) -> Info:
     def made(self) -> str:
         """The method and its step in words; empty where no method is known."""
         return ", ".join(filter(None, (self.method, self.step))) if self.method else ""
+
+
+def info_of(problem: Problem, **said: Any) -> Info:
+    """How a trajectory of a problem is made."""
+    return Info(
+        inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
+        field=repr(problem.field) if problem.field else "", looks=written(problem.body.shapes), **said,
+    )  # fmt: skip
 
 
 class Trajectory:

@@ -21,7 +21,7 @@ from ..problem import Problem, finite_number
 from ..progress import Progress
 from ..solve import MOST_STEPS, Ride, drive, end_time, explain, length
 from ..tolerance import Steps, found_on, stage_of
-from ..trajectory import Info, Trajectory
+from ..trajectory import Trajectory, info_of
 from .observables import angular_velocity, columns
 
 TOLERANCE = 1e-12
@@ -96,20 +96,21 @@ class Crossings:
             self.rows.append(self.run.state_at(found, times, rows))
         self.last = Path(times[-1:].copy(), rows[-1:].copy(), 0, True)
 
+    def reached(self, step: int, y: Any) -> None:
+        """Nothing is kept of the run itself."""
+
+    def release(self) -> None:
+        """Nothing is held."""
+
     @property
-    def reached(self) -> float:
+    def time(self) -> float:
         """The time up to which crossings are known."""
         return self.problem.t0 if self.last is None else float(self.last.times[0])
 
     def finish(self, **info: Any) -> Trajectory:
         """All crossings so far."""
         data = record.primary(self.problem, np.concatenate(self.times), np.concatenate(self.rows))
-        body, field = self.problem.body, self.problem.field
-        made = Info(
-            inertia=tuple(map(tuple, body.inertia.tolist())), problem=self.problem.name,
-            field=repr(field) if field else "", **info,
-        )  # fmt: skip
-        return Trajectory(data, made)
+        return Trajectory(data, info_of(self.problem, **info))
 
 
 def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress: Any) -> Trajectory:
@@ -131,7 +132,7 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     if not fine:
         partial = kept.finish(status="failed", **said)
         raise StepError(
-            f"{said['method']} failed at t = {kept.reached:g}: no step leads on, or far too many would be needed; the "
+            f"{said['method']} failed at t = {kept.time:g}: no step leads on, or far too many would be needed; the "
             f"{len(partial)} crossings before are in .partial",
             partial,
         )

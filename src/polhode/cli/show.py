@@ -26,7 +26,7 @@ from .words import (
 
 def _jsonable(method: Method) -> dict[str, Any]:
     said = {k: "exact" if v == math.inf else v for k, v in method.declaration().items()}
-    said |= {"conserves": sorted(method.conserves), "aliases": list(method.aliases)}
+    said |= {name: sorted(said[name]) for name in ("conserves", "torque_at")} | {"aliases": list(method.aliases)}
     return said | {"doc": method.doc, "citation": bibliography.citation(method.cite)}
 
 
