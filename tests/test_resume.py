@@ -335,7 +335,7 @@ def wait_for(path: Path, rows: int, child: subprocess.Popen[str]) -> None:
 
 
 def test_the_command_line_killed_interrupted_and_continued() -> None:
-    line = ("run", "fast_top", "-m", "imidm", "--dt", "1e-5", "--steps", "4000000", "--every", "2000")
+    line = ("run", "fast_top", "-m", "imidm", "--dt", "1e-5", "--steps", "20000000", "--every", "10000")
     out = ("--out", "run.zarr", "--resume")
     with command(*line, *out) as child:
         wait_for(Path("run.zarr"), 2, child)
@@ -352,7 +352,7 @@ def test_the_command_line_killed_interrupted_and_continued() -> None:
         text, _ = child.communicate(timeout=120)
     assert child.returncode == 0
     assert text.endswith("written       run.zarr\n")
-    run("whole.zarr", dt=1e-5, steps=4_000_000, every=2000)
+    run("whole.zarr", dt=1e-5, steps=20_000_000, every=10_000)
     assert_same("run.zarr", "whole.zarr")
 
 

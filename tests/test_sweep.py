@@ -77,7 +77,10 @@ def test_a_field_of_the_users_own(tmp_path):
         "import polhode as ph\n\n@ph.torque\ndef drag(omega, k):\n    return tuple(-k * w for w in omega)\n"
     )
     own = 'moments = [2.0, 3.0, 4.0]\nmomentum = [1.0, 1.0, 0.0]\nfield = "mine.py:drag"'
-    made = read(tmp_path, "[grid]\nparams.k = [0.1, 0.2]", own, RUN.replace("imidm", "fem"))
+    file = written(tmp_path, "[grid]\nparams.k = [0.1, 0.2]", own, RUN.replace("imidm", "fem"))
+    with pytest.raises(ph.InputError, match=r"this runs the Python code in mine\.py:drag; .* --allow-code"):
+        sweep.read(file)
+    made = sweep.read(file, allow_code=True)
     assert made.task.crowd.field.name == "drag"
     ends = made.task.run()
     assert (np.diff(np.linalg.norm(ends.momentum[-1], axis=1)) < 0).all()
@@ -108,8 +111,8 @@ BAD = {
     "dt varies": ({"vary": "[grid]\ndt = [0.1]"}, r"dt varies, so leave it out of \[run\]"),
     "free": ({"problem": 'name = "free_body"', "vary": "[grid]\nparams.mgl = [1]"}, "the problem has no field"),
     "parameter": ({"vary": "[grid]\nparams.mg = [1]"}, "gravity has no parameter 'mg'; it has mgl"),
-    "field": ({"problem": 'moments = [1, 1, 1]\nfield = "gravty"'}, "unknown field 'gravty'; there are gravity, wall"),
-    "python": ({"problem": 'moments = [1, 1, 1]\nfield = "no.py:f"'}, "there is no Python file"),
+    "field": ({"problem": 'moments = [1, 1, 1]\nfield = "gravty"'}, "unknown field 'gravty'; nearest: gravity"),
+    "python": ({"problem": 'moments = [1, 1, 1]\nfield = "no.py:f"'}, "this runs the Python code in no.py:f"),
     "toml": ({"vary": "[grid"}, "is not TOML: "),
 }
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-import importlib.util
 import math
 import re
 import tomllib
@@ -23,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
-from . import problems
+from . import fields, problems
 from .body import Body
 from .ensemble import Task, prepared
 from .errors import InputError
@@ -32,6 +31,7 @@ from .fields import FieldTemplate
 from .problem import Problem
 from .sampling import AXES, Fault, Strict, at_random, first_fault, in_parallel, numbers_in, on_grid
 from .solve import number_of_steps
+from .toml_files import python_field
 from .units import cores
 
 EXAMPLE = """\
@@ -123,8 +123,10 @@ class SweepFile(Strict):
 class Sweep:
     """A file that was read and checked: `task` to run, and what varies, a number for each body, in `labels`."""
 
-    def __init__(self, said: SweepFile, columns: dict[str, np.ndarray], folder: Path, text: str) -> None:
-        self.text, self.said = text, said
+    def __init__(
+        self, said: SweepFile, columns: dict[str, np.ndarray], folder: Path, text: str, allow_code: bool = False
+    ) -> None:
+        self.text, self.said, self.allow_code = text, said, allow_code
         self.columns = columns
         self.number = len(next(iter(columns.values())))
         self.task = self._task(folder)
@@ -160,7 +162,7 @@ class Sweep:
 
     def _problem(self, said: ProblemPart, folder: Path) -> Problem:
         """The problem that a file describes itself; its first body's where something varies."""
-        field = None if said.field is None else _field(said.field, folder)
+        field = None if said.field is None else _field(said.field, folder, self.allow_code)
         if field is None and said.params:
             raise Fault("params", "params are given but no field")
         start: dict[str, Any] = (
@@ -236,34 +238,27 @@ def _bound(field: FieldTemplate, params: dict[str, Any]) -> BoundField:
     return bound
 
 
-def _field(name: str, folder: Path) -> FieldTemplate:
-    """A field of this library, or ``file.py:name``."""
-    known = {k: v for k, v in vars(problems).items() if isinstance(v, FieldTemplate)}
-    file, colon, inner = name.partition(":")
-    if not colon:
-        if name in known:
-            return known[name]
-        raise Fault("field", f"unknown field {name!r}; there are {', '.join(known)}, and your own as 'file.py:name'")
-    path = folder / file
-    spec = importlib.util.spec_from_file_location(f"_sweep_{path.stem}", path)
-    if spec is None or spec.loader is None or not path.is_file():
-        raise Fault("field", f"there is no Python file {path}")
-    module = importlib.util.module_from_spec(spec)
+def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
+    """A ready-made field, or ``file.py:name``."""
+    known = {k: made for k in fields.names() if isinstance(made := fields.get(k), FieldTemplate)}
+    if name in known:
+        return known[name]
+    if ":" not in name:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or list(known)
+        raise Fault("field", f"unknown field {name!r}; nearest: {', '.join(near)}, or your own as 'file.py:name'")
+    if not allow_code:
+        raise Fault("field", f"this runs the Python code in {name}; if you trust it, say --allow-code")
     try:
-        spec.loader.exec_module(module)
-    except Exception as problem:
-        raise Fault("field", f"{path} cannot be run: {type(problem).__name__} {problem}") from problem
-    found = getattr(module, inner, None)
-    if not isinstance(found, FieldTemplate):
-        raise Fault("field", f"{path} has no torque or potential {inner!r}; make it with @ph.torque or @ph.potential")
-    return found
+        return python_field(name, folder)
+    except InputError as problem:
+        raise Fault("field", str(problem)) from problem
 
 
 # --- reading ----------------------------------------------------------------------------------------
 
 
-def read(path: Path) -> Sweep:
-    """Read and check a file; a mistake is told with its line and key."""
+def read(path: Path, allow_code: bool = False) -> Sweep:
+    """Read and check a file; a mistake is told with its line and key. Code it names runs only if that is allowed."""
     try:
         text = path.read_text()
     except (OSError, UnicodeDecodeError) as problem:
@@ -274,7 +269,7 @@ def read(path: Path) -> Sweep:
         raise InputError(f"{path} is not TOML: {problem}") from None
     try:
         said = SweepFile.model_validate(table)
-        return Sweep(said, _columns(said, path.parent), path.parent, text)
+        return Sweep(said, _columns(said, path.parent), path.parent, text, allow_code)
     except ValidationError as problem:
         key, what = first_fault(problem)
         if problem.errors()[0]["type"] == "extra_forbidden":

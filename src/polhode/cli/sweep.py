@@ -41,6 +41,9 @@ def sweep_command(
         int | None, typer.Option(help="Bodies run and written together; by default a second's work.")
     ] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much it is and how long it takes.")] = False,
+    allow_code: Annotated[
+        bool, typer.Option("--allow-code", help="Let the file run the Python file it names for its field.")
+    ] = False,
     init: Annotated[bool, typer.Option("--init", help="Write an example to FILE, to be changed.")] = False,
 ) -> None:
     """Integrate a problem many times with some of its numbers varied: over a grid, a list, or at random."""
@@ -48,7 +51,7 @@ def sweep_command(
 
     if init:
         return _init(file, library.EXAMPLE)
-    sweep = library.read(file)
+    sweep = library.read(file, allow_code)
     if dry_run:
         return _say(sweep)
     path = out or file.with_suffix(".zarr")
