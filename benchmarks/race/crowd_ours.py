@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import sys
+from typing import Any
 
 import numpy as np
 
@@ -11,6 +13,8 @@ from polhode.analysis.cost import cost
 
 from .crowd_clock import Run, Runner
 from .crowds import END, Crowd, problem, weight
+
+library = sys.modules["polhode.ensemble"]
 
 TOPS = ("processed6(dmv10)", "taylor(8)", "taylor(10)", "taylor(12)", "taylor(14)", "taylor(16)")
 FINENESS = tuple(0.5 * 1.08**k for k in range(31))
@@ -48,6 +52,16 @@ def _stepped(device: str, name: str, crowd: Crowd, setting: float) -> Run:
         return found.quaternion[-1]
 
     return Run(call, functools.partial(_flops, crowd, name, float(steps.mean())))
+
+
+def prepared(crowd: Crowd, name: str, setting: float) -> tuple[Any, np.ndarray]:
+    """What is given, checked, and the number of steps of each body, for a run on a card without the way there."""
+    given = (crowd.moments, crowd.quaternions, crowd.momenta, name)
+    if crowd.mgl is None:
+        return library.prepared(*given, dt=END, steps=1, device="cuda"), np.ones(len(crowd), dtype=int)
+    steps = numbers_of_steps(crowd, setting, LADDER["cuda"])
+    field: dict[str, Any] = {"field": weight, "params": {"mgl": crowd.mgl}}
+    return library.prepared(*given, dt=END / steps, steps=1, device="cuda", **field), steps
 
 
 def _flops(crowd: Crowd, name: str, steps: float) -> float:
