@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import shutil
 from collections.abc import Iterator
@@ -233,3 +234,12 @@ def test_shapes_are_drawn(opened: Any, tmp_path: Path) -> None:
     assert other.locator("#scene").screenshot() != shots[0]
     with pytest.raises(ph.InputError, match=r"body must be a ph\.Body"):
         sol.view(tmp_path / "none.html", body="part.stl")
+
+
+def test_a_body_turns_about_its_pivot() -> None:
+    disc = ph.Body.cylinder(0.05, 0.02, mass=0.2).moved([0.1, 0.0, 0.0]).about([0.0, 0.0, -0.04])
+    sol = ph.solve(ph.Problem(disc, omega=[0.0, 0.0, 1.0]), "dmv2", dt=0.1, steps=2)
+    (shape,) = json.loads(sol.info.looks)
+    assert shape["position"] == pytest.approx([0.1, 0.0, 0.04])
+    free = ph.Body.cylinder(0.05, 0.02).moved([0.1, 0.0, 0.0])
+    assert free.looks[0].position == pytest.approx(np.zeros(3))

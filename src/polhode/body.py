@@ -220,6 +220,11 @@ class Body:
             shapes=[s.turned(R) for s in self.shapes],
         )
 
+    @property
+    def looks(self) -> tuple[Shape, ...]:
+        """Its shapes with the pivot, about which it turns, at the origin: what a picture shows."""
+        return tuple(shape.moved(-self.pivot) for shape in self.shapes)
+
     def about(self, pivot: Any) -> Body:
         """The body turning about another point: its inertia by the parallel axis theorem."""
         point = vector("pivot", pivot)

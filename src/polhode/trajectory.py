@@ -45,7 +45,7 @@ class Info:
     accepted: int | None = None
     rejected: int | None = None
     looks: str = ""
-    """The shapes of the body as JSON, for pictures; empty where it has none or they are large."""
+    """The shapes of the body about its pivot as JSON, for pictures; empty where it has none or they are large."""
 
     @property
     def step(self) -> str:
@@ -64,7 +64,7 @@ def info_of(problem: Problem, **said: Any) -> Info:
     """How a trajectory of a problem is made."""
     return Info(
         inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
-        field=repr(problem.field) if problem.field else "", looks=written(problem.body.shapes), **said,
+        field=repr(problem.field) if problem.field else "", looks=written(problem.body.looks), **said,
     )  # fmt: skip
 
 

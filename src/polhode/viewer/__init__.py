@@ -72,7 +72,7 @@ def view(
 
 def page(sols: Sequence[Trajectory], title: str = "", body: Body | None = None) -> str:
     """The text of the page."""
-    runs = [_run(s, shapes.read(s.info.looks) if body is None else body.shapes) for s in sols]
+    runs = [_run(s, shapes.read(s.info.looks) if body is None else body.looks) for s in sols]
     data = {
         "runs": runs, "colours": COLOURS, "speeds": SPEEDS, "speed": _speed(sols), "up": _up(sols), "note": _note(sols),
     }  # fmt: skip
