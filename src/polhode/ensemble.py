@@ -203,6 +203,19 @@ class Task:
         """The times of the states kept, where they are the same for all bodies."""
         return self.t0 + self.kept * self.crowd.dt[0]
 
+    @property
+    def identity(self) -> str:
+        """What its compiled run is made of."""
+        return identity(self.method, self.model) + (f"|{self.wanted.identity}" if self.wanted else "")
+
+    def times_and_rows(self, data: np.ndarray) -> tuple[float, int, int, np.ndarray, int, int]:
+        """The start, the steps and the data for a run; behind them the numbers of a row and the rows of a body."""
+        columns = COLUMNS + self.method.clock
+        shape = (columns, kept_rows(self.count, self.every))
+        if self.wanted is not None:
+            shape = (columns + self.wanted.columns, 1)
+        return self.t0, self.count, self.every, data, *shape
+
     def energies(self, quaternion: np.ndarray, momentum: np.ndarray) -> np.ndarray:
         """Kinetic plus potential energy (kinetic where there is no potential) of states of all bodies."""
         crowd = self.crowd
@@ -215,9 +228,7 @@ class Task:
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
-        rows, failed, seconds = _DEVICES[self.device](
-            self.crowd, self.method, self.model, self.t0, self.count, self.every, self.wanted, threads
-        )
+        rows, failed, seconds = _DEVICES[self.device](self, threads)
         if self.wanted is None:
             return _result(self, rows, failed, seconds)
         columns = COLUMNS + self.method.clock
@@ -497,71 +508,43 @@ def _by_count(task: Task, counts: np.ndarray) -> Ensemble:
     return Ensemble(*states, joined("moments", 0), joined("failed", 0), task.method.name, seconds)
 
 
-def _run(
-    crowd: Crowd,
-    method: Method,
-    model: Problem,
-    t0: float,
-    count: int,
-    every: int,
-    wanted: Watch | None,
-    threads: int | None,
-) -> tuple[np.ndarray, np.ndarray, float]:
+def _run(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:
     """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took.
 
     Statistics follow the state in the only row there is then.
     """
     from .backends import simd
 
+    crowd, method = task.crowd, task.method
     data = _data(crowd, simd.padded(crowd.number))
     parameters = len(data) - simd.PARAMETERS - 1
-    name = f"{identity(method, model)}|{crowd.own_dt}{_watching(wanted)}"
+    name = f"{task.identity}|{crowd.own_dt}"
     with _MAKING:
         if name not in _RUNS:
-            torque = torque_kernel(model, floats.number, method)
+            torque = torque_kernel(task.model, floats.number, method)
             parts = method.build(floats.number), torque, parameters, crowd.own_dt, beginning(method), name
-            _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, wanted)
+            _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
     began = time.perf_counter()
-    shape = _row_shape(method, count, every, wanted)
-    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), t0, count, every, data, *shape, threads)
+    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), *task.times_and_rows(data), threads)
     seconds = time.perf_counter() - began
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
 
 
-def _run_on_card(
-    crowd: Crowd,
-    method: Method,
-    model: Problem,
-    t0: float,
-    count: int,
-    every: int,
-    wanted: Watch | None,
-    threads: int | None,
-) -> tuple[np.ndarray, np.ndarray, float]:
+def _run_on_card(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:
     """The same by a card."""
     from .backends import cuda
 
     cuda.card()
-    data = _data(crowd, crowd.number)
-    name = f"cuda|{identity(method, model)}{_watching(wanted)}"
+    method = task.method
+    data = _data(task.crowd, task.crowd.number)
+    name = f"cuda|{task.identity}"
     if name not in _RUNS:
-        torque, parameters = torque_kernel(model, floats.number, method), len(data) - cuda.PARAMETERS - 1
+        torque, parameters = torque_kernel(task.model, floats.number, method), len(data) - cuda.PARAMETERS - 1
         parts = method.build(floats.number), torque, parameters, beginning(method)
-        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, wanted)
+        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
     began = time.perf_counter()
-    shape = _row_shape(method, count, every, wanted)
-    rows, failed = cuda.run_on_card(_RUNS[name], t0, count, every, data, *shape)
+    rows, failed = cuda.run_on_card(_RUNS[name], *task.times_and_rows(data))
     return rows, failed, time.perf_counter() - began
-
-
-def _watching(wanted: Watch | None) -> str:
-    return f"|{wanted.identity}" if wanted is not None else ""
-
-
-def _row_shape(method: Method, count: int, every: int, wanted: Watch | None) -> tuple[int, int]:
-    """Numbers of a row, and rows kept of a body."""
-    columns = COLUMNS + method.clock
-    return (columns, kept_rows(count, every)) if wanted is None else (columns + wanted.columns, 1)
 
 
 _DEVICES = {"cpu": _run, "cuda": _run_on_card}

@@ -11,6 +11,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
 
+from .toml_files import Fault
+
 AXES = ("x", "y", "z")
 WIDTHS = {"moments": 3, "omega": 3, "momentum": 3, "attitude": 4, "dt": 1}
 """Quantities that can vary besides parameters of the field, and how many numbers each has."""
@@ -23,14 +25,6 @@ class Strict(BaseModel):
     """Refuses what it does not know."""
 
     model_config = ConfigDict(extra="forbid", strict=False, allow_inf_nan=False)
-
-
-class Fault(ValueError):
-    """Something wrong with one quantity of the file."""
-
-    def __init__(self, key: str, text: str) -> None:
-        super().__init__(text)
-        self.key = key
 
 
 def first_fault(problem: ValidationError) -> tuple[str, str]:

@@ -29,9 +29,9 @@ from .errors import InputError
 from .fields import Field as BoundField
 from .fields import FieldTemplate
 from .problem import Problem
-from .sampling import AXES, Fault, Strict, at_random, first_fault, in_parallel, numbers_in, on_grid
+from .sampling import AXES, Strict, at_random, first_fault, in_parallel, numbers_in, on_grid
 from .solve import number_of_steps
-from .toml_files import python_field
+from .toml_files import Fault, python_field
 from .units import cores
 
 EXAMPLE = """\
