@@ -17,26 +17,21 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
+from .attitude_series import OWN, W, Way, by_quaternion, larger, polynomial3, symbols, way
 from .carry import moved
-from .expression import Expr, compiled, lift, symbol
+from .expression import Expr, compiled, lift
 from .fields import Field
 from .loop import fitted
-from .scalar import Number, Vec3, kernel, power, scratch, where
+from .scalar import Number, kernel, power, scratch, where
 from .series import Series, series, substituted
-from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, times, unrotate
+from .so3 import add, along, cross, dot, exp, rotate, times, unrotate
 
 Graph = Any
 
 
-def _symbols(letter: str, count: int) -> tuple[Expr, ...]:
-    return tuple(symbol(f"{letter}{i}") for i in range(count))
-
-
-Q, W, Y, INERTIA, INVERSE, OWN, LEAD = (
-    _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3))
-)
+Y, INERTIA, INVERSE, LEAD = (symbols(letter, 3) for letter in "YIJl")
 PARAMETERS = "t, q, w, system"
 """What the kernel that fills the room with coefficients is given, before the room and the order."""
 
@@ -46,6 +41,7 @@ def starts(parameters: int) -> dict[str, str]:
     found = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
     found |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
     found |= {f"Y{i}": "0 * q[0]" for i in range(3)} | {"E": "0 * q[0]"} | {f"l{i}": f"lead[{i}]" for i in range(3)}
+    found |= {f"g{i}": f"g[{i}]" for i in range(3)} | {f"c{i}": f"c[{i}]" for i in range(3)} | {"f": "0 * q[0]"}
     return (
         found
         | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
@@ -53,19 +49,18 @@ def starts(parameters: int) -> dict[str, str]:
     )
 
 
-def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool) -> list[Expr]:
-    """Formulas of t, R, w, p in the user's axes as formulas of t, q, w, p in principal axes."""
-    q, w = (mul(Q, conj(OWN)), rotate(OWN, W)) if own_axes else (Q, W)  # type: ignore[arg-type]
-    R = matrix(q)  # type: ignore[arg-type]
-    meaning = {f"R{i}{j}": R[i][j] for i in range(3) for j in range(3)} | {f"w{i}": w[i] for i in range(3)}
+def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool, attitude: Way | None = None) -> list[Expr]:
+    """Formulas of t, R, w, p in the user's axes as formulas of t, w, p and the attitude (q) in principal axes."""
+    w = rotate(OWN, W) if own_axes else W  # type: ignore[arg-type]
+    meaning = (attitude or by_quaternion(own_axes)).meaning | {f"w{i}": w[i] for i in range(3)}
     return substituted(formulas, meaning)
 
 
-def torque_of(field: Field | None, own_axes: bool) -> tuple[Expr, Expr, Expr] | None:
+def torque_of(field: Field | None, own_axes: bool, attitude: Way | None = None) -> tuple[Expr, Expr, Expr] | None:
     """The body torque in principal axes."""
     if field is None:
         return None
-    a, b, c = in_principal_axes(field.graph[0], own_axes)
+    a, b, c = in_principal_axes(field.graph[0], own_axes, attitude)
     return unrotate(OWN, (a, b, c)) if own_axes else (a, b, c)  # type: ignore[arg-type]
 
 
@@ -76,11 +71,6 @@ def spinning(torque: tuple[Expr, Expr, Expr] | None) -> dict[str, Expr]:
         push = (INERTIA[j] - INERTIA[k]) * (W[j] * W[k])
         rates[f"w{i}"] = INVERSE[i] * (push if torque is None else push + torque[i])
     return rates
-
-
-def turning() -> dict[str, Expr]:
-    """The rates of the quaternion."""
-    return {f"q{i}": x / 2 for i, x in enumerate(mul(Q, (lift(0), *W)))}  # type: ignore[arg-type]
 
 
 def averaging(order: int) -> dict[str, Expr]:
@@ -107,15 +97,6 @@ def _mean_coefficients(degree: int) -> tuple[Fraction, ...]:
 # --- kernels ----------------------------------------------------------------------------------------
 
 
-@kernel
-def polynomial3(work: Any, a: int, b: int, c: int, order: int, h: Number) -> Vec3:
-    """Three series at h without their first terms, by Horner's rule."""
-    x, y, z = work[a + order], work[b + order], work[c + order]
-    for k in range(1, order):
-        x, y, z = x * h + work[a + order - k], y * h + work[b + order - k], z * h + work[c + order - k]
-    return x * h, y * h, z * h
-
-
 def working(torque: tuple[Expr, Expr, Expr]) -> dict[str, Expr]:
     """The rate of sum lead_i Pi_i^2 that is due to a torque."""
     return {"E": 2 * dot(times(LEAD, times(INERTIA, W)), torque)}  # type: ignore[arg-type]
@@ -127,7 +108,7 @@ def lie_taylor_series(field: Field | None, own_axes: bool, order: int, work: boo
     torque = torque_of(field, own_axes)
     rates = {f"Y{i}": x for i, x in enumerate(averaging(order).values())} | spinning(torque)
     if torque is not None:
-        rates |= (working(torque) if work else {}) | turning()
+        rates |= (working(torque) if work else {}) | by_quaternion(own_axes).rates
     parameters = f"{PARAMETERS}, lead" if work else PARAMETERS
     return series(parameters, starts(len(field.parameters) if field else 0), rates, (), order + 1)
 
@@ -189,53 +170,69 @@ MOST = 31
 
 @functools.cache
 def motion_series(field: Field | None, own_axes: bool, order: int = MOST) -> Series:
-    """The series of w and q."""
-    rates = spinning(torque_of(field, own_axes)) | turning()
-    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1)
+    """The series of w and of what carries the attitude."""
+    attitude = way(field, own_axes)
+    rates = spinning(torque_of(field, own_axes, attitude)) | attitude.rates
+    return series(f"{PARAMETERS}, g, c", starts(len(field.parameters) if field else 0), rates, (), order + 1)
 
 
-@kernel
-def _increments(work: Any, rows: Any, order: int, h: Number, system: Any) -> Any:
-    """What the series of w and q add to the momentum, to the vector part of q, and (three times) to its scalar part."""
-    a, b, c = polynomial3(work, rows[0], rows[1], rows[2], order, h)
-    vector = polynomial3(work, rows[4], rows[5], rows[6], order, h)
-    return times(system[0], (a, b, c)), vector, polynomial3(work, rows[3], rows[3], rows[3], order, h)
+class _Expansion(NamedTuple):
+    """Kernels of one expansion in a room of `size` numbers.
+
+    fill(t, q, m, system, work, order) -> (g, c); increments(work, order, h, q, g, c, system) for `carry.moved`;
+    term(work, k, system, tolerance), the size of the k-th terms in units of the tolerances (attitude, momentum).
+    """
+
+    size: int
+    fill: Callable[..., Any]
+    increments: Callable[..., Any]
+    term: Callable[..., Any]
+
+
+def _expansion(field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]) -> _Expansion:
+    made, attitude = motion_series(field, own_axes, order), way(field, own_axes)
+    written = compiled(made.text, made.constants, number)
+    begun, turned, size_of = attitude.begun, attitude.turned, attitude.size
+    (i, j, k), rows = made.rows[:3], made.rows[3:7]
+
+    @kernel
+    def fill(t: Any, q: Any, m: Any, system: Any, work: Any, order: int) -> Any:
+        w = times(system[1], m)
+        g, c = begun(q, w)
+        written(t, q, w, system, g, c, work, order)
+        return g, c
+
+    @kernel
+    def increments(work: Any, order: int, h: Any, q: Any, g: Any, c: Any, system: Any) -> Any:
+        vector, scalar = turned(work, rows, order, h, q, g, c)
+        return times(system[0], polynomial3(work, i, j, k, order, h)), vector, scalar
+
+    @kernel
+    def term(work: Any, n: int, system: Any, tolerance: Any) -> Any:
+        inertia = system[0]
+        a = larger(abs(work[i + n]) * inertia[0], abs(work[j + n]) * inertia[1])
+        a = larger(a, abs(work[k + n]) * inertia[2])
+        return larger(size_of(work, rows, n) / tolerance[0], a / tolerance[1])
+
+    return _Expansion(made.size, fill, increments, term)
 
 
 def taylor_kernel(field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Kernel (t, q, m, system, h) -> increments for `carry.moved`, by the series of w and q up to the given order."""
-    made = motion_series(field, own_axes, order)
-    fill, size, rows = compiled(made.text, made.constants, number), made.size, made.rows
+    """Kernel (t, q, m, system, h) -> increments for `carry.moved`, by the series of the motion up to the given order."""
+    size, fill, increments, _ = _expansion(field, own_axes, order, number)
 
     @kernel
     def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
         work = scratch(h * q[0], size)
-        fill(t, q, times(system[1], m), system, work, order)
-        return _increments(work, rows, order, h, system)
+        g, c = fill(t, q, m, system, work, order)
+        return increments(work, order, h, q, g, c, system)
 
     return expanded
 
 
 @kernel
-def _larger(a: Number, b: Number) -> Number:
-    return where(a > b, a, b)
-
-
-@kernel
-def _size(work: Any, k: int, rows: Any, system: Any, tolerance: Any) -> Number:
-    """The k-th coefficient of the motion in units of the tolerances: twice that of q, that of the momentum."""
-    inertia = system[0]
-    a = _larger(abs(work[rows[0] + k]) * inertia[0], abs(work[rows[1] + k]) * inertia[1])
-    a = _larger(a, abs(work[rows[2] + k]) * inertia[2])
-    b = _larger(abs(work[rows[3] + k]), abs(work[rows[4] + k]))
-    b = _larger(b, _larger(abs(work[rows[5] + k]), abs(work[rows[6] + k])))
-    return _larger(2 * b / tolerance[0], a / tolerance[1])
-
-
-@kernel
-def reach(work: Any, order: int, rows: Any, system: Any, tolerance: Any, left: Number) -> Number:
-    """The h at which the last two terms of the series are no larger than the tolerance (Jorba and Zou 2005)."""
-    last, before = _size(work, order, rows, system, tolerance), _size(work, order - 1, rows, system, tolerance)
+def reach(last: Number, before: Number, order: int, left: Number) -> Number:
+    """The h at which the last two terms, of these sizes at h = 1, are no larger than 1 (Jorba and Zou 2005)."""
     one, none = 1 + 0 * left, 0 * left
     h = where(last > 0, power(where(last > 0, last, one), -one / order), none)
     g = where(before > 0, power(where(before > 0, before, one), -one / (order - 1)), none)
@@ -245,17 +242,17 @@ def reach(work: Any, order: int, rows: Any, system: Any, tolerance: Any, left: N
 
 def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> Callable[..., Any]:
     """A stage for `loop.travelling`: one expansion, used as far as the tolerances (attitude, momentum) allow."""
-    made = motion_series(field, own_axes)
-    fill, size, rows = compiled(made.text, made.constants, number), made.size, made.rows
+    size, fill, increments, term = _expansion(field, own_axes, MOST, number)
 
     @kernel
     def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
         q, m = y
         work = scratch(q[0], size)
-        fill(t, q, times(system[1], m), system, work, order)
-        h = reach(work, order, rows, system, tolerance, left)
+        g, c = fill(t, q, m, system, work, order)
+        last, before = term(work, order, system, tolerance), term(work, order - 1, system, tolerance)
+        h = reach(last, before, order, left)
         h = fitted(t, where(h < left, h, left))
-        dm, vector, scalar = _increments(work, rows, order, h, system)
+        dm, vector, scalar = increments(work, order, h, q, g, c, system)
         return moved((q, m), dm, vector, scalar), h, h, True
 
     return stage

@@ -337,12 +337,18 @@ def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
 def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any]) -> Callable[..., Any]:
     """The kernel that a source text defines, its constants in one number type.
 
-    Integers stay integers; floats are exact; named constants are asked of the type.
+    Integers stay integers; floats are exact; named constants are asked of the type. A constant may be a tuple of them.
     """
+
+    def converted(value: Any) -> Any:
+        if isinstance(value, tuple):
+            return tuple(map(converted, value))
+        return value if isinstance(value, int) else number(value)
+
     space: dict[str, Any] = {name: getattr(scalar, name) for name in (*FUNCTIONS, "where")}
     space["abs"] = abs
     for name, value in constants.items():
-        space[name] = value if isinstance(value, int) else number(value)
+        space[name] = converted(value)
     exec(text, space)  # the text is made of our own words: operators, primitives, names v*, k*
     made: Callable[..., Any] = space[text[4 : text.index("(")]]
     made.__module__ = __name__

@@ -6,13 +6,16 @@ coefficient
     (a b)_k = sum_j a_j b_(k-j),        (a/b)_k = (a_k - sum_(j>=1) b_j (a/b)_(k-j)) / b_0,
     x^n = p:  k x_0 p_k = sum_(j>=1) (n j - (k - j)) x_j p_(k-j),        dy = s dx:  k y_k = sum_j j x_j s_(k-j),
 
-so all series follow order by order (Moore 1966). Sums that need nothing of each other in the same order share one loop.
+so all series follow order by order (Moore 1966). The sums over 0 < j < k need lower orders only and share one loop, which
+takes the terms j and k - j together, as they need the same numbers; a sum or difference of products is one sum.
 """
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any
 
 from . import scalar
@@ -160,44 +163,100 @@ def series(
     return _Writer(ready, start, [*states, *formulas[len(states) :]], stride).series(parameters)
 
 
+TOGETHER = 10
+"""Sums in one loop: two registers each, for sixteen numbers, and some for what is multiplied."""
+
+
+@dataclasses.dataclass
+class _Form:
+    """A sum of products and of other things, with signs; the nodes that are within it alone."""
+
+    products: list[tuple[int, Expr, Expr]] = dataclasses.field(default_factory=list)
+    rest: list[tuple[int, Expr]] = dataclasses.field(default_factory=list)
+    within: set[Expr] = dataclasses.field(default_factory=set)
+
+    def take(self, other: _Form, node: Expr) -> None:
+        """Take over what an inner node is made of."""
+        self.products += other.products
+        self.rest += other.rest
+        self.within |= {node} | other.within
+
+
 class _Writer:
     """Names, rows and lines of one kernel."""
 
     def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], stride: int) -> None:
         self.ready, self.start, self.wanted, self.stride = ready, start, wanted, stride
         self.name = {node: str(i) for i, node in enumerate(ready.nodes)}
-        self.constants: dict[str, Any] = {}
-        self.level = self._levels()
+        self.constants: dict[str, Any] = {"reciprocals": tuple(Fraction(1, max(k, 1)) for k in range(stride))}
+        self.forms = self._gathered_forms()
+        self.within = {n for form in self.forms.values() for n in form.within}
         self.row = {node: i for i, node in enumerate(dict.fromkeys([*wanted, *self._operands()]))}
 
     # what is summed, and when
 
     def _is_sum(self, node: Expr) -> bool:
         """Does a coefficient need the lower ones of others (a product, a quotient, a function)."""
-        if node not in self.ready.moving or node in self.ready.rates_of:
+        if node not in self.ready.moving or node in self.ready.rates_of or node in self.within:
             return False
-        if node.op in FUNCTIONS or node.op == "whole_power":
+        if node in self.forms or node.op in FUNCTIONS or node.op == "whole_power":
             return True
-        moving = [a in self.ready.moving for a in node.args if isinstance(a, Expr)]
-        return (node.op == "mul" and all(moving)) or (node.op == "div" and moving[1])
+        return self._is_product(node) or (node.op == "div" and node.args[1] in self.ready.moving)
 
-    def _levels(self) -> dict[Expr, int]:
-        level: dict[Expr, int] = {}
-        for node in self.ready.nodes:
-            state = node in self.ready.rates_of
-            below = [] if state else [level[a] for a in node.args if isinstance(a, Expr)]
-            level[node] = max(below, default=0) + self._is_sum(node)
-        return level
+    def _is_product(self, node: Expr) -> bool:
+        return node.op == "mul" and all(a in self.ready.moving for a in node.args)
+
+    def _gathered_forms(self) -> dict[Expr, _Form]:
+        """Sums and differences with products that nothing else needs."""
+        found: dict[Expr, _Form] = {}
+        taken: set[Expr] = set()
+        uses = self._uses()
+        for node in reversed(self.ready.nodes):
+            if node.op in ("add", "sub") and node in self.ready.moving and node not in taken:
+                form = _Form()
+                self._gather(node, 1, form, uses)
+                if form.products:
+                    found[node] = form
+                    taken |= form.within
+        return found
+
+    def _uses(self) -> collections.Counter[Expr]:
+        """How often every node is needed."""
+        ready = self.ready
+        asked = [
+            *ready.rates_of.values(),
+            *self.wanted,
+            *(x for pairs in ready.slopes.values() for p in pairs for x in p),
+        ]
+        return collections.Counter([*asked, *(a for node in ready.nodes for a in node.args if isinstance(a, Expr))])
+
+    def _gather(self, node: Expr, sign: int, form: _Form, uses: collections.Counter[Expr]) -> None:
+        """Put the arguments of a sum or difference into a form."""
+        for arg, s in zip(node.args, (sign, -sign if node.op == "sub" else sign), strict=True):
+            if uses[arg] > 1 or not (self._is_product(arg) or arg.op in ("add", "sub")) or arg in self.ready.rates_of:
+                form.rest.append((s, arg))
+                continue
+            inner = _Form()
+            if self._is_product(arg):
+                inner.products.append((s, *arg.args))
+            else:
+                self._gather(arg, s, inner, uses)
+            if inner.products:
+                form.take(inner, arg)
+            else:
+                form.rest.append((s, arg))
 
     def _factors(self, node: Expr) -> list[tuple[str, Expr, Expr]]:
-        """The sums of a node: (weight, a, b) for the sum of weight a_j b_(k-j) over 0 < j < k."""
+        """The sum of a node: (weight, a, b) for weight a_j b_(k-j), 0 < j < k; # stands for j."""
+        if node in self.forms:
+            return [("" if sign > 0 else "-", a, b) for sign, a, b in self.forms[node].products]
         if node.op == "mul":
             return [("", node.args[0], node.args[1])]
         if node.op == "div":
             return [("", node.args[1], node)]
         if node.op == "whole_power":
-            return [(f"({node.args[1] + 1} * j - k) * ", node.args[0], node)]
-        return [("j * ", x, s) for x, s in self.ready.slopes[node]]
+            return [(f"({node.args[1] + 1} * # - k) * ", node.args[0], node)]
+        return [("# * ", x, s) for x, s in self.ready.slopes[node]]
 
     def _operands(self) -> list[Expr]:
         sums = [node for node in self.ready.nodes if self._is_sum(node)]
@@ -208,7 +267,7 @@ class _Writer:
     def series(self, parameters: str) -> Series:
         """The whole."""
         lines = [*self._first_order(), "for k in range(1, order):", *("    " + x for x in self._next_order())]
-        lines += ["over = one / order", *self._states("order")]
+        lines += ["over = reciprocals[order]", *self._states("order")]
         for node in self.wanted:
             if node not in self.ready.moving:
                 lines += ["for k in range(1, order + 1):", f"    {self._place(node, 'k')} = zero"]
@@ -238,7 +297,7 @@ class _Writer:
         lines += ["zero = 0 * q[0]", "one = zero + 1"]
         lines += [f"{self._place(node, '0')} = zero + {self._value(node, 'z')}" for node in self.row]
         lines += [f"d{self.name[s]} = {self._value(r, 'z')}" for s, r in self.ready.rates_of.items()]
-        return lines
+        return lines + [f"{self._inverse(node)} = one / {self._value(node, 'z')}" for node in self._divisors()]
 
     def _states(self, k: str) -> list[str]:
         lines = []
@@ -248,27 +307,53 @@ class _Writer:
         return lines
 
     def _next_order(self) -> list[str]:
-        lines = ["over = one / k", *self._states("k")]
-        moving = [n for n in self.ready.nodes if n in self.ready.moving and n.op not in LOGIC]
-        for level in range(max(self.level.values()) + 1):
-            here = [n for n in moving if self.level[n] == level and n not in self.ready.rates_of]
-            lines += self._loop([n for n in here if self._is_sum(n)])
-            for node in here:
-                lines.append(f"{self._value(node, 'x')} = {self._coefficient(node)}")
-                if node in self.row:
-                    lines.append(f"{self._place(node, 'k')} = {self._value(node, 'x')}")
+        here = [n for n in self.ready.nodes if n in self.ready.moving - self.within and n.op not in LOGIC]
+        here = [n for n in here if n not in self.ready.rates_of]
+        lines = ["over = reciprocals[k]", *self._states("k"), *self._loops([n for n in here if self._is_sum(n)])]
+        for node in here:
+            lines.append(f"{self._value(node, 'x')} = {self._coefficient(node)}")
+            if node in self.row:
+                lines.append(f"{self._place(node, 'k')} = {self._value(node, 'x')}")
         rates = self.ready.rates_of.items()
         return lines + [f"d{self.name[s]} = {self._later(r)}" for s, r in rates]
 
-    def _loop(self, sums: list[Expr]) -> list[str]:
-        if not sums:
-            return []
-        terms = [(f"s{self.name[n]}_{i}", *factors) for n in sums for i, factors in enumerate(self._factors(n))]
-        lines = [f"{total} = zero" for total, *_ in terms]
-        lines.append("for j in range(1, k):")
-        for total, weight, a, b in terms:
-            lines.append(f"    {total} = {total} + {weight}{self._place(a, 'j')} * {self._place(b, 'k - j')}")
+    def _loops(self, sums: list[Expr]) -> list[str]:
+        """The sums over 0 < j < k, so many in a loop as the registers hold."""
+        lines = [f"s{self.name[node]} = zero" for node in sums]
+        for first in range(0, len(sums), TOGETHER):
+            some = sums[first : first + TOGETHER]
+            lines += ["for j in range(1, (k + 1) // 2):", "    i = k - j", *map(self._pair, some)]
+            lines += ["if k % 2 == 0:", "    j = k // 2", *map(self._middle, some)]
         return lines
+
+    def _term(self, factors: tuple[str, Expr, Expr], j: str, i: str) -> str:
+        weight, a, b = factors
+        return f"{weight.replace('#', j)}{self._place(a, j)} * {self._place(b, i)}"
+
+    def _pair(self, node: Expr) -> str:
+        """Add the terms j and i = k - j."""
+        terms = []
+        for factors in self._factors(node):
+            weight, a, b = factors
+            if a is b and "#" not in weight:
+                terms.append(f"{weight}2 * ({self._place(a, 'j')} * {self._place(a, 'i')})")
+            else:
+                terms += [self._term(factors, "j", "i"), self._term(factors, "i", "j")]
+        return f"    s{self.name[node]} = s{self.name[node]} + ({_joined(terms)})"
+
+    def _middle(self, node: Expr) -> str:
+        """Add the term j = k - j."""
+        terms = [self._term(factors, "j", "j") for factors in self._factors(node)]
+        return f"    s{self.name[node]} = s{self.name[node]} + ({_joined(terms)})"
+
+    def _inverse(self, node: Expr) -> str:
+        """The local name of 1 over the coefficient of order 0."""
+        return f"v{self.name[node]}"
+
+    def _divisors(self) -> list[Expr]:
+        """What higher orders divide by."""
+        found = [n.args[0 if n.op == "whole_power" else 1] for n in self.ready.nodes if n in self.ready.moving and n.op in ("div", "whole_power")]
+        return list(dict.fromkeys(found))
 
     def _later(self, node: Expr) -> str:
         """A coefficient of order k > 0."""
@@ -284,21 +369,31 @@ class _Writer:
         if node.op in FUNCTIONS:
             pairs = self.ready.slopes[node]
             ends = " + ".join(f"{x(a)} * {z(s)}" for a, s in pairs)
-            return f"{ends} + ({' + '.join(f'{total}_{i}' for i in range(len(pairs)))}) * over"
+            return f"{ends} + {total} * over"
+        if node in self.forms:
+            form = self.forms[node]
+            ends = [f"{'-' * (s < 0)}({z(a)} * {x(b)} + {x(a)} * {z(b)})" for s, a, b in form.products]
+            rest = [f"{'-' * (s < 0)}{x(n)}" for s, n in form.rest if n in self.ready.moving]
+            return f"{total} + ({_joined([*ends, *rest])})"
         a, b = node.args
         if node.op == "whole_power":
-            return f"({total}_0 * over + {b} * {x(a)} * {z(node)}) / {z(a)}"
+            return f"({total} * over + {b} * {x(a)} * {z(node)}) * {self._inverse(a)}"
         if node.op in ("add", "sub"):
             still = [n not in self.ready.moving for n in (a, b)]
             sign = "-" if node.op == "sub" else ""
             return x(a) if still[1] else f"{sign}{x(b)}" if still[0] else f"{x(a)} {sign or '+'} {x(b)}"
         if node.op == "mul" and self._is_sum(node):
-            return f"{total}_0 + {z(a)} * {x(b)} + {x(a)} * {z(b)}"
+            return f"{total} + {z(a)} * {x(b)} + {x(a)} * {z(b)}"
         if node.op == "mul":
             return f"{x(a)} * {z(b)}" if a in self.ready.moving else f"{z(a)} * {x(b)}"
         if self._is_sum(node):
-            return f"({x(a)} - {total}_0 - {x(b)} * {z(node)}) / {z(b)}"
-        return f"{x(a)} / {z(b)}"
+            return f"({x(a)} - {total} - {x(b)} * {z(node)}) * {self._inverse(b)}"
+        return f"{x(a)} * {self._inverse(b)}"
+
+
+def _joined(terms: list[str]) -> str:
+    """The text of a sum, whose terms may begin with a minus."""
+    return " + ".join(terms).replace("+ -", "- ")
 
 
 def _power_text(x: str, n: Any) -> str:
