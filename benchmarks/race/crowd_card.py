@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 import polhode.ensemble  # noqa: F401 - `ph.ensemble` is the function
+from polhode.crowd import laid_out
 
 from . import crowd_ours, crowd_rivals
 from .crowd_clock import Runner, timed
@@ -75,7 +76,7 @@ def on_card(crowd: Crowd, name: str, setting: float) -> float:
     groups = []
     for count in np.unique(counts):
         some = task.crowd.some(np.flatnonzero(counts == count))
-        given, width = library._data(some, some.number), some.number
+        given, width = laid_out(some, some.number), some.number
         arrays = cuda.to_device(given), cuda.device_array((1, 7, width)), cuda.device_array(width, dtype=np.int64)
         groups.append((-(-width // 128), int(count), width, arrays))
 

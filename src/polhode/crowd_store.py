@@ -21,7 +21,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import _version, files, store
-from .ensemble import NOT_YET, Crowd, Ensemble, Task
+from .crowd import Crowd
+from .ensemble import NOT_YET, Ensemble, Task
 from .errors import InputError
 
 if TYPE_CHECKING:

@@ -1,0 +1,277 @@
+"""The bodies of an ensemble as users give them: checked, made arrays, and laid out for a loop."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from .backends import arrays  # noqa: F401 - makes arrays a number type
+from .body import TOLERANCE, Body, real_array
+from .engine import check_fit
+from .errors import InputError
+from .fields import Field, FieldTemplate
+from .methods import Method
+from .problem import ROTATION_TOLERANCE, Problem, quaternion_of
+from .so3 import matrix, mul, unit, unrotate
+
+
+@dataclasses.dataclass(frozen=True)
+class Crowd:
+    """What was given, checked: arrays whose first dimension is the body, or 1 for all bodies."""
+
+    moments: np.ndarray
+    own: np.ndarray | None
+    quaternion: np.ndarray
+    momentum: np.ndarray
+    dt: np.ndarray
+    field: Field | None
+    values: np.ndarray
+    number: int
+    own_dt: bool
+
+    def of(self, array: np.ndarray, i: int) -> np.ndarray:
+        """The entry of body i."""
+        return np.asarray(array[i if len(array) > 1 else 0])
+
+    def principal_momentum(self, m: Any) -> Any:
+        """Momenta, a tuple of components, from the users' into principal axes."""
+        return m if self.own is None else unrotate(components(self.own), m)
+
+    def some(self, chosen: np.ndarray) -> Crowd:
+        """Some of the bodies."""
+
+        def part(array: np.ndarray) -> np.ndarray:
+            return array[chosen] if len(array) > 1 else array
+
+        own = None if self.own is None else part(self.own)
+        numbers = (part(self.moments), own, part(self.quaternion), part(self.momentum), part(self.dt))
+        return Crowd(*numbers, self.field, part(self.values), len(chosen), self.own_dt)
+
+    def body(self, i: int) -> Body:
+        """Body i as a user would give it."""
+        moments = self.of(self.moments, i)
+        if self.own is None:
+            return Body(moments)
+        axes: np.ndarray = np.array(matrix(tuple(self.of(self.own, i).tolist())))
+        return Body(axes * moments @ axes.T)
+
+
+def gathered(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> Crowd:
+    """What `ensemble` is given, checked."""
+    moments, own = _bodies(bodies)
+    q, m, h = _quaternions(attitudes), _rows("momenta", momenta, 3), _steps(dt)
+    sizes = {"bodies": len(moments), "attitudes": len(q), "momenta": len(m), "dt": len(h)}
+    number = _agreed(sizes)
+    bound, values = _parameters(field, params, number)
+    number = _agreed(sizes | {"params": len(values)})
+    return Crowd(moments, own, q, m, h, bound, values, number, len(h) > 1)
+
+
+def _agreed(sizes: dict[str, int]) -> int:
+    """The number of bodies: the same wherever it is not 1."""
+    several = {name: n for name, n in sizes.items() if n != 1}
+    if len(set(several.values())) > 1:
+        said = ", ".join(f"{name} {n}" for name, n in several.items())
+        raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got {said}")
+    return next(iter(several.values()), 1)
+
+
+def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None]:
+    """Principal moments (N, 3), and the quaternions that turn principal into user axes where some differ."""
+    if isinstance(bodies, Body):
+        bodies = [bodies]
+    if isinstance(bodies, list | tuple) and bodies and all(isinstance(b, Body) for b in bodies):
+        moments = np.array([b.moments for b in bodies])
+        if not any(b.has_own_axes for b in bodies):
+            return moments, None
+        return moments, np.array([quaternion_of(b.axes.tolist()) for b in bodies])
+    expected = "bodies must be ph.Body objects, principal moments (N, 3) or tensors (N, 3, 3)"
+    given = real_array(bodies, expected)
+    if given.shape in ((3,), (3, 3)):
+        return _bodies(Body(given))
+    if given.ndim not in (2, 3) or given.shape[1:] not in ((3,), (3, 3)) or not len(given):
+        raise InputError(f"{expected}; got shape {given.shape}")
+    if given.ndim == 3:
+        return _bodies([_body(i, tensor) for i, tensor in enumerate(given)])
+    return _moments(given), None
+
+
+def _body(i: int, inertia: np.ndarray) -> Body:
+    try:
+        return Body(inertia)
+    except InputError as fault:
+        raise InputError(f"body {i}: {fault}") from None
+
+
+def _moments(given: np.ndarray) -> np.ndarray:
+    """Rows of moments; those that are not plainly right are looked at one by one."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        low, high, total = _extremes(given)
+        plain = (low > 1e-9 * high) & (2 * high <= total) & (high < 1e90) & (low > 1e-90)
+    for i in np.flatnonzero(~plain):
+        given[i] = _body(int(i), given[i]).moments
+    return given
+
+
+def _extremes(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The smallest and the largest of every body's moments, and their sum (by columns: rows of three are slow)."""
+    x, y, z = components(moments)
+    return np.minimum(np.minimum(x, y), z), np.maximum(np.maximum(x, y), z), x + y + z
+
+
+def _rows(name: str, value: Any, width: int) -> np.ndarray:
+    """Finite numbers in rows of a given width."""
+    given = np.atleast_2d(real_array(value, f"{name} must be numbers of shape (N, {width}) or ({width},)"))
+    if given.ndim != 2 or given.shape[1] != width or not len(given):
+        raise InputError(f"{name} must have the shape (N, {width}) or ({width},); got {np.shape(value)}")
+    _check_finite(name, given)
+    return given
+
+
+def _check_finite(name: str, given: np.ndarray) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(given.sum()):  # one pass over the numbers; they are looked at where it is not enough
+            return
+    if not np.isfinite(given).all():
+        i = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
+        raise InputError(f"{name} must be finite; those of body {i} are {given[i].tolist()}")
+
+
+def _quaternions(attitudes: Any) -> np.ndarray:
+    """Unit quaternions, scalar first."""
+    if attitudes is None:
+        return np.array([[1.0, 0.0, 0.0, 0.0]])
+    given = _rows("attitudes", attitudes.as_quat(scalar_first=True) if hasattr(attitudes, "as_quat") else attitudes, 4)
+    w, x, y, z = components(given)
+    length = np.sqrt(w * w + x * x + y * y + z * z)
+    bad = np.flatnonzero(np.abs(length - 1) > ROTATION_TOLERANCE)
+    if bad.size:
+        raise InputError(
+            f"attitudes must be unit quaternions (scalar first); that of body {bad[0]} has length {length[bad[0]]:.8g}"
+        )
+    return np.stack(unit(components(given)), -1)
+
+
+def _steps(dt: Any) -> np.ndarray:
+    given = np.atleast_1d(real_array(dt, "dt must be a positive number, or one for each body"))
+    if given.ndim != 1 or not given.size or not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(f"dt must be a positive number, or one for each body; got {dt!r}")
+    return given
+
+
+def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field | None, np.ndarray]:
+    """The field with the parameters of the first body, and the flattened parameters (N or 1, k) of all."""
+    if field is None:
+        if params:
+            raise InputError(f"params are given ({', '.join(params)}) but no field")
+        return None, np.empty((1, 0))
+    if not isinstance(field, Field | FieldTemplate):
+        raise InputError(f"field must be made by @ph.torque or @ph.potential; got {type(field).__name__}")
+    template, known = (field.template, field.values) if isinstance(field, Field) else (field, {})
+    unknown = [name for name in params if name not in template.parameters]
+    if unknown:
+        takes = ", ".join(template.parameters) or "none"
+        raise InputError(
+            f"the {template.kind} {template.function.__name__} has no parameter {unknown[0]!r}; it has {takes}"
+        )
+    given = {name: real_array(value, f"parameter {name} must be numbers") for name, value in params.items()}
+    own = {name: array for name, array in given.items() if _varies(array, number, known.get(name))}
+    first = known | {name: (array[0] if name in own else array).tolist() for name, array in given.items()}
+    bound = _bound(template, first)
+    count = _agreed({name: len(array) for name, array in own.items()} | {"bodies": number})
+    columns = [
+        own[name].reshape(count, -1) if name in own else np.tile(np.ravel(np.array(value)), (count, 1))
+        for name, value in bound.values.items()
+    ]
+    for name, column, value in zip(bound.values, columns, bound.values.values(), strict=True):
+        if column.shape[1] != np.size(value):
+            raise InputError(
+                f"parameter {name} must be {np.size(value)} numbers for each body; got shape {given[name].shape}"
+            )
+    values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
+    _check_finite("params", values)
+    return bound, values
+
+
+_BOUND: dict[tuple[FieldTemplate, str], Field] = {}
+"""Fields bound before: the formulas made of one are kept with it, and calls with the same arrays need the same."""
+
+
+def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
+    key = (template, repr(values))
+    if key not in _BOUND:
+        if len(_BOUND) >= 64:
+            _BOUND.clear()
+        _BOUND[key] = template(**values)
+    return _BOUND[key]
+
+
+def _varies(array: np.ndarray, number: int, known: Any) -> bool:
+    """Has a parameter a first dimension that counts bodies."""
+    if array.ndim == 0 or (known is not None and array.shape == np.shape(known)):
+        return False
+    return number == 1 or len(array) == number
+
+
+def step_counts(steps: Any, number: int) -> np.ndarray:
+    """Numbers of steps, one for each body."""
+    given = np.asarray(steps)
+    if given.shape != (number,) or given.dtype.kind not in "iu" or (given < 1).any():
+        raise InputError(f"steps must be a whole number above 0, or one for each of the {number} bodies; got {steps!r}")
+    return given.astype(np.int64)
+
+
+def model_problem(crowd: Crowd, method: Method, t0: float) -> Problem:
+    """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
+    low, high, total = _extremes(crowd.moments)
+    awkward = np.flatnonzero(low == 0)
+    turned = np.flatnonzero((crowd.own[:, 1:] != 0).any(axis=1)) if crowd.own is not None else awkward[:0]
+    flat = np.flatnonzero(total - 2 * high <= TOLERANCE * high)
+    chosen = [int(indices[0]) for indices in (flat, awkward, turned) if len(indices)] or [0]
+    found = []
+    for i in chosen:
+        q, m = crowd.of(crowd.quaternion, i), crowd.of(crowd.momentum, i)
+        found.append(Problem(crowd.body(i), crowd.field, attitude=q, momentum=m, t0=t0))
+        check_fit(method, found[-1])
+    return found[-1]
+
+
+def check_axial(crowd: Crowd) -> None:
+    """A linear body carries no momentum along its axis."""
+    zero = crowd.moments == 0
+    if zero.any():
+        m = crowd.principal_momentum(components(crowd.momentum))
+        size = np.sqrt(m[0] ** 2 + m[1] ** 2 + m[2] ** 2)
+        bad = np.flatnonzero(np.abs(np.where(zero, np.stack(m, -1), 0)).max(axis=1) > TOLERANCE * size)
+        if bad.size:
+            raise InputError(f"body {bad[0]} is linear and must carry no momentum along its axis")
+
+
+def laid_out(crowd: Crowd, width: int) -> np.ndarray:
+    """A row for every number of a body (state, moments, inverses, parameters, step), in principal axes.
+
+    Columns beyond the last body repeat it.
+    """
+    q, m, moments = components(crowd.quaternion), components(crowd.momentum), components(crowd.moments)
+    own: tuple[Any, ...] = ()
+    if crowd.own is not None:
+        own = components(crowd.own)
+        q, m = mul(q, own), crowd.principal_momentum(m)
+    with np.errstate(divide="ignore"):
+        inverse = tuple(1.0 / i for i in moments)
+    if any(not i.all() for i in moments):
+        m = tuple(np.where(i > 0, x, 0.0) for i, x in zip(moments, m, strict=True))
+        inverse = tuple(np.where(i > 0, x, 0.0) for i, x in zip(moments, inverse, strict=True))
+    rows = (*q, *m, *moments, *inverse, *components(crowd.values), *own, crowd.dt)
+    data = np.empty((len(rows), width))
+    for row, numbers in zip(data, rows, strict=True):
+        row[: crowd.number] = numbers
+        row[crowd.number :] = numbers[-1]
+    return data
+
+
+def components(array: np.ndarray) -> Any:
+    """The columns as a tuple, for kernels."""
+    return tuple(array[..., i] for i in range(array.shape[-1]))
