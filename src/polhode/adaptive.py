@@ -15,7 +15,8 @@ from .backends import floats
 from .compose import carried, whole
 from .engine import check_fit, identity, torque_kernel
 from .expansion import MOST, motion_series, taylor_stage
-from .expression import ordered, symbols_in
+from .expression import COMPARISONS, ordered, symbols_in
+from .fields import Field
 from .loop import COLUMNS, one_step, travelling, visiting
 from .methods import Method, lie_taylor, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
@@ -24,6 +25,9 @@ from .scalar import FUNCTIONS
 from .so3 import conj, mul
 
 EPS = 2.0**-52
+SMALLEST, LARGEST = 1e-15, 0.1
+"""Tolerances that can be asked for."""
+
 ROWS = 4096
 """States kept between two looks at the run."""
 
@@ -88,6 +92,11 @@ class Path:
 def depends_on_time(problem: Problem) -> bool:
     """Does the torque depend on t itself."""
     return problem.field is not None and "t" in symbols_in(problem.field.graph[0])
+
+
+def is_smooth(field: Field | None) -> bool:
+    """Is the torque one formula, without branches."""
+    return field is None or all(node.op not in ("where", "abs", *COMPARISONS) for node in ordered(field.graph[0]))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -31,11 +31,13 @@ Q, W, G, C, OWN = (symbols(letter, n) for letter, n in (("q", 4), ("w", 3), ("g"
 
 
 @kernel
-def polynomial3(work: Any, a: int, b: int, c: int, order: int, h: Number) -> Vec3:
+def polynomial3(work: Any, a: int, b: int, c: int, stride: int, order: int, h: Number) -> Vec3:
     """Three series at h without their first terms, by Horner's rule."""
-    x, y, z = work[a + order], work[b + order], work[c + order]
+    last = stride * order
+    x, y, z = work[a + last], work[b + last], work[c + last]
     for k in range(1, order):
-        x, y, z = x * h + work[a + order - k], y * h + work[b + order - k], z * h + work[c + order - k]
+        at = last - stride * k
+        x, y, z = x * h + work[a + at], y * h + work[b + at], z * h + work[c + at]
     return x * h, y * h, z * h
 
 
@@ -50,9 +52,9 @@ class Way:
     """The numbers that carry the attitude through a step.
 
     `meaning` are the entries of R that a formula may name, `rates` those of the numbers, `begun` (q, w) -> (g, c) what
-    the series are given besides q, `turned` (work, rows, order, h, q, g, c) -> the increments of the vector part and
-    (three times) of the scalar part of q, `size` (work, rows, k) -> how much the k-th terms turn the body, rows being
-    the places of the series of `rates`.
+    the series are given besides q, `turned` (work, rows, stride, order, h, q, g, c) -> the increments of the vector
+    part and (three times) of the scalar part of q, `size` (work, rows, stride k) -> how much the k-th terms turn the
+    body; rows are the places of the series of `rates`.
     """
 
     meaning: dict[str, Expr]
@@ -83,15 +85,15 @@ def _nothing(q: Any, w: Vec3) -> Any:
 
 
 @kernel
-def _turned(work: Any, rows: Any, order: int, h: Number, q: Any, g: Vec3, c: Vec3) -> Any:
-    vector = polynomial3(work, rows[1], rows[2], rows[3], order, h)
-    return vector, polynomial3(work, rows[0], rows[0], rows[0], order, h)
+def _turned(work: Any, rows: Any, stride: int, order: int, h: Number, q: Any, g: Vec3, c: Vec3) -> Any:
+    vector = polynomial3(work, rows[1], rows[2], rows[3], stride, order, h)
+    return vector, polynomial3(work, rows[0], rows[0], rows[0], stride, order, h)
 
 
 @kernel
-def _size(work: Any, rows: Any, k: int) -> Number:
-    a = larger(abs(work[rows[0] + k]), abs(work[rows[1] + k]))
-    return 2 * larger(a, larger(abs(work[rows[2] + k]), abs(work[rows[3] + k])))
+def _size(work: Any, rows: Any, at: int) -> Number:
+    a = larger(abs(work[rows[0] + at]), abs(work[rows[1] + at]))
+    return 2 * larger(a, larger(abs(work[rows[2] + at]), abs(work[rows[3] + at])))
 
 
 def by_quaternion(own_axes: bool) -> Way:
@@ -111,15 +113,16 @@ def _nearest(w: Vec3, g: Vec3) -> Vec3:
     square = dot(w, w)
     rest = square <= 0
     root = sqrt(where(rest, 1 + square, square))
-    way = where(dot(w, g) < 0, -1 / root, 1 / root)
+    one = 1 / root
+    way = where(dot(w, g) < 0, -one, one)
     return (where(rest, g[0], way * w[0]), where(rest, g[1], way * w[1]), where(rest, g[2], way * w[2]))
 
 
 @kernel
-def _turned_about(work: Any, rows: Any, order: int, h: Number, q: Any, g: Vec3, c: Vec3) -> Any:
+def _turned_about(work: Any, rows: Any, stride: int, order: int, h: Number, q: Any, g: Vec3, c: Vec3) -> Any:
     """Q (relative rotation - 1), written so that nothing large cancels."""
-    change = polynomial3(work, rows[0], rows[1], rows[2], order, h)
-    angle = polynomial3(work, rows[3], rows[3], rows[3], order, h)[0]
+    change = polynomial3(work, rows[0], rows[1], rows[2], stride, order, h)
+    angle = polynomial3(work, rows[3], rows[3], rows[3], stride, order, h)[0]
     s, k = sincos(angle / 4)
     start = (1 + dot(g, c), *cross(g, c))
     along_c, across = dot(change, c), cross(change, c)
@@ -127,19 +130,21 @@ def _turned_about(work: Any, rows: Any, order: int, h: Number, q: Any, g: Vec3, 
     twist = (-2 * s * s, 2 * s * k * c[0], 2 * s * k * c[1], 2 * s * k * c[2])
     moved = mul(twist, end)
     moved = (moved[0] + along_c, moved[1] + across[0], moved[2] + across[1], moved[3] + across[2])
-    ratio = along_c / start[0]
+    factor = 1 / start[0]
+    ratio = along_c * factor
     root = sqrt(1 + ratio)
+    both = 1 / (root * (1 + root))
+    over_root, half = both * (1 + root), factor / 2
     a, x, y, z = mul(conj(start), moved)
-    factor = 1 / (2 * start[0])
-    scalar, vector = (a * factor - ratio / (1 + root)) / root, scale(factor / root, (x, y, z))
+    scalar, vector = (a * half - ratio * (both * root)) * over_root, scale(half * over_root, (x, y, z))
     b, x, y, z = mul(q, (scalar, vector[0], vector[1], vector[2]))
     return (x, y, z), (b, b, b)
 
 
 @kernel
-def _size_about(work: Any, rows: Any, k: int) -> Number:
-    a = larger(abs(work[rows[0] + k]), abs(work[rows[1] + k]))
-    return larger(a, larger(abs(work[rows[2] + k]), abs(work[rows[3] + k])))
+def _size_about(work: Any, rows: Any, at: int) -> Number:
+    a = larger(abs(work[rows[0] + at]), abs(work[rows[1] + at]))
+    return larger(a, larger(abs(work[rows[2] + at]), abs(work[rows[3] + at])))
 
 
 def by_direction(row: int, own_axes: bool) -> Way:

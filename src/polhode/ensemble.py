@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import threading
 import time
 from collections.abc import Mapping
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from .adaptive import LARGEST, PARTS, SMALLEST, depends_on_time, is_smooth, taylor_order
+from .adaptive import taylor as stage_of_series
 from .analysis import observables
 from .backends import floats
 from .crowd import Crowd, check_axial, components, gathered, laid_out, model_problem, step_counts
@@ -20,6 +23,8 @@ from .errors import InputError
 from .fields import Field, FieldTemplate
 from .loop import COLUMNS, kept_rows
 from .methods import Method, methods
+from .methods.jacobi import jacobi
+from .methods.lie_taylor import taylor
 from .problem import Problem, finite_number
 from .so3 import conj, matrix, mul, rotate
 from .solve import whole_number
@@ -48,6 +53,7 @@ class Ensemble:
     method : name of the method
     seconds : time of the compiled loop
     statistics : what was asked for, by name; with it only the start and the end are kept as states
+    steps : (N,) numbers of steps where bodies chose their own, else None
     """
 
     t: np.ndarray
@@ -58,6 +64,7 @@ class Ensemble:
     method: str
     seconds: float
     statistics: Mapping[str, Statistic] = dataclasses.field(default_factory=dict)
+    steps: np.ndarray | None = None
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -95,12 +102,14 @@ def ensemble(
     bodies: Any,
     attitudes: Any,
     momenta: Any,
-    method: str | Method,
+    method: str | Method | None = None,
     *,
     field: Field | FieldTemplate | None = None,
     params: dict[str, Any] | None = None,
-    dt: Any,
-    steps: Any,
+    dt: Any = None,
+    steps: Any = None,
+    tol: float | None = None,
+    t_end: float | None = None,
     every: int | None = None,
     t0: float = 0.0,
     device: str = "cpu",
@@ -121,12 +130,15 @@ def ensemble(
     bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all
     attitudes : (N, 4) unit quaternions, SCALAR FIRST, body to space; or one for all; None is the identity
     momenta : (N, 3) angular momenta in the body frame, or one for all
-    method : a name, an expression, or a Method
+    method : a name, an expression, or a Method; none with `tol`
     field : a torque or potential, bound or not
     params : values of its parameters, one for all or with a first dimension N
     dt : step, one for all or (N,)
     steps : number of steps, one for all or (N,): then only the start and the end are kept, and bodies with as many
         steps run together, so that a few different numbers are better than many
+    tol, t_end : instead of a method, `dt` and `steps`: the error allowed in a step (an angle in radians, and as much
+        relative to the largest momentum of a body), and the time at the end. Every body takes steps of its own, by its
+        Taylor series; free bodies are exact. The start and the end are kept; ``.steps`` says how many each took
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
     statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
@@ -144,6 +156,14 @@ def ensemble(
     -------
     Ensemble
     """
+    if tol is not None or t_end is not None:
+        _refuse_with_tolerance(
+            method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
+        )
+        return to_tolerance(bodies, attitudes, momenta, tol, t_end, field, params, t0, device).run()
+    for name, value in (("a method", method), ("dt", dt), ("steps", steps)):
+        if value is None:
+            raise InputError(f"an ensemble needs {name}: give a method, dt and steps, or tol and t_end instead of them")
     alike = not np.ndim(steps)
     task = prepared(
         bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
@@ -170,6 +190,14 @@ def _refuse_with_own_steps(**given: Any) -> None:
             raise InputError(f"{name} needs the same number of steps for all bodies; leave it out, or give one number")
 
 
+def _refuse_with_tolerance(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"with tol and t_end bodies choose their own steps, and only their ends are kept; leave {name} out"
+            )
+
+
 def _refuse_without_file(**given: Any) -> None:
     for name, value in given.items():
         if value:
@@ -188,6 +216,8 @@ class Task:
     every: int
     device: str
     wanted: Watch | None = None
+    tolerance: float | None = None
+    """With one, every body goes through its only step `dt` in steps of its own."""
 
     @property
     def kept(self) -> np.ndarray:
@@ -229,6 +259,9 @@ class Task:
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
         rows, failed, seconds = _DEVICES[self.device](self, threads)
+        if self.tolerance is not None:
+            counts = rows[0, :, COLUMNS].astype(np.int64)
+            return dataclasses.replace(_result(self, rows, failed, seconds), steps=counts)
         if self.wanted is None:
             return _result(self, rows, failed, seconds)
         columns = COLUMNS + self.method.clock
@@ -255,6 +288,32 @@ def prepared(
     check_axial(crowd)
     return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
 
+
+def to_tolerance(
+    bodies: Any, attitudes: Any, momenta: Any, tol: Any, t_end: Any, field: Any, params: Any, t0: Any, device: str
+) -> Task:
+    """What `ensemble` is given with a tolerance, checked."""
+    if tol is None or t_end is None:
+        raise InputError(f"tol and t_end belong together; got tol={tol!r} and t_end={t_end!r}")
+    tol, t_end, t0 = finite_number("tol", tol), finite_number("t_end", t_end), finite_number("t0", t0)
+    if not SMALLEST <= tol <= LARGEST:
+        raise InputError(f"tol must be from {SMALLEST:g} to {LARGEST:g}; got {tol:g}")
+    if t_end <= t0:
+        raise InputError(f"t_end must be later than t0 = {t0:g}; got {t_end:g}")
+    crowd = gathered(bodies, attitudes, momenta, field, params or {}, t_end - t0)
+    free = crowd.field is None
+    if device != "cpu" and not free:
+        raise InputError("steps that bodies choose themselves need device='cpu'; give a method, dt and steps")
+    if not (free or is_smooth(crowd.field)):
+        raise InputError("tol needs a field without branches (where, abs, comparisons); give a method, dt and steps")
+    chosen = jacobi if free else taylor(max(4, taylor_order(tol) - LESS))
+    model = model_problem(crowd, chosen, t0)
+    check_axial(crowd)
+    return Task(crowd, chosen, model, t0, 1, 1, device, tolerance=None if free else tol)
+
+
+LESS = 2
+"""The orders that lanes need less than single bodies: what an expansion takes besides its sums weighs less in lanes."""
 
 _RUNS: dict[str, Any] = {}
 """Compiled runs of this process."""
@@ -289,6 +348,8 @@ def _run(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float
     """
     from .backends import simd
 
+    if task.tolerance is not None:
+        return _travel(task, threads)
     crowd, method = task.crowd, task.method
     data = laid_out(crowd, simd.padded(crowd.number))
     parameters = len(data) - simd.PARAMETERS - 1
@@ -302,6 +363,27 @@ def _run(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float
     rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), *task.times_and_rows(data), threads)
     seconds = time.perf_counter() - began
     return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
+
+
+def _travel(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:
+    """The same where bodies choose their steps; their numbers follow the state."""
+    from .backends import simd, travel
+
+    crowd, problem = task.crowd, task.model
+    data = laid_out(crowd, crowd.number)
+    stage, order = stage_of_series(problem), task.method.order
+    name = f"travel|{stage.name}|{stage.text}"
+    with _MAKING:
+        if name not in _RUNS:
+            _RUNS[name], _ = travel.loop(stage.make(), len(data) - simd.PARAMETERS - 1, name)
+    span = float(crowd.dt[0])
+    longest = span / PARTS if depends_on_time(problem) else math.inf
+    began = time.perf_counter()
+    rows, failed, steps = travel.run_on_cores(
+        _RUNS[name], (task.t0, task.t0 + span), longest, span / 1000, task.tolerance, order, data, threads
+    )  # fmt: skip
+    seconds = time.perf_counter() - began
+    return np.concatenate([rows, steps[:, None]], axis=1)[None], failed, seconds
 
 
 def _run_on_card(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:

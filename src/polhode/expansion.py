@@ -24,7 +24,8 @@ from .carry import moved
 from .expression import Expr, compiled, lift
 from .fields import Field
 from .loop import fitted
-from .scalar import Number, kernel, power, scratch, where
+from .scalar import Number, kernel, log, scratch, where
+from .scalar import exp as exponential
 from .series import Series, series, substituted
 from .so3 import add, along, cross, dot, exp, rotate, times, unrotate
 
@@ -122,7 +123,7 @@ def lie_taylor_kernel(
     kernel is (t, q, m, system, h, lead) -> (Y(h), Pi(h), the change of sum lead_i Pi_i^2 by the torque).
     """
     made = lie_taylor_series(field, own_axes, order, work and field is not None)
-    fill, size = compiled(made.text, made.constants, number), made.size
+    fill, size, stride = compiled(made.text, made.constants, number), made.size, made.stride
     a, b, c, d, e, f = made.rows[:6]
     g = made.rows[6] if field is not None else 0
 
@@ -130,12 +131,12 @@ def lie_taylor_kernel(
     def free(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
         work = scratch(h * q[0], size)
         fill(t, q, times(system[1], m), system, work, order)
-        turn = polynomial3(work, a, b, c, order, h)
+        turn = polynomial3(work, a, b, c, stride, order, h)
         return turn, unrotate(exp(turn), m)
 
     @kernel
     def ended(work: Any, m: Any, system: Any, h: Any) -> Any:
-        turn, change = polynomial3(work, a, b, c, order, h), polynomial3(work, d, e, f, order, h)
+        turn, change = polynomial3(work, a, b, c, stride, order, h), polynomial3(work, d, e, f, stride, order, h)
         return turn, add(m, times(system[0], change))
 
     @kernel
@@ -154,7 +155,7 @@ def lie_taylor_kernel(
         work = scratch(h * q[0], size)
         fill(t, q, times(system[1], m), system, lead, work, order)
         turn, end = ended(work, m, system, h)
-        return turn, end, polynomial3(work, g, g, g, order, h)[0]
+        return turn, end, polynomial3(work, g, g, g, stride, order, h)[0]
 
     if work:
         return free_at_work if field is None else forced_at_work
@@ -180,7 +181,7 @@ class _Expansion(NamedTuple):
     """Kernels of one expansion in a room of `size` numbers.
 
     fill(t, q, m, system, work, order) -> (g, c); increments(work, order, h, q, g, c, system) for `carry.moved`;
-    term(work, k, system, tolerance), the size of the k-th terms in units of the tolerances (attitude, momentum).
+    term(work, k, system, finer), the size of the k-th terms in units of the tolerances (attitude, momentum) 1/finer.
     """
 
     size: int
@@ -193,7 +194,7 @@ def _expansion(field: Field | None, own_axes: bool, order: int, number: Callable
     made, attitude = motion_series(field, own_axes, order), way(field, own_axes)
     written = compiled(made.text, made.constants, number)
     begun, turned, size_of = attitude.begun, attitude.turned, attitude.size
-    (i, j, k), rows = made.rows[:3], made.rows[3:7]
+    (i, j, k), rows, stride = made.rows[:3], made.rows[3:7], made.stride
 
     @kernel
     def fill(t: Any, q: Any, m: Any, system: Any, work: Any, order: int) -> Any:
@@ -204,21 +205,21 @@ def _expansion(field: Field | None, own_axes: bool, order: int, number: Callable
 
     @kernel
     def increments(work: Any, order: int, h: Any, q: Any, g: Any, c: Any, system: Any) -> Any:
-        vector, scalar = turned(work, rows, order, h, q, g, c)
-        return times(system[0], polynomial3(work, i, j, k, order, h)), vector, scalar
+        vector, scalar = turned(work, rows, stride, order, h, q, g, c)
+        return times(system[0], polynomial3(work, i, j, k, stride, order, h)), vector, scalar
 
     @kernel
-    def term(work: Any, n: int, system: Any, tolerance: Any) -> Any:
-        inertia = system[0]
-        a = larger(abs(work[i + n]) * inertia[0], abs(work[j + n]) * inertia[1])
-        a = larger(a, abs(work[k + n]) * inertia[2])
-        return larger(size_of(work, rows, n) / tolerance[0], a / tolerance[1])
+    def term(work: Any, n: int, system: Any, finer: Any) -> Any:
+        inertia, at = system[0], stride * n
+        a = larger(abs(work[i + at]) * inertia[0], abs(work[j + at]) * inertia[1])
+        a = larger(a, abs(work[k + at]) * inertia[2])
+        return larger(size_of(work, rows, at) * finer[0], a * finer[1])
 
     return _Expansion(made.size, fill, increments, term)
 
 
 def taylor_kernel(field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Kernel (t, q, m, system, h) -> increments for `carry.moved`, by the series of the motion up to the given order."""
+    """Kernel (t, q, m, system, h) -> increments for `carry.moved`, by the series of the motion to an order."""
     size, fill, increments, _ = _expansion(field, own_axes, order, number)
 
     @kernel
@@ -233,11 +234,11 @@ def taylor_kernel(field: Field | None, own_axes: bool, order: int, number: Calla
 @kernel
 def reach(last: Number, before: Number, order: int, left: Number) -> Number:
     """The h at which the last two terms, of these sizes at h = 1, are no larger than 1 (Jorba and Zou 2005)."""
-    one, none = 1 + 0 * left, 0 * left
-    h = where(last > 0, power(where(last > 0, last, one), -one / order), none)
-    g = where(before > 0, power(where(before > 0, before, one), -one / (order - 1)), none)
-    h = where((g > 0) & ((g < h) | (h <= 0)), g, h)
-    return where(h > 0, h, left)
+    one = 1 + 0 * left
+    a = log(where(last > 0, last, one)) * (1 / order)
+    b = log(where(before > 0, before, one)) * (1 / (order - 1))
+    largest = where((last > 0) & (before > 0), larger(a, b), where(last > 0, a, b))
+    return where((last > 0) | (before > 0), exponential(-largest), left)
 
 
 def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -249,7 +250,8 @@ def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], An
         q, m = y
         work = scratch(q[0], size)
         g, c = fill(t, q, m, system, work, order)
-        last, before = term(work, order, system, tolerance), term(work, order - 1, system, tolerance)
+        finer = (1 / tolerance[0], 1 / tolerance[1])
+        last, before = term(work, order, system, finer), term(work, order - 1, system, finer)
         h = reach(last, before, order, left)
         h = fitted(t, where(h < left, h, left))
         dm, vector, scalar = increments(work, order, h, q, g, c, system)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from .carry import rounded, tidied
 from .declare import Step
-from .scalar import finite, kernel, settled
+from .scalar import finite, kernel, settled, where
 
 STALLED = 60
 """So many steps in a row that are rejected, not finite or too short to move the time are the end of a run."""
@@ -146,16 +146,36 @@ def kept_rows(count: int, every: int) -> int:
     return -(-count // every)
 
 
-def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
-    """The loop for a stage that chooses its own steps.
+def trying(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
+    """One step that a stage chooses.
 
     ``stage(t, y, proposal, left, system, tolerance, order)`` tries a step of at most `left`, such that t + step has no
     rounding (`fitted`), and returns the new state, the step made, the step to propose next, and whether it is accepted.
+    ``tried(t, end, longest, proposal, y, system, tolerance, order)`` goes towards `end`, by at most `longest`, and
+    returns the state, the time, the next proposal, and whether they count: a step that fails or does not move does not.
+    """
+    good, tidied = kind.good, kind.tidied
+
+    @kernel
+    def tried(t: Any, end: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, order: int) -> Any:
+        left = end - t
+        left = where(left < longest, left, longest)
+        new, step, proposal, accepted = stage(t, y, proposal, left, system, tolerance, order)
+        now = t + step
+        counts = good(new, 0 * step) & accepted & (now != t)
+        return tidied(new), where(now < end, now, end), proposal, counts
+
+    return tried
+
+
+def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
+    """The loop for a stage that chooses its own steps.
+
     ``travel(t, end, longest, proposal, y, system, tolerance, order, times, rows)`` goes on until `end` or until `rows`
     are full (every accepted step is kept, none is longer than `longest`), and returns the state, the time, the next
     proposal, the rows filled, the rejected steps, and whether all went well.
     """
-    good, tidied, record = kind.good, kind.tidied, kind.record
+    tried, record = trying(stage, kind), kind.record
 
     def travel(
         t: Any, end: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, order: int, times: Any,
@@ -163,21 +183,15 @@ def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[...
     ) -> Any:  # fmt: skip
         filled, rejected, stalled = 0, 0, 0
         while filled < len(times) and stalled < STALLED:
-            left = min(end - t, longest)
-            new, step, proposal, accepted = stage(t, y, proposal, left, system, tolerance, order)
-            if not good(new, 0 * step) or not accepted or t + step == t:
+            new, now, proposal, counts = tried(t, end, longest, proposal, y, system, tolerance, order)
+            if not counts:
                 rejected, stalled = rejected + 1, stalled + 1
                 continue
-            stalled = 0
-            y = tidied(new)
-            t = t + step
-            last = t >= end
-            if last:
-                t = end
+            stalled, y, t = 0, new, now
             times[filled] = t
             record(rows, filled, y)
             filled += 1
-            if last:
+            if t >= end:
                 break
         return y, t, proposal, filled, rejected, stalled < STALLED
 

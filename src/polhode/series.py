@@ -6,8 +6,9 @@ coefficient
     (a b)_k = sum_j a_j b_(k-j),        (a/b)_k = (a_k - sum_(j>=1) b_j (a/b)_(k-j)) / b_0,
     x^n = p:  k x_0 p_k = sum_(j>=1) (n j - (k - j)) x_j p_(k-j),        dy = s dx:  k y_k = sum_j j x_j s_(k-j),
 
-so all series follow order by order (Moore 1966). The sums over 0 < j < k need lower orders only and share one loop, which
-takes the terms j and k - j together, as they need the same numbers; a sum or difference of products is one sum.
+so all series follow order by order (Moore 1966). All sums of an order share one loop over 0 <= j <= k, which takes the
+terms j and k - j together, as they need the same numbers; sums of products are one sum. Of what is not known yet the
+k-th coefficient counts as zero there, and is added where it is.
 """
 
 from __future__ import annotations
@@ -138,11 +139,15 @@ def _rewritten(node: Expr, of: dict[Expr, Monomial], new: dict[Expr, Expr]) -> E
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """Source and constants of the kernel ``fill(..., work, order)``; where in `work` every series asked for begins."""
+    """Source and constants of the kernel ``fill(..., work, order)``.
+
+    Coefficients of the same order lie together: the k-th of the i-th series asked for is ``work[rows[i] + stride * k]``.
+    """
 
     text: str
     constants: dict[str, Any]
     rows: tuple[int, ...]
+    stride: int
     size: int
     """Numbers in `work`."""
     terms: int
@@ -150,9 +155,9 @@ class Series:
 
 
 def series(
-    parameters: str, start: dict[str, str], rates: dict[str, Expr], others: Sequence[Expr], stride: int
+    parameters: str, start: dict[str, str], rates: dict[str, Expr], others: Sequence[Expr], orders: int
 ) -> Series:
-    """The kernel for Taylor coefficients 0..order (below `stride`) of states and of formulas made of them.
+    """The kernel for Taylor coefficients 0..order (below `orders`) of states and of formulas made of them.
 
     `start` gives for every symbol the text that reads it from the parameters, `rates` the rate of every state.
     """
@@ -160,7 +165,7 @@ def series(
     sources = {*states, symbol("t")}
     formulas = gathered([*rates.values(), *others], sources)
     ready = plan(states, formulas[: len(states)], formulas[len(states) :])
-    return _Writer(ready, start, [*states, *formulas[len(states) :]], stride).series(parameters)
+    return _Writer(ready, start, [*states, *formulas[len(states) :]], orders).series(parameters)
 
 
 TOGETHER = 10
@@ -185,12 +190,13 @@ class _Form:
 class _Writer:
     """Names, rows and lines of one kernel."""
 
-    def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], stride: int) -> None:
-        self.ready, self.start, self.wanted, self.stride = ready, start, wanted, stride
+    def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], orders: int) -> None:
+        self.ready, self.start, self.wanted, self.orders = ready, start, wanted, orders
         self.name = {node: str(i) for i, node in enumerate(ready.nodes)}
-        self.constants: dict[str, Any] = {"reciprocals": tuple(Fraction(1, max(k, 1)) for k in range(stride))}
+        self.constants: dict[str, Any] = {"reciprocals": tuple(Fraction(1, max(k, 1)) for k in range(orders))}
         self.forms = self._gathered_forms()
         self.within = {n for form in self.forms.values() for n in form.within}
+        self.early = self._early()
         self.row = {node: i for i, node in enumerate(dict.fromkeys([*wanted, *self._operands()]))}
 
     # what is summed, and when
@@ -202,6 +208,16 @@ class _Writer:
         if node in self.forms or node.op in FUNCTIONS or node.op == "whole_power":
             return True
         return self._is_product(node) or (node.op == "div" and node.args[1] in self.ready.moving)
+
+    def _early(self) -> set[Expr]:
+        """What is known before the sums of an order: states, and what is linear in them."""
+        early: set[Expr] = set()
+        for node in self.ready.nodes:
+            moving = [a for a in node.args if isinstance(a, Expr) and a in self.ready.moving]
+            linear = node.op in OPERATORS and not self._is_sum(node) and all(a in early for a in moving)
+            if node in self.ready.moving and (node in self.ready.rates_of or node.op == "symbol" or linear):
+                early.add(node)
+        return early
 
     def _is_product(self, node: Expr) -> bool:
         return node.op == "mul" and all(a in self.ready.moving for a in node.args)
@@ -247,7 +263,7 @@ class _Writer:
                 form.rest.append((s, arg))
 
     def _factors(self, node: Expr) -> list[tuple[str, Expr, Expr]]:
-        """The sum of a node: (weight, a, b) for weight a_j b_(k-j), 0 < j < k; # stands for j."""
+        """The sum of a node: (weight, a, b) for weight a_j b_(k-j), 0 <= j <= k; # stands for j."""
         if node in self.forms:
             return [("" if sign > 0 else "-", a, b) for sign, a, b in self.forms[node].products]
         if node.op == "mul":
@@ -272,14 +288,13 @@ class _Writer:
             if node not in self.ready.moving:
                 lines += ["for k in range(1, order + 1):", f"    {self._place(node, 'k')} = zero"]
         body = "".join(f"    {line}\n" for line in lines)
-        rows = tuple(self.row[node] * self.stride for node in self.wanted)
+        rows = tuple(self.row[node] for node in self.wanted)
         text = f"def fill({parameters}, work, order):\n{body}"
         terms = sum(len(self._factors(node)) for node in self.ready.nodes if self._is_sum(node))
-        return Series(text, self.constants, rows, len(self.row) * self.stride, terms)
+        return Series(text, self.constants, rows, len(self.row), len(self.row) * self.orders, terms)
 
     def _place(self, node: Expr, k: str) -> str:
-        first = self.row[node] * self.stride
-        return f"work[{first} + {k}]" if first else f"work[{k}]"
+        return f"work[{self.row[node]} + {len(self.row)} * {k}]"
 
     def _value(self, node: Expr, prefix: str) -> str:
         """The local name of a coefficient: z for order 0, x for order k."""
@@ -309,20 +324,27 @@ class _Writer:
     def _next_order(self) -> list[str]:
         here = [n for n in self.ready.nodes if n in self.ready.moving - self.within and n.op not in LOGIC]
         here = [n for n in here if n not in self.ready.rates_of]
-        lines = ["over = reciprocals[k]", *self._states("k"), *self._loops([n for n in here if self._is_sum(n)])]
-        for node in here:
-            lines.append(f"{self._value(node, 'x')} = {self._coefficient(node)}")
-            if node in self.row:
-                lines.append(f"{self._place(node, 'k')} = {self._value(node, 'x')}")
+        early, late = ([n for n in here if (n in self.early) == known] for known in (True, False))
+        lines = ["over = reciprocals[k]", *self._states("k"), *self._coefficients(early)]
+        lines += [f"{self._place(node, 'k')} = zero" for node in late if node in self.row]
+        lines += [*self._loops([n for n in late if self._is_sum(n)]), *self._coefficients(late)]
         rates = self.ready.rates_of.items()
         return lines + [f"d{self.name[s]} = {self._later(r)}" for s, r in rates]
 
+    def _coefficients(self, nodes: list[Expr]) -> list[str]:
+        lines = []
+        for node in nodes:
+            lines.append(f"{self._value(node, 'x')} = {self._coefficient(node)}")
+            if node in self.row:
+                lines.append(f"{self._place(node, 'k')} = {self._value(node, 'x')}")
+        return lines
+
     def _loops(self, sums: list[Expr]) -> list[str]:
-        """The sums over 0 < j < k, so many in a loop as the registers hold."""
+        """The sums, so many in a loop as the registers hold."""
         lines = [f"s{self.name[node]} = zero" for node in sums]
         for first in range(0, len(sums), TOGETHER):
             some = sums[first : first + TOGETHER]
-            lines += ["for j in range(1, (k + 1) // 2):", "    i = k - j", *map(self._pair, some)]
+            lines += ["for j in range((k + 1) // 2):", "    i = k - j", *map(self._pair, some)]
             lines += ["if k % 2 == 0:", "    j = k // 2", *map(self._middle, some)]
         return lines
 
@@ -352,12 +374,19 @@ class _Writer:
 
     def _divisors(self) -> list[Expr]:
         """What higher orders divide by."""
-        found = [n.args[0 if n.op == "whole_power" else 1] for n in self.ready.nodes if n in self.ready.moving and n.op in ("div", "whole_power")]
+        moving = [node for node in self.ready.nodes if node in self.ready.moving]
+        found = [n.args[1] for n in moving if n.op == "div"] + [n.args[0] for n in moving if n.op == "whole_power"]
         return list(dict.fromkeys(found))
 
     def _later(self, node: Expr) -> str:
         """A coefficient of order k > 0."""
         return self._value(node, "x") if node in self.ready.moving else "zero"
+
+    def _end(self, sign: int, a: Expr, b: Expr) -> list[str]:
+        """What the loop left out of a product."""
+        z, x = (lambda n: self._value(n, "z")), self._later
+        ends = [f"{x(p)} * {z(q)}" for p, q in ((a, b), (b, a)) if p not in self.early]
+        return [f"-{end}" if sign < 0 else end for end in ends]
 
     def _coefficient(self, node: Expr) -> str:
         z, x = (lambda n: self._value(n, "z")), self._later
@@ -367,27 +396,28 @@ class _Writer:
         if node.op == "where":
             return f"where({z(node.args[0])}, {x(node.args[1])}, {x(node.args[2])})"
         if node.op in FUNCTIONS:
-            pairs = self.ready.slopes[node]
-            ends = " + ".join(f"{x(a)} * {z(s)}" for a, s in pairs)
-            return f"{ends} + {total} * over"
+            late = [f"{x(a)} * {z(s)}" for a, s in self.ready.slopes[node] if a not in self.early]
+            return _joined([f"{total} * over", *late])
         if node in self.forms:
             form = self.forms[node]
-            ends = [f"{'-' * (s < 0)}({z(a)} * {x(b)} + {x(a)} * {z(b)})" for s, a, b in form.products]
-            rest = [f"{'-' * (s < 0)}{x(n)}" for s, n in form.rest if n in self.ready.moving]
-            return f"{total} + ({_joined([*ends, *rest])})"
+            ends = [end for product in form.products for end in self._end(*product)]
+            rest = [f"-{x(n)}" if s < 0 else x(n) for s, n in form.rest if n in self.ready.moving]
+            return _joined([total, *ends, *rest])
         a, b = node.args
         if node.op == "whole_power":
-            return f"({total} * over + {b} * {x(a)} * {z(node)}) * {self._inverse(a)}"
+            late = [] if a in self.early else [f"{b} * {x(a)} * {z(node)}"]
+            return f"({_joined([f'{total} * over', *late])}) * {self._inverse(a)}"
         if node.op in ("add", "sub"):
             still = [n not in self.ready.moving for n in (a, b)]
             sign = "-" if node.op == "sub" else ""
             return x(a) if still[1] else f"{sign}{x(b)}" if still[0] else f"{x(a)} {sign or '+'} {x(b)}"
         if node.op == "mul" and self._is_sum(node):
-            return f"{total} + {z(a)} * {x(b)} + {x(a)} * {z(b)}"
+            return _joined([total, *self._end(1, a, b)])
         if node.op == "mul":
             return f"{x(a)} * {z(b)}" if a in self.ready.moving else f"{z(a)} * {x(b)}"
         if self._is_sum(node):
-            return f"({x(a)} - {total} - {x(b)} * {z(node)}) * {self._inverse(b)}"
+            late = [] if b in self.early else [f"-{x(b)} * {z(node)}"]
+            return f"({_joined([x(a), f'-{total}', *late])}) * {self._inverse(b)}"
         return f"{x(a)} * {self._inverse(b)}"
 
 

@@ -11,13 +11,12 @@ from typing import Any
 import numpy as np
 
 from . import adaptive, choice, record
-from .adaptive import Measured, Path
+from .adaptive import LARGEST, SMALLEST, Measured, Path, is_smooth
 from .backends import floats
 from .body import real_array
 from .engine import identity
 from .errors import InputError, StepError
 from .events import Event
-from .expression import COMPARISONS, ordered
 from .methods import Method
 from .methods.jacobi import jacobi
 from .occurrences import cut, first_end, occurrences, until
@@ -25,9 +24,6 @@ from .problem import Problem, finite_number
 from .progress import Progress
 from .so3 import mul, unrotate
 from .trajectory import PRIMARY, Info, Trajectory, info_of
-
-SMALLEST, LARGEST = 1e-15, 0.1
-"""Tolerances that can be asked for."""
 
 ROUGH = 1e-4
 """The tolerance of the run that tells how large the momentum becomes."""
@@ -119,7 +115,7 @@ def _made(problem: Problem, end: float, tol: float) -> Plan:
         return _plan(problem, tol, jacobi.name, reason + _limit(found, tol), found.run, error)
     stage = stage_of(problem)
     scale = adaptive.scale_of_momentum(problem, adaptive.Run(problem, stage, end, ROUGH)())
-    if not is_smooth(problem):
+    if not is_smooth(problem.field):
         found = _measured(problem, stage, end, tol, scale)
         reason = "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
         return _plan(problem, tol, found.run.stage.name, reason + _limit(found, tol), found.run, found.error)
@@ -145,14 +141,7 @@ def _lighter(taylor: Measured, pair: Measured) -> tuple[Measured, float]:
 
 def stage_of(problem: Problem) -> adaptive.Stage:
     """Taylor steps where there is a Taylor series, else those of an embedded pair."""
-    return adaptive.taylor(problem) if is_smooth(problem) else adaptive.pair(problem)
-
-
-def is_smooth(problem: Problem) -> bool:
-    """Is the torque one formula, without branches."""
-    return problem.field is None or all(
-        node.op not in ("where", "abs", *COMPARISONS) for node in ordered(problem.field.graph[0])
-    )
+    return adaptive.taylor(problem) if is_smooth(problem.field) else adaptive.pair(problem)
 
 
 def _why(problem: Problem, taylor: Measured, found: Measured) -> str:

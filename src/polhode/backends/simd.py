@@ -72,7 +72,7 @@ def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
     return made
 
 
-def _reader(parameters: int) -> Callable[..., Any]:
+def reader(parameters: int) -> Callable[..., Any]:
     """Compiled function (data, k) -> state and system of the bodies k, k + 1, ... of a group."""
     three, four = _written("data, first, k", "load(data[first + #], k)", 3), _written("data, k", "load(data[#], k)", 4)
     values = _written("data, first, k", "load(data[first + #], k)", parameters)
@@ -121,7 +121,7 @@ def loop(
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
     cpu.teach()
     begun, record = start, plain.record
-    read, copies, size = _reader(parameters), _copier(parameters), PARAMETERS + parameters
+    read, copies, size = reader(parameters), _copier(parameters), PARAMETERS + parameters
 
     def step_of(h: Any, data: Any, k: int) -> Any:
         return load(data[size], k)
@@ -180,23 +180,29 @@ def run_on_cores(
     threads: int | None = None,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Run all groups, shared out among the cores; the rows kept (group, kept, number, lane), and the failed steps."""
-    threads = cores() if threads is None else threads
     groups = data.shape[1] // LANES
     rows = np.empty((groups, kept, columns, LANES))
     failed = np.full(groups * LANES, -1, dtype=np.int64)
-    tasks = 1 if threads == 1 else min(groups, 4 * threads, 1 + groups * count // WORTHWHILE)
-    share = np.linspace(0, groups, tasks + 1).astype(int)
+    shared_out(
+        lambda begin, end: run(h, t0, count, every, data, begin, end, rows, failed), groups,
+        groups * count // WORTHWHILE, threads,
+    )  # fmt: skip
+    return rows, failed
+
+
+def shared_out(run: Callable[[int, int], None], number: int, worthwhile: int, threads: int | None = None) -> None:
+    """Run (begin, end) over 0 ... number, in parts on all cores, so many at most as are worthwhile beyond one."""
+    threads = cores() if threads is None else threads
+    tasks = 1 if threads == 1 else min(number, 4 * threads, 1 + worthwhile)
     if tasks == 1:
-        run(h, t0, count, every, data, 0, groups, rows, failed)
-        return rows, failed
-    run(h, t0, 0, every, data, 0, 0, rows, failed)  # compiled once, before the threads start
-    parts = [
-        _threads(os.getpid(), threads).submit(run, h, t0, count, every, data, begin, end, rows, failed)
-        for begin, end in zip(share[:-1].tolist(), share[1:].tolist(), strict=True)
-    ]
+        run(0, number)
+        return
+    share = np.linspace(0, number, tasks + 1).astype(int).tolist()
+    run(0, 0)  # compiled once, before the threads start
+    pool = _threads(os.getpid(), threads)
+    parts = [pool.submit(run, begin, end) for begin, end in zip(share[:-1], share[1:], strict=True)]
     for part in parts:
         part.result()
-    return rows, failed
 
 
 @functools.cache

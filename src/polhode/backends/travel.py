@@ -1,0 +1,118 @@
+"""Runs of many bodies whose steps follow from a tolerance: every lane has its own time and its own steps.
+
+A lane whose body has arrived takes the next body, so that none waits for another; lanes know nothing of each other, so a
+body has the same bits in any company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from ..loop import COLUMNS, STALLED, trying
+from ..scalar import settled, where
+from ..so3 import norm
+from . import cpu
+from .lanes import LANES, load, store
+from .simd import LANE_KIND, PARAMETERS, reader, shared_out
+
+MOST = 1e6
+"""Tried steps after which a body is given up."""
+
+EXTRA = 5
+"""Numbers of a lane behind those of its body: time, proposal, largest momentum so far, steps, tries without one."""
+
+
+def loop(stage: Callable[..., Any], parameters: int, identity: str) -> tuple[Any, bool]:
+    """The compiled run, and whether it was compiled before.
+
+    ``run(t0, end, longest, proposal, tolerance, order, data, begin, stop, rows, failed, steps)`` takes the bodies from
+    `begin` to `stop`, columns of `data`, to the time `end`. ``rows[body]`` gets the state, ``steps[body]`` the number of
+    steps; where no further step succeeds ``failed[body]`` gets their number, and the row the last good state.
+    The tolerance is that of the attitude; that of the momentum is in proportion to its largest size so far.
+    """
+    tried = register_jitable(**cpu.INNER)(trying(stage, LANE_KIND))
+    cpu.teach()
+    read, size = reader(parameters), PARAMETERS + parameters
+    TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
+
+    def seated(block: Any, lane: int, data: Any, body: int, t0: Any, proposal: Any) -> None:
+        """Put a body into a lane."""
+        for j in range(size):
+            block[j, lane] = data[j, body]
+        block[TIME, lane], block[PROPOSAL, lane] = t0, proposal
+        block[LARGEST, lane], block[STEPS, lane], block[STALLS, lane] = 0.0, 0.0, 0.0
+
+    def stepped(block: Any, end: Any, longest: Any, tolerance: Any, order: int) -> Any:
+        """Try a step in every lane; do all of them go on."""
+        (q, m), system = read(block, 0)
+        t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
+        size = norm(m)
+        largest = where(size > largest, size, largest)
+        limits = (tolerance, where(largest > 0, tolerance * largest, np.inf))
+        (p, n), now, proposal, counts = tried(t, end, longest, proposal, (q, m), system, limits, order)
+        for j in range(4):
+            store(block[j], 0, where(counts, p[j], q[j]))
+        for j in range(3):
+            store(block[4 + j], 0, where(counts, n[j], m[j]))
+        now, stalls = where(counts, now, t), where(counts, 0.0, load(block[STALLS], 0) + 1)
+        steps = load(block[STEPS], 0) + where(counts, 1.0, 0.0)
+        store(block[TIME], 0, now)
+        store(block[PROPOSAL], 0, proposal)
+        store(block[LARGEST], 0, largest)
+        store(block[STEPS], 0, steps)
+        store(block[STALLS], 0, stalls)
+        return settled((now < end) & (stalls < STALLED) & (steps < MOST))
+
+    seat, step = register_jitable(**cpu.INNER)(seated), register_jitable(**cpu.INNER)(stepped)
+
+    def run(
+        t0: Any, end: Any, longest: Any, proposal: Any, tolerance: Any, order: int, data: Any, begin: int, stop: int,
+        rows: Any, failed: Any, steps: Any,
+    ) -> None:  # fmt: skip
+        block = np.empty((size + EXTRA, LANES))
+        body, coming, left = np.full(LANES, -1), begin, stop - begin
+        for i in range(LANES if left > 0 else 0):
+            seat(block, i, data, min(coming, stop - 1), t0, proposal)
+            body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
+            coming += 1
+        while left > 0:
+            if step(block, end, longest, tolerance, order):
+                continue
+            for i in range(LANES):
+                if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
+                    continue
+                b = body[i]
+                if b >= 0:
+                    rows[b, :] = block[:COLUMNS, i]
+                    steps[b] = block[STEPS, i]
+                    failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i]
+                    left -= 1
+                seat(block, i, data, min(coming, stop - 1), t0, proposal)
+                body[i] = coming if coming < stop else -1
+                coming += 1
+
+    return cpu.compiled(run, f"travelling lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
+
+
+UNIT = 512
+"""Bodies of a task for a thread, at least: at its end lanes run empty."""
+
+
+def run_on_cores(
+    run: Any, span: tuple[float, float], longest: float, proposal: float, tolerance: float, order: int,
+    data: np.ndarray, threads: int | None = None,
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Run all bodies, shared out among the cores; their last states (body, number), failed steps and numbers of steps."""
+    number = data.shape[1]
+    rows, failed, steps = (
+        np.empty((number, COLUMNS)),
+        np.empty(number, dtype=np.int64),
+        np.empty(number, dtype=np.int64),
+    )
+    given = (*span, longest, proposal, tolerance, order, data)
+    shared_out(lambda begin, end: run(*given, begin, end, rows, failed, steps), number, number // UNIT, threads)
+    return rows, failed, steps
