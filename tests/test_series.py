@@ -60,8 +60,8 @@ def test_coefficients_are_those_of_the_reference_solution(name):
         (_, mp), _ = problem.kernel_data(number)
         fill(number(problem.t0), q, tuple(i * x for i, x in zip(system[1], mp, strict=True)), system, work, order)
         for k in range(order + 1):
-            w = tuple(work[made.rows[i] + k] * system[0][i] for i in range(3))
-            turn = tuple(work[made.rows[3 + i] + k] for i in range(4))
+            w = tuple(work[made.rows[i] + made.stride * k] * system[0][i] for i in range(3))
+            turn = tuple(work[made.rows[3 + i] + made.stride * k] for i in range(4))
             turn, w = problem.user_axes(turn, w, number) if own else (turn, w)
             for got, state in zip((*turn, *w), states, strict=True):
                 scale = max(abs(c) for c in known[state]) + 1
@@ -107,8 +107,8 @@ def test_the_averaged_rotation_is_that_of_the_bernoulli_recursion(order):
     inertia, w = (Fraction(3, 5), Fraction(4, 5), Fraction(1)), (Fraction(3), Fraction(1, 2), Fraction(-9, 10))
     one, zero = Fraction(1), Fraction(0)
     fill(zero, (one, zero, zero, zero), w, (inertia, tuple(1 / i for i in inertia), ()), work, order)
-    series = [[work[made.rows[3 + i] + k] for i in range(3)] for k in range(order + 1)]
-    turned = [[work[made.rows[i] + k] for i in range(3)] for k in range(order + 1)]
+    series = [[work[made.rows[3 + i] + made.stride * k] for i in range(3)] for k in range(order + 1)]
+    turned = [[work[made.rows[i] + made.stride * k] for i in range(3)] for k in range(order + 1)]
     assert turned == averaged(series, order)
 
 

@@ -17,11 +17,15 @@ from .crowds import END, Crowd, problem, weight
 library = sys.modules["polhode.ensemble"]
 
 TOPS = ("processed6(dmv10)", "taylor(8)", "taylor(10)", "taylor(12)", "taylor(14)", "taylor(16)")
+"""On a card, where all threads want equal steps."""
+
+CHOSEN = "taylor, own steps"
+TOLERANCES = tuple(10 ** (-5 - k / 6) for k in range(55))
 FINENESS = tuple(0.5 * 1.08**k for k in range(31))
 """Steps for every radian a body turns: what is varied, as others vary a tolerance."""
 
-LADDER = {"cpu": 1.1, "cuda": 1.3}
-"""Numbers of steps are powers of this, rounded up, so that many bodies have the same; a card wants more at once."""
+LADDER = 1.3
+"""Numbers of steps are powers of this, rounded up, so that many bodies have the same: a card wants many at once."""
 
 
 def numbers_of_steps(crowd: Crowd, fineness: float, ratio: float) -> np.ndarray:
@@ -42,7 +46,7 @@ def _exact(device: str, crowd: Crowd, setting: float) -> Run:
 
 def _stepped(device: str, name: str, crowd: Crowd, setting: float) -> Run:
     assert crowd.mgl is not None
-    steps = numbers_of_steps(crowd, setting, LADDER[device])
+    steps = numbers_of_steps(crowd, setting, LADDER)
     given = (crowd.moments, crowd.quaternions, crowd.momenta, name)
     params = {"mgl": crowd.mgl}
 
@@ -54,12 +58,26 @@ def _stepped(device: str, name: str, crowd: Crowd, setting: float) -> Run:
     return Run(call, functools.partial(_flops, crowd, name, float(steps.mean())))
 
 
+def _chosen(crowd: Crowd, setting: float) -> Run:
+    """Every body with steps of its own, to a tolerance."""
+    given = (crowd.moments, crowd.quaternions, crowd.momenta)
+    field: dict[str, Any] = {"field": weight, "params": {"mgl": crowd.mgl}}
+    taken = []
+
+    def call() -> np.ndarray:
+        found = ph.ensemble(*given, **field, tol=setting, t_end=END)
+        taken[:] = [(found.method, float(found.steps.mean()))]
+        return found.quaternion[-1]
+
+    return Run(call, lambda: _flops(crowd, *taken[0]))
+
+
 def prepared(crowd: Crowd, name: str, setting: float) -> tuple[Any, np.ndarray]:
     """What is given, checked, and the number of steps of each body, for a run on a card without the way there."""
     given = (crowd.moments, crowd.quaternions, crowd.momenta, name)
     if crowd.mgl is None:
         return library.prepared(*given, dt=END, steps=1, device="cuda"), np.ones(len(crowd), dtype=int)
-    steps = numbers_of_steps(crowd, setting, LADDER["cuda"])
+    steps = numbers_of_steps(crowd, setting, LADDER)
     field: dict[str, Any] = {"field": weight, "params": {"mgl": crowd.mgl}}
     return library.prepared(*given, dt=END / steps, steps=1, device="cuda", **field), steps
 
@@ -72,9 +90,11 @@ def _flops(crowd: Crowd, name: str, steps: float) -> float:
 
 
 def runners(crowd: Crowd, device: str = "cpu", quick: bool = False) -> list[Runner]:
-    """The exact solution of free bodies; methods with fixed steps for tops."""
+    """The exact solution of free bodies; for tops, steps to a tolerance, on a card methods with fixed steps."""
     if crowd.mgl is None:
         return [Runner("jacobi", (1.0,), functools.partial(_exact, device))]
+    if device == "cpu":
+        return [Runner(CHOSEN, TOLERANCES[::3] if quick else TOLERANCES, _chosen)]
     return [
         Runner(name, FINENESS, functools.partial(_stepped, device, name))
         for name in (TOPS[:4:3] if quick else TOPS)

@@ -51,16 +51,16 @@ def table(lines: list[dict[str, Any]], names: list[str]) -> str:
 
 
 def settings(lines: list[dict[str, Any]], peak: float, quantile: float) -> str:
-    """What was run for us: method, steps for every radian, errors, operations, share of the peak."""
+    """What was run for us: method, tolerance, errors, operations, share of the peak."""
     head = (
-        "| crowd | bodies | error | method | steps a radian | 95 % | median | largest | flop a body | share of peak |"
+        "| crowd | bodies | error | method | tolerance | 95 % | median | largest | flop a body | share of peak |"
     )
     text = [head, "|---" * 10 + "|"]
     for line in lines:
         run = line["ours"]
         if run is None:
             continue
-        fine = f"{run['setting']:.2f}" if run["method"] != "jacobi" else NEVER
+        fine = f"{run['setting']:.1e}" if run["method"] != "jacobi" else NEVER
         share = run["flops"] / run["nanoseconds"] * 1e9 / peak
         cells = [line["crowd"], f"{line['bodies']:.0e}", f"{line['target']:.0e}", f"`{run['method']}`", fine]
         cells += [f"{run[key]:.1e}" for key in ("error", "median", "largest")]

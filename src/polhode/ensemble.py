@@ -161,9 +161,8 @@ def ensemble(
             method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
         )
         return to_tolerance(bodies, attitudes, momenta, tol, t_end, field, params, t0, device).run()
-    for name, value in (("a method", method), ("dt", dt), ("steps", steps)):
-        if value is None:
-            raise InputError(f"an ensemble needs {name}: give a method, dt and steps, or tol and t_end instead of them")
+    if method is None or dt is None or steps is None:
+        raise InputError("an ensemble needs a method, dt and steps, or instead of all of them tol and t_end")
     alike = not np.ndim(steps)
     task = prepared(
         bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
@@ -306,14 +305,11 @@ def to_tolerance(
         raise InputError("steps that bodies choose themselves need device='cpu'; give a method, dt and steps")
     if not (free or is_smooth(crowd.field)):
         raise InputError("tol needs a field without branches (where, abs, comparisons); give a method, dt and steps")
-    chosen = jacobi if free else taylor(max(4, taylor_order(tol) - LESS))
+    chosen = jacobi if free else taylor(taylor_order(tol))
     model = model_problem(crowd, chosen, t0)
     check_axial(crowd)
     return Task(crowd, chosen, model, t0, 1, 1, device, tolerance=None if free else tol)
 
-
-LESS = 2
-"""The orders that lanes need less than single bodies: what an expansion takes besides its sums weighs less in lanes."""
 
 _RUNS: dict[str, Any] = {}
 """Compiled runs of this process."""
@@ -369,9 +365,10 @@ def _travel(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, fl
     """The same where bodies choose their steps; their numbers follow the state."""
     from .backends import simd, travel
 
-    crowd, problem = task.crowd, task.model
+    crowd, problem, tolerance = task.crowd, task.model, task.tolerance
+    assert tolerance is not None
     data = laid_out(crowd, crowd.number)
-    stage, order = stage_of_series(problem), task.method.order
+    stage, order = stage_of_series(problem), int(task.method.order)
     name = f"travel|{stage.name}|{stage.text}"
     with _MAKING:
         if name not in _RUNS:
@@ -379,11 +376,10 @@ def _travel(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, fl
     span = float(crowd.dt[0])
     longest = span / PARTS if depends_on_time(problem) else math.inf
     began = time.perf_counter()
-    rows, failed, steps = travel.run_on_cores(
-        _RUNS[name], (task.t0, task.t0 + span), longest, span / 1000, task.tolerance, order, data, threads
+    rows, failed = travel.run_on_cores(
+        _RUNS[name], (task.t0, task.t0 + span), longest, span / 1000, tolerance, order, data, threads
     )  # fmt: skip
-    seconds = time.perf_counter() - began
-    return np.concatenate([rows, steps[:, None]], axis=1)[None], failed, seconds
+    return rows[None], failed, time.perf_counter() - began
 
 
 def _run_on_card(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:

@@ -17,22 +17,27 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import Any
 
-from .attitude_series import OWN, W, Way, by_quaternion, larger, polynomial3, symbols, way
 from .carry import moved
-from .expression import Expr, compiled, lift
+from .expression import Expr, compiled, lift, symbol
 from .fields import Field
 from .loop import fitted
-from .scalar import Number, kernel, log, scratch, where
+from .scalar import Number, Vec3, kernel, log, scratch, where
 from .scalar import exp as exponential
 from .series import Series, series, substituted
-from .so3 import add, along, cross, dot, exp, rotate, times, unrotate
+from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, times, unrotate
 
 Graph = Any
 
 
-Y, INERTIA, INVERSE, LEAD = (symbols(letter, 3) for letter in "YIJl")
+def _symbols(letter: str, count: int) -> tuple[Expr, ...]:
+    return tuple(symbol(f"{letter}{i}") for i in range(count))
+
+
+Q, W, Y, INERTIA, INVERSE, OWN, LEAD = (
+    _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3))
+)
 PARAMETERS = "t, q, w, system"
 """What the kernel that fills the room with coefficients is given, before the room and the order."""
 
@@ -42,7 +47,6 @@ def starts(parameters: int) -> dict[str, str]:
     found = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
     found |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
     found |= {f"Y{i}": "0 * q[0]" for i in range(3)} | {"E": "0 * q[0]"} | {f"l{i}": f"lead[{i}]" for i in range(3)}
-    found |= {f"g{i}": f"g[{i}]" for i in range(3)} | {f"c{i}": f"c[{i}]" for i in range(3)} | {"f": "0 * q[0]"}
     return (
         found
         | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
@@ -50,18 +54,19 @@ def starts(parameters: int) -> dict[str, str]:
     )
 
 
-def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool, attitude: Way | None = None) -> list[Expr]:
-    """Formulas of t, R, w, p in the user's axes as formulas of t, w, p and the attitude (q) in principal axes."""
-    w = rotate(OWN, W) if own_axes else W  # type: ignore[arg-type]
-    meaning = (attitude or by_quaternion(own_axes)).meaning | {f"w{i}": w[i] for i in range(3)}
+def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool) -> list[Expr]:
+    """Formulas of t, R, w, p in the user's axes as formulas of t, q, w, p in principal axes."""
+    q, w = (mul(Q, conj(OWN)), rotate(OWN, W)) if own_axes else (Q, W)  # type: ignore[arg-type]
+    R = matrix(q)  # type: ignore[arg-type]
+    meaning = {f"R{i}{j}": R[i][j] for i in range(3) for j in range(3)} | {f"w{i}": w[i] for i in range(3)}
     return substituted(formulas, meaning)
 
 
-def torque_of(field: Field | None, own_axes: bool, attitude: Way | None = None) -> tuple[Expr, Expr, Expr] | None:
+def torque_of(field: Field | None, own_axes: bool) -> tuple[Expr, Expr, Expr] | None:
     """The body torque in principal axes."""
     if field is None:
         return None
-    a, b, c = in_principal_axes(field.graph[0], own_axes, attitude)
+    a, b, c = in_principal_axes(field.graph[0], own_axes)
     return unrotate(OWN, (a, b, c)) if own_axes else (a, b, c)  # type: ignore[arg-type]
 
 
@@ -72,6 +77,11 @@ def spinning(torque: tuple[Expr, Expr, Expr] | None) -> dict[str, Expr]:
         push = (INERTIA[j] - INERTIA[k]) * (W[j] * W[k])
         rates[f"w{i}"] = INVERSE[i] * (push if torque is None else push + torque[i])
     return rates
+
+
+def turning() -> dict[str, Expr]:
+    """The rates of the quaternion."""
+    return {f"q{i}": x / 2 for i, x in enumerate(mul(Q, (lift(0), *W)))}  # type: ignore[arg-type]
 
 
 def averaging(order: int) -> dict[str, Expr]:
@@ -98,6 +108,17 @@ def _mean_coefficients(degree: int) -> tuple[Fraction, ...]:
 # --- kernels ----------------------------------------------------------------------------------------
 
 
+@kernel
+def polynomial3(work: Any, a: int, b: int, c: int, stride: int, order: int, h: Number) -> Vec3:
+    """Three series at h without their first terms, by Horner's rule."""
+    last = stride * order
+    x, y, z = work[a + last], work[b + last], work[c + last]
+    for k in range(1, order):
+        at = last - stride * k
+        x, y, z = x * h + work[a + at], y * h + work[b + at], z * h + work[c + at]
+    return x * h, y * h, z * h
+
+
 def working(torque: tuple[Expr, Expr, Expr]) -> dict[str, Expr]:
     """The rate of sum lead_i Pi_i^2 that is due to a torque."""
     return {"E": 2 * dot(times(LEAD, times(INERTIA, W)), torque)}  # type: ignore[arg-type]
@@ -109,7 +130,7 @@ def lie_taylor_series(field: Field | None, own_axes: bool, order: int, work: boo
     torque = torque_of(field, own_axes)
     rates = {f"Y{i}": x for i, x in enumerate(averaging(order).values())} | spinning(torque)
     if torque is not None:
-        rates |= (working(torque) if work else {}) | by_quaternion(own_axes).rates
+        rates |= (working(torque) if work else {}) | turning()
     parameters = f"{PARAMETERS}, lead" if work else PARAMETERS
     return series(parameters, starts(len(field.parameters) if field else 0), rates, (), order + 1)
 
@@ -171,64 +192,47 @@ MOST = 31
 
 @functools.cache
 def motion_series(field: Field | None, own_axes: bool, order: int = MOST) -> Series:
-    """The series of w and of what carries the attitude."""
-    attitude = way(field, own_axes)
-    rates = spinning(torque_of(field, own_axes, attitude)) | attitude.rates
-    return series(f"{PARAMETERS}, g, c", starts(len(field.parameters) if field else 0), rates, (), order + 1)
+    """The series of w and q."""
+    rates = spinning(torque_of(field, own_axes)) | turning()
+    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1)
 
 
-class _Expansion(NamedTuple):
-    """Kernels of one expansion in a room of `size` numbers.
-
-    fill(t, q, m, system, work, order) -> (g, c); increments(work, order, h, q, g, c, system) for `carry.moved`;
-    term(work, k, system, finer), the size of the k-th terms in units of the tolerances (attitude, momentum) 1/finer.
-    """
-
-    size: int
-    fill: Callable[..., Any]
-    increments: Callable[..., Any]
-    term: Callable[..., Any]
-
-
-def _expansion(field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]) -> _Expansion:
-    made, attitude = motion_series(field, own_axes, order), way(field, own_axes)
-    written = compiled(made.text, made.constants, number)
-    begun, turned, size_of = attitude.begun, attitude.turned, attitude.size
-    (i, j, k), rows, stride = made.rows[:3], made.rows[3:7], made.stride
-
-    @kernel
-    def fill(t: Any, q: Any, m: Any, system: Any, work: Any, order: int) -> Any:
-        w = times(system[1], m)
-        g, c = begun(q, w)
-        written(t, q, w, system, g, c, work, order)
-        return g, c
-
-    @kernel
-    def increments(work: Any, order: int, h: Any, q: Any, g: Any, c: Any, system: Any) -> Any:
-        vector, scalar = turned(work, rows, stride, order, h, q, g, c)
-        return times(system[0], polynomial3(work, i, j, k, stride, order, h)), vector, scalar
-
-    @kernel
-    def term(work: Any, n: int, system: Any, finer: Any) -> Any:
-        inertia, at = system[0], stride * n
-        a = larger(abs(work[i + at]) * inertia[0], abs(work[j + at]) * inertia[1])
-        a = larger(a, abs(work[k + at]) * inertia[2])
-        return larger(size_of(work, rows, at) * finer[0], a * finer[1])
-
-    return _Expansion(made.size, fill, increments, term)
+@kernel
+def _increments(work: Any, rows: Any, stride: int, order: int, h: Number, system: Any) -> Any:
+    """What the series of w and q add to the momentum, to the vector part of q, and (three times) to its scalar part."""
+    change = polynomial3(work, rows[0], rows[1], rows[2], stride, order, h)
+    vector = polynomial3(work, rows[4], rows[5], rows[6], stride, order, h)
+    return times(system[0], change), vector, polynomial3(work, rows[3], rows[3], rows[3], stride, order, h)
 
 
 def taylor_kernel(field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Kernel (t, q, m, system, h) -> increments for `carry.moved`, by the series of the motion to an order."""
-    size, fill, increments, _ = _expansion(field, own_axes, order, number)
+    """Kernel (t, q, m, system, h) -> increments for `carry.moved`, by the series of w and q up to the given order."""
+    made = motion_series(field, own_axes, order)
+    fill, size, rows, stride = compiled(made.text, made.constants, number), made.size, made.rows, made.stride
 
     @kernel
     def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
         work = scratch(h * q[0], size)
-        g, c = fill(t, q, m, system, work, order)
-        return increments(work, order, h, q, g, c, system)
+        fill(t, q, times(system[1], m), system, work, order)
+        return _increments(work, rows, stride, order, h, system)
 
     return expanded
+
+
+@kernel
+def _larger(a: Number, b: Number) -> Number:
+    return where(a > b, a, b)
+
+
+@kernel
+def _size(work: Any, at: int, rows: Any, system: Any, finer: Any) -> Number:
+    """The coefficients of the motion from `at` on, times `finer`: twice those of q, those of the momentum."""
+    inertia = system[0]
+    a = _larger(abs(work[rows[0] + at]) * inertia[0], abs(work[rows[1] + at]) * inertia[1])
+    a = _larger(a, abs(work[rows[2] + at]) * inertia[2])
+    b = _larger(abs(work[rows[3] + at]), abs(work[rows[4] + at]))
+    b = _larger(b, _larger(abs(work[rows[5] + at]), abs(work[rows[6] + at])))
+    return _larger(2 * b * finer[0], a * finer[1])
 
 
 @kernel
@@ -237,24 +241,25 @@ def reach(last: Number, before: Number, order: int, left: Number) -> Number:
     one = 1 + 0 * left
     a = log(where(last > 0, last, one)) * (1 / order)
     b = log(where(before > 0, before, one)) * (1 / (order - 1))
-    largest = where((last > 0) & (before > 0), larger(a, b), where(last > 0, a, b))
+    largest = where((last > 0) & (before > 0), _larger(a, b), where(last > 0, a, b))
     return where((last > 0) | (before > 0), exponential(-largest), left)
 
 
 def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> Callable[..., Any]:
     """A stage for `loop.travelling`: one expansion, used as far as the tolerances (attitude, momentum) allow."""
-    size, fill, increments, term = _expansion(field, own_axes, MOST, number)
+    made = motion_series(field, own_axes)
+    fill, size, rows, stride = compiled(made.text, made.constants, number), made.size, made.rows, made.stride
 
     @kernel
     def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
         q, m = y
         work = scratch(q[0], size)
-        g, c = fill(t, q, m, system, work, order)
-        finer = (1 / tolerance[0], 1 / tolerance[1])
-        last, before = term(work, order, system, finer), term(work, order - 1, system, finer)
+        fill(t, q, times(system[1], m), system, work, order)
+        finer, at = (1 / tolerance[0], 1 / tolerance[1]), stride * order
+        last, before = _size(work, at, rows, system, finer), _size(work, at - stride, rows, system, finer)
         h = reach(last, before, order, left)
         h = fitted(t, where(h < left, h, left))
-        dm, vector, scalar = increments(work, order, h, q, g, c, system)
+        dm, vector, scalar = _increments(work, rows, stride, order, h, system)
         return moved((q, m), dm, vector, scalar), h, h, True
 
     return stage

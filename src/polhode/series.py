@@ -141,7 +141,7 @@ def _rewritten(node: Expr, of: dict[Expr, Monomial], new: dict[Expr, Expr]) -> E
 class Series:
     """Source and constants of the kernel ``fill(..., work, order)``.
 
-    Coefficients of the same order lie together: the k-th of the i-th series asked for is ``work[rows[i] + stride * k]``.
+    Coefficients of one order lie together: the k-th of the i-th series asked for is ``work[rows[i] + stride * k]``.
     """
 
     text: str

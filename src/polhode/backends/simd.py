@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import functools
+import itertools
 import os
 from collections.abc import Callable
 from typing import Any
@@ -200,7 +201,7 @@ def shared_out(run: Callable[[int, int], None], number: int, worthwhile: int, th
     share = np.linspace(0, number, tasks + 1).astype(int).tolist()
     run(0, 0)  # compiled once, before the threads start
     pool = _threads(os.getpid(), threads)
-    parts = [pool.submit(run, begin, end) for begin, end in zip(share[:-1], share[1:], strict=True)]
+    parts = [pool.submit(run, begin, end) for begin, end in itertools.pairwise(share)]
     for part in parts:
         part.result()
 

@@ -1,7 +1,7 @@
 """Runs of many bodies whose steps follow from a tolerance: every lane has its own time and its own steps.
 
-A lane whose body has arrived takes the next body, so that none waits for another; lanes know nothing of each other, so a
-body has the same bits in any company.
+A lane whose body has arrived takes the next body, so that none waits for another; lanes know nothing of each other, so
+a body has the same bits in any company.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ EXTRA = 5
 def loop(stage: Callable[..., Any], parameters: int, identity: str) -> tuple[Any, bool]:
     """The compiled run, and whether it was compiled before.
 
-    ``run(t0, end, longest, proposal, tolerance, order, data, begin, stop, rows, failed, steps)`` takes the bodies from
-    `begin` to `stop`, columns of `data`, to the time `end`. ``rows[body]`` gets the state, ``steps[body]`` the number of
-    steps; where no further step succeeds ``failed[body]`` gets their number, and the row the last good state.
+    ``run(t0, end, longest, proposal, tolerance, order, data, begin, stop, rows, failed)`` takes the bodies from
+    `begin` to `stop`, columns of `data`, to the time `end`. ``rows[body]`` gets the state and behind it the number of
+    steps; where no further step succeeds ``failed[body]`` gets that number, and the row the last good state.
     The tolerance is that of the attitude; that of the momentum is in proportion to its largest size so far.
     """
     tried = register_jitable(**cpu.INNER)(trying(stage, LANE_KIND))
@@ -71,7 +71,7 @@ def loop(stage: Callable[..., Any], parameters: int, identity: str) -> tuple[Any
 
     def run(
         t0: Any, end: Any, longest: Any, proposal: Any, tolerance: Any, order: int, data: Any, begin: int, stop: int,
-        rows: Any, failed: Any, steps: Any,
+        rows: Any, failed: Any,
     ) -> None:  # fmt: skip
         block = np.empty((size + EXTRA, LANES))
         body, coming, left = np.full(LANES, -1), begin, stop - begin
@@ -87,8 +87,8 @@ def loop(stage: Callable[..., Any], parameters: int, identity: str) -> tuple[Any
                     continue
                 b = body[i]
                 if b >= 0:
-                    rows[b, :] = block[:COLUMNS, i]
-                    steps[b] = block[STEPS, i]
+                    rows[b, :COLUMNS] = block[:COLUMNS, i]
+                    rows[b, COLUMNS] = block[STEPS, i]
                     failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i]
                     left -= 1
                 seat(block, i, data, min(coming, stop - 1), t0, proposal)
@@ -105,14 +105,10 @@ UNIT = 512
 def run_on_cores(
     run: Any, span: tuple[float, float], longest: float, proposal: float, tolerance: float, order: int,
     data: np.ndarray, threads: int | None = None,
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
-    """Run all bodies, shared out among the cores; their last states (body, number), failed steps and numbers of steps."""
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Run all bodies, shared out among the cores; their last states with the numbers of steps, and the failed steps."""
     number = data.shape[1]
-    rows, failed, steps = (
-        np.empty((number, COLUMNS)),
-        np.empty(number, dtype=np.int64),
-        np.empty(number, dtype=np.int64),
-    )
+    rows, failed = np.empty((number, COLUMNS + 1)), np.empty(number, dtype=np.int64)
     given = (*span, longest, proposal, tolerance, order, data)
-    shared_out(lambda begin, end: run(*given, begin, end, rows, failed, steps), number, number // UNIT, threads)
-    return rows, failed, steps
+    shared_out(lambda begin, end: run(*given, begin, end, rows, failed), number, number // UNIT, threads)
+    return rows, failed

@@ -1,0 +1,147 @@
+"""Ensembles to a tolerance: bodies that choose their own steps in lanes, against single runs and exact solutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import polhode as ph
+from polhode.backends.lanes import LANES
+
+END = 6.0
+
+
+@ph.potential
+def weight(R, *, mgl):
+    return mgl * R[2][2]
+
+
+@ph.torque(frame="body")
+def growing(omega, *, k):
+    """A torque with which the speed about the first axis becomes infinite: w' = k w^2 for a unit moment."""
+    return k * omega[0] ** 2, 0.0 * omega[1], 0.0 * omega[2]
+
+
+@ph.torque(frame="body")
+def pulse(t, omega, *, size):
+    """A push of a hundredth of a second at t = 3."""
+    return size * ph.math.exp(-(((t - 3) / 0.05) ** 2)), 0.0 * omega[1], 0.0 * omega[2]
+
+
+@ph.potential
+def walled(R, *, k):
+    return k * ph.where(R[2][2] > 0.5, (R[2][2] - 0.5) ** 2, 0.0)
+
+
+def tops(number: int = 3 * LANES + 5):
+    rng = np.random.default_rng(4)
+    moments, momenta = rng.uniform(1, 1.9, (number, 3)), rng.normal([0, 0, 4], size=(number, 3))
+    half = rng.uniform(0.05, 0.5, number)
+    quaternions = np.stack([np.cos(half), np.sin(half), 0 * half, 0 * half], axis=1)
+    return moments, quaternions, momenta, rng.uniform(0.5, 2, number)
+
+
+def angle(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Angles between attitudes, accurate where they are small."""
+    sign = np.where((p * q).sum(-1) < 0, -1, 1)[..., None]
+    return 4 * np.arcsin(np.linalg.norm(p - sign * q, axis=-1) / 2)
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-12])
+def test_every_top_ends_where_a_finer_run_of_its_own_ends(tol: float) -> None:
+    moments, q, m, mgl = tops()
+    found = ph.ensemble(moments, q, m, field=weight, params={"mgl": mgl}, tol=tol, t_end=END)
+    assert found.quaternion.shape == (2, len(moments), 4)
+    assert (found.failed == -1).all()
+    assert found.t[-1] == END
+    assert found.steps is not None
+    assert found.steps.min() >= 3
+    assert len(set(found.steps.tolist())) > 3
+    for i in range(0, len(moments), 7):
+        top = ph.Problem(ph.Body(moments[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=m[i])
+        fine = ph.solve(top, tol=1e-13, t_end=END)
+        assert angle(found.quaternion[-1, i], fine.quaternion[-1]) < 30 * tol + 1e-12
+        difference = np.linalg.norm(found.momentum[-1, i] - fine.momentum[-1])
+        assert difference < (30 * tol + 1e-12) * np.linalg.norm(m[i])
+
+
+def test_errors_follow_the_tolerance() -> None:
+    moments, q, m, mgl = tops(LANES)
+    runs = [
+        ph.ensemble(moments, q, m, field=weight, params={"mgl": mgl}, tol=tol, t_end=END)
+        for tol in (1e-4, 1e-6, 1e-8, 1e-13)
+    ]
+    errors = [np.median(angle(run.quaternion[-1], runs[-1].quaternion[-1])) for run in runs[:-1]]
+    assert errors[0] > 20 * errors[1] > 400 * errors[2] > 0
+    assert runs[0].steps.sum() < runs[1].steps.sum() < runs[2].steps.sum()
+
+
+def test_the_bits_of_a_body_do_not_depend_on_its_company() -> None:
+    moments, q, m, mgl = tops()
+    given = {"field": weight, "tol": 1e-9, "t_end": END}
+    together = ph.ensemble(moments, q, m, params={"mgl": mgl}, **given)
+    order = np.random.default_rng(1).permutation(len(moments))
+    shuffled = ph.ensemble(moments[order], q[order], m[order], params={"mgl": mgl[order]}, **given)
+    np.testing.assert_array_equal(shuffled.quaternion, together.quaternion[:, order])
+    np.testing.assert_array_equal(shuffled.momentum, together.momentum[:, order])
+    np.testing.assert_array_equal(shuffled.steps, together.steps[order])
+    alone = ph.ensemble(moments[:1], q[:1], m[:1], params={"mgl": mgl[:1]}, **given)
+    np.testing.assert_array_equal(alone.quaternion[:, 0], together.quaternion[:, 0])
+
+
+def test_principal_axes_of_ones_own() -> None:
+    moments, q, m, mgl = tops(5)
+    turn = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
+    tensors = [turn @ np.diag(i) @ turn.T for i in moments]
+    found = ph.ensemble(np.array(tensors), q, m, field=weight, params={"mgl": mgl}, tol=1e-10, t_end=END)
+    for i in range(5):
+        top = ph.Problem(ph.Body(tensors[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=m[i])
+        assert angle(found.quaternion[-1, i], ph.solve(top, tol=1e-12, t_end=END).quaternion[-1]) < 1e-8
+
+
+def test_free_bodies_are_exact() -> None:
+    moments, q, m, _ = tops(4)
+    found = ph.ensemble(moments, q, m, tol=1e-9, t_end=END)
+    exact = ph.exact(ph.Problem(ph.Body(moments[3]), attitude=q[3], momentum=m[3]), END)
+    assert found.steps is None
+    assert angle(found.quaternion[-1, 3], exact.quaternion[0]) < 1e-14
+
+
+def test_a_body_that_cannot_go_on_is_marked_and_the_others_go_on() -> None:
+    """w = w0/(1 - k w0 t) is infinite at t = 1/(k w0): at 2 for the second body, never within the run for others."""
+    k = np.array([0.01, 0.5, 0.02, 0.0])
+    found = ph.ensemble([1, 1, 1], None, [1.0, 0, 0], field=growing, params={"k": k}, tol=1e-8, t_end=4.0)
+    assert found.failed[1] > 3
+    assert (found.failed[[0, 2, 3]] == -1).all()
+    np.testing.assert_allclose(found.momentum[-1, [0, 2, 3], 0], 1 / (1 - 4 * k[[0, 2, 3]]), rtol=1e-6)
+    assert np.isfinite(found.momentum[-1, 1]).all()
+    assert found.momentum[-1, 1, 0] > 1e3
+
+
+def test_a_pulse_is_not_stepped_over_and_rest_is_no_obstacle() -> None:
+    found = ph.ensemble([1, 1, 1], None, [0, 0, 0], field=pulse, params={"size": [1.0, 2.0]}, tol=1e-9, t_end=END)
+    np.testing.assert_allclose(found.momentum[-1, :, 0], np.array([1.0, 2.0]) * 0.05 * np.sqrt(np.pi), rtol=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tol": 1e-9}, "belong together"),
+        ({"t_end": 1.0}, "belong together"),
+        ({"tol": 1e-30, "t_end": 1.0}, "tol must be from"),
+        ({"tol": "small", "t_end": 1.0}, "tol"),
+        ({"tol": 1e-9, "t_end": -1.0}, "later than t0"),
+        ({"tol": 1e-9, "t_end": 1.0, "dt": 0.1}, "leave dt out"),
+        ({"tol": 1e-9, "t_end": 1.0, "method": "imidm"}, "leave method out"),
+        ({"tol": 1e-9, "t_end": 1.0, "every": 3}, "leave every out"),
+        ({"tol": 1e-9, "t_end": 1.0, "out": "crowd.zarr"}, "leave out out"),
+        ({"tol": 1e-9, "t_end": 1.0, "device": "cuda"}, "device='cpu'"),
+        ({"tol": 1e-9, "t_end": 1.0, "field": walled, "params": {"k": 1.0}}, "without branches"),
+        ({"method": "imidm", "dt": 0.1}, "needs a method, dt and steps"),
+    ],
+)
+def test_what_does_not_go_together_is_said(given, said) -> None:
+    field = {"field": weight, "params": {"mgl": 1.0}} | given
+    with pytest.raises(ph.InputError, match=said):
+        ph.ensemble([1, 2, 2.5], None, [0, 0, 1.0], **field)
