@@ -14,14 +14,14 @@ import numpy as np
 
 from .analysis import observables
 from .backends import floats
-from .crowd import Crowd, check_axial, components, gathered, laid_out, model_problem, step_counts
+from .crowd import Crowd, components, gathered, model_problem, step_counts
 from .engine import beginning, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
 from .loop import COLUMNS, kept_rows
 from .methods import Method, methods
 from .problem import Problem, finite_number
-from .so3 import conj, matrix, mul, rotate
+from .so3 import matrix, rotate
 from .solve import whole_number
 from .statistics import Statistic, Watch, watch
 
@@ -125,8 +125,7 @@ def ensemble(
     field : a torque or potential, bound or not
     params : values of its parameters, one for all or with a first dimension N
     dt : step, one for all or (N,)
-    steps : number of steps, one for all or (N,): then only the start and the end are kept, and bodies with as many
-        steps run together, so that a few different numbers are better than many
+    steps : number of steps, one for all or (N,): then only the start and the end are kept
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
     statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
@@ -151,7 +150,9 @@ def ensemble(
     )  # fmt: skip
     if not alike:
         _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
-        return _by_count(task, step_counts(steps, task.crowd.number))
+        counts = step_counts(steps, task.crowd.number)
+        longest = int(counts.max())
+        return dataclasses.replace(task, count=longest, every=longest, counts=counts).run()
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
@@ -188,6 +189,7 @@ class Task:
     every: int
     device: str
     wanted: Watch | None = None
+    counts: np.ndarray | None = None
 
     @property
     def kept(self) -> np.ndarray:
@@ -197,7 +199,7 @@ class Task:
     @property
     def own_times(self) -> bool:
         """Has every body times of its own."""
-        return self.crowd.own_dt or self.method.clock
+        return self.crowd.own_dt or self.method.clock or self.counts is not None
 
     def times(self) -> np.ndarray:
         """The times of the states kept, where they are the same for all bodies."""
@@ -208,13 +210,26 @@ class Task:
         """What its compiled run is made of."""
         return identity(self.method, self.model) + (f"|{self.wanted.identity}" if self.wanted else "")
 
-    def times_and_rows(self, data: np.ndarray) -> tuple[float, int, int, np.ndarray, int, int]:
-        """The start, the steps and the data for a run; behind them the numbers of a row and the rows of a body."""
-        columns = COLUMNS + self.method.clock
-        shape = (columns, kept_rows(self.count, self.every))
-        if self.wanted is not None:
-            shape = (columns + self.wanted.columns, 1)
-        return self.t0, self.count, self.every, data, *shape
+    @property
+    def behind(self) -> int:
+        """Numbers that follow the state in a row: the time of a method with a clock, and statistics."""
+        return self.method.clock + (self.wanted.columns if self.wanted is not None else 0)
+
+    def given(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """The bodies as a loop takes them, and their order: by the number of steps, the longest runs first."""
+        from .backends.layout import EVERYBODY
+
+        if self.counts is None:
+            return self.crowd.given(self.count), EVERYBODY
+        missing = self.count - self.counts  # sorted in one pass where they are short numbers
+        return self.crowd.given(self.counts), np.argsort(missing.astype(np.min_scalar_type(self.count)), kind="stable")
+
+    def found(self) -> tuple[np.ndarray, ...]:
+        """Empty arrays for the attitudes and momenta kept, the start first, what follows them, and the failed steps."""
+        kept = 1 if self.wanted is not None else kept_rows(self.count, self.every)
+        n = self.crowd.number
+        q, m, behind = np.empty((kept + 1, n, 4)), np.empty((kept + 1, n, 3)), np.empty((kept, n, self.behind))
+        return q, m, behind, np.empty(n, dtype=np.int64)
 
     def energies(self, quaternion: np.ndarray, momentum: np.ndarray) -> np.ndarray:
         """Kinetic plus potential energy (kinetic where there is no potential) of states of all bodies."""
@@ -228,14 +243,9 @@ class Task:
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
-        rows, failed, seconds = _DEVICES[self.device](self, threads)
-        if self.wanted is None:
-            return _result(self, rows, failed, seconds)
-        columns = COLUMNS + self.method.clock
-        samples = 1 + np.where(failed < 0, kept_rows(self.count, self.every), failed // self.every)
-        ends = dataclasses.replace(self, every=self.count)
-        states = _result(ends, rows[..., :columns], failed, seconds)
-        return dataclasses.replace(states, statistics=self.wanted.results(rows[0, :, columns:], samples))
+        found = self.found()
+        seconds = _DEVICES[self.device](self, found, threads)
+        return _result(self, found, seconds)
 
 
 def prepared(
@@ -252,7 +262,6 @@ def prepared(
     t0 = finite_number("t0", t0)
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, dt)
     model = model_problem(crowd, chosen, t0)
-    check_axial(crowd)
     return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
 
 
@@ -263,83 +272,56 @@ _MAKING = threading.Lock()
 """Held while one is made, so that threads that need the same do not each make it."""
 
 
-def _by_count(task: Task, counts: np.ndarray) -> Ensemble:
-    """Every body with its own number of steps: those with as many together, the longest runs first."""
-    order = np.argsort(-counts, kind="stable")
-    together = np.split(order, np.flatnonzero(np.diff(counts[order])) + 1)
-    parts = []
-    for chosen in together:
-        count = int(counts[chosen[0]])
-        parts.append(dataclasses.replace(task, crowd=task.crowd.some(chosen), count=count, every=count).run())
-    back = np.argsort(order, kind="stable")
-
-    def joined(name: str, axis: int) -> np.ndarray:
-        return np.concatenate([getattr(part, name) for part in parts], axis=axis).take(back, axis=axis)
-
-    t = [np.broadcast_to(part.t.reshape(2, -1), (2, len(part))) for part in parts]
-    states = (np.concatenate(t, axis=1)[:, back], joined("quaternion", 1), joined("momentum", 1))
-    seconds = sum(part.seconds for part in parts)
-    return Ensemble(*states, joined("moments", 0), joined("failed", 0), task.method.name, seconds)
-
-
-def _run(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:
-    """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took.
-
-    Statistics follow the state in the only row there is then.
-    """
-    from .backends import simd
+def _run(task: Task, found: Any, threads: int | None) -> float:
+    """Run a task into the arrays `found`; the seconds it took."""
+    from .backends import layout, simd
 
     crowd, method = task.crowd, task.method
-    data = laid_out(crowd, simd.padded(crowd.number))
-    parameters = len(data) - simd.PARAMETERS - 1
+    given, order = task.given()
     name = f"{task.identity}|{crowd.own_dt}"
     with _MAKING:
         if name not in _RUNS:
             torque = torque_kernel(task.model, floats.number, method)
-            parts = method.build(floats.number), torque, parameters, crowd.own_dt, beginning(method), name
+            parts = method.build(floats.number), torque, layout.sizes(given), crowd.own_dt, beginning(method), name
             _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
     began = time.perf_counter()
-    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), *task.times_and_rows(data), threads)
-    seconds = time.perf_counter() - began
-    return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
+    simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), task.t0, task.every, given, order, found, threads)
+    return time.perf_counter() - began
 
 
-def _run_on_card(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:
+def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
     """The same by a card."""
-    from .backends import cuda
+    from .backends import cuda, layout
 
     cuda.card()
     method = task.method
-    data = laid_out(task.crowd, task.crowd.number)
+    given, order = task.given()
     name = f"cuda|{task.identity}"
     if name not in _RUNS:
-        torque, parameters = torque_kernel(task.model, floats.number, method), len(data) - cuda.PARAMETERS - 1
-        parts = method.build(floats.number), torque, parameters, beginning(method)
+        torque = torque_kernel(task.model, floats.number, method)
+        parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
         _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
     began = time.perf_counter()
-    rows, failed = cuda.run_on_card(_RUNS[name], *task.times_and_rows(data))
-    return rows, failed, time.perf_counter() - began
+    cuda.run_on_card(_RUNS[name], task.t0, task.every, given, order, COLUMNS + task.behind, found)
+    return time.perf_counter() - began
 
 
 _DEVICES = {"cpu": _run, "cuda": _run_on_card}
 """How a crowd is run, by the word a user says."""
 
 
-def _result(task: Task, rows: np.ndarray, failed: np.ndarray, seconds: float) -> Ensemble:
-    crowd = task.crowd
-    q, m = rows[..., :4], rows[..., 4:COLUMNS]
-    if crowd.own is not None:
-        own = components(crowd.own)
-        q, m = np.stack(mul(components(q), conj(own)), -1), np.stack(rotate(own, components(m)), -1)
-    q, m = _with_start(crowd.quaternion, q), _with_start(crowd.momentum, m)
-    t = task.t0 + task.kept[:, None] * crowd.dt if task.own_times else task.times()
-    if task.method.clock:
-        t = _with_start(np.array(task.t0), rows[..., COLUMNS])
+def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
+    q, m, behind, failed = found
+    crowd, clock = task.crowd, task.method.clock
+    if clock:
+        t = np.concatenate([np.full((1, crowd.number), task.t0), behind[..., 0]])
+    else:
+        ends = task.kept if task.wanted is None else np.array([0, task.count])
+        steps = ends[:, None] if task.counts is None else np.stack([np.zeros_like(task.counts), task.counts])
+        t = task.t0 + steps * crowd.dt if task.own_times else task.t0 + ends * crowd.dt[0]
     moments = np.broadcast_to(crowd.moments, (crowd.number, 3))
-    return Ensemble(t, q, m, moments, failed, task.method.name, seconds)
-
-
-def _with_start(start: np.ndarray, now: np.ndarray) -> np.ndarray:
-    states = np.empty((len(now) + 1, *now.shape[1:]))
-    states[0], states[1:] = start, now
-    return states
+    states = Ensemble(t, q, m, moments, failed, task.method.name, seconds)
+    if task.wanted is None:
+        return states
+    samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), failed // task.every)
+    return dataclasses.replace(states, statistics=task.wanted.results(behind[0, :, int(clock) :], samples))

@@ -100,9 +100,9 @@ def unit_size(task: Task) -> int:
 
 def cores() -> int:
     """Cores this process may use."""
-    from .backends import simd
+    from .backends import threads
 
-    return simd.cores()
+    return threads.cores()
 
 
 def on_cores(plan: Plan, todo: list[int]) -> Iterable[Done]:
