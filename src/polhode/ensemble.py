@@ -156,8 +156,6 @@ def ensemble(
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
-    if statistics is not None:
-        raise InputError("statistics are not written to a file yet; leave out=, or statistics=, out")
     from . import units
 
     return units.run(
@@ -193,8 +191,9 @@ class Task:
 
     @property
     def kept(self) -> np.ndarray:
-        """Numbers of the steps after which the states are kept."""
-        return np.append(np.arange(0, self.count, self.every), self.count)
+        """Numbers of the steps after which the states are kept; with statistics the start and the end."""
+        every = self.every if self.wanted is None else self.count
+        return np.append(np.arange(0, self.count, every), self.count)
 
     @property
     def own_times(self) -> bool:
@@ -226,8 +225,7 @@ class Task:
 
     def found(self) -> tuple[np.ndarray, ...]:
         """Empty arrays for the attitudes and momenta kept, the start first, what follows them, and the failed steps."""
-        kept = 1 if self.wanted is not None else kept_rows(self.count, self.every)
-        n = self.crowd.number
+        kept, n = len(self.kept) - 1, self.crowd.number
         q, m, behind = np.empty((kept + 1, n, 4)), np.empty((kept + 1, n, 3)), np.empty((kept, n, self.behind))
         return q, m, behind, np.empty(n, dtype=np.int64)
 
@@ -316,9 +314,8 @@ def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemb
     if clock:
         t = np.concatenate([np.full((1, crowd.number), task.t0), behind[..., 0]])
     else:
-        ends = task.kept if task.wanted is None else np.array([0, task.count])
-        steps = ends[:, None] if task.counts is None else np.stack([np.zeros_like(task.counts), task.counts])
-        t = task.t0 + steps * crowd.dt if task.own_times else task.t0 + ends * crowd.dt[0]
+        steps = task.kept[:, None] if task.counts is None else np.stack([np.zeros_like(task.counts), task.counts])
+        t = task.t0 + steps * crowd.dt if task.own_times else task.times()
     moments = np.broadcast_to(crowd.moments, (crowd.number, 3))
     states = Ensemble(t, q, m, moments, failed, task.method.name, seconds)
     if task.wanted is None:
