@@ -180,21 +180,34 @@ def turning_back(size: Sizes) -> Callable[..., Any]:
 
 
 @inner
-def hand_over(given: Any, body: int, rows: Any, at: int, q: Any, m: Any, behind: Any) -> None:
-    """The start of a body and the states kept, column `at` of `rows`, into the arrays of the result."""
-    start, momentum = given[ATTITUDE], given[MOMENTUM]
-    i, k = body if len(start) > 1 else 0, body if len(momentum) > 1 else 0
-    for j in range(4):
-        q[0, body, j] = start[i, j]
-    for j in range(3):
-        m[0, body, j] = momentum[k, j]
+def copied(array: Any, bodies: Any, low: int, high: int, out: Any, width: int) -> None:
+    """Rows of some bodies, or that of all, into another array."""
+    several = len(array) > 1
+    for lane in range(low, high):
+        body = bodies[lane]
+        row, there = array[body if several else 0], out[body]
+        for j in range(width):
+            there[j] = row[j]
+
+
+@inner
+def from_lanes(block: Any, first: int, at: int, bodies: Any, low: int, high: int, out: Any, width: int) -> None:
+    """Numbers in lanes into rows of some bodies."""
+    for lane in range(low, high):
+        there = out[bodies[lane]]
+        for j in range(width):
+            there[j] = block[first + j, at + lane]
+
+
+@inner
+def hand_over(given: Any, bodies: Any, low: int, high: int, rows: Any, at: int, q: Any, m: Any, behind: Any) -> None:
+    """The starts of the bodies in the lanes from `low` to `high` and the states kept into the arrays of the result."""
+    copied(given[ATTITUDE], bodies, low, high, q[0], 4)
+    copied(given[MOMENTUM], bodies, low, high, m[0], 3)
     for n in range(len(rows)):
-        for j in range(4):
-            q[n + 1, body, j] = rows[n, j, at]
-        for j in range(3):
-            m[n + 1, body, j] = rows[n, 4 + j, at]
-        for j in range(behind.shape[2]):
-            behind[n, body, j] = rows[n, COLUMNS + j, at]
+        from_lanes(rows[n], 0, at, bodies, low, high, q[n + 1], 4)
+        from_lanes(rows[n], 4, at, bodies, low, high, m[n + 1], 3)
+        from_lanes(rows[n], COLUMNS, at, bodies, low, high, behind[n], behind.shape[2])
 
 
 # --- passes over all bodies -------------------------------------------------------------------------
@@ -238,8 +251,7 @@ def _handing_over(size: Sizes) -> Any:
             named(first + at, order, last, bodies)
             take_axes(given[AXES], bodies, block, axes, 0)
             turn_back(rows, at, block, 0)
-            for lane in range(min(LANES, last - first - at)):
-                hand_over(given, bodies[lane], rows, at + lane, q, m, behind)
+            hand_over(given, bodies, 0, min(LANES, last - first - at), rows, at, q, m, behind)
 
     return _compiled(hand_all_over, f"hand over {size}")
 
@@ -266,9 +278,7 @@ def _looking(holds: Callable[..., Any], width: int, change: Callable[..., Any] |
         new = straight(v)  # type: ignore[misc]
         for j in range(width):
             store(block[j], 0, new[j])
-        for lane in range(LANES):
-            for j in range(width):
-                out[bodies[lane], j] = block[j, lane]
+        from_lanes(block, 0, 0, bodies, 0, LANES, out, width)
 
     def leave(v: Any, bodies: Any, block: Any, out: Any) -> None:
         pass

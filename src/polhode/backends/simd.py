@@ -104,6 +104,17 @@ def _next_count(steps: Any, i: int, done: int) -> int:
     return least
 
 
+def _arrived(steps: Any, i: int, count: int) -> tuple[int, int]:
+    """The lanes at their end after so many steps, from one to another: bodies come in the order of their steps."""
+    if i >= 0:
+        return i, i + 1
+    low, high = LANES, 0
+    for lane in range(LANES):
+        if steps[lane] == count:
+            low, high = min(low, lane), lane + 1
+    return low, high
+
+
 def loop(
     step: Callable[..., Any],
     torque: Callable[..., Any],
@@ -131,7 +142,7 @@ def loop(
     begun, record, columns = start, plain.record, COLUMNS + clock + (watch.columns if watch is not None else 0)
     read, copies, dt_row, numbers = _reader(size.parameters), _copier(size.parameters), size.dt, size.rows
     lay, turn_back, named, hand_over = layout.laying(size), layout.turning_back(size), layout.named, layout.hand_over
-    next_count = register_jitable(**cpu.INNER)(_next_count)
+    next_count, arrived = layout.inner(_next_count), layout.inner(_arrived)
 
     def step_of(h: Any, data: Any) -> Any:
         return load(data[dt_row], 0)
@@ -174,10 +185,10 @@ def loop(
                             break
                         record(rows, len(rows) - 1, state)
                     turn_back(rows, 0, data, 0)
-                    for lane in range(LANES):
-                        if lane == i or (i < 0 and int(steps[lane]) == count):
-                            hand_over(given, bodies[lane], rows, lane, q, m, behind)
-                            failed[bodies[lane]] = -1 if fine else reached
+                    low, high = arrived(steps, i, count)
+                    hand_over(given, bodies, low, high, rows, 0, q, m, behind)
+                    for lane in range(low, high):
+                        failed[bodies[lane]] = -1 if fine else reached
                     done = count
                     count = next_count(steps, i, done)
                 if i < 0 and fine:

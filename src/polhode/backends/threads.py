@@ -53,9 +53,12 @@ def share_out(work: Callable[[int, int], None], number: int, threads: int | None
             work(begin, end)
 
     helpers = [_threads(os.getpid(), threads - 1).submit(help_out) for _ in range(min(threads, parts) - 1)]
-    help_out()
-    for helper in helpers:
-        helper.result()
+    try:
+        help_out()
+        for helper in helpers:
+            helper.result()
+    finally:  # where something went wrong, or Ctrl-C was pressed, nobody goes on
+        waiting.clear()
 
 
 @functools.cache
