@@ -144,9 +144,9 @@ def test_scalar_code_is_found(step, said, fresh):
     assert re.search(said, fault)
 
 
-def test_a_number_of_steps_for_each_body():
+@pytest.mark.parametrize("counts", [np.resize([4, 9, 4, 7, 4, 9, 4, 4], N), 1 + RNG.permutation(N)])
+def test_a_number_of_steps_for_each_body(counts):
     """The same bits as in a run of its own, whatever the others do; the end is the same for all here."""
-    counts = np.resize([4, 9, 4, 7, 4, 9, 4, 4], N)
     many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv4", field=None, dt=0.1 / counts, steps=counts)
     assert many.quaternion.shape == (2, N, 4)
     assert np.allclose(many.t, [[0.0], [0.1]])
@@ -164,6 +164,18 @@ def test_failures_keep_their_bodies_with_their_own_numbers_of_steps():
     many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "rk4_naive", dt=dt, steps=counts)
     assert many.failed[2] >= 0
     assert (np.delete(many.failed, 2) == -1).all()
+    alone = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "rk4_naive", dt=np.full(N, 0.01), steps=5)
+    assert np.array_equal(many.quaternion[:, -1], alone.quaternion[:, -1])
+
+
+def test_more_bodies_than_are_sorted_together():
+    from polhode.ensemble import NEAR, _by_steps
+
+    counts = RNG.integers(1, 400, NEAR + 33)
+    order = _by_steps(counts)
+    assert np.array_equal(np.sort(order), np.arange(len(counts)))
+    for part in (order[:NEAR], order[NEAR:]):
+        assert (np.diff(counts[part]) <= 0).all()
 
 
 @pytest.mark.parametrize("steps", [[3, 4], [0] * N, [2.5] * N, np.full((N, 1), 2), [True] * N])

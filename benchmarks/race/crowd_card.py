@@ -6,6 +6,7 @@ memory with all checks of what is given, stand beside them.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import time
 import traceback
@@ -15,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import polhode.ensemble  # noqa: F401 - `ph.ensemble` is the function
-from polhode.crowd import laid_out
+from polhode.backends import layout
 
 from . import crowd_ours, crowd_rivals
 from .crowd_clock import Runner, timed
@@ -73,16 +74,14 @@ def on_card(crowd: Crowd, name: str, setting: float) -> float:
     task, counts = crowd_ours.prepared(crowd, name, setting)
     runs = library._RUNS
     kernel = runs[next(key for key in reversed(runs) if key.startswith("cuda"))]
-    groups = []
-    for count in np.unique(counts):
-        some = task.crowd.some(np.flatnonzero(counts == count))
-        given, width = laid_out(some, some.number), some.number
-        arrays = cuda.to_device(given), cuda.device_array((1, 7, width)), cuda.device_array(width, dtype=np.int64)
-        groups.append((-(-width // 128), int(count), width, arrays))
+    given, order = dataclasses.replace(task, count=int(counts.max()), counts=counts).given()
+    width = len(crowd)
+    data = np.empty((layout.sizes(given).rows, layout.padded(width)))
+    layout.lay_out(given, order, width, data)
+    arrays = cuda.to_device(data), cuda.device_array((1, 7, width)), cuda.device_array(width, dtype=np.int64)
 
     def launched() -> None:
-        for blocks, count, width, arrays in groups:
-            kernel[blocks, 128](0.0, count, count, width, *arrays)
+        kernel[-(-width // 128), 128](0.0, int(counts.max()), width, *arrays)
         cuda.synchronize()
 
     launched()

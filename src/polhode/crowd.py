@@ -1,4 +1,4 @@
-"""The bodies of an ensemble as users give them: checked, made arrays, and laid out for a loop."""
+"""The bodies of an ensemble as users give them: checked, and made arrays for a loop."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from .errors import InputError
 from .fields import Field, FieldTemplate
 from .methods import Method
 from .problem import ROTATION_TOLERANCE, Problem, quaternion_of
-from .so3 import matrix, mul, unit, unrotate
+from .scalar import kernel, sqrt, where
+from .so3 import Quat, Vec3, matrix, norm2, unit, unrotate
 
 
 @dataclasses.dataclass(frozen=True)
@@ -30,6 +31,8 @@ class Crowd:
     values: np.ndarray
     number: int
     own_dt: bool
+    plain: bool = False
+    """Is it known that no body is linear, flat, or has axes of its own."""
 
     def of(self, array: np.ndarray, i: int) -> np.ndarray:
         """The entry of body i."""
@@ -49,6 +52,13 @@ class Crowd:
         numbers = (part(self.moments), own, part(self.quaternion), part(self.momentum), part(self.dt))
         return Crowd(*numbers, self.field, part(self.values), len(chosen), self.own_dt)
 
+    def given(self, steps: Any) -> tuple[np.ndarray, ...]:
+        """The arrays as a loop takes them (`backends/layout.py`), with the number of steps, one or one for each."""
+        axes = np.empty((1, 0)) if self.own is None else self.own
+        columns = (self.dt.reshape(-1, 1), np.reshape(steps, (-1, 1)))
+        all_of_it = (self.quaternion, self.momentum, self.moments, self.values, axes, *columns)
+        return tuple(np.require(array, float, ("C", "W")) for array in all_of_it)
+
     def body(self, i: int) -> Body:
         """Body i as a user would give it."""
         moments = self.of(self.moments, i)
@@ -60,13 +70,14 @@ class Crowd:
 
 def gathered(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> Crowd:
     """What `ensemble` is given, checked."""
-    moments, own = _bodies(bodies)
+    moments, own, known = _bodies(bodies)
     q, m, h = _quaternions(attitudes), _rows("momenta", momenta, 3), _steps(dt)
+    _check_finite("momenta", m)
     sizes = {"bodies": len(moments), "attitudes": len(q), "momenta": len(m), "dt": len(h)}
     number = _agreed(sizes)
     bound, values = _parameters(field, params, number)
     number = _agreed(sizes | {"params": len(values)})
-    return Crowd(moments, own, q, m, h, bound, values, number, len(h) > 1)
+    return Crowd(moments, own, q, m, h, bound, values, number, len(h) > 1, known)
 
 
 def _agreed(sizes: dict[str, int]) -> int:
@@ -78,15 +89,17 @@ def _agreed(sizes: dict[str, int]) -> int:
     return next(iter(several.values()), 1)
 
 
-def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None]:
-    """Principal moments (N, 3), and the quaternions that turn principal into user axes where some differ."""
+def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
+    """Principal moments (N, 3), the quaternions that turn principal into user axes where some differ, and `plain`."""
     if isinstance(bodies, Body):
         bodies = [bodies]
     if isinstance(bodies, list | tuple) and bodies and all(isinstance(b, Body) for b in bodies):
         moments = np.array([b.moments for b in bodies])
         if not any(b.has_own_axes for b in bodies):
-            return moments, None
-        return moments, np.array([quaternion_of(b.axes.tolist()) for b in bodies])
+            return moments, None, False
+        return moments, np.array([quaternion_of(b.axes.tolist()) for b in bodies]), False
+    from .backends import layout
+
     expected = "bodies must be ph.Body objects, principal moments (N, 3) or tensors (N, 3, 3)"
     given = real_array(bodies, expected)
     if given.shape in ((3,), (3, 3)):
@@ -95,7 +108,9 @@ def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None]:
         raise InputError(f"{expected}; got shape {given.shape}")
     if given.ndim == 3:
         return _bodies([_body(i, tensor) for i, tensor in enumerate(given)])
-    return _moments(given), None
+    if layout.all_hold(plain, given):
+        return given, None, True
+    return _moments(given), None, False
 
 
 def _body(i: int, inertia: np.ndarray) -> Body:
@@ -105,28 +120,30 @@ def _body(i: int, inertia: np.ndarray) -> Body:
         raise InputError(f"body {i}: {fault}") from None
 
 
+@kernel
+def plain(moments: Vec3) -> Any:
+    """Are these moments of a body that is neither linear nor flat, nor nearly so, and of a size that is no concern."""
+    x, y, z = moments
+    low, high = where(x < y, x, y), where(x > y, x, y)
+    low, high = where(low < z, low, z), where(high > z, high, z)
+    return (low > 1e-9 * high) & (x + y + z - 2 * high > 1e-9 * high) & (high < 1e90) & (low > 1e-90)
+
+
 def _moments(given: np.ndarray) -> np.ndarray:
     """Rows of moments; those that are not plainly right are looked at one by one."""
     with np.errstate(invalid="ignore", over="ignore"):
-        low, high, total = _extremes(given)
-        plain = (low > 1e-9 * high) & (2 * high <= total) & (high < 1e90) & (low > 1e-90)
-    for i in np.flatnonzero(~plain):
+        right = plain(components(given))
+    for i in np.flatnonzero(~right):
         given[i] = _body(int(i), given[i]).moments
     return given
 
 
-def _extremes(moments: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The smallest and the largest of every body's moments, and their sum (by columns: rows of three are slow)."""
-    x, y, z = components(moments)
-    return np.minimum(np.minimum(x, y), z), np.maximum(np.maximum(x, y), z), x + y + z
-
-
 def _rows(name: str, value: Any, width: int) -> np.ndarray:
-    """Finite numbers in rows of a given width."""
-    given = np.atleast_2d(real_array(value, f"{name} must be numbers of shape (N, {width}) or ({width},)"))
+    """Numbers in rows of a given width: the array that was given, where it is one."""
+    expected = f"{name} must be numbers of shape (N, {width}) or ({width},)"
+    given = np.atleast_2d(real_array(value, expected, fresh=False))
     if given.ndim != 2 or given.shape[1] != width or not len(given):
         raise InputError(f"{name} must have the shape (N, {width}) or ({width},); got {np.shape(value)}")
-    _check_finite(name, given)
     return given
 
 
@@ -144,14 +161,22 @@ def _quaternions(attitudes: Any) -> np.ndarray:
     if attitudes is None:
         return np.array([[1.0, 0.0, 0.0, 0.0]])
     given = _rows("attitudes", attitudes.as_quat(scalar_first=True) if hasattr(attitudes, "as_quat") else attitudes, 4)
-    w, x, y, z = components(given)
-    length = np.sqrt(w * w + x * x + y * y + z * z)
-    bad = np.flatnonzero(np.abs(length - 1) > ROTATION_TOLERANCE)
-    if bad.size:
-        raise InputError(
-            f"attitudes must be unit quaternions (scalar first); that of body {bad[0]} has length {length[bad[0]]:.8g}"
-        )
-    return np.stack(unit(components(given)), -1)
+    from .backends import layout
+
+    if (units := layout.changed(is_unit, unit, given)) is not None:
+        return units
+    _check_finite("attitudes", given)
+    length = np.sqrt(norm2(components(given)))
+    bad = np.flatnonzero(~is_unit(components(given)))
+    raise InputError(
+        f"attitudes must be unit quaternions (scalar first); that of body {bad[0]} has length {length[bad[0]]:.8g}"
+    )
+
+
+@kernel
+def is_unit(q: Quat) -> Any:
+    """Is the length of a quaternion 1, to the tolerance."""
+    return abs(sqrt(norm2(q)) - 1) <= ROTATION_TOLERANCE
 
 
 def _steps(dt: Any) -> np.ndarray:
@@ -225,51 +250,37 @@ def step_counts(steps: Any, number: int) -> np.ndarray:
 
 def model_problem(crowd: Crowd, method: Method, t0: float) -> Problem:
     """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
-    low, high, total = _extremes(crowd.moments)
-    awkward = np.flatnonzero(low == 0)
-    turned = np.flatnonzero((crowd.own[:, 1:] != 0).any(axis=1)) if crowd.own is not None else awkward[:0]
-    flat = np.flatnonzero(total - 2 * high <= TOLERANCE * high)
-    chosen = [int(indices[0]) for indices in (flat, awkward, turned) if len(indices)] or [0]
+    chosen = [0] if crowd.plain else _awkward(crowd)
     found = []
     for i in chosen:
         q, m = crowd.of(crowd.quaternion, i), crowd.of(crowd.momentum, i)
         found.append(Problem(crowd.body(i), crowd.field, attitude=q, momentum=m, t0=t0))
         check_fit(method, found[-1])
+    if not crowd.plain:
+        _check_axial(crowd)
     return found[-1]
 
 
-def check_axial(crowd: Crowd) -> None:
+def _awkward(crowd: Crowd) -> list[int]:
+    """A flat body, a linear one, and one with axes of its own, where there are; or the first one."""
+    x, y, z = components(crowd.moments)
+    high = np.maximum(np.maximum(x, y), z)
+    flat = np.flatnonzero(x + y + z - 2 * high <= TOLERANCE * high)
+    linear = np.flatnonzero(np.minimum(np.minimum(x, y), z) == 0)
+    turned = np.flatnonzero((crowd.own[:, 1:] != 0).any(axis=1)) if crowd.own is not None else linear[:0]
+    return [int(indices[0]) for indices in (flat, linear, turned) if len(indices)] or [0]
+
+
+def _check_axial(crowd: Crowd) -> None:
     """A linear body carries no momentum along its axis."""
     zero = crowd.moments == 0
-    if zero.any():
-        m = crowd.principal_momentum(components(crowd.momentum))
-        size = np.sqrt(m[0] ** 2 + m[1] ** 2 + m[2] ** 2)
-        bad = np.flatnonzero(np.abs(np.where(zero, np.stack(m, -1), 0)).max(axis=1) > TOLERANCE * size)
-        if bad.size:
-            raise InputError(f"body {bad[0]} is linear and must carry no momentum along its axis")
-
-
-def laid_out(crowd: Crowd, width: int) -> np.ndarray:
-    """A row for every number of a body (state, moments, inverses, parameters, step), in principal axes.
-
-    Columns beyond the last body repeat it.
-    """
-    q, m, moments = components(crowd.quaternion), components(crowd.momentum), components(crowd.moments)
-    own: tuple[Any, ...] = ()
-    if crowd.own is not None:
-        own = components(crowd.own)
-        q, m = mul(q, own), crowd.principal_momentum(m)
-    with np.errstate(divide="ignore"):
-        inverse = tuple(1.0 / i for i in moments)
-    if any(not i.all() for i in moments):
-        m = tuple(np.where(i > 0, x, 0.0) for i, x in zip(moments, m, strict=True))
-        inverse = tuple(np.where(i > 0, x, 0.0) for i, x in zip(moments, inverse, strict=True))
-    rows = (*q, *m, *moments, *inverse, *components(crowd.values), *own, crowd.dt)
-    data = np.empty((len(rows), width))
-    for row, numbers in zip(data, rows, strict=True):
-        row[: crowd.number] = numbers
-        row[crowd.number :] = numbers[-1]
-    return data
+    if not zero.any():
+        return
+    m = crowd.principal_momentum(components(crowd.momentum))
+    size = np.sqrt(m[0] ** 2 + m[1] ** 2 + m[2] ** 2)
+    bad = np.flatnonzero(np.abs(np.where(zero, np.stack(m, -1), 0)).max(axis=1) > TOLERANCE * size)
+    if bad.size:
+        raise InputError(f"body {bad[0]} is linear and must carry no momentum along its axis")
 
 
 def components(array: np.ndarray) -> Any:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import importlib
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ from . import _version, files, store
 from .crowd import Crowd
 from .ensemble import NOT_YET, Ensemble, Task
 from .errors import InputError
+from .statistics import PARTS, Statistic
 
 if TYPE_CHECKING:
     import xarray
@@ -45,6 +46,11 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
 """Those an `Ensemble` has."""
 
+UNITS = {name: unit for name, (_, unit, _) in store.VARIABLES.items()} | {
+    "momentum_norm": store.VARIABLES["momentum"][1]
+}
+"""Units of the observables that have a name; those of a user's function are the user's."""
+
 INPUTS = {"own": "axes of the bodies", "quaternion": "attitudes", "momentum": "momenta", "dt": "dt", "values": "params"}
 """Arrays of a `Crowd` that are stored as they are, besides the moments, and what a user calls them."""
 
@@ -60,8 +66,9 @@ def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], 
     try:
         root = zarr.open_group(new, mode="w")
         sizes = {"time": len(task.kept), "body": task.crowd.number, **store.SIZES}
-        for name in VARIABLES:
-            _variable(root, name, _dims(name, task.own_times), sizes, unit)
+        observed = {} if task.wanted is None else task.wanted.sizes
+        for name in (*VARIABLES, *statistics_names(observed)):
+            _variable(root, name, _dims(name, task.own_times, observed), sizes, unit)
         if not task.own_times:
             root["t"][:] = task.times()
         root["moments"][:] = np.broadcast_to(task.crowd.moments, root["moments"].shape)
@@ -82,12 +89,25 @@ def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], 
 SAID = {**store.SAID_OF_ALL, "format": FORMAT}
 
 
-def _dims(name: str, own_times: bool) -> tuple[str, ...]:
-    return ("time",) if name == "t" and not own_times else VARIABLES[name][0]
+def statistics_names(observed: Iterable[str]) -> list[str]:
+    """Variables of the statistics of some observables."""
+    return [f"{name}_{part}" for name in observed for part in PARTS]
+
+
+def _dims(name: str, own_times: bool, observed: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """Dimensions of a variable; of a statistic by the components of its observable."""
+    if name in VARIABLES:
+        return ("time",) if name == "t" and not own_times else VARIABLES[name][0]
+    of, _, part = name.rpartition("_")
+    return ("body", "axis") if (observed or {})[of] > 1 and part != "drift" else ("body",)
 
 
 def _labelled(name: str) -> dict[str, str]:
-    return {"long_name": VARIABLES[name][2], "units": VARIABLES[name][1]}
+    if name in VARIABLES:
+        return {"long_name": VARIABLES[name][2], "units": VARIABLES[name][1]}
+    of, _, part = name.rpartition("_")
+    unit = "1" if part == "drift" else UNITS.get(of)
+    return {"long_name": f"{of}, {PARTS[part]}"} | ({} if unit is None else {"units": unit})
 
 
 def _chunks(shape: tuple[int, ...], first: int) -> tuple[int, ...]:
@@ -119,8 +139,9 @@ def _write_labels(root: Any, labels: Mapping[str, np.ndarray], unit: int) -> Non
             attributes=text,
         )  # fmt: skip
         array[:] = values
-    if labels:
-        root["failed"].attrs["coordinates"] = root["energy_change"].attrs["coordinates"] = " ".join(labels)
+    for name, array in root.arrays() if labels else ():
+        if name not in labels and tuple(array.metadata.dimension_names) == ("body",):
+            array.attrs["coordinates"] = " ".join(labels)
 
 
 def _publish(root: Any) -> None:
@@ -150,6 +171,8 @@ def description(task: Task) -> dict[str, Any]:
         "bodies": task.crowd.number,
         "own_dt": task.crowd.own_dt,
         "own_axes": task.crowd.own is not None,
+        "statistics": "" if task.wanted is None else " ".join(task.wanted.sizes),
+        "statistics_formula": "" if task.wanted is None else _digest(task.wanted.identity),
     }
 
 
@@ -211,11 +234,17 @@ def write(root: Any, number: int, task: Task, part: Ensemble) -> None:
     arrays = {"quaternion": part.quaternion, "momentum": part.momentum, "energy_change": _energy_change(task, part)}
     if task.own_times:
         arrays["t"] = part.t
+    for name, one in part.statistics.items():
+        arrays |= dict(zip(statistics_names([name]), vars(one).values(), strict=True))
     for name, values in arrays.items():
-        where = (slice(None), slice(begin, end)) if "time" in VARIABLES[name][0] else slice(begin, end)
+        where = (slice(None), slice(begin, end)) if _has_time(name) else slice(begin, end)
         root[name][where] = values
     _to_disk(Path(root.store.root), number, list(arrays))
     root["failed"][begin:end] = part.failed
+
+
+def _has_time(name: str) -> bool:
+    return name in VARIABLES and "time" in VARIABLES[name][0]
 
 
 def _energy_change(task: Task, part: Ensemble) -> np.ndarray:
@@ -228,7 +257,7 @@ def _energy_change(task: Task, part: Ensemble) -> np.ndarray:
 def _to_disk(folder: Path, number: int, names: list[str]) -> None:
     """Wait until the chunks of a unit are on the disk, so that no power cut leaves its mark without them."""
     for name in names:
-        position = f"*/{number}" if "time" in VARIABLES[name][0] else f"{number}"
+        position = f"*/{number}" if _has_time(name) else f"{number}"
         for place in (folder / name / "c").glob(position):
             files.sync(place.iterdir() if place.is_dir() else (place,))
 
@@ -250,7 +279,7 @@ def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np
     root = opened(path)
     for name, now in (description(task) | ({} if unit is None else {"unit": unit})).items():
         then = root.attrs.get(name)
-        if then != now:
+        if (then or None) != (now or None):  # what a store of an earlier version does not say is nothing
             raise _different(path, f"{_WORDS.get(name, name)} {_told(then)}, and now {_told(now)}")
     given = task.crowd
     shape = (given.number, 3)
@@ -271,6 +300,7 @@ _WORDS = {
     "own_dt": "a dt for each body",
     "own_axes": "bodies with axes of their own",
     "parameters": "the field's parameters",
+    "statistics_formula": "the statistics' formulas",
     "polhode_version": "polhode",
 }
 
@@ -324,16 +354,20 @@ class StoredEnsemble(Ensemble):
         return "running" if (self.failed == NOT_YET).any() else "finished"
 
     def __getattr__(self, name: str) -> Any:
-        if name not in PLAIN:
+        if name not in (*PLAIN, "statistics"):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        path = self.__dict__["path"]
         try:
-            value = _read(self.__dict__["path"], name)
+            value = _read(path, name) if name != "statistics" else self._read_statistics()
         except Exception as problem:
-            raise InputError(
-                f"{self.__dict__['path']} is damaged: {name} cannot be read ({store._line(problem)})"
-            ) from problem
+            raise InputError(f"{path} is damaged: {name} cannot be read ({store._line(problem)})") from problem
         self.__dict__[name] = value
         return value
+
+    def _read_statistics(self) -> dict[str, Statistic]:
+        names = str(self.__dict__["attributes"].get("statistics", "")).split()
+        path = self.__dict__["path"]
+        return {name: Statistic(*(_read(path, variable) for variable in statistics_names([name]))) for name in names}
 
 
 def _attributes(path: Path) -> dict[str, Any]:
@@ -374,7 +408,12 @@ def dataset(many: Ensemble) -> xarray.Dataset:
     own_times = many.t.ndim == 2
     variables = {name: xarray.Variable(_dims(name, own_times), getattr(many, name), _labelled(name)) for name in PLAIN}
     t = variables.pop("t")
-    return xarray.Dataset(variables, {"t": t, **store.LABELS}, SAID | {"method": many.method, "seconds": many.seconds})
+    for of, one in many.statistics.items():
+        for name, values in zip(statistics_names([of]), vars(one).values(), strict=True):
+            dims = ("body", "axis")[: values.ndim]
+            variables[name] = xarray.Variable(dims, values, _labelled(name))
+    said = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
+    return xarray.Dataset(variables, {"t": t, **store.LABELS}, SAID | said)
 
 
 def save(many: Ensemble, path: str | Path, overwrite: bool) -> Path:

@@ -17,7 +17,7 @@ from .adaptive import LARGEST, PARTS, SMALLEST, depends_on_time, is_smooth, tayl
 from .adaptive import taylor as stage_of_series
 from .analysis import observables
 from .backends import floats
-from .crowd import Crowd, check_axial, components, gathered, laid_out, model_problem, step_counts
+from .crowd import Crowd, components, gathered, model_problem, step_counts
 from .engine import beginning, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
@@ -26,7 +26,7 @@ from .methods import Method, methods
 from .methods.jacobi import jacobi
 from .methods.lie_taylor import taylor
 from .problem import Problem, finite_number
-from .so3 import conj, matrix, mul, rotate
+from .so3 import matrix, rotate
 from .solve import whole_number
 from .statistics import Statistic, Watch, watch
 
@@ -134,8 +134,7 @@ def ensemble(
     field : a torque or potential, bound or not
     params : values of its parameters, one for all or with a first dimension N
     dt : step, one for all or (N,)
-    steps : number of steps, one for all or (N,): then only the start and the end are kept, and bodies with as many
-        steps run together, so that a few different numbers are better than many
+    steps : number of steps, one for all or (N,): then only the start and the end are kept
     tol, t_end : instead of a method, `dt` and `steps`: the error allowed in a step (an angle in radians, and as much
         relative to the largest momentum of a body), and the time at the end. Every body takes steps of its own, by its
         Taylor series; free bodies are exact. The start and the end are kept; ``.steps`` says how many each took
@@ -170,12 +169,12 @@ def ensemble(
     )  # fmt: skip
     if not alike:
         _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
-        return _by_count(task, step_counts(steps, task.crowd.number))
+        counts = step_counts(steps, task.crowd.number)
+        longest = int(counts.max())
+        return dataclasses.replace(task, count=longest, every=longest, counts=counts).run()
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
-    if statistics is not None:
-        raise InputError("statistics are not written to a file yet; leave out=, or statistics=, out")
     from . import units
 
     return units.run(
@@ -215,18 +214,20 @@ class Task:
     every: int
     device: str
     wanted: Watch | None = None
+    counts: np.ndarray | None = None
     tolerance: float | None = None
     """With one, every body goes through its only step `dt` in steps of its own."""
 
     @property
     def kept(self) -> np.ndarray:
-        """Numbers of the steps after which the states are kept."""
-        return np.append(np.arange(0, self.count, self.every), self.count)
+        """Numbers of the steps after which the states are kept; with statistics the start and the end."""
+        every = self.every if self.wanted is None else self.count
+        return np.append(np.arange(0, self.count, every), self.count)
 
     @property
     def own_times(self) -> bool:
         """Has every body times of its own."""
-        return self.crowd.own_dt or self.method.clock
+        return self.crowd.own_dt or self.method.clock or self.counts is not None
 
     def times(self) -> np.ndarray:
         """The times of the states kept, where they are the same for all bodies."""
@@ -237,13 +238,25 @@ class Task:
         """What its compiled run is made of."""
         return identity(self.method, self.model) + (f"|{self.wanted.identity}" if self.wanted else "")
 
-    def times_and_rows(self, data: np.ndarray) -> tuple[float, int, int, np.ndarray, int, int]:
-        """The start, the steps and the data for a run; behind them the numbers of a row and the rows of a body."""
-        columns = COLUMNS + self.method.clock
-        shape = (columns, kept_rows(self.count, self.every))
-        if self.wanted is not None:
-            shape = (columns + self.wanted.columns, 1)
-        return self.t0, self.count, self.every, data, *shape
+    @property
+    def behind(self) -> int:
+        """Numbers that follow the state in a row: a time or a number of steps of a body's own, and statistics."""
+        own = self.method.clock or self.tolerance is not None
+        return own + (self.wanted.columns if self.wanted is not None else 0)
+
+    def given(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
+        """The bodies as a loop takes them, and their order."""
+        from .backends.layout import EVERYBODY
+
+        if self.counts is None:
+            return self.crowd.given(self.count), EVERYBODY
+        return self.crowd.given(self.counts), _by_steps(self.counts)
+
+    def found(self) -> tuple[np.ndarray, ...]:
+        """Empty arrays for the attitudes and momenta kept, the start first, what follows them, and the failed steps."""
+        kept, n = len(self.kept) - 1, self.crowd.number
+        q, m, behind = np.empty((kept + 1, n, 4)), np.empty((kept + 1, n, 3)), np.empty((kept, n, self.behind))
+        return q, m, behind, np.empty(n, dtype=np.int64)
 
     def energies(self, quaternion: np.ndarray, momentum: np.ndarray) -> np.ndarray:
         """Kinetic plus potential energy (kinetic where there is no potential) of states of all bodies."""
@@ -257,17 +270,9 @@ class Task:
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
-        rows, failed, seconds = _DEVICES[self.device](self, threads)
-        if self.tolerance is not None:
-            counts = rows[0, :, COLUMNS].astype(np.int64)
-            return dataclasses.replace(_result(self, rows, failed, seconds), steps=counts)
-        if self.wanted is None:
-            return _result(self, rows, failed, seconds)
-        columns = COLUMNS + self.method.clock
-        samples = 1 + np.where(failed < 0, kept_rows(self.count, self.every), failed // self.every)
-        ends = dataclasses.replace(self, every=self.count)
-        states = _result(ends, rows[..., :columns], failed, seconds)
-        return dataclasses.replace(states, statistics=self.wanted.results(rows[0, :, columns:], samples))
+        found = self.found()
+        seconds = _DEVICES[self.device](self, found, threads)
+        return _result(self, found, seconds)
 
 
 def prepared(
@@ -284,7 +289,6 @@ def prepared(
     t0 = finite_number("t0", t0)
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, dt)
     model = model_problem(crowd, chosen, t0)
-    check_axial(crowd)
     return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
 
 
@@ -307,8 +311,19 @@ def to_tolerance(
         raise InputError("tol needs a field without branches (where, abs, comparisons); give a method, dt and steps")
     chosen = jacobi if free else taylor(taylor_order(tol))
     model = model_problem(crowd, chosen, t0)
-    check_axial(crowd)
     return Task(crowd, chosen, model, t0, 1, 1, device, tolerance=None if free else tol)
+
+
+NEAR = 4096
+"""Bodies sorted by their steps together: few enough to stay in the cache, and a vector has nearly equal numbers."""
+
+
+def _by_steps(counts: np.ndarray) -> np.ndarray:
+    """The order in which bodies with their own numbers of steps are run: some after some, the longest runs first."""
+    longest = counts.max()
+    missing = (longest - counts).astype(np.min_scalar_type(longest))  # short numbers are sorted in one pass
+    firsts = range(0, len(counts), NEAR)
+    return np.concatenate([first + np.argsort(missing[first : first + NEAR], kind="stable") for first in firsts])
 
 
 _RUNS: dict[str, Any] = {}
@@ -318,106 +333,78 @@ _MAKING = threading.Lock()
 """Held while one is made, so that threads that need the same do not each make it."""
 
 
-def _by_count(task: Task, counts: np.ndarray) -> Ensemble:
-    """Every body with its own number of steps: those with as many together, the longest runs first."""
-    order = np.argsort(-counts, kind="stable")
-    together = np.split(order, np.flatnonzero(np.diff(counts[order])) + 1)
-    parts = []
-    for chosen in together:
-        count = int(counts[chosen[0]])
-        parts.append(dataclasses.replace(task, crowd=task.crowd.some(chosen), count=count, every=count).run())
-    back = np.argsort(order, kind="stable")
-
-    def joined(name: str, axis: int) -> np.ndarray:
-        return np.concatenate([getattr(part, name) for part in parts], axis=axis).take(back, axis=axis)
-
-    t = [np.broadcast_to(part.t.reshape(2, -1), (2, len(part))) for part in parts]
-    states = (np.concatenate(t, axis=1)[:, back], joined("quaternion", 1), joined("momentum", 1))
-    seconds = sum(part.seconds for part in parts)
-    return Ensemble(*states, joined("moments", 0), joined("failed", 0), task.method.name, seconds)
-
-
-def _run(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:
-    """States kept (kept, N, 7 or with the time 8) in principal axes, the failed steps, and the seconds it took.
-
-    Statistics follow the state in the only row there is then.
-    """
-    from .backends import simd
+def _run(task: Task, found: Any, threads: int | None) -> float:
+    """Run a task into the arrays `found`; the seconds it took."""
+    from .backends import layout, simd
 
     if task.tolerance is not None:
-        return _travel(task, threads)
+        return _travel(task, found, threads)
     crowd, method = task.crowd, task.method
-    data = laid_out(crowd, simd.padded(crowd.number))
-    parameters = len(data) - simd.PARAMETERS - 1
+    given, order = task.given()
     name = f"{task.identity}|{crowd.own_dt}"
     with _MAKING:
         if name not in _RUNS:
             torque = torque_kernel(task.model, floats.number, method)
-            parts = method.build(floats.number), torque, parameters, crowd.own_dt, beginning(method), name
+            parts = method.build(floats.number), torque, layout.sizes(given), crowd.own_dt, beginning(method), name
             _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
     began = time.perf_counter()
-    rows, failed = simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), *task.times_and_rows(data), threads)
-    seconds = time.perf_counter() - began
-    return simd.by_body(rows)[:, : crowd.number], failed[: crowd.number], seconds
+    simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), task.t0, task.every, given, order, found, threads)
+    return time.perf_counter() - began
 
 
-def _travel(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:
+def _travel(task: Task, found: Any, threads: int | None) -> float:
     """The same where bodies choose their steps; their numbers follow the state."""
-    from .backends import simd, travel
+    from .backends import layout, travel
 
-    crowd, problem, tolerance = task.crowd, task.model, task.tolerance
+    problem, tolerance, span = task.model, task.tolerance, float(task.crowd.dt[0])
     assert tolerance is not None
-    data = laid_out(crowd, crowd.number)
+    given, _ = task.given()
     stage, order = stage_of_series(problem), int(task.method.order)
     name = f"travel|{stage.name}|{stage.text}"
     with _MAKING:
         if name not in _RUNS:
-            _RUNS[name], _ = travel.loop(stage.make(), len(data) - simd.PARAMETERS - 1, name)
-    span = float(crowd.dt[0])
+            _RUNS[name], _ = travel.loop(stage.make(), layout.sizes(given), name)
     longest = span / PARTS if depends_on_time(problem) else math.inf
     began = time.perf_counter()
-    rows, failed = travel.run_on_cores(
-        _RUNS[name], (task.t0, task.t0 + span), longest, span / 1000, tolerance, order, data, threads
-    )  # fmt: skip
-    return rows[None], failed, time.perf_counter() - began
+    times = (task.t0, task.t0 + span, longest, span / 1000)
+    travel.run_on_cores(_RUNS[name], times, tolerance, order, given, found, threads)
+    return time.perf_counter() - began
 
 
-def _run_on_card(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarray, float]:
+def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
     """The same by a card."""
-    from .backends import cuda
+    from .backends import cuda, layout
 
     cuda.card()
     method = task.method
-    data = laid_out(task.crowd, task.crowd.number)
+    given, order = task.given()
     name = f"cuda|{task.identity}"
     if name not in _RUNS:
-        torque, parameters = torque_kernel(task.model, floats.number, method), len(data) - cuda.PARAMETERS - 1
-        parts = method.build(floats.number), torque, parameters, beginning(method)
+        torque = torque_kernel(task.model, floats.number, method)
+        parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
         _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
     began = time.perf_counter()
-    rows, failed = cuda.run_on_card(_RUNS[name], *task.times_and_rows(data))
-    return rows, failed, time.perf_counter() - began
+    cuda.run_on_card(_RUNS[name], task.t0, task.every, given, order, COLUMNS + task.behind, found)
+    return time.perf_counter() - began
 
 
 _DEVICES = {"cpu": _run, "cuda": _run_on_card}
 """How a crowd is run, by the word a user says."""
 
 
-def _result(task: Task, rows: np.ndarray, failed: np.ndarray, seconds: float) -> Ensemble:
-    crowd = task.crowd
-    q, m = rows[..., :4], rows[..., 4:COLUMNS]
-    if crowd.own is not None:
-        own = components(crowd.own)
-        q, m = np.stack(mul(components(q), conj(own)), -1), np.stack(rotate(own, components(m)), -1)
-    q, m = _with_start(crowd.quaternion, q), _with_start(crowd.momentum, m)
-    t = task.t0 + task.kept[:, None] * crowd.dt if task.own_times else task.times()
-    if task.method.clock:
-        t = _with_start(np.array(task.t0), rows[..., COLUMNS])
+def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
+    q, m, behind, failed = found
+    crowd, clock = task.crowd, task.method.clock
+    if clock:
+        t = np.concatenate([np.full((1, crowd.number), task.t0), behind[..., 0]])
+    else:
+        steps = task.kept[:, None] if task.counts is None else np.stack([np.zeros_like(task.counts), task.counts])
+        t = task.t0 + steps * crowd.dt if task.own_times else task.times()
     moments = np.broadcast_to(crowd.moments, (crowd.number, 3))
-    return Ensemble(t, q, m, moments, failed, task.method.name, seconds)
-
-
-def _with_start(start: np.ndarray, now: np.ndarray) -> np.ndarray:
-    states = np.empty((len(now) + 1, *now.shape[1:]))
-    states[0], states[1:] = start, now
-    return states
+    states = Ensemble(t, q, m, moments, failed, task.method.name, seconds)
+    if task.tolerance is not None:
+        return dataclasses.replace(states, steps=behind[0, :, 0].astype(np.int64))
+    if task.wanted is None:
+        return states
+    samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), failed // task.every)
+    return dataclasses.replace(states, statistics=task.wanted.results(behind[0, :, int(clock) :], samples))

@@ -15,12 +15,12 @@ ROTATION_TOLERANCE = 1e-6
 """How far from a rotation an attitude may be (single-precision data pass); it is then made one exactly."""
 
 
-def real_array(value: Any, expected: str) -> np.ndarray:
-    """The value as a fresh array of doubles, or an error that says what was expected."""
+def real_array(value: Any, expected: str, fresh: bool = True) -> np.ndarray:
+    """The value as an array of doubles, fresh unless said otherwise, or an error that says what was expected."""
     try:
         if np.iscomplexobj(value):
             raise TypeError
-        return np.array(value, dtype=float)
+        return np.array(value, dtype=float, copy=True if fresh else None)
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"{expected}; got {value!r}") from None
 

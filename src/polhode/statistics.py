@@ -49,6 +49,17 @@ class Statistic:
     drift: np.ndarray
 
 
+PARTS: dict[str, str] = {
+    "first": "at the start",
+    "last": "at the last step looked at",
+    "min": "smallest",
+    "max": "largest",
+    "mean": "mean",
+    "drift": "largest change since the start, relative to the size there (absolute where that is zero)",
+}
+"""The arrays of a `Statistic`, in words."""
+
+
 # --- observables as formulas ------------------------------------------------------------------------
 
 
@@ -240,6 +251,10 @@ class Watch:
         made = compiled(*self.text, floats.number)
         UNFUSED.add(made)
         return made
+
+    def __reduce__(self) -> Any:
+        """What can be sent: the kernel is made anew."""
+        return Watch, (self.sizes, self.text)
 
     def kind(self, plain: Kind, clock: bool, read: Any, write: Any) -> tuple[Kind, Callable[..., Any]]:
         """The kind of a run that folds what it sees behind the state, and the kernel that opens it.

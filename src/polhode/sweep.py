@@ -1,7 +1,7 @@
 """Sweeps: a problem with some of its numbers varied over a grid, a list or at random, from a TOML file.
 
     [problem]  a named problem, or moments, field, params, attitude and one of omega, momentum
-    [run]      method, dt, steps or t_end, every, device
+    [run]      method, dt, steps or t_end, every, statistics, device
     [grid]     every combination of the values given;  or
     [list]     the first values of all, the second values of all, ...;  or
     [random]   count, seed, and a distribution for each
@@ -31,6 +31,7 @@ from .fields import FieldTemplate
 from .problem import Problem
 from .sampling import AXES, Strict, at_random, first_fault, in_parallel, numbers_in, on_grid
 from .solve import number_of_steps
+from .statistics import PARTS, WORDS
 from .toml_files import Fault, python_field
 from .units import cores
 
@@ -44,6 +45,7 @@ method = "imidm"             # `polhode methods` lists them
 dt = 0.01
 t_end = 20.0                 # or steps
 every = 100                  # states kept; without it the first and the last
+# statistics = ["energy"]    # instead of a path: first, last, min, max, mean and drift over every step
 
 [grid]                       # every combination; [list] takes them in parallel, [random] draws them
 params.mgl = [10, 15, 20, 25, 30]
@@ -92,6 +94,7 @@ class RunPart(Strict):
     steps: PositiveInt | None = None
     t_end: float | None = None
     every: PositiveInt | None = None
+    statistics: list[Literal[tuple(WORDS)]] | None = Field(None, min_length=1)  # type: ignore[valid-type]
     device: Literal["cpu", "cuda"] = "cpu"
 
     @model_validator(mode="after")
@@ -158,6 +161,7 @@ class Sweep:
             bodies, attitude, self._momenta(said, base, moments), run.method,
             field=self._field(said, base), params=self._params(base),
             dt=dt, steps=steps, every=run.every, t0=said.t0 or base.t0, device=run.device,
+            statistics=run.statistics,
         )  # fmt: skip
 
     def _problem(self, said: ProblemPart, folder: Path) -> Problem:
@@ -291,7 +295,8 @@ def _nearest(place: tuple[Any, ...]) -> str:
 
 def _line(text: str, key: str) -> str:
     """Where a key stands in a file, as ", line N"; nothing where it does not."""
-    words = key.split(".")
+    words = [word for word in key.split(".") if not word.isdigit()]  # not the place in a list
+    key = ".".join(words)
     for wanted in (key, ".".join(words[1:]), words[-1], words[0]):
         pattern = re.compile(rf'^\s*(\[{re.escape(wanted)}\]|"?{re.escape(wanted)}"?\s*=)') if wanted else None
         for i, line in enumerate(text.splitlines(), 1):
@@ -325,7 +330,8 @@ def estimate(sweep: Sweep) -> float:
     }
     number, steps = min(crowd.number, SAMPLE_BODIES), min(task.count, SAMPLE_STEPS)
     part = dataclasses.replace(crowd, number=number, **some)
-    sample = dataclasses.replace(task, crowd=part, count=steps, every=steps)
+    every = steps if task.wanted is None else min(task.every, steps)
+    sample = dataclasses.replace(task, crowd=part, count=steps, every=every)
     sample.run(threads=1)
     seconds = min(sample.run(threads=1).seconds for _ in range(3))
     share = cores() if task.device == "cpu" else 1
@@ -333,9 +339,10 @@ def estimate(sweep: Sweep) -> float:
 
 
 def bytes_of(task: Task) -> int:
-    """Bytes of the states a sweep writes."""
+    """Bytes of the states and statistics a sweep writes."""
     numbers = 7 + (1 if task.own_times else 0)
-    return 8 * task.crowd.number * (len(task.kept) * numbers + 5)
+    parts = [] if task.wanted is None else [(len(PARTS) - 1) * size + 1 for size in task.wanted.sizes.values()]
+    return 8 * task.crowd.number * (len(task.kept) * numbers + 5 + sum(parts))
 
 
 SUMMARY_QUANTILES: tuple[tuple[str, float], ...] = (("median", 0.5), ("90 %", 0.9), ("largest", 1.0))

@@ -20,6 +20,7 @@ from .methods import Method, methods
 from .problem import Problem
 from .progress import Progress
 from .solve import whole_number
+from .statistics import Watch
 
 BODY_STEPS = {"cpu": 5e7, "cuda": 2e10}
 """Body-steps of a unit, at most, by device: half a second to a few seconds."""
@@ -44,6 +45,7 @@ class Plan:
     count: int
     every: int
     device: str
+    wanted: Watch | None
     version: str
 
     def task(self, root: Any, number: int) -> Task:
@@ -51,7 +53,7 @@ class Plan:
         quaternion, momentum = self.start
         model = Problem(self.body, self.field, attitude=quaternion, momentum=momentum, t0=self.t0)
         crowd = crowd_store.crowd(root, number, self.field)
-        return Task(crowd, methods[self.method], model, self.t0, self.count, self.every, self.device)
+        return Task(crowd, methods[self.method], model, self.t0, self.count, self.every, self.device, self.wanted)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +74,7 @@ def plan(task: Task, path: Path) -> Plan:
     field = None if model.field is None else Field(model.field.template, model.field.values)  # nothing derived
     return Plan(
         str(path.absolute()), method.name if known else method, model.body, field, (model.quaternion, model.momentum),
-        task.t0, task.count, task.every, task.device, _version.__version__,
+        task.t0, task.count, task.every, task.device, task.wanted, _version.__version__,
     )  # fmt: skip
 
 
@@ -93,16 +95,16 @@ def run_unit(plan: Plan, number: int) -> Done:
 
 def unit_size(task: Task) -> int:
     """Bodies of a unit: as many as stay within the bounds above."""
-    rows = len(task.kept) * NUMBERS * 8
+    rows = 8 * (len(task.kept) * NUMBERS + task.behind)
     most = min(BODY_STEPS[task.device] / task.count, ROW_BYTES[task.device] / rows)
     return min(max(int(most) // LANES, 1) * LANES, task.crowd.number)
 
 
 def cores() -> int:
     """Cores this process may use."""
-    from .backends import simd
+    from .backends import threads
 
-    return simd.cores()
+    return threads.cores()
 
 
 def on_cores(plan: Plan, todo: list[int]) -> Iterable[Done]:

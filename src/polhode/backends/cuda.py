@@ -19,7 +19,8 @@ from ..errors import InputError
 from ..loop import ROTATION, Kind, stepping, timed_record
 from ..statistics import Watch
 from . import cpu
-from .simd import INERTIA, INVERSE, PARAMETERS, STATE, watched
+from .layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, hand_all_over, lay_out, padded, sizes
+from .simd import watched
 
 THREADS = 128
 """Threads of a block."""
@@ -101,7 +102,7 @@ def _reader(parameters: int) -> Callable[..., Any]:
 def loop(
     step: Callable[..., Any],
     torque: Callable[..., Any],
-    parameters: int,
+    size: Sizes,
     start: Callable[..., Any],
     before: Callable[..., Any] | None = None,
     after: Callable[..., Any] | None = None,
@@ -110,9 +111,9 @@ def loop(
 ) -> Any:
     """The run of one chunk, a kernel of numba-cuda; `start` makes a state of (q, m).
 
-    ``run[blocks, threads, stream](t0, count, every, number, data, rows, failed)`` takes body k of `number` from column
-    k of `data` and writes its i-th state kept to ``rows[i, :, k]``. Where a step fails, ``failed[k]`` gets its number,
-    and the last row of that body its last good state; rows between are NaN.
+    ``run[blocks, threads, stream](t0, every, number, data, rows, failed)`` takes body k of `number` from column k of
+    `data` and writes its i-th state kept to ``rows[i, :, k]``. Where a step fails, ``failed[k]`` gets its number, and
+    the last row of that body its last good state; rows between are NaN.
     With statistics there is one row, of the last state and the numbers folded so far.
     """
     card()
@@ -120,15 +121,15 @@ def loop(
     kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
     cpu.teach()  # the kernels `stepping` made
-    read, record, size = _reader(parameters), plain.record, PARAMETERS + parameters
+    read, record, dt = _reader(size.parameters), plain.record, size.dt
 
-    def run(t0: Any, count: int, every: int, number: int, data: Any, rows: Any, failed: Any) -> None:
+    def run(t0: Any, every: int, number: int, data: Any, rows: Any, failed: Any) -> None:
         k = cuda.grid(1)
         if k < number:
             y, system = read(data, k)
-            own = rows[:, :, k]
+            own, count = rows[:, :, k], int(data[dt + 1, k])
             opened(own, t0, y, system)
-            last, reached, filled, _, fine = advance(data[size, k], t0, 0, count, every, count, start(y), system, own)
+            last, reached, filled, _, fine = advance(data[dt, k], t0, 0, count, every, count, start(y), system, own)
             failed[k] = -1
             if not fine:
                 failed[k] = reached
@@ -145,29 +146,31 @@ class _Slot:
 
     def __init__(self, numbers: int, kept: int, columns: int, chunk: int) -> None:
         self.stream = cuda.stream()
-        shapes = ((numbers, chunk), float), ((kept, columns, chunk), float), ((chunk,), np.int64)
+        self.chunk, width = chunk, padded(chunk)
+        shapes = ((numbers, width), float), ((kept, columns, width), float), ((width,), np.int64)
         self.data, self.rows, self.failed = (cuda.pinned_array(shape, dtype=kind) for shape, kind in shapes)
         self.on_card = [cuda.device_array(shape, dtype=kind) for shape, kind in shapes]
         self.first, self.width = 0, 0
 
-    def send(self, run: Any, t0: float, count: int, every: int, data: np.ndarray, first: int) -> None:
-        """Begin the chunk of bodies from `first` on; nothing here waits for the card."""
-        self.first, self.width = first, min(self.data.shape[1], data.shape[1] - first)
-        self.data[:, : self.width] = data[:, first : first + self.width]
-        given, rows, failed = self.on_card
-        given.copy_to_device(self.data, stream=self.stream)
+    def send(self, run: Any, t0: float, every: int, given: Any, order: np.ndarray, first: int, number: int) -> None:
+        """Begin the chunk of bodies from the place `first` on; nothing here waits for the card."""
+        self.first, self.width = first, min(self.chunk, number - first)
+        lay_out(given, order, number, self.data, first)
+        sent, rows, failed = self.on_card
+        sent.copy_to_device(self.data, stream=self.stream)
         blocks = -(-self.width // THREADS)
         with warnings.catch_warnings():  # few bodies are no fault
             warnings.filterwarnings("ignore", message=".*under-utilization")
-            run[blocks, min(THREADS, self.width), self.stream](t0, count, every, self.width, given, rows, failed)
+            run[blocks, min(THREADS, self.width), self.stream](t0, every, self.width, sent, rows, failed)
         rows.copy_to_host(self.rows, stream=self.stream)
         failed.copy_to_host(self.failed, stream=self.stream)
 
-    def fetch(self, rows: np.ndarray, failed: np.ndarray) -> None:
+    def fetch(self, given: Any, order: np.ndarray, q: Any, m: Any, behind: Any, failed: np.ndarray) -> None:
         """Wait for the chunk, and put its results where they belong."""
         self.stream.synchronize()
-        part = slice(self.first, self.first + self.width)
-        rows[:, :, part], failed[part] = self.rows[:, :, : self.width], self.failed[: self.width]
+        end = self.first + self.width
+        hand_all_over(given, order, self.rows, self.first, end, (q, m, behind))
+        failed[order[self.first : end] if len(order) else slice(self.first, end)] = self.failed[: self.width]
 
 
 def chunk_size(numbers: int, free: int) -> int:
@@ -176,12 +179,11 @@ def chunk_size(numbers: int, free: int) -> int:
 
 
 def run_on_card(
-    run: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int, kept: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Run all bodies (columns of `data`) in chunks; the rows kept (kept, body, number), and the failed steps."""
+    run: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, columns: int, found: Any
+) -> None:
+    """Run all bodies in chunks, into the arrays `found` of the result."""
     card()
-    numbers, number = data.shape
-    rows, failed = np.empty((kept, columns, number)), np.empty(number, dtype=np.int64)
+    numbers, number, kept = sizes(given).rows, len(found[-1]), len(found[0]) - 1
     free = cuda.current_context().get_memory_info()[0]
     chunk = min(number, chunk_size(numbers + kept * columns + 1, free))
     firsts = range(0, number, chunk)
@@ -189,8 +191,7 @@ def run_on_card(
     for i, first in enumerate(firsts):
         slot = slots[i % 2]
         if i >= 2:
-            slot.fetch(rows, failed)
-        slot.send(run, t0, count, every, data, first)
+            slot.fetch(given, order, *found)
+        slot.send(run, t0, every, given, order, first, number)
     for i in range(max(0, len(firsts) - 2), len(firsts)):
-        slots[i % 2].fetch(rows, failed)
-    return np.moveaxis(rows, 1, 2), failed
+        slots[i % 2].fetch(given, order, *found)

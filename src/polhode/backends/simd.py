@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import functools
-import itertools
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -15,11 +11,10 @@ from numba.extending import register_jitable
 from ..carry import rounded
 from ..loop import COLUMNS, ROTATION, Kind, stepping
 from ..statistics import Watch, nothing
-from . import cpu
+from . import cpu, layout
 from .lanes import LANES, extract, load, spread, store
-
-STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
-"""First rows of the numbers of a body: quaternion and momentum, moments, their inverses, parameters; then the step."""
+from .layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
+from .threads import share_out
 
 
 def _record(rows: Any, i: int, y: Any) -> None:
@@ -74,13 +69,12 @@ def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
 
 
 def reader(parameters: int) -> Callable[..., Any]:
-    """Compiled function (data, k) -> state and system of the bodies k, k + 1, ... of a group."""
-    three, four = _written("data, first, k", "load(data[first + #], k)", 3), _written("data, k", "load(data[#], k)", 4)
-    values = _written("data, first, k", "load(data[first + #], k)", parameters)
+    """Compiled function (data) -> state and system of the bodies of a group."""
+    values = _written("data, first", "load(data[first + #], 0)", parameters)
 
-    def read(data: Any, k: int) -> Any:
-        y = (four(data, k), three(data, STATE + 4, k))
-        return y, (three(data, INERTIA, k), three(data, INVERSE, k), values(data, PARAMETERS, k))
+    def read(data: Any) -> Any:
+        y = (four(data, STATE, 0), three(data, STATE + 4, 0))
+        return y, (three(data, INERTIA, 0), three(data, INVERSE, 0), values(data, PARAMETERS))
 
     made: Callable[..., Any] = register_jitable(**cpu.INNER)(read)
     return made
@@ -98,10 +92,33 @@ def _copier(parameters: int) -> Callable[..., Any]:
     return made
 
 
+def _next_count(steps: Any, i: int, done: int) -> int:
+    """The steps after which some lane is at its end, the next after those done: that of lane i, or of any (i < 0)."""
+    if i >= 0:
+        return int(steps[i])
+    least = 0
+    for lane in range(LANES):
+        count = int(steps[lane])
+        if count > done and (least == 0 or count < least):
+            least = count
+    return least
+
+
+def _arrived(steps: Any, i: int, count: int) -> tuple[int, int]:
+    """The lanes at their end after so many steps, from one to another: bodies come in the order of their steps."""
+    if i >= 0:
+        return i, i + 1
+    low, high = LANES, 0
+    for lane in range(LANES):
+        if steps[lane] == count:
+            low, high = min(low, lane), lane + 1
+    return low, high
+
+
 def loop(
     step: Callable[..., Any],
     torque: Callable[..., Any],
-    parameters: int,
+    size: Sizes,
     own_dt: bool,
     start: Callable[..., Any],
     identity: str,
@@ -112,22 +129,25 @@ def loop(
 ) -> tuple[Any, bool]:
     """The compiled run of many bodies, and whether it was compiled before; `start` makes a state of (q, m).
 
-    ``run(h, t0, count, every, data, begin, end, rows, failed)`` runs the groups from `begin` to `end`;
-    `data` has a row for every number of a body, a column for every body. ``rows[group, k]`` gets the k-th state kept.
-    Where a step fails, ``failed[body]`` gets its number, and the last row of that body its last good state. With
-    statistics there is one row, of the last state and the numbers folded so far.
+    ``run(h, t0, every, given, order, begin, end, q, m, behind, failed)`` runs the groups from `begin` to `end` of
+    bodies in an order, and writes their starts and the states kept to the arrays of the result, and what follows a
+    state (a time, statistics) to `behind`. Where a step fails, ``failed[body]`` gets its number, else -1; the states
+    after it are NaN but the last, which is the last good one. With statistics there is one row, of the last state and
+    the numbers folded so far. Bodies of a group may have different numbers of steps: each is written when it is there.
     """
     plain = LANE_CLOCKED if clock else LANE_KIND
     kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
     cpu.teach()
-    begun, record = start, plain.record
-    read, copies, size = reader(parameters), _copier(parameters), PARAMETERS + parameters
+    begun, record, columns = start, plain.record, COLUMNS + clock + (watch.columns if watch is not None else 0)
+    read, copies, dt_row, numbers = reader(size.parameters), _copier(size.parameters), size.dt, size.rows
+    lay, turn_back, named, hand_over = layout.laying(size), layout.turning_back(size), layout.named, layout.hand_over
+    next_count, arrived = layout.inner(_next_count), layout.inner(_arrived)
 
-    def step_of(h: Any, data: Any, k: int) -> Any:
-        return load(data[size], k)
+    def step_of(h: Any, data: Any) -> Any:
+        return load(data[dt_row], 0)
 
-    def shared(h: Any, data: Any, k: int) -> Any:
+    def shared(h: Any, data: Any) -> Any:
         return h
 
     def same(h: Any, i: int) -> Any:
@@ -139,85 +159,56 @@ def loop(
     dt_of = register_jitable(**cpu.INNER)(step_of if own_dt else shared)
     dt_at = register_jitable(**cpu.INNER)(own if own_dt else same)
 
-    def run(h: Any, t0: Any, count: int, every: int, data: Any, begin: int, end: int, rows: Any, failed: Any) -> None:
-        scratch = rows[0]
+    def run(
+        h: Any, t0: Any, every: int, given: Any, order: Any, begin: int, end: int, q: Any, m: Any, behind: Any,
+        failed: Any,
+    ) -> None:  # fmt: skip
+        bodies, data = np.empty(LANES, np.int64), np.empty((numbers, LANES))
+        rows, steps = np.empty((len(q) - 1, columns, LANES)), data[dt_row + 1]
         for g in range(begin, end):
-            k = g * LANES
+            named(g * LANES, order, len(failed), bodies)
+            lay(given, bodies, data, 0)
             i = -1  # all together; where a step fails, again one by one, so that a body is the same in any company
             while i < LANES:
-                y, system = read(data, k)
-                dt, target = dt_of(h, data, k), rows[g]
+                y, system = read(data)
+                dt = dt_of(h, data)
                 if i >= 0:
                     y, system = copies(y, system, i)
-                    scratch[:] = np.nan
-                    dt, target = dt_at(dt, i), scratch
-                opened(target, t0, y, system)
-                last, reached, _, _, fine = advance(dt, t0, 0, count, every, count, begun(y), system, target)
-                if i < 0:
-                    if fine:
-                        break
-                    scratch = np.empty(rows.shape[1:])
-                else:
+                    dt = dt_at(dt, i)
+                    rows[:] = np.nan
+                opened(rows, t0, y, system)
+                state, done, fine, count = begun(y), 0, True, next_count(steps, i, 0)
+                while fine and count > done:
+                    state, reached, _, _, fine = advance(dt, t0, done, count - done, every, count, state, system, rows)
                     if not fine:
-                        record(scratch, len(scratch) - 1, last)
-                        failed[k + i] = reached
-                    rows[g][:, :, i] = scratch[:, :, 0]
+                        if i < 0:
+                            break
+                        record(rows, len(rows) - 1, state)
+                    turn_back(rows, 0, data, 0)
+                    low, high = arrived(steps, i, count)
+                    hand_over(given, bodies, low, high, rows, 0, q, m, behind)
+                    for lane in range(low, high):
+                        failed[bodies[lane]] = -1 if fine else reached
+                    done = count
+                    count = next_count(steps, i, done)
+                if i < 0 and fine:
+                    break
                 i += 1
 
-    return cpu.compiled(run, f"lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
+    return cpu.compiled(run, f"lanes {cpu.library_hash(frozenset({__name__, layout.__name__}))}|{identity}")
 
 
-WORTHWHILE = 2000
-"""Steps of a group that make a task for a thread: a few tenths of a millisecond, where handing it over takes 0.05."""
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+PLENTY = 20_000
+"""Steps of a group that are work for all cores, whatever the method: some milliseconds at least."""
 
 
 def run_on_cores(
-    run: Any, h: Any, t0: float, count: int, every: int, data: np.ndarray, columns: int, kept: int,
+    run: Any, h: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, found: Any,
     threads: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Run all groups, shared out among the cores; the rows kept (group, kept, number, lane), and the failed steps."""
-    groups = data.shape[1] // LANES
-    rows = np.empty((groups, kept, columns, LANES))
-    failed = np.full(groups * LANES, -1, dtype=np.int64)
-    shared_out(
-        lambda begin, end: run(h, t0, count, every, data, begin, end, rows, failed), groups,
-        groups * count // WORTHWHILE, threads,
-    )  # fmt: skip
-    return rows, failed
-
-
-def shared_out(run: Callable[[int, int], None], number: int, worthwhile: int, threads: int | None = None) -> None:
-    """Run (begin, end) over 0 ... number, in parts on all cores, so many at most as are worthwhile beyond one."""
-    threads = cores() if threads is None else threads
-    tasks = 1 if threads == 1 else min(number, 4 * threads, 1 + worthwhile)
-    if tasks == 1:
-        run(0, number)
-        return
-    share = np.linspace(0, number, tasks + 1).astype(int).tolist()
-    run(0, 0)  # compiled once, before the threads start
-    pool = _threads(os.getpid(), threads)
-    parts = [pool.submit(run, begin, end) for begin, end in itertools.pairwise(share)]
-    for part in parts:
-        part.result()
-
-
-@functools.cache
-def _threads(process: int, number: int) -> concurrent.futures.ThreadPoolExecutor:
-    """So many threads, kept by each process for its later runs."""
-    return concurrent.futures.ThreadPoolExecutor(number)
-
-
-def padded(number: int) -> int:
-    """The next multiple of LANES."""
-    return number + -number % LANES
-
-
-def by_body(rows: np.ndarray) -> np.ndarray:
-    """From (group, kept, number, lane) to (kept, body, number)."""
-    groups, kept, numbers, width = rows.shape
-    return np.ascontiguousarray(rows.transpose(1, 0, 3, 2)).reshape(kept, groups * width, numbers)
+) -> None:  # fmt: skip
+    """Run all groups, shared out among the cores, into the arrays `found` of the result."""
+    groups = layout.padded(len(found[-1])) // LANES
+    long = bool(groups * given[layout.STEPS].max() > PLENTY)
+    if long:
+        run(h, t0, every, given, order, 0, 0, *found)  # compiled once, before the threads start
+    share_out(lambda begin, end: run(h, t0, every, given, order, begin, end, *found), groups, threads, long)

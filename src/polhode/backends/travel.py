@@ -15,9 +15,11 @@ from numba.extending import register_jitable
 from ..loop import COLUMNS, STALLED, trying
 from ..scalar import settled, where
 from ..so3 import norm
-from . import cpu
+from . import cpu, layout
 from .lanes import LANES, load, store
-from .simd import LANE_KIND, PARAMETERS, reader, shared_out
+from .layout import Sizes
+from .simd import LANE_KIND, reader
+from .threads import share_out
 
 MOST = 1e6
 """Tried steps after which a body is given up."""
@@ -26,17 +28,17 @@ EXTRA = 5
 """Numbers of a lane behind those of its body: time, proposal, largest momentum so far, steps, tries without one."""
 
 
-def loop(stage: Callable[..., Any], parameters: int, identity: str) -> tuple[Any, bool]:
+def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, bool]:
     """The compiled run, and whether it was compiled before.
 
     ``run(t0, end, longest, proposal, tolerance, order, data, begin, stop, rows, failed)`` takes the bodies from
-    `begin` to `stop`, columns of `data`, to the time `end`. ``rows[body]`` gets the state and behind it the number of
-    steps; where no further step succeeds ``failed[body]`` gets that number, and the row the last good state.
+    `begin` to `stop`, columns of `data`, to the time `end`. Their columns of `rows` get the state and the number
+    of steps; where no further step succeeds ``failed[body]`` gets that number, and the column the last good state.
     The tolerance is that of the attitude; that of the momentum is in proportion to its largest size so far.
     """
     tried = register_jitable(**cpu.INNER)(trying(stage, LANE_KIND))
     cpu.teach()
-    read, size = reader(parameters), PARAMETERS + parameters
+    read, size = reader(sizes.parameters), sizes.dt
     TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
 
     def seated(block: Any, lane: int, data: Any, body: int, t0: Any, proposal: Any) -> None:
@@ -48,7 +50,7 @@ def loop(stage: Callable[..., Any], parameters: int, identity: str) -> tuple[Any
 
     def stepped(block: Any, end: Any, longest: Any, tolerance: Any, order: int) -> Any:
         """Try a step in every lane; do all of them go on."""
-        (q, m), system = read(block, 0)
+        (q, m), system = read(block)
         t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
         size = norm(m)
         largest = where(size > largest, size, largest)
@@ -87,8 +89,8 @@ def loop(stage: Callable[..., Any], parameters: int, identity: str) -> tuple[Any
                     continue
                 b = body[i]
                 if b >= 0:
-                    rows[b, :COLUMNS] = block[:COLUMNS, i]
-                    rows[b, COLUMNS] = block[STEPS, i]
+                    rows[:COLUMNS, b] = block[:COLUMNS, i]
+                    rows[COLUMNS, b] = block[STEPS, i]
                     failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i]
                     left -= 1
                 seat(block, i, data, min(coming, stop - 1), t0, proposal)
@@ -98,17 +100,16 @@ def loop(stage: Callable[..., Any], parameters: int, identity: str) -> tuple[Any
     return cpu.compiled(run, f"travelling lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
 
 
-UNIT = 512
-"""Bodies of a task for a thread, at least: at its end lanes run empty."""
-
-
 def run_on_cores(
-    run: Any, span: tuple[float, float], longest: float, proposal: float, tolerance: float, order: int,
-    data: np.ndarray, threads: int | None = None,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Run all bodies, shared out among the cores; their last states with the numbers of steps, and the failed steps."""
-    number = data.shape[1]
-    rows, failed = np.empty((number, COLUMNS + 1)), np.empty(number, dtype=np.int64)
-    given = (*span, longest, proposal, tolerance, order, data)
-    shared_out(lambda begin, end: run(*given, begin, end, rows, failed), number, number // UNIT, threads)
-    return rows, failed
+    run: Any, times: tuple[float, float, float, float], tolerance: float, order: int, given: tuple[np.ndarray, ...],
+    found: Any, threads: int | None = None,
+) -> None:  # fmt: skip
+    """Run all bodies, shared out among the cores, into the arrays `found` of the result; behind a state its steps."""
+    *states, failed = found
+    number, width = len(failed), layout.padded(len(failed))
+    data, rows = np.empty((layout.sizes(given).rows, width)), np.empty((1, COLUMNS + 1, width))
+    layout.lay_out(given, layout.EVERYBODY, number, data)
+    asked = (*times, tolerance, order, data)
+    run(*asked, 0, 0, rows[0], failed)  # compiled once, before the threads start
+    share_out(lambda begin, end: run(*asked, begin, end, rows[0], failed), number, threads, long=True)
+    layout.hand_all_over(given, layout.EVERYBODY, rows, 0, number, states)

@@ -137,8 +137,13 @@ def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int)
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
         ["failed", f"{failed.size}", first],
-        ["energy", "", ", ".join(f"{name} {small(x)}" for name, x in change.items()) + "   (largest relative change)"],
+        ["energy", "", _told(change, "largest relative change" + (" of the states kept" if many.statistics else ""))],
+        *([name, "", _told(library.quantiles(one.drift), "drift")] for name, one in many.statistics.items()),
         ["time", f"{seconds:.3g} s", speed],
         ["written", f"{path}", "polhode.load or xarray.open_zarr opens it"],
     ]
     console().print(sheet(f"{task.method.name}, {task.count} steps", COLUMNS, rows))
+
+
+def _told(numbers: dict[str, float], what: str) -> str:
+    return ", ".join(f"{name} {small(x)}" for name, x in numbers.items()) + f"   ({what})"
