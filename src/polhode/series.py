@@ -6,9 +6,8 @@ coefficient
     (a b)_k = sum_j a_j b_(k-j),        (a/b)_k = (a_k - sum_(j>=1) b_j (a/b)_(k-j)) / b_0,
     x^n = p:  k x_0 p_k = sum_(j>=1) (n j - (k - j)) x_j p_(k-j),        dy = s dx:  k y_k = sum_j j x_j s_(k-j),
 
-so all series follow order by order (Moore 1966). All sums of an order share one loop over 0 <= j <= k, which takes the
-terms j and k - j together, as they need the same numbers; sums of products are one sum. Of what is not known yet the
-k-th coefficient counts as zero there, and is added where it is.
+so all series follow order by order (Moore 1966). All sums of an order share one loop over 0 <= j <= k, and a sum of
+products is one sum. Of what is not known yet the k-th coefficient counts as zero there, and is added when it is known.
 """
 
 from __future__ import annotations
@@ -263,7 +262,7 @@ class _Writer:
                 form.rest.append((s, arg))
 
     def _factors(self, node: Expr) -> list[tuple[str, Expr, Expr]]:
-        """The sum of a node: (weight, a, b) for weight a_j b_(k-j), 0 <= j <= k; # stands for j."""
+        """The sum of a node: (weight, a, b) for weight a_j b_(k-j), 0 <= j <= k."""
         if node in self.forms:
             return [("" if sign > 0 else "-", a, b) for sign, a, b in self.forms[node].products]
         if node.op == "mul":
@@ -271,8 +270,8 @@ class _Writer:
         if node.op == "div":
             return [("", node.args[1], node)]
         if node.op == "whole_power":
-            return [(f"({node.args[1] + 1} * # - k) * ", node.args[0], node)]
-        return [("# * ", x, s) for x, s in self.ready.slopes[node]]
+            return [(f"({node.args[1] + 1} * j - k) * ", node.args[0], node)]
+        return [("j * ", x, s) for x, s in self.ready.slopes[node]]
 
     def _operands(self) -> list[Expr]:
         sums = [node for node in self.ready.nodes if self._is_sum(node)]
@@ -343,30 +342,14 @@ class _Writer:
         """The sums, so many in a loop as the registers hold."""
         lines = [f"s{self.name[node]} = zero" for node in sums]
         for first in range(0, len(sums), TOGETHER):
-            some = sums[first : first + TOGETHER]
-            lines += ["for j in range((k + 1) // 2):", "    i = k - j", *map(self._pair, some)]
-            lines += ["if k % 2 == 0:", "    j = k // 2", *map(self._middle, some)]
+            lines += ["for j in range(k + 1):", "    i = k - j"]
+            for node in sums[first : first + TOGETHER]:
+                total, terms = f"s{self.name[node]}", [self._term(*factors) for factors in self._factors(node)]
+                lines.append(f"    {total} = {total} + ({_joined(terms)})")
         return lines
 
-    def _term(self, factors: tuple[str, Expr, Expr], j: str, i: str) -> str:
-        weight, a, b = factors
-        return f"{weight.replace('#', j)}{self._place(a, j)} * {self._place(b, i)}"
-
-    def _pair(self, node: Expr) -> str:
-        """Add the terms j and i = k - j."""
-        terms = []
-        for factors in self._factors(node):
-            weight, a, b = factors
-            if a is b and "#" not in weight:
-                terms.append(f"{weight}2 * ({self._place(a, 'j')} * {self._place(a, 'i')})")
-            else:
-                terms += [self._term(factors, "j", "i"), self._term(factors, "i", "j")]
-        return f"    s{self.name[node]} = s{self.name[node]} + ({_joined(terms)})"
-
-    def _middle(self, node: Expr) -> str:
-        """Add the term j = k - j."""
-        terms = [self._term(factors, "j", "j") for factors in self._factors(node)]
-        return f"    s{self.name[node]} = s{self.name[node]} + ({_joined(terms)})"
+    def _term(self, weight: str, a: Expr, b: Expr) -> str:
+        return f"{weight}{self._place(a, 'j')} * {self._place(b, 'i')}"
 
     def _inverse(self, node: Expr) -> str:
         """The local name of 1 over the coefficient of order 0."""
