@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from polhode.backends import simd
+from polhode.backends import threads
 from polhode.backends.lanes import LANES, load, store
 
 CHAINS = 10
@@ -29,7 +29,7 @@ def _kernel() -> Any:
 def peak(seconds: float = 0.1) -> float:
     """Double-precision operations a second of all cores together, the best of five."""
     run, count = _kernel(), 100_000
-    data = [np.full(3 * LANES, 0.5) for _ in range(simd.cores())]
+    data = [np.full(3 * LANES, 0.5) for _ in range(threads.cores())]
     run(1, data[0])
     began = time.perf_counter()
     run(count, data[0])
