@@ -80,7 +80,7 @@ function draw() {
     camera.fov = FIELD_OF_VIEW * Math.max(1, 1 / camera.aspect); // a narrow panel still holds the whole body
     camera.updateProjectionMatrix();
     camera.updateMatrixWorld();
-    const room = 0.7 / (9 * Math.tan(camera.fov * Math.PI / 360)); // for axes 0.5 long and their names, 9 away
+    const room = 0.85 / (9 * Math.tan(camera.fov * Math.PI / 360)); // for axes 0.5 long and their names, 9 away
     panel.corner.position.set(room / camera.aspect - 1, room - 1, 0.5).unproject(camera).sub(camera.position).setLength(9).add(camera.position);
     renderer.render(panel.scene, camera);
     for (const { kind, tag, where } of panel.labels) {
