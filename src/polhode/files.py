@@ -38,6 +38,16 @@ def place_for(path: Path) -> Path:
     return path
 
 
+def folder_for(folder: Path) -> Path:
+    """The folder, if it is there or can be made, and files in it."""
+    there = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    try:
+        place_for(there / "polhode")
+    except InputError as fault:
+        raise InputError(f"{folder}{str(fault).partition('polhode')[2]}") from None
+    return folder
+
+
 def remove(path: Path) -> None:
     """Remove a file or a folder, if it is there."""
     if path.is_dir() and not path.is_symlink():
