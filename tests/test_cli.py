@@ -370,3 +370,12 @@ def test_a_run_with_a_file_does_not_call_writing_a_step():
     said = good("run", "fast_top", "--method", METHOD.name, "--dt", "0.1", "--steps", "3", "--out", "a.nc")
     assert "with writing" in said
     assert "ns/step" not in said
+
+
+@pytest.mark.parametrize("columns", ["40", "120"])
+def test_help_on_screens_of_any_width(columns):
+    """No name of an option is cut off."""
+    said, _ = process("run", "--help", env=os.environ | {"COLUMNS": columns}).communicate()
+    for word in ("--allow-code", "--overwrite", "--resume", "Examples", "polhode run fast_top"):
+        assert word in said
+    assert "[bold]" not in said

@@ -132,6 +132,25 @@ def test_keys(opened: Any, flip: ph.Trajectory, tmp_path: Path) -> None:
     assert not page.is_checked("#show-body")
 
 
+def test_one_second_of_the_clock_is_one_of_the_motion(browser: Any, flip: ph.Trajectory, tmp_path: Path) -> None:
+    """With a clock of the test's own: the stamps that the browser gives every picture."""
+    context = browser.new_context()
+    context.add_init_script(
+        "window.waiting = null; window.requestAnimationFrame = (next) => { window.waiting = next; };"
+    )
+    page = context.new_page()
+    page.goto(flip.view(tmp_path / "spin.html").as_uri())
+    until(page, "Boolean(window.polhode)")
+    for stamp in range(5000, 8001, 200):
+        page.evaluate(f"window.waiting({stamp})")
+    assert page.evaluate("polhode.state().speed") == 1
+    assert page.evaluate("polhode.state().time") == pytest.approx(3.0)
+    page.select_option("#speed", "4")
+    page.evaluate("window.waiting(8200)")
+    assert page.evaluate("polhode.state().time") == pytest.approx(3.8)
+    context.close()
+
+
 def test_the_end_of_a_run_without_a_loop(opened: Any, flip: ph.Trajectory, tmp_path: Path) -> None:
     page = paused(opened(flip.view(tmp_path / "spin.html")))
     page.uncheck("#loop")
@@ -158,6 +177,17 @@ def test_on_a_phone(browser: Any, flip: ph.Trajectory, tmp_path: Path) -> None:
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     page.tap("#play")
     assert not page.evaluate("polhode.state().playing")
+    before = page.locator("#scene").screenshot()
+    fingers = context.new_cdp_session(page)
+    for kind, points in (
+        ("touchStart", [{"x": 150, "y": 200}]),
+        ("touchMove", [{"x": 190, "y": 210}]),
+        ("touchMove", [{"x": 230, "y": 220}]),
+        ("touchEnd", []),
+    ):
+        fingers.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+    assert page.locator("#scene").screenshot() != before  # seen from another side
+    assert page.evaluate("window.scrollY") == 0
     context.close()
 
 

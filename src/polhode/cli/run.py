@@ -52,7 +52,7 @@ def run_command(
     method: Annotated[
         str | None, typer.Option("--method", "-m", help="A name, alias or expression; see `polhode methods`.")
     ] = None,
-    dt: Annotated[float | None, typer.Option(help="Step size.")] = None,
+    dt: Annotated[float | None, typer.Option(help="Step size, in the unit of time of the problem.")] = None,
     tol: Annotated[
         float | None, typer.Option(help="Error allowed at the end, instead of a step size; a method is then chosen.")
     ] = None,

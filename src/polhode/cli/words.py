@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,12 +23,15 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+FRAMED = shutil.get_terminal_size().columns >= 60
+"""On a narrower screen the framed help would cut off the names of options."""
+
 app = typer.Typer(
     help="Integrate the rotation of rigid bodies.",
     epilog="Start with: polhode compare fast_top",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="rich" if FRAMED else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
@@ -83,6 +87,8 @@ def guarded(command: Command) -> Command:
 
 def examples(*lines: str) -> str:
     """The epilog of a help text."""
+    if not FRAMED:
+        return "\n\n".join(("Examples:", *lines))
     return "[bold]Examples[/bold]\n\n" + "\n\n".join(line.replace("[", r"\[") for line in lines)
 
 
