@@ -358,6 +358,11 @@ def test_bad_input(flip: ph.Trajectory, tmp_path: Path) -> None:
     (tmp_path / "folder.html").mkdir()
     with pytest.raises(ph.InputError, match=r"folder\.html cannot be written: Is a directory"):
         flip.view(tmp_path / "folder.html", overwrite=True)
+    for wrong, said in ((3, "got int"), ("run.nc", "got str"), ([flip, "run.nc"], "got str"), ([flip] * 10, "got 10")):
+        with pytest.raises(ph.InputError, match=said):
+            ph.view(wrong, tmp_path / "none.html")
+    with pytest.raises(ph.InputError, match=r"such as 'spin\.html'; got 3"):
+        flip.view(3)
     with pytest.raises(ph.InputError, match="1 to 9 trajectories; got 0"):
         ph.view([], tmp_path / "none.html")
 

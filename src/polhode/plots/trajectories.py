@@ -124,7 +124,7 @@ class TrajectoryPlots:
             path_on(ax, curve, "0.55", "", 0.6)
         momentum = self._curve.momentum
         length = np.linalg.norm(momentum, axis=1, keepdims=True)
-        points = momentum / np.where(length > 0, length, 1.0)
+        points = momentum / np.where(length > 0, length, np.nan)  # at rest there is no direction to mark
         path_on(ax, points, COLOURS[1], r"$\Pi(t)/|\Pi(t)|$")
         ends_of(ax, points, True)
         frame_of(ax, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), "body frame; grey: curves of constant energy")

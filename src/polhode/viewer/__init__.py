@@ -10,7 +10,7 @@ import html
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -60,10 +60,8 @@ def view(
     energy ellipsoid omega . I omega = 2 T. At most 20,000 states of each trajectory are shown; between two the attitude
     is the cubic with their attitudes and angular velocities.
     """
-    several = [sols] if isinstance(sols, Trajectory) else list(sols)
+    several = _several(sols)
     path = checked(path, overwrite)
-    if not several or len(several) > PANELS or not all(isinstance(s, Trajectory) for s in several):
-        raise InputError(f"view needs 1 to {PANELS} trajectories; got {len(several)} things")
     empty = [s.method for s in several if not len(_kept(s, 1))]
     if empty:
         raise InputError(f"there is nothing to show: the trajectory of {empty[0] or 'a file'} has no finite state")
@@ -71,6 +69,17 @@ def view(
         raise InputError(f"body must be a ph.Body; got {type(body).__name__}")
     write_whole(path, page(several, title, body), durable=False)
     return path
+
+
+def _several(sols: Any) -> list[Trajectory]:
+    """The trajectories of one page."""
+    several: list[Any] = [sols] if not isinstance(sols, Iterable) or isinstance(sols, str) else list(sols)
+    strange = [type(s).__name__ for s in several if not isinstance(s, Trajectory)]
+    if strange:
+        raise InputError(f"view shows trajectories, as of ph.solve, ph.exact or ph.load; got {strange[0]}")
+    if not 1 <= len(several) <= PANELS:
+        raise InputError(f"view needs 1 to {PANELS} trajectories; got {len(several)}")
+    return several
 
 
 def page(sols: Sequence[Trajectory], title: str = "", body: Body | None = None) -> str:
@@ -83,7 +92,7 @@ def page(sols: Sequence[Trajectory], title: str = "", body: Body | None = None) 
         "note": _note(sols, kept),
     }  # fmt: skip
     parts = {
-        "title": html.escape(title or _title(sols)),
+        "title": html.escape(str(title or _title(sols))),
         "style": _file("view.css"),
         "data": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
         "three": _file("three.js").replace("</script", "<\\/script"),
@@ -98,6 +107,8 @@ def _file(name: str) -> str:
 
 def checked(path: str | Path, overwrite: bool) -> Path:
     """A path that a page may be written to."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"path must be the name of a page such as 'spin.html'; got {path!r}")
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"a view is a page: its name must end in .html; got {path}")
