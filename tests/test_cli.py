@@ -1,5 +1,6 @@
 """The command line: every command, its exit codes, and one sentence for every bad input."""
 
+import io
 import json
 import math
 import os
@@ -11,10 +12,12 @@ import time
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 import polhode as ph
 from polhode import cli, problems
+from polhode.cli.words import sheet
 
 METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
 EXPLICIT = next(m for m in ph.methods.values() if m.order == 2 and not m.implicit and m.takes("velocity"))
@@ -287,3 +290,92 @@ def test_exact(tmp_path):
     assert "fast_top at t = 20, exactly" in good("exact", "fast_top", "--plot", str(tmp_path / "top.png"))
     assert (tmp_path / "top.png").exists()
     assert "there is no exact solution" in refused("exact", "heavy_top")
+
+
+# --- what a user runs into ------------------------------------------------------------------------------
+
+
+def test_one_problem_in_full():
+    said = good("problems", "fast_top")
+    for word in ("Lagrangian top", "gravity(mgl=20.0)", "scalar first (w, x, y, z)", "body frame", "t end", "good to"):
+        assert word in said
+    assert json.loads(good("problems", "fast_top", "--json"))["t_end"] == 20
+    assert "unknown problem" in refused("problems", "slowtop")
+
+
+@pytest.mark.parametrize("columns", [30, 40, 80, 200])
+def test_no_column_is_lost_on_a_narrow_screen(columns):
+    """What does not fit beside each other stands below each other, complete."""
+    rows = [["first", "some words about it, rather long", "3.5e-16"], ["a_very_long_name", "few", "1"]]
+    screen = Console(width=columns, file=io.StringIO())
+    screen.print(sheet("Things", ("name", "what it is", "good to"), rows, numbers=1))
+    said = screen.file.getvalue()
+    words = " ".join(said.split())
+    for word in ("Things", "first", "3.5e-16", "a_very_long_name", "few", "what it is", "good to", "rather"):
+        assert word in words
+    assert max(map(len, said.splitlines())) <= columns
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("run", "fast_top", "--method", METHOD.name, "--dt", "0.01", "--plot"),
+        ("run", "fast_top", "--method", METHOD.name, "--dt", "0.01", "--view"),
+        ("exact", "t_handle", "--plot"),
+        ("bench", "--methods", METHOD.name, "--out"),
+        ("compare", "fast_top", "--methods", METHOD.name, "--out"),
+        ("reproduce", "vilmart-table1", "--out"),
+    ],
+    ids=lambda args: " ".join((args[0], args[-1])),
+)
+def test_what_cannot_be_written_is_said_before_the_work(args):
+    Path("file").write_text("no folder\n")
+    name = {"--plot": "a.png", "--view": "a.html"}.get(args[-1], "a.json")
+    Path(name).mkdir()
+    if args[0] in ("compare", "reproduce"):
+        assert "file/folder cannot be written: Not a directory" in refused(*args, "file/folder")
+    else:
+        assert f"{name} cannot be written: Is a directory" in refused(*args, name, "--overwrite")
+
+
+def test_examples_can_be_pasted_into_a_shell():
+    """No method in the help has parentheses that a shell takes for its own."""
+    for command in ("run", "compare", "methods", "bench"):
+        for line in re.findall(r"polhode [^\n`]*", good(command, "-h").replace("(the same", "# (the same")):
+            bare = re.sub(r'"[^"]*"|#.*', "", line)
+            assert "(" not in bare, line
+    assert "(" not in refused("run", "fast_top").partition("polhode run")[2]
+
+
+def test_view_of_what_is_no_trajectory():
+    assert "must end in .zarr or .nc" in refused("view", ".")
+    bodies = [ph.Body([1.0, 2.0, 3.0])] * 2
+    many = ph.ensemble(bodies, [[1.0, 0.0, 0.0, 0.0]] * 2, [[1.0, 0.1, 0.1]] * 2, METHOD.name, dt=0.1, steps=3)
+    many.save("many.zarr")
+    assert "holds many bodies" in refused("view", "many.zarr")
+
+
+def test_errors_of_the_system_are_told_in_words(monkeypatch):
+    def full(*args, **named):
+        raise OSError(28, "No space left on device", "big.html")
+
+    good("run", "fast_top", "--method", METHOD.name, "--dt", "0.1", "--steps", "3", "--out", "a.nc")
+    monkeypatch.setattr("polhode.viewer.view", full)
+    result = polhode("view", "a.nc")
+    assert result.exit_code == 1
+    assert result.stderr == "polhode: big.html cannot be used: No space left on device\n"
+
+
+def test_a_run_with_a_file_does_not_call_writing_a_step():
+    said = good("run", "fast_top", "--method", METHOD.name, "--dt", "0.1", "--steps", "3", "--out", "a.nc")
+    assert "with writing" in said
+    assert "ns/step" not in said
+
+
+@pytest.mark.parametrize("columns", ["40", "120"])
+def test_help_on_screens_of_any_width(columns):
+    """No name of an option is cut off."""
+    said, _ = process("run", "--help", env=os.environ | {"COLUMNS": columns}).communicate()
+    for word in ("--allow-code", "--overwrite", "--resume", "Examples", "polhode run fast_top"):
+        assert word in said
+    assert "[bold]" not in said

@@ -1,6 +1,9 @@
 """Every picture is made, has labels and data, and shows nothing on a screen."""
 
+import itertools
 import math
+from collections.abc import Callable
+from typing import Any
 
 import matplotlib
 
@@ -13,6 +16,7 @@ import pytest
 import polhode as ph
 from polhode import plots
 from polhode.analysis.convergence import Row
+from polhode.plots.sphere import path_on
 from polhode.poinsot import herpolhode_ring
 
 METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
@@ -223,3 +227,65 @@ def test_poinsot_plot(tmp_path):
     plots.save(fig, tmp_path / "a.png")
     assert (tmp_path / "a.png").stat().st_size > 50_000
     assert ph.plots is plots
+
+
+def test_long_steps_are_drawn_as_curves() -> None:
+    """Between the states of a run to a tolerance the motion is known, and drawn."""
+    sol = ph.solve(ph.problems.get("heavy_top"), tol=1e-6, t_end=5.0)
+    _, ax = sol.plot.herpolhode()
+    drawn = np.stack(ax.lines[0].get_data(), axis=1)
+    assert len(drawn) > 4 * len(sol)
+    corners = drawn[1:-1] - drawn[:-2], drawn[2:] - drawn[1:-1]
+    lengths = [np.linalg.norm(side, axis=1) for side in corners]
+    turn = (corners[0] * corners[1]).sum(axis=1) / (lengths[0] * lengths[1])
+    assert np.degrees(np.arccos(turn.clip(-1, 1))).max() < 15
+    plain = ph.Trajectory(sol.stored, sol.info)  # as from a file: the states are all there is
+    assert len(plain.plot.herpolhode()[1].lines[0].get_xdata()) == len(sol)
+
+
+def test_no_part_of_a_path_on_the_sphere_is_missing() -> None:
+    """Where a path goes behind the sphere its pale part begins where the full one ends."""
+    fig = plt.figure()
+    ax = fig.add_subplot(projection="3d")
+    ax.view_init(elev=0, azim=0)
+    around = np.linspace(0.0, 2 * math.pi, 9)
+    path_on(ax, np.stack([np.cos(around), np.sin(around), 0 * around], axis=1), "black", "")
+    front, behind = (np.isfinite(line.get_data_3d()[0]) for line in ax.lines)
+    pieces = (front[1:] & front[:-1]) | (behind[1:] & behind[:-1])
+    assert pieces.all()
+
+
+def test_names_on_logarithmic_axes_do_not_meet(rows) -> None:
+    for draw in (ph.plots.convergence_plot, ph.plots.work_precision_plot):
+        fig, ax = draw(rows)
+        fig.canvas.draw()
+        named = [tick.label1 for tick in (*ax.xaxis.get_major_ticks(), *ax.xaxis.get_minor_ticks())]
+        boxes = sorted((b.x0, b.x1) for b in (t.get_window_extent() for t in named if t.get_text() and t.get_visible()))
+        assert len(boxes) >= 2
+        assert all(left[1] < right[0] for left, right in itertools.pairwise(boxes))
+
+
+@pytest.mark.parametrize(
+    ("draw", "said"),
+    [
+        (lambda sol: sol.plot.polhode(ax=plt.figure().add_subplot()), r"projection='3d'\); got rectilinear axes"),
+        (lambda sol: sol.plot.energy(ax=plt.figure().add_subplot(projection="3d")), r"add_subplot\(\); got 3d axes"),
+        (lambda sol: sol.plot.energy(ax=3), "got int"),
+        (lambda sol: sol.plot.attitude(3), "axes must be some of"),
+        (lambda sol: ph.plots.drift_plot([]), "one or several"),
+        (lambda sol: ph.plots.drift_plot([3]), "one or several"),
+        (lambda sol: ph.plots.convergence_plot([]), "rows must be those of"),
+        (lambda sol: ph.plots.work_precision_plot("rows"), "rows must be those of.*got str"),
+        (lambda sol: ph.plots.polhode_family([1.0, 2.0, 3.0]), r"body must be a ph\.Body; got list"),
+        (lambda sol: ph.plots.polhode_family(ph.Body([1.0, 2.0, 3.0]), count=0), "count must be a whole number"),
+        (lambda sol: ph.plots.poinsot_plot(sol), r"problem must be a ph\.Problem; got Trajectory"),
+        (lambda sol: ph.plots.flip_plot(ph.problems.t_handle(), periods=-1), "periods must be positive"),
+        (lambda sol: ph.plots.save(sol.plot.energy(), "energy.png"), "fig, ax = .*got tuple"),
+        (lambda sol: ph.plots.save(sol.plot.energy()[0], "none/energy.png"), "the folder none does not exist"),
+        (lambda sol: ph.plots.save(sol.plot.energy()[0], "energy.bad"), r"must end in \.png"),
+    ],
+)
+def test_mistakes_are_told(draw: Callable[[ph.Trajectory], Any], said: str) -> None:
+    sol = ph.exact(ph.problems.get("free_body"), [0.0, 1.0])
+    with pytest.raises(ph.InputError, match=said):
+        draw(sol)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import glob
 import os
 import shutil
@@ -20,6 +21,31 @@ except ImportError:  # not on every system
 def hidden(path: Path) -> Path:
     """Where a file is made before it takes its place."""
     return path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
+
+
+def place_for(path: Path) -> Path:
+    """The path, if a file can be made there; it is found out before the work for it is done."""
+    trial = path.with_name(f".{path.name}.{os.getpid()}.trial")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        trial.touch()
+        trial.unlink()
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as fault:
+        raise InputError(f"{path} cannot be written: {fault.strerror or fault}") from None
+    return path
+
+
+def folder_for(folder: Path) -> Path:
+    """The folder, if it is there or can be made, and files in it."""
+    there = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    try:
+        place_for(there / "polhode")
+    except InputError as fault:
+        raise InputError(f"{folder}{str(fault).partition('polhode')[2]}") from None
+    return folder
 
 
 def remove(path: Path) -> None:

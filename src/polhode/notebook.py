@@ -82,7 +82,7 @@ def _picture(sol: Trajectory) -> str:
 
     from .plots import TrajectoryPlots
 
-    some = Trajectory({name: getattr(sol, name)[kept] for name in PRIMARY}, sol.info)
+    some = Trajectory({name: getattr(sol, name)[kept] for name in PRIMARY}, sol.info, dense=sol.dense)
     figure: Any = Figure(figsize=(INCHES, INCHES), layout="constrained")
     draw = TrajectoryPlots(some)
     (draw.attitude if sol.info.field else draw.polhode)(ax=figure.add_subplot(projection="3d"))

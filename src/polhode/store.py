@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from . import _version, files
+from . import _version, files, shapes
 from .analysis import observables
 from .errors import InputError
 from .trajectory import PRIMARY, Info, Trajectory
@@ -66,8 +66,9 @@ SAID_OF_ALL = {
 
 def attributes(info: Info) -> dict[str, Any]:
     """What a file says about itself: strings, numbers, and the inertia tensor as nine numbers, row by row."""
-    said = {k: v for k, v in dataclasses.asdict(info).items() if v is not None}
-    return SAID_OF_ALL | said | {"inertia": [x for row in info.inertia for x in row]}
+    said = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
+    said |= {"inertia": [x for row in info.inertia for x in row], "looks": shapes.written(said.pop("shapes"))}
+    return SAID_OF_ALL | {name: value for name, value in said.items() if value is not None}
 
 
 def _info(said: Mapping[str, Any]) -> Info:
@@ -79,7 +80,7 @@ def _info(said: Mapping[str, Any]) -> Info:
             values[field.name] = value.item() if isinstance(value, np.generic) else value
     rows = np.array(values["inertia"], dtype=float).reshape(3, 3).tolist()
     values["inertia"] = tuple(tuple(row) for row in rows)
-    return Info(**values)
+    return Info(**values, shapes=shapes.read(said.get("looks", "")))
 
 
 def _described(name: str) -> dict[str, str]:

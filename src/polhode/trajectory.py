@@ -13,7 +13,7 @@ import numpy as np
 
 from .analysis import observables
 from .errors import InputError
-from .shapes import written
+from .shapes import Shape
 
 if TYPE_CHECKING:
     import xarray
@@ -44,8 +44,8 @@ class Info:
     error_estimate: float | None = None
     accepted: int | None = None
     rejected: int | None = None
-    looks: str = ""
-    """The shapes of the body about its pivot as JSON, for pictures; empty where it has none or they are large."""
+    shapes: tuple[Shape, ...] = dataclasses.field(default=(), compare=False, repr=False)
+    """What the body looks like about its pivot, for pictures; of a file, without large meshes."""
 
     @property
     def step(self) -> str:
@@ -64,7 +64,7 @@ def info_of(problem: Problem, **said: Any) -> Info:
     """How a trajectory of a problem is made."""
     return Info(
         inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
-        field=repr(problem.field) if problem.field else "", looks=written(problem.body.looks), **said,
+        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, **said,
     )  # fmt: skip
 
 

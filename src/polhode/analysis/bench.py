@@ -20,6 +20,7 @@ from ..body import Body
 from ..engine import engine, kind, torque_kernel
 from ..ensemble import ensemble
 from ..errors import InputError, StepError
+from ..files import place_for
 from ..loop import COLUMNS, stepping
 from ..methods import Method, methods
 from ..methods._mechanics import gyration, velocity
@@ -290,7 +291,7 @@ def checked(path: Path, overwrite: bool) -> Path:
         raise InputError(f"{path} exists; choose another name or say --overwrite")
     if not path.parent.exists():
         raise InputError(f"the folder {path.parent} does not exist")
-    return path
+    return place_for(path)
 
 
 def write(result: dict[str, Any], path: Path) -> Path:

@@ -38,6 +38,7 @@ def body_command(
         typer.echo(json.dumps(_facts(body), indent=1))
         return
     typer.secho(Path(what).name, bold=True)
+    typer.echo("units         metres, and the unit of the mass; axes are those of the mesh or shape")
     typer.echo(f"mass          {body.mass:.10g}")
     typer.echo(f"centre        {_row(body.centre)}")
     rows = [[name, *(f"{x:.10g}" for x in row)] for name, row in zip("xyz", body.tensor, strict=True)]

@@ -12,6 +12,7 @@ import typer
 from .. import problems
 from ..declare import word
 from ..errors import InputError
+from ..files import folder_for
 from ..problem import Problem
 from .words import (
     ACCURATE,
@@ -102,7 +103,7 @@ def _new_folder(folder: Path, overwrite: bool) -> Path:
     there = [name for name in FILES if (folder / name).exists()]
     if there and not overwrite:
         raise InputError(f"{folder} holds results already ({there[0]}, ...); choose another --out or say --overwrite")
-    return folder
+    return folder_for(folder)
 
 
 def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row], dt: float) -> None:

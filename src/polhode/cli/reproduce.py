@@ -12,6 +12,7 @@ import typer
 
 from .. import bibliography
 from ..errors import InputError
+from ..files import folder_for
 from .words import INTERRUPTED, app, console, examples, guarded, sheet, stop, watched
 
 REPRODUCE_HELP = examples(
@@ -69,6 +70,7 @@ def _check_folder(out: Path, ids: list[str], overwrite: bool) -> None:
     there = [name for name in (*ids, REPORT) if (out / name).exists()]
     if there and not overwrite:
         raise InputError(f"{out} holds results already ({there[0]}, ...); choose another --out or say --overwrite")
+    folder_for(out)
 
 
 def _farewell(made: list[Any], out: Path, seconds: float) -> None:

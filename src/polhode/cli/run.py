@@ -52,7 +52,7 @@ def run_command(
     method: Annotated[
         str | None, typer.Option("--method", "-m", help="A name, alias or expression; see `polhode methods`.")
     ] = None,
-    dt: Annotated[float | None, typer.Option(help="Step size.")] = None,
+    dt: Annotated[float | None, typer.Option(help="Step size, in the unit of time of the problem.")] = None,
     tol: Annotated[
         float | None, typer.Option(help="Error allowed at the end, instead of a step size; a method is then chosen.")
     ] = None,
@@ -190,7 +190,7 @@ def _with_steps(
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
         raise stop(sentence(end) + _kept(out, end), FAILED) from None
-    _summary(what, how, sol, sol.info.steps)
+    _summary(what, how, sol, sol.info.steps, out is not None)
     return sol
 
 
@@ -234,7 +234,7 @@ def _kept(out: Path | None, failure: StepError) -> str:
     return f"{kept}; make room, and the same command with --resume goes on from there" if full else kept
 
 
-def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> None:
+def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, written: bool) -> None:
     """The end of a run and how good it is."""
     from ..analysis import convergence
 
@@ -243,6 +243,9 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int) -> N
     print_state(sol)
     print_quality(problem, sol)
     seconds = sol.info.seconds
+    if written:
+        typer.echo(f"time          {seconds:.3g} s, with writing")
+        return
     loop = seconds if sol.info.digits else convergence.loop_seconds(problem, method, sol.dt, steps, seconds)
     typer.echo(f"time          {seconds:.3g} s, {1e9 * loop / steps:.0f} ns/step")
 

@@ -21,6 +21,8 @@ from .words import (
     examples,
     guarded,
     sheet,
+    small,
+    vector,
 )
 
 
@@ -101,16 +103,44 @@ def _problem_facts(problem: Problem) -> dict[str, Any]:
     }
 
 
-@app.command("problems", epilog=examples("polhode problems", "polhode problems --json"))
+@app.command("problems", epilog=examples("polhode problems", "polhode problems fast_top", "polhode problems --json"))
 @guarded
-def problems_command(as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False) -> None:
-    """List the named problems."""
+def problems_command(
+    name: Annotated[str | None, typer.Argument(help="Show this one in full.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
+) -> None:
+    """List the named problems, or show one in full."""
+    if name is not None:
+        _show_problem(problems.get(name), as_json)
+        return
     facts = [_problem_facts(problems.get(name)) for name in problems.names()]
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
         return
     rows = [
-        [f["name"], f["description"], f["field"] or "free", word(f["t_end"]), word(f["reference_error"] or "-")]
+        [f["name"], f["description"], f["field"] or "free", word(f["t_end"]), _good_to(f["reference_error"])]
         for f in facts
     ]
     console().print(sheet("", ("problem", "what it is", "field", "t end", "reference good to"), rows, numbers=2))
+    typer.echo("`polhode problems NAME` shows one with its start; units are any consistent ones.")
+
+
+def _good_to(error: float | None) -> str:
+    return "-" if error is None else small(error)
+
+
+def _show_problem(problem: Problem, as_json: bool) -> None:
+    facts = _problem_facts(problem)
+    if as_json:
+        typer.echo(json.dumps(facts, indent=1))
+        return
+    typer.secho(problem.name, bold=True)
+    typer.echo(facts["description"])
+    typer.echo(f"moments       {vector(facts['inertia'])}   of inertia, about the axes of the body")
+    typer.echo(f"field         {facts['field'] or 'free'}")
+    typer.echo(f"quaternion    {vector(facts['quaternion'])}   at the start; body to space, scalar first (w, x, y, z)")
+    typer.echo(f"omega         {vector(facts['omega'])}   at the start; body frame")
+    typer.echo(f"energy         {facts['energy']:.12g}")
+    typer.echo(f"t end          {word(facts['t_end'])}")
+    if problem.reference is not None:
+        typer.echo(f"reference      good to {_good_to(facts['reference_error'])}: {facts['reference_source']}")

@@ -9,7 +9,9 @@ from typing import Annotated
 import typer
 
 from ..body import Body
+from ..errors import InputError
 from ..store import load
+from ..trajectory import Trajectory
 from .words import app, examples, guarded
 
 VIEW_HELP = examples(
@@ -33,8 +35,17 @@ def view_command(
     from ..viewer import view
 
     body = None if mesh is None else Body.from_mesh(mesh)
+    sols = [_trajectory(file) for file in files]
     target = out or files[0].with_suffix(".html")
-    page = view([load(file) for file in files], target, body=body, title=title, overwrite=overwrite)
+    page = view(sols, target, body=body, title=title, overwrite=overwrite)
     typer.echo(f"written       {page}   open it in any browser; it needs no network")
     if show:
         webbrowser.open(page.resolve().as_uri())
+
+
+def _trajectory(file: Path) -> Trajectory:
+    """The trajectory in a file; many bodies at once are no motion to look at."""
+    sol = load(file)
+    if not isinstance(sol, Trajectory):
+        raise InputError(f"{file} holds many bodies; view shows one trajectory in a panel: run one of them by itself")
+    return sol

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import shutil
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -22,16 +23,24 @@ if TYPE_CHECKING:
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
+FRAMED = shutil.get_terminal_size().columns >= 60
+"""On a narrower screen the framed help would cut off the names of options."""
+
 app = typer.Typer(
     help="Integrate the rotation of rigid bodies.",
     epilog="Start with: polhode compare fast_top",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="rich" if FRAMED else None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-EXAMPLE = next(m.name for m in book.values() if m.symmetric and m.takes("attitude") and m.order == 2)
+EXAMPLE = next(
+    m.name
+    for m in book.values()
+    if m.symmetric and m.takes("velocity") and m.order == 2 and "spatial_momentum" in m.conserves
+    and m.name.isidentifier()  # a shell takes parentheses for its own
+)  # fmt: skip
 ACCURATE = next(m.name for m in book.values() if m.order >= 4 and not m.implicit and m.takes("attitude"))
 """The methods in the examples of the help texts."""
 
@@ -68,7 +77,8 @@ def guarded(command: Command) -> Command:
         except BrokenPipeError:
             raise
         except OSError as problem:
-            raise stop(problem, FAILED) from None
+            said = f"{problem.filename} cannot be used: " if problem.filename else ""
+            raise stop(f"{said}{problem.strerror or problem}", FAILED) from None
         except KeyboardInterrupt:
             raise stop("interrupted", INTERRUPTED) from None
 
@@ -77,28 +87,71 @@ def guarded(command: Command) -> Command:
 
 def examples(*lines: str) -> str:
     """The epilog of a help text."""
+    if not FRAMED:
+        return "\n\n".join(("Examples:", *lines))
     return "[bold]Examples[/bold]\n\n" + "\n\n".join(line.replace("[", r"\[") for line in lines)
 
 
-def sheet(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> Any:
-    """A rich table; the last `numbers` columns stand to the right, the first never wraps."""
-    from rich import box
-    from rich.table import Table
+NARROWEST = 14
+"""Columns of the screen that a column of words is given at least; on a narrower screen a table is a list."""
 
-    table = Table(
-        title=title or None,
-        box=box.SIMPLE_HEAD,
-        title_justify="left",
-        title_style="bold",
-        pad_edge=False,
-        padding=(0, 1, 0, 0),
-    )
-    for i, name in enumerate(columns):
-        right = i >= len(columns) - numbers
-        table.add_column(name, justify="right" if right else "left", no_wrap=i == 0 or right, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
+
+class Sheet:
+    """A table; the last `numbers` columns stand to the right, the first never wraps. Where it does not fit, a list."""
+
+    def __init__(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> None:
+        self.title, self.columns, self.rows = title, columns, rows
+        self.right = [i >= len(columns) - numbers for i in range(len(columns))]
+        self.rigid = [i == 0 or right for i, right in enumerate(self.right)]
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """The table, or the list."""
+        if self.width() <= options.max_width:
+            yield self.table()
+        else:
+            yield from self.items()
+
+    def width(self) -> int:
+        """Columns of the screen that the table needs."""
+        cells = zip(self.columns, *self.rows, strict=True)
+        needs = [max(len(line) for cell in column for line in cell.split("\n")) for column in cells]
+        return sum(1 + (n if rigid else min(n, NARROWEST)) for n, rigid in zip(needs, self.rigid, strict=True)) + 1
+
+    def table(self) -> Any:
+        """All in one, a line or more for a row."""
+        from rich import box
+        from rich.table import Table
+
+        table = Table(
+            title=self.title or None,
+            box=box.SIMPLE_HEAD,
+            title_justify="left",
+            title_style="bold",
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        for name, right, rigid in zip(self.columns, self.right, self.rigid, strict=True):
+            table.add_column(name, justify="right" if right else "left", no_wrap=rigid, overflow="fold")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def items(self) -> Iterator[Any]:
+        """One thing below the other."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        if self.title:
+            yield Text(self.title, style="bold")
+        for row in self.rows:
+            yield Text(row[0], style="bold")
+            for name, value in zip(self.columns[1:], row[1:], strict=True):
+                yield Padding(Text(f"{' '.join(name.split())}: {value or '-'}", overflow="fold"), (0, 0, 0, 2))
+
+
+def sheet(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> Sheet:
+    """A table for the console; the last `numbers` columns stand to the right."""
+    return Sheet(title, columns, rows, numbers)
 
 
 def small(value: float) -> str:

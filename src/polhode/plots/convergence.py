@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..analysis.convergence import Row, by_method
+from ..errors import InputError
 from ..trajectory import Trajectory
-from .style import SMALLEST, Picture, axes_of, legend_right, look, styled
+from .style import SMALLEST, Picture, axes_of, legend_right, log_axes, look, styled
 from .trajectories import drift_plot
 
 
@@ -18,10 +19,9 @@ from .trajectories import drift_plot
 def convergence_plot(rows: Iterable[Row], ax: Any = None, title: str = "") -> Picture:
     """Attitude error against the step size, with the slopes of the orders declared."""
     fig, ax = axes_of(ax, (7.0, 4.2))
-    lines = by_method(rows)
+    lines = _lines(rows)
     _error_lines(ax, lines, lambda row: row.dt)
     _slopes(ax, [r for of in lines.values() for r in of if not r.failure])
-    ax.margins(x=0.12)
     ax.set(xlabel=r"step size $\Delta t$ [units of the problem]", title=title)
     return fig, ax
 
@@ -30,17 +30,29 @@ def convergence_plot(rows: Iterable[Row], ax: Any = None, title: str = "") -> Pi
 def work_precision_plot(rows: Iterable[Row], ax: Any = None, title: str = "") -> Picture:
     """Attitude error against the time spent."""
     fig, ax = axes_of(ax, (7.0, 4.2))
-    _error_lines(ax, by_method(rows), lambda row: row.seconds)
+    _error_lines(ax, _lines(rows), lambda row: row.seconds)
     ax.set(xlabel="computing time [s]", title=title)
     return fig, ax
+
+
+def _lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
+    """The rows of every method."""
+    every = list(rows) if isinstance(rows, Iterable) else [rows]
+    if not every or not all(isinstance(row, Row) for row in every):
+        said = type(every[0]).__name__ if every else "none"
+        raise InputError(
+            f"rows must be those of polhode.analysis.convergence.convergence(problem, methods, dts); got {said}"
+        )
+    return by_method(every)
 
 
 def _error_lines(ax: Any, lines: dict[str, list[Row]], across: Callable[[Row], float]) -> None:
     """One line of attitude errors per method; runs that failed are left out."""
     for i, (name, of) in enumerate(lines.items()):
         ax.plot([across(r) for r in of], [max(r.attitude_error, SMALLEST) for r in of], label=name, **look(i))
+    ax.margins(x=0.12)
     if any(not r.failure for of in lines.values() for r in of):
-        ax.set(xscale="log", yscale="log")
+        log_axes(ax)
     ax.set_ylabel(r"attitude error $\|R - R_{\rm ref}\|_2$")
     legend_right(ax, [-_finest(of) for of in lines.values()])
 

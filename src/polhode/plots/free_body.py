@@ -10,10 +10,12 @@ import numpy as np
 from ..analysis.invariants import polhode_sides
 from ..body import Body
 from ..exact import exact
+from ..inputs import positive
 from ..poinsot import cycles, finite_period, herpolhode, herpolhode_ring, precession_angle
 from ..problem import Problem
+from ..solve import whole_number
 from .sphere import frame_of, path_on, sphere
-from .style import COLOURS, DASHES, TIME, Picture, across_momentum, axes_of, legend_above, styled
+from .style import COLOURS, DASHES, TIME, Picture, across_momentum, axes_of, expect, legend_above, styled
 from .trajectories import TrajectoryPlots
 
 SIDES = {1: (COLOURS[0], "smallest moment"), 0: ("black", "separatrix"), -1: (COLOURS[1], "largest moment")}
@@ -23,10 +25,11 @@ SIDES = {1: (COLOURS[0], "smallest moment"), 0: ("black", "separatrix"), -1: (CO
 @styled
 def polhode_family(body: Body, ax: Any = None, count: int = 5) -> Picture:
     """The polhodes of a free body on the momentum sphere: around the largest and the smallest moment, and between."""
+    expect("body", body, Body)
     fig, ax = axes_of(ax, (4.6, 4.6), "3d")
     sphere(ax)
     told: set[int] = set()
-    for curve, side in zip(*polhode_sides(body.inertia, count), strict=True):
+    for curve, side in zip(*polhode_sides(body.inertia, whole_number("count", count)), strict=True):
         colour, name = SIDES[side]
         path_on(ax, curve, colour, "" if side in told else name, 1.4 if side == 0 else 0.9)
         told.add(side)
@@ -38,8 +41,9 @@ def polhode_family(body: Body, ax: Any = None, count: int = 5) -> Picture:
 @styled
 def herpolhode_plot(problem: Problem, ax: Any = None, periods: float = 3.0) -> Picture:
     """Path of the angular velocity in the invariable plane, in the ring that it touches."""
+    expect("problem", problem, Problem)
     fig, ax = axes_of(ax, (4.6, 4.6))
-    path, ring = herpolhode(problem, periods), herpolhode_ring(problem)
+    path, ring = herpolhode(problem, positive("periods", periods)), herpolhode_ring(problem)
     ax.plot(*path.T, color=COLOURS[1], linewidth=0.9, label=r"$\omega(t)$")
     around = np.linspace(0, 2 * math.pi, 361)
     for radius, label in zip(ring, ("ring", ""), strict=True):
@@ -54,9 +58,10 @@ def herpolhode_plot(problem: Problem, ax: Any = None, periods: float = 3.0) -> P
 @styled
 def flip_plot(problem: Problem, ax: Any = None, periods: float = 2.0) -> Picture:
     """Momentum components in the body over some periods: next to the intermediate axis that one turns over."""
+    expect("problem", problem, Problem)
     fig, ax = axes_of(ax, (6.0, 3.4))
     turn = finite_period(problem)
-    t = problem.t0 + np.linspace(0.0, periods * turn, 2001)
+    t = problem.t0 + np.linspace(0.0, positive("periods", periods) * turn, 2001)
     sol = exact(problem, t)
     shares = sol.momentum @ problem.body.axes / np.linalg.norm(problem.momentum)
     for i, label in enumerate((r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$")):
@@ -77,6 +82,7 @@ def cycle_plot(body: Body, axes: Any = None) -> Picture:
     """Period and precession angle of the free body over its polhodes; the period is infinite on the separatrix."""
     import matplotlib.pyplot as plt
 
+    expect("body", body, Body)
     if axes is None:
         _, axes = plt.subplots(2, 1, sharex=True, figsize=(6.0, 4.6), layout="constrained")
     energy, times, angles = cycles(body)
@@ -97,6 +103,7 @@ def poinsot_plot(problem: Problem) -> Picture:
     """Polhode, herpolhode, momentum and the family's periods of a free body in one figure; its four or five axes."""
     import matplotlib.pyplot as plt
 
+    expect("problem", problem, Problem)
     fig = plt.figure(figsize=(9.5, 7.4), layout="constrained")
     grid = fig.add_gridspec(4, 2)
     axes = [fig.add_subplot(grid[:2, 0], projection="3d"), fig.add_subplot(grid[:2, 1]), fig.add_subplot(grid[2:, 0])]

@@ -25,15 +25,18 @@ def path_on(ax: Any, points: np.ndarray, colour: str, label: str, width: float =
     elev, azim = math.radians(ax.elev), math.radians(ax.azim)
     eye = np.array([math.cos(elev) * math.cos(azim), math.cos(elev) * math.sin(azim), math.sin(elev)])
     front = points @ eye >= 0
+    behind = ~front
+    behind[1:] |= ~front[:-1]  # with the next point on either side, so that no gap is left
+    behind[:-1] |= ~front[1:]
     ax.plot(*np.where(front, 1, np.nan) * points.T, color=colour, linewidth=width, label=label, zorder=5)
-    ax.plot(*np.where(front, np.nan, 1) * points.T, color=colour, linewidth=0.7 * width, alpha=0.3, zorder=1)
+    ax.plot(*np.where(behind, 1, np.nan) * points.T, color=colour, linewidth=0.7 * width, alpha=0.3, zorder=1)
 
 
 def ends_of(ax: Any, points: np.ndarray, label: bool) -> None:
     """Marks at the start and at the end of a path."""
-    look = {"linestyle": "none", "markeredgecolor": "black", "markersize": 5.5, "zorder": 9}
-    ax.plot(*points[:1].T, marker="o", markerfacecolor="black", label="start" if label else "", **look)
-    ax.plot(*points[-1:].T, marker="s", markerfacecolor="white", label="end" if label else "", **look)
+    look = {"linestyle": "none", "markeredgecolor": "black", "zorder": 9}
+    ax.plot(*points[:1].T, marker="o", markersize=4.5, markerfacecolor="black", label="start" if label else "", **look)
+    ax.plot(*points[-1:].T, marker="s", markersize=7, markerfacecolor="none", label="end" if label else "", **look)
 
 
 def frame_of(ax: Any, names: Sequence[str], what: str) -> None:
@@ -43,4 +46,5 @@ def frame_of(ax: Any, names: Sequence[str], what: str) -> None:
         ax.plot(*np.stack([tip, 1.25 * tip]).T, color="0.3", linewidth=0.8)
         back = {"facecolor": "white", "alpha": 0.6, "edgecolor": "none", "boxstyle": "round,pad=0.1"}
         ax.text(*(1.36 * tip), name, ha="center", va="center", zorder=10, bbox=back)
-    ax.legend(ncols=3, loc="upper center", bbox_to_anchor=(0.5, 0.08), title=what, title_fontsize=8)
+    lines, labels = ax.get_legend_handles_labels()
+    ax.legend(lines, labels, ncols=3, loc="upper center", bbox_to_anchor=(0.5, 0.08), title=what, title_fontsize=8)

@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import InputError
+from ..files import place_for
 
 Picture = tuple[Any, Any]
 Drawing = TypeVar("Drawing", bound=Callable[..., Any])
@@ -59,12 +60,23 @@ def styled(draw: Drawing) -> Drawing:
 
 def axes_of(ax: Any, size: tuple[float, float] = (6.0, 3.4), projection: str | None = None) -> Picture:
     """The given axes with their figure, or new ones."""
-    if ax is not None:
-        return ax.figure, ax
     import matplotlib.pyplot as plt
+
+    if ax is not None:
+        kind, make = (projection, "projection='3d'") if projection else ("rectilinear", "")
+        if not isinstance(ax, plt.Axes) or ax.name != kind:
+            said = f"{ax.name} axes" if isinstance(ax, plt.Axes) else type(ax).__name__
+            raise InputError(f"ax must be axes made by fig.add_subplot({make}); got {said}")
+        return ax.figure, ax
 
     fig = plt.figure(figsize=size, layout="constrained")
     return fig, fig.add_subplot(projection=projection)
+
+
+def expect(name: str, value: Any, kind: type) -> None:
+    """Refuse a thing of another kind."""
+    if not isinstance(value, kind):
+        raise InputError(f"{name} must be a ph.{kind.__name__}; got {type(value).__name__}")
 
 
 def look(i: int) -> dict[str, Any]:
@@ -82,6 +94,10 @@ def save(fig: Any, *paths: str | Path) -> None:
     import matplotlib
     import matplotlib.pyplot as plt
 
+    if not isinstance(fig, plt.Figure):
+        raise InputError(f"save takes a figure and the files to write: fig, ax = ...; got {type(fig).__name__}")
+    for path in paths:
+        checked(path)
     with matplotlib.rc_context(STYLE):
         fig.draw_without_rendering()
         fig.set_layout_engine("none")  # laid out once, for all files
@@ -100,7 +116,7 @@ def checked(path: str | Path) -> Path:
         raise InputError(f"a picture must end in .png, .svg or .pdf; got {path.name!r}")
     if not path.parent.exists():
         raise InputError(f"the folder {path.parent} does not exist")
-    return path
+    return place_for(path)
 
 
 def across_momentum(ax: Any, start: np.ndarray, name: str = "L") -> None:
@@ -109,6 +125,20 @@ def across_momentum(ax: Any, start: np.ndarray, name: str = "L") -> None:
     ax.plot(*start, marker="o", color="black", linestyle="none", label="start")
     ax.set_aspect("equal")
     ax.set(xlabel=rf"$\omega$ across ${name}$ [units of the problem]", ylabel=rf"$\omega$ across ${name}$")
+
+
+def log_axes(ax: Any) -> None:
+    """Both axes logarithmic; within less than two decades 1, 2 and 5 are named, so that no two names meet."""
+    from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
+
+    ax.set(xscale="log", yscale="log")
+    for axis, (low, high) in ((ax.xaxis, ax.get_xlim()), (ax.yaxis, ax.get_ylim())):
+        axis.set_minor_formatter(NullFormatter())
+        if low > 0 and high < 100 * low:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.set_major_formatter(
+                LogFormatterSciNotation(labelOnlyBase=False, minor_thresholds=(math.inf, math.inf))
+            )
 
 
 def legend_above(ax: Any, columns: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterable
 from typing import Any
@@ -27,6 +28,9 @@ from .style import (
     worst_so_far,
 )
 
+SEGMENT, MOST_POINTS = 0.05, 20_000
+"""Radians that a body turns between two points of a curve, and the most points for this."""
+
 
 class TrajectoryPlots:
     """Pictures of one trajectory, as ``sol.plot``."""
@@ -40,6 +44,17 @@ class TrajectoryPlots:
     @property
     def _title(self) -> str:
         return ": ".join(x for x in (self.sol.info.problem, self.sol.info.made) if x)
+
+    @functools.cached_property
+    def _curve(self) -> Trajectory:
+        """The states; of a run to a tolerance, whose steps are long, as many between them as make a curve."""
+        sol = self.sol
+        turn = np.linalg.norm(sol.omega[:-1], axis=1) * np.diff(sol.t)
+        if sol.info.tol is None or sol.dense is None or not (turn > SEGMENT).any() or not np.isfinite(turn).all():
+            return sol
+        pieces = np.clip(np.ceil(turn / SEGMENT), 1, MOST_POINTS // len(turn) + 1).astype(int)
+        inner = [a + (b - a) * np.arange(n) / n for a, b, n in zip(sol.t[:-1], sol.t[1:], pieces, strict=True)]
+        return sol.at(np.concatenate([*inner, sol.t[-1:]]))
 
     @styled
     def energy(self, ax: Any = None) -> Picture:
@@ -87,14 +102,13 @@ class TrajectoryPlots:
     @styled
     def attitude(self, axes: str = "z", ax: Any = None) -> Picture:
         """Paths of the tips of body axes (any of "xyz") on the unit sphere of the space frame."""
-        wrong = [c for c in axes if c not in "xyz"]
-        if wrong or not axes:
+        if not isinstance(axes, str) or not axes or set(axes) - set("xyz"):
             raise InputError(f"axes must be some of 'x', 'y', 'z'; got {axes!r}")
         fig, ax = axes_of(ax, (4.6, 4.6), "3d")
         sphere(ax)
         for c in axes:
             i = "xyz".index(c)
-            path_on(ax, self.sol.matrix[:, :, i], COLOURS[(1, 2, 0)[i]], f"tip of body axis ${c}$")
+            path_on(ax, self._curve.matrix[:, :, i], COLOURS[(1, 2, 0)[i]], f"tip of body axis ${c}$")
         for c in axes:
             ends_of(ax, self.sol.matrix[:, :, "xyz".index(c)], c == axes[0])
         frame_of(ax, ("$x$", "$y$", "$z$"), "space frame")
@@ -108,8 +122,9 @@ class TrajectoryPlots:
         sphere(ax)
         for curve in polhodes(np.array(self.sol.info.inertia)):
             path_on(ax, curve, "0.55", "", 0.6)
-        length = np.linalg.norm(self.sol.momentum, axis=1, keepdims=True)
-        points = self.sol.momentum / np.where(length > 0, length, 1.0)
+        momentum = self._curve.momentum
+        length = np.linalg.norm(momentum, axis=1, keepdims=True)
+        points = momentum / np.where(length > 0, length, np.nan)  # at rest there is no direction to mark
         path_on(ax, points, COLOURS[1], r"$\Pi(t)/|\Pi(t)|$")
         ends_of(ax, points, True)
         frame_of(ax, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), "body frame; grey: curves of constant energy")
@@ -126,10 +141,12 @@ class TrajectoryPlots:
         if not len(moving):
             raise InputError("a body at rest has no herpolhode: its momentum has no direction")
         fig, ax = axes_of(ax, (4.6, 4.6))
-        path = omega_across(self.sol, self.sol.spatial_momentum[moving[0]])
+        path = omega_across(self._curve, self.sol.spatial_momentum[moving[0]])
         ax.plot(*path.T, color=COLOURS[1], linewidth=0.9, label=r"$\omega(t)$")
         across_momentum(ax, path[0], "L_0")
-        ax.plot(*path[-1], marker="s", color="black", markerfacecolor="white", linestyle="none", label="end")
+        ax.plot(
+            *path[-1], marker="s", color="black", markersize=7, markerfacecolor="none", linestyle="none", label="end"
+        )
         ax.set_title(self._title)
         legend_above(ax, 4)
         return fig, ax
@@ -152,10 +169,12 @@ class TrajectoryPlots:
 
 
 @styled
-def drift_plot(sols: Iterable[Trajectory], ax: Any = None) -> Picture:
+def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Picture:
     """Largest relative change of the energy so far, for several trajectories."""
+    paths = [sols] if isinstance(sols, Trajectory) else list(sols)
+    if not paths or not all(isinstance(s, Trajectory) for s in paths):
+        raise InputError("drift_plot draws trajectories, one or several: drift_plot([sol, other])")
     fig, ax = axes_of(ax, (7.0, 3.8))
-    paths = list(sols)
     worst = [worst_so_far(energy_change(s.energy)) for s in paths]
     for i, (s, line) in enumerate(zip(paths, worst, strict=True)):
         ax.plot(s.t[1:], line, label=_said(s), markevery=(0.08 + 0.06 * (i % 3), 0.2), **look(i))

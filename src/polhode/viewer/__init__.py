@@ -9,24 +9,25 @@ import base64
 import html
 import json
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .. import shapes
 from ..analysis.invariants import energy_change, momentum_change
 from ..analysis.observables import shown
 from ..body import Body
 from ..errors import InputError
+from ..files import place_for, write_whole
 from ..problem import quaternion_of
 from ..shapes import Shape
 from ..trajectory import Trajectory
 
-FRAMES = 20_000
-"""States of a trajectory that are shown at most; more are thinned evenly."""
+FRAMES, ALL_FRAMES = 20_000, 60_000
+"""States shown at most, of one trajectory and of all together; more are thinned evenly."""
 
 PANELS = 9
 """Trajectories side by side at most."""
@@ -36,8 +37,10 @@ SPEEDS = (0.001, 0.01, 0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 64, 256, 1024, 
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7f7f7f", "#8c564b", "#17becf")
 
-WIDE = math.radians(100)
-"""A larger turn between two frames is shown as a shorter one, or the other way round."""
+SCRIPTS = ("motion.js", "things.js", "panel.js", "stage.js", "chart.js", "view.js")
+
+WIDE = math.pi
+"""Where a body turns further between two states, what it does in between is not known from these."""
 
 STEADY = 1e-3
 """Below this relative change the momentum in space is upwards in the picture."""
@@ -53,41 +56,49 @@ def view(
 ) -> Path:
     """Write a page that shows one trajectory, or several side by side on the same clock; return its path.
 
-    The body is drawn as its shapes (those of `body`, if it is given; large meshes are not kept with a trajectory), or
-    without any as its energy ellipsoid omega . I omega = 2 T. At most 20,000 states of each trajectory are shown;
-    between them the attitude goes along the shorter arc.
+    The body is drawn as its shapes (those of `body`, if it is given; a file holds no large mesh), or without any as its
+    energy ellipsoid omega . I omega = 2 T. At most 20,000 states of each trajectory are shown; between two the attitude
+    is the cubic with their attitudes and angular velocities.
     """
-    several = [sols] if isinstance(sols, Trajectory) else list(sols)
+    several = _several(sols)
     path = checked(path, overwrite)
-    if not several or len(several) > PANELS or not all(isinstance(s, Trajectory) for s in several):
-        raise InputError(f"view needs 1 to {PANELS} trajectories; got {len(several)} things")
-    empty = [s.method for s in several if not len(s)]
+    empty = [s.method for s in several if not len(_kept(s, 1))]
     if empty:
-        raise InputError(f"there is nothing to show: the trajectory of {empty[0] or 'a file'} has no states")
+        raise InputError(f"there is nothing to show: the trajectory of {empty[0] or 'a file'} has no finite state")
     if body is not None and not isinstance(body, Body):
         raise InputError(f"body must be a ph.Body; got {type(body).__name__}")
-    path.write_text(page(several, title, body), encoding="utf-8")
+    write_whole(path, page(several, title, body), durable=False)
     return path
+
+
+def _several(sols: Any) -> list[Trajectory]:
+    """The trajectories of one page."""
+    several: list[Any] = [sols] if not isinstance(sols, Iterable) or isinstance(sols, str) else list(sols)
+    strange = [type(s).__name__ for s in several if not isinstance(s, Trajectory)]
+    if strange:
+        raise InputError(f"view shows trajectories, as of ph.solve, ph.exact or ph.load; got {strange[0]}")
+    if not 1 <= len(several) <= PANELS:
+        raise InputError(f"view needs 1 to {PANELS} trajectories; got {len(several)}")
+    return several
 
 
 def page(sols: Sequence[Trajectory], title: str = "", body: Body | None = None) -> str:
     """The text of the page."""
-    runs = [_run(s, shapes.read(s.info.looks) if body is None else body.looks) for s in sols]
+    frames = min(FRAMES, ALL_FRAMES // len(sols))
+    kept = [_kept(s, frames) for s in sols]
+    runs = [_run(s, of, s.info.shapes if body is None else body.looks) for s, of in zip(sols, kept, strict=True)]
     data = {
-        "runs": runs, "colours": COLOURS, "speeds": SPEEDS, "speed": _speed(sols), "up": _up(sols), "note": _note(sols),
+        "runs": runs, "colours": COLOURS, "speeds": SPEEDS, "speed": _speed(sols, kept), "up": _up(sols[0], kept[0]),
+        "note": _note(sols, kept),
     }  # fmt: skip
-    title = title or _title(sols)
     parts = {
-        "title": html.escape(title),
+        "title": html.escape(str(title or _title(sols))),
         "style": _file("view.css"),
-        "data": json.dumps(data).replace("<", "\\u003c"),
+        "data": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
         "three": _file("three.js").replace("</script", "<\\/script"),
-        "script": _file("view.js"),
+        "script": "\n".join(map(_file, SCRIPTS)),
     }
-    text = _file("page.html")
-    for name, part in parts.items():
-        text = text.replace("{{" + name + "}}", part)
-    return text
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _file("page.html"))
 
 
 def _file(name: str) -> str:
@@ -96,6 +107,8 @@ def _file(name: str) -> str:
 
 def checked(path: str | Path, overwrite: bool) -> Path:
     """A path that a page may be written to."""
+    if not isinstance(path, str | Path):
+        raise InputError(f"path must be the name of a page such as 'spin.html'; got {path!r}")
     path = Path(path)
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"a view is a page: its name must end in .html; got {path}")
@@ -103,27 +116,24 @@ def checked(path: str | Path, overwrite: bool) -> Path:
         raise InputError(f"there is no folder {path.parent}")
     if path.exists() and not overwrite:
         raise InputError(f"{path} exists; give another name, or overwrite=True (--overwrite)")
-    return path
+    return place_for(path)
 
 
 # --- what the page is given -------------------------------------------------------------------------
 
 
-def _run(sol: Trajectory, looks: Sequence[Shape]) -> dict[str, Any]:
+def _run(sol: Trajectory, kept: np.ndarray, looks: Sequence[Shape]) -> dict[str, Any]:
     """One trajectory, its numbers as base64 of little-endian doubles."""
-    kept = _kept(sol)
     moments, axes = np.linalg.eigh(np.array(sol.info.inertia))
     axes[:, 0] *= np.linalg.det(axes)
-    omega, momentum = sol.omega[kept], sol.momentum[kept]
-    arrays = {
-        "t": sol.t[kept],
-        "quaternion": sol.quaternion[kept],
-        "omega": omega,
-        "momentum": momentum,
-        "twice_kinetic": (omega * momentum).sum(axis=1),
-        "energy_change": np.abs(energy_change(sol.energy))[kept],
-        "momentum_change": momentum_change(sol.spatial_momentum, np.eye(3))[kept],
-    }
+    with np.errstate(all="ignore"):  # a run that blew up is told by its status
+        arrays = {
+            "t": sol.t[kept],
+            "quaternion": sol.quaternion[kept],
+            "momentum": sol.momentum[kept],
+            "energy_change": np.abs(energy_change(sol.energy))[kept],
+            "momentum_change": momentum_change(sol.spatial_momentum, np.eye(3))[kept],
+        }
     return {
         "label": _label(sol),
         "moments": np.where(moments > 1e-9 * moments.max(), moments, 0.0).tolist(),
@@ -136,21 +146,23 @@ def _run(sol: Trajectory, looks: Sequence[Shape]) -> dict[str, Any]:
 def _part(shape: Shape) -> dict[str, Any]:
     """A shape as the page takes it: corners and faces, points, or a solid with its sizes in the order of its name."""
     place = {"position": shape.position.tolist(), "quaternion": list(quaternion_of(shape.rotation.tolist()))}
-    if shape.faces is not None and shape.vertices is not None:
-        form: dict[str, Any] = {"kind": "mesh", "vertices": shape.vertices.tolist(), "faces": shape.faces.tolist()}
-    elif shape.vertices is not None:
-        form = {"kind": "points", "vertices": shape.vertices.tolist()}
+    if shape.vertices is None:
+        form: dict[str, Any] = {"kind": shape.name, "size": [float(x) for x in shape.sizes.values()]}
     else:
-        form = {"kind": shape.name, "size": [float(x) for x in shape.sizes.values()]}
+        form = {"kind": "points" if shape.faces is None else "mesh", "vertices": _packed(shape.vertices, "<f4")}
+    if shape.faces is not None:
+        form["faces"] = _packed(shape.faces, "<u4")
     return form | place | {"hole": shape.hole}
 
 
-def _kept(sol: Trajectory) -> np.ndarray:
-    return shown(sol.quaternion, sol.momentum, FRAMES)
+def _kept(sol: Trajectory, most: int) -> np.ndarray:
+    """Indices of the states that are shown, in the order of their times."""
+    kept = shown(sol.quaternion, sol.momentum, most)
+    return kept[np.argsort(sol.t[kept], kind="stable")]
 
 
-def _packed(array: np.ndarray) -> str:
-    return base64.b64encode(np.ascontiguousarray(array, dtype="<f8").tobytes()).decode()
+def _packed(array: np.ndarray, kind: str = "<f8") -> str:
+    return base64.b64encode(np.ascontiguousarray(array, dtype=kind).tobytes()).decode()
 
 
 def _label(sol: Trajectory) -> str:
@@ -162,34 +174,33 @@ def _title(sols: Sequence[Trajectory]) -> str:
     return " and ".join(sorted(names)) if names else "rigid body"
 
 
-def _speed(sols: Sequence[Trajectory]) -> float:
+def _speed(sols: Sequence[Trajectory], kept: Sequence[np.ndarray]) -> float:
     """Real time, unless the body would whirl or hardly turn: then about a turn in three seconds."""
-    spin = max(float(np.median(np.linalg.norm(s.omega, axis=1))) for s in sols)
-    if 0.3 <= spin <= 6 or spin == 0:
+    spin = max(float(np.median(np.linalg.norm(s.omega[of], axis=1))) for s, of in zip(sols, kept, strict=True))
+    if 0.3 <= spin <= 6 or not 0 < spin < math.inf:
         return 1.0
     return min(SPEEDS, key=lambda speed: abs(math.log(speed * spin / 2)))
 
 
-def _up(sols: Sequence[Trajectory]) -> list[float]:
+def _up(sol: Trajectory, kept: np.ndarray) -> list[float]:
     """The momentum in space where it stays, else the third axis of space."""
-    first = sols[0].spatial_momentum
-    size = float(np.linalg.norm(first[0]))
-    steady = size > 0 and momentum_change(first, np.eye(3)).max() < STEADY
-    return (first[0] / size).tolist() if steady else [0.0, 0.0, 1.0]
+    momentum = sol.spatial_momentum[kept]
+    size = float(np.linalg.norm(momentum[0]))
+    steady = 0 < size < math.inf and momentum_change(momentum, np.eye(3)).max() < STEADY
+    return (momentum[0] / size).tolist() if steady else [0.0, 0.0, 1.0]
 
 
-def _note(sols: Sequence[Trajectory]) -> str:
-    """What the viewer should know: frames too far apart, or a run that did not end."""
+def _note(sols: Sequence[Trajectory], kept: Sequence[np.ndarray]) -> str:
+    """What one should know who sees it: frames too far apart, or a run that did not end."""
     said = []
-    for sol in sols:
-        kept = sol.quaternion[_kept(sol)]
-        overlap = np.abs((kept[1:] * kept[:-1]).sum(axis=1)).clip(max=1)
-        turn = float(2 * np.arccos(overlap.min())) if len(overlap) else 0.0
+    for sol, of in zip(sols, kept, strict=True):
+        spin = np.linalg.norm(sol.omega[of], axis=1)
+        turn = float((np.maximum(spin[1:], spin[:-1]) * np.diff(sol.t[of])).max(initial=0.0))
         if turn > WIDE:
             said.append(
-                f"{_label(sol)}: up to {math.degrees(turn):.0f} degrees from one state kept to the next, so the "
-                "turning between them is a guess; keep more states"
+                f"{_label(sol)}: the body turns up to {math.degrees(turn):.0f} degrees from one state shown to the "
+                "next, so what it does between them is a guess; keep more states, or view a shorter run"
             )
         if sol.status != "finished":
-            said.append(f"{_label(sol)}: the run is {sol.status}")
+            said.append(f"{_label(sol)}: the run is {sol.status} at t = {sol.t[-1]:g}")
     return ". ".join(said)

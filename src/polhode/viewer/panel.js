@@ -1,0 +1,111 @@
+// A panel: one trajectory.
+
+/** The factor that draws the largest angular velocity of a run 1.6 long, and its energy ellipsoid within the picture. */
+function drawingScale(run) {
+  let spin = 1e-300, energy = 0;
+  for (let i = 0; i < run.t.length; i++) {
+    const momentum = momentumOf(run, i), omega = omegaOf(run, momentum);
+    spin = Math.max(spin, omega.length());
+    energy = Math.max(energy, omega.dot(momentum));
+  }
+  const least = Math.min(...run.moments);
+  const longest = least > 0 ? Math.sqrt(energy / least) : 0;
+  return Math.min(1.6 / spin, 2.15 / Math.max(longest, 1e-300));
+}
+
+function words(kind, name) {
+  const made = document.createElement(kind);
+  made.className = name;
+  return made;
+}
+
+function panelFor(run, number) {
+  const colour = given.colours[number % given.colours.length];
+  const scale = drawingScale(run);
+  const scene = new THREE.Scene();
+  scene.add(new THREE.HemisphereLight("#ffffff", "#777788", 2.2));
+  const sun = new THREE.DirectionalLight("#ffffff", 1.6);
+  sun.position.set(3, 5, 4);
+  scene.add(sun);
+  const body = new THREE.Group();
+  scene.add(body);
+  const parts = { body: [], axes: [], vectors: [], polhode: [], herpolhode: [], space: [] };
+  const put = (kind, where, thing) => { where.add(thing); parts[kind].push(thing); return thing; };
+
+  const principal = new THREE.Group();
+  principal.quaternion.copy(run.principal);
+  body.add(principal);
+  const empty = run.moments.findIndex((i) => !(i > 0));
+  const rolling = empty < 0 && new THREE.Mesh(
+    octants("#9ecae1", "#fdd0a2"),
+    new THREE.MeshStandardMaterial({ vertexColors: true, transparent: true, opacity: run.shape ? 0.25 : 0.7, depthWrite: !run.shape, roughness: 0.8 }));
+  if (rolling) put(run.shape ? "polhode" : "body", principal, rolling);
+  if (run.shape) put("body", body, shape(run.shape, colour));
+  else if (!rolling) put("body", principal, rod(empty, colour));
+  const bodyAxes = put("axes", body, axes(1.55, 0.014));
+  const corner = put("space", scene, axes(0.5, 0.012));
+
+  const times = pathTimes(run), inBody = [], inSpace = [];
+  for (const time of times) {
+    const state = stateAt(run, time), w = state.omega.multiplyScalar(scale);
+    inBody.push(w.x, w.y, w.z);
+    w.applyQuaternion(state.attitude);
+    inSpace.push(w.x, w.y, w.z);
+  }
+  const faint = [put("polhode", body, path(inBody, 0.3)), put("herpolhode", scene, path(inSpace, 0.3))];
+  const trails = [put("polhode", body, trail(inBody, OMEGA)), put("herpolhode", scene, trail(inSpace, TRAIL))];
+  const plane = put("herpolhode", scene, new THREE.Mesh(
+    new THREE.CircleGeometry(2, 64),
+    new THREE.MeshBasicMaterial({ color: "#8888a0", transparent: true, opacity: 0.16, side: THREE.DoubleSide, depthWrite: false })));
+  const spin = put("vectors", scene, arrow(OMEGA, 0.022));
+  const momentum = put("vectors", scene, arrow(theme().L, 0.022));
+
+  const box = words("div", "panel");
+  const name = words("b", "name");
+  name.textContent = run.label;
+  name.style.borderColor = colour;
+  const more = words("span", "more"), said = words("span", "said");
+  box.append(name, said, more);
+  document.getElementById("panels").append(box);
+
+  const labels = [];
+  const label = (kind, text, ink, where) => {
+    const tag = words("i", "label");
+    tag.textContent = text;
+    if (ink) tag.style.color = ink;
+    box.append(tag);
+    labels.push({ kind, tag, where });
+  };
+  bodyAxes.children.forEach((one, i) => label("axes", `${i + 1}`, AXES[i], () => one.end.clone().multiplyScalar(1.07).applyQuaternion(body.quaternion)));
+  corner.children.forEach((one, i) => label("space", "xyz"[i], AXES[i], () => one.end.clone().multiplyScalar(1.25).add(corner.position)));
+  label("vectors", "ω", OMEGA, () => spin.end.clone().addScaledVector(spin.end.clone().normalize(), 0.14));
+  label("vectors", "L", "", () => momentum.end.clone().multiplyScalar(1.07));
+
+  function paint() {
+    momentum.paint(theme().L);
+    for (const line of faint) line.material.color.set(theme().faint);
+  }
+
+  function show(time) {
+    const state = stateAt(run, time);
+    body.quaternion.copy(state.attitude);
+    const size = state.L.length();
+    spin.point(state.omega.clone().applyQuaternion(state.attitude).multiplyScalar(scale));
+    momentum.point(size > 0 ? state.L.clone().multiplyScalar(1.9 / size) : state.L);
+    if (rolling) rolling.scale.set(...run.moments.map((i) => Math.max(1e-3, scale * Math.sqrt(Math.max(0, state.twice) / i))));
+    plane.visible = shown.herpolhode && size > 0;
+    if (size > 0) {
+      const normal = state.L.clone().divideScalar(size);
+      plane.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), normal);
+      plane.position.copy(normal.multiplyScalar(scale * state.twice / size));
+    }
+    const [done] = frame(times, time);
+    for (const line of trails) line.upTo(done);
+    const q = state.attitude, last = run.t[run.t.length - 1];
+    said.textContent = `ΔE/E = ${run.energy[state.index].toExponential(1)}\n|ΔL|/|L| = ${run.spatial[state.index].toExponential(1)}`
+      + (time > last ? `\nended at t = ${Number(last.toPrecision(6))}` : "");
+    more.textContent = `|ω| = ${state.omega.length().toPrecision(4)}\nq = ${[q.w, q.x, q.y, q.z].map((x) => x.toFixed(3)).join(", ")}`;
+    return state;
+  }
+  return { run, scene, body, parts, box, show, paint, colour, corner, labels, scale, plane, spin, polhode: inBody, herpolhode: inSpace };
+}
