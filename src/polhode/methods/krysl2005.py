@@ -117,7 +117,7 @@ _gyro_root = newton(_gyro_residual, _gyro_columns)
 
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2,
-    needs="attitude", torque_at=ENDS, cite="krysl2004",
+    needs="attitude", torque_at=ENDS, cite="krysl2005newmark",
     where="explicit Newmark, beta = 0, gamma = 1/2", aliases=("NMB",),
 )  # fmt: skip
 @kernel
