@@ -7,6 +7,7 @@ import importlib
 import math
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -14,9 +15,11 @@ from pathlib import Path
 import matplotlib
 import matplotlib.pyplot
 import pytest
+import trimesh
+from typer.testing import CliRunner
 
 import polhode as ph
-from polhode import bibliography, vector
+from polhode import bibliography, cli, vector
 from polhode.typeset import plain
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -30,22 +33,55 @@ NOTATION = ROOT / "docs" / "notation.md"
 LABELS = re.compile(r"(<!-- labels: .*? -->\n)(.*?)(<!-- end of labels -->)", re.DOTALL)
 
 
-def blocks(page):
-    """Python blocks of a page, each behind as many empty lines as keep its line numbers true."""
+def blocks(page, kinds="python"):
+    """Blocks of a page: the language, and the text behind as many empty lines as keep its line numbers true."""
     text = page.read_text()
-    for found in re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        yield "\n" * text[: found.start(1)].count("\n") + found[1]
+    for found in re.finditer(rf"^```({kinds})\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        yield found[1], "\n" * text[: found.start(2)].count("\n") + found[2]
+
+
+def typed(line):
+    """Run a command line of a document, as a user would."""
+    name, *words = shlex.split(line, comments=True)
+    assert name == "polhode", f"blocks marked console hold commands of polhode, which are run; got {line!r}"
+    done = CliRunner().invoke(cli.app, words, prog_name=name)
+    assert done.exit_code == 0, f"{line}\n{done.output}"
+
+
+def prepared(folder):
+    """The files that a reader of the documents has: a solid, a sweep (that of docs/sweeps.md), a run that was killed."""
+    trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")
+    sweep = next(text for _, text in blocks(ROOT / "docs" / "sweeps.md", "toml"))
+    (folder / "tops.toml").write_text(sweep.lstrip("\n"))
+    ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_in_documents_runs(page, tmp_path, monkeypatch):
+    """Python and commands, in the order of the page, in one folder."""
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
     book = list(ph.methods)
     space = {"__name__": "__main__"}
-    for block in blocks(page):
-        exec(compile(block, str(page), "exec"), space)
+    parts = list(blocks(page, "python|console"))
+    if any(kind == "console" for kind, _ in parts):
+        prepared(tmp_path)
+    for kind, block in parts:
+        if kind == "python":
+            exec(compile(block, str(page), "exec"), space)
+            continue
+        for line in filter(None, block.splitlines()):
+            typed(line)
     assert list(ph.methods) == book, "a document must not leave methods in the book: use register=False"
+
+
+def test_no_command_stands_outside_of_a_block_that_runs():
+    """Other than in a sentence: what is not run is marked sh and needs something from outside."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        assert not re.search(r"^ {4}polhode ", text, re.MULTILINE), page
+        for _, block in blocks(page, "sh"):
+            assert not re.search(r"^polhode (?!.*tcp://)", block, re.MULTILINE), page
 
 
 MADE = ("methods/index.md", "which_method.md", "gallery/index.md")
@@ -109,7 +145,7 @@ def test_every_combinator_has_a_page_with_formulas():
 def test_the_code_of_a_page_runs(name, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(made_by("method_pages").pages()[name])
-    for block in blocks(page):
+    for _, block in blocks(page):
         exec(block, {})
 
 
