@@ -49,7 +49,7 @@ def typed(line):
 
 
 def prepared(folder):
-    """The files that a reader of the documents has: a solid, a sweep (that of docs/sweeps.md), a run that was killed."""
+    """The files that a reader has: a solid, a sweep (that of docs/sweeps.md), a run that was killed."""
     trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")
     sweep = next(text for _, text in blocks(ROOT / "docs" / "sweeps.md", "toml"))
     (folder / "tops.toml").write_text(sweep.lstrip("\n"))
