@@ -11,6 +11,7 @@ import polhode  # noqa: E402
 
 project = "polhode"
 author = "The polhode developers"
+project_copyright = "the polhode developers; MIT licence"
 version = release = polhode.__version__
 extensions = ["myst_parser", "mathml"]
 html_math_renderer = "mathml"
