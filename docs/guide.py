@@ -17,14 +17,16 @@ def _measured(file: str) -> dict[str, Any]:
 
 
 def _link(name: str) -> str:
-    """A method with its page, or that of the combinator which makes it."""
-    page = name if name in ph.methods else name.partition("(")[0]
-    known = page in ph.methods or page in ph.methods.combinators
-    return (
-        f"[`{name}`](methods/{slug(ph.methods[page].name if page in ph.methods else page)}.md)"
-        if known
-        else f"`{name}`"
-    )
+    """A method with its page, or that of the combinator or of a relative which makes the formulas clear."""
+    family = name.partition("(")[0]
+    relatives = [m for m in ph.methods if m.startswith(f"{family}(")]
+    if name in ph.methods:
+        page = ph.methods[name].name
+    elif relatives or family in ph.methods.combinators:
+        page = relatives[0] if relatives else family
+    else:
+        return f"`{name}`"
+    return f"[`{name}`](methods/{slug(page)}.md)"
 
 
 def _names(methods: list[Any]) -> str:
@@ -60,24 +62,23 @@ HEAD = ("method", "order", "symmetric", "symplectic", "ns a step")
 
 def to_an_accuracy() -> str:
     """What `tol` takes, and how long that lasts."""
-    rows = [
-        (
-            row["case"],
-            f"{row['error']:.0e}",
-            f"{_link(row['polhode']['method'])}",
-            f"{row['polhode']['microseconds']:.0f}",
-        )
-        for row in _measured("tolerance_race.json")["table"]
-        if row["polhode"]
-    ]
+    cells: dict[str, dict[float, str]] = {}
+    for row in _measured("tolerance_race.json")["table"]:
+        ours = row["polhode"]
+        said = f"{_link(ours['method'])}, {ours['microseconds']:.0f}" if ours else "-"
+        cells.setdefault(row["case"], {})[row["error"]] = said
+    errors = sorted({error for found in cells.values() for error in found}, reverse=True)
+    head = ("problem", *(f"error {error:.0e}" for error in errors))
+    rows = [(case, *(found.get(error, "-") for error in errors)) for case, found in cells.items()]
     return f"""## To an accuracy: let it choose
 
 `ph.solve(problem, t_end=20.0, tol=1e-10)` takes the exact solution where there is one and else the method that
 needs the least work for the tolerance, and the result says which and why ([To an accuracy](tolerance.md)). For
 a spacecraft over some orbits, a top, a throw: this is the answer. What it took in [the
-race](tolerance_race.md), and the microseconds of the run:
+race](tolerance_race.md), and the microseconds of the run (`verner87` is Verner's Runge-Kutta pair of orders 8
+and 7 with step control, which stands behind `tol` only):
 
-{table(("problem", "error at the end", "taken", "microseconds"), rows)}
+{table(head, rows)}
 """
 
 
@@ -119,6 +120,8 @@ def potential() -> str:
         ))  # fmt: skip
     schemes = {name: m for name, m in over_the_exact_flow().items() if m.order > 2}
     for_torques = [name for name, m in schemes.items() if m.needs == "attitude"]
+    low = next(m for m in ph.methods.values() if m.needs == "free" and m.symmetric and m.order == 2)
+    over_any = [name for name, m in schemes.items() if ph.methods.combinators[name](low).order == m.order]
     own = [m for m in ph.methods.taking("potential") if m.symplectic]
     flows = [m for m in ph.methods.values() if m.needs == "free" and m.symplectic]
     return f"""### A potential, or a torque of time and attitude
@@ -131,8 +134,10 @@ schemes](schemes.md)):
 
 - Symplectic, so that the energy does not drift in very long runs: any scheme over one of
   {_names(_cheapest_first(flows, "free_body"))}. Without a scheme: {_names(own)}.
-- Schemes above order 2: {", ".join(_link(name) for name in schemes)}. Those that also take torques T(t, R)
-  which have no potential: {", ".join(_link(name) for name in for_torques)}.
+- Schemes above order 2: {", ".join(_link(name) for name in schemes)}.
+- Of these, reach their order over any symmetric flow: {", ".join(_link(name) for name in over_any)}. The others
+  need a flow of at least their order.
+- Also take torques T(t, R) which have no potential: {", ".join(_link(name) for name in for_torques)}.
 - Where the body spins fast against the torque: a flow that is exact for it ({_link("symrot_auto")} for a
   symmetric body, {_link("jacobi")} for any), since the error is then that of the small torque only.
 """
