@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import polhode as ph
-from polhode import bibliography
+from polhode import bibliography, vector
 from polhode.analysis.cost import cost
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -199,8 +199,35 @@ def index(made: dict[str, Any]) -> str:
             for name, m in made.items()
         ]),
     ]  # fmt: skip
-    pages = [slug(method.name) for method in ph.methods.values()] + [slug(name) for name in made]
+    lines.append(
+        "The rules for vector spaces that some of these are modelled on have [a page of their own](vector_spaces.md)."
+    )
+    pages = [slug(method.name) for method in ph.methods.values()] + [slug(name) for name in made] + ["vector_spaces"]
     return "\n\n".join([*lines, "\n".join(["```{toctree}", ":hidden:", *pages, "```"])]) + "\n"
+
+
+def vector_page() -> str:
+    """The methods for vector spaces, all on one page."""
+    parts = [
+        "# Methods for vector spaces",
+        "`polhode.vector` integrates $\\dot p = f(u, t)$, $\\dot u = M^{-1} p$ in $n$ dimensions, with a mass matrix $M$ "
+        "and a force $f$: what the rules for rotations are modelled on. $f_0 = f(u_0, t)$ and $f_1 = f(u_1, t + h)$. "
+        "The words of the declarations are read for $du \\wedge dp$ and without a force, where all of these methods are "
+        "exact.",
+        "\n".join((
+            "```python", "import math", "", "from polhode import vector", "",
+            'swing = vector.solve(lambda u: (-math.sin(u[0]),), [[1.0]], [1.0], [0.0], "verlet", dt=0.01, steps=1000)',
+            "print(swing.u[-1], swing.p[-1])", "```",
+        )),
+    ]  # fmt: skip
+    for method in vector.methods.values():
+        also = ", ".join(f"`{alias}`" for alias in method.aliases)
+        rows = [("order", word(method.order)), *((flag, word(getattr(method, flag))) for flag in FLAGS)]
+        parts += [
+            f"## {method.name}", f"{method.summary} Also called {also}.", method.formula,
+            table(("property", "declared"), rows), source(method),
+        ]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
 
 
 KEPT = {"energy": "energy", "spatial_momentum": "momentum", "momentum_norm": "norm"}
@@ -221,5 +248,6 @@ def line(method: Any) -> tuple[str, ...]:
 def pages() -> dict[str, str]:
     """All of them, by file name."""
     made = combinators()
-    found = {"index": index(made)} | {slug(method.name): page(method) for method in ph.methods.values()}
+    found = {"index": index(made), "vector_spaces": vector_page()}
+    found |= {slug(method.name): page(method) for method in ph.methods.values()}
     return found | {slug(name): combinator_page(name, method) for name, method in made.items()}

@@ -141,7 +141,13 @@ def test_every_combinator_has_a_page_with_formulas():
         assert method.formula in pages.combinator_page(name, method)
 
 
-@pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep"])
+@pytest.mark.parametrize("method", vector.methods.values(), ids=lambda method: method.name)
+def test_methods_for_vector_spaces_have_formulas(method):
+    assert "$$" in method.formula
+    assert method.formula in made_by("method_pages").vector_page()
+
+
+@pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "vector_spaces"])
 def test_the_code_of_a_page_runs(name, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(made_by("method_pages").pages()[name])
