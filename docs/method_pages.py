@@ -210,9 +210,9 @@ def vector_page() -> str:
     """The methods for vector spaces, all on one page."""
     parts = [
         "# Methods for vector spaces",
-        "`polhode.vector` integrates $\\dot p = f(u, t)$, $\\dot u = M^{-1} p$ in $n$ dimensions, with a mass matrix $M$ "
+        "`polhode.vector` integrates $\\dot p = f(u, t)$, $\\dot u = M^{-1} p$ in $n$ dimensions, mass matrix $M$ "
         "and a force $f$: what the rules for rotations are modelled on. $f_0 = f(u_0, t)$ and $f_1 = f(u_1, t + h)$. "
-        "The words of the declarations are read for $du \\wedge dp$ and without a force, where all of these methods are "
+        "The words of the declarations are read for $du \\wedge dp$ and without a force, where all of these are "
         "exact.",
         "\n".join((
             "```python", "import math", "", "from polhode import vector", "",
