@@ -236,8 +236,8 @@ def stages_formula(tableau: Tableau, slope: str) -> str:
     """The equations of one step: the stages, with this expression for K_k, and the tableau."""
     implicit = any(not tableau.is_explicit(block) for block in tableau.blocks())
     solved = " The stages that need each other are solved together." if implicit else ""
-    return rf"""With $\mu$ the momentum in the frame of the start of the step, the stages
-$k = 1, \ldots, {len(tableau.b)}$ are
+    stages = "the stage $k = 1$ is" if len(tableau.b) == 1 else rf"the stages $k = 1, \ldots, {len(tableau.b)}$ are"
+    return rf"""With $\mu$ the momentum in the frame of the start of the step, {stages}
 
 $$\begin{{aligned}}
 \psi_k &= h \sum_j a_{{kj}} K_j, & \mu_k &= \Pi_0 + h \sum_j a_{{kj}} G_j, \\
