@@ -132,7 +132,8 @@ def page(method: Any, title: str | None = None, intro: str | None = None) -> str
 def made_by(name: str, make: Callable[..., Any]) -> Any | None:
     """An example of what a combinator makes, of the first method of the book with which it reaches its order.
 
-    Where it leaves the order as it is, of the first from the same source. None where the book holds what it makes (`dmv`, `mkrk`, ...).
+    Where it leaves the order as it is, of the first from the same source. None where the book holds what it makes
+    (`dmv`, `mkrk`, ...).
     """
     if any(re.fullmatch(rf"{name}(\d+|\(.*\))", registered) for registered in ph.methods):
         return None
@@ -210,8 +211,8 @@ def vector_page() -> str:
     """The methods for vector spaces, all on one page."""
     parts = [
         "# Methods for vector spaces",
-        "`polhode.vector` integrates $\\dot p = f(u, t)$, $\\dot u = M^{-1} p$ in $n$ dimensions with a mass matrix $M$ "
-        "and a force $f$: what the rules for rotations are modelled on. $f_0 = f(u_0, t)$ and $f_1 = f(u_1, t + h)$. "
+        "`polhode.vector` integrates $\\dot p = f(u, t)$, $\\dot u = M^{-1} p$ in $n$ dimensions with a mass matrix "
+        "$M$ and a force $f$: what rules for rotations are modelled on. $f_0 = f(u_0, t)$ and $f_1 = f(u_1, t + h)$. "
         "The words of the declarations are read for $du \\wedge dp$ and without a force, where all of these are "
         "exact.",
         "\n".join((

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import Any
 
@@ -57,10 +57,10 @@ def matrix(rows: Iterable[Iterable[Any]]) -> str:
     return f"\\begin{{pmatrix}} {inside} \\end{{pmatrix}}"
 
 
-def numbered(letter: str, values: Sequence[Any], columns: int = 2, first: int = 1) -> str:
-    """Displayed values of letter_1, letter_2, ..., a few in a line."""
-    cells = [f"{letter}_{{{i}}} &= {number(value)}" for i, value in enumerate(values, first)]
-    rows = [cells[i : i + columns] for i in range(0, len(cells), columns)]
+def numbered(letter: str, values: Iterable[Any]) -> str:
+    """Displayed values of letter_1, letter_2, ..., two in a line."""
+    cells = [f"{letter}_{{{i}}} &= {number(value)}" for i, value in enumerate(values, 1)]
+    rows = [cells[i : i + 2] for i in range(0, len(cells), 2)]
     return block(*(" & ".join(row) for row in rows))
 
 

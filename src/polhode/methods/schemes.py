@@ -144,7 +144,7 @@ def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **sa
         needs="potential" if corrector else "attitude", identity=f"{flow.identity} {sequence}",
         linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, increments=flow.increments,
         compensated=flow.compensated, flows=_flows(flow, sequence),
-        doc=f"{summary}\n" + SEQUENCE % (_in_turn(sequence), flow.name, _values(sequence)) + flow.formula,
+        doc=f"{summary}\n{SEQUENCE.format(flow.name, *_shown(name, sequence))}{flow.formula}",
         **(_kept_by(flow) | said),
     )  # fmt: skip
 
@@ -152,32 +152,45 @@ def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **sa
 SEQUENCE = r"""
 A step is a sequence of kicks and drifts, the first to act on the right:
 
-$$\Phi_h = %s$$
+$$\Phi_h = {1}$$
 
-A kick $\mathrm{U}$ leaves the attitude and changes the momentum, a drift $\mathrm{T}$ over $s$ is the step of %s over
-$s$. The clock runs with the drifts. With the coefficients
+A kick $\mathrm K$ leaves the attitude and changes the momentum, a drift $\mathrm D(s)$ is the step of {0} over $s$, and
+the clock runs with the drifts. With the coefficients
 
-%s
+{2}
 
 The drift:
 
 """
-KICK = r"""$$\mathrm{U}(b) \colon \quad \Pi \leftarrow \Pi + b\,h\,T(t, R)$$"""
-CORRECTED_KICK = r"""$$\mathrm{U}(b, v) \colon \quad \Pi \leftarrow \Pi + b\,h\,T(R) + v\,h^3\,T_V(R)$$
+KICK = r"""$$\mathrm K(b) \colon \quad \Pi \leftarrow \Pi + b\,h\,T(t, R)$$"""
+CORRECTED_KICK = r"""$$\mathrm K(b, v) \colon \quad \Pi \leftarrow \Pi + b\,h\,T(R) + v\,h^3\,T_V(R)$$
 
 where $T_V = -\operatorname{rot}(R^{\mathsf T} \partial V/\partial R)$ is the torque of the modified potential
 $V = T \cdot I^{-1} T$."""
+
+
+SHOWN: dict[tuple[str, int], tuple[str, str]] = {}
+"""The texts of sequences, by the name of their scheme and their length: a scheme is used over many flows."""
+
+
+def _shown(name: str, sequence: Sequence[Part]) -> tuple[str, str]:
+    """A sequence as a formula, and its coefficients."""
+    key = name, len(sequence)
+    if key not in SHOWN:
+        SHOWN[key] = _in_turn(sequence), _values(sequence)
+    return SHOWN[key]
 
 
 def _in_turn(sequence: Sequence[Part]) -> str:
     """The formula of the sequence: its first part on the right, as maps are written."""
     counts = {"U": 0, "T": 0}
     named = []
+    corrected = any(part.modified != 0 for part in sequence)
     for part in sequence:
         counts[part.flow] += 1
         n = counts[part.flow]
-        modified = f", v_{{{n}}}" if any(p.modified != 0 for p in sequence) else ""
-        named.append(f"\\mathrm{{U}}(b_{{{n}}}{modified})" if part.flow == "U" else f"\\mathrm{{T}}(a_{{{n}}} h)")
+        modified = f", v_{{{n}}}" if corrected else ""
+        named.append(f"\\mathrm K(b_{{{n}}}{modified})" if part.flow == "U" else f"\\mathrm D(a_{{{n}}} h)")
     named.reverse()
     return " \\circ ".join(named if len(named) < 8 else [*named[:3], "\\cdots", *named[-3:]])
 
@@ -185,8 +198,8 @@ def _in_turn(sequence: Sequence[Part]) -> str:
 def _values(sequence: Sequence[Part]) -> str:
     """The kick, and the coefficients of a sequence, as displayed formulas."""
     kicks, drifts = ([part for part in sequence if part.flow == kind] for kind in "UT")
-    modified = [kick.modified for kick in kicks]
-    lists = [("b", [kick.time for kick in kicks]), ("a", [drift.time for drift in drifts])]
+    modified = tuple(kick.modified for kick in kicks)
+    lists = [("b", tuple(kick.time for kick in kicks)), ("a", tuple(drift.time for drift in drifts))]
     lists += [("v", modified)] if any(v != 0 for v in modified) else []
     kick = CORRECTED_KICK if any(v != 0 for v in modified) else KICK
     return "\n\n".join([*(typeset.numbered(letter, values) for letter, values in lists), kick])
@@ -349,7 +362,7 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
         return dataclasses.replace(
             made, before=before, after=after, alone=alone, identity=f"{made.identity} {scheme.post}",
             flows=alone.flows,
-            doc=f"{made.summary}\n" + PROCESSED % (_in_turn(scheme.post), _values(scheme.post)) + made.formula,
+            doc=f"{made.summary}\n" + PROCESSED % _shown(f"{scheme.name}, post", scheme.post) + made.formula,
         )  # fmt: skip
 
     combine.__name__, combine.__doc__ = (
