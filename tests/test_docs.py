@@ -56,14 +56,19 @@ def prepared(folder):
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_in_documents_runs(page, tmp_path, monkeypatch):
-    """Python and commands, in the order of the page, in one folder."""
+BOTH, PYTHON = "python|console", "python"
+RUNS = [pytest.param(page, PYTHON if page.stem == "README" else BOTH, id=page.name) for page in PAGES]
+RUNS.append(pytest.param(PAGES[0], BOTH, id="README.md and its commands", marks=pytest.mark.slow))
+
+
+@pytest.mark.parametrize(("page", "kinds"), RUNS)
+def test_code_in_documents_runs(page, kinds, tmp_path, monkeypatch):
+    """Python and commands, in the order of the page, in one folder; README's many commands compile for a minute."""
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
     book = list(ph.methods)
     space = {"__name__": "__main__"}
-    parts = list(blocks(page, "python|console"))
+    parts = list(blocks(page, kinds))
     if any(kind == "console" for kind, _ in parts):
         prepared(tmp_path)
     for kind, block in parts:
