@@ -157,10 +157,14 @@ def combinators() -> dict[str, Any]:
     return {name: example for name, example in sorted(found.items()) if example is not None}
 
 
+def told(name: str) -> str:
+    """What a combinator says of itself, without the key of its source."""
+    return re.sub(r" \([a-z]+\d{4}[a-z]*\)", "", inspect.cleandoc(ph.methods.combinators[name].__doc__ or ""))
+
+
 def combinator_page(name: str, example: Any) -> str:
     """The page of a combinator, with the formulas of an example."""
-    said = inspect.cleandoc(ph.methods.combinators[name].__doc__ or "")
-    intro = f"{said}\n\nShown for `{example.name}`: {example.summary}"
+    intro = f"{told(name)}\n\nShown for `{example.name}`: {example.summary}"
     return page(example, title=f"{name}( )", intro=intro)
 
 
@@ -194,9 +198,8 @@ def index(made: dict[str, Any]) -> str:
         "Written as expressions, `strang(dmv10)`, in strings and in Python. What they make is declared, checked and "
         "compiled like any other method. An order of your own: "
         + ", ".join(f"`{name}(...)`" for name in ph.methods.combinators if name not in made) + ".",
-        table(("expression", "what it makes", "order of the example", "cited"), [
-            (f"[`{name}(...)`]({slug(name)}.md)", (ph.methods.combinators[name].__doc__ or "").splitlines()[0],
-             f"{word(m.order)} (`{m.name}`)", bibliography.short(m.cite))
+        table(("expression", "what it makes", "cited"), [
+            (f"[`{name}(...)`]({slug(name)}.md)", told(name).splitlines()[0], bibliography.short(m.cite))
             for name, m in made.items()
         ]),
     ]  # fmt: skip

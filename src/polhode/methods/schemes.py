@@ -297,6 +297,11 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
     )  # fmt: skip
 
 
+def _generalised(scheme: Splitting) -> str:
+    """The orders in h of the terms of first and second order in a small potential, where the scheme is made for one."""
+    return " (for a small potential {}, {})".format(*scheme.generalised) if scheme.generalised else ""
+
+
 def splitting(scheme: Splitting) -> Callable[[str | Method], Method]:
     """The combinator of a splitting into kicks and drifts; it needs a drift at least as accurate as itself."""
 
@@ -310,7 +315,7 @@ def splitting(scheme: Splitting) -> Callable[[str | Method], Method]:
 
     combine.__name__, combine.__doc__ = (
         scheme.name,
-        f"Splitting {scheme.where} of order {scheme.order} ({scheme.cite}).",
+        f"Splitting of order {scheme.order}{_generalised(scheme)}: {scheme.where} ({scheme.cite}).",
     )
     return combine
 
