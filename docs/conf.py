@@ -11,12 +11,16 @@ import polhode  # noqa: E402
 
 project = "polhode"
 author = "The polhode developers"
+project_copyright = "the polhode developers; MIT licence"
 version = release = polhode.__version__
-extensions = ["myst_parser", "sphinx.ext.mathjax"]
+extensions = ["myst_parser", "mathml"]
+html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"polhode {version}"
+html_static_path = ["style"]
+html_css_files = ["formulas.css"]
 exclude_patterns = ["_build", "gallery/*.py"]
 suppress_warnings = ["myst.xref_missing", "myst.header"]  # pages also stand in the repository, with links to its files
 

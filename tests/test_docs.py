@@ -3,9 +3,11 @@
 Run as a script, this file writes the generated part of docs/notation.md anew.
 """
 
-import importlib.util
+import importlib
+import math
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -13,9 +15,12 @@ from pathlib import Path
 import matplotlib
 import matplotlib.pyplot
 import pytest
+import trimesh
+from typer.testing import CliRunner
 
 import polhode as ph
-from polhode import vector
+from polhode import bibliography, cli, vector
+from polhode.typeset import plain
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "src" / "polhode"
@@ -28,22 +33,60 @@ NOTATION = ROOT / "docs" / "notation.md"
 LABELS = re.compile(r"(<!-- labels: .*? -->\n)(.*?)(<!-- end of labels -->)", re.DOTALL)
 
 
-def blocks(page):
-    """Python blocks of a page, each behind as many empty lines as keep its line numbers true."""
+def blocks(page, kinds="python"):
+    """Blocks of a page: the language, and the text behind as many empty lines as keep its line numbers true."""
     text = page.read_text()
-    for found in re.finditer(r"^```python\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        yield "\n" * text[: found.start(1)].count("\n") + found[1]
+    for found in re.finditer(rf"^```({kinds})\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        yield found[1], "\n" * text[: found.start(2)].count("\n") + found[2]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_in_documents_runs(page, tmp_path, monkeypatch):
+def typed(line):
+    """Run a command line of a document, as a user would."""
+    name, *words = shlex.split(line, comments=True)
+    assert name == "polhode", f"blocks marked console hold commands of polhode, which are run; got {line!r}"
+    done = CliRunner().invoke(cli.app, words, prog_name=name)
+    assert done.exit_code == 0, f"{line}\n{done.output}"
+
+
+def prepared(folder):
+    """The files that a reader has: a solid, a sweep (that of docs/sweeps.md), a run that was killed."""
+    trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")
+    sweep = next(text for _, text in blocks(ROOT / "docs" / "sweeps.md", "toml"))
+    (folder / "tops.toml").write_text(sweep.lstrip("\n"))
+    ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
+
+
+BOTH, PYTHON = "python|console", "python"
+RUNS = [pytest.param(page, PYTHON if page.stem == "README" else BOTH, id=page.name) for page in PAGES]
+RUNS.append(pytest.param(PAGES[0], BOTH, id="README.md and its commands", marks=pytest.mark.slow))
+
+
+@pytest.mark.parametrize(("page", "kinds"), RUNS)
+def test_code_in_documents_runs(page, kinds, tmp_path, monkeypatch):
+    """Python and commands, in the order of the page, in one folder; README's many commands compile for a minute."""
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
     book = list(ph.methods)
     space = {"__name__": "__main__"}
-    for block in blocks(page):
-        exec(compile(block, str(page), "exec"), space)
+    parts = list(blocks(page, kinds))
+    if any(kind == "console" for kind, _ in parts):
+        prepared(tmp_path)
+    for kind, block in parts:
+        if kind == "python":
+            exec(compile(block, str(page), "exec"), space)
+            continue
+        for line in filter(None, block.splitlines()):
+            typed(line)
     assert list(ph.methods) == book, "a document must not leave methods in the book: use register=False"
+
+
+def test_no_command_stands_outside_of_a_block_that_runs():
+    """Other than in a sentence: what is not run is marked sh and needs something from outside."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        assert not re.search(r"^ {4}polhode ", text, re.MULTILINE), page
+        for _, block in blocks(page, "sh"):
+            assert not re.search(r"^polhode (?!.*tcp://)", block, re.MULTILINE), page
 
 
 MADE = ("methods/index.md", "which_method.md", "gallery/index.md")
@@ -66,27 +109,81 @@ def test_the_gallery_draws(script, tmp_path, monkeypatch):
     matplotlib.pyplot.close("all")
 
 
-def generated():
-    """docs/generate.py as a module."""
-    spec = importlib.util.spec_from_file_location("generate", ROOT / "docs" / "generate.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def made_by(module):
+    """A module of docs/, where the pages are made."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module(module)
+    finally:
+        sys.path.pop(0)
 
 
-@pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi"])
-def test_a_page_is_made_for_a_method(name, tmp_path, monkeypatch):
-    """Its code runs, and it says what is declared."""
-    method, page = ph.methods[name], tmp_path / "page.md"
-    page.write_text(generated()._method(method))
-    assert f"| order | {'exact' if name == 'jacobi' else method.order} |" in page.read_text()
-    for block in blocks(page):
+FORMULA = re.compile(r"\$\$(.*?)\$\$|\$(.*?)\$", re.DOTALL)
+
+
+@pytest.mark.parametrize("method", ph.methods.values(), ids=lambda method: method.name)
+def test_every_method_has_a_page_with_its_formulas(method):
+    """The equations of one step, which are read as mathematics; what is declared; the source; a run."""
+    page = made_by("method_pages").page(method)
+    shown = [displayed for displayed, _ in FORMULA.findall(method.formula) if displayed]
+    assert any("_1" in formula or "Phi" in formula for formula in shown), "no displayed equation gives the new state"
+    assert method.formula in page
+    for displayed, inline in FORMULA.findall(page):
+        assert "<math" in made_by("mathml").mathml(displayed or inline, bool(displayed))
+    assert f"| order | {'exact' if method.order == math.inf else method.order} |" in page
+    assert bibliography.entries()[method.cite]["title"].rstrip(".") in page
+    assert f'"{method.name}"' in page
+
+
+def test_every_combinator_has_a_page_with_formulas():
+    """Where the book does not hold what it makes."""
+    pages = made_by("method_pages")
+    made = pages.combinators()
+    families = {name for name in ph.methods.combinators if any(m.startswith(name) for m in ph.methods)}
+    assert set(made) | families == set(ph.methods.combinators)
+    for name, method in made.items():
+        assert "$$" in method.formula
+        assert method.formula in pages.combinator_page(name, method)
+
+
+@pytest.mark.parametrize("method", vector.methods.values(), ids=lambda method: method.name)
+def test_methods_for_vector_spaces_have_formulas(method):
+    assert "$$" in method.formula
+    assert method.formula in made_by("method_pages").vector_page()
+
+
+@pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "vector_spaces"])
+def test_the_code_of_a_page_runs(name, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(made_by("method_pages").pages()[name])
+    for _, block in blocks(page):
         exec(block, {})
 
 
+def test_a_composition_shows_its_coefficients():
+    """To twenty digits, with the equations of what is composed."""
+    said = ph.methods["yoshida4(imidm)"].formula
+    assert r"w_{1} &= 1.35120719195965763404\ldots" in said
+    assert ph.methods["imidm"].formula in said
+    assert r"\tfrac{1}{2} - \tfrac{\sqrt{3}}{6}" in ph.methods["mkrk(gauss2)"].formula
+
+
+def test_formulas_are_readable_in_a_terminal():
+    """Nothing of LaTeX is left."""
+    for method in ph.methods.values():
+        said = plain(method.doc)
+        assert not re.search(r"[\\{}$&]", said), f"{method.name}: {said}"
+    assert "Π_1 = Π_0 + h (Π_0 \u00d7 ω_0 + T_0)" in plain(ph.methods["fe"].doc)
+
+
 def test_which_method_names_what_is_declared():
-    said = generated().which()
+    """Every method by what it takes and keeps, and nothing that is not so."""
+    said = made_by("guide").what_is_kept()
     assert all(f"`{m.name}`" in said for m in ph.methods.values() if m.symplectic)
+    exact = next(line for line in said.splitlines() if line.startswith("| energy exact"))
+    named = re.findall(r"`([^`]+)`", exact)
+    assert named
+    assert all("energy" in ph.methods[name].conserves for name in named)
 
 
 def test_every_page_is_in_the_table_of_contents():
@@ -120,7 +217,7 @@ def test_the_readme_names_the_two_commands():
     assert "make test" in text
 
 
-def bibliography():
+def entries():
     """Keys of references.bib with the fields of each entry."""
     entries = re.split(r"^@\w+\{", (PACKAGE / "references.bib").read_text(), flags=re.MULTILINE)[1:]
     return {entry.split(",", 1)[0]: dict(re.findall(r"(\w+) = \{(.*)\}", entry)) for entry in entries}
@@ -128,7 +225,7 @@ def bibliography():
 
 @pytest.mark.parametrize("method", [*ph.methods.values(), *vector.methods.values()], ids=lambda method: method.name)
 def test_every_citation_exists(method):
-    entry = bibliography()[method.cite]
+    entry = entries()[method.cite]
     assert entry["title"]
     assert re.fullmatch(r"\d{4}", entry["year"])
 

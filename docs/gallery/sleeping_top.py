@@ -23,5 +23,5 @@ for spin in (24.0, 20.5, 18.0, 12.0):
     tilt = np.degrees(np.arccos(np.clip(ph.exact(start, t).matrix[:, 2, 2], -1, 1)))
     ax.plot(t, tilt, label=f"spin {spin:g}")
 ax.set(xlabel="time", ylabel="tilt [degrees]", yscale="log", ylim=(0.05, 200))
-ax.legend(ncols=2)
+fig.legend(loc="outside upper center", ncols=4)
 fig.savefig("sleeping_top.png", dpi=120)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from importlib import resources
 
 
@@ -20,9 +21,14 @@ def entries() -> dict[str, dict[str, str]]:
     return found
 
 
+ACCENTS = {"`": "\u0300", "'": "\u0301", '"': "\u0308"}
+
+
 def _plain(value: str) -> str:
-    """Text without the braces and dashes of TeX."""
-    return value.replace("{", "").replace("}", "").replace("--", "-")
+    """Text without the braces, dashes, quotes and accents of TeX."""
+    value = value.replace("{", "").replace("}", "").replace("--", "-").replace("``", '"').replace("''", '"')
+    accented = re.sub(r"""\\([`'"])(\w)""", lambda found: found[2] + ACCENTS[found[1]], value)
+    return unicodedata.normalize("NFC", accented)
 
 
 def citation(key: str) -> str:
@@ -39,8 +45,14 @@ def citation(key: str) -> str:
 
 
 def short(key: str) -> str:
-    """First author and year."""
+    """The authors' family names and the year; of more than three authors the first."""
     entry = entries().get(key, {})
-    author = entry.get("author", key).split(" and ")[0]
-    family = author.split(",")[0] if "," in author else author.split()[-1]
-    return f"{family} ({entry['year']})" if "year" in entry else family
+    names = entry.get("author", key).split(" and ")
+    families = [name.split(",")[0] if "," in name else name.split()[-1] for name in names]
+    said = f"{families[0]} and others" if len(families) > 3 else " and ".join(_listed(families))
+    return f"{said} ({entry['year']})" if "year" in entry else said
+
+
+def _listed(families: list[str]) -> list[str]:
+    """All but the last as one, with commas."""
+    return [", ".join(families[:-1]), families[-1]] if len(families) > 1 else families

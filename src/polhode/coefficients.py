@@ -135,7 +135,13 @@ def corrected(scheme: Splitting) -> Splitting:
     half = (first._replace(modified=v), *scheme.half[1:]) if first.flow == "U" else (Part("U", _0, v), *scheme.half)
     generalised = (scheme.generalised[0], 4)
     return dataclasses.replace(
-        scheme, name=f"{scheme.name}c", order=min(generalised), half=half, generalised=generalised, corrector=_0
+        scheme,
+        name=f"{scheme.name}c",
+        order=min(generalised),
+        half=half,
+        generalised=generalised,
+        corrector=_0,
+        where=f"{scheme.where} with its corrector",
     )
 
 

@@ -106,6 +106,7 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
         "cite": first.cite,
         "where": "",
         "halves": (first, second),
+        "doc": _halves_description(first, second),
         "increments": first.increments and second.increments,
         "compensated": first.compensated and second.compensated,
     }
@@ -113,6 +114,21 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
     return declare(
         lambda number: after(whole(first)(number), whole(second)(number)), register=register, **(derived | said)
     )
+
+
+def _halves_description(first: Method, second: Method) -> str:
+    """What a composition of two half steps is, with the formulas of both."""
+    return rf"""{first.name}, then {second.name}, each over half the step.
+
+$$\Phi_h = \Phi^{{(2)}}_{{h/2}} \circ \Phi^{{(1)}}_{{h/2}}$$
+
+A step $\Phi^{{(1)}}_h$ of {first.name}:
+
+{first.formula}
+
+A step $\Phi^{{(2)}}_h$ of {second.name}:
+
+{second.formula}"""
 
 
 def _both(a: bool | None, b: bool | None) -> bool | None:

@@ -73,6 +73,7 @@ class Method:
     conserves : what is kept exactly, names from `CONSERVABLE`
     needs : the most general field the method takes, one of `NEEDS`
     cite, where, aliases : key in references.bib, equation, the papers' own labels
+    doc : what it is, in one line; then the equations of one step as LaTeX, symbols as in docs/notation.md
     build : makes the step for one number type, given the conversion of exact coefficients to it
     before, after : alike, of a processed method: the change of variables before the first step and the one back where a
         state is looked at; `build` is then the step between them, and the properties are those of all three together
@@ -150,7 +151,12 @@ class Method:
     @property
     def summary(self) -> str:
         """First line of the description."""
-        return self.doc.strip().splitlines()[0] if self.doc.strip() else ""
+        return self.doc.splitlines()[0] if self.doc else ""
+
+    @property
+    def formula(self) -> str:
+        """The rest of the description: the equations of one step, LaTeX between dollar signs, and words about them."""
+        return self.doc.partition("\n")[2].strip()
 
     def __repr__(self) -> str:
         order = "exact" if self.order == math.inf else f"order {self.order}"
@@ -280,7 +286,7 @@ def declare(build: Build, *, register: bool = True, **said: Any) -> Method:
     unknown = (said["conserves"] - set(CONSERVABLE)) | (said["torque_at"] - set(ENDS))
     if unknown or said["needs"] not in NEEDS:
         raise ValueError(f"{said['name']}: unknown words in the declaration: {unknown or said['needs']}")
-    said["doc"] = said.get("doc") or build.__doc__ or ""
+    said["doc"] = inspect.cleandoc(said.get("doc") or build.__doc__ or "")
     method = Method(build=build, **said)
     return methods.add(method) if register else method
 

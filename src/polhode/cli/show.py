@@ -14,6 +14,7 @@ from ..errors import InputError
 from ..methods import NEEDS, Method
 from ..methods import methods as book
 from ..problem import Problem
+from ..typeset import plain
 from .words import (
     EXAMPLE,
     app,
@@ -76,10 +77,8 @@ def _show_method(method: Method, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(_jsonable(method), indent=1))
         return
-    import inspect
-
     typer.secho(method.name, bold=True)
-    typer.echo(inspect.cleandoc(method.doc) + "\n")
+    typer.echo(plain(method.doc) + "\n")
     for name, value in method.declaration().items():
         if name not in ("name", "cite"):
             typer.echo(f"  {name.replace('_', ' '):<14}{word(value)}")

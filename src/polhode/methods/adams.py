@@ -120,6 +120,33 @@ def _adams(rate: Step, seen: Step, moved: Step) -> tuple[Step, Step]:
     return step, filled
 
 
+FORMULA = r"""
+A quaternion $p$ is the turn since the start of the step and $S(p)$ its rotation. A run remembers the rates $r_{-1}$,
+$r_{-2}$, $r_{-3}$ and $f_{-1}$, $f_{-2}$, $f_{-3}$ of the last three steps. The rates of a state are
+
+$$r = %s, \qquad f = S(p)\,T$$
+
+with $\omega$ and $T$ in the body frame of that state; $r_0$ and $f_0$ are those of the start, where $p = 1$.
+The predictor is
+
+$$\begin{aligned}
+\bar r &= \tfrac{1}{24}\,(55\,r_0 - 59\,r_{-1} + 37\,r_{-2} - 9\,r_{-3}), & p &= %s, \\
+\bar f &= \tfrac{1}{24}\,(55 f_0 - 59 f_{-1} + 37 f_{-2} - 9 f_{-3}), &
+\Pi &= S(p)^{\mathsf T} (\Pi_0 + h\,\bar f)
+\end{aligned}$$
+
+at which the rates $r_1$ and $f_1$ are taken, at the time $t + h$; and the corrector is
+
+$$\begin{aligned}
+\bar r &= \tfrac{1}{24}\,(9\,r_1 + 19\,r_0 - 5\,r_{-1} + r_{-2}), & p &= %s, & q_1 &= q_0\,p, \\
+\bar f &= \tfrac{1}{24}\,(9 f_1 + 19 f_0 - 5 f_{-1} + f_{-2}), & & &
+\Pi_1 &= S(p)^{\mathsf T} (\Pi_0 + h\,\bar f)
+\end{aligned}$$
+
+After it the remembered rates are turned into the new frame: $r \leftarrow %s$, $f \leftarrow S(p)^{\mathsf T} f$. The
+rates before the start of a run come from three steps of `rk4_quat` backwards in time."""
+
+
 def _declared(name: str, order: int, parts: tuple[Step, Step], doc: str) -> Any:
     step, filled = parts
     before: Callable[[Any], Step] = lambda number: filled  # noqa: E731 - a builder without coefficients
@@ -130,8 +157,10 @@ def _declared(name: str, order: int, parts: tuple[Step, Step], doc: str) -> Any:
 
 
 abm4 = _declared("abm4", 4, _adams(_quaternion_rate, _quaternion_seen, _grown),
-    "Adams, Bashforth and Moulton's method of four steps on the entries of the quaternion, then made a unit.",
+    "Adams, Bashforth and Moulton's method of four steps on the entries of the quaternion, then made a unit.\n"
+    + FORMULA % (r"\tfrac{1}{2}\,p\,(0, \omega)", *[r"\frac{1 + h\,\bar r}{|1 + h\,\bar r|}"] * 2, r"p^{-1} r"),
 )  # fmt: skip
 abm4_naive = _declared("abm4_naive", 2, _adams(_vector_rate, _vector_seen, _turned),
-    "Adams, Bashforth and Moulton's weights for the angular velocity in space, and one rotation by their average.",
+    "Adams, Bashforth and Moulton's weights for the angular velocity in space, and one rotation by their average.\n"
+    + FORMULA % (r"S(p)\,\omega", *[r"\exp(h\,\bar r)"] * 2, r"S(p)^{\mathsf T} r"),
 )  # fmt: skip

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
+from .. import typeset
 from ..carry import corrected, grown
 from ..declare import Method, Step, declare, methods
 from ..exact_numbers import converted
@@ -219,6 +220,78 @@ def _build(order: int, number: Callable[[Any], Any]) -> Step:
     return step
 
 
+QUARTIC = r"""$$\kappa^4 - 2 E_1 \kappa^3 + (4 E_2 + 2 |v|^2)\,\kappa^2 - (8 E_3 + 2 E_1 |v|^2)\,\kappa
++ 4 E_3\, v \cdot I^{-1} v + |v|^4 = 0$$
+
+with $E_1$, $E_2$, $E_3$ the elementary symmetric functions of the moments $I_1$, $I_2$, $I_3$."""
+
+PLAIN_STEP = (
+    r"""With $v = h\,\Pi_0$ the Cayley vector $e$ of the step solves $2 I e = v + v \times e + \kappa\,e$,
+$\kappa = v \cdot e$, which is linear once $\kappa$ is known:
+
+$$\begin{aligned}
+e &= \frac{\operatorname{adj}(L)\,v + |v|^2\,v + (L v) \times v}{\det L + v \cdot L v}, \qquad L = 2 I - \kappa, \\
+R_1 &= R_0 \operatorname{cay}(2 e), \qquad
+\Pi_1 = \Pi_0 + \frac{4}{h\,(1 + |e|^2)}\,(I e) \times e
+\end{aligned}$$
+
+The quaternion of $\operatorname{cay}(2 e)$ is $(1, e)/\sqrt{1 + |e|^2}$. The number $\kappa$ is the small root of
+
+"""
+    + QUARTIC
+)
+
+MODIFIED = r"""It is the plain step with the modified moments ${\tilde I}_j$ in place of $I_j$,
+
+$$\frac{1}{{\tilde I}_j} = \frac{1 + %s}{I_j} + %s$$
+
+With $e_1$, $e_2$, $e_3$ the elementary symmetric functions of $1/I_1$, $1/I_2$, $1/I_3$, the energy
+$H = \tfrac{1}{2}\,\Pi_0 \cdot I^{-1} \Pi_0$ and the Casimir function $C = \tfrac{1}{2} |\Pi_0|^2$,
+
+%s
+
+The plain step:
+
+"""
+
+
+def _term(powers: tuple[int, ...], value: Fraction) -> str:
+    """A coefficient times powers of e1, e2, e3, H, C, with its sign."""
+    factors = [f"{x}^{n}" if n > 1 else x for x, n in zip(("e_1", "e_2", "e_3", "H", "C"), powers, strict=True) if n]
+    return "\\,".join([f"{'-' if value < 0 else '+'} {typeset.number(abs(value))}", *factors])
+
+
+def _written_out(letter: str, m: int, table: dict[Any, tuple[int, int]]) -> list[str]:
+    """Lines of the polynomial s or t of h^2m."""
+    terms = [
+        _term((i, j, k, p, m - p), Fraction(top, bottom))
+        for (i, j, k, p), (top, bottom) in sorted(table.items(), reverse=True)
+    ]
+    rows = [" ".join(terms[i : i + TERMS_IN_A_LINE]) for i in range(0, len(terms), TERMS_IN_A_LINE)]
+    rows[0] = rows[0].removeprefix("+ ")
+    return [f"{letter}_{{{2 * m + 1}}} &= {rows[0]}", *(f"&\\quad {row}" for row in rows[1:])]
+
+
+TERMS_IN_A_LINE = 5
+
+
+def _formula(order: int) -> str:
+    """The equations of one step."""
+    if order == 2:
+        return PLAIN_STEP
+    sums = []
+    for letter in "st":
+        terms = [f"h^{{{2 * m}}} {letter}_{{{2 * m + 1}}}" for m in range(1, order // 2)]
+        sums.append(" + ".join(terms if len(terms) < 4 else [*terms[:2], "\\ldots", terms[-1]]))
+    lines = [
+        line
+        for m in range(1, order // 2)
+        for letter, table in zip("st", SERIES[m - 1], strict=True)
+        for line in _written_out(letter, m, table)
+    ]
+    return MODIFIED % (*sums, typeset.block(*lines)) + PLAIN_STEP
+
+
 for _order in range(2, 2 * len(SERIES) + 3, 2):
     declare(
         functools.partial(_build, _order),
@@ -228,7 +301,8 @@ for _order in range(2, 2 * len(SERIES) + 3, 2):
         needs="free", increments=True, cite="hairer2006preprocessed" if _order > 2 else "moser1991",
         where="Vilmart (2013), Algorithm 4" if _order > 2 else "Vilmart (2013), Algorithm 3",
         aliases=("DMV",) if _order == 2 else (f"DMVP{_order}",),
-        doc=f"Discrete Moser-Veselov method{', preprocessed to order ' + str(_order) if _order > 2 else ''}.",
+        doc=f"Discrete Moser-Veselov method{', preprocessed to order ' + str(_order) if _order > 2 else ''}.\n\n"
+        + _formula(_order),
     )  # fmt: skip
 
 

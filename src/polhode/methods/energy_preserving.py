@@ -250,6 +250,7 @@ def _gauss(force: Step, step: Step, rule: Sequence[tuple[Any, Any]]) -> Step:
 class Rule(NamedTuple):
     """How the work is integrated in steps of one method."""
 
+    name: str
     build: Callable[[Any], Step]
     torque_evals: int
     solves: int
@@ -265,18 +266,25 @@ def _rule(base: Method) -> Rule:
     order = 2 * base.torque_evals if base.order is None else base.order
     evals, start = base.torque_evals, base.torque_at & {"start"}
     if order <= 2:
-        return Rule(lambda number: _midpoint(force), evals + 1, base.solves, start)
+        return Rule("the midpoint rule", lambda number: _midpoint(force), evals + 1, base.solves, start)
     if order <= 4:
         new = 3 - len(base.torque_at)
-        return Rule(lambda number: _simpson(force), evals + new, base.solves, frozenset({"start"}))
+        return Rule("Simpson's rule", lambda number: _simpson(force), evals + new, base.solves, frozenset({"start"}))
     n = math.ceil(order / 2)
     return Rule(
-        lambda number: _gauss(force, whole(base)(number), gauss_rule(n, number)),
+        f"a Gauss rule of {n} points", lambda number: _gauss(force, whole(base)(number), gauss_rule(n, number)),
         (n + 1) * evals + n * (1 - len(base.torque_at)), (n + 1) * base.solves, start,
     )  # fmt: skip
 
 
 # --- the combinator ---------------------------------------------------------------------------------
+
+
+def _energy_wanted(base: Method, rule: Rule | None) -> str:
+    """Words and formula for the energy to which a step is brought."""
+    if rule is None and not base.series:
+        return KEPT
+    return WORKED % (f"by {rule.name}" if rule else "as one more of the series of the step")
 
 
 def _step(base: Method, rule: Rule | None, number: Any) -> Step:
@@ -311,6 +319,30 @@ def _expanded(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     return corrected(turned(q, turn, end), y, done, lead, system), 0 * h
 
 
+TURN = r"""
+After a step of %s the momentum $\Pi$ and the attitude $R$ are corrected. With
+$a_i = 1/I_i$, $E = \tfrac{1}{2}\,\Pi \cdot I^{-1} \Pi$ and $E_*$ the energy wanted,
+
+$$\begin{aligned}
+s &= \frac{2\,(E_* - E)}{|\Pi \times \omega|^2}, \qquad k_i = \sum_j (a_i - a_j)\,\Pi_j^2, \\
+\Pi_i' &= \Pi_i \sqrt{1 + s\,k_i}, \qquad R' = R\,S
+\end{aligned}$$
+
+where $S$ is the least rotation that takes $\Pi'$ to $\Pi$, so that $R' \Pi' = R\,\Pi$. It keeps $|\Pi|$ since
+$\sum \Pi_i^2 k_i = 0$. Where $1 + s\,k_i$ would be negative that component becomes zero, and the two integrals fix
+the others; on a principal axis nothing is changed. %s
+
+The step:
+
+"""
+KEPT = r"Without torque $E_*$ is the energy at the start of the step."
+WORKED = r"""$E_*$ is the energy at the start of the step and the work done in it,
+
+$$E_* = E_0 + \int_t^{t + h} \omega \cdot T\,ds$$
+
+%s."""
+
+
 def ep(part: str | Method) -> Method:
     """The same method, its energy kept: the body is turned back to its polhode after every step.
 
@@ -342,7 +374,8 @@ def ep(part: str | Method) -> Method:
         flat_bodies=base.flat_bodies, identity=base.identity, increments=base.increments,
         compensated=base.compensated, memory=base.memory, before=base.before if base.memory else None,
         cite="buss2011", where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
-        doc=f"{base.name} with energy preservation on the polhode.",
+        doc=f"{base.name} with energy preservation on the polhode.\n" + TURN % (base.name, _energy_wanted(base, rule))
+        + base.formula,
     )  # fmt: skip
 
 

@@ -1,16 +1,9 @@
 """The exact motion of the free body: elliptic functions for the momentum, a third-kind integral for the attitude.
 
 C. G. J. Jacobi, Sur la rotation d'un corps (1850). The axes are labelled a, b, c: b has the intermediate moment and the
-momentum circulates about a. With alpha = |1/I_b - 1/I_c|, beta = |1/I_c - 1/I_a|, gamma = |1/I_a - 1/I_b|,
-
-    y_a = +-A dn u,   y_b = B sn u,   y_c = C cn u,   u' = +-lambda,   lambda = A sqrt(beta gamma),
-    A^2 = y_a^2 + (alpha/beta) y_b^2,   B^2 = y_b^2 + (beta/gamma) y_c^2,   C^2 = (gamma/beta) B^2,
-    1 - k^2 = (gamma y_a^2 - alpha y_c^2)/(gamma A^2).
-
-The body axis j, of a and c the one that stays further from the momentum, turns about it by the angle psi:
-
-    j = c:  psi' = m/I_a + m (1/I_b - 1/I_a) (B/A)^2 sn^2/(1 + n sn^2),   n = (C/A)^2 <= 1,
-    j = a:  psi' = m/I_c + m (1/I_b - 1/I_c) (B/C)^2 sn^2/(1 + n sn^2),   n = alpha/gamma <= 1.
+momentum circulates about a. The formulas stand with the method, at the end of this file; names here are as there, with
+y for the momentum, alpha, beta and gamma multiplied by the moments, and psi the angle through which the body axis j
+(of a and c the one that stays further from the momentum) turns about the momentum.
 """
 
 from __future__ import annotations
@@ -280,7 +273,39 @@ _flow = with_slopes(_plain_flow)
 )  # fmt: skip
 @kernel
 def jacobi(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """The exact flow of the free body: momentum by sn, cn, dn, attitude by an integral of the third kind."""
+    r"""The exact flow of the free body: momentum by sn, cn, dn, attitude by an integral of the third kind.
+
+    The axes are labelled $a$, $b$, $c$: $b$ has the intermediate moment and the momentum circulates about $a$. With
+    $\alpha = |1/I_b - 1/I_c|$, $\beta = |1/I_c - 1/I_a|$, $\gamma = |1/I_a - 1/I_b|$, all $\Pi$ below at the start,
+
+    $$\begin{aligned}
+    A^2 &= \Pi_a^2 + (\alpha/\beta)\,\Pi_b^2, & B^2 &= \Pi_b^2 + (\beta/\gamma)\,\Pi_c^2, &
+    C^2 &= (\gamma/\beta)\,B^2, \\
+    k^2 &= \frac{\alpha\,B^2}{\beta\,A^2}, & 1 - k^2 &= \frac{\gamma\,\Pi_a^2 - \alpha\,\Pi_c^2}{\gamma\,A^2}, &
+    \lambda &= A \sqrt{\beta \gamma}
+    \end{aligned}$$
+
+    and the momentum a time $h$ later is
+
+    $$\Pi_a = \pm A\,\mathrm{dn}\,u, \qquad \Pi_b = B\,\mathrm{sn}\,u, \qquad \Pi_c = C\,\mathrm{cn}\,u, \qquad
+    u = u_0 \pm \lambda h$$
+
+    with the signs and $u_0$ of the start. For the attitude let $m = |\Pi|$ and $j$ be that of the axes $a$ and $c$
+    which stays further from the momentum. Let $Q(\Pi)$ be the rotation that turns $\mathrm{e}_j$ to $\Pi/m$ and is
+    composed of a turn about $\mathrm{e}_b$ and, after it, one about $\mathrm{e}_j$. Then
+
+    $$R_1 = R_0\,Q(\Pi_0) \exp(\psi\,\mathrm{e}_j)\,Q(\Pi_1)^{\mathsf T}, \qquad
+    \psi = \int_0^h m\,\frac{2 E - \Pi_j^2/I_j}{m^2 - \Pi_j^2}\,dt$$
+
+    The integral is one of the third kind: the integrand is
+
+    $$\begin{aligned}
+    j = c \colon \quad & \frac{m}{I_a} + m \Bigl(\frac{1}{I_b} - \frac{1}{I_a}\Bigr) \frac{B^2}{A^2}\,
+    \frac{\mathrm{sn}^2 u}{1 + n\,\mathrm{sn}^2 u}, & n &= C^2/A^2 \le 1, \\
+    j = a \colon \quad & \frac{m}{I_c} + m \Bigl(\frac{1}{I_b} - \frac{1}{I_c}\Bigr) \frac{B^2}{C^2}\,
+    \frac{\mathrm{sn}^2 u}{1 + n\,\mathrm{sn}^2 u}, & n &= \alpha/\gamma \le 1
+    \end{aligned}$$
+    """
     q, m = y
     turn, new = _flow(h, m, system)
     return (mul(q, turn), new), 0

@@ -50,7 +50,15 @@ def _midpoint_turn(h: Any, m: Any, system: Any, torque: Any) -> Any:
 )  # fmt: skip
 @kernel
 def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """Explicit midpoint Lie, variant 2: the impulse h T_0, then a free midpoint Lie step."""
+    r"""Explicit midpoint Lie, variant 2: the impulse h T_0, then a free midpoint Lie step.
+
+    $$\begin{aligned}
+    \Pi_+ &= \Pi_0 + h\,T_0, & I \psi &= h \exp(-\tfrac{1}{2}\psi)\,\Pi_+, \\
+    R_1 &= R_0 \exp(\psi), & \Pi_1 &= \exp(-\psi)\,\Pi_+
+    \end{aligned}$$
+
+    The second equation is solved for the rotation vector $\psi$.
+    """
     q, m = y
     m = along(m, h, torque(t, q, m, system))
     turn, miss = _midpoint_turn(h, m, system, torque)
@@ -65,7 +73,13 @@ def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 )  # fmt: skip
 @kernel
 def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """Explicit midpoint Lie, variant 1 (the adjoint of variant 2): a free midpoint Lie step, then h T_1."""
+    r"""Explicit midpoint Lie, variant 1 (the adjoint of variant 2): a free midpoint Lie step, then h T_1.
+
+    $$I \psi = h \exp(-\tfrac{1}{2}\psi)\,\Pi_0, \qquad R_1 = R_0 \exp(\psi), \qquad
+    \Pi_1 = \exp(-\psi)\,\Pi_0 + h\,T_1$$
+
+    The first equation is solved for the rotation vector $\psi$; the impulse is given in the frame of the end.
+    """
     q, m = y
     turn, miss = _midpoint_turn(h, m, system, torque)
     q, m = mul(q, turn), unrotate(turn, m)
@@ -75,7 +89,15 @@ def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 liemid_ea = halves(
     liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True,
     where="section 3, Xi", aliases=("LIEMID[EA]",),
-    doc="Alternating explicit midpoint Lie: variant 2, then variant 1, each over half the step.",
+    doc=r"""Alternating explicit midpoint Lie: variant 2, then variant 1, each over half the step.
+
+    $$\begin{aligned}
+    \Pi_+ &= \Pi_0 + \tfrac{h}{2}\,T_0, & I \psi &= \tfrac{h}{2} \exp(-\tfrac{1}{2}\psi)\,\Pi_+, \\
+    \Pi_{1/2} &= \exp(-\psi)\,\Pi_+, & I \chi &= \tfrac{h}{2} \exp(-\tfrac{1}{2}\chi)\,\Pi_{1/2}, \\
+    R_1 &= R_0 \exp(\psi) \exp(\chi), & \Pi_1 &= \exp(-\chi)\,\Pi_{1/2} + \tfrac{h}{2}\,T_1
+    \end{aligned}$$
+
+    The equations on the right of the first two lines are solved for the rotation vectors $\psi$ and $\chi$.""",
 )  # fmt: skip
 
 
@@ -95,15 +117,19 @@ _gyro_root = newton(_gyro_residual, _gyro_columns)
 
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2,
-    needs="attitude", torque_at=ENDS, cite="krysl2004",
+    needs="attitude", torque_at=ENDS, cite="krysl2005newmark",
     where="explicit Newmark, beta = 0, gamma = 1/2", aliases=("NMB",),
 )  # fmt: skip
 @kernel
 def nmb(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """Krysl and Endres' explicit Newmark method in the body frame (Lie-Newmark).
+    r"""Krysl and Endres' explicit Newmark method in the body frame (Lie-Newmark).
 
-    A_0 = I^-1 (Pi_0 x omega_0 + T_0), R_1 = R_0 exp(h omega_0 + h^2 A_0/2), and the momentum by the
-    trapezoidal rule: Pi_1 - h Pi_1 x omega_1/2 = Pi_0 + h (Pi_0 x omega_0 + T_0 + T_1)/2.
+    $$\begin{aligned}
+    A_0 &= I^{-1} (\Pi_0 \times \omega_0 + T_0), & R_1 &= R_0 \exp(h\,\omega_0 + \tfrac{1}{2} h^2 A_0), \\
+    \Pi_1 &= \Pi_0 + \tfrac{h}{2}\,(\Pi_0 \times \omega_0 + T_0 + \Pi_1 \times \omega_1 + T_1) & &
+    \end{aligned}$$
+
+    The last equation, the trapezoidal rule with $T_1 = T(t + h, R_1)$ known already, is solved for $\Pi_1$.
     """
     q, m = y
     rate = add(gyration(m, system), torque(t, q, m, system))

@@ -64,7 +64,25 @@ SERIES: dict[str, Any] = {
 
 
 def lietaylor(order: int | str, register: bool = False) -> Method:
-    """Lie-Taylor of one order, ``lietaylor(8)``: w by its Taylor series, the averaged rotation Z, one exponential."""
+    r"""Lie-Taylor of one order, ``lietaylor(8)``: omega by its Taylor series, the averaged rotation, one exponential.
+
+    Along the motion, from the start of the step, $\omega(s) = \sum \omega_n s^n$, $T(s) = \sum T_n s^n$ and
+    $Y(s) = \sum Y_n s^n$, the rotation vector with $R(t + s) = R_0 \exp(Y(s))$, follow order by order from
+
+    $$\begin{aligned}
+    (n + 1)\,I \omega_{n+1} &= \bigl(I \omega \times \omega + T\bigr)_n, \qquad Y_0 = 0, \\
+    (n + 1)\,Y_{n+1} &=
+    \bigl(\omega + \tfrac{1}{2}\,Y \times \omega + c(|Y|^2)\,Y \times (Y \times \omega)\bigr)_n, \\
+    c(x) &= \sum_n c_n x^n, \qquad c_0 = \tfrac{1}{12}, \qquad (2 n + 3)\,c_n = \sum_{i=0}^{n-1} c_i\,c_{n-1-i}
+    \end{aligned}$$
+
+    where $(\ldots)_n$ is the coefficient of $s^n$. The step of order $k$ is
+
+    $$R_1 = R_0 \exp\Bigl(\sum_{n=1}^{k} Y_n h^n\Bigr), \qquad \Pi_1 = \Pi_0 + I \sum_{n=1}^{k} \omega_n h^n$$
+
+    and without a torque $\Pi_1 = R_1^{\mathsf T} R_0 \Pi_0$. The sum over $c_n$ is that of the Bernoulli numbers,
+    $Y' = \operatorname{dexp}_{-Y}^{-1} \omega$.
+    """
     k = _order(NAME, order)
     name = f"{NAME}({k})"
     if name in methods:
@@ -77,7 +95,19 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
 
 
 def taylor(order: int | str, register: bool = False) -> Method:
-    """Taylor's series of one order, ``taylor(12)``, of momentum and quaternion, which is then made a unit."""
+    r"""Taylor's series of one order, ``taylor(12)``, of momentum and quaternion, which is then made a unit.
+
+    Along the motion, from the start of the step, $\omega(s) = \sum \omega_n s^n$, $T(s) = \sum T_n s^n$ and
+    $q(s) = \sum q_n s^n$ follow order by order from
+
+    $$(n + 1)\,I \omega_{n+1} = \bigl(I \omega \times \omega + T\bigr)_n, \qquad
+    (n + 1)\,q_{n+1} = \tfrac{1}{2} \bigl(q\,(0, \omega)\bigr)_n$$
+
+    where $(\ldots)_n$ is the coefficient of $s^n$. The step of order $k$ is
+
+    $$q = q_0 + \sum_{n=1}^{k} q_n h^n, \qquad q \leftarrow q/|q|, \qquad
+    \Pi_1 = \Pi_0 + I \sum_{n=1}^{k} \omega_n h^n$$
+    """
     k = _order(taylor.__name__, order)
     name = f"{taylor.__name__}({k})"
     if name in methods:

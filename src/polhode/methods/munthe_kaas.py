@@ -1,12 +1,7 @@
 """Munthe-Kaas Runge-Kutta methods on SO(3), for any Butcher tableau.
 
-Algorithm MKRK of Krysl (2006), section 3.7, after H. Munthe-Kaas, BIT 38 (1998) 92-111. With mu the
-momentum in the frame of the start of the step, stage k is
-
-    Psi_k = h sum_j a_kj K_j        K_j = dexp_{-Psi_j}^-1 I^-1 Pi_j      Pi_j = exp(-Psi_j) mu_j
-    mu_k  = Pi_0 + h sum_j a_kj G_j G_j = exp(Psi_j) T_j                  T_j  = T(t + c_j h, R_0 exp(Psi_j))
-
-and the step ends with the weights b in place of a_k.
+Algorithm MKRK of Krysl (2006), section 3.7, after H. Munthe-Kaas, BIT 38 (1998) 92-111. `stages_formula` has the
+equations: a stage has a rotation vector Psi and a momentum mu in the frame of the start, and slopes K and G of both.
 """
 
 from __future__ import annotations
@@ -15,6 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import typeset
 from ..declare import Method, Step, declare, methods
 from ..errors import InputError
 from ..exact_numbers import converted
@@ -236,6 +232,28 @@ def tableau_step(tableau: Tableau, number: Callable[[Any], Any], slopes: Step = 
     return step
 
 
+def stages_formula(tableau: Tableau, slope: str) -> str:
+    """The equations of one step: the stages, with this expression for K_k, and the tableau."""
+    implicit = any(not tableau.is_explicit(block) for block in tableau.blocks())
+    solved = " The stages that need each other are solved together." if implicit else ""
+    stages = "the stage $k = 1$ is" if len(tableau.b) == 1 else rf"the stages $k = 1, \ldots, {len(tableau.b)}$ are"
+    return rf"""With $\mu$ the momentum in the frame of the start of the step, {stages}
+
+$$\begin{{aligned}}
+\psi_k &= h \sum_j a_{{kj}} K_j, & \mu_k &= \Pi_0 + h \sum_j a_{{kj}} G_j, \\
+\omega_k &= I^{{-1}} \exp(-\psi_k)\,\mu_k, & T_k &= T(t + c_k h,\, R_0 \exp(\psi_k),\, \omega_k), \\
+K_k &= {slope}, & G_k &= \exp(\psi_k)\,T_k
+\end{{aligned}}$$
+
+and the step ends with
+
+$$\psi = h \sum_j b_j K_j, \qquad R_1 = R_0 \exp(\psi), \qquad
+\Pi_1 = \exp(-\psi)\,\Bigl(\Pi_0 + h \sum_j b_j G_j\Bigr)$$
+
+$$c = {typeset.matrix([tableau.c])}, \qquad a = {typeset.matrix(tableau.a)}, \qquad b = {typeset.matrix([tableau.b])}$$
+{solved}"""
+
+
 LABELS = {"rk4": ("rk4_mk",)}
 """What others call the method of a tableau: Runge and Kutta's with the corrections of Munthe-Kaas, in Buss (2011)."""
 
@@ -272,7 +290,8 @@ def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
         needs="velocity",
         cite="munthekaas1998",
         where="Krysl (2006), algorithm MKRK",
-        doc=f"Munthe-Kaas Runge-Kutta method on SO(3) with the tableau {tableau.name!r}.",
+        doc=f"Munthe-Kaas Runge-Kutta method on SO(3) with the tableau {tableau.name!r}.\n\n"
+        + stages_formula(tableau, r"\operatorname{dexp}_{-\psi_k}^{-1} \omega_k"),
     )
 
 

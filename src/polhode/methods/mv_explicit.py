@@ -16,7 +16,7 @@ from ..iterate import small_root
 from ..scalar import Number, Rows, Vec3, acos, cos, epsilon, exp, kernel, log, sqrt, where
 from ..so3 import add, along, apply_transposed, cross, dot, inverse3, mul, scale, sub, times
 from ._mechanics import basis, columns, turn_of
-from .dmv import pairs, scaled, series, symmetric_functions
+from .dmv import QUARTIC, pairs, scaled, series, symmetric_functions
 from .rattle import half_traces
 
 Half = tuple[Vec3, Vec3]
@@ -194,9 +194,27 @@ def _is_rotation(X: Rows) -> Any:
 )  # fmt: skip
 @kernel
 def mv_explicit(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """Moser-Veselov by the eigenvectors of a 6 x 6 matrix, in real arithmetic and without iteration (Zanna).
+    r"""Moser-Veselov by the eigenvectors of a 6 x 6 matrix, in real arithmetic and without iteration (Zanna).
 
-    X = (M/2 + S) J^-1, S = Q21 Q11^-1, [Q11; Q21] an orthogonal basis of the eigenspace with Re > 0.
+    With $M = h\,\widehat{\Pi_0}$, $v = h\,\Pi_0$ and $J = \mathrm{diag}(d_1, d_2, d_3)$, $I_1 = d_2 + d_3$ and so on,
+    the rotation $X$ with $X J - J X^{\mathsf T} = M$ is
+
+    $$\begin{aligned}
+    X &= \bigl(\tfrac{1}{2} M + Q_{21} Q_{11}^{-1}\bigr) J^{-1}, & R_1 &= R_0 X, \qquad \Pi_1 = X^{\mathsf T} \Pi_0
+    \end{aligned}$$
+
+    where the columns of $Q_{11}$ above $Q_{21}$ are an orthogonal basis of the eigenspace with
+    $\operatorname{Re} \lambda > 0$ of
+
+    $$\begin{pmatrix} \tfrac{1}{2} M & 1 \\ \tfrac{1}{4} M^2 + J^2 & \tfrac{1}{2} M \end{pmatrix}$$
+
+    Its eigenvalues are those with $(J^2 + \lambda M - \lambda^2)\,u = 0$; their squares $s = \lambda^2$ are the roots
+    of
+
+    $$s^3 - \bigl(\operatorname{tr} J^2 - |v|^2\bigr)\,s^2
+    + \bigl(d_1^2 d_2^2 + d_2^2 d_3^2 + d_3^2 d_1^2 - |J v|^2\bigr)\,s - \det J^2 = 0$$
+
+    and the eigenvector of $\lambda$ is $u$ above $\lambda u - \tfrac{1}{2} M u$.
     """
     trace = system[0][0] + system[0][1] + system[0][2]
     d, M = scale(1 / trace, half_traces(system[0])), scale(h / trace, y[1])
@@ -214,18 +232,35 @@ def mv_explicit(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     return _turned(_squared_up(X, d), y, where(exists & _is_rotation(X), 0 * x, 1 + 0 * x))
 
 
+LINEAR_SYSTEM = (
+    r"""Moser-Veselov as a linear system for the rotation, without eigenvectors.
+
+With $M = h\,\widehat{\Pi_0}$, $v = h\,\Pi_0$ and $J = \mathrm{diag}(d_1, d_2, d_3)$, $I_1 = d_2 + d_3$ and so on,
+the rotation $X$ with $X J - J X^{\mathsf T} = M$ is found from
+
+$$\begin{aligned}
+(M^2 + J^2 - \sigma_1 M + \sigma_2)\,X &= \operatorname{adj} J + \sigma_1 J - M J, \\
+\sigma_1 = \operatorname{tr} J - \kappa, \qquad
+\sigma_2 &= \tfrac{1}{2}\bigl(\sigma_1^2 - \operatorname{tr} J^2 + |v|^2\bigr), \\
+R_1 = R_0 X, \qquad \Pi_1 &= X^{\mathsf T} \Pi_0
+\end{aligned}$$
+
+$W = X J$ has $W W^{\mathsf T} = J^2$, hence $W^2 = M W + J^2$, and Cayley and Hamilton's theorem gives the rest.
+The number $\kappa$ is the small root of the quartic of the discrete Moser-Veselov method,
+
+"""
+    + QUARTIC
+)
+
+
 @method(
     order=2, order_free=2, symmetric=True, symplectic=True, poisson=True, solves=1, torque_evals=0,
     conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free",
-    cite="moser1991", where="W^3 - s1 W^2 + s2 W = det J", linear_bodies=False,
+    cite="moser1991", where="W^3 - s1 W^2 + s2 W = det J", linear_bodies=False, doc=LINEAR_SYSTEM,
 )  # fmt: skip
 @kernel
 def mv_explicit_free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """Moser-Veselov as a linear system for the rotation, without eigenvectors.
-
-    W = X J has W W^T = J^2, hence W^2 = M W + J^2, and with Cayley and Hamilton
-    (M^2 + J^2 - s1 M + s2) X = adj J + s1 J - M J, s1 = tr W = tr J - kappa, s2 = (s1^2 - tr J^2 + |v|^2)/2.
-    """
+    """Moser-Veselov as a linear system for the rotation."""
     _, g, v, x, c = scaled(h, y[1], system)
     e = symmetric_functions(g, pairs(g))
     guess = series(x, x, c, e)

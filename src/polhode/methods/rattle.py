@@ -125,10 +125,21 @@ def tangent(P: Rows, Q: Rows, d: Vec3) -> Rows:
 )  # fmt: skip
 @kernel
 def rattle(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """RATTLE in P and Q, with the state mapped there and back.
+    r"""RATTLE in P and Q, with the state mapped there and back.
 
-    P_1/2 = P_0 - (h/2)(grad U(Q_0) + Q_0 Lambda_0), Q_1 = Q_0 + h P_1/2 D^-1, Q_1^T Q_1 = 1,
-    P_1 = P_1/2 - (h/2)(grad U(Q_1) + Q_1 Lambda_1), Q_1^T P_1 D^-1 + D^-1 P_1^T Q_1 = 0.
+    With the attitudes as matrices $Q = R$, $D = \mathrm{diag}(d_1, d_2, d_3)$, $I_1 = d_2 + d_3$ and so on,
+
+    $$\begin{aligned}
+    P_0 &= Q_0\,\widehat{\omega_0}\,D, & & \\
+    P_{1/2} &= P_0 + \tfrac{h}{4}\,Q_0\,\widehat{T_0} - Q_0 \Lambda_0, & Q_1 &= Q_0 + h\,P_{1/2}\,D^{-1}, \\
+    P_1 &= P_{1/2} + \tfrac{h}{4}\,Q_1\,\widehat{T_1} - Q_1 \Lambda_1, &
+    \widehat{\Pi_1} &= Q_1^{\mathsf T} P_1 - P_1^{\mathsf T} Q_1
+    \end{aligned}$$
+
+    The symmetric matrices $\Lambda_0$ and $\Lambda_1$ are found so that $Q_1^{\mathsf T} Q_1 = 1$ and
+    $Q_1^{\mathsf T} P_1 D^{-1} + D^{-1} P_1^{\mathsf T} Q_1 = 0$. In a potential $Q\,\widehat T/2$ is
+    $-\nabla U(Q)$ up to $Q$ times a symmetric matrix, so this is RATTLE of
+    $\tfrac{1}{2}\operatorname{tr}(P D^{-1} P^{\mathsf T}) + U(Q)$.
     """
     q, m = y
     d, Q = half_traces(system[0]), matrix(q)

@@ -61,10 +61,15 @@ _swc1_root = newton(_swc1_residual, _turned_columns)
 )  # fmt: skip
 @kernel
 def swc1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """Simo and Wong's energy- and momentum-conserving algorithm.
+    r"""Simo and Wong's energy- and momentum-conserving algorithm.
 
-    Psi = h (omega_0 + omega_1)/2, R_1 = R_0 exp(Psi), Pi_1 = exp(-Psi) Pi_0 + h exp(-Psi/2) T_half, the
-    torque at the time t_0 + h/2 and the attitude R_0 exp(Psi/2).
+    $$\begin{aligned}
+    \psi &= \tfrac{h}{2}\,(\omega_0 + \omega_1), & R_1 &= R_0 \exp(\psi), \\
+    \bar T &= T\bigl(t + \tfrac{h}{2},\, R_0 \exp(\tfrac{1}{2}\psi),\, \tfrac{1}{2}(\omega_0 + \omega_1)\bigr), &
+    \Pi_1 &= \exp(-\psi)\,\Pi_0 + h \exp(-\tfrac{1}{2}\psi)\,\bar T
+    \end{aligned}$$
+
+    All together are solved for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
     """
     q, m = y
     data = (h, t, q, m)
@@ -100,9 +105,15 @@ _akw_root = newton(_akw_residual, _akw_columns)
 )  # fmt: skip
 @kernel
 def akw(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """Implicit midpoint rule of Austin, Krishnaprasad and Wang, with the Cayley map.
+    r"""Implicit midpoint rule of Austin, Krishnaprasad and Wang, with the Cayley map.
 
-    Pi_1 = Pi_0 + h x x I^-1 x + h (T_0 + T_1)/2 with x = (Pi_0 + Pi_1)/2, R_1 = R_0 cay(h I^-1 x).
+    $$\begin{aligned}
+    \bar\Pi &= \tfrac{1}{2}(\Pi_0 + \Pi_1), \qquad \bar\omega = I^{-1} \bar\Pi, \qquad
+    R_1 = R_0 \operatorname{cay}(h\,\bar\omega), \\
+    \Pi_1 &= \Pi_0 + h\,\bar\Pi \times \bar\omega + \tfrac{h}{2}\,(T_0 + T_1)
+    \end{aligned}$$
+
+    All together are solved for $\bar\Pi$.
     """
     q, m = y
     force = torque(t, q, m, system)
@@ -114,7 +125,12 @@ imr = declare(
     akw.build, name="imr", order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, implicit=True,
     solves=1, torque_evals=0, conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free",
     cite="vilmart2013", where="Remark 4", aliases=("IMR",),
-    doc="Implicit midpoint rule of the free body: `akw` without torque, as a flow for splittings.",
+    doc=r"""Implicit midpoint rule of the free body: `akw` without torque, as a flow for splittings.
+
+    $$\bar\Pi = \tfrac{1}{2}(\Pi_0 + \Pi_1), \qquad \Pi_1 = \Pi_0 + h\,\bar\Pi \times I^{-1} \bar\Pi, \qquad
+    R_1 = R_0 \operatorname{cay}(h\,I^{-1} \bar\Pi)$$
+
+    The first two are solved for $\bar\Pi$.""",
 )  # fmt: skip
 
 
@@ -141,9 +157,12 @@ _bbtrap_root = newton(_bbtrap_residual, _turned_columns)
 )  # fmt: skip
 @kernel
 def bbtrap(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """Bottasso and Borri's trapezoidal rule with the inverse differential left out.
+    r"""Bottasso and Borri's trapezoidal rule with the inverse differential left out.
 
-    Psi = h (omega_0 + omega_1)/2, R_1 = R_0 exp(Psi), Pi_1 = exp(-Psi)(Pi_0 + h T_0/2) + h T_1/2.
+    $$\psi = \tfrac{h}{2}\,(\omega_0 + \omega_1), \qquad R_1 = R_0 \exp(\psi), \qquad
+    \Pi_1 = \exp(-\psi)\,(\Pi_0 + \tfrac{h}{2}\,T_0) + \tfrac{h}{2}\,T_1$$
+
+    All together are solved for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
     """
     q, m = y
     force = torque(t, q, m, system)
@@ -195,9 +214,12 @@ _bbtrapwd_root = newton(_bbtrapwd_residual, _bbtrapwd_columns)
 )  # fmt: skip
 @kernel
 def bbtrapwd(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """Bottasso and Borri's trapezoidal rule with the inverse differential of the exponential.
+    r"""Bottasso and Borri's trapezoidal rule with the inverse differential of the exponential.
 
-    As `bbtrap` with Psi = h (dexp_{-Psi}^-1 omega_1 + omega_0)/2.
+    $$\psi = \tfrac{h}{2}\,\bigl(\omega_0 + \operatorname{dexp}_{-\psi}^{-1} \omega_1\bigr), \qquad
+    R_1 = R_0 \exp(\psi), \qquad \Pi_1 = \exp(-\psi)\,(\Pi_0 + \tfrac{h}{2}\,T_0) + \tfrac{h}{2}\,T_1$$
+
+    All together are solved for the rotation vector $\psi$.
     """
     q, m = y
     force = torque(t, q, m, system)

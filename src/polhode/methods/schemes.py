@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
+from .. import typeset
 from ..carry import pushed
 from ..coefficients import Part, Processed, Splitting, compositions, splittings
 from ..coefficients import processed as processed_splittings
@@ -132,7 +133,7 @@ def joined(sequence: Iterable[Part]) -> list[Part]:
     return found
 
 
-def kicked(name: str, flow: Method, sequence: Sequence[Part], **said: Any) -> Method:
+def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **said: Any) -> Method:
     """The kick-drift method over a free flow, its declaration derived from the flow's."""
     corrector = any(part.modified != 0 for part in sequence)
     kicks, drifts = (sum(part.flow == kind for part in sequence) for kind in "UT")
@@ -142,8 +143,66 @@ def kicked(name: str, flow: Method, sequence: Sequence[Part], **said: Any) -> Me
         torque_at=ENDS if sequence[0].flow == "U" else (), conserves=flow.conserves, corrector=corrector,
         needs="potential" if corrector else "attitude", identity=f"{flow.identity} {sequence}",
         linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, increments=flow.increments,
-        compensated=flow.compensated, flows=_flows(flow, sequence), **(_kept_by(flow) | said),
+        compensated=flow.compensated, flows=_flows(flow, sequence),
+        doc=f"{summary}\n{SEQUENCE.format(flow.name, *_shown(name, sequence))}{flow.formula}",
+        **(_kept_by(flow) | said),
     )  # fmt: skip
+
+
+SEQUENCE = r"""
+A step is a sequence of kicks and drifts, the first to act on the right:
+
+$$\Phi_h = {1}$$
+
+A kick $\mathrm K$ leaves the attitude and changes the momentum, a drift $\mathrm D(s)$ is the step of {0} over $s$, and
+the clock runs with the drifts. With the coefficients
+
+{2}
+
+The drift:
+
+"""
+KICK = r"""$$\mathrm K(b) \colon \quad \Pi \leftarrow \Pi + b\,h\,T(t, R)$$"""
+CORRECTED_KICK = r"""$$\mathrm K(b, v) \colon \quad \Pi \leftarrow \Pi + b\,h\,T(R) + v\,h^3\,T_V(R)$$
+
+where $T_V = -\operatorname{rot}(R^{\mathsf T} \partial V/\partial R)$ is the torque of the modified potential
+$V = T \cdot I^{-1} T$."""
+
+
+SHOWN: dict[tuple[str, int], tuple[str, str]] = {}
+"""The texts of sequences, by the name of their scheme and their length: a scheme is used over many flows."""
+
+
+def _shown(name: str, sequence: Sequence[Part]) -> tuple[str, str]:
+    """A sequence as a formula, and its coefficients."""
+    key = name, len(sequence)
+    if key not in SHOWN:
+        SHOWN[key] = _in_turn(sequence), _values(sequence)
+    return SHOWN[key]
+
+
+def _in_turn(sequence: Sequence[Part]) -> str:
+    """The formula of the sequence: its first part on the right, as maps are written."""
+    counts = {"U": 0, "T": 0}
+    named = []
+    corrected = any(part.modified != 0 for part in sequence)
+    for part in sequence:
+        counts[part.flow] += 1
+        n = counts[part.flow]
+        modified = f", v_{{{n}}}" if corrected else ""
+        named.append(f"\\mathrm K(b_{{{n}}}{modified})" if part.flow == "U" else f"\\mathrm D(a_{{{n}}} h)")
+    named.reverse()
+    return " \\circ ".join(named if len(named) < 8 else [*named[:3], "\\cdots", *named[-3:]])
+
+
+def _values(sequence: Sequence[Part]) -> str:
+    """The kick, and the coefficients of a sequence, as displayed formulas."""
+    kicks, drifts = ([part for part in sequence if part.flow == kind] for kind in "UT")
+    modified = tuple(kick.modified for kick in kicks)
+    lists = [("b", tuple(kick.time for kick in kicks)), ("a", tuple(drift.time for drift in drifts))]
+    lists += [("v", modified)] if any(v != 0 for v in modified) else []
+    kick = CORRECTED_KICK if any(v != 0 for v in modified) else KICK
+    return "\n\n".join([*(typeset.numbered(letter, values) for letter, values in lists), kick])
 
 
 def _flows(flow: Method, sequence: Sequence[Part]) -> tuple[Flow, ...]:
@@ -169,7 +228,7 @@ def strang(flow: str | Method) -> Method:
     half = Part("U", Fraction(1, 2))
     return kicked(
         "strang", drift, (half, Part("T", Fraction(1)), half), order=2,
-        cite="strang1968", where="Vilmart (2013), (16)", doc=f"Strang splitting with the drift {drift.name}.",
+        cite="strang1968", where="Vilmart (2013), (16)", summary=f"Strang splitting with the drift {drift.name}.",
     )  # fmt: skip
 
 
@@ -186,18 +245,36 @@ def composition(
         base = steady(methods[part])
         if not base.symmetric or base.order_free < 2:
             raise InputError(f"{name}() composes a symmetric method of order 2 or more; {base.name} is not one")
-        doc = f"{name}: symmetric composition of order {order} with {len(weights)} stages of {base.name}."
+        summary = f"{name}: symmetric composition of order {order} with {len(weights)} stages of {base.name}."
         if base.needs == "free":
             joined = [_half(weights[0]), *(_half(a + b) for a, b in itertools.pairwise(weights)), _half(weights[-1])]
             sequence = [Part("U", joined[0])]
             for weight, kick in zip(weights, joined[1:], strict=True):
                 sequence += [Part("T", weight), Part("U", kick)]
-            made = kicked(name, base, sequence, order=order, cite=cite, where=where, doc=doc)
+            made = kicked(name, base, sequence, summary, order=order, cite=cite, where=where)
             return dataclasses.replace(made, order_free=max(order, base.order_free))
+        parts = COMPOSITION % (_stages(weights), typeset.numbered("w", weights), base.name)
+        doc = f"{summary}\n{parts}{base.formula}"
         return _composed(name, base, weights, order, cite=cite, where=where, doc=doc)
 
     combine.__name__, combine.__doc__ = name, f"Symmetric composition of order {order}, {len(weights)} stages ({cite})."
     return combine
+
+
+COMPOSITION = r"""
+$$\Phi_h = %s$$
+
+%s
+
+$\Psi_s$ is a step of %s over $s$; the clock runs with the stages.
+
+"""
+
+
+def _stages(weights: Sequence[Any]) -> str:
+    """The formula of a composition, its last stage on the left."""
+    named = [f"\\Psi_{{w_{{{i}}} h}}" for i in range(len(weights), 0, -1)]
+    return " \\circ ".join(named if len(named) < 6 else [*named[:2], "\\cdots", *named[-2:]])
 
 
 def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **said: Any) -> Method:
@@ -220,6 +297,11 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
     )  # fmt: skip
 
 
+def _generalised(scheme: Splitting) -> str:
+    """The orders in h of the terms of first and second order in a small potential, where the scheme is made for one."""
+    return " (for a small potential {}, {})".format(*scheme.generalised) if scheme.generalised else ""
+
+
 def splitting(scheme: Splitting) -> Callable[[str | Method], Method]:
     """The combinator of a splitting into kicks and drifts; it needs a drift at least as accurate as itself."""
 
@@ -228,12 +310,12 @@ def splitting(scheme: Splitting) -> Callable[[str | Method], Method]:
         order, limit = _limited(scheme, drift)
         return kicked(
             scheme.name, drift, scheme.sequence, order=order, cite=scheme.cite, where=scheme.where,
-            doc=f"{scheme.name} splitting with the drift {drift.name}.{limit}",
+            summary=f"{scheme.name} splitting with the drift {drift.name}.{limit}",
         )  # fmt: skip
 
     combine.__name__, combine.__doc__ = (
         scheme.name,
-        f"Splitting {scheme.where} of order {scheme.order} ({scheme.cite}).",
+        f"Splitting of order {scheme.order}{_generalised(scheme)}: {scheme.where} ({scheme.cite}).",
     )
     return combine
 
@@ -242,6 +324,22 @@ def _limited(scheme: Splitting | Processed, drift: Method) -> tuple[int, str]:
     """The order a scheme has over a drift, and a sentence where the drift is what limits it."""
     order = int(min(scheme.order, drift.order_free))
     return order, "" if order == scheme.order else f" Order {order} only: the drift is of order {drift.order_free}."
+
+
+PROCESSED = r"""
+A run changes variables once, makes all its steps $\Phi_h$ in the new ones, and changes back where a state is looked at:
+
+$$y_n = \pi_h \circ \Phi_h^n \circ \pi_h^{-1}\,(y_0)$$
+
+The change of variables $\pi_h$ is itself a sequence of kicks and drifts,
+
+$$\pi_h = %s$$
+
+%s
+
+and $\pi_h^{-1}$ is the same sequence backwards with negative coefficients. The step:
+
+"""
 
 
 def processed(scheme: Processed) -> Callable[[str | Method], Method]:
@@ -259,9 +357,9 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
                 f"take a symmetric free flow"
             )
         order, limit = _limited(scheme, drift)
-        said = {
+        said: dict[str, Any] = {
             "order": order, "symmetric": False, "cite": scheme.cite, "where": scheme.where,
-            "doc": f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
+            "summary": f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
         }  # fmt: skip
         made = kicked(scheme.name, drift, scheme.kernel.sequence, **said)
         before, after = (sequence_build(drift, parts, made.corrector) for parts in (scheme.pre, scheme.post))
@@ -269,6 +367,7 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
         return dataclasses.replace(
             made, before=before, after=after, alone=alone, identity=f"{made.identity} {scheme.post}",
             flows=alone.flows,
+            doc=f"{made.summary}\n" + PROCESSED % _shown(f"{scheme.name}, post", scheme.post) + made.formula,
         )  # fmt: skip
 
     combine.__name__, combine.__doc__ = (
@@ -276,6 +375,20 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
         f"Processed splitting of order {scheme.order}: {scheme.where} ({scheme.cite}).",
     )
     return combine
+
+
+COMPENSATED = r"""
+Every number $x$ of the state is carried as a sum $x + \delta$ of a double and what rounding took from it. A part of
+the step that grows it by $\Delta$ gives, with $\oplus$ the rounded sum,
+
+$$\begin{aligned}
+s &= x \oplus \Delta, & \delta_1 &= \delta_0 \oplus (x + \Delta - s), \\
+x_1 &= s \oplus \delta_1, & \delta_2 &= \delta_1 - (x_1 - s)
+\end{aligned}$$
+
+where $x + \Delta - s$, the error of a rounded sum, is exact. The increments are those of a step of %s:
+
+"""
 
 
 def compensated(part: str | Method) -> Method:
@@ -296,7 +409,7 @@ def compensated(part: str | Method) -> Method:
     return dataclasses.replace(
         base, name=f"compensated({base.name})", aliases=(), compensated=True, identity=f"compensated {base.identity}",
         cite="vilmart2008", where=f"compensated summation; the step: {base.cite}, {base.where}",
-        doc=f"{base.name} with compensated sums. {base.doc}",
+        doc=f"{base.name} with compensated sums.\n" + COMPENSATED % base.name + base.formula,
     )  # fmt: skip
 
 

@@ -247,6 +247,34 @@ SPLITTING: dict[str, Any] = {
 }  # fmt: skip
 
 
+ROTATIONS = r"""
+The energy is split into $E_j = \Pi_j^2/(2 I_j)$, $j = 1, 2, 3$. The flow $\varphi^{(j)}_s$ of $E_j$ over a time $s$
+turns the body about its axis $\mathrm{e}_j$, the momentum in space kept:
+
+$$\theta = s\,\Pi_j/I_j, \qquad R \leftarrow R \exp(\theta\,\mathrm{e}_j), \qquad
+\Pi \leftarrow \exp(-\theta\,\mathrm{e}_j)\,\Pi$$
+
+A step is, with %s,
+
+$$\Phi_h = \varphi^{(a)}_{h/2} \circ \varphi^{(b)}_{h/2} \circ \varphi^{(c)}_{h} \circ
+\varphi^{(b)}_{h/2} \circ \varphi^{(a)}_{h/2}$$"""
+
+SYMMETRIC_AND_ROTATION = r"""
+With %s the energy is split into $E_R = \tfrac{1}{2}(1/I_r - 1/I_e)\,\Pi_r^2$ and the rest
+$E_S = \tfrac{1}{2} |\Pi|^2/I_e + \tfrac{1}{2}(1/I_s - 1/I_e)\,\Pi_s^2$, the energy of a symmetric body. A step is
+
+$$\Phi_h = \varphi^R_{h/2} \circ \varphi^S_h \circ \varphi^R_{h/2}$$
+
+with the exact flows
+
+$$\begin{aligned}
+\varphi^R_{h/2} \colon \quad \theta &= \tfrac{h}{2}\,(1/I_r - 1/I_e)\,\Pi_r, &
+R &\leftarrow R \exp(\theta\,\mathrm{e}_r), & \Pi &\leftarrow \exp(-\theta\,\mathrm{e}_r)\,\Pi \\
+\varphi^S_h \colon \quad \theta &= h\,(1/I_s - 1/I_e)\,\Pi_s, &
+R &\leftarrow R \exp(h\,\Pi/I_e) \exp(\theta\,\mathrm{e}_s), & \Pi &\leftarrow \exp(-\theta\,\mathrm{e}_s)\,\Pi
+\end{aligned}$$"""
+
+
 def _always(step: Step) -> Callable[[Any], Step]:
     """A builder for a step without coefficients."""
     return lambda number: step
@@ -265,7 +293,8 @@ def _declare_labelings() -> None:
             aliases=(f"mry2_{label}", *(("mclachlan_splitting", "McL-splitting") if label == "123" else ())),
             where="Vilmart (2013), three rotation splitting",
             linear_bodies=False, flows=symmetric([rotor(a), rotor(b)], rotor(c)),
-            doc=f"Three rotations: axes {label} from outside to inside, the inner one over the whole step.",
+            doc=f"Three rotations: axes {label} from outside to inside, the inner one over the whole step.\n"
+            + ROTATIONS % "$(a, b, c) = ({}, {}, {})$".format(*axes),
             **SPLITTING,
         )  # fmt: skip
     for axes in itertools.permutations((1, 2, 3)):
@@ -276,18 +305,21 @@ def _declare_labelings() -> None:
             name=f"symrot{label}", aliases=("symrot",) if label == "123" else (), cite="vilmart2013",
             where="Algorithm 2", linear_bodies=False,
             flows=symmetric([quadratic(energy_about(r, e))], quadratic(about_both(e, s))),
-            doc=f"Symmetric body and rotation: R about axis {axes[0]}, reference {axes[1]}, symmetric about {axes[2]}.",
+            doc=f"Symmetric body and rotation: R about axis {r + 1}, reference {e + 1}, symmetric about {s + 1}.\n"
+            + SYMMETRIC_AND_ROTATION % "$(r, e, s) = ({}, {}, {})$".format(*axes),
             **SPLITTING,
         )  # fmt: skip
     declare(
         lambda number: _rot_auto, name="rot_auto", cite="fasso2003", where="section 4", linear_bodies=False,
         flows=symmetric([quadratic(_sorted_diagonal(i)) for i in (0, 1)], quadratic(_sorted_diagonal(2))),
-        doc="Three rotations with the smallest moment outside and the largest inside.", **SPLITTING,
+        doc="Three rotations with the smallest moment outside and the largest inside.\n"
+        + ROTATIONS % "$I_a \\le I_b \\le I_c$", **SPLITTING,
     )  # fmt: skip
     declare(
         lambda number: _symrot_auto, name="symrot_auto", cite="vilmart2013", where="Algorithm 2, Remark 3",
         flows=symmetric([quadratic(_rotation_diagonal)], quadratic(_rest_diagonal)),
-        doc="Symmetric body and rotation with the middle moment as reference: exact for every symmetric body.",
+        doc="Symmetric body and rotation with the middle moment as reference: exact for every symmetric body.\n"
+        + SYMMETRIC_AND_ROTATION % "$I_e$ the middle moment and $|1/I_r - 1/I_e| \\le |1/I_s - 1/I_e|$",
         **SPLITTING,
     )  # fmt: skip
 

@@ -92,6 +92,24 @@ def _steps(base: Step, corrector: bool) -> tuple[Step, Step]:
     return begin, step
 
 
+CONTROLLER = r"""
+A run keeps the time, the density $\rho$ of its steps, and the growth $G$ of that; with the first step $h$
+
+$$\begin{aligned}
+\rho_{1/2} &= \rho_0 + \tfrac{h}{2}\,G(y_0), & s &= h/\rho_{1/2}, & & \\
+y_1 &= \Phi_s(y_0), & t_1 &= t_0 + s, & \rho_1 &= \rho_{1/2} + \tfrac{h}{2}\,G(y_1)
+\end{aligned}$$
+
+starting from $\rho = 1$. $G = x'/(4 x)$ is the logarithmic rate, along the motion, of $x^{1/4}$ with the monitor
+
+$$x = |\omega|^4 + %d\,|I^{-1} T|^2 + %d\,\sum_j |I^{-1}\,\partial T/\partial \theta_j|^2 + x_{\min}$$
+
+where $\theta_j$ are the angles of turns about the body axes, and $x_{\min}$, the first $x$ divided by the
+fourth power of %d, is what lets a step be at most about so many times as long as the first. $\Phi_s$ is a step of %s
+over $s$:
+
+"""
+
 MIDPOINT = {"energy_midpoint", "spatial_momentum_midpoint"}
 """What two half steps keep between them only while all steps are equal."""
 
@@ -123,7 +141,8 @@ def varied(base: Method) -> Method:
         before=lambda number: _steps(base.build(number), base.corrector)[0],
         build=lambda number: _steps(base.build(number), base.corrector)[1],
         cite="hairer2005", where=f"the integrating controller; the step: {base.cite}, {base.where}",
-        doc=f"{base.name} with time-reversible variable steps. {base.doc}",
+        doc=f"{base.name} with time-reversible variable steps.\n"
+        + CONTROLLER % (PUSH, STEEP, LONGEST, base.name) + base.formula,
     )  # fmt: skip
 
 

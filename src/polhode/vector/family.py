@@ -58,7 +58,10 @@ def forced(value: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def forward_euler(space: Space) -> Step:
-    """Forward Euler: p_1 = p_0 + h f_0, u_1 = u_0 + h M^-1 p_0."""
+    r"""Forward Euler.
+
+    $$p_1 = p_0 + h\,f_0, \qquad u_1 = u_0 + h\,M^{-1} p_0$$
+    """
     along, product = space.vectors.along, space.product
 
     @kernel
@@ -70,7 +73,12 @@ def forward_euler(space: Space) -> Step:
 
 
 def backward_euler(space: Space) -> Step:
-    """Backward Euler: p_1 = p_0 + h f_1, u_1 = u_0 + h M^-1 p_1."""
+    r"""Backward Euler.
+
+    $$p_1 = p_0 + h\,f_1, \qquad u_1 = u_0 + h\,M^{-1} p_1$$
+
+    Both at once are solved for $u_1$.
+    """
     along, product, unit = space.vectors.along, space.product, space.unit
 
     @kernel
@@ -98,7 +106,10 @@ def backward_euler(space: Space) -> Step:
 
 
 def symplectic_euler(space: Space) -> Step:
-    """Symplectic Euler, the impulse first: p_1 = p_0 + h f_0, u_1 = u_0 + h M^-1 p_1."""
+    r"""Symplectic Euler, the impulse first.
+
+    $$p_1 = p_0 + h\,f_0, \qquad u_1 = u_0 + h\,M^{-1} p_1$$
+    """
     along, product = space.vectors.along, space.product
 
     @kernel
@@ -111,7 +122,10 @@ def symplectic_euler(space: Space) -> Step:
 
 
 def symplectic_euler_adjoint(space: Space) -> Step:
-    """Adjoint of symplectic Euler, the impulse last: u_1 = u_0 + h M^-1 p_0, p_1 = p_0 + h f_1."""
+    r"""Adjoint of symplectic Euler, the impulse last.
+
+    $$u_1 = u_0 + h\,M^{-1} p_0, \qquad p_1 = p_0 + h\,f_1$$
+    """
     along, product = space.vectors.along, space.product
 
     @kernel
@@ -143,13 +157,27 @@ def _symmetric(first: Method, second: Method, **said: Any) -> Method:
 
 _symmetric(
     _forward, _backward, name="trapezoid", symplectic=False, where="(4)", aliases=("trap",),
-    doc="Trapezoidal rule: forward Euler (2), then backward Euler (3), each over half the step.",
+    doc=r"""Trapezoidal rule: forward Euler (2), then backward Euler (3), each over half the step.
+
+    $$p_1 = p_0 + \tfrac{h}{2}\,(f_0 + f_1), \qquad u_1 = u_0 + \tfrac{h}{2}\,M^{-1} (p_0 + p_1)$$
+
+    Both at once are solved for $u_1$.""",
 )  # fmt: skip
 _symmetric(
     _backward, _forward, name="midpoint", symplectic=True, torque_evals=1, where="(5)", aliases=("imid",),
-    doc="Midpoint rule: backward Euler (3), then forward Euler (2), each over half the step.",
+    doc=r"""Midpoint rule: backward Euler (3), then forward Euler (2), each over half the step.
+
+    $$\begin{aligned}
+    \bar u &= u_0 + \tfrac{h}{2}\,M^{-1} \bar p, & \bar p &= p_0 + \tfrac{h}{2}\,f(\bar u, t + \tfrac{h}{2}), \\
+    u_1 &= u_0 + h\,M^{-1} \bar p, & p_1 &= p_0 + h\,f(\bar u, t + \tfrac{h}{2})
+    \end{aligned}$$
+
+    The first two are solved for $\bar u$.""",
 )  # fmt: skip
 _symmetric(
     _impulse_first, _impulse_last, name="verlet", symplectic=True, where="section 2, Xi", aliases=("Xi", "leapfrog"),
-    doc="Verlet (explicit Newmark, gamma = 1/2): symplectic Euler, then its adjoint, each over half the step.",
+    doc=r"""Verlet (explicit Newmark, gamma = 1/2): symplectic Euler, then its adjoint, each over half the step.
+
+    $$\bar p = p_0 + \tfrac{h}{2}\,f_0, \qquad u_1 = u_0 + h\,M^{-1} \bar p, \qquad
+    p_1 = \bar p + \tfrac{h}{2}\,f_1$$""",
 )  # fmt: skip

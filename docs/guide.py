@@ -1,0 +1,245 @@
+"""Which method to use: what the declarations say, in the order of what the measurements say."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from method_pages import BENCHMARKS, KINDS, combinators, slug, table, word
+
+import polhode as ph
+
+
+def _measured(file: str) -> dict[str, Any]:
+    """What a benchmark wrote."""
+    found: dict[str, Any] = json.loads((BENCHMARKS / file).read_text())
+    return found
+
+
+def _link(name: str) -> str:
+    """A method with its page, or that of the combinator or of a relative which makes the formulas clear."""
+    family = name.partition("(")[0]
+    relatives = [m for m in ph.methods if m.startswith(f"{family}(")]
+    if name in ph.methods:
+        page = ph.methods[name].name
+    elif relatives or family in ph.methods.combinators:
+        page = relatives[0] if relatives else family
+    else:
+        return f"`{name}`"
+    return f"[`{name}`](methods/{slug(page)}.md)"
+
+
+def _names(methods: list[Any]) -> str:
+    return ", ".join(_link(m.name) for m in methods) or "none"
+
+
+def _times(problem: str) -> dict[str, float]:
+    """Nanoseconds of a compiled step of each method on a problem."""
+    return {r["method"]: r["ns_per_step"] for r in _measured("step_cost.json")["rows"] if r["problem"] == problem}
+
+
+def _cheapest_first(methods: list[Any], problem: str) -> list[Any]:
+    times = _times(problem)
+    return sorted(methods, key=lambda m: times.get(m.name, float("inf")))
+
+
+def _rows(methods: list[Any], problem: str) -> list[tuple[str, ...]]:
+    times = _times(problem)
+    return [
+        (
+            _link(m.name),
+            word(m.order),
+            word(m.symmetric),
+            word(m.symplectic),
+            f"{times[m.name]:.0f}" if m.name in times else "not timed",
+        )
+        for m in methods
+    ]
+
+
+HEAD = ("method", "order", "symmetric", "symplectic", "ns a step")
+
+
+def to_an_accuracy() -> str:
+    """What `tol` takes, and how long that lasts."""
+    cells: dict[str, dict[float, str]] = {}
+    for row in _measured("tolerance_race.json")["table"]:
+        ours = row["polhode"]
+        said = f"{_link(ours['method'])}, {ours['microseconds']:.0f}" if ours else "-"
+        cells.setdefault(row["case"], {})[row["error"]] = said
+    errors = sorted({error for found in cells.values() for error in found}, reverse=True)
+    head = ("problem", *(f"error {error:.0e}" for error in errors))
+    rows = [(case, *(found.get(error, "-") for error in errors)) for case, found in cells.items()]
+    return f"""## To an accuracy: let it choose
+
+`ph.solve(problem, t_end=20.0, tol=1e-10)` takes the exact solution where there is one and else the method that
+needs the least work for the tolerance, and the result says which and why ([To an accuracy](tolerance.md)). For
+a spacecraft over some orbits, a top, a throw: this is the answer. What it took in [the
+race](tolerance_race.md), and the microseconds of the run (`verner87` is Verner's Runge-Kutta pair of orders 8
+and 7 with step control, which stands behind `tol` only):
+
+{table(head, rows)}
+"""
+
+
+def free() -> str:
+    """Methods for a body on which nothing acts."""
+    both = {"energy", "spatial_momentum"}
+    kept = _cheapest_first([m for m in ph.methods.values() if both <= m.conserves], "free_body")
+    return f"""### Nothing acts
+
+{_names([m for m in kept if m.order == float("inf")])} is the exact solution, at any step. Of the others these
+keep energy and momentum exactly, the cheapest first; take a high order, it costs little more:
+
+{table(HEAD, _rows([m for m in kept if m.order < float("inf")], "free_body"))}
+"""
+
+
+def over_the_exact_flow() -> dict[str, Any]:
+    """The schemes for torques, each with what it makes of the exact free flow."""
+    exact = next(m for m in ph.methods.values() if m.order == float("inf"))
+    found = {}
+    for name in combinators():
+        try:
+            made = ph.methods.combinators[name](exact)
+        except ph.InputError:
+            continue
+        if made.needs != exact.needs:
+            found[name] = made
+    return found
+
+
+def potential() -> str:
+    """Methods for potentials, and for torques of time and attitude."""
+    rows = []
+    for row in _measured("work_precision.json")["table"]:
+        method = ph.methods[row["method"]]
+        rows.append((
+            row["problem"], f"{row['error']:.0e}", _link(row["method"]), word(method.symplectic),
+            word(method.symmetric), f"{row['microseconds']:.0f}",
+        ))  # fmt: skip
+    schemes = {name: m for name, m in over_the_exact_flow().items() if m.order > 2}
+    for_torques = [name for name, m in schemes.items() if m.needs == "attitude"]
+    low = next(m for m in ph.methods.values() if m.needs == "free" and m.symmetric and m.order == 2)
+    over_any = [name for name, m in schemes.items() if ph.methods.combinators[name](low).order == m.order]
+    own = [m for m in ph.methods.taking("potential") if m.symplectic]
+    flows = [m for m in ph.methods.values() if m.needs == "free" and m.symplectic]
+    return f"""### A potential, or a torque of time and attitude
+
+Combine a free flow with a scheme: [`strang(symrot)`](methods/strang.md), `blanes_moan6a(dmv10)`, ... The
+fastest to an error at the end, with the schemes and flows that were raced ([free flows, and
+schemes](schemes.md)):
+
+{table(("problem", "error at the end", "method", "symplectic", "symmetric", "microseconds"), rows)}
+
+- Symplectic, so that the energy does not drift in very long runs: any scheme over one of
+  {_names(_cheapest_first(flows, "free_body"))}. Without a scheme: {_names(own)}.
+- Schemes above order 2: {", ".join(_link(name) for name in schemes)}.
+- Of these, reach their order over any symmetric flow: {", ".join(_link(name) for name in over_any)}. The others
+  need a flow of at least their order.
+- Also take torques T(t, R) which have no potential: {", ".join(_link(name) for name in for_torques)}.
+- Where the body spins fast against the torque: a flow that is exact for it ({_link("symrot_auto")} for a
+  symmetric body, {_link("jacobi")} for any), since the error is then that of the small torque only.
+"""
+
+
+def velocity() -> str:
+    """Methods for torques of the angular velocity."""
+    able = [m for m in ph.methods.taking("velocity") if m.order >= 2]
+    symmetric = _cheapest_first([m for m in able if m.symmetric], "heavy_top")
+    explicit = [m for m in able if not m.implicit]
+    high = sorted(explicit, key=lambda m: (-m.order, _times("heavy_top").get(m.name, float("inf"))))
+    return f"""### A torque that depends on the angular velocity
+
+Drag, damping, control, a gyrostat. Symmetric methods, which keep the long-time behaviour of reversible motions,
+the cheapest first (each solves an equation):
+
+{table(HEAD, _rows(symmetric, "heavy_top"))}
+
+Explicit ones, the highest order first:
+
+{table(HEAD, _rows(high, "heavy_top"))}
+
+Any order by series: `lietaylor(k)`, which keeps the momentum, and `taylor(k)`, the cheapest, which keeps
+nothing. What the energy does is put right by [`ep(method)`](methods/ep.md), for every method that keeps the
+momentum.
+"""
+
+
+def what_is_kept() -> str:
+    """A table of kinds of field and properties."""
+    wanted = (
+        ("symplectic", lambda m: m.symplectic), ("symmetric", lambda m: m.symmetric),
+        ("energy exact without torque", lambda m: "energy" in m.conserves),
+        ("explicit", lambda m: not m.implicit),
+    )  # fmt: skip
+    parts = [
+        "## By what must be kept",
+        "From the declarations. A method that takes a kind of field takes those above it too.",
+    ]
+    for needs, said in KINDS.items():
+        taken = [m for m in ph.methods.values() if m.needs == needs]
+        if taken:
+            rows = [(words, _names([m for m in taken if has(m)])) for words, has in wanted]
+            parts += [f"### Takes {said}", table(("property", "methods"), rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def long_runs() -> str:
+    """What compensated sums gain."""
+    rows = []
+    for row in _measured("long_run.json")["rows"]:
+        if "energy" in row["round_off"]:
+            energy, momentum = (row["rms"][name][-1] for name in ("energy", "spatial_momentum"))
+            said = (row["problem"], _link(row["method"]), f"{row['steps'][-1]:.0e}", f"{energy:.0e}", f"{momentum:.0e}")
+            rows.append(said)
+    return f"""### Very long runs
+
+[`compensated(...)`](methods/compensated.md) carries what rounding loses ([Very long runs](long_runs.md)).
+Largest rms errors of what the method keeps, which are round-off alone:
+
+{table(("problem", "method", "steps", "energy", "spatial momentum"), rows)}
+
+Where the motion has fast and slow times, [`reversible(...)`](methods/reversible.md) takes short and long steps
+and stays symmetric ([variable steps](variable_steps.md)).
+"""
+
+
+def many() -> str:
+    """What a body-step costs in an ensemble."""
+    rows = sorted(_measured("lanes.json")["rows"], key=lambda row: row["lanes_ns"])
+    found = [(_link(r["method"]), f"{r['lanes_ns']:.1f}", f"{r['scalar_ns']:.0f}") for r in rows]
+    return f"""### Many bodies
+
+`ph.ensemble` turns eight bodies at once on a core ([many bodies](ensembles.md)); then what counts is a method
+without branches and elementary functions. The cheapest first, on one core
+({_measured("lanes.json")["vectors"]}):
+
+{table(("method", "ns a body-step, eight at once", "one at a time"), found)}
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    head = """# Which method should I use
+
+Two answers: to an accuracy, none, it is chosen; with a fixed step, go by what acts on the body and what must be
+kept. The names lead to the equations. What is said of the methods comes from their declarations, which are
+measured in 50 digits, and the figures from the files in benchmarks/, which name their machines.
+
+| you have | take |
+|---|---|
+| an accuracy in mind | `ph.solve(problem, t_end=..., tol=1e-10)` |
+| a free body, any length of time | `ph.exact(problem, times)` |
+| a potential and a long run | a symplectic scheme, `strang(symrot)` or `kahan_li8(symrot)`, and a fixed step |
+| a torque T(t, R) | the same schemes: they stay symmetric |
+| drag, control, a torque of the angular velocity | `lietaylor(8)`, or a symmetric method such as `imidm` |
+| a loop of your own (molecular dynamics, grains, games) | `ph.stepper(body, "strang(symrot)", dt)` |
+| millions of bodies | `ph.ensemble(...)` with `dmv10`, or a scheme over it |
+| more than ten million steps | `compensated(...)` of one of these |
+
+"""
+    return head + "\n".join((
+        to_an_accuracy(), "## With a fixed step\n", free(), potential(), velocity(), long_runs(), many(),
+        what_is_kept(),
+    ))  # fmt: skip

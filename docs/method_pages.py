@@ -1,0 +1,257 @@
+"""One page for every method of the book, one for everything that makes methods of methods, and the list of them all."""
+
+from __future__ import annotations
+
+import inspect
+import json
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import polhode as ph
+from polhode import bibliography, vector
+from polhode.analysis.cost import cost
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+FLAGS = ("symmetric", "symplectic", "poisson", "implicit")
+KINDS = {
+    "free": "no torque", "potential": "potentials", "attitude": "torques of time and attitude",
+    "velocity": "any torque, also of the angular velocity",
+}  # fmt: skip
+SYMBOLS = (
+    "The subscripts 0 and 1 mean the start and the end of a step of length $h$ that begins at the time $t$; $R$ is the "
+    "attitude (body to space), $\\Pi$ the momentum, $\\omega = I^{-1} \\Pi$ the angular velocity and $T$ the torque, "
+    "all in the body frame. [Notation](../notation.md#in-formulas) has the rest."
+)
+
+
+def slug(name: str) -> str:
+    """The name of a page."""
+    return re.sub(r"\W+", "_", name).strip("_")
+
+
+def word(value: Any) -> str:
+    """A declared value."""
+    if value is None:
+        return "not proven"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "exact" if value == math.inf else f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+    """A Markdown table."""
+    lines = [head, ("---",) * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def link(method: Any) -> str:
+    """The name of a registered method, with its page."""
+    return f"[`{method.name}`]({slug(method.name)}.md)"
+
+
+# --- one method -------------------------------------------------------------------------------------
+
+
+def properties(method: Any) -> str:
+    """What is declared."""
+    rows = [("order", word(method.order)), ("order without torque", word(method.order_free))]
+    rows += [(flag, word(getattr(method, flag))) for flag in FLAGS]
+    rows += [
+        ("conserves exactly, without torque", ", ".join(sorted(method.conserves)).replace("_", " ") or "nothing"),
+        ("takes", KINDS[method.needs]),
+    ]
+    rows += [(f"takes {kind} bodies", "no") for kind in ("linear", "flat") if not getattr(method, f"{kind}_bodies")]
+    return table(("property", "declared"), rows)
+
+
+def expenses(method: Any) -> str:
+    """What a step costs: from the declaration, counted, and measured."""
+    rows = [
+        ("vector unknowns solved for", word(method.solves)),
+        ("points where the torque is taken", word(method.torque_evals)),
+        ("operations, counted", operations(method)),
+    ]
+    rows += [
+        (f"compiled step, {row['problem']}, dt = {row['dt']:g}", f"{row['ns_per_step']:.0f} ns")
+        for row in json.loads((BENCHMARKS / "step_cost.json").read_text())["rows"]
+        if row["method"] == method.name
+    ]
+    return table(("of one step", ""), rows)
+
+
+def operations(method: Any) -> str:
+    """Operations of one step on the heavy top, or on the free body."""
+    problem = ph.problems.get("heavy_top" if method.takes("potential") else "free_body")
+    if method.compensated or problem.dt is None:
+        return "those of the method it carries, and six sums for each number of the state"
+    one = cost(method, problem, problem.dt / 8)
+    return f"{one.flops} sums, products, quotients and roots, {one.function} elementary functions ({problem.name})"
+
+
+def source(method: Any) -> str:
+    """Where it comes from: the declared words, with those keys of the bibliography that stand in them."""
+    where = re.sub(r"\b[a-z]+\d{4}[a-z]*\b", lambda key: bibliography.short(key[0]), method.where)
+    return f"{bibliography.citation(method.cite)}. There: {where}."
+
+
+def example(method: Any) -> str:
+    """A run."""
+    problem = "heavy_top" if method.takes("potential") else "free_body"
+    return "\n".join((
+        "```python", "import polhode as ph", "",
+        f'sol = ph.solve(ph.problems.{problem}(), "{method.name}", dt=0.01, t_end=1.0)',
+        "print(sol.drift())", "```",
+    ))  # fmt: skip
+
+
+def page(method: Any, title: str | None = None, intro: str | None = None) -> str:
+    """What a method is, the equations of one step, its properties, its cost, its source, and how to call it."""
+    also = ", ".join(f"`{alias}`" for alias in method.aliases)
+    parts = [
+        f"# {title or method.name}",
+        intro or method.summary,
+        *([f"Also called {also}."] if also else []),
+        "## One step", method.formula, SYMBOLS,
+        "## Properties", properties(method), "Each is measured in 50 digits: [what the words mean]"
+        "(../notation.md#what-a-declaration-means).",
+        "## Cost", expenses(method),
+        *(["Times were measured on one core; benchmarks/step_cost.json names the machine."]
+          if "compiled step" in expenses(method) else []),
+        "## Source", source(method),
+        "## Use", example(method),
+    ]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
+
+
+# --- methods of methods -----------------------------------------------------------------------------
+
+
+def made_by(name: str, make: Callable[..., Any]) -> Any | None:
+    """An example of what a combinator makes, of the first method of the book with which it reaches its order.
+
+    Where it leaves the order as it is, of the first from the same source. None where the book holds what it makes
+    (`dmv`, `mkrk`, ...).
+    """
+    if any(re.fullmatch(rf"{name}(\d+|\(.*\))", registered) for registered in ph.methods):
+        return None
+    made = []
+    for base in ph.methods.values():
+        try:
+            found = make(base)
+        except ph.InputError:
+            continue
+        if found is not base:
+            made.append((base, found))
+    if all(found.order == base.order for base, found in made):
+        return next((found for base, found in made if base.cite == found.cite), made[0][1])
+    best = max(found.order for _, found in made)
+    return next(found for _, found in made if found.order == best)
+
+
+def combinators() -> dict[str, Any]:
+    """The combinators with a page of their own, each with an example."""
+    found = {name: made_by(name, make) for name, make in ph.methods.combinators.items()}
+    return {name: example for name, example in sorted(found.items()) if example is not None}
+
+
+def told(name: str) -> str:
+    """What a combinator says of itself, without the key of its source."""
+    return re.sub(r" \([a-z]+\d{4}[a-z]*\)", "", inspect.cleandoc(ph.methods.combinators[name].__doc__ or ""))
+
+
+def combinator_page(name: str, example: Any) -> str:
+    """The page of a combinator, with the formulas of an example."""
+    intro = f"{told(name)}\n\nShown for `{example.name}`: {example.summary}"
+    return page(example, title=f"{name}( )", intro=intro)
+
+
+# --- the list ---------------------------------------------------------------------------------------
+
+
+def families() -> dict[str, list[Any]]:
+    """The methods of the book by source, in the order of the years."""
+    found: dict[str, list[Any]] = {}
+    for method in ph.methods.values():
+        found.setdefault(method.cite, []).append(method)
+    return dict(sorted(found.items(), key=lambda item: bibliography.entries()[item[0]]["year"]))
+
+
+def index(made: dict[str, Any]) -> str:
+    """All methods with what they declare, and what makes methods of them."""
+    lines = [
+        "# Methods",
+        f"{len(list(ph.methods))} methods stand in the book under a name, by the source of their formulas; every name "
+        "leads to the equations of one step. What is said of them is declared with the code and measured in 50 digits "
+        "([what the words mean](../notation.md#what-a-declaration-means)). [Which method should I use]"
+        "(../which_method.md) chooses among them. Below them stand the [combinators](#methods-of-methods), which make "
+        "methods of methods.",
+    ]
+    head = ("method", "order", "symmetric", "symplectic", "keeps without torque", "solves", "torques", "takes")
+    for cite, group in families().items():
+        lines += [f"## {bibliography.short(cite)}", bibliography.entries()[cite]["title"] + "."]
+        lines.append(table(head, [line(method) for method in group]))
+    lines += [
+        "## Methods of methods",
+        "Written as expressions, `strang(dmv10)`, in strings and in Python. What they make is declared, checked and "
+        "compiled like any other method. An order of your own: "
+        + ", ".join(f"`{name}(...)`" for name in ph.methods.combinators if name not in made) + ".",
+        table(("expression", "what it makes", "cited"), [
+            (f"[`{name}(...)`]({slug(name)}.md)", told(name).splitlines()[0], bibliography.short(m.cite))
+            for name, m in made.items()
+        ]),
+    ]  # fmt: skip
+    lines.append(
+        "The rules for vector spaces that some of these are modelled on have [a page of their own](vector_spaces.md)."
+    )
+    pages = [slug(method.name) for method in ph.methods.values()] + [slug(name) for name in made] + ["vector_spaces"]
+    return "\n\n".join([*lines, "\n".join(["```{toctree}", ":hidden:", *pages, "```"])]) + "\n"
+
+
+def vector_page() -> str:
+    """The methods for vector spaces, all on one page."""
+    parts = [
+        "# Methods for vector spaces",
+        "`polhode.vector` integrates $\\dot p = f(u, t)$, $\\dot u = M^{-1} p$ in $n$ dimensions with a mass matrix "
+        "$M$ and a force $f$: what rules for rotations are modelled on. $f_0 = f(u_0, t)$ and $f_1 = f(u_1, t + h)$. "
+        "The words of the declarations are read for $du \\wedge dp$ and without a force, where all of these are "
+        "exact.",
+        "\n".join((
+            "```python", "import math", "", "from polhode import vector", "",
+            'swing = vector.solve(lambda u: (-math.sin(u[0]),), [[1.0]], [1.0], [0.0], "verlet", dt=0.01, steps=1000)',
+            "print(swing.u[-1], swing.p[-1])", "```",
+        )),
+    ]  # fmt: skip
+    for method in vector.methods.values():
+        also = ", ".join(f"`{alias}`" for alias in method.aliases)
+        rows = [("order", word(method.order)), *((flag, word(getattr(method, flag))) for flag in FLAGS)]
+        parts += [
+            f"## {method.name}", f"{method.summary} Also called {also}.", method.formula,
+            table(("property", "declared"), rows), source(method),
+        ]  # fmt: skip
+    return "\n\n".join(parts) + "\n"
+
+
+KEPT = {"energy": "energy", "spatial_momentum": "momentum", "momentum_norm": "norm"}
+
+
+def line(method: Any) -> tuple[str, ...]:
+    """A method in the list."""
+    order = word(method.order)
+    if method.order != method.order_free:
+        order += f" (free: {word(method.order_free)})"
+    kept = ", ".join(said for name, said in KEPT.items() if name in method.conserves) or "-"
+    return (
+        link(method), order, word(method.symmetric), word(method.symplectic), kept, str(method.solves),
+        str(method.torque_evals), method.needs,
+    )  # fmt: skip
+
+
+def pages() -> dict[str, str]:
+    """All of them, by file name."""
+    made = combinators()
+    found = {"index": index(made), "vector_spaces": vector_page()}
+    found |= {slug(method.name): page(method) for method in ph.methods.values()}
+    return found | {slug(name): combinator_page(name, method) for name, method in made.items()}
