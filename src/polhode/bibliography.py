@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from importlib import resources
 
 
@@ -20,9 +21,18 @@ def entries() -> dict[str, dict[str, str]]:
     return found
 
 
+ACCENTS = {"`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", '"': "\u0308", "c": "\u0327", "v": "\u030c"}
+"""Accents of TeX as combining marks."""
+
+
 def _plain(value: str) -> str:
-    """Text without the braces and dashes of TeX."""
-    return value.replace("{", "").replace("}", "").replace("--", "-")
+    """Text without the braces, accents and dashes of TeX."""
+    text = re.sub(r"\\(?:([`'^~\"])|([cv]) )\{?(\w)\}?", _accented, value)
+    return text.replace("{", "").replace("}", "").replace("--", "-")
+
+
+def _accented(found: re.Match[str]) -> str:
+    return unicodedata.normalize("NFC", found[3] + ACCENTS[found[1] or found[2]])
 
 
 def citation(key: str) -> str:
