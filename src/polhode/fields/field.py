@@ -26,6 +26,8 @@ from .tracing import RUBBER, rebound
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
 OBSERVABLE_ARGUMENTS = (*STATE_ARGUMENTS, "momentum")
+LONGEST = 120
+"""Characters of parameters that an error shows."""
 MOST_PARAMETERS = 900
 """Numbers in the parameters of a field: compiled code takes tuples of less than 1000."""
 
@@ -175,7 +177,9 @@ class Field:
         except InputError:
             raise
         except Exception as problem:
-            raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}") from problem
+            given = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
+            told = f"; its parameters are {given[:LONGEST]}" if given else ""
+            raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}{told}") from problem
         count, expected = (3, "three numbers") if self.kind == "torque" else (1, "one number")
         parts = value if self.kind == "torque" else (value,)
         try:
