@@ -229,6 +229,40 @@ def test_slow_damping_moves_the_spatial_momentum_little():
     assert 1.6 < shift[0] / shift[1] < 2.4
 
 
+@pytest.mark.parametrize("body", [BODY, TILTED], ids=["principal", "tilted"])
+def test_a_viscous_core_keeps_the_momentum_of_both_and_takes_energy(body):
+    """R (Pi + h) is constant, and the energy with omega . h falls."""
+    strength, times = 0.04 * body.moments.min(), np.linspace(0, 30, 301)
+    problem = ph.Problem(body, fields.viscous_core(body, strength), omega=OMEGA)
+    q, m, energy = flight(problem, times)
+    w = np.linalg.solve(body.tensor, m.T).T
+    h = -strength * np.linalg.solve(body.tensor, np.cross(m, w).T).T
+    both = spatial(q, m + h)
+    assert near(both, np.broadcast_to(both[0], both.shape), 1e-8)
+    assert (np.diff(energy + (w * h).sum(axis=1)) < 0).all()
+    assert np.ptp(spatial(q, m), axis=0).max() > 1e-3  # that of the body alone is not
+
+
+def test_a_viscous_core_is_a_ball_in_a_viscous_fluid():
+    """Against the body with a ball inside (moment J, friction c): equal to first order in strength = J^2/c."""
+    inertia, J, off = np.diag([1.0, 1.6, 2.1]), 0.05, []
+    body, w0 = ph.Body([1.0, 1.6, 2.1]), np.array([1.2, 0.3, 0.2])
+    coupled = np.block([[inertia, J * np.eye(3)], [J * np.eye(3), J * np.eye(3)]])
+    for strength in (0.01, 0.005):
+
+        def rates(t, y, friction=J * J / strength):
+            R, w, nu = y[:9].reshape(3, 3), y[9:12], y[12:]
+            right = [*np.cross(inertia @ w + J * nu, w), *(-friction * nu - J * np.cross(w, nu))]
+            return [*np.cross(R, w).ravel(), *np.linalg.solve(coupled, right)]
+
+        lag = -strength / J * np.linalg.solve(inertia, np.cross(inertia @ w0, w0))
+        full = solve_ivp(rates, (0, 10), [*np.eye(3).ravel(), *w0, *lag], method="Radau", rtol=1e-9, atol=1e-11)
+        sol = ph.solve(ph.Problem(body, fields.viscous_core(body, strength), omega=w0), t_end=10.0, tol=1e-9)
+        off.append(np.abs(sol.matrix[-1] - full.y[:9, -1].reshape(3, 3)).max())
+    assert off[0] < 2e-3
+    assert off[0] / off[1] > 3.5
+
+
 # --- functions of time ------------------------------------------------------------------------------
 
 
@@ -385,6 +419,7 @@ KEYWORDS = {
     "linear_drag": {"coefficients": 0.2},
     "quadratic_drag": {"coefficients": [0.1, 0.2, 0.3]},
     "internal_damping": {"rate": 0.05},
+    "viscous_core": {"strength": 0.05},
     "constant_torque": {"torque": [0.1, 0.2, -0.3], "frame": "space"},
     "thruster": {"torque": [0.3, 0.2, 0.1], "on": [[-1.0, 0.25], [0.5, 5.0]]},
     "tabulated": {"times": [-1, 0.25, 5], "torques": [[0, 0, 0], [0.3, 0.2, 0.1], [0, 0, 1]], "between": "cubic"},
@@ -423,6 +458,7 @@ MISTAKES = [
     (lambda: fields.dipole([1, 2], [1, 2, 3]), "moment must be three numbers"),
     (lambda: fields.linear_drag(-1), "coefficients must not be negative"),
     (lambda: fields.internal_damping(BODY, -1), "rate must not be negative"),
+    (lambda: fields.viscous_core(BODY, -1), "strength must not be negative"),
     (lambda: fields.gravity_gradient(BODY, mu=1, radius=0), "radius must be positive; got 0"),
     (lambda: fields.eccentric_gravity_gradient(BODY, 1, 1, 0.95), "eccentricity must lie between 0 and 0.9"),
     (lambda: fields.thruster([1, 2, 3], [[0, 2], [1, 3]]), "must start before they stop and not overlap"),

@@ -8,7 +8,7 @@ from typing import Any
 from ..body import Body
 from ..errors import InputError
 from ..math import cos, sin, where
-from ..so3 import apply, cross, dot, scale, times
+from ..so3 import apply, cross, dot, scale, solve3, times
 
 KEPLER_STEPS = 4
 """Steps of order four: the root is then good to 1e-55 for eccentricities up to `MOST_ECCENTRIC`."""
@@ -24,6 +24,13 @@ def inertia_of(body: Any) -> tuple[Any, Callable[..., Any]]:
     if not isinstance(body, Body):
         raise InputError(f"this field is made for a ph.Body, whose inertia it needs; got {type(body).__name__}")
     return (body.inertia.tolist(), apply) if body.has_own_axes else (body.moments.tolist(), times)
+
+
+def quotient_of(product: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of an inertia and a vector v, I^-1 v, that belongs to a product of `inertia_of`."""
+    if product is times:
+        return lambda moments, v: tuple(x / moment for x, moment in zip(v, moments, strict=True))
+    return lambda rows, v: solve3(rows[0], rows[1], rows[2], v)  # symmetric: rows are columns
 
 
 def pull(R: Any, arm: Any, force: Any) -> Any:

@@ -12,8 +12,8 @@ from ..errors import InputError
 from ..expression import Expr, gradient, lift, symbol
 from ..inputs import finite_number, real_array, vector
 from ..math import sqrt, where
-from ..so3 import cross, dot, scale, sub
-from ._formulas import clamped, inertia_of, piecewise
+from ..so3 import add, cross, dot, scale, solve3, sub
+from ._formulas import clamped, inertia_of, piecewise, quotient_of
 from .attraction import attitude_spring
 from .decorators import template_of, torque
 from .field import Field, FieldTemplate
@@ -62,8 +62,9 @@ def internal_damping(body: Any, rate: float) -> Field:
 
     The double bracket of Bloch, Krishnaprasad, Marsden and Ratiu (1996): |Pi| stays, the energy falls by
     rate |Pi x omega|^2 in a unit of time, and the body ends in rotation about its axis of largest moment (Explorer 1).
-    The direction of the spatial momentum moves by an amount of the first order in the rate, to and fro: the momentum
-    of whatever moves inside is not part of the state.
+    It is the reduced equation, for the motion as seen from the body. In space the direction of the momentum moves, to
+    and fro, by an amount of the first order in the rate, which no torque inside a body can do: where that matters take
+    `viscous_core`.
 
     rate : an inverse of moment of inertia times angle, positive
     """
@@ -81,6 +82,47 @@ def _internal_damping(product: Any) -> FieldTemplate:
         return scale(rate, cross(momentum, cross(momentum, omega)))
 
     return internal_damping
+
+
+@ready
+def viscous_core(body: Any, strength: float) -> Field:
+    """Dissipation by a small ball, or a cavity full, of very viscous fluid: T = h x omega - h', body frame.
+
+    Dragged along, the core has the momentum h = -strength a relative to the body, a = I^-1 (I omega x omega) the
+    angular acceleration (the quasi-steady fluid of Chernousko, Akulenko and Leshchenko 2017). R (I omega + h), the
+    momentum of both in space, is constant exactly; the energy of both, omega . I omega/2 + omega . h, falls by
+    strength |a|^2 in a unit of time, to second order. The body ends in rotation about its axis of largest moment,
+    where h = 0, and about the direction that the momentum had at the start. With other fields the acceleration is
+    still that of the free body.
+
+    strength : moment of inertia times time, J^2/c for a ball of moment J and friction torque c nu at the relative rate
+        nu; small against the moments over omega
+    """
+    inertia, product = inertia_of(body)
+    if finite_number("strength", strength) < 0:
+        raise InputError(f"strength must not be negative, or the core would drive instead of brake; got {strength!r}")
+    return _viscous_core(product)(strength, inertia)
+
+
+@functools.cache
+def _viscous_core(product: Any) -> FieldTemplate:
+    divided = quotient_of(product)
+
+    @torque
+    def viscous_core(omega: Any, strength: Any, inertia: Any) -> Any:
+        momentum = product(inertia, omega)
+        a = divided(inertia, cross(momentum, omega))
+
+        def change(x: Any) -> Any:
+            """Of the acceleration a, where omega changes by x."""
+            return divided(inertia, add(cross(product(inertia, x), omega), cross(momentum, x)))
+
+        # h' = -strength change(omega') and omega' = a + I^-1 T: linear equations for T.
+        axes = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+        columns = [sub(e, scale(strength, change(divided(inertia, e)))) for e in axes]
+        return solve3(columns[0], columns[1], columns[2], scale(strength, add(change(a), cross(omega, a))))
+
+    return viscous_core
 
 
 # --- functions of time ------------------------------------------------------------------------------
