@@ -534,6 +534,8 @@ def _run_on_card(task: Task, threads: int | None) -> tuple[np.ndarray, np.ndarra
     """The same by a card."""
     from .backends import cuda
 
+    if task.crowd.field is not None and task.crowd.field.has_tables:
+        raise InputError("a table of more than 64 rows does not go on a card; use device='cpu', or fewer rows")
     cuda.card()
     method = task.method
     data = _data(task.crowd, task.crowd.number)

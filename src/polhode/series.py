@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import scalar
-from .expression import COMPARISONS, OPERATORS, Expr, _slope, _text, is_number, lift, ordered, symbol
+from .expression import COMPARISONS, LOOK_UPS, OPERATORS, Expr, _slope, _text, is_number, lift, ordered, symbol
 from .scalar import FUNCTIONS
 
 LOGIC = (*COMPARISONS, "and", "or")
@@ -81,7 +81,7 @@ def moving_of(nodes: Iterable[Expr], sources: set[Expr]) -> set[Expr]:
     """Those of the nodes, given arguments first, that depend on the sources."""
     moving: set[Expr] = set()
     for node in nodes:
-        if node in sources or any(a in moving for a in node.args if isinstance(a, Expr)):
+        if node in sources or (node.op not in LOOK_UPS and any(a in moving for a in node.args if isinstance(a, Expr))):
             moving.add(node)
     return moving
 

@@ -8,6 +8,7 @@ from typing import Any
 from ..body import Body
 from ..errors import InputError
 from ..math import cos, sin, where
+from ..scalar import entry, piece
 from ..so3 import apply, cross, dot, scale, solve3, times
 
 KEPLER_STEPS = 4
@@ -64,17 +65,27 @@ def clamped(t: Any, knots: Sequence[Any]) -> Any:
     return min(max(t, knots[0]), knots[-1])
 
 
+def looked_up(t: Any, knots: Sequence[float], columns: Sequence[Sequence[Sequence[float]]]) -> Any:
+    """As `piecewise`, from tables that are constants of the formula: columns[d][axis] are the coefficients of x^d."""
+    index = piece(t, knots)
+    x = t - entry(index, knots)
+    value = [entry(index, column) for column in columns[-1]]
+    for coefficients in reversed(columns[:-1]):
+        value = [entry(index, column) + x * b for column, b in zip(coefficients, value, strict=True)]
+    return value
+
+
 def piecewise(t: Any, knots: Sequence[Any], pieces: Sequence[Any]) -> Any:
     """The polynomial of the piece in which t lies, three numbers: sum_d pieces[k][d] (t - knots[k])^d.
 
     The first and the last piece go on outside.
     """
     start, chosen = knots[0], pieces[0]
-    for knot, piece in zip(knots[1:-1], pieces[1:], strict=True):
+    for knot, here in zip(knots[1:-1], pieces[1:], strict=True):
         later = knot <= t
         start = where(later, knot, start)
         chosen = [
-            [where(later, new, old) for new, old in zip(a, b, strict=True)] for a, b in zip(piece, chosen, strict=True)
+            [where(later, new, old) for new, old in zip(a, b, strict=True)] for a, b in zip(here, chosen, strict=True)
         ]
     x = t - start
     value = chosen[-1]

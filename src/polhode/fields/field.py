@@ -18,7 +18,7 @@ from typing import Any
 
 from ..backends import floats
 from ..errors import InputError
-from ..expression import BranchError, Expr, gradient, lift, source, symbol, symbols_in
+from ..expression import LOOK_UPS, BranchError, Expr, gradient, lift, ordered, source, symbol, symbols_in
 from ..so3 import matrix, unit
 from .kernels import formula_kernel, pair_kernel, torque_kernel
 from .tracing import RUBBER, rebound
@@ -253,6 +253,11 @@ class Field:
             raise InputError(f"{owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
             raise InputError(f"{owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
+
+    @property
+    def has_tables(self) -> bool:
+        """Does its formula read tables of constants."""
+        return any(node.op in LOOK_UPS for node in ordered(self.graph[0]))
 
     @property
     def needs(self) -> str:

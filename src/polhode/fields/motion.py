@@ -13,15 +13,15 @@ from ..expression import Expr, gradient, lift, symbol
 from ..inputs import finite_number, real_array, vector
 from ..math import sqrt, where
 from ..so3 import add, cross, dot, scale, solve3, sub
-from ._formulas import clamped, inertia_of, piecewise, quotient_of
+from ._formulas import clamped, inertia_of, looked_up, piecewise, quotient_of
 from .attraction import attitude_spring
 from .decorators import template_of, torque
 from .field import Field, FieldTemplate
 from .registry import reading, ready
 
-MOST_ROWS = 64
-"""Rows of a table: the formula has a choice for each, all of which are compiled and computed (50 rows of a spline:
-some seconds, and 0.9 us a call)."""
+FEW_ROWS, MOST_ROWS = 64, 20_000
+"""Rows of a table. Few are parameters of the field, each with a choice in the formula, all of which are computed; more
+are constants of the formula, searched by bisection."""
 
 
 def _per_axis(name: str, value: Any) -> Any:
@@ -179,14 +179,36 @@ def _windows(on: Any) -> np.ndarray:
 def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "linear", outside: str = "zero") -> Field:
     """A torque given by a table over time, T(t_k) = torques[k], interpolated.
 
-    times : increasing, 2 to 64 of them
+    times : increasing, 2 to 20 000 of them. From 65 on the table is part of the compiled formula: another one is
+        compiled anew, and its numbers are no parameters that an ensemble or a gradient could vary
     torques : three numbers for each time, in the named frame, "body" or "space"
     between : "linear", or "cubic": the spline with continuous second derivatives (not-a-knot at the ends)
     outside : "zero", or "hold": the first and the last value before and after the table
     """
     if outside not in ("zero", "hold"):
         raise InputError(f"outside must be 'zero' or 'hold'; got {outside!r}")
-    return _tabulated(frame, outside)(*_pieces(times, torques, "torques", between))
+    knots, pieces = _pieces(times, torques, "torques", between)
+    if len(knots) > FEW_ROWS:
+        return _long_table(frame, outside, *_columns(knots, pieces))()
+    return _tabulated(frame, outside)(knots, pieces)
+
+
+def _columns(knots: np.ndarray, pieces: np.ndarray) -> tuple[Any, Any]:
+    """Knots, and (power, axis, piece) coefficients, as tuples."""
+    columns = np.moveaxis(pieces, 0, -1).tolist()
+    return tuple(knots.tolist()), tuple(tuple(tuple(column) for column in axes) for axes in columns)
+
+
+def _long_table(frame: str, outside: str, knots: Any, columns: Any) -> FieldTemplate:
+    hold = outside == "hold"
+
+    @torque(frame=frame)
+    def tabulated(t: Any) -> Any:
+        at = clamped(t, knots)
+        return scale(1 if hold else where(at == t, 1, 0), looked_up(at, knots, columns))
+
+    made: FieldTemplate = tabulated
+    return made
 
 
 @functools.cache
@@ -208,7 +230,7 @@ def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarra
     if knots.ndim != 1 or table.shape != (len(knots), 3):
         raise InputError(f"{name} must be three numbers for each of the times; got shapes {table.shape}, {knots.shape}")
     if not 2 <= len(knots) <= MOST_ROWS:
-        raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}, so leave some out")
+        raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}: take fewer, or run it in parts")
     if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
         raise InputError("times must increase, and all numbers of a table must be finite")
     if between == "linear":
@@ -284,11 +306,23 @@ def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
 def tabulated_gyrostat(times: Any, momenta: Any, between: str = "cubic") -> Field:
     """A body with driven rotors: h(t) given by a table, T = h x omega - h', body frame.
 
-    times : increasing, 2 to 64 of them; before and after them h is what it is at the ends
+    times : increasing, 2 to 20 000 of them, as for `tabulated`; before and after them h is what it is at the ends
     momenta : h at these times, relative to the body and in its axes
     between : "cubic" (a spline: the motors' torque h' is continuous between the ends) or "linear"
     """
-    return _tabulated_gyrostat()(*_pieces(times, momenta, "momenta", between))
+    knots, pieces = _pieces(times, momenta, "momenta", between)
+    if len(knots) > FEW_ROWS:
+        return _long_gyrostat(*_columns(knots, pieces))()
+    return _tabulated_gyrostat()(knots, pieces)
+
+
+def _long_gyrostat(knots: Any, columns: Any) -> FieldTemplate:
+    @rotor
+    def tabulated_gyrostat(t: Any) -> Any:
+        return looked_up(clamped(t, knots), knots, columns)
+
+    made: FieldTemplate = tabulated_gyrostat
+    return made
 
 
 @functools.cache
