@@ -38,8 +38,8 @@ def uniform_gravity(body: Any, g: Any = STANDARD_GRAVITY) -> Field:
     """
     if getattr(body, "mass", None) is None:
         raise InputError(
-            "uniform gravity needs a body with mass, centre of mass and pivot (the fixed point): one made of matter "
-            "(a shape, a mesh, points) or given mass, centre and pivot beside its inertia"
+            "uniform gravity needs a body with a mass: one made of matter (a shape, a mesh, points), or one with mass, "
+            "centre and pivot (the fixed point) given beside its inertia"
         )
     return _uniform_gravity()(body.centre - body.pivot, body.mass * vector("g", g))
 
