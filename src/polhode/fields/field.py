@@ -86,6 +86,11 @@ class FieldTemplate:
         """The field with these values of all parameters."""
         return Field(self, values)
 
+    def __add__(self, other: Any) -> Any:
+        raise unbound(self)
+
+    __radd__ = __add__
+
 
 def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
     """A parameter as a float or as nested tuples of floats."""
@@ -179,6 +184,7 @@ class Field:
         except Exception as problem:
             given = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
             told = f"; its parameters are {given[:LONGEST]}" if given else ""
+            told += "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
             raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}{told}") from problem
         count, expected = (3, "three numbers") if self.kind == "torque" else (1, "one number")
         parts = value if self.kind == "torque" else (value,)

@@ -165,7 +165,8 @@ def operations(watch: Watch) -> Outcome:
     ]  # fmt: skip
     how = (
         "Sums, products, quotients and roots counted in one step (an elementary function as twenty), times the number "
-        "of steps; attitude and momentum are updated, where the slides count the momentum alone."
+        "of steps; attitude and momentum are updated, where the slides count the momentum alone. The line "
+        "without eigenvectors is ours."
     )
     rows = [[label, h, n] for label, points in lines.items() for h, n in points]
     picture = side_by_side({"operations for $0 \\leq t \\leq 100$": lines}, "step size $h$", "Cost")
