@@ -56,7 +56,7 @@ omega.z = { from = 10, to = 50, count = 41 }
 # attitude = "random"                      # all rotations alike
 # momentum = { isotropic = 5.0 }           # all directions alike, of this length
 # params.mgl = { normal = [20.0, 1.0] }    # mean and standard deviation; or uniform, loguniform = [from, to]
-""".replace("METHOD", METHOD)
+""".replace('"METHOD"'.ljust(20), f'"{METHOD}"'.ljust(20))
 
 
 # --- what a file says -------------------------------------------------------------------------------
