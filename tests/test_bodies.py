@@ -316,7 +316,34 @@ def two_sided():
     return trimesh.Trimesh([[0, 0, 0], [1, 0, 0], [0, 1, 0]], [[0, 1, 2], [0, 2, 1]], process=False)
 
 
+def beside(*, by, turned=False):
+    """A box, and another one moved, perhaps inside out."""
+    one, two = trimesh.creation.box(EDGES), trimesh.creation.box(EDGES)
+    two.apply_translation(by)
+    faces = two.faces[:, ::-1] if turned else two.faces
+    return trimesh.Trimesh([*one.vertices, *two.vertices], [*one.faces, *(faces + len(one.vertices))], process=False)
+
+
+def overlapping():
+    return beside(by=[0.3, 0.2, 0.1])
+
+
+def one_part_inside_out():
+    mesh = beside(by=[5.0, 0.0, 0.0], turned=True)
+    mesh.vertices[:8] *= 1.5  # so that the volume of all is positive
+    return mesh
+
+
+def far_too_large():
+    mesh = trimesh.creation.box(EDGES)
+    mesh.apply_scale(1e35)
+    return mesh
+
+
 BROKEN = [
+    (overlapping, "parts of part.stl overlap, near ("),
+    (one_part_inside_out, "a part of part.stl, near (5, 0, 0), is inside out and no cavity of another"),
+    (far_too_large, "part.stl has corners beyond 1e+30; what unit is that?"),
     (open_box, "part.stl is not watertight: 3 edges belong to one triangle only, the first near ("),
     (flipped_face, "the triangles of part.stl are not wound consistently"),
     (inside_out, "part.stl is inside out (its volume is -6)"),
@@ -324,6 +351,19 @@ BROKEN = [
     (doubled, "part.stl is no simple surface: 3 edges belong to more than two triangles"),
     (two_sided, "part.stl encloses no volume"),
 ]
+
+
+def test_parts_beside_each_other_and_in_a_cavity(tmp_path):
+    """Two boxes apart are one body; so is a ball in a hollow ball."""
+    body = ph.Body.from_mesh(saved(beside(by=[5.0, 0.0, 0.0]), tmp_path), density=1.0)
+    box = ph.Body.box(*EDGES, density=1.0)
+    both = box + box.moved([5.0, 0.0, 0.0])
+    assert body.mass == pytest.approx(both.mass, rel=1e-6)
+    np.testing.assert_allclose(body.tensor, both.tensor, atol=1e-5 * both.moments.max())
+    balls = [trimesh.creation.icosphere(2, radius) for radius in (1.0, 0.6, 0.3)]
+    balls[1].invert()
+    nested = ph.Body.from_mesh(saved(trimesh.util.concatenate(balls), tmp_path), density=1.0)
+    assert nested.mass == pytest.approx(sum(ball.volume for ball in balls), rel=1e-6)
 
 
 @pytest.mark.parametrize(("make", "words"), BROKEN, ids=[make.__name__ for make, _ in BROKEN])

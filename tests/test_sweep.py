@@ -87,23 +87,32 @@ def test_a_field_of_the_users_own(tmp_path):
 
 
 BAD = {
-    "method": ({"run": RUN.replace("imidm", "imidn")}, "unknown method 'imidn'; nearest: "),
-    "problem": ({"problem": 'name = "fast_topp"'}, "unknown problem 'fast_topp'; nearest: fast_top"),
+    "method": ({"run": RUN.replace("imidm", "imidn")}, ", line 5: run.method: unknown method 'imidn'; nearest: "),
+    "problem": (
+        {"problem": 'name = "fast_topp"'},
+        ", line 2: problem.name: unknown problem 'fast_topp'; nearest: fast_top",
+    ),
     "key": ({"run": RUN + "\nstep = 3"}, ", line 8: run.step: there is no such key here; did you mean steps"),
-    "dt": ({"run": RUN.replace("0.01", "-1")}, ", line 6: run.dt: input should be greater than 0; got -1"),
+    "dt": (
+        {"run": RUN.replace("0.01", "-1")},
+        ", line 6: run.dt: must be a number above 0: the step size; got -1; write for example dt = 0.01",
+    ),
     "no dt": ({"run": 'method = "imidm"\nsteps = 20'}, r"give dt in \[run\]"),
     "both": ({"run": RUN + "\nt_end = 3.0"}, ", line 4: run: give steps or t_end, not both"),
     "missing": ({"run": "dt = 0.1"}, "run.method: is missing"),
     "nothing": ({"vary": ""}, r"give exactly one of \[grid\], \[list\], \[random\]"),
     "quantity": ({"vary": "[grid]\nomga.z = [1]"}, "omga cannot vary; did you mean omega"),
-    "component": ({"vary": "[grid]\nomega.q = [1]"}, "omega.q must be written omega.x, .y or .z"),
-    "number": ({"vary": '[grid]\nomega.z = "a"'}, ", line 10: omega.z must be a list of numbers; got 'a'"),
-    "rows": ({"vary": "[grid]\nomega = [1, 2, 3]"}, ", line 10: omega must be a list of rows of 3 numbers"),
-    "spread": ({"vary": "[grid]\nomega.z = {from = 1, to = 2}"}, ", line 10: omega.z: count is missing"),
+    "component": ({"vary": "[grid]\nomega.q = [1]"}, ", line 10: grid.omega.q: must be written omega.x, .y or .z"),
+    "number": ({"vary": '[grid]\nomega.z = "a"'}, ", line 10: grid.omega.z: must be a list of numbers; got 'a'"),
+    "rows": ({"vary": "[grid]\nomega = [1, 2, 3]"}, ", line 10: grid.omega: must be a list of rows of 3 numbers"),
+    "spread": (
+        {"vary": "[grid]\nomega.z = {from = 1, to = 2}"},
+        ", line 10: grid.omega.z.count: is missing; it is a whole number from 1 on",
+    ),
     "log": ({"vary": "[grid]\nomega.z = {from = 0, to = 2, count = 2, spacing = 'log'}"}, "above 0"),
     "lengths": ({"vary": "[list]\nomega.x = [1, 2]\nomega.y = [1]"}, "the same length; got omega.x 2, omega.y 1"),
     "csv": ({"vary": '[list]\ncsv = "none.csv"'}, ", line 10: .*none.csv cannot be read: No such file"),
-    "seed": ({"vary": "[random]\ncount = 2\nomega.z = {uniform = [1, 2]}"}, "seed: is missing"),
+    "seed": ({"vary": "[random]\ncount = 2\nomega.z = {uniform = [1, 2]}"}, ", line 9: random.seed: is missing"),
     "distribution": ({"vary": "[random]\ncount = 2\nseed = 1\nomega.z = 5"}, "must be a distribution such as"),
     "isotropic": ({"vary": "[random]\ncount = 2\nseed = 1\nomega.z = {isotropic = 1}"}, "isotropic is for a vector"),
     "triangle": ({"vary": "[grid]\nmoments.z = [1.0, 30.0]"}, "body 1: moments of inertia must satisfy the triangle"),
@@ -113,6 +122,11 @@ BAD = {
     "parameter": ({"vary": "[grid]\nparams.mg = [1]"}, "gravity has no parameter 'mg'; it has mgl"),
     "field": ({"problem": 'moments = [1, 1, 1]\nfield = "gravty"'}, "unknown field 'gravty'; nearest: gravity"),
     "python": ({"problem": 'moments = [1, 1, 1]\nfield = "no.py:f"'}, "this runs the Python code in no.py:f"),
+    "deep": (
+        {"problem": "moments = [1.0, 2.0, 2.5]\nomega = [1.0, 2.0]"},
+        ", line 3: problem.omega: must be three numbers",
+    ),
+    "table": ({"vary": "[gridd]\nomega.z = [1]"}, ", line 9: gridd: there is no such table here; did you mean grid"),
     "toml": ({"vary": "[grid"}, "is not TOML: "),
 }
 

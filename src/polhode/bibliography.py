@@ -21,14 +21,18 @@ def entries() -> dict[str, dict[str, str]]:
     return found
 
 
-ACCENTS = {"`": "\u0300", "'": "\u0301", '"': "\u0308"}
+ACCENTS = {"`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", '"': "\u0308", "c": "\u0327", "v": "\u030c"}
+"""Accents of TeX as combining marks."""
 
 
 def _plain(value: str) -> str:
     """Text without the braces, dashes, quotes and accents of TeX."""
-    value = value.replace("{", "").replace("}", "").replace("--", "-").replace("``", '"').replace("''", '"')
-    accented = re.sub(r"""\\([`'"])(\w)""", lambda found: found[2] + ACCENTS[found[1]], value)
-    return unicodedata.normalize("NFC", accented)
+    text = re.sub(r"\\(?:([`'^~\"])|([cv]) )\{?(\w)\}?", _accented, value)
+    return text.replace("{", "").replace("}", "").replace("--", "-").replace("``", '"').replace("''", '"')
+
+
+def _accented(found: re.Match[str]) -> str:
+    return unicodedata.normalize("NFC", found[3] + ACCENTS[found[1] or found[2]])
 
 
 def citation(key: str) -> str:

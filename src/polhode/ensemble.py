@@ -375,6 +375,8 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
     """The same by a card."""
     from .backends import cuda, layout
 
+    if task.crowd.field is not None and task.crowd.field.has_tables:
+        raise InputError("a table of more than 64 rows does not go on a card; use device='cpu', or fewer rows")
     cuda.card()
     method = task.method
     given, order = task.given()

@@ -18,6 +18,10 @@ OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
 
 
+LOOK_UPS = ("piece", "entry")
+"""Reading a table: constant between its knots."""
+
+
 class BranchError(TypeError):
     """A user's function branched on a number."""
 
@@ -202,6 +206,16 @@ class Exprs:
         return Expr.make("where", lift(condition), lift(yes), lift(no))
 
     @staticmethod
+    def piece(x: Any, knots: Any) -> Expr:
+        """The piece of a table in which x lies."""
+        return Expr.make("piece", x, lift(tuple(knots)))
+
+    @staticmethod
+    def entry(index: Any, column: Any) -> Expr:
+        """An entry of a table."""
+        return Expr.make("entry", index, lift(tuple(column)))
+
+    @staticmethod
     def epsilon() -> float:
         """Never needed in a user's formula."""
         return scalar.Floats.epsilon()
@@ -243,7 +257,7 @@ def symbols_in(outputs: Iterable[Expr]) -> set[str]:
 def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     """(argument, derivative of the node with respect to it) for every argument that matters."""
     op, args = node.op, node.args
-    if op in ("symbol", "const", "named", *COMPARISONS, "and", "or"):
+    if op in ("symbol", "const", "named", *COMPARISONS, "and", "or", *LOOK_UPS):
         return []
     x = args[0]
     if op == "add":
@@ -337,18 +351,17 @@ def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
 def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any]) -> Callable[..., Any]:
     """The kernel that a source text defines, its constants in one number type.
 
-    Integers stay integers; floats are exact; named constants are asked of the type. A constant may be a tuple of them.
+    Integers stay integers; floats are exact; named constants are asked of the type; tuples are tables, lists tuples.
     """
-
-    def converted(value: Any) -> Any:
-        if isinstance(value, tuple):
-            return tuple(map(converted, value))
-        return value if isinstance(value, int) else number(value)
-
-    space: dict[str, Any] = {name: getattr(scalar, name) for name in (*FUNCTIONS, "where")}
+    space: dict[str, Any] = {name: getattr(scalar, name) for name in (*FUNCTIONS, "where", *LOOK_UPS)}
     space["abs"] = abs
     for name, value in constants.items():
-        space[name] = converted(value)
+        if isinstance(value, tuple):
+            space[name] = scalar.table(value, number)
+        elif isinstance(value, list):
+            space[name] = tuple(map(number, value))
+        else:
+            space[name] = value if isinstance(value, int) else number(value)
     exec(text, space)  # the text is made of our own words: operators, primitives, names v*, k*
     made: Callable[..., Any] = space[text[4 : text.index("(")]]
     made.__module__ = __name__

@@ -20,6 +20,12 @@ UNITS = {
 }  # fmt: skip
 """Length of a unit in metres."""
 
+LARGEST = 1e30
+"""Of a coordinate; fifth powers are then far within doubles."""
+
+SAMPLES = 32
+"""Corners of a part that are looked up in the other parts."""
+
 FLAT, EMPTY = 1e-14, 1e-12
 """Area of a triangle and volume of a part that are round-off, relative to the size of the part."""
 
@@ -102,6 +108,8 @@ def _loaded(trimesh: Any, file: Path, kind: str) -> Surface:
         raise InputError(f"{file.name} has no triangles; save the surface of the part as a mesh")
     if not np.isfinite(given).all():
         raise InputError(f"{file.name} has corners that are not finite numbers; export the mesh again")
+    if np.abs(given).max() > LARGEST:
+        raise InputError(f"{file.name} has corners beyond {LARGEST:g}; what unit is that? Give it, or scale the mesh")
     vertices, place = np.unique(given + 0.0, axis=0, return_inverse=True)  # -0 + 0 is 0
     return Surface(vertices, place.reshape(-1)[corners])
 
@@ -128,6 +136,7 @@ def checked(surface: Surface, name: str) -> None:
             f"program the mesh comes from make the normals consistent"
         )
     _check_volume(surface, name)
+    _check_parts(surface, name)
 
 
 def _check_degenerate(surface: Surface, name: str) -> None:
@@ -148,6 +157,57 @@ def _check_volume(surface: Surface, name: str) -> None:
         raise InputError(f"{name} encloses no volume ({volume:.3g}); a solid part is needed")
     if volume < 0:
         raise InputError(f"{name} is inside out (its volume is {volume:.4g}); turn all its triangles around")
+
+
+def _check_parts(surface: Surface, name: str) -> None:
+    """Of several closed parts a body must lie outside the matter of the others, a cavity (wound inwards) within it."""
+    parts = [Surface(surface.vertices, faces) for faces in _separate(surface.faces)]
+    if len(parts) == 1:
+        return
+    boxes = np.array([(part.corners.min(axis=(0, 1)), part.corners.max(axis=(0, 1))) for part in parts])
+    for i, part in enumerate(parts):
+        near = (boxes[:, 0] <= boxes[i, 1]).all(axis=1) & (boxes[:, 1] >= boxes[i, 0]).all(axis=1)
+        others = [parts[j] for j in np.flatnonzero(near) if j != i]
+        corners = surface.vertices[np.unique(part.faces)]
+        some = corners[:: max(1, len(corners) // SAMPLES)]
+        around = sum((_winding(other, some) for other in others), np.zeros(len(some)))
+        if part.volumes.sum() < 0 and around.min() < 0.25:
+            raise InputError(
+                f"a part of {name}, near {_point(corners.mean(axis=0))}, is inside out and no cavity of another; turn "
+                f"its triangles around"
+            )
+        if part.volumes.sum() > 0 and around.max() > 0.75:
+            raise InputError(
+                f"parts of {name} overlap, near {_point(some[around.argmax()])}, and their common volume would count "
+                f"twice; unite them in the program the mesh comes from"
+            )
+
+
+def _separate(faces: np.ndarray) -> list[np.ndarray]:
+    """Faces by the parts that hang together by edges."""
+    from scipy.sparse import coo_array
+    from scipy.sparse.csgraph import connected_components
+
+    edges = np.sort(faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2), axis=1)
+    order = np.lexsort(edges.T)  # the two triangles of an edge become neighbours
+    pairs = (order // 3).reshape(-1, 2)
+    links = coo_array((np.ones(len(pairs)), pairs.T), shape=(len(faces), len(faces)))
+    count, label = connected_components(links, directed=False)
+    return [faces[label == i] for i in range(count)] if count > 1 else [faces]
+
+
+def _winding(surface: Surface, points: np.ndarray) -> np.ndarray:
+    """How often a closed surface goes around points: the solid angles of its triangles (Van Oosterom and Strackee 1983)
+    over 4 pi; 1 inside, 0 outside, -1 in a surface wound inwards.
+    """
+    found = []
+    for point in points:
+        a, b, c = np.moveaxis(surface.corners - point, 1, 0)
+        x, y, z = (np.linalg.norm(v, axis=1) for v in (a, b, c))
+        ab, bc, ca = (np.einsum("fi,fi->f", u, v) for u, v in ((a, b), (b, c), (c, a)))
+        volume = np.einsum("fi,fi->f", a, np.cross(b, c))
+        found.append(np.arctan2(volume, x * y * z + ab * z + bc * x + ca * y).sum() / (2 * np.pi))
+    return np.array(found)
 
 
 def _point(x: np.ndarray) -> str:

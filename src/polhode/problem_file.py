@@ -14,9 +14,8 @@ from __future__ import annotations
 import dataclasses
 import datetime
 import inspect
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
@@ -29,18 +28,13 @@ from .errors import InputError
 from .fields import Field as BoundField
 from .inputs import attitude_quaternion
 from .meshes import UNITS
-from .methods import methods
+from .methods import EXAMPLE, methods
 from .problem import Problem
 from .solve import end_time, length, solve
-from .toml_files import Fault, Strict, key, nearest, python_field, read, toml
+from .toml_files import Fault, Positive, Quaternion, Strict, Vector, Whole, at, key, nearest, python_field, read, toml
 from .trajectory import Trajectory
 
-Made = TypeVar("Made")
 Absent = SkipJsonSchema[None]
-Positive = Annotated[float, Field(gt=0)]
-Whole = Annotated[int, Field(ge=1)]
-Vector = Annotated[list[float], Field(min_length=3, max_length=3)]
-Quaternion = Annotated[list[float], Field(min_length=4, max_length=4)]
 Matrix = Annotated[list[Vector], Field(min_length=3, max_length=3)]
 Sequence = Annotated[str, Field(pattern="^([xyz]{3}|[XYZ]{3})$")]
 
@@ -200,7 +194,7 @@ class StartPart(Strict):
 class RunPart(Strict):
     """How it is run."""
 
-    method: str | Absent = key("a method; `polhode methods` lists them", "imidm")
+    method: str | Absent = key("a method; `polhode methods` lists them", EXAMPLE)
     dt: Positive | Absent = key("a number above 0: the step size", 0.01)
     tol: Positive | Absent = key("a number above 0: the error allowed at the end, instead of method and dt", 1e-10)
     t_end: float | Absent = key("a number: the end time, after t0", 20.0)
@@ -312,30 +306,18 @@ def _out(folder: Path, word: str, name: str | None) -> Path | None:
     return path
 
 
-def _at(table: str, keys: Any, make: Callable[[], Made], main: str | None = None) -> Made:
-    """What `make` makes; an error is told at the key its sentence begins with, or at the main one, or at the table."""
-    try:
-        return make()
-    except Fault:
-        raise
-    except (InputError, OSError) as problem:
-        first, *_ = str(problem).removeprefix("parameter ").replace(":", " ").split() or [""]
-        word = first if first in keys else main
-        raise Fault(f"{table}.{word}" if word else table, str(problem)) from None
-
-
 def _problem(said: Contents, path: Path, allow_code: bool) -> Problem:
     what = next(word for word in ALONGSIDE if getattr(said.body, word) is not None)
-    body = _at("body", BodyPart.model_fields, lambda: _body(said.body, path.parent), what)
+    body = at("body", lambda: _body(said.body, path.parent), BodyPart.model_fields, what)
     acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(said.field)]
     start = said.start
     given = {word: getattr(start, word) for word in ("omega", "momentum", "spatial_momentum", "t0")}
     given = {word: value for word, value in given.items() if value is not None}
     turned = next((word for word in ATTITUDES if getattr(start, word) is not None), None)
-    attitude = _at("start", (), lambda: attitude_quaternion(start.attitude()), turned)
+    attitude = at("start", lambda: attitude_quaternion(start.attitude()), main=turned)
     named = {"attitude": attitude, "name": path.stem, **given}
-    free = _at("start", (), lambda: Problem(body, **named))
-    return _at("field", (), lambda: Problem(body, sum(acting[1:], acting[0]), **named)) if acting else free
+    free = at("start", lambda: Problem(body, **named))
+    return at("field", lambda: Problem(body, sum(acting[1:], acting[0]), **named)) if acting else free
 
 
 def _body(said: BodyPart, folder: Path) -> Body:
@@ -365,6 +347,9 @@ def _shape(said: BodyPart) -> Body:
         raise Fault(
             f"body.dimensions.{unknown[0]}", f"the shape {name} has no such length; {nearest(unknown[0], words)}"
         )
+    if not sizes and name != "t_handle":  # which has lengths of its own
+        lengths = ", ".join(f"{word} = 1.0" for word in words)
+        raise Fault("body.shape", f"its lengths are missing; write for example dimensions = {{ {lengths} }}")
     try:
         return Body.from_shape(name, **sizes, mass=said.mass, density=said.density)
     except InputError as problem:
@@ -377,13 +362,13 @@ def _field(i: int, said: FieldPart, body: Body, path: Path, allow_code: bool) ->
         _check_value(f"field.{i}.{word}", value)
     keys = {"name", "python", *given}
     if said.python is None:
-        return _at(f"field.{i}", keys, lambda: _ready(i, said.name or "", given, body))
+        return at(f"field.{i}", lambda: _ready(i, said.name or "", given, body), keys)
     if not allow_code:
         raise Fault(
             f"field.{i}.python", f"this runs the Python code in {said.python}; if you trust it, say --allow-code"
         )
-    template = _at(f"field.{i}.python", (), lambda: python_field(said.python or "", path.parent))
-    return _at(f"field.{i}", keys, lambda: template(**given))
+    template = at(f"field.{i}.python", lambda: python_field(said.python or "", path.parent))
+    return at(f"field.{i}", lambda: template(**given), keys)
 
 
 def _ready(i: int, name: str, given: dict[str, Any], body: Body) -> BoundField:
@@ -410,10 +395,10 @@ def _check_value(place: str, value: Any) -> None:
 def _check_run(problem: Problem, run: RunPart) -> None:
     """Refuse, before anything runs, a method that does not suit the problem and steps that do not fit the time."""
     if run.tol is not None:
-        _at("run.t_end", (), lambda: end_time(problem, run.t_end))
+        at("run.t_end", lambda: end_time(problem, run.t_end))
     elif run.method is not None and run.dt is not None:
         name, dt = run.method, run.dt
-        method = _at("run.method", (), lambda: methods[name])
-        _at("run.method", (), lambda: check_fit(method, problem))
+        method = at("run.method", lambda: methods[name])
+        at("run.method", lambda: check_fit(method, problem))
         end = "t_end" if run.steps is None else "steps"
-        _at(f"run.{end}", (), lambda: length(problem, method, dt, run.t_end, run.steps))
+        at(f"run.{end}", lambda: length(problem, method, dt, run.t_end, run.steps))

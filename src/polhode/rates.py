@@ -17,7 +17,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .expression import Expr, Exprs, lift, ordered, source, symbol
+from .expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, symbol
 from .fields import Field, formula_kernel, inverse_tensor
 from .scalar import kernel
 from .series import LOGIC, slopes
@@ -88,7 +88,7 @@ class Motion:
         if k == 0:
             return Expr.make(node.op, *(self.coefficient(a, 0) if isinstance(a, Expr) else a for a in node.args))
         c, args = self.coefficient, node.args
-        if node.op in ("const", "named", *LOGIC):
+        if node.op in ("const", "named", *LOGIC, *LOOK_UPS):
             return lift(0)
         if node.op in ("add", "sub"):
             a, b = c(args[0], k), c(args[1], k)

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import csv
 import difflib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from .toml_files import Fault
+from .toml_files import Fault, Positive, Strict, Whole, needed, validated
+from .toml_files import key as optional
 
 AXES = ("x", "y", "z")
 WIDTHS = {"moments": 3, "omega": 3, "momentum": 3, "attitude": 4, "dt": 1}
@@ -21,32 +22,24 @@ SPREAD_WORDS = {"from", "to", "count", "spacing", "uniform", "normal", "logunifo
 """Words that describe values, rather than name a component."""
 
 
-class Strict(BaseModel):
-    """Refuses what it does not know."""
-
-    model_config = ConfigDict(extra="forbid", strict=False, allow_inf_nan=False)
+Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
-def first_fault(problem: ValidationError) -> tuple[str, str]:
-    """The key and the text of the first mistake."""
-    fault = problem.errors()[0]
-    key = ".".join(str(part) for part in fault["loc"])
-    if fault["type"] == "extra_forbidden":
-        return key, "there is no such key here"
-    if fault["type"] == "missing":
-        return key, "is missing"
-    text = fault["msg"].removeprefix("Value error, ")
-    got = "" if isinstance(fault["input"], dict) else f"; got {fault['input']!r}"
-    return key, text[0].lower() + text[1:] + got
+def within(table: str, make: Callable[..., Any], values: Any) -> Any:
+    """What `make` makes of a table; its faults are told with the table's name."""
+    try:
+        return make(values)
+    except Fault as fault:
+        raise Fault(f"{table}.{fault.key}" if fault.key else table, str(fault)) from None
 
 
 class Spread(Strict):
     """Numbers from one to another."""
 
-    begin: float = Field(alias="from")
-    end: float = Field(alias="to")
-    count: PositiveInt
-    spacing: Literal["linear", "log"] = "linear"
+    begin: float = Field(alias="from", description="a number: the first", examples=[1.0])
+    end: float = Field(alias="to", description="a number: the last", examples=[2.0])
+    count: Whole = needed("a whole number from 1 on: how many", 10)
+    spacing: Literal["linear", "log"] = Field("linear", description='"linear" or "log"', examples=["log"])
 
     def values(self) -> np.ndarray:
         """The numbers."""
@@ -60,10 +53,10 @@ class Spread(Strict):
 class Drawn(Strict):
     """A distribution: exactly one of these."""
 
-    uniform: tuple[float, float] | None = None
-    normal: tuple[float, float] | None = None
-    loguniform: tuple[float, float] | None = None
-    isotropic: PositiveFloat | None = None
+    uniform: Pair | None = optional("two numbers: from, to", [1.0, 2.0])
+    normal: Pair | None = optional("two numbers: mean and standard deviation", [0.0, 1.0])
+    loguniform: Pair | None = optional("two numbers above 0: from, to", [0.1, 10.0])
+    isotropic: Positive | None = optional("a number above 0: the length", 1.0)
 
     @model_validator(mode="after")
     def _whole(self) -> Drawn:
@@ -78,9 +71,9 @@ class Drawn(Strict):
     def values(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
         """Numbers drawn."""
         if self.uniform is not None:
-            return rng.uniform(*self.uniform, shape)
+            return rng.uniform(self.uniform[0], self.uniform[1], shape)
         if self.normal is not None:
-            return rng.normal(*self.normal, shape)
+            return rng.normal(self.normal[0], self.normal[1], shape)
         if self.loguniform is not None:
             low, high = np.log(self.loguniform)
             return np.exp(rng.uniform(low, high, shape))
@@ -101,7 +94,7 @@ def _quantities(table: Mapping[str, Any]) -> dict[str, Any]:
         if head not in (*WIDTHS, "params"):
             near = difflib.get_close_matches(head, [*WIDTHS, "params"], n=1)
             hint = f"did you mean {near[0]}" if near else f"there are {', '.join(WIDTHS)} and params.NAME"
-            raise Fault(key, f"{key} cannot vary; {hint}")
+            raise Fault(key, f"{head} cannot vary; {hint}")
         if isinstance(value, dict) and not rest and (head == "params" or not set(value) & SPREAD_WORDS):
             found |= {f"{key}.{name}": inner for name, inner in value.items()}
         else:
@@ -109,7 +102,7 @@ def _quantities(table: Mapping[str, Any]) -> dict[str, Any]:
     for key in found:
         head, _, rest = key.partition(".")
         if (head == "params") != bool(rest) and not (rest in AXES and WIDTHS.get(head) == 3):
-            raise Fault(key, f"{key} must be written {'params.NAME' if head == 'params' else f'{head}.x, .y or .z'}")
+            raise Fault(key, f"must be written {'params.NAME' if head == 'params' else f'{head}.x, .y or .z'}")
     return found
 
 
@@ -124,25 +117,21 @@ def _array(key: str, given: Any) -> np.ndarray:
     try:
         values = np.array(given, dtype=float)
     except (TypeError, ValueError):
-        raise Fault(key, f"{key} must be a list of numbers; got {given!r}") from None
+        raise Fault(key, f"must be a list of numbers; got {given!r}") from None
     width = numbers_in(key)
     right = (1, 2) if width is None else (1,) if width == 1 else (2,)
     if values.ndim not in right or not len(values) or (width not in (None, 1) and values.shape[1] != width):
         what = "numbers" if width in (None, 1) else f"rows of {width} numbers"
-        raise Fault(key, f"{key} must be a list of {what}; got {given!r}")
+        raise Fault(key, f"must be a list of {what}; got {given!r}")
     if not np.isfinite(values).all():
-        raise Fault(key, f"{key} must be finite; got {given!r}")
+        raise Fault(key, f"must be finite; got {given!r}")
     return values
 
 
 def _checked(key: str, model: type[Spread] | type[Drawn], value: Any) -> Any:
     if not isinstance(value, dict):
-        raise Fault(key, f"{key} must be a distribution such as {{ uniform = [1.0, 2.0] }}; got {value!r}")
-    try:
-        return model.model_validate(value)
-    except ValidationError as problem:
-        inner, text = first_fault(problem)
-        raise Fault(key, f"{key}: {inner} {text}" if inner else f"{key}: {text}") from None
+        raise Fault(key, f"must be a distribution such as {{ uniform = [1.0, 2.0] }}; got {value!r}")
+    return within(key, lambda given: validated(model, given), value)
 
 
 def on_grid(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
@@ -152,10 +141,10 @@ def on_grid(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
         try:
             spread = _checked(key, Spread, value).values() if isinstance(value, dict) else value
         except ValueError as fault:
-            raise Fault(key, f"{key}: {fault}" if not isinstance(fault, Fault) else str(fault)) from None
+            raise fault if isinstance(fault, Fault) else Fault(key, str(fault)) from None
         axes[key] = _array(key, spread)
     if not axes:
-        raise Fault("grid", "[grid] names nothing that varies")
+        raise Fault("", "[grid] names nothing that varies")
     places = np.meshgrid(*(np.arange(len(values)) for values in axes.values()), indexing="ij")
     return {key: values[place.ravel()] for (key, values), place in zip(axes.items(), places, strict=True)}
 
@@ -167,7 +156,7 @@ def in_parallel(table: Mapping[str, Any], folder: Path) -> dict[str, np.ndarray]
     found = {key: _array(key, value) for key, value in _quantities(columns | given).items()}
     sizes = {key: len(values) for key, values in found.items()}
     if not sizes:
-        raise Fault("list", "[list] names nothing that varies")
+        raise Fault("", "[list] names nothing that varies")
     if len(set(sizes.values())) > 1:
         told = ", ".join(f"{key} {n}" for key, n in sizes.items())
         raise Fault(next(iter(sizes)), f"the lists must have the same length; got {told}")
@@ -193,25 +182,21 @@ def _csv(path: Path) -> dict[str, list[float]]:
 class _Draws(Strict):
     """How many, and from which stream."""
 
-    count: PositiveInt
-    seed: int = Field(ge=0)
+    count: Whole = needed("a whole number from 1 on: how many bodies", 1000)
+    seed: int = needed("a whole number from 0 on: which random numbers", 1, ge=0)
 
 
 def at_random(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
     """Numbers drawn: each quantity from its own stream, so that adding one leaves the others as they were."""
     given = dict(table)
     head = {key: given.pop(key) for key in ("count", "seed") if key in given}
-    try:
-        draws = _Draws.model_validate(head)
-    except ValidationError as problem:
-        key, text = first_fault(problem)
-        raise Fault(key or "random", f"[random] {key}: {text}") from None
+    draws = validated(_Draws, head)
     found = {}
     for key, value in _quantities(given).items():
         rng = np.random.default_rng([draws.seed, *key.encode()])
         if key == "attitude":
             if value != "random":
-                raise Fault(key, f'{key} is drawn by attitude = "random"; got {value!r}')
+                raise Fault(key, f'it is drawn by attitude = "random"; got {value!r}')
             found[key] = _unit_rows(rng.normal(size=(draws.count, 4)))
             continue
         width = numbers_in(key) or 1
@@ -219,9 +204,9 @@ def at_random(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
         try:
             found[key] = _checked(key, Drawn, value).values(rng, shape)
         except ValueError as fault:
-            raise Fault(key, f"{key}: {fault}" if not isinstance(fault, Fault) else str(fault)) from None
+            raise fault if isinstance(fault, Fault) else Fault(key, str(fault)) from None
     if not found:
-        raise Fault("random", "[random] names nothing that varies")
+        raise Fault("", "[random] names nothing that varies")
     return found
 
 

@@ -6,6 +6,7 @@ mpmath numbers, on NumPy arrays, on traced expressions, and compiled. This is th
 that number types exist: a type says once, with `register`, which namespace holds its functions.
 """
 
+import bisect
 import math
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -148,6 +149,17 @@ class Floats:
         """Choose by a condition."""
         return yes if condition else no
 
+    @staticmethod
+    def piece(x: Number, knots: Any) -> Any:
+        """The piece of a table in which x lies."""
+        return min(max(bisect.bisect_right(knots, x) - 1, 0), len(knots) - 2)
+
+    @staticmethod
+    def entry(index: Any, column: Any) -> Number:
+        """An entry of a table."""
+        value = column[index]
+        return value.item() if hasattr(value, "item") else value
+
 
 _SPACES: dict[type, Any] = {}
 _BUILT_ON_OTHERS: set[type] = set()
@@ -251,6 +263,29 @@ def sincos(x: Number) -> tuple[Number, Number]:
 def where(condition: Any, yes: Number, no: Number) -> Number:
     """Choose by a condition. Both sides are computed, so both must be finite."""
     return _space(condition, yes, no).where(condition, yes, no)
+
+
+def piece(x: Number, knots: Any) -> Any:
+    """The k with knots[k] <= x < knots[k + 1], of the first or the last piece outside; only for `entry`. No slope."""
+    return _space(x).piece(x, knots)
+
+
+def entry(index: Any, column: Any) -> Number:
+    """column[index], a constant; the index is a `piece`."""
+    return _space(index).entry(index, column)
+
+
+_TABLES: dict[Callable[[Any], Any], Callable[[Any], Any]] = {}
+
+
+def register_table(number: Callable[[Any], Any], make: Callable[[Any], Any]) -> None:
+    """Say how many constants become a table of the numbers that `number` makes; a tuple unless said."""
+    _TABLES[number] = make
+
+
+def table(values: tuple[float, ...], number: Callable[[Any], Any]) -> Any:
+    """Constants as a table: the knots of `piece`, the column of `entry`."""
+    return _TABLES[number](values) if number in _TABLES else tuple(number(x) for x in values)
 
 
 def epsilon(x: Number) -> Number:

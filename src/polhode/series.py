@@ -19,7 +19,7 @@ from fractions import Fraction
 from typing import Any
 
 from . import scalar
-from .expression import COMPARISONS, OPERATORS, Expr, _slope, _text, is_number, lift, ordered, symbol
+from .expression import COMPARISONS, LOOK_UPS, OPERATORS, Expr, _slope, _text, is_number, lift, ordered, symbol
 from .scalar import FUNCTIONS
 
 LOGIC = (*COMPARISONS, "and", "or")
@@ -84,7 +84,7 @@ def moving_of(nodes: Iterable[Expr], sources: set[Expr]) -> set[Expr]:
     """Those of the nodes, given arguments first, that depend on the sources."""
     moving: set[Expr] = set()
     for node in nodes:
-        if node in sources or any(a in moving for a in node.args if isinstance(a, Expr)):
+        if node in sources or (node.op not in LOOK_UPS and any(a in moving for a in node.args if isinstance(a, Expr))):
             moving.add(node)
     return moving
 
@@ -192,7 +192,7 @@ class _Writer:
     def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], orders: int) -> None:
         self.ready, self.start, self.wanted, self.orders = ready, start, wanted, orders
         self.name = {node: str(i) for i, node in enumerate(ready.nodes)}
-        self.constants: dict[str, Any] = {"reciprocals": tuple(Fraction(1, max(k, 1)) for k in range(orders))}
+        self.constants: dict[str, Any] = {"reciprocals": [Fraction(1, max(k, 1)) for k in range(orders)]}
         self.forms = self._gathered_forms()
         self.within = {n for form in self.forms.values() for n in form.within}
         self.early = self._early()

@@ -14,25 +14,26 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import math
-import re
-import tomllib
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from pydantic import BaseModel, Field, PositiveFloat, PositiveInt, ValidationError, model_validator
+from pydantic import Field, model_validator
 
-from . import fields, problems
+from . import fields, problems, toml_files
 from .body import Body
 from .ensemble import Task, prepared
 from .errors import InputError
 from .fields import Field as BoundField
 from .fields import FieldTemplate
+from .methods import EXAMPLE as METHOD
+from .methods import methods
 from .problem import Problem
-from .sampling import AXES, Strict, at_random, first_fault, in_parallel, numbers_in, on_grid
+from .sampling import AXES, at_random, in_parallel, numbers_in, on_grid, within
 from .solve import number_of_steps
 from .statistics import PARTS, WORDS
-from .toml_files import Fault, python_field
+from .toml_files import Fault, Positive, Quaternion, Strict, Vector, Whole, at, needed, python_field
+from .toml_files import key as optional
 from .units import cores
 
 EXAMPLE = """\
@@ -41,7 +42,7 @@ EXAMPLE = """\
 name = "fast_top"            # `polhode problems` lists them; or moments, field, params, attitude, omega
 
 [run]
-method = "imidm"             # `polhode methods` lists them
+method = "METHOD"            # `polhode methods` lists them
 dt = 0.01
 t_end = 20.0                 # or steps
 every = 100                  # states kept; without it the first and the last
@@ -57,7 +58,7 @@ omega.z = { from = 10, to = 50, count = 41 }
 # attitude = "random"                      # all rotations alike
 # momentum = { isotropic = 5.0 }           # all directions alike, of this length
 # params.mgl = { normal = [20.0, 1.0] }    # mean and standard deviation; or uniform, loguniform = [from, to]
-"""
+""".replace('"METHOD"'.ljust(20), f'"{METHOD}"'.ljust(20))
 
 
 # --- what a file says -------------------------------------------------------------------------------
@@ -66,14 +67,16 @@ omega.z = { from = 10, to = 50, count = 41 }
 class ProblemPart(Strict):
     """The problem all bodies have in common."""
 
-    name: str | None = None
-    moments: list[Any] | None = None
-    field: str | None = None
-    params: dict[str, Any] = Field(default_factory=dict)
-    attitude: list[float] | None = None
-    omega: list[float] | None = None
-    momentum: list[float] | None = None
-    t0: float = 0.0
+    name: str | None = optional("a named problem; `polhode problems` lists them", "fast_top")
+    moments: list[Any] | None = optional(
+        "three principal moments of inertia, or a tensor of three rows", [1.0, 2.0, 2.5]
+    )
+    field: str | None = optional("a ready-made field, or your own as file.py:name", "gravity")
+    params: dict[str, Any] = Field(default_factory=dict, description="a table of the field's parameters")
+    attitude: Quaternion | None = optional("four numbers, the SCALAR FIRST, body to space", [1.0, 0.0, 0.0, 0.0])
+    omega: Vector | None = optional("three numbers: angular velocity in the body frame", [0.0, 0.1, 5.0])
+    momentum: Vector | None = optional("three numbers: angular momentum in the body frame", [0.0, 0.1, 5.0])
+    t0: float = Field(0.0, description="a number: the time of the start", examples=[0.0])
 
     @model_validator(mode="after")
     def _whole(self) -> ProblemPart:
@@ -89,13 +92,15 @@ class ProblemPart(Strict):
 class RunPart(Strict):
     """How it is run."""
 
-    method: str
-    dt: PositiveFloat | None = None
-    steps: PositiveInt | None = None
-    t_end: float | None = None
-    every: PositiveInt | None = None
-    statistics: list[Literal[tuple(WORDS)]] | None = Field(None, min_length=1)  # type: ignore[valid-type]
-    device: Literal["cpu", "cuda"] = "cpu"
+    method: str = needed("a method; `polhode methods` lists them", METHOD)
+    dt: Positive | None = optional("a number above 0: the step size", 0.01)
+    steps: Whole | None = optional("a whole number from 1 on: the number of steps", 1000)
+    t_end: float | None = optional("a number: the end time", 20.0)
+    every: Whole | None = optional("a whole number from 1 on: every how many steps a state is kept", 100)
+    statistics: list[Literal[tuple(WORDS)]] | None = Field(  # type: ignore[valid-type]
+        None, min_length=1, description="a list of words: what is followed instead of the path", examples=[["energy"]]
+    )
+    device: Literal["cpu", "cuda"] = Field("cpu", description='"cpu" or "cuda"', examples=["cuda"])
 
     @model_validator(mode="after")
     def _whole(self) -> RunPart:
@@ -107,11 +112,11 @@ class RunPart(Strict):
 class SweepFile(Strict):
     """A whole file."""
 
-    problem: ProblemPart
-    run: RunPart
-    grid: dict[str, Any] | None = None
-    list_: dict[str, Any] | None = Field(None, alias="list")
-    random: dict[str, Any] | None = None
+    problem: ProblemPart = Field(description="a table, [problem]: what all bodies have in common")
+    run: RunPart = Field(description="a table, [run]: method, dt, and steps or t_end")
+    grid: dict[str, Any] | None = Field(None, description="a table, [grid], of lists of values")
+    list_: dict[str, Any] | None = Field(None, alias="list", description="a table, [list], of lists of values")
+    random: dict[str, Any] | None = Field(None, description="a table, [random], with count, seed and distributions")
 
     @model_validator(mode="after")
     def _whole(self) -> SweepFile:
@@ -147,16 +152,17 @@ class Sweep:
 
     def _task(self, folder: Path) -> Task:
         said, run = self.said.problem, self.said.run
-        base = problems.get(said.name) if said.name else self._problem(said, folder)
+        base = at("problem.name", lambda: problems.get(said.name or "")) if said.name else self._problem(said, folder)
         moments = self._vector("moments", base.body.moments)
         if base.body.has_own_axes and not self._varies("moments"):
             bodies: Any = base.body
         elif base.body.has_own_axes:
-            raise Fault("moments", "moments vary, so give principal moments in [problem], not a tensor")
+            raise Fault("problem.moments", "moments vary, so give principal moments in [problem], not a tensor")
         else:
             bodies = [Body(row) for row in moments] if moments.shape == (3, 3) else moments  # that could be a tensor
         attitude = self.columns.get("attitude", np.array(said.attitude or base.quaternion))
         dt, steps = self._steps(base)
+        at("run.method", lambda: methods[run.method])
         return prepared(
             bodies, attitude, self._momenta(said, base, moments), run.method,
             field=self._field(said, base), params=self._params(base),
@@ -168,13 +174,18 @@ class Sweep:
         """The problem that a file describes itself; its first body's where something varies."""
         field = None if said.field is None else _field(said.field, folder, self.allow_code)
         if field is None and said.params:
-            raise Fault("params", "params are given but no field")
+            raise Fault("problem.params", "params are given but no field")
         start: dict[str, Any] = (
             {"omega": said.omega} if said.omega is not None else {"momentum": said.momentum or [0.0, 0.0, 0.0]}
         )
         first = {key.partition(".")[2]: v[0].tolist() for key, v in self.columns.items() if key.startswith("params.")}
         bound = None if field is None else _bound(field, first | said.params)
         return Problem(Body(said.moments), bound, attitude=said.attitude, t0=said.t0, **start)
+
+    @property
+    def _table(self) -> str:
+        """The table in which stands what varies."""
+        return next(word for word in ("grid", "list_", "random") if getattr(self.said, word) is not None).strip("_")
 
     def _varies(self, head: str) -> bool:
         return any(key.partition(".")[0] == head for key in self.columns)
@@ -194,7 +205,7 @@ class Sweep:
     def _momenta(self, said: ProblemPart, base: Problem, moments: np.ndarray) -> np.ndarray:
         """Momenta in the body frame; where omega is given or varies it is held, and the momentum follows."""
         if self._varies("omega") and self._varies("momentum"):
-            raise Fault("omega", "omega and momentum cannot both vary; leave one of them out")
+            raise Fault(f"{self._table}.omega", "omega and momentum cannot both vary; leave one of them out")
         by_omega = self._varies("omega") or (said.omega is not None and not self._varies("momentum"))
         if not by_omega:
             return self._vector("momentum", said.momentum or base.momentum)
@@ -211,7 +222,7 @@ class Sweep:
         """The parameters that vary."""
         varied = {key.partition(".")[2]: column for key, column in self.columns.items() if key.startswith("params.")}
         if varied and base.field is None:
-            raise Fault("params", f"params.{next(iter(varied))} varies, but the problem has no field")
+            raise Fault(f"{self._table}.params", "this varies, but the problem has no field")
         return varied
 
     def _steps(self, base: Problem) -> tuple[Any, int]:
@@ -219,25 +230,26 @@ class Sweep:
         run = self.said.run
         if "dt" in self.columns:
             if run.dt is not None:
-                raise Fault("dt", "dt varies, so leave it out of [run]")
+                raise Fault("run.dt", "dt varies, so leave it out of [run]")
             if run.steps is None:
-                raise Fault("steps", "dt varies, so give steps in [run]: all bodies make the same number of them")
+                raise Fault("run.steps", "dt varies, so give steps in [run]: all bodies make the same number of them")
             return self.columns["dt"], run.steps
         if run.dt is None:
-            raise Fault("dt", "give dt in [run]")
+            raise Fault("run.dt", "give dt in [run]")
         if run.steps is not None:
             return run.dt, run.steps
         end = base.t_end if run.t_end is None else run.t_end
         if end is None:
-            raise Fault("t_end", "give steps or t_end in [run]")
-        return run.dt, number_of_steps(base, run.dt, end, None)
+            raise Fault("run.t_end", "give steps or t_end in [run]")
+        dt = run.dt
+        return dt, at("run.t_end", lambda: number_of_steps(base, dt, end, None))
 
 
 def _bound(field: FieldTemplate, params: dict[str, Any]) -> BoundField:
     """The field with its parameters."""
     absent = [name for name in field.parameters if name not in params]
     if absent:
-        raise Fault("params", f"the field needs params.{absent[0]} in [problem]")
+        raise Fault("problem.params", f"the field needs params.{absent[0]} in [problem]")
     bound: BoundField = field(**params)
     return bound
 
@@ -249,13 +261,15 @@ def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
         return known[name]
     if ":" not in name:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or list(known)
-        raise Fault("field", f"unknown field {name!r}; nearest: {', '.join(near)}, or your own as 'file.py:name'")
+        raise Fault(
+            "problem.field", f"unknown field {name!r}; nearest: {', '.join(near)}, or your own as 'file.py:name'"
+        )
     if not allow_code:
-        raise Fault("field", f"this runs the Python code in {name}; if you trust it, say --allow-code")
+        raise Fault("problem.field", f"this runs the Python code in {name}; if you trust it, say --allow-code")
     try:
         return python_field(name, folder)
     except InputError as problem:
-        raise Fault("field", str(problem)) from problem
+        raise Fault("problem.field", str(problem)) from problem
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -263,54 +277,21 @@ def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
 
 def read(path: Path, allow_code: bool = False) -> Sweep:
     """Read and check a file; a mistake is told with its line and key. Code it names runs only if that is allowed."""
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as problem:
-        raise InputError(f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None
-    try:
-        table = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{path} is not TOML: {problem}") from None
-    try:
-        said = SweepFile.model_validate(table)
-        return Sweep(said, _columns(said, path.parent), path.parent, text, allow_code)
-    except ValidationError as problem:
-        key, what = first_fault(problem)
-        if problem.errors()[0]["type"] == "extra_forbidden":
-            what += _nearest(problem.errors()[0]["loc"])
-        raise InputError(f"{path}{_line(text, key)}: {f'{key}: ' if key else ''}{what}") from None
-    except Fault as fault:
-        raise InputError(f"{path}{_line(text, fault.key)}: {fault}") from None
-    except InputError as problem:
-        raise InputError(f"{path}: {problem}") from None
-
-
-def _nearest(place: tuple[Any, ...]) -> str:
-    parts: dict[Any, type[BaseModel]] = {"problem": ProblemPart, "run": RunPart}
-    model = parts.get(place[0], SweepFile) if len(place) > 1 else SweepFile
-    names = [f.alias or name for name, f in model.model_fields.items()]
-    near = difflib.get_close_matches(str(place[-1]), names, n=1)
-    return f"; did you mean {near[0]}" if near else f"; there are {', '.join(names)}"
-
-
-def _line(text: str, key: str) -> str:
-    """Where a key stands in a file, as ", line N"; nothing where it does not."""
-    words = [word for word in key.split(".") if not word.isdigit()]  # not the place in a list
-    key = ".".join(words)
-    for wanted in (key, ".".join(words[1:]), words[-1], words[0]):
-        pattern = re.compile(rf'^\s*(\[{re.escape(wanted)}\]|"?{re.escape(wanted)}"?\s*=)') if wanted else None
-        for i, line in enumerate(text.splitlines(), 1):
-            if pattern and pattern.match(line):
-                return f", line {i}"
-    return ""
+    folder = path.parent
+    return toml_files.read(
+        path, SweepFile, lambda said, text: Sweep(said, _columns(said, folder), folder, text, allow_code)
+    )
 
 
 def _columns(said: SweepFile, folder: Path) -> dict[str, np.ndarray]:
-    if said.grid is not None:
-        return on_grid(said.grid)
-    if said.list_ is not None:
-        return in_parallel(said.list_, folder)
-    return at_random(said.random or {})
+    for table, values, make in (
+        ("grid", said.grid, on_grid),
+        ("list", said.list_, lambda given: in_parallel(given, folder)),
+        ("random", said.random, at_random),
+    ):
+        if values is not None:
+            return within(table, make, values)
+    raise AssertionError("one of them is given: SweepFile looked")
 
 
 # --- before and after -------------------------------------------------------------------------------

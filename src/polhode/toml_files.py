@@ -9,7 +9,7 @@ import tomllib
 import typing
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -21,6 +21,11 @@ Model = TypeVar("Model", bound="Strict")
 Made = TypeVar("Made")
 Place = tuple[str | int, ...]
 """Keys and numbers in lists, from the outermost table inwards."""
+
+Positive = Annotated[float, Field(gt=0)]
+Whole = Annotated[int, Field(ge=1)]
+Vector = Annotated[list[float], Field(min_length=3, max_length=3)]
+Quaternion = Annotated[list[float], Field(min_length=4, max_length=4)]
 
 LONGEST = 60
 """Characters of a wrong value that are shown."""
@@ -42,6 +47,8 @@ class Fault(ValueError):
     @property
     def place(self) -> Place:
         """The key as a place."""
+        if not self.key:
+            return ()
         return tuple(int(word) if word.isdigit() else word for word in self.key.split("."))
 
 
@@ -54,6 +61,23 @@ def key(expected: str, example: Any, **limits: Any) -> Any:
         schema.update(extra)
 
     return Field(None, description=expected, examples=[example], json_schema_extra=without_null, **limits)
+
+
+def needed(expected: str, example: Any, **limits: Any) -> Any:
+    """A key that must be given: what it must be, and an example."""
+    return Field(description=expected, examples=[example], **limits)
+
+
+def at(table: str, make: Callable[[], Made], keys: Any = (), main: str | None = None) -> Made:
+    """What `make` makes; an error is told at the key its sentence begins with, or at the main one, or at the table."""
+    try:
+        return make()
+    except Fault:
+        raise
+    except (InputError, OSError) as problem:
+        first, *_ = str(problem).removeprefix("parameter ").replace(":", " ").split() or [""]
+        word = first if first in keys else main
+        raise Fault(f"{table}.{word}" if word else table, str(problem)) from None
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -71,17 +95,26 @@ def read(path: Path, model: type[Model], make: Callable[[Model, str], Made]) -> 
     except ValueError:
         raise InputError(f"{path} has a whole number of thousands of digits; write it as a float") from None
     try:
-        return make(model.model_validate(table), text)
-    except ValidationError as problem:
-        # An unknown key comes first: where it is a slip of the pen, what is missing is its right spelling.
-        worst = sorted(problem.errors(), key=lambda error: error["type"] != "extra_forbidden")[0]
-        inner = worst.get("ctx", {}).get("error")
-        place, what = (inner.place, str(inner)) if isinstance(inner, Fault) else _told(model, worst)
+        return make(validated(model, table), text)
     except Fault as fault:
         place, what = fault.place, str(fault)
     except InputError as problem:
         place, what = (), str(problem)
     raise InputError(f"{path}{line_of(text, place)}: {named(place)}{what}") from None
+
+
+def validated(model: type[Model], table: Any) -> Model:
+    """The contents of a table; what is wrong with it is told as a `Fault`."""
+    try:
+        return model.model_validate(table)
+    except ValidationError as problem:
+        # An unknown key comes first: where it is a slip of the pen, what is missing is its right spelling.
+        worst = sorted(problem.errors(), key=lambda error: error["type"] != "extra_forbidden")[0]
+    inner = worst.get("ctx", {}).get("error")
+    if isinstance(inner, Fault):
+        raise inner
+    place, what = _told(model, worst)
+    raise Fault(".".join(map(str, place)), what)
 
 
 def _text(path: Path) -> str:
@@ -194,7 +227,7 @@ def _told(model: type[Strict], error: Any) -> tuple[Place, str]:
     if error["type"] == "extra_forbidden":
         word = str(loc[-1])
         elsewhere = [table for table, inner in _tables(model) if word in inner.model_fields]
-        near = f"it belongs in [{elsewhere[0]}]" if elsewhere else nearest(word, list(owner.model_fields))
+        near = f"it belongs in [{elsewhere[0]}]" if elsewhere else nearest(word, _words(owner))
         return loc, f"there is no such {'key' if len(loc) > 1 else 'table'} here; {near}"
     if error["type"] == "value_error":
         return place, str(error["ctx"]["error"])
@@ -206,6 +239,11 @@ def _told(model: type[Strict], error: Any) -> tuple[Place, str]:
     return place, f"must be {expected}; got {got[:LONGEST]}{'...' * (len(got) > LONGEST)}{example}"
 
 
+def _words(model: type[Strict]) -> list[str]:
+    """The keys of a table as they are written."""
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
 def _declared(model: type[Strict], loc: Place) -> tuple[type[Strict], FieldInfo | None, Place]:
     """The model that declares a key, its declaration, and its place: a location without what follows a key's name."""
     info: FieldInfo | None = None
@@ -213,9 +251,10 @@ def _declared(model: type[Strict], loc: Place) -> tuple[type[Strict], FieldInfo 
     for i, part in enumerate(loc):
         model = (_inner(info.annotation) if info else None) or model
         if isinstance(part, str):
-            if part not in model.model_fields:
+            known = dict(zip(_words(model), model.model_fields.values(), strict=True))
+            if part not in known:
                 break
-            info, place = model.model_fields[part], loc[: i + 1]
+            info, place = known[part], loc[: i + 1]
     return model, info, place
 
 

@@ -22,9 +22,9 @@ import mpmath
 from .. import scalar
 from ..backends import floats
 from ..backends.multiprecision import number
-from ..expression import Expr, lift, symbol
+from ..expression import LOOK_UPS, Expr, lift, symbol
 from ..problem import Problem
-from ..scalar import FUNCTIONS
+from ..scalar import FUNCTIONS, Floats
 from ..series import LOGIC, Plan, plan, substituted
 from ..so3 import add, apply, cross, matrix, mul, unit
 
@@ -104,7 +104,10 @@ def _value(node: Expr, values: list[Any], kind: Arithmetic) -> Any:
     """A node at the start of the expansion."""
     op, x = node.op, values
     if op in ("const", "named"):
-        return kind.number(node.args[0])
+        value = node.args[0]
+        return tuple(map(kind.number, value)) if isinstance(value, tuple) else kind.number(value)
+    if op in LOOK_UPS:
+        return getattr(Floats, op)(*values)
     if op == "where":
         return x[1] if x[0] else x[2]
     table: dict[str, Callable[[], Any]] = {

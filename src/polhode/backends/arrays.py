@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ..scalar import register
@@ -20,6 +22,16 @@ class Arrays:
     def epsilon() -> float:
         """Distance from 1 to the next double."""
         return 2.0**-52
+
+    @staticmethod
+    def piece(x: np.ndarray, knots: Any) -> np.ndarray:
+        """The pieces of a table in which x lies."""
+        return np.clip(np.searchsorted(np.asarray(knots), x, side="right") - 1, 0, len(knots) - 2)
+
+    @staticmethod
+    def entry(index: np.ndarray, column: Any) -> np.ndarray:
+        """Entries of a table."""
+        return np.asarray(column)[index]
 
 
 register(np.ndarray, Arrays)

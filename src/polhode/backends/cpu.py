@@ -73,6 +73,20 @@ def _where(condition: Any, yes: Any, no: Any) -> Any:
     return lambda condition, yes, no: yes if condition else no
 
 
+def _piece(x: Any, knots: Any) -> Any:
+    if isinstance(x, lanes.Lanes):
+        return lambda x, knots: lane_functions.piece(x, knots)
+    if scalar.sloped(x):
+        return lambda x, knots: lane_functions.searched(dual_lanes.value_of(x), knots)
+    return lambda x, knots: lane_functions.searched(x, knots)
+
+
+def _entry(index: Any, column: Any) -> Any:
+    if isinstance(index, lanes.Lanes):
+        return lambda index, column: lane_functions.entry(index, column)
+    return lambda index, column: column[index]
+
+
 def _settled(condition: Any) -> Any:
     if isinstance(condition, lanes.Mask):
         return lambda condition: lanes.everywhere(condition)
@@ -91,6 +105,8 @@ def _teach_primitives() -> None:
     for function, made in (
         (scalar.sincos, _sincos),
         (scalar.where, _where),
+        (scalar.piece, _piece),
+        (scalar.entry, _entry),
         (scalar.settled, _settled),
         (scalar.absent, _absent),
     ):

@@ -122,6 +122,11 @@ class Duals:
         return Dual(level, *(Duals.where(condition, a, b) for a, b in zip(*parts, strict=True)))
 
     @staticmethod
+    def piece(x: Any, knots: Any) -> Any:
+        """The piece of a table in which x lies."""
+        return scalar.piece(plain(x), knots)
+
+    @staticmethod
     def epsilon() -> float:
         """Of doubles."""
         return scalar.Floats.epsilon()

@@ -5,9 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
+from ..scalar import register_table
+
 NAMED = {"pi": math.pi, "e": math.e}
 
 
 def number(value: Any) -> float:
     """A double from an integer, a float, or the name of a constant."""
     return NAMED[value] if isinstance(value, str) else float(value)
+
+
+register_table(number, lambda values: np.array(values, dtype=float))  # which compiled code holds as a constant

@@ -51,6 +51,16 @@ class Traced:
     where, epsilon = jnp.where, Floats.epsilon
 
     @staticmethod
+    def piece(x: Any, knots: Any) -> Any:
+        """The piece of a table in which x lies."""
+        return jnp.clip(jnp.searchsorted(jnp.asarray(knots), x, side="right") - 1, 0, len(knots) - 2)
+
+    @staticmethod
+    def entry(index: Any, column: Any) -> Any:
+        """An entry of a table."""
+        return jnp.asarray(column)[index]
+
+    @staticmethod
     def root(equation: Callable[..., Any], guess: Any, *given: Any) -> tuple[Any, Any]:
         """The x next to the guess with equation(x, *given) = 0, and the miss."""
         start, shaped = ravel_pytree(guess)

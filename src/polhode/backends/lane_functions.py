@@ -221,6 +221,35 @@ def power(x: Any, y: Any) -> Any:
     return x
 
 
+@register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
+def searched(x: float, knots: Any) -> int:
+    """The k with knots[k] <= x < knots[k + 1], of the first or the last piece outside, by bisection."""
+    low, high = 0, len(knots) - 1
+    while high - low > 1:
+        middle = (low + high) // 2
+        if knots[middle] <= x:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
+def piece(x: Any, knots: Any) -> Any:
+    """The pieces of a table in which the lanes lie, as numbers."""
+    for i in range(LANES):
+        x = insert(x, i, float(searched(extract(x, i), knots)))
+    return x
+
+
+@register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
+def entry(index: Any, column: Any) -> Any:
+    """An entry of a table in each lane."""
+    for i in range(LANES):
+        index = insert(index, i, column[int(extract(index, i))])
+    return index
+
+
 FUNCTIONS: dict[str, Function] = {
     **_libm, "sin": sin, "cos": cos, "exp": exp, "log": log, "atan": atan, "acos": acos, "sinh": sinh, "atan2": atan2,
     "power": power,

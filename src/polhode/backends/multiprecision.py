@@ -6,7 +6,7 @@ from typing import Any
 
 import mpmath
 
-from ..scalar import register
+from ..scalar import Floats, register
 
 
 class Mp:
@@ -27,6 +27,8 @@ class Mp:
     def where(condition: Any, yes: Any, no: Any) -> Any:
         """Choose by a condition."""
         return yes if condition else no
+
+    piece = Floats.piece
 
 
 register(mpmath.mpf, Mp)

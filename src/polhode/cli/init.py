@@ -74,7 +74,7 @@ INIT_HELP = examples(
 
 def example(file: Path) -> str:
     """A complete problem file with a comment on every key."""
-    text = TEXT.replace("METHOD", EXAMPLE)
+    text = TEXT.replace('"METHOD"'.ljust(20), f'"{EXAMPLE}"'.ljust(20))
     for suffix in (".zarr", ".png", ".html"):
         text = text.replace(f'"problem{suffix}"', json.dumps(file.stem + suffix, ensure_ascii=False))
     return text

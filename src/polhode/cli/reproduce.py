@@ -45,12 +45,15 @@ def reproduce_command(
             for i, one in enumerate(chosen):
                 watch(one.id, i, len(chosen))
                 tell = functools.partial(_tell, watch, one.id, i, len(chosen))
-                made.append((one, one.make(tell)))
-                papers.report.write(out, *made[-1])
-                (out / REPORT).write_text(papers.report.page(made), encoding="utf-8")
+                outcome = one.make(tell)
+                papers.report.write(out, one, outcome)
+                made.append((one, outcome))
             watch("done", len(chosen), len(chosen))
     except KeyboardInterrupt:
         raise stop(f"interrupted; {len(made)} of {len(chosen)} results are in {out}", INTERRUPTED) from None
+    finally:
+        if made:
+            (out / REPORT).write_text(papers.report.page(made), encoding="utf-8")
     _farewell(made, out, time.perf_counter() - began)
 
 

@@ -15,6 +15,7 @@ import typer
 
 from ..declare import arguments
 from ..errors import InputError, StepError
+from ..methods import EXAMPLE as EXAMPLE
 from ..methods import Method
 from ..methods import methods as book
 
@@ -35,12 +36,6 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-EXAMPLE = next(
-    m.name
-    for m in book.values()
-    if m.symmetric and m.takes("velocity") and m.order == 2 and "spatial_momentum" in m.conserves
-    and m.name.isidentifier()  # a shell takes parentheses for its own
-)  # fmt: skip
 ACCURATE = next(m.name for m in book.values() if m.order >= 4 and not m.implicit and m.takes("attitude"))
 """The methods in the examples of the help texts."""
 

@@ -29,6 +29,7 @@ from .motion import (
     tabulated,
     tabulated_gyrostat,
     thruster,
+    viscous_core,
 )
 from .registry import describe, get, keywords, make, names
 from .tracing import RUBBER, rebound
@@ -74,4 +75,5 @@ __all__ = [
     "torque",
     "unbound",
     "uniform_gravity",
+    "viscous_core",
 ]  # fmt: skip

@@ -8,7 +8,8 @@ from typing import Any
 from ..body import Body
 from ..errors import InputError
 from ..math import cos, sin, where
-from ..so3 import apply, cross, dot, scale, times
+from ..scalar import entry, piece
+from ..so3 import apply, cross, dot, scale, solve3, times
 
 KEPLER_STEPS = 4
 """Steps of order four: the root is then good to 1e-55 for eccentricities up to `MOST_ECCENTRIC`."""
@@ -24,6 +25,13 @@ def inertia_of(body: Any) -> tuple[Any, Callable[..., Any]]:
     if not isinstance(body, Body):
         raise InputError(f"this field is made for a ph.Body, whose inertia it needs; got {type(body).__name__}")
     return (body.inertia.tolist(), apply) if body.has_own_axes else (body.moments.tolist(), times)
+
+
+def quotient_of(product: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of an inertia and a vector v, I^-1 v, that belongs to a product of `inertia_of`."""
+    if product is times:
+        return lambda moments, v: tuple(x / moment for x, moment in zip(v, moments, strict=True))
+    return lambda rows, v: solve3(rows[0], rows[1], rows[2], v)  # symmetric: rows are columns
 
 
 def pull(R: Any, arm: Any, force: Any) -> Any:
@@ -57,17 +65,27 @@ def clamped(t: Any, knots: Sequence[Any]) -> Any:
     return min(max(t, knots[0]), knots[-1])
 
 
+def looked_up(t: Any, knots: Sequence[float], columns: Sequence[Sequence[Sequence[float]]]) -> Any:
+    """As `piecewise`, from tables that are constants of the formula: columns[d][axis] are the coefficients of x^d."""
+    index = piece(t, knots)
+    x = t - entry(index, knots)
+    value = [entry(index, column) for column in columns[-1]]
+    for coefficients in reversed(columns[:-1]):
+        value = [entry(index, column) + x * b for column, b in zip(coefficients, value, strict=True)]
+    return value
+
+
 def piecewise(t: Any, knots: Sequence[Any], pieces: Sequence[Any]) -> Any:
     """The polynomial of the piece in which t lies, three numbers: sum_d pieces[k][d] (t - knots[k])^d.
 
     The first and the last piece go on outside.
     """
     start, chosen = knots[0], pieces[0]
-    for knot, piece in zip(knots[1:-1], pieces[1:], strict=True):
+    for knot, here in zip(knots[1:-1], pieces[1:], strict=True):
         later = knot <= t
         start = where(later, knot, start)
         chosen = [
-            [where(later, new, old) for new, old in zip(a, b, strict=True)] for a, b in zip(piece, chosen, strict=True)
+            [where(later, new, old) for new, old in zip(a, b, strict=True)] for a, b in zip(here, chosen, strict=True)
         ]
     x = t - start
     value = chosen[-1]

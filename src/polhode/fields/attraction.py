@@ -37,7 +37,10 @@ def uniform_gravity(body: Any, g: Any = STANDARD_GRAVITY) -> Field:
     g : acceleration of gravity, a vector in space; standard gravity down the z axis in SI units unless given
     """
     if getattr(body, "mass", None) is None:
-        raise InputError("uniform gravity needs a body with a mass: ph.Body(inertia, mass=..., centre=..., pivot=...)")
+        raise InputError(
+            "uniform gravity needs a body with a mass: one made of matter (a shape, a mesh, points), or one with mass, "
+            "centre and pivot (the fixed point) given beside its inertia"
+        )
     return _uniform_gravity()(body.centre - body.pivot, body.mass * vector("g", g))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 
 from ..backends import floats
 from ..errors import InputError
-from ..expression import BranchError, Expr, gradient, lift, source, symbol, symbols_in
+from ..expression import LOOK_UPS, BranchError, Expr, gradient, lift, ordered, source, symbol, symbols_in
 from ..so3 import matrix, unit
 from .kernels import formula_kernel, pair_kernel, torque_kernel
 from .tracing import RUBBER, rebound
@@ -26,6 +26,8 @@ from .tracing import RUBBER, rebound
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
 OBSERVABLE_ARGUMENTS = (*STATE_ARGUMENTS, "momentum")
+LONGEST = 120
+"""Characters of parameters that an error shows."""
 MOST_PARAMETERS = 900
 """Numbers in the parameters of a field: compiled code takes tuples of less than 1000."""
 
@@ -83,6 +85,11 @@ class FieldTemplate:
     def bound(self, values: dict[str, Any]) -> Field:
         """The field with these values of all parameters."""
         return Field(self, values)
+
+    def __add__(self, other: Any) -> Any:
+        raise unbound(self)
+
+    __radd__ = __add__
 
 
 def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
@@ -175,7 +182,10 @@ class Field:
         except InputError:
             raise
         except Exception as problem:
-            raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}") from problem
+            given = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
+            told = f"; its parameters are {given[:LONGEST]}" if given else ""
+            told += "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
+            raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}{told}") from problem
         count, expected = (3, "three numbers") if self.kind == "torque" else (1, "one number")
         parts = value if self.kind == "torque" else (value,)
         try:
@@ -249,6 +259,11 @@ class Field:
             raise InputError(f"{owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
             raise InputError(f"{owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
+
+    @property
+    def has_tables(self) -> bool:
+        """Does its formula read tables of constants."""
+        return any(node.op in LOOK_UPS for node in ordered(self.graph[0]))
 
     @property
     def needs(self) -> str:

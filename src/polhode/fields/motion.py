@@ -12,16 +12,16 @@ from ..errors import InputError
 from ..expression import Expr, gradient, lift, symbol
 from ..inputs import finite_number, real_array, vector
 from ..math import sqrt, where
-from ..so3 import cross, dot, scale, sub
-from ._formulas import clamped, inertia_of, piecewise
+from ..so3 import add, cross, dot, scale, solve3, sub
+from ._formulas import clamped, inertia_of, looked_up, piecewise, quotient_of
 from .attraction import attitude_spring
 from .decorators import template_of, torque
 from .field import Field, FieldTemplate
 from .registry import reading, ready
 
-MOST_ROWS = 64
-"""Rows of a table: the formula has a choice for each, all of which are compiled and computed (50 rows of a spline:
-some seconds, and 0.9 us a call)."""
+FEW_ROWS, MOST_ROWS = 64, 20_000
+"""Rows of a table. Few are parameters of the field, each with a choice in the formula, all of which are computed; more
+are constants of the formula, searched by bisection."""
 
 
 def _per_axis(name: str, value: Any) -> Any:
@@ -62,8 +62,9 @@ def internal_damping(body: Any, rate: float) -> Field:
 
     The double bracket of Bloch, Krishnaprasad, Marsden and Ratiu (1996): |Pi| stays, the energy falls by
     rate |Pi x omega|^2 in a unit of time, and the body ends in rotation about its axis of largest moment (Explorer 1).
-    The direction of the spatial momentum moves by an amount of the first order in the rate, to and fro: the momentum
-    of whatever moves inside is not part of the state.
+    It is the reduced equation, for the motion as seen from the body. In space the direction of the momentum moves, to
+    and fro, by an amount of the first order in the rate, which no torque inside a body can do: where that matters take
+    `viscous_core`.
 
     rate : an inverse of moment of inertia times angle, positive
     """
@@ -81,6 +82,47 @@ def _internal_damping(product: Any) -> FieldTemplate:
         return scale(rate, cross(momentum, cross(momentum, omega)))
 
     return internal_damping
+
+
+@ready
+def viscous_core(body: Any, strength: float) -> Field:
+    """Dissipation by a small ball, or a cavity full, of very viscous fluid: T = h x omega - h', body frame.
+
+    Dragged along, the core has the momentum h = -strength a relative to the body, a = I^-1 (I omega x omega) the
+    angular acceleration (the quasi-steady fluid of Chernousko, Akulenko and Leshchenko 2017). R (I omega + h), the
+    momentum of both in space, is constant exactly; the energy of both, omega . I omega/2 + omega . h, falls by
+    strength |a|^2 in a unit of time, to second order. The body ends in rotation about its axis of largest moment,
+    where h = 0, and about the direction that the momentum had at the start. With other fields the acceleration is
+    still that of the free body.
+
+    strength : moment of inertia times time, J^2/c for a ball of moment J and friction torque c nu at the relative rate
+        nu; small against the moments over omega
+    """
+    inertia, product = inertia_of(body)
+    if finite_number("strength", strength) < 0:
+        raise InputError(f"strength must not be negative, or the core would drive instead of brake; got {strength!r}")
+    return _viscous_core(product)(strength, inertia)
+
+
+@functools.cache
+def _viscous_core(product: Any) -> FieldTemplate:
+    divided = quotient_of(product)
+
+    @torque
+    def viscous_core(omega: Any, strength: Any, inertia: Any) -> Any:
+        momentum = product(inertia, omega)
+        a = divided(inertia, cross(momentum, omega))
+
+        def change(x: Any) -> Any:
+            """Of the acceleration a, where omega changes by x."""
+            return divided(inertia, add(cross(product(inertia, x), omega), cross(momentum, x)))
+
+        # h' = -strength change(omega') and omega' = a + I^-1 T: linear equations for T.
+        axes = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+        columns = [sub(e, scale(strength, change(divided(inertia, e)))) for e in axes]
+        return solve3(columns[0], columns[1], columns[2], scale(strength, add(change(a), cross(omega, a))))
+
+    return viscous_core
 
 
 # --- functions of time ------------------------------------------------------------------------------
@@ -137,14 +179,36 @@ def _windows(on: Any) -> np.ndarray:
 def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "linear", outside: str = "zero") -> Field:
     """A torque given by a table over time, T(t_k) = torques[k], interpolated.
 
-    times : increasing, 2 to 64 of them
+    times : increasing, 2 to 20 000 of them. From 65 on the table is part of the compiled formula: another one is
+        compiled anew, and its numbers are no parameters that an ensemble or a gradient could vary
     torques : three numbers for each time, in the named frame, "body" or "space"
     between : "linear", or "cubic": the spline with continuous second derivatives (not-a-knot at the ends)
     outside : "zero", or "hold": the first and the last value before and after the table
     """
     if outside not in ("zero", "hold"):
         raise InputError(f"outside must be 'zero' or 'hold'; got {outside!r}")
-    return _tabulated(frame, outside)(*_pieces(times, torques, "torques", between))
+    knots, pieces = _pieces(times, torques, "torques", between)
+    if len(knots) > FEW_ROWS:
+        return _long_table(frame, outside, *_columns(knots, pieces))()
+    return _tabulated(frame, outside)(knots, pieces)
+
+
+def _columns(knots: np.ndarray, pieces: np.ndarray) -> tuple[Any, Any]:
+    """Knots, and (power, axis, piece) coefficients, as tuples."""
+    columns = np.moveaxis(pieces, 0, -1).tolist()
+    return tuple(knots.tolist()), tuple(tuple(tuple(column) for column in axes) for axes in columns)
+
+
+def _long_table(frame: str, outside: str, knots: Any, columns: Any) -> FieldTemplate:
+    hold = outside == "hold"
+
+    @torque(frame=frame)
+    def tabulated(t: Any) -> Any:
+        at = clamped(t, knots)
+        return scale(1 if hold else where(at == t, 1, 0), looked_up(at, knots, columns))
+
+    made: FieldTemplate = tabulated
+    return made
 
 
 @functools.cache
@@ -166,7 +230,7 @@ def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarra
     if knots.ndim != 1 or table.shape != (len(knots), 3):
         raise InputError(f"{name} must be three numbers for each of the times; got shapes {table.shape}, {knots.shape}")
     if not 2 <= len(knots) <= MOST_ROWS:
-        raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}, so leave some out")
+        raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}: take fewer, or run it in parts")
     if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
         raise InputError("times must increase, and all numbers of a table must be finite")
     if between == "linear":
@@ -242,11 +306,23 @@ def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
 def tabulated_gyrostat(times: Any, momenta: Any, between: str = "cubic") -> Field:
     """A body with driven rotors: h(t) given by a table, T = h x omega - h', body frame.
 
-    times : increasing, 2 to 64 of them; before and after them h is what it is at the ends
+    times : increasing, 2 to 20 000 of them, as for `tabulated`; before and after them h is what it is at the ends
     momenta : h at these times, relative to the body and in its axes
     between : "cubic" (a spline: the motors' torque h' is continuous between the ends) or "linear"
     """
-    return _tabulated_gyrostat()(*_pieces(times, momenta, "momenta", between))
+    knots, pieces = _pieces(times, momenta, "momenta", between)
+    if len(knots) > FEW_ROWS:
+        return _long_gyrostat(*_columns(knots, pieces))()
+    return _tabulated_gyrostat()(knots, pieces)
+
+
+def _long_gyrostat(knots: Any, columns: Any) -> FieldTemplate:
+    @rotor
+    def tabulated_gyrostat(t: Any) -> Any:
+        return looked_up(clamped(t, knots), knots, columns)
+
+    made: FieldTemplate = tabulated_gyrostat
+    return made
 
 
 @functools.cache

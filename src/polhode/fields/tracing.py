@@ -122,6 +122,8 @@ def _meaning(owner: str, name: str, value: Any, attributes: set[str], known: dic
     number = _constant(value)
     if number is not None:
         return number
+    if value in (scalar.piece, scalar.entry):  # generic already
+        return value
     if getattr(value, "__module__", None) in ("math", "polhode.scalar", "polhode.math"):
         if hasattr(TRACE_MATH, value.__name__):
             return getattr(TRACE_MATH, value.__name__)

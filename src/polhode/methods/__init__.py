@@ -20,4 +20,11 @@ from . import (  # noqa: F401 - enters them in the book
 from .munthe_kaas import mkrk
 from .step_density import reversible
 
+EXAMPLE = next(
+    m.name for m in methods.values()
+    if m.symmetric and m.takes("attitude") and m.order == 2 and m.torque_evals == 1
+    and "spatial_momentum" in m.conserves and m.name.isidentifier()
+)  # fmt: skip
+"""The method in examples of files and help texts: simple, symmetric, with the momentum kept and one torque a step."""
+
 __all__ = ["CONSERVABLE", "NEEDS", "Method", "Methods", "methods", "mkrk", "reversible"]

@@ -7,7 +7,9 @@ import importlib
 from . import report
 from .results import RESULTS, Outcome, Result, Table, Verdict, get
 
-DOCUMENTS = ("krysl2006", "krysl2005", "vilmart", "zanna", "buss", "outside")
+DOCUMENTS = (
+    "krysl2006", "krysl2006_text", "krysl2005", "vilmart", "vilmart_text", "zanna", "buss", "buss_text", "outside",
+)  # fmt: skip
 """Modules with results, in the order of the report; importing one enters its results."""
 
 for _name in DOCUMENTS:

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 from ..analysis import bench, buss_table
-from ..analysis.buss_table import MOST, ROWS, displacement, least_steps
+from ..analysis.buss_table import DEGREES, MOST, ROWS, displacement, least_steps
 from ..methods import methods
 from ..plots import bars
 from .curves import listed, named
-from .results import HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result
+from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result
 
 CITE = "buss2011"
 UNIT = "3rd order"
@@ -23,6 +24,31 @@ STEPS_HOW = (
     f"body's points at the end, below {buss_table.THRESHOLD:g} of sqrt(J_max/M), and its axis 2 is the long one. "
     "EP is the closed form of energy preservation on the polhode."
 )
+
+
+STEPS_COLUMNS = ("row", "N printed", "N measured", "mean angle printed [deg]", "measured")
+
+
+def _angle(n: int | None) -> float | str:
+    """Degrees a step turns, of 16276 in all."""
+    return "failed" if n is None else round(DEGREES / n, 2)
+
+
+def _better(found: dict[str, tuple[int | None, int | None]]) -> list[Verdict]:
+    """Each of the methods of part I against the one before."""
+    order = ("1st order", "2nd order", "augmented 2nd (2+)", "3rd order", "4th order")
+    says = ("performs substantially better than", "performs substantially better than", "performs better than")
+    made = []
+    for i, (worse, better) in enumerate(itertools.pairwise(order)):
+        before, after = (found[label][0] for label in (worse, better))
+        made.append(
+            Verdict(
+                "part I", f"{better} {says[min(i, 2)]} {worse}",
+                f"{_more(after, MOST)} steps against {_more(before, MOST)}",
+                passed((after or MOST) * (1.3 if i < 2 else 1) < (before or MOST)),
+            )
+        )  # fmt: skip
+    return made
 
 
 def _more(n: int | None, most: int) -> int | str:
@@ -53,13 +79,13 @@ def steps(watch: Watch) -> Outcome:
             printed, ours = row.steps[kept], found[row.label][kept]
             if printed and ours:
                 logs.append(math.log(ours / printed))
-            said = "not given" if kept and row.label == "false 3rd" else _more(printed, 20480)
-            rows.append([row.label + (" EP" if kept else ""), said, _more(ours, MOST)])
+            given = not (kept and row.label == "false 3rd")
+            said = _more(printed, 20480) if given else "not given"
+            angles = [row.angles[kept] or ("failed" if given else "not given"), _angle(ours)]
+            rows.append([row.label + (" EP" if kept else ""), said, _more(ours, MOST), *angles])
     spread = math.sqrt(sum(x * x for x in logs) / len(logs))
     gains = {label: _gain(pair) for label, pair in found.items()}
-    plain = [
-        found[label][0] or MOST for label in ("1st order", "2nd order", "augmented 2nd (2+)", "3rd order", "4th order")
-    ]
+    turns = [n * angle / 360 for row in ROWS for n, angle in zip(row.steps, row.angles, strict=True) if n and angle]
     best = min((n, label) for label, pair in found.items() for n in pair if n)
     mry = found["MRY 2nd order 1-2-3"][0], found["MRY 2nd order 2-3-1"][0]
     others = _others(watch)
@@ -68,18 +94,19 @@ def steps(watch: Watch) -> Outcome:
             "tables of steps", "the numbers of steps", f"ln N differs by {spread:.3f} (rms) from the printed rows",
             IN_PART if spread < 0.3 else passed(spread < 0.01),
         ),
+        *_better(found),
         Verdict(
-            "part I", "each of 1st, 2nd, augmented 2nd, 3rd and 4th order is better than the one before",
-            ", ".join(map(str, plain)).replace(str(MOST), f"> {MOST}"), passed(plain == sorted(plain, reverse=True)),
+            "tables of steps", "N times the mean angle is the rotation in all, about 45 turns",
+            f"printed: {min(turns):.2f} to {max(turns):.2f} turns", passed(all(44.5 < x < 45.5 for x in turns)),
         ),
         Verdict(
             "part IV", "energy preservation needs several times fewer steps for the 3rd order",
             f"gain of EP: {listed(list(gains.items()))}", passed(gains["3rd order"] > 3),
         ),
         Verdict(
-            "part I", "the false third order is no better than the second",
+            "part I", "the false third order is slightly worse than the second",
             f"{found['false 3rd'][0]} steps against {found['2nd order'][0]}",
-            passed((found["false 3rd"][0] or MOST) > 0.9 * (found["2nd order"][0] or MOST)),
+            passed(1 < (found["false 3rd"][0] or MOST) / (found["2nd order"][0] or MOST) < 1.5),
         ),
         Verdict(
             "comparisons", "symplectic algorithms are very sensitive to the order of the axes",
@@ -101,11 +128,11 @@ def steps(watch: Watch) -> Outcome:
     curves: dict[str, Any] = {
         "without EP": [found[r.label][0] for r in ROWS],
         "with EP": [found[r.label][1] for r in ROWS],
+        "without EP, printed": [r.steps[0] for r in ROWS],
+        "with EP, printed": [r.steps[1] for r in ROWS],
     }
     picture = bars([r.label for r in ROWS], curves, "steps $N$", "Steps to the accuracy of the talk, prism", log=True)
-    return Outcome(
-        STEPS_HOW, [("steps", picture)], [Table("steps", ("row", "printed N", "measured N"), rows, True)], verdicts
-    )
+    return Outcome(STEPS_HOW, [("steps", picture)], [Table("steps", STEPS_COLUMNS, rows, True)], verdicts)
 
 
 def _others(watch: Watch) -> list[Verdict]:
@@ -144,17 +171,22 @@ COST_HOW = (
 )
 
 
+ROUNDS = 5
+"""Times that all steps are measured, one after the other; the shortest counts, since others use the machine too."""
+
+
 @result("buss-cost", cite=CITE, where="table of relative costs", title="relative cost of one step")
 def costs(watch: Watch) -> Outcome:
     """Nanoseconds of a step over those of the unit."""
     problem = named("prism")
     assert problem.dt is not None
     priced = [row for row in ROWS if row.cost is not None]
-    times: dict[str, list[float]] = {}
-    for row in priced:
+    times = {row.label: [math.inf, math.inf] for row in priced}
+    for row in ROUNDS * priced:
         watch(row.label)
         pair = (methods[row.method], methods[f"ep({row.method})"])
-        times[row.label] = [bench.compiled_ns(method, problem, problem.dt) for method in pair]
+        found = (bench.compiled_ns(method, problem, problem.dt) for method in pair)
+        times[row.label] = [min(both) for both in zip(times[row.label], found, strict=True)]
     unit = times[UNIT][1]
     rows: list[list[Any]] = []
     for row in priced:
@@ -163,19 +195,22 @@ def costs(watch: Watch) -> Outcome:
         rows.append([row.label, row.cost[0], plain, row.cost[1], kept])
     extra = {row[0]: row[4] - row[2] for row in rows}
     order = [row[2] for row in rows]
+    swaps = sum(a > b for a, b in itertools.pairwise(order))
+    off = [abs(math.log(measured / printed)) for row in rows for printed, measured in (row[1:3], row[3:5])]
     verdicts = [
         Verdict(
             "table of costs", "the relative costs",
             "; ".join(f"{r[0]} {r[2]:.2f} and {r[4]:.2f} (printed {r[1]:.2f} and {r[3]:.2f})" for r in rows),
-            HOLDS if all(abs(r[2] - r[1]) < 0.15 and abs(r[4] - r[3]) < 0.15 for r in rows) else IN_PART,
+            HOLDS if max(off) < 0.15 else IN_PART if max(off) < 0.7 else FAILS,
         ),
         Verdict(
             "table of costs", "the rows in order of cost", listed([(r[0], r[2]) for r in rows]),
-            HOLDS if order == sorted(order) else IN_PART,
+            HOLDS if order == sorted(order) else IN_PART if swaps < 2 else FAILS,
         ),
         Verdict(
             "table of costs", "energy preservation adds about 0.46 to every row (0.36 to the symplectic 2nd order)",
-            listed(list(extra.items())), HOLDS if all(0.2 < x < 0.7 for x in extra.values()) else IN_PART,
+            listed(list(extra.items())),
+            HOLDS if all(0.3 < x < 0.6 for x in extra.values()) else IN_PART if min(extra.values()) > 0 else FAILS,
         ),
     ]  # fmt: skip
     curves: dict[str, Any] = {"without EP": [r[2] for r in rows], "with EP": [r[4] for r in rows]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -66,6 +66,13 @@ class Errors:
             for side, value in sides.items()
         }
         return plots.side_by_side(curves, r"step size $\Delta t$", title)
+
+
+def over_time(name: str, curves: Mapping[str, tuple[Any, Any]]) -> Table:
+    """The data of curves over one time, a column for each."""
+    times = next(iter(curves.values()))[0]
+    rows = np.column_stack([times, *(values for _, values in curves.values())]).tolist()
+    return Table(name, ("t", *(label.strip("$").replace("_", "") for label in curves)), rows)
 
 
 def listed(pairs: Sequence[tuple[str, float]]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ..errors import InputError
@@ -83,6 +83,27 @@ def get(id: str) -> Result:
         return RESULTS[id]
     near = difflib.get_close_matches(id, RESULTS, n=3, cutoff=0.4) or list(RESULTS)
     raise InputError(f"there is no result {id!r}; the nearest are {', '.join(near)} (`polhode reproduce` lists all)")
+
+
+OURS = "our own check"
+"""Where a check stands that no document makes."""
+
+EXACT = 1e-22
+"""A defect of a step in 50 digits that counts as zero: differences leave 1e-28."""
+
+
+def zero(where: str, says: str, defects: Mapping[str, Any]) -> Verdict:
+    """A statement that holds if these defects, measured in 50 digits, are zero."""
+    return Verdict(where, says, _listed(defects), passed(all(x < EXACT for x in defects.values())))
+
+
+def not_zero(where: str, says: str, defects: Mapping[str, Any]) -> Verdict:
+    """A statement that holds if none of these defects, measured in 50 digits, is zero."""
+    return Verdict(where, says, _listed(defects), passed(all(x > EXACT for x in defects.values())))
+
+
+def _listed(defects: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {float(x):.1e}" for name, x in defects.items())
 
 
 def passed(condition: bool, otherwise: str = FAILS) -> str:

@@ -1,0 +1,5 @@
+"""``python -m polhode``."""
+
+from .cli import main
+
+main()

@@ -1,0 +1,41 @@
+"""Are two methods one map, adjoint to each other, or conjugate? One step on a generic problem, in 50 digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+
+from ..methods import methods
+from .checks import DIGITS, LARGE_STEP, Setting, distance, number
+
+
+def _settings(kind: str, *names: str) -> list[Setting]:
+    return [Setting(methods[name], kind) for name in names]
+
+
+def apart(one: str, other: str, kind: str = "free", halves: bool = False) -> Any:
+    """Distance between a step of two methods; with `halves` the other makes two steps of half the size."""
+    with mpmath.workdps(DIGITS + 5):
+        first, second = _settings(kind, one, other)
+        h = number(LARGE_STEP)
+        if halves:
+            return distance(first.step(h), second.step(h / 2, second.t + h / 2, second.step(h / 2)))
+        return distance(first.step(h), second.step(h))
+
+
+def undone(one: str, other: str, kind: str = "free") -> Any:
+    """Distance from the start after a step of one method and the same step back with the other: zero for adjoints."""
+    with mpmath.workdps(DIGITS + 5):
+        first, second = _settings(kind, one, other)
+        h = number(LARGE_STEP)
+        return distance(second.step(-h, second.t + h, first.step(h)), first.y)
+
+
+def unconjugated(one: str, other: str, half: str, kind: str = "free") -> Any:
+    """Distance between one method after half a step of `half`, and half a step of it after the other method."""
+    with mpmath.workdps(DIGITS + 5):
+        first, second, between = _settings(kind, one, other, half)
+        h, t = number(LARGE_STEP), first.t
+        ahead = first.step(h, t + h / 2, between.step(h / 2, t))
+        return distance(ahead, between.step(h / 2, t + h, second.step(h, t)))
