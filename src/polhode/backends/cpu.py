@@ -124,7 +124,7 @@ def teach() -> None:
 
 def processor() -> str:
     """What compiled code is made for."""
-    name: str = importlib.import_module("llvmlite.binding").get_host_cpu_name()
+    name: str = numba.config.CPU_NAME or importlib.import_module("llvmlite.binding").get_host_cpu_name()
     return name
 
 
