@@ -12,14 +12,19 @@ so all series follow order by order (Moore 1966). Sums that need nothing of each
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 from . import scalar
 from .expression import COMPARISONS, OPERATORS, Expr, _slope, _text, is_number, lift, ordered, symbol
 from .scalar import FUNCTIONS
 
 LOGIC = (*COMPARISONS, "and", "or")
+
+NOTHING = "0 * q[0]"
+"""The text of a symbol that begins at zero."""
 
 
 # --- graphs made ready ------------------------------------------------------------------------------
@@ -160,26 +165,86 @@ def series(
     return _Writer(ready, start, [*states, *formulas[len(states) :]], stride).series(parameters)
 
 
+class Product(NamedTuple):
+    """The sum of sign weight a_j b_(k-j)."""
+
+    weight: str
+    a: Expr
+    b: Expr
+    sign: str = ""
+
+    def signed(self, sign: str) -> Product:
+        """The same, its sign changed by "-"."""
+        return self._replace(sign="" if self.sign == sign else "-")
+
+
+def _is_product(node: Expr, sums: dict[Expr, list[Product]]) -> bool:
+    """Is the node a product, or made of products, of things that move."""
+    return node in sums and node.op in ("mul", "add", "sub")
+
+
 class _Writer:
     """Names, rows and lines of one kernel."""
 
     def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], stride: int) -> None:
         self.ready, self.start, self.wanted, self.stride = ready, start, wanted, stride
         self.name = {node: str(i) for i, node in enumerate(ready.nodes)}
-        self.constants: dict[str, Any] = {}
+        self.constants: dict[str, Any] = {"one": Fraction(1)}
+        self.sums, self.within = self._sums()
+        self.lowest = self._lowest()
         self.level = self._levels()
         self.row = {node: i for i, node in enumerate(dict.fromkeys([*wanted, *self._operands()]))}
 
     # what is summed, and when
 
+    def _sums(self) -> tuple[dict[Expr, list[Product]], set[Expr]]:
+        """The nodes whose coefficients are sums over pairs of others, and the pairs.
+
+        A sum or difference of products that nobody else needs is one sum over all their pairs; these products are the
+        second result.
+        """
+        moving, sums, within = self.ready.moving, dict[Expr, list[Product]](), set[Expr]()
+        uses = Counter(a for node in self.ready.nodes for a in node.args if isinstance(a, Expr))
+        uses.update([*self.wanted, *self.ready.rates_of.values()])
+        uses.update(x for pairs in self.ready.slopes.values() for pair in pairs for x in pair)
+        for node in self.ready.nodes:
+            if node not in moving or node in self.ready.rates_of:
+                continue
+            parts = [a for a in node.args if a in moving]
+            if node.op in FUNCTIONS:
+                sums[node] = [Product("j * ", x, s) for x, s in self.ready.slopes[node]]
+            elif node.op == "whole_power":
+                sums[node] = [Product(f"({node.args[1] + 1} * j - k) * ", node.args[0], node)]
+            elif node.op == "div" and node.args[1] in moving:
+                sums[node] = [Product("", node.args[1], node)]
+            elif node.op == "mul" and len(parts) == 2:
+                sums[node] = [Product("", *parts)]
+            elif node.op in ("add", "sub") and all(uses[a] == 1 and _is_product(a, sums) for a in parts):
+                signs = ("", "-" if node.op == "sub" else "")
+                pairs = zip(signs, node.args, strict=True)
+                sums[node] = [p.signed(sign) for sign, a in pairs if a in moving for p in sums.pop(a)]
+                within.update(parts)
+        return sums, within
+
+    def _lowest(self) -> dict[Expr, int]:
+        """An order below which all coefficients of a node are zero."""
+        lowest: dict[Expr, int] = {}
+        for node in self.ready.nodes:
+            below = [lowest[a] for a in node.args if isinstance(a, Expr)]
+            lowest[node] = 0
+            if node.op == "symbol":
+                lowest[node] = int(self.start[node.args[0]] == NOTHING)
+            elif node.op == "mul":
+                lowest[node] = sum(below)
+            elif node.op in ("add", "sub"):
+                lowest[node] = min(below)
+            elif is_number(node, 0):
+                lowest[node] = self.stride
+        return lowest
+
     def _is_sum(self, node: Expr) -> bool:
         """Does a coefficient need the lower ones of others (a product, a quotient, a function)."""
-        if node not in self.ready.moving or node in self.ready.rates_of:
-            return False
-        if node.op in FUNCTIONS or node.op == "whole_power":
-            return True
-        moving = [a in self.ready.moving for a in node.args if isinstance(a, Expr)]
-        return (node.op == "mul" and all(moving)) or (node.op == "div" and moving[1])
+        return node in self.sums
 
     def _levels(self) -> dict[Expr, int]:
         level: dict[Expr, int] = {}
@@ -189,19 +254,8 @@ class _Writer:
             level[node] = max(below, default=0) + self._is_sum(node)
         return level
 
-    def _factors(self, node: Expr) -> list[tuple[str, Expr, Expr]]:
-        """The sums of a node: (weight, a, b) for the sum of weight a_j b_(k-j) over 0 < j < k."""
-        if node.op == "mul":
-            return [("", node.args[0], node.args[1])]
-        if node.op == "div":
-            return [("", node.args[1], node)]
-        if node.op == "whole_power":
-            return [(f"({node.args[1] + 1} * j - k) * ", node.args[0], node)]
-        return [("j * ", x, s) for x, s in self.ready.slopes[node]]
-
     def _operands(self) -> list[Expr]:
-        sums = [node for node in self.ready.nodes if self._is_sum(node)]
-        return [x for node in sums for _, a, b in self._factors(node) for x in (a, b) if x in self.ready.moving]
+        return [x for products in self.sums.values() for p in products for x in (p.a, p.b) if x in self.ready.moving]
 
     # lines
 
@@ -215,7 +269,7 @@ class _Writer:
         body = "".join(f"    {line}\n" for line in lines)
         rows = tuple(self.row[node] * self.stride for node in self.wanted)
         text = f"def fill({parameters}, work, order):\n{body}"
-        terms = sum(len(self._factors(node)) for node in self.ready.nodes if self._is_sum(node))
+        terms = sum(map(len, self.sums.values()))
         return Series(text, self.constants, rows, len(self.row) * self.stride, terms)
 
     def _place(self, node: Expr, k: str) -> str:
@@ -235,7 +289,7 @@ class _Writer:
             args = [self._value(a, "z") if isinstance(a, Expr) else a for a in node.args]
             text = _power_text(args[0], args[1]) if node.op == "whole_power" else _text(node.op, args, self.start)
             lines.append(f"{self._value(node, 'z')} = {text}")
-        lines += ["zero = 0 * q[0]", "one = zero + 1"]
+        lines += [f"zero = {NOTHING}"]
         lines += [f"{self._place(node, '0')} = zero + {self._value(node, 'z')}" for node in self.row]
         lines += [f"d{self.name[s]} = {self._value(r, 'z')}" for s, r in self.ready.rates_of.items()]
         return lines
@@ -249,7 +303,7 @@ class _Writer:
 
     def _next_order(self) -> list[str]:
         lines = ["over = one / k", *self._states("k")]
-        moving = [n for n in self.ready.nodes if n in self.ready.moving and n.op not in LOGIC]
+        moving = [n for n in self.ready.nodes if n in self.ready.moving and n.op not in LOGIC and n not in self.within]
         for level in range(max(self.level.values()) + 1):
             here = [n for n in moving if self.level[n] == level and n not in self.ready.rates_of]
             lines += self._loop([n for n in here if self._is_sum(n)])
@@ -261,13 +315,19 @@ class _Writer:
         return lines + [f"d{self.name[s]} = {self._later(r)}" for s, r in rates]
 
     def _loop(self, sums: list[Expr]) -> list[str]:
-        if not sums:
-            return []
-        terms = [(f"s{self.name[n]}_{i}", *factors) for n in sums for i, factors in enumerate(self._factors(n))]
-        lines = [f"{total} = zero" for total, *_ in terms]
-        lines.append("for j in range(1, k):")
-        for total, weight, a, b in terms:
-            lines.append(f"    {total} = {total} + {weight}{self._place(a, 'j')} * {self._place(b, 'k - j')}")
+        """Sums of nodes of one level: one loop for all that run over the same orders."""
+        lines: list[str] = []
+        loops: dict[tuple[int, int], list[str]] = {}
+        for node in sums:
+            total = f"s{self.name[node]}"
+            lines.append(f"{total} = zero")
+            for p in self.sums[node]:
+                ends = (self.lowest[p.a], self.lowest[p.b]) if _is_product(node, self.sums) else (1, 1)
+                product = f"{p.weight}{self._place(p.a, 'j')} * {self._place(p.b, 'k - j')}"
+                loops.setdefault(ends, []).append(f"{total} = {total} {p.sign or '+'} {product}")
+        for (first, last), terms in loops.items():
+            lines.append(f"for j in range({first}, k + {1 - last}):")
+            lines += [f"    {text}" for text in terms]
         return lines
 
     def _later(self, node: Expr) -> str:
@@ -278,26 +338,26 @@ class _Writer:
         z, x = (lambda n: self._value(n, "z")), self._later
         total = f"s{self.name[node]}"
         if node.op == "symbol":
-            return "where(k == 1, one, zero)"
+            return "where(k == 1, zero + one, zero)"
         if node.op == "where":
             return f"where({z(node.args[0])}, {x(node.args[1])}, {x(node.args[2])})"
         if node.op in FUNCTIONS:
             pairs = self.ready.slopes[node]
             ends = " + ".join(f"{x(a)} * {z(s)}" for a, s in pairs)
-            return f"{ends} + ({' + '.join(f'{total}_{i}' for i in range(len(pairs)))}) * over"
+            return f"{ends} + {total} * over"
         a, b = node.args
+        if _is_product(node, self.sums):
+            return total
         if node.op == "whole_power":
-            return f"({total}_0 * over + {b} * {x(a)} * {z(node)}) / {z(a)}"
+            return f"({total} * over + {b} * {x(a)} * {z(node)}) / {z(a)}"
         if node.op in ("add", "sub"):
             still = [n not in self.ready.moving for n in (a, b)]
             sign = "-" if node.op == "sub" else ""
             return x(a) if still[1] else f"{sign}{x(b)}" if still[0] else f"{x(a)} {sign or '+'} {x(b)}"
-        if node.op == "mul" and self._is_sum(node):
-            return f"{total}_0 + {z(a)} * {x(b)} + {x(a)} * {z(b)}"
         if node.op == "mul":
             return f"{x(a)} * {z(b)}" if a in self.ready.moving else f"{z(a)} * {x(b)}"
         if self._is_sum(node):
-            return f"({x(a)} - {total}_0 - {x(b)} * {z(node)}) / {z(b)}"
+            return f"({x(a)} - {total} - {x(b)} * {z(node)}) / {z(b)}"
         return f"{x(a)} / {z(b)}"
 
 
