@@ -221,12 +221,12 @@ def atan(x: Any) -> Any:
     """Inverse tangent: |x| > 1 by its reciprocal, then from the nearest of the angles 0, pi/8 and pi/4."""
     a = abs(x)
     far = a > 1
-    a = select(far, 1 / a, a)
-    low, high = a < 0.198912367379658, a > 0.6681786379192989
-    c = select(low, 0.0, select(high, _NEAR[1], _NEAR[0]))
+    over, a = select(far, a, 1.0), select(far, 1.0, a)  # the tangent is a/over
+    low, high = a < 0.198912367379658 * over, a > 0.6681786379192989 * over
+    c = select(high, _NEAR[1], _NEAR[0])
     base = select(low, 0.0, select(high, _ANGLES[1][0], _ANGLES[0][0]))
     rest = select(low, 0.0, select(high, _ANGLES[1][1], _ANGLES[0][1]))
-    y = (a - c) / (1 + a * c)
+    y = select(low, a, a - c * over) / select(low, over, over + a * c)
     z = y * y
     small = y + (y * (z * _ARCTAN(z)) + rest)
     angle = select(far, (_ANGLES[2][0] - base) - (small - _ANGLES[2][1]), base + small)

@@ -188,6 +188,17 @@ def _teach() -> None:
 _teach()
 
 
+@intrinsic
+def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """A b + c, rounded once, of three doubles or three vectors."""
+    kind = lanes if any(isinstance(x, Lanes) for x in (a, b, c)) else types.float64
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _vector_call("fma")(builder, *args) if kind is lanes else builder.fma(*args)
+
+    return kind(kind, kind, kind), make
+
+
 # --- what only vectors can do -----------------------------------------------------------------------
 
 
