@@ -2,9 +2,9 @@
 
     python benchmarks/lanes.py [--out benchmarks/lanes.json] [--statistics energy] [METHOD ...]
     NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES=+avx2,+fma python benchmarks/lanes.py --out benchmarks/lanes_avx2.json
-    python benchmarks/lanes.py --table benchmarks/lanes.json benchmarks/lanes_avx2.json
+    python benchmarks/lanes.py --page docs/lanes.md
 
-The second line measures code for AVX2 on a machine that has more; the third writes the table of docs/ensembles.md.
+The second line measures code for AVX2 on a machine that has more; the third writes the page from the two files.
 
 The same random bodies, each with its own inertia, attitude, momentum and (where the method takes a potential) weight,
 make the same steps twice: one after the other in the compiled loop of `ph.solve`, and by `ph.ensemble` on one core.
@@ -20,6 +20,8 @@ import json
 import os
 from pathlib import Path
 from typing import Any
+
+from race.units import units
 
 import polhode as ph
 from polhode.analysis.bench import lanes_over_scalar, machine
@@ -42,17 +44,69 @@ def measured(name: str, statistics: str | None) -> dict[str, Any]:
     return row
 
 
-def table(paths: list[Path]) -> str:
+PAGE = """# Lanes against single numbers
+
+<!-- written by benchmarks/lanes.py -->
+
+Bodies of an ensemble share the lanes of vector registers: 16 bodies with AVX-512 (two registers a number), 8 otherwise.
+Here the same 32 random bodies, heavy tops or free ones where a method takes no field, make the same 500 steps of 0.01
+one after the other in the compiled loop of `ph.solve`, and in lanes, on one core, in one run ({processor}, {dates}).
+Nanoseconds of a body and step, and the ratio; asked for are {targets}.
+
+```{{code-block}} console
+{commands}
+```
+
+{table}
+
+{below}
+
+## What the units allow
+
+Independent operations on the same core, nanoseconds a number, in single numbers and in lanes:
+
+{units}
+
+This processor (Zen 4) sends a 512-bit instruction through 256-bit units in two halves. So where the scalar code keeps
+the units busy, the ratio is that of this table; it is larger where single numbers wait for each other's results. Steps
+with much to do at once (long sums of products, as in the Taylor series, and the short ones of Moser and
+Veselov) are nearest to it.
+"""
+
+FILES = (Path("benchmarks/lanes.json"), Path("benchmarks/lanes_avx2.json"))
+
+
+def _table(found: list[dict[str, Any]], rows: str, first: str) -> str:
     """The figures of some files side by side."""
-    found = [json.loads(path.read_text()) for path in paths]
-    rows = [{row["method"]: row for row in part["rows"]} for part in found]
-    heads = ["method", *(f"{part['vectors']}: scalar, lanes, ratio" for part in found)]
-    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
-    for name in rows[0]:
-        cells = (part.get(name) for part in rows)
-        words = (f"{c['scalar_ns']:.0f}, {c['lanes_ns']:.1f}, **{c['ratio']:.1f}**" if c else "" for c in cells)
-        lines.append(f"| `{name}` | {' | '.join(words)} |")
+    heads = [first, *(f"{part['vectors']} {what}" for part in found for what in ("scalar", "lanes", "ratio"))]
+    lines = [f"| {' | '.join(heads)} |", "|---" + "|--:" * (len(heads) - 1) + "|"]
+    known = [{row[first]: row for row in part[rows]} for part in found]
+    for name in dict.fromkeys(name for part in known for name in part):
+        cells = [part.get(name) for part in known]
+        words = [f"{c['scalar_ns']:.3g} | {c['lanes_ns']:.3g} | {c['ratio']:.1f}" if c else "| |" for c in cells]
+        lines.append(f"| {name} | {' | '.join(words)} |")
     return "\n".join(lines)
+
+
+def _below(part: dict[str, Any]) -> str:
+    rows = [row for row in part["rows"] if row["ratio"] < part["target"]]
+    names = ", ".join(f"`{row['method']}` ({row['ratio']:.2f})" for row in rows)
+    return f"Below {part['target']:g} with {part['vectors']}: {names or 'none'}."
+
+
+def page() -> str:
+    """The page of docs/, from the files of figures."""
+    found = [json.loads(path.read_text()) for path in FILES]
+    commands = [line.strip() for line in (__doc__ or "").splitlines() if "--out" in line or "--page" in line]
+    return PAGE.format(
+        processor=found[0]["machine"]["processor"],
+        dates=" and ".join(dict.fromkeys(part["machine"]["date"] for part in found)),
+        targets=" and ".join(f"{part['target']:g} with {part['vectors']}" for part in found),
+        commands="\n".join(commands),
+        table=_table(found, "rows", "method"),
+        below=" ".join(_below(part) for part in found),
+        units=_table(found, "units", "operation"),
+    )
 
 
 def main() -> None:
@@ -60,17 +114,19 @@ def main() -> None:
     words.add_argument("methods", nargs="*", metavar="METHOD")
     words.add_argument("--out", type=Path)
     words.add_argument("--statistics", metavar="OBSERVABLE")
-    words.add_argument("--table", type=Path, nargs="+", metavar="FILE")
+    words.add_argument("--page", type=Path)
     given = words.parse_args()
-    if given.table:
-        print(table(given.table))
+    if given.page:
+        given.page.write_text(page())
         return
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # `ph.ensemble` uses the cores it may
     print(f"{'method':26} {'scalar':>9} {'lanes':>9}   ratio    (nanoseconds of a body and step, {vector_units()})")
-    rows = [measured(name, given.statistics) for name in given.methods or list(ph.methods)]
-    if given.out:
-        found = {"machine": machine(), "vectors": vector_units(), "target": TARGETS.get(vector_units()), "rows": rows}
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+    found = {"machine": machine(), "vectors": vector_units(), "target": TARGETS.get(vector_units()), "units": units()}
+    rows: list[dict[str, Any]] = []
+    for name in given.methods or list(ph.methods):
+        rows.append(measured(name, given.statistics))
+        if given.out:  # now, so that a run that is stopped leaves what it has
+            given.out.write_text(json.dumps(found | {"rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
