@@ -129,7 +129,7 @@ def lie_taylor_series(field: Field | None, own_axes: bool, order: int, work: boo
     if torque is not None:
         rates |= (working(torque) if work else {}) | turning()
     parameters = f"{PARAMETERS}, lead" if work else PARAMETERS
-    return series(parameters, starts(len(field.parameters) if field else 0), rates, (), order + 1)
+    return series(parameters, starts(len(field.parameters) if field else 0), rates, (), order + 1, chained=True)
 
 
 def lie_taylor_kernel(

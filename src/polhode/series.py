@@ -152,17 +152,23 @@ class Series:
 
 
 def series(
-    parameters: str, start: dict[str, str], rates: dict[str, Expr], others: Sequence[Expr], stride: int
+    parameters: str,
+    start: dict[str, str],
+    rates: dict[str, Expr],
+    others: Sequence[Expr],
+    stride: int,
+    chained: bool = False,
 ) -> Series:
     """The kernel for Taylor coefficients 0..order (below `stride`) of states and of formulas made of them.
 
-    `start` gives for every symbol the text that reads it from the parameters, `rates` the rate of every state.
+    `start` gives for every symbol the text that reads it from the parameters, `rates` the rate of every state. Many
+    series at once are better `chained` in lanes: see `_Writer._loop`.
     """
     states = [symbol(name) for name in rates]
     sources = {*states, symbol("t")}
     formulas = gathered([*rates.values(), *others], sources)
     ready = plan(states, formulas[: len(states)], formulas[len(states) :])
-    return _Writer(ready, start, [*states, *formulas[len(states) :]], stride).series(parameters)
+    return _Writer(ready, start, [*states, *formulas[len(states) :]], stride, chained).series(parameters)
 
 
 class Product(NamedTuple):
@@ -183,11 +189,20 @@ def _is_product(node: Expr, sums: dict[Expr, list[Product]]) -> bool:
     return node in sums and node.op in ("mul", "add", "sub")
 
 
+def _added(products: list[tuple[str, str]]) -> str:
+    """The text that adds products with their signs to a number."""
+    ordered = sorted(products)  # "" before "-"
+    outer = ordered[0][0]
+    text = "".join(f" {'+' if sign == outer else '-'} {product}" for sign, product in ordered[1:])
+    return f"{outer or '+'} ({ordered[0][1]}{text})"
+
+
 class _Writer:
     """Names, rows and lines of one kernel."""
 
-    def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], stride: int) -> None:
-        self.ready, self.start, self.wanted, self.stride = ready, start, wanted, stride
+    def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], stride: int, chained: bool) -> None:
+        self.ready, self.start, self.wanted, self.stride, self.chained = ready, start, wanted, stride, chained
+        self.inner = 1 if chained else 0  # the loop that the sums of functions, 0 < j < k, share
         self.name = {node: str(i) for i, node in enumerate(ready.nodes)}
         self.constants: dict[str, Any] = {"one": Fraction(1)}
         self.sums, self.within = self._sums()
@@ -315,20 +330,40 @@ class _Writer:
         return lines + [f"d{self.name[s]} = {self._later(r)}" for s, r in rates]
 
     def _loop(self, sums: list[Expr]) -> list[str]:
-        """Sums of nodes of one level: one loop for all that run over the same orders."""
+        """Sums of nodes of one level: one loop for all that run over the same orders.
+
+        The products of a node are added up before they join its total, so that one sum does not wait for the other,
+        and the terms j = 0 and j = k, whose factors are at hand, come last. Chained, all terms join the total one by
+        one in the loop, which takes fewer registers.
+        """
         lines: list[str] = []
-        loops: dict[tuple[int, int], list[str]] = {}
+        loops: dict[tuple[int, int], dict[str, list[tuple[str, str]]]] = {}
         for node in sums:
             total = f"s{self.name[node]}"
             lines.append(f"{total} = zero")
             for p in self.sums[node]:
-                ends = (self.lowest[p.a], self.lowest[p.b]) if _is_product(node, self.sums) else (1, 1)
+                ends = (
+                    (self.lowest[p.a], self.lowest[p.b]) if _is_product(node, self.sums) else (self.inner, self.inner)
+                )
                 product = f"{p.weight}{self._place(p.a, 'j')} * {self._place(p.b, 'k - j')}"
-                loops.setdefault(ends, []).append(f"{total} = {total} {p.sign or '+'} {product}")
+                loops.setdefault(ends, {}).setdefault(total, []).append((p.sign, product))
         for (first, last), terms in loops.items():
+            if not self.chained:
+                first, last = max(first, 1), max(last, 1)
             lines.append(f"for j in range({first}, k + {1 - last}):")
-            lines += [f"    {text}" for text in terms]
+            for total, products in terms.items():
+                parts = [[p] for p in products] if self.chained else [products]
+                lines += [f"    {total} = {total} {_added(part)}" for part in parts]
         return lines
+
+    def _with_ends(self, node: Expr) -> str:
+        """The total of a node made of products, with the terms j = 0 and j = k."""
+        text = f"s{self.name[node]}"
+        for p in [] if self.chained else self.sums[node]:
+            first, last = f"z{self.name[p.a]} * x{self.name[p.b]}", f"x{self.name[p.a]} * z{self.name[p.b]}"
+            ends = [x for x, low in ((first, self.lowest[p.a]), (last, self.lowest[p.b])) if low == 0]
+            text += "".join(f" {p.sign or '+'} {x}" for x in ends)
+        return text
 
     def _later(self, node: Expr) -> str:
         """A coefficient of order k > 0."""
@@ -347,7 +382,7 @@ class _Writer:
             return f"{ends} + {total} * over"
         a, b = node.args
         if _is_product(node, self.sums):
-            return total
+            return self._with_ends(node)
         if node.op == "whole_power":
             return f"({total} * over + {b} * {x(a)} * {z(node)}) / {z(a)}"
         if node.op in ("add", "sub"):
