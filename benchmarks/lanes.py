@@ -1,11 +1,15 @@
-"""How much faster than the scalar loop eight bodies in lanes are, on one core, for every registered method in one run.
+"""How much faster than the scalar loop bodies in lanes are, on one core, for every registered method in one run.
 
     python benchmarks/lanes.py [--out benchmarks/lanes.json] [--statistics energy] [METHOD ...]
+    NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES=+avx2,+fma python benchmarks/lanes.py --out benchmarks/lanes_avx2.json
+    python benchmarks/lanes.py --page docs/lanes.md
+
+The second line measures code for AVX2 on a machine that has more; the third writes the page from the two files.
 
 The same random bodies, each with its own inertia, attitude, momentum and (where the method takes a potential) weight,
 make the same steps twice: one after the other in the compiled loop of `ph.solve`, and by `ph.ensemble` on one core.
-Runs are short and the best of many counts, so that the busy moments of a shared machine do not; what a call costs
-beside its steps is taken off.
+Runs are short, the two kinds take turns, and the best of many counts, so that the busy moments of a shared machine do
+not; what a call costs beside its steps is taken off.
 With `--statistics` the lanes are also timed with that observable looked at at every step.
 """
 
@@ -17,28 +21,92 @@ import os
 from pathlib import Path
 from typing import Any
 
+from race.units import units
+
 import polhode as ph
 from polhode.analysis.bench import lanes_over_scalar, machine
+from polhode.backends.lanes import FEATURES
 
-TARGET = 5.0
-"""Times the throughput of the scalar loop that is asked for with AVX-512 (3 with AVX2)."""
+TARGETS = {"avx512f": 5.0, "avx2": 3.0}
+"""Times the throughput of the scalar loop that are asked for; other vectors have no target."""
 
 
 def vector_units() -> str:
-    """The widest vector instructions of the processor that matter here."""
-    try:
-        flags = Path("/proc/cpuinfo").read_text().split()
-    except OSError:
-        return "unknown"
-    return next((word for word in ("avx512f", "avx2", "avx", "asimd") if word in flags), "unknown")
+    """The widest vector instructions that code is compiled for here."""
+    return next((name for name in ("avx512f", "avx2", "avx", "neon") if f"+{name}" in FEATURES), "unknown")
 
 
 def measured(name: str, statistics: str | None) -> dict[str, Any]:
     row = lanes_over_scalar(ph.methods[name], statistics)
-    mark = "" if row["ratio"] >= TARGET else "  below"
+    mark = "" if row["ratio"] >= TARGETS.get(vector_units(), 0.0) else "  below"
     more = f"   with {statistics} {row[f'lanes_ns_with_{statistics}']:9.1f}" if statistics else ""
     print(f"{name:26} {row['scalar_ns']:9.1f} {row['lanes_ns']:9.1f} {row['ratio']:7.2f}{mark}{more}", flush=True)
     return row
+
+
+PAGE = """# Lanes against single numbers
+
+<!-- written by benchmarks/lanes.py -->
+
+Bodies of an ensemble share the lanes of vector registers: 16 bodies with AVX-512 (two registers a number), 8 otherwise.
+Here the same 32 random bodies, heavy tops or free ones where a method takes no field, make the same 500 steps of 0.01
+one after the other in the compiled loop of `ph.solve`, and in lanes, on one core, in one run ({processor}, {dates}).
+Nanoseconds of a body and step, and the ratio; asked for are {targets}.
+
+```{{code-block}} console
+{commands}
+```
+
+{table}
+
+{below}
+
+## What the units allow
+
+Independent operations on the same core, nanoseconds a number, in single numbers and in lanes:
+
+{units}
+
+This processor (Zen 4) sends a 512-bit instruction through 256-bit units in two halves. So where the scalar code keeps
+the units busy, the ratio is that of this table; it is larger where single numbers wait for each other's results. Steps
+with much to do at once (long sums of products, as in the Taylor series, and the short ones of Moser and
+Veselov) are nearest to it.
+"""
+
+FILES = (Path("benchmarks/lanes.json"), Path("benchmarks/lanes_avx2.json"))
+
+
+def _table(found: list[dict[str, Any]], rows: str, first: str) -> str:
+    """The figures of some files side by side."""
+    heads = [first, *(f"{part['vectors']} {what}" for part in found for what in ("scalar", "lanes", "ratio"))]
+    lines = [f"| {' | '.join(heads)} |", "|---" + "|--:" * (len(heads) - 1) + "|"]
+    known = [{row[first]: row for row in part[rows]} for part in found]
+    for name in dict.fromkeys(name for part in known for name in part):
+        cells = [part.get(name) for part in known]
+        words = [f"{c['scalar_ns']:.3g} | {c['lanes_ns']:.3g} | {c['ratio']:.1f}" if c else "| |" for c in cells]
+        lines.append(f"| {name} | {' | '.join(words)} |")
+    return "\n".join(lines)
+
+
+def _below(part: dict[str, Any]) -> str:
+    rows = [row for row in part["rows"] if row["ratio"] < part["target"]]
+    names = ", ".join(f"`{row['method']}` ({row['ratio']:.2f})" for row in rows)
+    return f"Below {part['target']:g} with {part['vectors']}: {names or 'none'}."
+
+
+def page() -> str:
+    """The page of docs/, from the files of figures."""
+    found = [json.loads(path.read_text()) for path in FILES]
+    commands = [line.strip() for line in (__doc__ or "").splitlines() if "--out" in line or "--page" in line]
+    return PAGE.format(
+        processor=found[0]["machine"]["processor"],
+        dates=" and ".join(dict.fromkeys(part["machine"]["date"] for part in found)),
+        targets=" and ".join(f"{part['target']:g} with {part['vectors']}" for part in found),
+        commands="\n".join(commands),
+        table=_table(found, "rows", "method"),
+        below=" ".join(_below(part) for part in found),
+        units=_table(found, "units", "operation"),
+    )
 
 
 def main() -> None:
@@ -46,13 +114,19 @@ def main() -> None:
     words.add_argument("methods", nargs="*", metavar="METHOD")
     words.add_argument("--out", type=Path)
     words.add_argument("--statistics", metavar="OBSERVABLE")
+    words.add_argument("--page", type=Path)
     given = words.parse_args()
+    if given.page:
+        given.page.write_text(page())
+        return
     os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # `ph.ensemble` uses the cores it may
     print(f"{'method':26} {'scalar':>9} {'lanes':>9}   ratio    (nanoseconds of a body and step, {vector_units()})")
-    rows = [measured(name, given.statistics) for name in given.methods or list(ph.methods)]
-    if given.out:
-        found = {"machine": machine(), "vectors": vector_units(), "target": TARGET, "rows": rows}
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+    found = {"machine": machine(), "vectors": vector_units(), "target": TARGETS.get(vector_units()), "units": units()}
+    rows: list[dict[str, Any]] = []
+    for name in given.methods or list(ph.methods):
+        rows.append(measured(name, given.statistics))
+        if given.out:  # now, so that a run that is stopped leaves what it has
+            given.out.write_text(json.dumps(found | {"rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

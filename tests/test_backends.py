@@ -12,6 +12,7 @@ import pytest
 
 import polhode as ph
 from polhode.backends import cpu, floats
+from polhode.backends.lanes import LANES
 from polhode.engine import engine, start, torque_kernel
 from polhode.loop import stepping
 
@@ -113,6 +114,42 @@ def test_an_edited_kernel_never_returns_old_numbers(tmp_path):
     assert edited != text
     helper.write_text(edited)
     assert abs(run_copy(tree, cache) - before) > 1e-3
+
+
+CROWD = """
+import numpy as np, polhode as ph
+from polhode.backends import cpu, lanes
+made = []
+cpu.compiled = lambda *given, old=cpu.compiled: made.append(old(*given)) or made[-1]
+m = np.linspace(0.1, 1, 60).reshape(20, 3)
+end = ph.ensemble([1.0, 2.0, 3.0], [1, 0, 0, 0], m, "fem", dt=0.01, steps=10)
+hits = sum(sum(run.stats.cache_hits.values()) for run, _ in made)
+print(lanes.LANES, hits, any("zmm" in text for run, _ in made for text in run.inspect_asm().values()))
+print(np.array(end.momentum).tobytes().hex())
+"""
+"""Bodies in lanes; prints how many, code found in the cache, whether it has 512-bit registers, and the momenta."""
+
+PLAIN = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
+"""Code for the least processor of a kind: no AVX, no fused multiply-add."""
+
+
+def run_crowd(cache: Path, **more: str) -> tuple[int, int, bool, np.ndarray]:
+    environment = os.environ | {"POLHODE_CACHE": str(cache)} | more
+    done = subprocess.run([sys.executable, "-c", CROWD], env=environment, capture_output=True, text=True, check=True)
+    width, hits, wide, momenta = done.stdout.split()
+    return int(width), int(hits), wide == "True", np.frombuffer(bytes.fromhex(momenta))
+
+
+def test_code_for_another_processor_is_not_taken_from_the_cache(tmp_path):
+    width, hits, _, here = run_crowd(tmp_path)
+    assert (width, hits) == (LANES, 0)
+    width, hits, wide, plain = run_crowd(tmp_path, **PLAIN)
+    assert (width, hits, wide) == (8, 0, False)
+    np.testing.assert_allclose(plain, here, rtol=1e-13)
+    for more, expected in (({}, here), (PLAIN, plain)):
+        _, hits, _, again = run_crowd(tmp_path, **more)
+        assert hits == 1
+        assert again.tobytes() == expected.tobytes()
 
 
 def test_other_fields_and_methods_get_other_keys():

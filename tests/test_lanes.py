@@ -74,6 +74,18 @@ def test_rare_arguments_go_to_the_library(name):
     np.testing.assert_allclose(mapped(lane_functions.FUNCTIONS[name])(x), expected, rtol=1e-15)
 
 
+@pytest.mark.parametrize("name", ["sin", "cos", "exp", "log", "atan", "sinh", "tan", "asin", "acos", "cosh", "tanh"])
+def test_bits_do_not_depend_on_the_neighbours(name):
+    """A number among small ones, next to an ordinary one and next to a rare one; zeros with their signs."""
+    alone = mapped(lane_functions.FUNCTIONS[name])
+    for x in (-0.0, 0.0, 1e-9, -0.3, 0.74, 0.76, 0.9, 1.2, -4.0, 300.0, *RNG.uniform(-1, 1, 200)):
+        row = np.full(lanes.LANES, x)
+        expected = alone(row)[0]
+        for other in (2.0, 1e5, 1e9, math.inf, math.nan):
+            row[-1] = other
+            assert alone(row)[0].tobytes() == expected.tobytes() or math.isnan(expected), (name, x, other)
+
+
 def test_only_contiguous_rows_are_read():
     with pytest.raises(numba.TypingError, match="contiguous rows of doubles"):
         mapped(lane_functions.FUNCTIONS["sin"])(np.zeros(32)[::2])

@@ -10,7 +10,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from .scalar import Number, atan, epsilon, exp, kernel, log, settled, sin, sincos, sinh, sqrt, steady, unfused, where
+from .scalar import (
+    Number,
+    atan,
+    circle,
+    epsilon,
+    exp,
+    kernel,
+    log,
+    lost,
+    settled,
+    sincos,
+    sinh,
+    sqrt,
+    steady,
+    unfused,
+    where,
+)
 
 SWEEPS = 80
 """More duplications, means or terms than any precision below 10^4 digits asks for."""
@@ -31,20 +47,10 @@ def two_sum(a: Number, b: Number) -> Pair:
 
 
 @unfused
-def split(a: Number) -> Pair:
-    """Two halves of a double, 26 bits each (Veltkamp)."""
-    c = 134217729 * a
-    high = c - (c - a)
-    return high, a - high
-
-
-@unfused
 def two_product(a: Number, b: Number) -> Pair:
-    """The rounded product of two doubles and its error, exactly (Dekker); in more digits the error is round-off."""
+    """The rounded product of two doubles and its error, exactly; in more digits the error is round-off."""
     p = a * b
-    ah, al = split(a)
-    bh, bl = split(b)
-    return p, ((ah * bh - p) + ah * bl + al * bh) + al * bl
+    return p, lost(a, b, p)
 
 
 @unfused
@@ -119,20 +125,23 @@ def _quartered4(done: Any, x: Number, y: Number, z: Number, mean: Number, shift:
 
 @kernel
 def quarter_period(m1: Number) -> Pair:
-    """K = pi/(2 agm(1, sqrt(m1))) as a pair, for m1 > 0."""
+    """K = pi/(2 agm(1, sqrt(m1))) as a pair, for m1 > 0.
+
+    The means go on until d = (a - b)/(a + b) is so small that 1/agm = 2/(a + b) (1 + d^2/4 + 9 d^4/64 + ...), the
+    series of K itself, needs its first two terms only.
+    """
     one, zero = 0 * m1 + 1, 0 * m1
     a, b = (one, zero), pair_sqrt((m1, zero))
-    done = m1 != m1
     for _ in range(SWEEPS):
-        last = abs(a[0] - b[0]) <= 8 * epsilon(m1) * a[0]
-        mean, root = pair_sum(a, b), pair_sqrt(pair_product(a, b))
-        a, b = _kept2(done, a, (mean[0] / 2, mean[1] / 2)), _kept2(done, b, root)
-        done = done | last
+        gap, both = (a[0] - b[0]) + (a[1] - b[1]), a[0] + b[0]
+        done = gap * gap <= epsilon(m1) * (both * both)
         if settled(done):
             break
-    pi = 4 * atan(one)
-    mean = pair_sum(a, b)
-    return pair_quotient((pi, sin(pi)), mean)
+        mean, root = pair_sum(a, b), pair_sqrt(pair_product(a, b))
+        a, b = _kept2(done, a, (mean[0] / 2, mean[1] / 2)), _kept2(done, b, root)
+    d = gap / both
+    high, low = pair_quotient(circle(m1), pair_sum(a, b))
+    return two_sum(high, low + high * (d * d / 4))
 
 
 @kernel
@@ -148,14 +157,15 @@ def third_sums(m1: Number, pp: Number) -> tuple[Number, Number]:
     for _ in range(SWEEPS):
         square, product = p * p, a * g
         both = square + product
-        over = term / both
+        inverse = 1 / (2 * p * both)
+        over = 2 * p * inverse * term
         rest = rest + 2 * product * over
         term = where(done, 0 * term, (square - product) * over / 2)
         total = total + term
         done = done | (abs(term) <= epsilon(m1) / 8 * rest)
         if settled(done):
             break
-        p, a, g = both / (2 * p), (a + g) / 2, sqrt(product)
+        p, a, g = both * both * inverse, (a + g) / 2, sqrt(product)
     return total, rest
 
 
@@ -233,8 +243,11 @@ def reduced(u: Number, curve: Modulus) -> tuple[Number, Number]:
 
 
 @kernel
-def _trigonometric(z: Number, curve: Modulus) -> tuple[Number, Number, Number]:
-    """sn, cn, dn by theta functions of z = pi u/(2K): theta_1 = sum (-1)^n q^(n^2+n) sin((2n+1)z) and so on."""
+def _trigonometric(z: Number, curve: Modulus) -> tuple[Number, Number, Number, Number]:
+    """sn, cn, dn by theta functions of z = pi u/(2K): theta_1 = sum (-1)^n q^(n^2+n) sin((2n+1)z) and so on.
+
+    The fourth result is the number by which the others are to be divided.
+    """
     _, q, t2, t3, t4, _, _, _ = curve
     s, c = sincos(z)
     twice = 2 * (c - s) * (c + s)
@@ -251,15 +264,16 @@ def _trigonometric(z: Number, curve: Modulus) -> tuple[Number, Number, Number]:
         if settled(square <= epsilon(q) / 8):
             break
         square, power, sign = square * power * power * q, power * q, -sign
-    return t3 * a / (t2 * f), t4 * b / (t2 * f), t4 * e / (t3 * f)
+    return t3 * t3 * a, t3 * t4 * b, t2 * t4 * e, t2 * t3 * f
 
 
 @kernel
-def _hyperbolic(z: Number, curve: Modulus) -> tuple[Number, Number, Number]:
+def _hyperbolic(z: Number, curve: Modulus) -> tuple[Number, Number, Number, Number]:
     """sn, cn, dn by theta functions of i z, z = pi u/(2K'), |u| <= K, in the complementary nome q.
 
     sn = t3 sum (-1)^n q^(n^2+n) sinh((2n+1)z) / (t4 D), cn = t2 Theta_4/(t4 D), dn = t2 Theta_3/(t3 D), with
     D = sum q^(n^2+n) cosh((2n+1)z), all times e = exp(-|z|); p = q/e^2 <= 1 replaces the growing exponential.
+    The fourth result is the number by which the others are to be divided.
     """
     _, q, t2, t3, t4, _, _, _ = curve
     x = abs(z)
@@ -282,25 +296,27 @@ def _hyperbolic(z: Number, curve: Modulus) -> tuple[Number, Number, Number]:
         before = before * power * power
         square, power, sign = square * power * power * q, power * q, -sign
         up, down = up * p, down * ee
-    sn = t3 * s * a / (t4 * b)
-    return where(z < 0, -sn, sn), t2 * e * c / (t4 * b), t2 * e * d / (t3 * b)
+    sn = t3 * t3 * s * a
+    return where(z < 0, -sn, sn), t2 * t3 * e * c, t2 * t4 * e * d, t3 * t4 * b
 
 
 @kernel
 def jacobi_reduced(u: Number, curve: Modulus) -> tuple[Number, Number, Number]:
     """sn, cn, dn of |u| <= K (any u where K is infinite)."""
     near, z = curve[0], u / (curve[3] * curve[3])
-    s, c, d = 0 * z, 1 + 0 * z, 1 + 0 * z
+    s, c, d, all_over = 0 * z, 1 + 0 * z, 1 + 0 * z, 1 + 0 * z
     for _ in range(1):  # a kind of function that nobody needs is not computed
         if settled(near):
             break
-        s, c, d = _trigonometric(where(near, 0 * z, z), curve)
+        s, c, d, all_over = _trigonometric(where(near, 0 * z, z), curve)
     for _ in range(1):
         if settled(near == (z != z)):
             break
-        s1, c1, d1 = _hyperbolic(where(near, z, 0 * z), curve)
+        s1, c1, d1, over1 = _hyperbolic(where(near, z, 0 * z), curve)
         s, c, d = where(near, s1, s), where(near, c1, c), where(near, d1, d)
-    return s, c, d
+        all_over = where(near, over1, all_over)
+    inverse = 1 / all_over
+    return s * inverse, c * inverse, d * inverse
 
 
 @kernel
@@ -363,29 +379,33 @@ def carlson_rc(x: Number, y: Number) -> Number:
 
 @kernel
 def _tail5(a: Number, b: Number, c: Number, p: Number) -> Number:
-    """The series of R_J at nearly equal arguments, through the seventh degree (DLMF 19.36.2)."""
+    """4084080 times the series of R_J at nearly equal arguments, through the seventh degree (DLMF 19.36.2)."""
     e2 = a * b + a * c + b * c - 3 * p * p
     e3 = a * b * c + 2 * e2 * p + 4 * p * p * p
     e4 = (2 * a * b * c + e2 * p + 3 * p * p * p) * p
     e5 = a * b * c * p * p
     low = e2 * (-875160 + 417690 * e2 - 706860 * e3) + 680680 * e3 - 556920 * e4 + 471240 * e5
     high = e2 * (612612 * e4 - 540540 * e5 + e2 * (675675 * e3 - 255255 * e2)) + e3 * (306306 * e3 - 540540 * e4)
-    return 1 + (low + high) / 4084080
+    return 4084080 + (low + high)
 
 
 @kernel
-def _rc1(e: Number, f: Number) -> Number:
-    """R_C(1, f), f = 1 + e > 0: atan(sqrt e)/sqrt e, atanh(sqrt -e)/sqrt -e, near e = 0 sum (-e)^k/(2k+1)."""
+def rc1(e: Number, f: Number) -> Number:
+    """765765 R_C(1, f), f = 1 + e > 0; R_C is atan(sqrt e)/sqrt e, atanh(sqrt -e)/sqrt -e, sum (-e)^k/(2k+1)."""
     small = abs(e) < _eighth(e)
     one = 1 + 0 * e
     x = 85085 - e * (69615 - e * (58905 - e * (51051 - e * 45045)))
-    x = (765765 - e * (255255 - e * (153153 - e * (109395 - e * x)))) / 765765
+    x = 765765 - e * (255255 - e * (153153 - e * (109395 - e * x)))
     for _ in range(1):  # most of the time the series is all
         if settled(small):
             break
         r = sqrt(where(small, one, abs(e)))
-        far = where(e < 0, log((1 + r) * (1 + r) / where(e < 0, f, one)) / 2, atan(r)) / r
-        x = where(small, x, far)
+        far = atan(r)
+        for _ in range(1):
+            if settled(small | (e >= 0)):
+                break
+            far = where(e < 0, log((1 + r) * (1 + r) / where(e < 0, f, one)) / 2, far)
+        x = where(small, x, 765765 * far / r)
     return x
 
 
@@ -404,13 +424,14 @@ def carlson_rj(x: Number, y: Number, z: Number, p: Number) -> Number:
         ra, rb, rc = r + a, r + b, r + c
         over = 1 / (ra * rb * rc)
         e = (px * over) * (py * over) * pz
-        total = total + where(done, 0 * over, weight * over * _rc1(e, 2 * r * (p + shift) * over))
+        total = total + where(done, 0 * over, weight * over * rc1(e, 2 * r * (p + shift) * over))
         px, py, pz, weight = px / 4, py / 4, pz / 4, where(done, weight, weight / 4)
         p = _quartered(done, p, shift)
         x, y, z, mean = _quartered4(done, x, y, z, mean, shift)
     over = 1 / mean
     a, b, c = (mean - x) * over, (mean - y) * over, (mean - z) * over
-    return 6 * total + weight * _tail5(a, b, c, -(a + b + c) / 2) / (mean * sqrt(mean))
+    tail = weight * _tail5(a, b, c, -(a + b + c) / 2)
+    return 2 * total / 255255 + tail / (4084080 * mean * sqrt(mean))
 
 
 @kernel
@@ -429,4 +450,4 @@ def carlson_rd(x: Number, y: Number, z: Number) -> Number:
         x, y, z, mean = _quartered4(done, x, y, z, mean, shift)
     a, b = 1 - x / mean, 1 - y / mean
     c = -(a + b) / 3
-    return 3 * total + weight * _tail5(a, b, c, c) / (mean * sqrt(mean))
+    return 3 * total + weight * _tail5(a, b, c, c) / (4084080 * mean * sqrt(mean))

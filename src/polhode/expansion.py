@@ -25,7 +25,7 @@ from .fields import Field
 from .loop import fitted
 from .scalar import Number, Vec3, kernel, log, scratch, where
 from .scalar import exp as exponential
-from .series import Series, series, substituted
+from .series import NOTHING, Series, series, substituted
 from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, times, unrotate
 
 Graph = Any
@@ -46,7 +46,7 @@ def starts(parameters: int) -> dict[str, str]:
     """Where the kernel finds the symbols of the equations."""
     found = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
     found |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
-    found |= {f"Y{i}": "0 * q[0]" for i in range(3)} | {"E": "0 * q[0]"} | {f"l{i}": f"lead[{i}]" for i in range(3)}
+    found |= {f"Y{i}": NOTHING for i in range(3)} | {"E": NOTHING} | {f"l{i}": f"lead[{i}]" for i in range(3)}
     return (
         found
         | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}

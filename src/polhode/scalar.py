@@ -130,6 +130,27 @@ def unfused(function: F) -> F:
     return kernel(function)
 
 
+@unfused
+def _split(a: Number) -> tuple[Number, Number]:
+    """Two halves of a double, 26 bits each (Veltkamp)."""
+    c = 134217729 * a
+    high = c - (c - a)
+    return high, a - high
+
+
+@unfused
+def dekker(a: Number, b: Number, p: Number) -> Number:
+    """What the rounded product p = a b of two doubles has lost, exactly, by sums and products alone (Dekker)."""
+    ah, al = _split(a)
+    bh, bl = _split(b)
+    return ((ah * bh - p) + ah * bl + al * bh) + al * bl
+
+
+def lost(a: Number, b: Number, p: Number) -> Number:
+    """What the rounded product p = a b has lost, exactly; compiled, one fused instruction."""
+    return dekker(a, b, p)
+
+
 class Floats:
     """Functions of the built-in numbers; every registered type has a namespace of this shape."""
 
@@ -291,6 +312,12 @@ def table(values: tuple[float, ...], number: Callable[[Any], Any]) -> Any:
 def epsilon(x: Number) -> Number:
     """Distance from 1 to the next number of x's type."""
     return _space(x).epsilon()
+
+
+def circle(x: Number) -> tuple[Number, Number]:
+    """The number pi of x's type, and what it lacks to twice the precision."""
+    pi = 4 * atan(0 * x + 1)
+    return pi, sin(pi)
 
 
 def scratch(like: Number, count: int) -> Any:

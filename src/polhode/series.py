@@ -24,6 +24,9 @@ from .scalar import FUNCTIONS
 
 LOGIC = (*COMPARISONS, "and", "or")
 
+NOTHING = "0 * q[0]"
+"""The text of a symbol that begins at zero."""
+
 
 # --- graphs made ready ------------------------------------------------------------------------------
 
@@ -196,6 +199,7 @@ class _Writer:
         self.forms = self._gathered_forms()
         self.within = {n for form in self.forms.values() for n in form.within}
         self.early = self._early()
+        self.lowest = self._lowest()
         self.row = {node: i for i, node in enumerate(dict.fromkeys([*wanted, *self._operands()]))}
 
     # what is summed, and when
@@ -217,6 +221,29 @@ class _Writer:
             if node in self.ready.moving and (node in self.ready.rates_of or node.op == "symbol" or linear):
                 early.add(node)
         return early
+
+    def _lowest(self) -> dict[Expr, int]:
+        """An order below which all coefficients of a node are zero."""
+        lowest: dict[Expr, int] = {}
+        for node in self.ready.nodes:
+            below = [lowest[a] for a in node.args if isinstance(a, Expr)]
+            lowest[node] = 0
+            if node.op == "symbol":
+                lowest[node] = int(self.start[node.args[0]] == NOTHING)
+            elif node.op == "mul":
+                lowest[node] = sum(below)
+            elif node.op in ("add", "sub"):
+                lowest[node] = min(below)
+            elif is_number(node, 0):
+                lowest[node] = self.orders
+        return lowest
+
+    def _range(self, node: Expr) -> tuple[int, int]:
+        """How many terms at the beginning and at the end of a sum of products are zero."""
+        if node.op not in ("mul", "add", "sub"):
+            return 0, 0
+        pairs = [(self.lowest[a], self.lowest[b]) for _, a, b in self._factors(node)]
+        return min(a for a, _ in pairs), min(b for _, b in pairs)
 
     def _is_product(self, node: Expr) -> bool:
         return node.op == "mul" and all(a in self.ready.moving for a in node.args)
@@ -308,7 +335,7 @@ class _Writer:
             args = [self._value(a, "z") if isinstance(a, Expr) else a for a in node.args]
             text = _power_text(args[0], args[1]) if node.op == "whole_power" else _text(node.op, args, self.start)
             lines.append(f"{self._value(node, 'z')} = {text}")
-        lines += ["zero = 0 * q[0]", "one = zero + 1"]
+        lines += [f"zero = {NOTHING}", "one = zero + 1"]
         lines += [f"{self._place(node, '0')} = zero + {self._value(node, 'z')}" for node in self.row]
         lines += [f"d{self.name[s]} = {self._value(r, 'z')}" for s, r in self.ready.rates_of.items()]
         return lines + [f"{self._inverse(node)} = one / {self._value(node, 'z')}" for node in self._divisors()]
@@ -341,12 +368,15 @@ class _Writer:
     def _loops(self, sums: list[Expr]) -> list[str]:
         """The sums, so many in a loop as the registers hold."""
         lines = [f"s{self.name[node]} = zero" for node in sums]
-        for first in range(0, len(sums), TOGETHER):
-            lines += ["for j in range(k + 1):", "    i = k - j"]
-            for node in sums[first : first + TOGETHER]:
-                total, terms = f"s{self.name[node]}", [self._term(*factors) for factors in self._factors(node)]
-                lines.append(f"    {total} = {total} + ({_joined(terms)})")
+        for first, last in dict.fromkeys(map(self._range, sums)):
+            alike = [node for node in sums if self._range(node) == (first, last)]
+            for some in (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER)):
+                lines += [f"for j in range({first}, k + {1 - last}):", "    i = k - j", *map(self._added, some)]
         return lines
+
+    def _added(self, node: Expr) -> str:
+        total, terms = f"s{self.name[node]}", [self._term(*factors) for factors in self._factors(node)]
+        return f"    {total} = {total} + ({_joined(terms)})"
 
     def _term(self, weight: str, a: Expr, b: Expr) -> str:
         return f"{weight}{self._place(a, 'j')} * {self._place(b, 'i')}"

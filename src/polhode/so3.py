@@ -176,7 +176,7 @@ def sinc_cos(x2: Number) -> tuple[Number, Number]:
     small = x2 < epsilon(x2)
     x = sqrt(where(small, 1 + x2, x2))
     s, c = sincos(x)
-    return where(small, 1 - x2 / 6, s / x), where(small, 1 - x2 / 2, c)
+    return where(small, 6 - x2, s) / where(small, 6 + 0 * x, x), where(small, 1 - x2 / 2, c)
 
 
 @kernel
@@ -190,7 +190,7 @@ def tail(x2: Number) -> Number:
     sn, cs = sinc_cos(x2 / 4)
     s = 57120 - x2 * (272 - x2)
     s = 59281238016000 - x2 * (2964061900800 - x2 * (70572902400 - x2 * (980179200 - x2 * (8910720 - x2 * s))))
-    return where(small, s / 355687428096000, (1 - sn * cs) / where(small, 1 + x2, x2))
+    return where(small, s, 1 - sn * cs) / where(small, 355687428096000 + 0 * x2, x2)
 
 
 @kernel
@@ -205,7 +205,7 @@ def cot_tail(x2: Number) -> Number:
     sn, cs = sinc_cos(x2 / 4)
     s = 5638560 + x2 * (142800 + x2 * 3617)
     s = 889218570240000 + x2 * (14820309504000 + x2 * (352864512000 + x2 * (8821612800 + x2 * (222768000 + x2 * s))))
-    return where(small, s / 10670622842880000, (1 - cs / sn) / where(small, 1 + x2, x2))
+    return where(small, s, sn - cs) / where(small, 10670622842880000 + 0 * x2, sn * x2)
 
 
 # --- the exponential, the Cayley map, and the differential of the exponential -----------------------

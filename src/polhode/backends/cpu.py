@@ -93,6 +93,12 @@ def _settled(condition: Any) -> Any:
     return lambda condition: condition
 
 
+def _lost(a: Any, b: Any, p: Any) -> Any:
+    if scalar.sloped((a, b, p)) or current_target() == "cuda":
+        return lambda a, b, p: scalar.dekker(a, b, p)
+    return lambda a, b, p: lanes.fused(a, b, -p)
+
+
 def _absent(force: Any) -> Any:
     if isinstance(force[0], numba.types.Integer):
         return lambda force: True
@@ -108,6 +114,7 @@ def _teach_primitives() -> None:
         (scalar.piece, _piece),
         (scalar.entry, _entry),
         (scalar.settled, _settled),
+        (scalar.lost, _lost),
         (scalar.absent, _absent),
     ):
         overload(function, strict=False, jit_options=INNER)(made)
@@ -115,6 +122,7 @@ def _teach_primitives() -> None:
     rows.teach(INNER)
     dual_lanes.teach(INNER)
     overload(scalar.epsilon, jit_options=INNER)(lambda x: lambda x: 2.220446049250313e-16)
+    overload(scalar.circle, jit_options=INNER)(lambda x: lambda x: (3.141592653589793, 1.2246467991473532e-16))
     overload(scalar.finite, jit_options=INNER)(lambda x: lambda x: x - x == 0)
 
 
@@ -140,7 +148,7 @@ def teach() -> None:
 
 def processor() -> str:
     """What compiled code is made for."""
-    name: str = importlib.import_module("llvmlite.binding").get_host_cpu_name()
+    name: str = numba.config.CPU_NAME or importlib.import_module("llvmlite.binding").get_host_cpu_name()
     return name
 
 

@@ -1,7 +1,7 @@
 """Elementary functions of vectors of doubles, to about one unit in the last place.
 
-Range reduction and a Taylor polynomial with its exact coefficients; a rare argument (an angle of a million turns, an
-infinity, a denormal) sends the whole vector, lane by lane, to the C library.
+Range reduction and a Taylor polynomial with its exact coefficients; rare arguments (an angle of a million turns, an
+infinity, a denormal) are left to the C library, lane by lane.
 """
 
 from __future__ import annotations
@@ -14,7 +14,10 @@ from numba.extending import register_jitable
 
 from .lanes import LANES, everywhere, exponent, extract, insert, power_of_two, select
 
-OPTIONS = {"error_model": "numpy", "nogil": True, "forceinline": True, "no_cfunc_wrapper": True}
+OPTIONS = {
+    "error_model": "numpy", "nogil": True, "forceinline": True, "no_cfunc_wrapper": True, "fastmath": {"contract"},
+}  # fmt: skip
+"""Products may be fused with sums: those on which range reduction rests are exact, so that it makes no difference."""
 
 Function = Callable[..., Any]
 
@@ -49,7 +52,26 @@ def _polynomial(coefficients: list[float]) -> Function:
 _libm = {name: _lane_by_lane(getattr(math, name)) for name in
          ("sin", "cos", "tan", "asin", "sinh", "cosh", "tanh", "exp", "log")}  # fmt: skip
 
-_libm_sin, _libm_cos, _libm_exp, _libm_log, _libm_sinh = (_libm[n] for n in ("sin", "cos", "exp", "log", "sinh"))
+_libm_sin, _libm_cos = _libm["sin"], _libm["cos"]
+
+
+def _guarded(function: Function, usual: Function, library: Function) -> Function:
+    """A function for usual arguments, and in the lanes of others that of the library."""
+
+    @register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
+    def rare(x: Any) -> Any:
+        fine = usual(x)
+        return select(fine, function(select(fine, x, 1.0)), library(x))
+
+    @_jit
+    def guarded(x: Any) -> Any:
+        if everywhere(usual(x)):
+            return function(x)
+        return rare(x)
+
+    made: Function = guarded
+    return made
+
 
 ROUND = 3 * 2.0**51
 """Adding and taking it away rounds a number below 2^51 to a whole one."""
@@ -84,23 +106,53 @@ def _quadrant(x: Any) -> Any:
     return n, r, (c - r) + low
 
 
+@register_jitable(**OPTIONS | {"fastmath": False})
+def _sum(a: Any, b: Any) -> Any:
+    """A + b, never fused with a product: then both ways to a sine have the same bits."""
+    return a + b
+
+
 @_jit
-def sincos(x: Any) -> Any:
-    """Sine and cosine of one angle."""
-    if not everywhere(abs(x) < 1e6):
-        return _libm_sin(x), _libm_cos(x)
+def _usual_angle(x: Any) -> Any:
+    return abs(x) < 1e6
+
+
+@_jit
+def _sincos(x: Any) -> Any:
     n, r, tail = _quadrant(x)
     z = r * r
-    s = r + (r * (z * _SINE(z)) + tail * (1 - 0.5 * z))
+    s = _sum(r, r * (z * _SINE(z)) + tail * (1 - 0.5 * z))
     half = 0.5 * z
     one = 1 - half
-    c = one + (((1 - one) - half) + (z * (z * _COSINE(z)) - r * tail))
+    c = _sum(one, _sum((1 - one) - half, z * (z * _COSINE(z)) - r * tail))
     odd = n != 2 * ((0.5 * n + ROUND) - ROUND)
     a, b = select(odd, c, s), select(odd, s, c)
     turned = n - 4 * ((0.25 * n + ROUND) - ROUND)
     return select((turned == 2) | (turned == -2) | (turned == -1), -a, a), select(
         (turned == 2) | (turned == -2) | (turned == 1), -b, b
     )
+
+
+@register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
+def _rare_sincos(x: Any) -> Any:
+    """The same with lanes for the library; not written into every kernel that turns."""
+    fine = _usual_angle(x)
+    s, c = _sincos(select(fine, x, 1.0))
+    return select(fine, s, _libm_sin(x)), select(fine, c, _libm_cos(x))
+
+
+@_jit
+def sincos(x: Any) -> Any:
+    """Sine and cosine of one angle."""
+    if everywhere(abs(x) < 0.75):  # n = 0, and tail = 0
+        r = x + 0.0  # no negative zero, like below
+        z = r * r
+        half = 0.5 * z
+        one = 1 - half
+        return _sum(r, r * (z * _SINE(z))), _sum(one, _sum((1 - one) - half, z * (z * _COSINE(z))))
+    if everywhere(_usual_angle(x)):
+        return _sincos(x)
+    return _rare_sincos(x)
 
 
 @_jit
@@ -123,10 +175,8 @@ LOG2 = (0.6931471803691238, 1.9082149292705877e-10)
 
 
 @_jit
-def exp(x: Any) -> Any:
+def _exp(x: Any) -> Any:
     """Exponential: x = n log 2 + r."""
-    if not everywhere(abs(x) < 700):
-        return _libm_exp(x)
     n = (x * 1.4426950408889634 + ROUND) - ROUND
     high, low = x - n * LOG2[0], n * LOG2[1]
     r = high - low
@@ -137,10 +187,8 @@ _ATANH = _polynomial([2 / (2 * k + 1) for k in range(1, 12)])
 
 
 @_jit
-def log(x: Any) -> Any:
+def _log(x: Any) -> Any:
     """Natural logarithm: x = 2^n m with m near 1, and log m = 2 artanh((m - 1)/(m + 1))."""
-    if not everywhere((x > 1e-300) & (x < 1e300)):
-        return _libm_log(x)
     n = exponent(x)
     m = x * power_of_two(-n)
     high = m > 1.4142135623730951
@@ -173,12 +221,12 @@ def atan(x: Any) -> Any:
     """Inverse tangent: |x| > 1 by its reciprocal, then from the nearest of the angles 0, pi/8 and pi/4."""
     a = abs(x)
     far = a > 1
-    a = select(far, 1 / a, a)
-    low, high = a < 0.198912367379658, a > 0.6681786379192989
-    c = select(low, 0.0, select(high, _NEAR[1], _NEAR[0]))
+    over, a = select(far, a, 1.0), select(far, 1.0, a)  # the tangent is a/over
+    low, high = a < 0.198912367379658 * over, a > 0.6681786379192989 * over
+    c = select(high, _NEAR[1], _NEAR[0])
     base = select(low, 0.0, select(high, _ANGLES[1][0], _ANGLES[0][0]))
     rest = select(low, 0.0, select(high, _ANGLES[1][1], _ANGLES[0][1]))
-    y = (a - c) / (1 + a * c)
+    y = select(low, a, a - c * over) / select(low, over, over + a * c)
     z = y * y
     small = y + (y * (z * _ARCTAN(z)) + rest)
     angle = select(far, (_ANGLES[2][0] - base) - (small - _ANGLES[2][1]), base + small)
@@ -197,12 +245,10 @@ _SINH = _polynomial([1 / math.factorial(2 * k + 1) for k in range(1, 10)])
 
 
 @_jit
-def sinh(x: Any) -> Any:
+def _sinh(x: Any) -> Any:
     """Hyperbolic sine: Taylor's series below 1."""
-    if everywhere(abs(x) <= 1):
-        z = x * x
-        return x + x * (z * _SINH(z))
-    return _libm_sinh(x)
+    z = x * x
+    return x + x * (z * _SINH(z))
 
 
 @register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
@@ -251,7 +297,9 @@ def entry(index: Any, column: Any) -> Any:
 
 
 FUNCTIONS: dict[str, Function] = {
-    **_libm, "sin": sin, "cos": cos, "exp": exp, "log": log, "atan": atan, "acos": acos, "sinh": sinh, "atan2": atan2,
-    "power": power,
+    **_libm, "sin": sin, "cos": cos, "atan": atan, "acos": acos, "atan2": atan2, "power": power,
+    "exp": _guarded(_exp, _jit(lambda x: abs(x) < 700), _libm["exp"]),
+    "log": _guarded(_log, _jit(lambda x: (x > 1e-300) & (x < 1e300)), _libm["log"]),
+    "sinh": _guarded(_sinh, _jit(lambda x: abs(x) <= 1), _libm["sinh"]),
 }  # fmt: skip
 """The functions of `polhode.scalar` for vectors; the square root is an instruction."""

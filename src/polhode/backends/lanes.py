@@ -13,15 +13,18 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from llvmlite.binding import get_host_cpu_features
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
+from numba.core.codegen import get_host_cpu_features
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typeconv import Conversion
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
 
-LANES = 16 if get_host_cpu_features().get("avx512f") else 8
+FEATURES = frozenset((get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES).split(","))
+"""What numba compiles for, as +name and -name: this processor, unless $NUMBA_CPU_FEATURES says otherwise."""
+
+LANES = 16 if "+avx512f" in FEATURES else 8
 """Numbers in a vector: two registers of AVX-512 or of AVX2, so that one does its work while the other waits."""
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
@@ -183,6 +186,17 @@ def _teach() -> None:
 
 
 _teach()
+
+
+@intrinsic
+def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
+    """A b + c, rounded once, of three doubles or three vectors."""
+    kind = lanes if any(isinstance(x, Lanes) for x in (a, b, c)) else types.float64
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        return _vector_call("fma")(builder, *args) if kind is lanes else builder.fma(*args)
+
+    return kind(kind, kind, kind), make
 
 
 # --- what only vectors can do -----------------------------------------------------------------------

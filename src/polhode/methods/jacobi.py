@@ -14,7 +14,6 @@ from typing import Any
 from ..declare import Term, method
 from ..elliptic import (
     Pair,
-    carlson_rc,
     carlson_rj,
     jacobi_reduced,
     leading,
@@ -23,6 +22,7 @@ from ..elliptic import (
     odd,
     pair_product,
     pair_sum,
+    rc1,
     reduced,
     third_sums,
     two_sum,
@@ -89,19 +89,22 @@ def _over(x: Number, y: Number, otherwise: Number) -> Number:
 
 
 @kernel
-def _half(x: Number, y: Number) -> tuple[Number, Number]:
-    """(x, y) made a unit vector; (1, 0) if it is zero. With x = 1 + cos t, y = sin t this is (cos, sin)(t/2)."""
-    r = sqrt(x * x + y * y)
-    return _over(x, r, 1 + r), _over(y, r, r)
+def _inverse(x: Number) -> Number:
+    """1/x, and zero where x is."""
+    return _over(1 + 0 * x, x, 0 * x)
 
 
 @kernel
 def _tilted(x: Number, y: Number, z: Number, m: Number) -> Any:
     """The quaternion that turns the third axis to (x, y, z), |(x, y, z)| = m: by theta about 2, then phi about 3."""
     r = sqrt(x * x + y * y)
-    c, s = _half(r + x, y)
-    d, t = _half(m + z, r)
-    return (c * d, -s * t, c * t, s * d)
+    c, d = r + x, m + z  # (c, y) and (d, r) point to half the angles; where they vanish, to zero
+    first, second = c * c + y * y, d * d + r * r
+    c, first = where(first == 0, 1 + first, c), where(first == 0, 1 + first, first)
+    d, second = where(second == 0, 1 + second, d), where(second == 0, 1 + second, second)
+    over = 1 / sqrt(first * second)
+    c, y = c * over, y * over
+    return (c * d, -y * r, c * r, y * d)
 
 
 # --- one motion -------------------------------------------------------------------------------------
@@ -116,15 +119,20 @@ def _swept(s: Number, c: Number, n: Number, m1: Number, near: Any) -> Number:
         G = sn^3/3 R_J(cn^2, dn^2, 1, p),   P = sn cn R_C(dn^2, p q) + sn^3 m1/(3 + 3n) R_J(cn^2, dn^2, 1, q),
 
     where dn^2 = cn^2 + m1 sn^2: then P does not feel the error of cn next to the intermediate axis, where cn is small.
+    R_C(dn^2, p q) = R_C(1, 1 + e)/dn with e dn^2 = p q - dn^2 = n sn^2 cn^2 (1 - m1/(1 + n)), so that 0 <= e <= n.
     """
     one = 1 + 0 * s
     x, rest = c * c, m1 * s * s
     lost = x + rest <= 0
     x = where(lost, one, x)
     y, p = x + rest, 1 + n * s * s
-    q = where(near, x + rest / (1 + n), p)
-    rj = s * s * s / 3 * carlson_rj(x, y, one, q)
-    return where(near, s * sqrt(x) * carlson_rc(y, p * q) + m1 / (1 + n) * rj, rj)
+    third = 1 / (3 + 3 * n)
+    share = 3 * third * m1
+    q = where(near, x + 3 * third * rest, p)
+    rj = s * s * s * third * where(near, m1, 1 + n) * carlson_rj(x, y, one, q)
+    over = 1 / sqrt(y)
+    e = n * s * s * (1 - share) * (x * over * over)
+    return where(near, s * where(lost, one, c) * over * rc1(e, 1 + e) / 765765 + rj, rj)
 
 
 @kernel
@@ -163,12 +171,15 @@ def motion(m: Vec3, inertia: Vec3) -> Any:
     (ic, ib, ia), (yc, yb, ya) = i, y
     zero = 0 * gap
     alpha, beta, gamma = ia * abs(ib - ic), ib * abs(ic - ia), ic * abs(ia - ib)
-    aa = ya * ya + _over(alpha, beta, zero) * yb * yb
-    bb = yb * yb + _over(beta, gamma, 1 + zero) * yc * yc
-    share = _over(gamma, beta, 1 + zero)
+    per_beta, per_gamma = _inverse(beta), _inverse(gamma)
+    ratio = where(gamma == 0, 1 + zero, beta * per_gamma)
+    share = where(beta == 0, 1 + zero, gamma * per_beta)
+    aa = ya * ya + alpha * per_beta * yb * yb
+    bb = yb * yb + ratio * yc * yc
     cc = share * bb
     total = norm(y)
     a, b, c = sqrt(aa), sqrt(bb), sqrt(cc)
+    per_a, per_b, steep = _inverse(a), _inverse(b), where(share == 0, zero, sqrt(ratio))
     m1 = _over(where(gamma > 0, gap, ya * ya), where(gamma > 0, gamma, 1 + zero) * aa, 1 + zero)
     m1 = where(m1 < 1, m1, 1 + zero)
     curve = modulus(m1)
@@ -177,14 +188,14 @@ def motion(m: Vec3, inertia: Vec3) -> Any:
     way = -hand * tau * up
     speed = way * a / ia * sqrt(_over(abs(ic - ia) * abs(ia - ib), ib * ic, zero)) * (size / weight)
 
-    sn, cn, dn = _over(yb, b, zero), _over(_over(yc, sqrt(share), zero), b, 1 + zero), _over(abs(ya), a, 1 + zero)
+    sn, cn = yb * per_b, where(b == 0, 1 + zero, yc * steep * per_b)
+    dn = where(a == 0, 1 + zero, abs(ya) * per_a)
     fold = _sign(cn < 0, gap)
     sn, cn = fold * sn, fold * cn
 
     flat = cc <= aa
-    n = where(flat, _over(cc, aa, zero), _over(alpha, gamma, zero))
-    sheer = where(flat, sqrt(share) * _over(bb, aa, zero), -n * sqrt(_over(beta, gamma, zero)))
-    sheer = sheer * tau * way * _over(total, a, zero)
+    n = where(flat, cc * per_a * per_a, alpha * per_gamma)
+    sheer = where(flat, n, -n) * steep * tau * way * (total * per_a)
     steady = total * (size / weight) * _over(1 + zero, where(flat, ia, ic), zero)
     hand = where(flat, up * hand, -hand)
 
@@ -206,11 +217,15 @@ def moved(h: Number, about: Any) -> State:
     v, turns = reduced(u, curve)
     s1, c1, d1 = jacobi_reduced(v, curve)
     small = where(c1 > d0, c1, d0)
-    c1, d0 = _over(c1, small, 1 + small), _over(d0, small, small)
+    none = small == 0
+    over = 1 / where(none, 1 + small, small)
+    c1, d0 = where(none, 1 + small, c1 * over), where(none, small, d0 * over)
     over = small * (c1 * c1 + s1 * s1 * d0 * d0)
-    ss = _over(s0 * c1 * d1 + s1 * c0 * d0, over, s0)
-    cs = _over(c0 * c1 - s0 * d0 * s1 * d1, over, c0)
-    ds = _over(d0 * d1 - (1 - curve[7]) * s0 * c0 * s1 * c1, over, small)
+    none = over == 0
+    over = 1 / where(none, 1 + over, over)
+    ss = where(none, s0, (s0 * c1 * d1 + s1 * c0 * d0) * over)
+    cs = where(none, c0, (c0 * c1 - s0 * d0 * s1 * d1) * over)
+    ds = where(none, small, (d0 * d1 - (1 - curve[7]) * s0 * c0 * s1 * c1) * over)
     beyond = cs < 0
     turns = turns + where(beyond, _sign(v < 0, v), 0 * v)
     flip = _sign(beyond, v)
