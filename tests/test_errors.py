@@ -377,7 +377,7 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     "vector arithmetic": (
         lambda: solve(vectorised()),
         "the torque vectorised raised TypeError at the start (t = 0): "
-        "can't multiply sequence by non-int of type 'float'",
+        "can't multiply sequence by non-int of type 'float'; R and omega are plain tuples: write R[i][j] and omega[i]",
     ),
     "field not called": (
         lambda: solve(drag),
@@ -537,7 +537,7 @@ def test_field_fails_at_a_step(digits: int | None) -> None:
     error = failed(
         lambda: solve(until(0.1), **said),
         "imidm failed in step 11 (from t = 0.1 with dt = 0.01): the torque until raised ValueError at t = 0.105: "
-        "math domain error; the 11 states before it are in .partial",
+        "math domain error; its parameters are end = 0.1; the 11 states before it are in .partial",
     )
     good = solve(until(0.1), **said | {"steps": 10, "out": None})
     partial = error.partial
