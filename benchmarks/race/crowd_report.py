@@ -52,9 +52,7 @@ def table(lines: list[dict[str, Any]], names: list[str]) -> str:
 
 def settings(lines: list[dict[str, Any]], peak: float, quantile: float) -> str:
     """What was run for us: method, tolerance, errors, operations, share of the peak."""
-    head = (
-        "| crowd | bodies | error | method | tolerance | 95 % | median | largest | flop a body | share of peak |"
-    )
+    head = "| crowd | bodies | error | method | tolerance | 95 % | median | largest | flop a body | share of peak |"
     text = [head, "|---" * 10 + "|"]
     for line in lines:
         run = line["ours"]
