@@ -55,7 +55,7 @@ def test_the_true_error_is_what_was_asked_for(name):
 @pytest.mark.parametrize(
     ("name", "why"),
     [
-        ("free_body", "the exact solution"), ("slow_top", "Taylor steps on the group need less work"),
+        ("free_body", "the exact solution"), ("slow_top", "Taylor steps need less work"),
         ("fast_top", "this splitting needs"), ("soft_wall", "pair 8(7) needs less work"),
     ],
 )  # fmt: skip

@@ -126,7 +126,7 @@ class Stage:
 
 
 def taylor(problem: Problem) -> Stage:
-    """Lie-Taylor steps: the order from the tolerance, the length from the series."""
+    """Taylor steps: the order from the tolerance, the length from the series."""
     field, own_axes = problem.field, problem.body.has_own_axes
     text = repr((field.text[0] if field else None, own_axes))
 
@@ -134,9 +134,8 @@ def taylor(problem: Problem) -> Stage:
         terms = motion_series(field, own_axes).terms
         return NS_EXPANSION + NS_TERM * terms * order * (order - 1) / 2
 
-    return Stage(
-        lie_taylor.NAME, text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order, SERIES_STEPS, ns
-    )
+    name = lie_taylor.taylor.__name__
+    return Stage(name, text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order, SERIES_STEPS, ns)
 
 
 def taylor_order(tolerance: float) -> int:

@@ -21,7 +21,7 @@ from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
 from .events import checked
 from .loop import COLUMNS
-from .methods import Method, methods
+from .methods import EXAMPLE, Method, methods
 from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
 from .progress import Progress
@@ -100,7 +100,7 @@ def solve(
         return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others)
     if method is None or dt is None:
         raise InputError(
-            "give a method and dt, such as ph.solve(problem, 'imidm', dt=0.01), or an accuracy, such as "
+            f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or an accuracy, such as "
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]

@@ -150,8 +150,8 @@ def _why(problem: Problem, taylor: Measured, found: Measured) -> str:
     if math.isinf(taylor.error):
         return f"{field} without a Taylor series somewhere on the way: a Runge-Kutta pair 8(7)"
     if found is taylor:
-        return f"smooth {field}: Taylor steps on the group need less work than a Runge-Kutta pair 8(7){splittings}"
-    return f"smooth {field}: a Runge-Kutta pair 8(7) needs less work than Taylor steps on the group{splittings}"
+        return f"smooth {field}: Taylor steps need less work than a Runge-Kutta pair 8(7){splittings}"
+    return f"smooth {field}: a Runge-Kutta pair 8(7) needs less work than Taylor steps{splittings}"
 
 
 def _limit(found: Measured, tol: float) -> str:

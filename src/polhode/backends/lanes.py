@@ -1,8 +1,9 @@
 """A number type of eight or sixteen doubles for numba: a kernel called with it is SIMD code, its source unchanged.
 
 `LANES` numbers travel together in two vector registers (or one, or four, as the machine has them). Arithmetic and
-comparisons act lane by lane and round like single doubles, nothing is fused or reordered, so a lane has the bits a
-single number would have. Comparisons give a `Mask`; a branch must hold in all lanes (`settled`) or be a `where`.
+comparisons act lane by lane and round like single doubles; the compiler may fuse a product with a sum, in lanes as in
+single numbers, but reorders nothing, so a lane's bits do not depend on the others. Comparisons give a `Mask`; a branch
+must hold in all lanes (`settled`) or be a `where`.
 """
 
 from __future__ import annotations
