@@ -13,7 +13,6 @@ import sys
 from pathlib import Path
 
 import matplotlib
-import matplotlib.pyplot as plt
 import matplotlib.pyplot
 import pytest
 import trimesh
@@ -78,7 +77,7 @@ def test_code_in_documents_runs(page, kinds, tmp_path, monkeypatch):
             continue
         for line in filter(None, block.splitlines()):
             typed(line)
-    plt.close("all")
+    matplotlib.pyplot.close("all")
     assert list(ph.methods) == book, "a document must not leave methods in the book: use register=False"
 
 
