@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .style import COLOURS, SMALLEST, look, styled
+from .style import COLOURS, SMALLEST, log_axes, look, styled
 
 
 @styled
@@ -18,12 +18,14 @@ def side_by_side(
     """Panels with one logarithmic line (x, y) for every label; failed points (NaN) are left out. Returns the figure."""
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(1, len(curves), figsize=(4.2 * len(curves), 3.8), layout="constrained", squeeze=False)
+    size = (4.2 * len(curves) + 1.6, 3.8)  # the names of the lines stand at the right
+    fig, axes = plt.subplots(1, len(curves), figsize=size, layout="constrained", squeeze=False)
     for ax, (up, lines) in zip(axes[0], curves.items(), strict=True):
         for i, (label, points) in enumerate(lines.items()):
             x, y = np.array(points, dtype=float).T
             ax.plot(x, np.maximum(y, SMALLEST), label=label, **look(i))
-        ax.set(xscale="log", yscale="log", xlabel=across, ylabel=up)
+        log_axes(ax)
+        ax.set(xlabel=across, ylabel=up)
     axes[0][-1].legend(loc="center left", bbox_to_anchor=(1.01, 0.5), handlelength=3.2)
     fig.suptitle(title, fontsize=10)
     return fig
