@@ -13,7 +13,7 @@ from .body import real_array
 from .engine import GUARD_DIGITS
 from .errors import InputError
 from .loop import COLUMNS, record, tidied
-from .methods.jacobi import motion, moved
+from .methods.jacobi import jacobi, motion, moved
 from .methods.lagrange import circular, hyperbolic
 from .methods.lagrange import moved as top_moved
 from .problem import Problem
@@ -156,6 +156,6 @@ def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) 
 
 def _info(problem: Problem, times: np.ndarray, digits: int | None, began: float, top: Top | None) -> Info:
     return info_of(
-        problem, method="jacobi" if top is None else "lagrange", dt=0.0, digits=digits,
+        problem, method=jacobi.name if top is None else "lagrange", dt=0.0, digits=digits,
         seconds=time.perf_counter() - began, steps=len(times),
     )  # fmt: skip

@@ -1,4 +1,7 @@
-"""The only loops over steps, fixed and chosen, in plain Python; backends compile them."""
+"""The loops over steps, fixed and chosen, in plain Python; backends compile them.
+
+One more stands elsewhere: in `backends/travel.py` lanes change bodies between two steps that `trying` makes.
+"""
 
 from __future__ import annotations
 

@@ -75,15 +75,9 @@ def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, b
         t0: Any, end: Any, longest: Any, proposal: Any, tolerance: Any, order: int, data: Any, begin: int, stop: int,
         rows: Any, failed: Any,
     ) -> None:  # fmt: skip
-        block = np.empty((size + EXTRA, LANES))
-        body, coming, left = np.full(LANES, -1), begin, stop - begin
-        for i in range(LANES if left > 0 else 0):
-            seat(block, i, data, min(coming, stop - 1), t0, proposal)
-            body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
-            coming += 1
+        block, body, coming, left = np.zeros((size + EXTRA, LANES)), np.full(LANES, -1), begin, stop - begin
+        block[TIME] = end  # nobody has a seat yet
         while left > 0:
-            if step(block, end, longest, tolerance, order):
-                continue
             for i in range(LANES):
                 if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
                     continue
@@ -94,8 +88,10 @@ def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, b
                     failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i]
                     left -= 1
                 seat(block, i, data, min(coming, stop - 1), t0, proposal)
-                body[i] = coming if coming < stop else -1
+                body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
                 coming += 1
+            while left > 0 and step(block, end, longest, tolerance, order):
+                pass
 
     return cpu.compiled(run, f"travelling lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
 

@@ -56,6 +56,12 @@ def quadratic_drag(omega: Any, coefficients: Any) -> Any:
     return [-coefficients[i] * speed * omega[i] for i in range(3)]
 
 
+def _check_brakes(name: str, value: float, what: str) -> None:
+    """Refuse the negative strength of a dissipation."""
+    if finite_number(name, value) < 0:
+        raise InputError(f"{name} must not be negative, or the {what} would drive instead of brake; got {value!r}")
+
+
 @ready
 def internal_damping(body: Any, rate: float) -> Field:
     """Dissipation inside the body: T = rate Pi x (Pi x omega), body frame, Pi = I omega.
@@ -69,8 +75,7 @@ def internal_damping(body: Any, rate: float) -> Field:
     rate : an inverse of moment of inertia times angle, positive
     """
     inertia, product = inertia_of(body)
-    if finite_number("rate", rate) < 0:
-        raise InputError(f"rate must not be negative, or the field would drive instead of brake; got {rate!r}")
+    _check_brakes("rate", rate, "field")
     return _internal_damping(product)(rate, inertia)
 
 
@@ -99,8 +104,7 @@ def viscous_core(body: Any, strength: float) -> Field:
         nu; small against the moments over omega
     """
     inertia, product = inertia_of(body)
-    if finite_number("strength", strength) < 0:
-        raise InputError(f"strength must not be negative, or the core would drive instead of brake; got {strength!r}")
+    _check_brakes("strength", strength, "core")
     return _viscous_core(product)(strength, inertia)
 
 
