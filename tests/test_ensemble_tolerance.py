@@ -90,6 +90,38 @@ def test_the_bits_of_a_body_do_not_depend_on_its_company() -> None:
     np.testing.assert_array_equal(alone.quaternion[:, 0], together.quaternion[:, 0])
 
 
+def scaled(mass: float, rate: float) -> tuple[np.ndarray, ...]:
+    """The same tops with other units of mass and time: attitudes as before at the times t/rate."""
+    moments, q, m, mgl = tops(LANES)
+    return moments * mass, q, m * mass * rate, mgl * mass * rate**2
+
+
+@pytest.mark.parametrize(("mass", "rate"), [(1e42, 1.0), (1e-42, 1.0), (1.0, 1e9), (1.0, 1e-9), (1e30, 1e-20)])
+def test_units_of_mass_and_time_do_not_matter(mass: float, rate: float) -> None:
+    """Single precision has numbers from 1e-38 to 1e38; what lies outside is computed in double precision."""
+    usual, other = scaled(1.0, 1.0), scaled(mass, rate)
+    for tol in (1e-6, 1e-10):
+        ends = [
+            ph.ensemble(*given[:3], field=weight, params={"mgl": given[3]}, tol=tol, t_end=end).quaternion[-1]
+            for given, end in ((usual, END), (other, END / rate))
+        ]
+        assert angle(*ends).max() < 30 * tol
+
+
+def test_a_body_out_of_range_does_not_change_the_bits_of_its_neighbours() -> None:
+    usual, huge = scaled(1.0, 1.0), scaled(1e42, 1.0)
+    mixed = tuple(np.where(np.arange(LANES).reshape(-1, *[1] * (a.ndim - 1)) % 3 == 0, b, a)
+                  for a, b in zip(usual, huge, strict=True))  # fmt: skip
+    ends = [
+        ph.ensemble(*given[:3], field=weight, params={"mgl": given[3]}, tol=1e-8, t_end=END)
+        for given in (usual, huge, mixed)
+    ]
+    for i in range(LANES):
+        expected = ends[1 if i % 3 == 0 else 0]
+        np.testing.assert_array_equal(ends[2].quaternion[-1, i], expected.quaternion[-1, i])
+        np.testing.assert_array_equal(ends[2].momentum[-1, i], expected.momentum[-1, i])
+
+
 def test_principal_axes_of_ones_own() -> None:
     moments, q, m, mgl = tops(5)
     turn = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()

@@ -7,6 +7,7 @@ import numba
 import numpy as np
 import pytest
 
+from polhode import scalar
 from polhode.backends import cpu, lane_functions, lanes
 from polhode.elliptic import carlson_rc, carlson_rd, carlson_rf, carlson_rj, quarter_period, sncndn
 from polhode.methods.jacobi import motion, moved
@@ -105,6 +106,33 @@ def test_two_arguments():
     run(x, y, a, b)
     np.testing.assert_allclose(a, np.arctan2(x, y), rtol=1e-15)
     np.testing.assert_allclose(b, x**y, rtol=1e-15)
+
+
+def test_narrow_numbers_are_those_of_single_precision():
+    x = np.concatenate([RNG.normal(size=96) * wide(-30, 30)[:96], [1e39, 1e-50, 0.0, math.nan]])
+    with np.errstate(all="ignore"):
+        single = x.astype(np.float32)
+        expected = single * single - np.float32(3) * single
+    twice = numba.extending.register_jitable(lambda v: lanes.widen(lanes.narrow(v)))
+    product = numba.extending.register_jitable(lambda v: _product(lanes.narrow(v)))
+    np.testing.assert_array_equal(mapped(twice)(x), single.astype(float))
+    np.testing.assert_array_equal(mapped(product)(x), expected.astype(float))
+
+
+@numba.extending.register_jitable(fastmath=False)
+def _product(v):
+    return lanes.widen(v * v - 3 * v)
+
+
+@pytest.mark.parametrize("n", [2, 11, 30])
+def test_rough_roots(n):
+    x = np.concatenate([wide(-300, 300), 2.0 ** np.arange(-100, 100), np.nextafter(2.0 ** np.arange(-100, 100), 0)])
+    root = numba.extending.register_jitable(lambda v: lane_functions.rough_root(v, n))
+    np.testing.assert_allclose(mapped(root)(x), x ** (1 / n), rtol=1e-3)
+    assert 0 < mapped(root)(np.zeros(lanes.LANES))[0] < 1e-9 ** (1 / n)
+    np.testing.assert_array_equal(mapped(lanes.leading)(x), 2.0 ** (np.frexp(x)[1] - 1))
+    assert scalar.rough_root(5.0, n) == pytest.approx(5.0 ** (1 / n))
+    assert scalar.leading(5.0) == 4
 
 
 # --- kernels in lanes -------------------------------------------------------------------------------

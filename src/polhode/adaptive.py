@@ -14,7 +14,7 @@ import numpy as np
 from .backends import floats
 from .compose import carried, whole
 from .engine import check_fit, identity, torque_kernel
-from .expansion import MOST, motion_series, taylor_stage
+from .expansion import MOST, mixed_stage, motion_series, taylor_stage
 from .expression import COMPARISONS, ordered, symbols_in
 from .fields import Field
 from .loop import COLUMNS, one_step, travelling, visiting
@@ -141,6 +141,24 @@ def taylor(problem: Problem) -> Stage:
 def taylor_order(tolerance: float) -> int:
     """The order that makes the work least: -ln(tolerance)/2 (Jorba and Zou 2005) and 4, measured."""
     return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 4))
+
+
+def mixed_taylor(problem: Problem) -> Stage:
+    """The same Taylor steps with narrow numbers for coefficients of high order: for lanes, which have such numbers."""
+    field, own_axes = problem.field, problem.body.has_own_axes
+    stage = taylor(problem)
+    return dataclasses.replace(
+        stage, name=f"{stage.name}, mixed", make=lambda: mixed_stage(field, own_axes, floats.number)
+    )
+
+
+SEEN = 1e-5
+"""Terms of a series below tolerance/SEEN may be narrow: if sizes fell evenly, a fifth of their rounding. Measured."""
+
+
+def narrow_order(tolerance: float, order: int) -> int:
+    """The order above which coefficients may be narrow, if terms fall evenly from 1 to the tolerance."""
+    return min(order - 1, max(2, math.ceil(order * (1 - math.log(SEEN) / math.log(tolerance)))))
 
 
 def pair(problem: Problem) -> Stage:

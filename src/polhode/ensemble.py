@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .adaptive import LARGEST, PARTS, SMALLEST, depends_on_time, is_smooth, taylor_order
-from .adaptive import taylor as stage_of_series
+from .adaptive import LARGEST, PARTS, SMALLEST, depends_on_time, is_smooth, mixed_taylor, narrow_order, taylor_order
 from .analysis import observables
 from .backends import floats
 from .crowd import Crowd, components, gathered, model_problem, step_counts
@@ -359,15 +358,16 @@ def _travel(task: Task, found: Any, threads: int | None) -> float:
     problem, tolerance, span = task.model, task.tolerance, float(task.crowd.dt[0])
     assert tolerance is not None
     given, _ = task.given()
-    stage, order = stage_of_series(problem), int(task.method.order)
+    stage, order = mixed_taylor(problem), int(task.method.order)
     name = f"travel|{stage.name}|{stage.text}"
     with _MAKING:
         if name not in _RUNS:
             _RUNS[name], _ = travel.loop(stage.make(), layout.sizes(given), name)
     longest = span / PARTS if depends_on_time(problem) else math.inf
     began = time.perf_counter()
-    times = (task.t0, task.t0 + span, longest, span / 1000)
-    travel.run_on_cores(_RUNS[name], times, tolerance, order, given, found, threads)
+    times = (task.t0, task.t0 + span, longest, 0.0)
+    orders = (order, narrow_order(tolerance, order))
+    travel.run_on_cores(_RUNS[name], times, tolerance, orders, given, found, threads)
     return time.perf_counter() - began
 
 

@@ -8,6 +8,7 @@ and run in any precision), exact derivatives (for the torque of a potential), an
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
@@ -349,11 +350,11 @@ def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
 
 
 def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The kernel that a source text defines, its constants in one number type.
+    """The kernel that a source text defines, its constants in one number type; functions before it are parts of it.
 
     Integers stay integers; floats are exact; named constants are asked of the type; tuples are tables, lists tuples.
     """
-    space: dict[str, Any] = {name: getattr(scalar, name) for name in (*FUNCTIONS, "where", *LOOK_UPS)}
+    space: dict[str, Any] = {name: getattr(scalar, name) for name in (*FUNCTIONS, "where", "narrow", *LOOK_UPS)}
     space["abs"] = abs
     for name, value in constants.items():
         if isinstance(value, tuple):
@@ -363,6 +364,10 @@ def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any])
         else:
             space[name] = value if isinstance(value, int) else number(value)
     exec(text, space)  # the text is made of our own words: operators, primitives, names v*, k*
-    made: Callable[..., Any] = space[text[4 : text.index("(")]]
-    made.__module__ = __name__
-    return kernel(made)
+    *inner, outer = re.findall(r"^def (\w+)", text, re.MULTILINE)
+    for name in (*inner, outer):
+        space[name].__module__ = __name__
+        kernel(space[name])
+    space |= {name: scalar.by_halves(space[name]) for name in inner}
+    made: Callable[..., Any] = space[outer]
+    return made

@@ -120,6 +120,24 @@ def solver(
     return solved
 
 
+_HALVERS: list[Callable[..., Any]] = []
+
+
+def register_halves(halver: Callable[..., Any]) -> None:
+    """Say how sums over room for vectors are taken: halver(kernel, room) is the kernel by halves, or the kernel."""
+    _HALVERS.append(halver)
+
+
+def by_halves(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel (room, k) -> tuple of numbers that vectors of two registers pass one register after the other."""
+
+    def forked(room: Any, k: int) -> Any:
+        return plain(room, k)
+
+    FORKS.append((forked, lambda room, k: _HALVERS[0](plain, room)))
+    return forked
+
+
 UNFUSED: set[Callable[..., Any]] = set()
 """Kernels in which no product may be fused with a sum."""
 
@@ -128,6 +146,16 @@ def unfused(function: F) -> F:
     """Mark a kernel that lives on the rounding of every single operation: error-free sums and products."""
     UNFUSED.add(function)
     return kernel(function)
+
+
+APART: set[Callable[..., Any]] = set()
+"""Kernels that compiled code calls, where it contains the others."""
+
+
+def apart(function: F) -> F:
+    """Say of a kernel that it is rarely needed: code that calls it does not grow by it."""
+    APART.add(function)
+    return function
 
 
 @unfused
@@ -312,6 +340,26 @@ def table(values: tuple[float, ...], number: Callable[[Any], Any]) -> Any:
 def epsilon(x: Number) -> Number:
     """Distance from 1 to the next number of x's type."""
     return _space(x).epsilon()
+
+
+def narrow(x: Number) -> Number:
+    """X rounded to a type of half the bits and half the cost, where its type has such a one (lanes); else x."""
+    return x
+
+
+def widen(x: Number) -> Number:
+    """The number of the usual type with the value of a narrow one."""
+    return x
+
+
+def leading(x: Number) -> Number:
+    """The largest power of two that is not above x > 0."""
+    return 2.0 ** (math.frexp(x)[1] - 1)
+
+
+def rough_root(x: Number, n: int) -> Number:
+    """The n-th root of x >= 0, to one part in a thousand; that of zero is some small number."""
+    return math.exp(math.log(max(x, 1e-300)) / n)
 
 
 def circle(x: Number) -> tuple[Number, Number]:

@@ -8,6 +8,10 @@ coefficient
 
 so all series follow order by order (Moore 1966). All sums of an order share one loop over 0 <= j <= k, and a sum of
 products is one sum. Of what is not known yet the k-th coefficient counts as zero there, and is added when it is known.
+
+Coefficients of high order hardly show in the sum of a series, so that half the bits are enough for them. A second
+kernel goes on with narrow numbers where the first one has stopped. Their range is narrow too; in a unit of time near
+that of the motion c_k unit^k is not far from 1.
 """
 
 from __future__ import annotations
@@ -100,7 +104,7 @@ Monomial = tuple[Expr, Expr | None, int]
 
 
 def gathered(outputs: Sequence[Expr], sources: set[Expr]) -> list[Expr]:
-    """The same formulas with quotients of powers of one thing, c x^-n, made one node, ``whole_power``."""
+    """The same formulas with one factor that does not move in each product, and quotients c x^-n as ``whole_power``."""
     nodes = ordered(outputs)
     moving = moving_of(nodes, sources)
     of: dict[Expr, Monomial] = {}
@@ -132,6 +136,8 @@ def _rewritten(node: Expr, of: dict[Expr, Monomial], new: dict[Expr, Expr]) -> E
     c, x, n = of[node]
     if n < 0 and x is not None and not (n == -1 and node.op == "div"):
         return c * Expr.make("whole_power", new[x], n)
+    if n == 1 and x is not None and x is not node and node.op in ("mul", "div"):
+        return c * new[x]
     args = [new[a] if isinstance(a, Expr) else a for a in node.args]
     return Expr.make(node.op, *args)
 
@@ -141,12 +147,15 @@ def _rewritten(node: Expr, of: dict[Expr, Monomial], new: dict[Expr, Expr]) -> E
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """Source and constants of the kernel ``fill(..., work, order)``.
+    """Two kernels, ``fill(..., unit, work, order)`` and ``extend(..., unit, work, first, thin, order)``.
 
-    Coefficients of one order lie together: the k-th of the i-th series asked for is ``work[rows[i] + stride * k]``.
+    Coefficients of one order lie together: the k-th of the i-th series asked for, times unit^k, is
+    ``work[rows[i] + stride * k]``. The second kernel goes on from the order `first` > 1 where the first one ended, with
+    narrow numbers in `thin`; those of the order `first` it computes anew, so one sees what they are worth.
     """
 
     text: str
+    more: str
     constants: dict[str, Any]
     rows: tuple[int, ...]
     stride: int
@@ -170,8 +179,8 @@ def series(
     return _Writer(ready, start, [*states, *formulas[len(states) :]], orders).series(parameters)
 
 
-TOGETHER = 10
-"""Sums in one loop: two registers each, for sixteen numbers, and some for what is multiplied."""
+TOGETHER = 18
+"""Sums in one loop: a register each, and some for what is multiplied."""
 
 
 @dataclasses.dataclass
@@ -190,16 +199,21 @@ class _Form:
 
 
 class _Writer:
-    """Names, rows and lines of one kernel."""
+    """Names, rows and lines of the kernels."""
+
+    thin = False
+    """Are narrow numbers written about; their names end in n."""
 
     def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], orders: int) -> None:
         self.ready, self.start, self.wanted, self.orders = ready, start, wanted, orders
         self.name = {node: str(i) for i, node in enumerate(ready.nodes)}
         self.constants: dict[str, Any] = {"reciprocals": [Fraction(1, max(k, 1)) for k in range(orders)]}
+        self.loops: list[str] = []
         self.forms = self._gathered_forms()
         self.within = {n for form in self.forms.values() for n in form.within}
         self.early = self._early()
         self.lowest = self._lowest()
+        self.turned = self._turned()
         self.row = {node: i for i, node in enumerate(dict.fromkeys([*wanted, *self._operands()]))}
 
     # what is summed, and when
@@ -291,42 +305,92 @@ class _Writer:
     def _factors(self, node: Expr) -> list[tuple[str, Expr, Expr]]:
         """The sum of a node: (weight, a, b) for weight a_j b_(k-j), 0 <= j <= k."""
         if node in self.forms:
-            return [("" if sign > 0 else "-", a, b) for sign, a, b in self.forms[node].products]
+            return [("" if sign > 0 else "-", *self._in_order(a, b)) for sign, a, b in self.forms[node].products]
         if node.op == "mul":
-            return [("", node.args[0], node.args[1])]
+            return [("", *self._in_order(node.args[0], node.args[1]))]
         if node.op == "div":
             return [("", node.args[1], node)]
         if node.op == "whole_power":
             return [(f"({node.args[1] + 1} * j - k) * ", node.args[0], node)]
         return [("j * ", x, s) for x, s in self.ready.slopes[node]]
 
+    def _in_order(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+        return (b, a) if (a, b) in self.turned else (a, b)
+
+    def _turned(self) -> set[tuple[Expr, Expr]]:
+        """The products to be taken as b_j a_(k-j), so that sums share what they read."""
+        self.turned: set[tuple[Expr, Expr]] = set()
+        sums = [node for node in self.ready.nodes if self._is_sum(node) and node.op in ("mul", "add", "sub")]
+        pairs = list(dict.fromkeys((a, b) for node in sums for _, a, b in self._factors(node)))
+        free = [(a, b) for a, b in pairs if self.lowest[a] == self.lowest[b]]
+
+        def reads(turned: set[tuple[Expr, Expr]]) -> int:
+            sides = [(b, a) if (a, b) in turned else (a, b) for a, b in pairs]
+            return len({(x, side) for pair in sides for side, made in enumerate(pair) for x in self._read_for(made)})
+
+        best: set[tuple[Expr, Expr]] = set()
+        moves = [{pair} for pair in free]  # turn one product, or those that have something on the wrong side
+        for side in (0, 1):
+            moves += [{pair for pair in free if x in set(self._read_for(pair[side]))} for x in self.ready.rates_of]
+        for move in [*moves, *reversed(moves), *moves]:
+            best = min(best, best ^ move, best | move, best - move, key=reads)
+        return best
+
+    def _read_for(self, node: Expr) -> tuple[Expr, ...]:
+        """What is read of memory for a factor."""
+        return node.args if self._is_made(node) else (node,)
+
     def _operands(self) -> list[Expr]:
         sums = [node for node in self.ready.nodes if self._is_sum(node)]
-        return [x for node in sums for _, a, b in self._factors(node) for x in (a, b) if x in self.ready.moving]
+        factors = [x for node in sums for _, a, b in self._factors(node) for x in (a, b) if x in self.ready.moving]
+        return [y for x in factors for y in self._read_for(x)]
+
+    def _is_made(self, node: Expr) -> bool:
+        """Is this a sum or difference of two states, which is made anew wherever it is needed: adding is for free."""
+        return node.op in ("add", "sub") and all(a in self.ready.rates_of for a in node.args)
 
     # lines
 
     def series(self, parameters: str) -> Series:
         """The whole."""
-        lines = [*self._first_order(), "for k in range(1, order):", *("    " + x for x in self._next_order())]
-        lines += ["over = reciprocals[order]", *self._states("order")]
+        lines = [*self._start(), *self._first_order(), *self._orders("1")]
+        text = "".join([*self.loops, _defined(f"fill({parameters}, unit, work, order)", lines)])
+        start, self.thin, self.loops = self._start(), True, []
+        lines = [*start, *self._narrowed(), *self._orders("first - 1")]
+        more = "".join([*self.loops, _defined(f"extend({parameters}, unit, work, first, thin, order)", lines)])
+        rows = tuple(self.row[node] for node in self.wanted)
+        terms = sum(len(self._factors(node)) for node in self.ready.nodes if self._is_sum(node))
+        return Series(text, more, self.constants, rows, len(self.row), len(self.row) * self.orders, terms)
+
+    def _orders(self, first: str) -> list[str]:
+        """The coefficients of the orders from `first` on, where those of the states are known."""
+        lines = [f"for k in range({first}, order):", *("    " + x for x in self._next_order()), *self._states("order")]
         for node in self.wanted:
             if node not in self.ready.moving:
-                lines += ["for k in range(1, order + 1):", f"    {self._place(node, 'k')} = zero"]
-        body = "".join(f"    {line}\n" for line in lines)
-        rows = tuple(self.row[node] for node in self.wanted)
-        text = f"def fill({parameters}, work, order):\n{body}"
-        terms = sum(len(self._factors(node)) for node in self.ready.nodes if self._is_sum(node))
-        return Series(text, self.constants, rows, len(self.row), len(self.row) * self.orders, terms)
+                lines += [f"for k in range({first}, order + 1):", f"    {self._place(node, 'k')} = {self._zero}"]
+        return lines
 
     def _place(self, node: Expr, k: str) -> str:
-        return f"work[{self.row[node]} + {len(self.row)} * {k}]"
+        return f"{self._room}[{self.row[node]} + {len(self.row)} * {k}]"
 
     def _value(self, node: Expr, prefix: str) -> str:
-        """The local name of a coefficient: z for order 0, x for order k."""
-        return f"{prefix}{self.name[node]}"
+        """The local name of a number: z a coefficient of order 0, v its inverse; of order k x, a sum s, a rate d."""
+        return f"{prefix}{self.name[node]}{'n' * self.thin}"
 
-    def _first_order(self) -> list[str]:
+    @property
+    def _room(self) -> str:
+        return "thin" if self.thin else "work"
+
+    @property
+    def _zero(self) -> str:
+        return "zeron" if self.thin else "zero"
+
+    @property
+    def _unit(self) -> str:
+        return "unitn" if self.thin else "unit"
+
+    def _start(self) -> list[str]:
+        """Coefficients of order 0, by their names."""
         lines = []
         for node in self.ready.nodes:
             if node.op in ("const", "named"):
@@ -336,26 +400,46 @@ class _Writer:
             text = _power_text(args[0], args[1]) if node.op == "whole_power" else _text(node.op, args, self.start)
             lines.append(f"{self._value(node, 'z')} = {text}")
         lines += [f"zero = {NOTHING}", "one = zero + 1"]
-        lines += [f"{self._place(node, '0')} = zero + {self._value(node, 'z')}" for node in self.row]
-        lines += [f"d{self.name[s]} = {self._value(r, 'z')}" for s, r in self.ready.rates_of.items()]
-        return lines + [f"{self._inverse(node)} = one / {self._value(node, 'z')}" for node in self._divisors()]
+        return lines + [f"{self._value(n, 'v')} = one / {self._value(n, 'z')}" for n in self._divisors()]
+
+    def _first_order(self) -> list[str]:
+        """Coefficients of order 0, in their places, and those of the states of order 1."""
+        lines = [f"{self._place(node, '0')} = zero + {self._value(node, 'z')}" for node in self.row]
+        rates = self.ready.rates_of.items()
+        return lines + [f"{self._value(s, 'x')} = {self._value(r, 'z')} * unit" for s, r in rates]
+
+    def _narrowed(self) -> list[str]:
+        """What is known, in narrow numbers."""
+        lines = ["zeron = narrow(zero)", "onen = narrow(one)", "unitn = narrow(unit)"]
+        for node in self.ready.nodes:
+            name = f"z{self.name[node]}"
+            if node.op in ("const", "named"):
+                self.constants[f"{name}n"] = node.args[0]
+            else:
+                lines.append(f"{name}n = {name}" if node.op in LOGIC else f"{name}n = narrow({name})")
+        lines += [f"v{self.name[n]}n = narrow(v{self.name[n]})" for n in self._divisors()]
+        lines += [f"for i in range({len(self.row)} * first):", "    thin[i] = narrow(work[i])"]
+        return lines + [f"{self._value(s, 'x')} = {self._place(s, '(first - 1)')}" for s in self.ready.rates_of]
 
     def _states(self, k: str) -> list[str]:
-        lines = []
-        for node in self.ready.rates_of:
-            lines += [f"{self._value(node, 'x')} = d{self.name[node]} * over"]
-            lines += [f"{self._place(node, k)} = {self._value(node, 'x')}"] if node in self.row else []
-        return lines
+        states = [node for node in self.ready.rates_of if node in self.row]
+        return [f"{self._place(node, k)} = {self._value(node, 'x')}" for node in states]
 
     def _next_order(self) -> list[str]:
         here = [n for n in self.ready.nodes if n in self.ready.moving - self.within and n.op not in LOGIC]
         here = [n for n in here if n not in self.ready.rates_of]
         early, late = ([n for n in here if (n in self.early) == known] for known in (True, False))
         lines = ["over = reciprocals[k]", *self._states("k"), *self._coefficients(early)]
-        lines += [f"{self._place(node, 'k')} = zero" for node in late if node in self.row]
+        lines += [f"{self._place(node, 'k')} = {self._zero}" for node in late if node in self.row]
         lines += [*self._loops([n for n in late if self._is_sum(n)]), *self._coefficients(late)]
-        rates = self.ready.rates_of.items()
-        return lines + [f"d{self.name[s]} = {self._later(r)}" for s, r in rates]
+        lines += [f"ahead = reciprocals[k + 1] * {self._unit}"]
+        return lines + [f"{self._value(s, 'x')} = {self._ahead(r)}" for s, r in self.ready.rates_of.items()]
+
+    def _ahead(self, rate: Expr) -> str:
+        """The next coefficient of a state; a number in its rate, like 1/2, is not multiplied by everywhere."""
+        if rate.op == "mul" and rate.args[0].op == "const" and rate in self.ready.moving:
+            return f"{self._later(rate.args[1])} * (ahead * {self._value(rate.args[0], 'z')})"
+        return f"{self._later(rate)} * ahead"
 
     def _coefficients(self, nodes: list[Expr]) -> list[str]:
         lines = []
@@ -366,24 +450,35 @@ class _Writer:
         return lines
 
     def _loops(self, sums: list[Expr]) -> list[str]:
-        """The sums, so many in a loop as the registers hold."""
-        lines = [f"s{self.name[node]} = zero" for node in sums]
+        """The sums, so many in a loop as the registers hold: every loop is a function, which lanes take by halves."""
+        lines = []
         for first, last in dict.fromkeys(map(self._range, sums)):
             alike = [node for node in sums if self._range(node) == (first, last)]
             for some in (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER)):
-                lines += [f"for j in range({first}, k + {1 - last}):", "    i = k - j", *map(self._added, some)]
+                lines.append(self._function(some, first, last))
         return lines
 
+    def _function(self, sums: list[Expr], first: int, last: int) -> str:
+        """Write the function of a loop; the line that calls it."""
+        head = f"sums{len(self.loops)}({self._room}, k)"
+        names = "".join(f"{self._value(node, 's')}, " for node in sums)
+        lines = [f"{names}= {f'0 * {self._room}[0], ' * len(sums)}", f"for j in range({first}, k + {1 - last}):"]
+        self.loops.append(_defined(head, [*lines, "    i = k - j", *map(self._added, sums), f"return {names}"]))
+        return f"{names}= {head}"
+
     def _added(self, node: Expr) -> str:
-        total, terms = f"s{self.name[node]}", [self._term(*factors) for factors in self._factors(node)]
+        total, terms = self._value(node, "s"), [self._term(*factors) for factors in self._factors(node)]
         return f"    {total} = {total} + ({_joined(terms)})"
 
     def _term(self, weight: str, a: Expr, b: Expr) -> str:
-        return f"{weight}{self._place(a, 'j')} * {self._place(b, 'i')}"
+        return f"{weight}{self._read(a, 'j')} * {self._read(b, 'i')}"
 
-    def _inverse(self, node: Expr) -> str:
-        """The local name of 1 over the coefficient of order 0."""
-        return f"v{self.name[node]}"
+    def _read(self, node: Expr, k: str) -> str:
+        """A coefficient in a sum."""
+        if not self._is_made(node):
+            return self._place(node, k)
+        a, b = (self._place(x, k) for x in node.args)
+        return f"({a} {'+' if node.op == 'add' else '-'} {b})"
 
     def _divisors(self) -> list[Expr]:
         """What higher orders divide by."""
@@ -393,7 +488,7 @@ class _Writer:
 
     def _later(self, node: Expr) -> str:
         """A coefficient of order k > 0."""
-        return self._value(node, "x") if node in self.ready.moving else "zero"
+        return self._value(node, "x") if node in self.ready.moving else self._zero
 
     def _end(self, sign: int, a: Expr, b: Expr) -> list[str]:
         """What the loop left out of a product."""
@@ -403,9 +498,9 @@ class _Writer:
 
     def _coefficient(self, node: Expr) -> str:
         z, x = (lambda n: self._value(n, "z")), self._later
-        total = f"s{self.name[node]}"
+        total = self._value(node, "s")
         if node.op == "symbol":
-            return "where(k == 1, one, zero)"
+            return f"where(k == 1, {self._zero} + {self._unit}, {self._zero})"
         if node.op == "where":
             return f"where({z(node.args[0])}, {x(node.args[1])}, {x(node.args[2])})"
         if node.op in FUNCTIONS:
@@ -419,7 +514,7 @@ class _Writer:
         a, b = node.args
         if node.op == "whole_power":
             late = [] if a in self.early else [f"{b} * {x(a)} * {z(node)}"]
-            return f"({_joined([f'{total} * over', *late])}) * {self._inverse(a)}"
+            return f"({_joined([f'{total} * over', *late])}) * {self._value(a, 'v')}"
         if node.op in ("add", "sub"):
             still = [n not in self.ready.moving for n in (a, b)]
             sign = "-" if node.op == "sub" else ""
@@ -430,8 +525,13 @@ class _Writer:
             return f"{x(a)} * {z(b)}" if a in self.ready.moving else f"{z(a)} * {x(b)}"
         if self._is_sum(node):
             late = [] if b in self.early else [f"-{x(b)} * {z(node)}"]
-            return f"({_joined([x(a), f'-{total}', *late])}) * {self._inverse(b)}"
-        return f"{x(a)} * {self._inverse(b)}"
+            return f"({_joined([x(a), f'-{total}', *late])}) * {self._value(b, 'v')}"
+        return f"{x(a)} * {self._value(b, 'v')}"
+
+
+def _defined(head: str, lines: list[str]) -> str:
+    """The text of a function."""
+    return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
 
 
 def _joined(terms: list[str]) -> str:

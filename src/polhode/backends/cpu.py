@@ -20,7 +20,7 @@ from numba.extending import overload, register_jitable
 
 from .. import scalar
 from ..loop import stepping
-from ..scalar import FORKS, FUNCTIONS, KERNELS, UNFUSED
+from ..scalar import APART, FORKS, FUNCTIONS, KERNELS, UNFUSED
 from . import dual_lanes, lane_functions, lanes, room, rows
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
@@ -99,6 +99,26 @@ def _lost(a: Any, b: Any, p: Any) -> Any:
     return lambda a, b, p: lanes.fused(a, b, -p)
 
 
+def _narrow(x: Any) -> Any:
+    if isinstance(x, lanes.Lanes):
+        return lambda x: lanes.narrow(x)
+    return lambda x: x
+
+
+def _widen(x: Any) -> Any:
+    if isinstance(x, lanes.Singles):
+        return lambda x: lanes.widen(x)
+    return lambda x: x
+
+
+def _leading(x: Any) -> Any:
+    return (lambda x: lanes.leading(x)) if isinstance(x, lanes.Lanes) else None
+
+
+def _rough_root(x: Any, n: Any) -> Any:
+    return (lambda x, n: lane_functions.rough_root(x, n)) if isinstance(x, lanes.Lanes) else None
+
+
 def _absent(force: Any) -> Any:
     if isinstance(force[0], numba.types.Integer):
         return lambda force: True
@@ -116,6 +136,10 @@ def _teach_primitives() -> None:
         (scalar.settled, _settled),
         (scalar.lost, _lost),
         (scalar.absent, _absent),
+        (scalar.narrow, _narrow),
+        (scalar.widen, _widen),
+        (scalar.leading, _leading),
+        (scalar.rough_root, _rough_root),
     ):
         overload(function, strict=False, jit_options=INNER)(made)
     room.teach(INNER)
@@ -136,7 +160,8 @@ def teach() -> None:
     if _taught == 0:
         _teach_primitives()
     for function in KERNELS[_taught:]:
-        register_jitable(**(INNER | {"fastmath": False} if function in UNFUSED else INNER))(function)
+        changes = {"fastmath": False} if function in UNFUSED else {"forceinline": False} if function in APART else {}
+        register_jitable(**INNER | changes)(function)
     _taught = len(KERNELS)
     for forked, choice in FORKS[_forks_taught:]:
         overload(forked, strict=False, jit_options=INNER)(choice)

@@ -10,7 +10,9 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba.extending import register_jitable
+from numpy.polynomial import Chebyshev, Polynomial
 
 from .lanes import LANES, everywhere, exponent, extract, insert, power_of_two, select
 
@@ -47,6 +49,12 @@ def _polynomial(coefficients: list[float]) -> Function:
     space: dict[str, Any] = {}
     exec(f"def horner(x):\n    return {text}\n", space)  # made of our own numbers only
     return _jit(space["horner"])
+
+
+def _interpolated(function: Function, low: float, high: float) -> list[float]:
+    """The coefficients of a cubic near a function."""
+    found: list[float] = Chebyshev.interpolate(function, 3, domain=[low, high]).convert(kind=Polynomial).coef.tolist()
+    return found
 
 
 _libm = {name: _lane_by_lane(getattr(math, name)) for name in
@@ -198,6 +206,19 @@ def _log(x: Any) -> Any:
     z = s * s
     square = 0.5 * f * f
     return n * LOG2[0] + (f - (square - (s * (square + z * _ATANH(z)) + n * LOG2[1])))
+
+
+_ROUGH_LOG2 = _polynomial(_interpolated(np.log2, 1, 2))
+_ROUGH_EXP2 = _polynomial(_interpolated(np.exp2, -0.5, 0.5))
+
+
+@_jit
+def rough_root(x: Any, n: int) -> Any:
+    """The n-th root of a number that is not negative, to one part in a thousand; that of zero is some small number."""
+    whole = exponent(x)
+    y = (whole + _ROUGH_LOG2(x * power_of_two(-whole))) * (1 / n)
+    near = (y + ROUND) - ROUND
+    return power_of_two(near) * _ROUGH_EXP2(y - near)
 
 
 # --- inverse tangent --------------------------------------------------------------------------------

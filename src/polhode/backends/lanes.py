@@ -1,9 +1,12 @@
-"""A number type of eight or sixteen doubles for numba: a kernel called with it is SIMD code, its source unchanged.
+"""Number types of eight or sixteen numbers for numba: a kernel called with one is SIMD code, its source unchanged.
 
 `LANES` numbers travel together in two vector registers (or one, or four, as the machine has them). Arithmetic and
 comparisons act lane by lane and round like single doubles; the compiler may fuse a product with a sum, in lanes as in
 single numbers, but reorders nothing, so a lane's bits do not depend on the others. Comparisons give a `Mask`; a branch
 must hold in all lanes (`settled`) or be a `where`.
+
+`Lanes` are doubles. `Singles` have half their bits and take half the time; the two meet in `narrow` and `widen` alone.
+`Half` is one half of the lanes, for sums that need all registers; two of them are `joined`.
 """
 
 from __future__ import annotations
@@ -30,15 +33,21 @@ LANES = 16 if "+avx512f" in FEATURES else 8
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_NARROW = ir.VectorType(ir.FloatType(), LANES)
+_HALF = ir.VectorType(ir.DoubleType(), LANES // 2)
 _WORDS = ir.VectorType(_I64, LANES)
 _BITS = ir.VectorType(ir.IntType(1), LANES)
 
 
-class Lanes(types.Type):
-    """The type of a vector of doubles."""
+class Vector(types.Type):
+    """The type of a vector of numbers."""
+
+    single: types.Type
+    """The type of one of them."""
+    count = LANES
 
     def __init__(self) -> None:
-        super().__init__(name=f"f64x{LANES}")
+        super().__init__(name=f"{self.single}x{self.count}")
 
     def can_convert_from(self, typingctx: Any, other: Any) -> Any:
         """A single number becomes a vector of equal numbers."""
@@ -47,6 +56,24 @@ class Lanes(types.Type):
     def unify(self, typingctx: Any, other: Any) -> Any:
         """A variable that is now a number, now a vector, is a vector."""
         return self if isinstance(other, (types.Float, types.Integer)) else None
+
+
+class Lanes(Vector):
+    """The type of a vector of doubles."""
+
+    single = types.float64
+
+
+class Singles(Vector):
+    """The type of a vector of single-precision numbers."""
+
+    single = types.float32
+
+
+class Half(Vector):
+    """The type of one half of a vector of doubles."""
+
+    single, count = types.float64, LANES // 2
 
 
 class Mask(types.Type):
@@ -64,13 +91,25 @@ class Mask(types.Type):
         return self if isinstance(other, types.Boolean) else None
 
 
-lanes, mask = Lanes(), Mask()
+lanes, singles, half, mask = Lanes(), Singles(), Half(), Mask()
 
 
 @register_model(Lanes)
 class _LanesModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, _VECTOR)
+
+
+@register_model(Singles)
+class _SinglesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _NARROW)
+
+
+@register_model(Half)
+class _HalfModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, _HALF)
 
 
 @register_model(Mask)
@@ -84,14 +123,14 @@ class _MaskModel(models.PrimitiveModel):
 
 def _spread(builder: Any, value: Any, vector: Any) -> Any:
     one = builder.insert_element(ir.Constant(vector, ir.Undefined), value, ir.Constant(_I32, 0))
-    zeros = ir.Constant(ir.VectorType(_I32, LANES), [0] * LANES)
+    zeros = ir.Constant(ir.VectorType(_I32, vector.count), [0] * vector.count)
     return builder.shuffle_vector(one, ir.Constant(vector, ir.Undefined), zeros)
 
 
-@lower_cast(types.Integer, Lanes)
-@lower_cast(types.Float, Lanes)
-def _number_to_lanes(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return _spread(builder, context.cast(builder, value, given, types.float64), _VECTOR)
+@lower_cast(types.Integer, Vector)
+@lower_cast(types.Float, Vector)
+def _number_to_vector(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+    return _spread(builder, context.cast(builder, value, given, wanted.single), context.get_value_type(wanted))
 
 
 @lower_cast(types.Boolean, Mask)
@@ -102,23 +141,26 @@ def _truth_to_mask(context: Any, builder: Any, given: Any, wanted: Any, value: A
 # --- operators --------------------------------------------------------------------------------------
 
 
-def _is_value(kind: Any) -> bool:
-    return isinstance(kind, (Lanes, types.Float, types.Integer))
+def _common(args: tuple[Any, ...]) -> Any:
+    """The type of vector in which vectors of one type and single numbers meet, if there is one."""
+    kinds = {a for a in args if isinstance(a, Vector)}
+    numbers = all(isinstance(a, (Vector, types.Float, types.Integer)) for a in args)
+    return kinds.pop() if len(kinds) == 1 and numbers else None
 
 
 def _binary(function: Any, result: Any, make: Callable[[Any, Any, Any], Any]) -> None:
-    """Teach numba an operator on vectors, or on a vector and a number."""
+    """Teach numba an operator on vectors, or on a vector and a number; without a result's type it is theirs."""
 
     class Template(AbstractTemplate):
         key = function
 
         def generic(self, args: Any, kws: Any) -> Any:
-            if len(args) == 2 and any(isinstance(a, Lanes) for a in args) and all(map(_is_value, args)):
-                return signature(result, lanes, lanes)
-            return None
+            kind = _common(args) if len(args) == 2 else None
+            return kind and signature(result or kind, kind, kind)
 
     infer_global(function)(Template)
-    lower_builtin(function, Lanes, Lanes)(lambda context, builder, sig, args: make(builder, *args))
+    for kind in (Lanes, Singles, Half):
+        lower_builtin(function, kind, kind)(lambda context, builder, sig, args: make(builder, *args))
 
 
 def _unary(function: Any, make: Callable[[Any, Any], Any]) -> None:
@@ -128,10 +170,11 @@ def _unary(function: Any, make: Callable[[Any, Any], Any]) -> None:
         key = function
 
         def generic(self, args: Any, kws: Any) -> Any:
-            return signature(lanes, lanes) if len(args) == 1 and isinstance(args[0], Lanes) else None
+            return signature(args[0], args[0]) if len(args) == 1 and isinstance(args[0], Vector) else None
 
     infer_global(function)(Template)
-    lower_builtin(function, Lanes)(lambda context, builder, sig, args: make(builder, args[0]))
+    for kind in (Lanes, Singles, Half):
+        lower_builtin(function, kind)(lambda context, builder, sig, args: make(builder, args[0]))
 
 
 def _on_masks(function: Any, make: Callable[[Any, Any, Any], Any]) -> None:
@@ -153,8 +196,10 @@ def _vector_call(name: str) -> Callable[..., Any]:
     """A call of an LLVM function on vectors, all arguments and the result of the same type."""
 
     def make(builder: Any, *args: Any) -> Any:
-        kind = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
-        return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.{name}.v{LANES}f64"), args)
+        vector = args[0].type
+        kind = ir.FunctionType(vector, [vector] * len(args))
+        full = f"llvm.{name}.v{vector.count}f{32 if vector == _NARROW else 64}"
+        return builder.call(cgutils.get_or_insert_function(builder.module, kind, full), args)
 
     return make
 
@@ -174,7 +219,7 @@ def _instruction(name: str) -> Callable[[Any, Any, Any], Any]:
 
 def _teach() -> None:
     for name, instruction in {"add": "fadd", "sub": "fsub", "mul": "fmul", "truediv": "fdiv"}.items():
-        _binary(getattr(operator, name), lanes, _instruction(instruction))
+        _binary(getattr(operator, name), None, _instruction(instruction))
     for name, symbol in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
         _binary(getattr(operator, name), mask, _compare(symbol))
     _on_masks(operator.and_, _instruction("and_"))
@@ -206,7 +251,34 @@ def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
 @intrinsic
 def select(typingctx: Any, condition: Any, yes: Any, no: Any) -> Any:
     """Choose in each lane."""
-    return lanes(mask, lanes, lanes), lambda context, builder, sig, args: builder.select(*args)
+    kind = _common((yes, no)) or lanes
+    return kind(mask, kind, kind), lambda context, builder, sig, args: builder.select(*args)
+
+
+@intrinsic
+def narrow(typingctx: Any, v: Any) -> Any:
+    """Doubles rounded to single precision."""
+    return singles(lanes), lambda context, builder, sig, args: builder.fptrunc(args[0], _NARROW)
+
+
+@intrinsic
+def widen(typingctx: Any, v: Any) -> Any:
+    """Single-precision numbers as doubles."""
+    return lanes(singles), lambda context, builder, sig, args: builder.fpext(args[0], _VECTOR)
+
+
+@intrinsic
+def joined(typingctx: Any, a: Any, b: Any) -> Any:
+    """Two tuples of halves as one of vectors."""
+    count = len(a)
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        order = ir.Constant(ir.VectorType(_I32, LANES), list(range(LANES)))
+        pairs = [[builder.extract_value(v, i) for v in args] for i in range(count)]
+        whole = [builder.shuffle_vector(*pair, order) for pair in pairs]
+        return context.make_tuple(builder, sig.return_type, whole)
+
+    return types.UniTuple(lanes, count)(a, b), make
 
 
 @intrinsic
@@ -286,6 +358,17 @@ def power_of_two(typingctx: Any, n: Any) -> Any:
         whole = builder.fptosi(args[0], _WORDS)
         biased = builder.add(whole, ir.Constant(_WORDS, [1023] * LANES))
         return builder.bitcast(builder.shl(biased, ir.Constant(_WORDS, [52] * LANES)), _VECTOR)
+
+    return lanes(lanes), make
+
+
+@intrinsic
+def leading(typingctx: Any, x: Any) -> Any:
+    """The power of two 2^n <= |x| < 2^(n+1) of normal numbers: their bits without those of the fraction."""
+
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        bits = builder.and_(builder.bitcast(args[0], _WORDS), ir.Constant(_WORDS, [2047 << 52] * LANES))
+        return builder.bitcast(bits, _VECTOR)
 
     return lanes(lanes), make
 

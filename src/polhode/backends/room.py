@@ -18,7 +18,7 @@ from numba.extending import intrinsic, models, overload, register_model
 
 from .. import scalar
 from .dual_lanes import DualType
-from .lanes import Lanes
+from .lanes import Lanes, Vector, half, joined
 
 
 class Room(types.Type):
@@ -62,6 +62,53 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
+class Halves(types.Type):
+    """The type of room for one half of the lanes: every second place of room for all of them; only to be read."""
+
+    number = half
+
+    def __init__(self) -> None:
+        super().__init__(name=f"every second {half} of room")
+
+
+@register_model(Halves)
+class _HalvesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, manager.lookup(half).get_value_type().as_pointer())
+
+
+@intrinsic
+def _halves(typingctx: Any, room: Any, which: Any) -> Any:
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = builder.bitcast(args[0], context.get_value_type(sig.return_type))
+        return builder.gep(pointer, [args[1]])
+
+    return Halves()(room, types.intp), make
+
+
+@infer_global(operator.getitem)
+class _GetHalf(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], Halves) and isinstance(args[1], types.Integer):
+            return signature(half, args[0], types.intp)
+        return None
+
+
+@lower_builtin(operator.getitem, Halves, types.intp)
+def _get_half(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.load(builder.gep(args[0], [builder.mul(args[1], ir.Constant(ir.IntType(64), 2))]))
+
+
+def _halver(plain: Callable[..., Any], room: Any) -> Callable[..., Any]:
+    """For `scalar.by_halves`."""
+    if not (isinstance(room, Room) and isinstance(room.number, Lanes)):
+        return plain
+    return lambda room, k: joined(plain(_halves(room, 0), k), plain(_halves(room, 1), k))
+
+
+scalar.register_halves(_halver)
+
+
 def _allocator(number: Any, count: int) -> Callable[..., Any]:
     @intrinsic
     def allocate(typingctx: Any) -> Any:
@@ -79,7 +126,7 @@ def teach(options: dict[str, Any]) -> None:
     """Make `scalar.scratch` known to numba; the number of numbers must be known when a kernel is compiled."""
 
     def scratch(like: Any, count: Any) -> Any:
-        allocate = _allocator(like if isinstance(like, (Lanes, DualType)) else types.float64, count.literal_value)
+        allocate = _allocator(like if isinstance(like, (Vector, DualType)) else types.float64, count.literal_value)
         return lambda like, count: allocate()
 
     overload(scalar.scratch, strict=False, prefer_literal=True, jit_options=options)(scratch)

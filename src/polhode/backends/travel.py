@@ -31,7 +31,7 @@ EXTRA = 5
 def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, bool]:
     """The compiled run, and whether it was compiled before.
 
-    ``run(t0, end, longest, proposal, tolerance, order, data, begin, stop, rows, failed)`` takes the bodies from
+    ``run(t0, end, longest, proposal, tolerance, orders, data, begin, stop, rows, failed)`` takes the bodies from
     `begin` to `stop`, columns of `data`, to the time `end`. Their columns of `rows` get the state and the number
     of steps; where no further step succeeds ``failed[body]`` gets that number, and the column the last good state.
     The tolerance is that of the attitude; that of the momentum is in proportion to its largest size so far.
@@ -48,14 +48,14 @@ def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, b
         block[TIME, lane], block[PROPOSAL, lane] = t0, proposal
         block[LARGEST, lane], block[STEPS, lane], block[STALLS, lane] = 0.0, 0.0, 0.0
 
-    def stepped(block: Any, end: Any, longest: Any, tolerance: Any, order: int) -> Any:
+    def stepped(block: Any, end: Any, longest: Any, tolerance: Any, orders: Any) -> Any:
         """Try a step in every lane; do all of them go on."""
         (q, m), system = read(block)
         t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
         size = norm(m)
         largest = where(size > largest, size, largest)
         limits = (tolerance, where(largest > 0, tolerance * largest, np.inf))
-        (p, n), now, proposal, counts = tried(t, end, longest, proposal, (q, m), system, limits, order)
+        (p, n), now, proposal, counts = tried(t, end, longest, proposal, (q, m), system, limits, orders)
         for j in range(4):
             store(block[j], 0, where(counts, p[j], q[j]))
         for j in range(3):
@@ -72,7 +72,7 @@ def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, b
     seat, step = register_jitable(**cpu.INNER)(seated), register_jitable(**cpu.INNER)(stepped)
 
     def run(
-        t0: Any, end: Any, longest: Any, proposal: Any, tolerance: Any, order: int, data: Any, begin: int, stop: int,
+        t0: Any, end: Any, longest: Any, proposal: Any, tolerance: Any, orders: Any, data: Any, begin: int, stop: int,
         rows: Any, failed: Any,
     ) -> None:  # fmt: skip
         block, body, coming, left = np.zeros((size + EXTRA, LANES)), np.full(LANES, -1), begin, stop - begin
@@ -90,14 +90,15 @@ def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, b
                 seat(block, i, data, min(coming, stop - 1), t0, proposal)
                 body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
                 coming += 1
-            while left > 0 and step(block, end, longest, tolerance, order):
-                pass
+            going = left > 0
+            while going:
+                going = step(block, end, longest, tolerance, orders)
 
     return cpu.compiled(run, f"travelling lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
 
 
 def run_on_cores(
-    run: Any, times: tuple[float, float, float, float], tolerance: float, order: int, given: tuple[np.ndarray, ...],
+    run: Any, times: tuple[float, float, float, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
     found: Any, threads: int | None = None,
 ) -> None:  # fmt: skip
     """Run all bodies, shared out among the cores, into the arrays `found` of the result; behind a state its steps."""
@@ -105,7 +106,7 @@ def run_on_cores(
     number, width = len(failed), layout.padded(len(failed))
     data, rows = np.empty((layout.sizes(given).rows, width)), np.empty((1, COLUMNS + 1, width))
     layout.lay_out(given, layout.EVERYBODY, number, data)
-    asked = (*times, tolerance, order, data)
+    asked = (*times, tolerance, orders, data)
     run(*asked, 0, 0, rows[0], failed)  # compiled once, before the threads start
     share_out(lambda begin, end: run(*asked, begin, end, rows[0], failed), number, threads, long=True)
     layout.hand_all_over(given, layout.EVERYBODY, rows, 0, number, states)
