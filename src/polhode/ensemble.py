@@ -135,8 +135,10 @@ def ensemble(
     dt : step, one for all or (N,)
     steps : number of steps, one for all or (N,): then only the start and the end are kept
     tol, t_end : instead of a method, `dt` and `steps`: the error allowed in a step (an angle in radians, and as much
-        relative to the largest momentum of a body), and the time at the end. Every body takes steps of its own, by its
-        Taylor series; free bodies are exact. The start and the end are kept; ``.steps`` says how many each took
+        relative to the largest momentum of a body, less long before the end, as a wrong momentum turns the body until
+        then), and the time at the end. Every body takes steps of its own, by its Taylor series, whose smallest terms
+        are of single precision; free bodies are exact. The start and the end are kept; ``.steps`` says how many each
+        took
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
     statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",

@@ -203,6 +203,7 @@ class _Writer:
 
     thin = False
     """Are narrow numbers written about; their names end in n."""
+    turned: frozenset[tuple[Expr, Expr]] = frozenset()
 
     def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], orders: int) -> None:
         self.ready, self.start, self.wanted, self.orders = ready, start, wanted, orders
@@ -317,24 +318,20 @@ class _Writer:
     def _in_order(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
         return (b, a) if (a, b) in self.turned else (a, b)
 
-    def _turned(self) -> set[tuple[Expr, Expr]]:
+    def _turned(self) -> frozenset[tuple[Expr, Expr]]:
         """The products to be taken as b_j a_(k-j), so that sums share what they read."""
-        self.turned: set[tuple[Expr, Expr]] = set()
         sums = [node for node in self.ready.nodes if self._is_sum(node) and node.op in ("mul", "add", "sub")]
         pairs = list(dict.fromkeys((a, b) for node in sums for _, a, b in self._factors(node)))
-        free = [(a, b) for a, b in pairs if self.lowest[a] == self.lowest[b]]
 
-        def reads(turned: set[tuple[Expr, Expr]]) -> int:
+        def reads(turned: frozenset[tuple[Expr, Expr]]) -> int:
             sides = [(b, a) if (a, b) in turned else (a, b) for a, b in pairs]
             return len({(x, side) for pair in sides for side, made in enumerate(pair) for x in self._read_for(made)})
 
-        best: set[tuple[Expr, Expr]] = set()
-        moves = [{pair} for pair in free]  # turn one product, or those that have something on the wrong side
-        for side in (0, 1):
-            moves += [{pair for pair in free if x in set(self._read_for(pair[side]))} for x in self.ready.rates_of]
-        for move in [*moves, *reversed(moves), *moves]:
-            best = min(best, best ^ move, best | move, best - move, key=reads)
-        return best
+        turned = frozenset[tuple[Expr, Expr]]()
+        for a, b in (*pairs, *pairs):
+            if self.lowest[a] == self.lowest[b]:
+                turned = min(turned, turned ^ {(a, b)}, key=reads)
+        return turned
 
     def _read_for(self, node: Expr) -> tuple[Expr, ...]:
         """What is read of memory for a factor."""

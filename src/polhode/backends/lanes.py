@@ -22,6 +22,7 @@ from numba.core.codegen import get_host_cpu_features
 from numba.core.errors import TypingError
 from numba.core.imputils import lower_builtin, lower_cast
 from numba.core.typeconv import Conversion
+from numba.core.types.containers import UniTuple
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, models, register_model
 
@@ -278,7 +279,7 @@ def joined(typingctx: Any, a: Any, b: Any) -> Any:
         whole = [builder.shuffle_vector(*pair, order) for pair in pairs]
         return context.make_tuple(builder, sig.return_type, whole)
 
-    return types.UniTuple(lanes, count)(a, b), make
+    return UniTuple(lanes, count)(a, b), make
 
 
 @intrinsic
