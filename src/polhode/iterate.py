@@ -194,7 +194,8 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
     """Solver for n vectors at once, given correction(x, data, system, torque): a step towards the root.
 
     Each correction z is scaled by the secant rule of Broyden's method with a memory of one step s:
-    z/(1 - s.z/|s|^2) (Kelley, Iterative Methods for Linear and Nonlinear Equations, 1995, section 7.3).
+    z/(1 - s.z/|s|^2) = z + z (s.z)/(|s|^2 - s.z)
+    (Kelley, Iterative Methods for Linear and Nonlinear Equations, 1995, section 7.3).
     """
     product, move = inner(n), moved(n)
 
@@ -205,10 +206,9 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
         size, done = 0 * x[0][0], x[0][0] != x[0][0]
         for _ in range(SWEEPS):
             z = correction(x, data, system, torque)
-            s2 = product(step, step)
-            overlap = where(s2 > 0, product(step, z) / where(s2 > 0, s2, 1 + s2), 0 * s2)
-            overlap = where(abs(overlap) < 1 / 2, overlap, 0 * overlap)
-            step = move(z, where(done, 0 * s2, 1 / (1 - overlap)) - 1, z)
+            s2, overlap = product(step, step), product(step, z)
+            helps = 2 * abs(overlap) < s2
+            step = move(z, where(done, -1, where(helps, overlap, 0) / where(helps, s2 - overlap, 1)), z)
             x = move(x, one, step)
             before, size = size, sqrt(product(step, step))
             reach = sqrt(product(x, x))
