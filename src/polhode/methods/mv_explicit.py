@@ -263,11 +263,11 @@ def mv_explicit_free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """Moser-Veselov as a linear system for the rotation."""
     _, g, v, x, c = scaled(h, y[1], system)
     e = symmetric_functions(g, pairs(g))
-    guess = series(x, x, c, e)
-    near, last, miss = small_root(guess[0], guess[1], x, c, e)
+    guess = series(x, c, e)
+    kappa, _, miss = small_root(guess[0], guess[1], x, c, e)
     trace = system[0][0] + system[0][1] + system[0][2]
     J = scale(1 / trace, half_traces(system[0]))
-    s1 = J[0] + J[1] + J[2] - near - last
+    s1 = J[0] + J[1] + J[2] - kappa
     s2 = (s1 * s1 - dot(J, J) + c) / 2
     adjugate = add(pairs(J), scale(s1, J))
     # column i of M^2 + J^2 - s1 M + s2 is (M^2 - s1 M) e_i + (J_i^2 + s2) e_i, and v x (v x e_i) = v v_i - c e_i
