@@ -45,18 +45,18 @@ def test_the_printed_equations_hold():
 
 
 def test_the_kernels_step_on_the_constraint_manifold():
-    """The (P, Q) kernels themselves: Q_1 orthogonal, P_1 tangent, the momentum that of the mapped method."""
+    """The (P, Q) kernels themselves, from Q_0 = 1: Q_1 orthogonal, P_1 tangent, the momentum that of the method."""
     with mpmath.workdps(55):
         s = Setting(ph.methods["rattle"], "free")
         h = mpmath.mpf(1) / 8
         (q0, m0), (q1, _) = s.y, s.step(h)
-        d, Q = rattle.half_traces(s.system[0]), matrix(q0)
-        P = rattle.conjugate(Q, [i * m for i, m in zip(s.system[1], m0, strict=True)], d)
+        d, Q = rattle.half_traces(s.system[0]), ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+        P = rattle.conjugate([i * m for i, m in zip(s.system[1], m0, strict=True)], d, h, (0, 0, 0))
         assert distance((rattle.body_momentum(P, Q),), (m0,)) < EXACT
-        half, end, miss = rattle.position_step(h, P, Q, d, s.system, s.torque)
+        half, end, miss = rattle.position_step(h, P, d, s.system, s.torque)
         assert miss == 0
-        assert distance(end, matrix(q1)) < EXACT
-        P1, Q1 = mpmath.matrix(rattle.tangent(half, end, d)), mpmath.matrix(end)
+        assert distance(end, matrix(mul(conj(q0), q1))) < EXACT
+        P1, Q1 = mpmath.matrix(rattle.tangent(half, end, d, s.system)), mpmath.matrix(end)
         D = mpmath.diag(d)
         assert mpmath.mnorm(Q1.T * P1 * D**-1 + (Q1.T * P1 * D**-1).T, mpmath.inf) < EXACT
         assert (

@@ -194,7 +194,8 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
     """Solver for n vectors at once, given correction(x, data, system, torque): a step towards the root.
 
     Each correction z is scaled by the secant rule of Broyden's method with a memory of one step s:
-    z/(1 - s.z/|s|^2) (Kelley, Iterative Methods for Linear and Nonlinear Equations, 1995, section 7.3).
+    z/(1 - s.z/|s|^2) = z + z (s.z)/(|s|^2 - s.z)
+    (Kelley, Iterative Methods for Linear and Nonlinear Equations, 1995, section 7.3).
     """
     product, move = inner(n), moved(n)
 
@@ -205,10 +206,9 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
         size, done = 0 * x[0][0], x[0][0] != x[0][0]
         for _ in range(SWEEPS):
             z = correction(x, data, system, torque)
-            s2 = product(step, step)
-            overlap = where(s2 > 0, product(step, z) / where(s2 > 0, s2, 1 + s2), 0 * s2)
-            overlap = where(abs(overlap) < 1 / 2, overlap, 0 * overlap)
-            step = move(z, where(done, 0 * s2, 1 / (1 - overlap)) - 1, z)
+            s2, overlap = product(step, step), product(step, z)
+            helps = 2 * abs(overlap) < s2
+            step = move(z, where(done, -1, where(helps, overlap, 0) / where(helps, s2 - overlap, 1)), z)
             x = move(x, one, step)
             before, size = size, sqrt(product(step, step))
             reach = sqrt(product(x, x))
@@ -250,7 +250,7 @@ def _slopes_of(n: int) -> Callable[[Vectors], Number]:
 
 @kernel
 def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
-    """The small root k of the quartic of Moser and Veselov, as two parts near + last, and the miss if there is none.
+    """The small root k of the quartic of Moser and Veselov, r = c + k^2, and the miss if there is none.
 
     k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). All roots but
     this one have k > e2/(4 e3), half the sum of the moments: the spectrum of W = Omega^T D has Re > 0, and its trace
@@ -258,36 +258,50 @@ def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) ->
 
     The guess `near` has an error of third order in x and c, that of the inverse slope `inverse` is of second order;
     one correction with it leaves an error of at most 32 (e1 x)^2 of the correction. Where that is not round-off,
-    Newton's method, from zero if the guess is not to be trusted: left of the root the polynomial is falling and
-    convex, and the correction after d is at most d^2 (e1 + 2 e3 c)/slope. The root is a number that is subtracted
-    from 1/g_i, so errors count relative to the root or 1/e1, whichever is larger.
+    Newton's method. The root is a number that is subtracted from 1/g_i, so errors count relative to the root or 1/e1,
+    whichever is larger. In r the square of the correction, of sixth order, is left out: then r is ready when k is.
     """
-    size, enough = e[0] * x, epsilon(x) / 32
+    miss = 0
     value = quartic(near, x, c, e)
-    done = (size * size) * (e[0] * abs(value)) <= enough
-    last = inverse * value
-    trusted = 8 * size < 1
+    r = (near * near + c) + (2 * near * inverse) * value
+    k = near + inverse * value
+    done = (x * x) * ((e[0] * e[0] * e[0]) * abs(value)) <= epsilon(x) / 32
+    if not settled(done):
+        k, miss = _searched(near, k, done, 8 * e[0] * x < 1, x, c, e)
+        r = where(done, r, k * k + c)
+    return k, r, miss
+
+
+@kernel
+def _searched(near: Number, k: Number, done: Any, trusted: Any, x: Number, c: Number, e: Vec3) -> tuple[Number, Number]:
+    """The same by Newton's method from k, or from zero where k is not to be trusted; done lanes stay as they are.
+
+    Left of the root the polynomial is falling and convex, and the correction after d is at most
+    d^2 (e1 + 2 e3 c)/slope.
+    """
+    last, enough = k - near, epsilon(x) / 32
     for _ in range(SWEEPS):
         if settled(done):
             break
-        near = where(done, near, where(trusted, near + last, 0 * near))
+        near = where(trusted, k, 0 * k)
         slope = _fall(near, c, e)
-        before, last = last, where(done, last, quartic(near, x, c, e) / slope)
+        before, last = last, quartic(near, x, c, e) / slope
+        k = where(done, k, near + last)
         reach = 1 + e[0] * near
         soon = (e[0] * last) * ((e[0] + 2 * e[2] * c) * last) <= enough * reach * slope
         done = done | (
             (soon | (trusted & arrived(abs(e[0] * last), abs(e[0] * before), reach))) & (4 * e[2] * near <= e[1])
         )
         trusted = near == near
-    return near, last, where(done, 0 * x, abs(last) + epsilon(x))
+    return k, where(done, 0 * x, abs(last) + epsilon(x))
 
 
 @kernel
 def _small_root_followed(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
-    near, last, miss = _small_root(steady(near), steady(inverse), steady(x), steady(c), steady(e))
-    k = near + last
+    k, _, miss = _small_root(steady(near), steady(inverse), steady(x), steady(c), steady(e))
     f = quartic(k, x, c, e) / _fall(k, steady(c), steady(e))
-    return near + (f - steady(f)), last, miss
+    k = k + (f - steady(f))
+    return k, k * k + c, miss
 
 
 @kernel
@@ -301,15 +315,14 @@ def _fall(k: Number, c: Number, e: Vec3) -> Number:
 @kernel
 def quartic(k: Number, x: Number, c: Number, e: Vec3) -> Number:
     """The polynomial x - k + e1 k^2 + r (e3 r - e2 k), r = c + k^2."""
-    square = k * k
-    r = square + c
-    return r * (e[2] * r - e[1] * k) + (e[0] * square + (x - k))
+    r = k * k + c
+    return r * (e[2] * r - e[1] * k) + (k * (e[0] * k) + (x - k))
 
 
 def _small_root_of(find: Callable[..., Any], near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
-    """The same by any solver: from a guess to be trusted, or from zero; the root is not in two parts then."""
+    """The same by any solver: from a guess to be trusted, or from zero."""
     k, miss = find(quartic, where(8 * e[0] * x < 1, near, 0 * near), x, c, e)
-    return k, 0 * k, where(4 * e[2] * k <= e[1], miss, 1 + 0 * k)
+    return k, k * k + c, where(4 * e[2] * k <= e[1], miss, 1 + 0 * k)
 
 
 small_root = solver(_small_root, _small_root_followed, _small_root_of)

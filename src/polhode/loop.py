@@ -24,7 +24,7 @@ COLUMNS = 7
 def good(y: Any, miss: Any) -> Any:
     """Was the step solved, and is its state finite."""
     q, m = y[0], y[1]
-    return (miss <= 0) & finite(q[0] + q[1] + q[2] + q[3] + m[0] + m[1] + m[2])
+    return (miss <= 0) & finite(((q[0] + q[1]) + (q[2] + q[3])) + ((m[0] + m[1]) + m[2]))
 
 
 @kernel

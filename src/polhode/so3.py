@@ -128,7 +128,7 @@ def nearly_unit(q: Quat) -> Quat:
     the spatial momentum then drifts in proportion to the number of steps instead of its square root.
     """
     excess = norm2(q) - 1
-    s = 1 - where(abs(excess) < 4 * epsilon(excess), 0 * excess, excess) / 2
+    s = where(abs(excess) < 4 * epsilon(excess), 1, 1 - excess / 2)
     return (q[0] * s, q[1] * s, q[2] * s, q[3] * s)
 
 

@@ -36,68 +36,67 @@ def pairs(g: Vec3) -> Vec3:
 @kernel
 def symmetric_functions(g: Vec3, p: Vec3) -> Vec3:
     """The elementary symmetric functions e1, e2, e3 of three numbers with the products p of their pairs."""
-    return (g[0] + g[1] + g[2], p[0] + p[1] + p[2], g[0] * p[0])
+    two = g[1] + g[2]
+    return (g[0] + two, g[0] * two + p[0], g[0] * p[0])
 
 
 @kernel
 def scaled(h: Number, m: Vec3, system: Any) -> tuple[Number, Vec3, Vec3, Number, Number]:
-    """In units of the trace of I: the factor of the momentum, g = 1/(2 I), v = h m, x = sum g_i v_i^2, c = |v|^2."""
+    """In units of the trace of I: the factor of the momentum, g = 1/(2 I), v = h m, x = sum g_i v_i^2, c = |v|^2.
+
+    With x and c the longest chain of operations of a step begins, so they are made of the momentum itself.
+    """
     inertia, inverse = system[0], system[1]
     trace = inertia[0] + inertia[1] + inertia[2]
     unit = h / trace
-    g, v = scale(trace / 2, inverse), scale(unit, m)
-    squares = times(v, v)
-    return unit, g, v, dot(g, squares), squares[0] + squares[1] + squares[2]
+    g, squares, square = scale(trace / 2, inverse), times(m, m), unit * unit
+    return unit, g, scale(unit, m), dot(scale(square, g), squares), square * (squares[0] + squares[1] + squares[2])
 
 
 @kernel
-def series(x: Number, first: Number, c: Number, e: Vec3) -> tuple[Number, Number]:
-    """The first two terms of kappa as a series in x and c, the first one given, and of the quartic's inverse slope."""
+def series(x: Number, c: Number, e: Vec3) -> tuple[Number, Number]:
+    """The first two terms of kappa as a series in x and c, and of the quartic's inverse slope, 1 + 2 e1 x - e2 c."""
     bc = e[1] * c
-    return x * (e[0] * x - bc) + ((e[2] * c) * c + first), 1 + (2 * e[0] * x - bc)
+    rest = e[0] * x - bc
+    return x * rest + ((e[2] * c) * c + x), 1 + (2 * e[0] * x - bc)
 
 
 @kernel
-def numerators(near: Number, last: Number, c: Number, v: Vec3, g: Vec3, p: Vec3) -> tuple[Vec3, Number]:
-    """The vector n(kappa) of `moser_veselov`, and kappa = near + last.
+def numerators(kappa: Number, r: Number, v: Vec3, g: Vec3, cubic: Vec3) -> Vec3:
+    """The vector n of `moser_veselov`, given the numbers g2 g3 v_1 and so on.
 
-    n is quadratic in kappa. What does not need `last`, the end of the longest chain of operations of a step, is
-    computed beside it; the term in last^2 is below round-off, as `small_root` sees to.
+    What needs kappa and r, the end of the longest chain of operations of a step, comes last.
     """
-    r, twice = near * near + c, 2 * near
     linear = ((g[1] + g[2]) * v[0], (g[2] + g[0]) * v[1], (g[0] + g[1]) * v[2])
-    a, b, d = times(p, v)
-    n = (
-        a * r + (((g[2] - g[1]) * v[1] * v[2] + v[0]) - linear[0] * near),
-        b * r + (((g[0] - g[2]) * v[2] * v[0] + v[1]) - linear[1] * near),
-        d * r + (((g[1] - g[0]) * v[0] * v[1] + v[2]) - linear[2] * near),
+    return (
+        cubic[0] * r + (((g[2] - g[1]) * v[1] * v[2] + v[0]) - linear[0] * kappa),
+        cubic[1] * r + (((g[0] - g[2]) * v[2] * v[0] + v[1]) - linear[1] * kappa),
+        cubic[2] * r + (((g[1] - g[0]) * v[0] * v[1] + v[2]) - linear[2] * kappa),
     )
-    slope = (a * twice - linear[0], b * twice - linear[1], d * twice - linear[2])
-    return along(n, last, slope), near + last
 
 
 @kernel
-def _moved(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, near: Number, last: Number) -> Any:
-    """The step for kappa = near + last.
+def _moved(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, kappa: Number, r: Number) -> Any:
+    """The step for kappa and r = c + kappa^2.
 
-    e = g n/D, where with r = c + kappa^2
+    e = g n/D, where
     n_1 = (1 - (g2 + g3) kappa + g2 g3 r) v_1 + (g3 - g2) v_2 v_3 and so on, and
     D = 1 - e1 kappa + e2 kappa^2 - e3 kappa^3 + sum g_j g_k (1 - kappa g_i) v_i^2.
     The equation squared is alpha = 1 + |e|^2 = |n|^2/(D^2 r). The turn is (D, g n), made a unit quaternion, and the
     momentum is updated by its increment 4 (I e) x e/alpha, whose first component is 2 (g3 - g2) n_2 n_3/(D^2 alpha).
     """
-    p = pairs(g)
-    n, kappa = numerators(near, last, c, v, g, p)
-    # at rest 0/0: below epsilon a one in numerator and denominator changes nothing, as n = v there
-    rest = where(c < epsilon(c), 1 + 0 * c, 0 * c)
-    w = (kappa * kappa + c + rest) / ((n[0] * n[0] + n[1] * n[1]) + (n[2] * n[2] + rest))
+    cubic = times(pairs(g), v)
+    n = numerators(kappa, r, v, g, cubic)
+    # without it 0/0 at rest; it changes the quotient, which is 1 + O(c), by less than itself
+    rest = epsilon(c) * epsilon(c)
+    w = (r + rest) / ((n[0] * n[0] + n[1] * n[1]) + (n[2] * n[2] + rest))
     k = 2 / unit
     gain = (
         (k * (g[2] - g[1])) * (n[1] * n[2]),
         (k * (g[0] - g[2])) * (n[2] * n[0]),
         (k * (g[1] - g[0])) * (n[0] * n[1]),
     )
-    d = (1 + dot(p, times(v, v))) - kappa * ((e[0] + e[2] * c) - kappa * (e[1] - e[2] * kappa))
+    d = (1 + dot(cubic, v)) - kappa * ((e[0] + e[2] * c) - kappa * (e[1] - e[2] * kappa))
     a, b, f, k = mul(y[0], (d, g[0] * n[0], g[1] * n[1], g[2] * n[2]))
     s = sqrt(w)
     return (s * a, s * b, s * f, s * k), along(y[1], w, gain)
@@ -126,14 +125,13 @@ def _lowered(g: Number, kappa: Number) -> Number:
 
 
 @kernel
-def _moved_carrying(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, near: Number, last: Number) -> Any:
+def _moved_carrying(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, kappa: Number, r: Number) -> Any:
     """The step by increments: of the momentum 2 (l e) x e/(unit alpha), where l = 2 I - kappa.
 
     It uses the very numbers l with which the Cayley vector was found: rounded otherwise, the same way in each step,
     they would let energy and momentum drift. For a symmetric body alpha is rounded the same way in each step, and that
     is corrected.
     """
-    kappa = near + last
     low = (_lowered(g[0], kappa), _lowered(g[1], kappa), _lowered(g[2], kappa))
     e = _unbiased_cayley_vector(v, low)
     e2 = dot(e, e)
@@ -153,8 +151,8 @@ moved = fork(_moved, _moved_carrying)
 def moser_veselov(unit: Number, g: Vec3, v: Vec3, x: Number, c: Number, guess: Any, y: Any) -> Any:
     """One step with g = 1/(2 I), v = unit m, x = sum g_i v_i^2, c = |v|^2, and what `series` guessed."""
     e = symmetric_functions(g, pairs(g))
-    near, last, miss = small_root(guess[0], guess[1], x, c, e)
-    return moved(y, unit, g, v, c, e, near, last), miss
+    kappa, r, miss = small_root(guess[0], guess[1], x, c, e)
+    return moved(y, unit, g, v, c, e, kappa, r), miss
 
 
 def _polynomial(which: int, order: int, number: Callable[[Any], Any], space: dict[str, Any]) -> str:
@@ -197,7 +195,7 @@ def preprocessed(order: int, number: Callable[[Any], Any]) -> Step:
 @kernel
 def _plain(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     unit, g, v, x, c = scaled(h, y[1], system)
-    return moser_veselov(unit, g, v, x, c, series(x, x, c, symmetric_functions(g, pairs(g))), y)
+    return moser_veselov(unit, g, v, x, c, series(x, c, symmetric_functions(g, pairs(g))), y)
 
 
 def _build(order: int, number: Callable[[Any], Any]) -> Step:
@@ -213,9 +211,10 @@ def _build(order: int, number: Callable[[Any], Any]) -> Step:
         s, shift = corrections(e[0], e[1], e[2], x, c)
         modified = (g[0] * s + shift, g[1] * s + shift, g[2] * s + shift)
         first = x * s + shift * c
-        new, miss = moser_veselov(unit, modified, v, first, c, series(x, first, c, e), y)
+        near, inverse = series(x, c, e)
+        new, miss = moser_veselov(unit, modified, v, first, c, ((near - x) + first, inverse), y)
         # beyond the reach of the series the modified moments are those of no body
-        return new, where((s > 0) & (s < 2), miss, 1 + 0 * s)
+        return new, where(abs(s - 1) < 1, miss, 1)
 
     return step
 

@@ -263,24 +263,25 @@ def mv_explicit_free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """Moser-Veselov as a linear system for the rotation."""
     _, g, v, x, c = scaled(h, y[1], system)
     e = symmetric_functions(g, pairs(g))
-    guess = series(x, x, c, e)
-    near, last, miss = small_root(guess[0], guess[1], x, c, e)
+    guess = series(x, c, e)
+    kappa, _, miss = small_root(guess[0], guess[1], x, c, e)
     trace = system[0][0] + system[0][1] + system[0][2]
     J = scale(1 / trace, half_traces(system[0]))
-    s1 = J[0] + J[1] + J[2] - near - last
+    s1 = J[0] + J[1] + J[2] - kappa
     s2 = (s1 * s1 - dot(J, J) + c) / 2
     adjugate = add(pairs(J), scale(s1, J))
-    # column i of M^2 + J^2 - s1 M + s2 is (M^2 - s1 M) e_i + (J_i^2 + s2) e_i, and v x (v x e_i) = v v_i - c e_i
-    e1, e2, e3 = basis(c)
+    # the columns of M^2 + J^2 - s1 M + s2, where M^2 = v v^T - c
+    a, b, d = scale(s1, v)
+    n = s2 - c
     left = inverse3(
-        along(along(scale(v[0], v), J[0] * J[0] + s2 - c, e1), -s1, cross(v, e1)),
-        along(along(scale(v[1], v), J[1] * J[1] + s2 - c, e2), -s1, cross(v, e2)),
-        along(along(scale(v[2], v), J[2] * J[2] + s2 - c, e3), -s1, cross(v, e3)),
+        (v[0] * v[0] + (J[0] * J[0] + n), v[1] * v[0] - d, v[2] * v[0] + b),
+        (v[0] * v[1] + d, v[1] * v[1] + (J[1] * J[1] + n), v[2] * v[1] - a),
+        (v[0] * v[2] - b, v[1] * v[2] + a, v[2] * v[2] + (J[2] * J[2] + n)),
     )
-    right = columns((
-        along(scale(adjugate[0], e1), -J[0], cross(v, e1)),
-        along(scale(adjugate[1], e2), -J[1], cross(v, e2)),
-        along(scale(adjugate[2], e3), -J[2], cross(v, e3)),
-    ))  # fmt: skip
+    right = (
+        (adjugate[0], J[1] * v[2], -J[2] * v[1]),
+        (-J[0] * v[2], adjugate[1], J[2] * v[0]),
+        (J[0] * v[1], -J[1] * v[0], adjugate[2]),
+    )
     X = (apply_transposed(right, left[0]), apply_transposed(right, left[1]), apply_transposed(right, left[2]))
     return _turned(X, y, miss)

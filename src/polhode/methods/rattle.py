@@ -3,6 +3,7 @@
 H. C. Andersen, J. Comput. Phys. 52 (1983) 24; R. McLachlan and C. Scovel, J. Nonlinear Sci. 5 (1995) 233; G. Vilmart,
 Rigid body dynamics, (7) and (11). With D = diag(d), I_1 = d_2 + d_3 and so on, H = tr(P D^-1 P^T)/2 + U(Q) on
 Q^T Q = 1, Q^T P D^-1 + D^-1 P^T Q = 0; the momentum is hat(y) = Q^T P - P^T Q. The form divides by every d.
+A step is seen from the body at its start: P and Q are multiplied by Q_0^T, so that Q_0 = 1.
 """
 
 from __future__ import annotations
@@ -12,8 +13,8 @@ from typing import Any
 from ..declare import ENDS, method
 from ..iterate import accelerated
 from ..scalar import Number, Rows, Vec3, kernel
-from ..so3 import add, along, apply, apply_transposed, cross, dot, matrix, mul, negative, scale, sub, times
-from ._mechanics import columns, turn_of, velocity
+from ..so3 import add, along, apply, apply_transposed, cross, dot, mul, negative, scale, sub
+from ._mechanics import basis, columns, turn_of, velocity
 
 
 @kernel
@@ -24,9 +25,14 @@ def half_traces(inertia: Vec3) -> Vec3:
 
 
 @kernel
-def conjugate(Q: Rows, w: Vec3, d: Vec3) -> Rows:
-    """P = Q hat(w) D, the conjugate momenta of a body that turns with w; row by row q -> (q x w) d."""
-    return (times(cross(Q[0], w), d), times(cross(Q[1], w), d), times(cross(Q[2], w), d))
+def conjugate(w: Vec3, d: Vec3, c: Number, force: Vec3) -> Rows:
+    """P = hat(w) D + c hat(T), seen from the body: the momenta of a body that turns with w, pushed by the torque T."""
+    zero, (x, y, z) = 0 * w[0], scale(c, force)
+    return (
+        (zero, -(w[2] * d[1] + z), w[1] * d[2] + y),
+        (w[2] * d[0] + z, zero, -(w[0] * d[2] + x)),
+        (-(w[1] * d[0] + y), w[0] * d[1] + x, zero),
+    )
 
 
 @kernel
@@ -54,38 +60,29 @@ def multiplied(P: Rows, c: Number, Q: Rows, z: Any) -> Rows:
 
 
 @kernel
-def drifted(Q: Rows, h: Number, P: Rows, over: Vec3) -> Rows:
-    """Q + h P D^-1."""
+def turned(start: Rows, over: Vec3, z: Any) -> Rows:
+    """The columns of A + Z D^-1, from those of A."""
+    (a, b, d), (f, g, k) = z
     return (
-        along(Q[0], h, times(P[0], over)),
-        along(Q[1], h, times(P[1], over)),
-        along(Q[2], h, times(P[2], over)),
+        along(start[0], over[0], (a, k, g)),
+        along(start[1], over[1], (k, b, f)),
+        along(start[2], over[2], (g, f, d)),
     )
 
 
 @kernel
-def shake(z: Any, data: Any) -> Any:
+def shake(end: Rows, d: Vec3, per: Vec3) -> Any:
     """The correction of Z = h^2 Lambda/2 from C = Q_1^T Q_1 - 1: C_ij d_i d_j/(d_i + d_j), Newton's for Q_1 = Q_0."""
-    h, P, Q, d, over = data
-    a, b, c = columns(drifted(Q, h, multiplied(P, 1 / h, Q, z), over))
+    a, b, c = end
     diagonal = ((dot(a, a) - 1) / 2 * d[0], (dot(b, b) - 1) / 2 * d[1], (dot(c, c) - 1) / 2 * d[2])
-    others = (
-        dot(b, c) / (over[1] + over[2]),
-        dot(c, a) / (over[2] + over[0]),
-        dot(a, b) / (over[0] + over[1]),
-    )
-    return diagonal, others
-
-
-@kernel
-def _multiplier(x: Any, d: Vec3) -> Any:
-    """Z = D - X. The unknown is X, which is as large as D: what is round-off then does not depend on h."""
-    return sub(d, x[0]), negative(x[1])
+    return diagonal, (per[0] * dot(b, c), per[1] * dot(c, a), per[2] * dot(a, b))
 
 
 @kernel
 def _correction(x: Any, data: Any, system: Any, torque: Any) -> Any:
-    diagonal, others = shake(_multiplier(x, data[3]), data)
+    """The same for X = D - Z, with Q_1 = (h P + X) D^-1."""
+    drift, d, over, per = data
+    diagonal, others = shake(turned(drift, over, x), d, per)
     return negative(diagonal), negative(others)
 
 
@@ -93,27 +90,37 @@ _constrained = accelerated(_correction, 2)
 
 
 @kernel
-def position_step(h: Number, P: Rows, Q: Rows, d: Vec3, system: Any, torque: Any) -> Any:
-    """P_1/2 and Q_1 of (11) from the pushed P, the multiplier found so that Q_1^T Q_1 = 1; and the miss."""
+def position_step(h: Number, P: Rows, d: Vec3, system: Any, torque: Any) -> Any:
+    """P_1/2 and Q_1 of (11) from the pushed P, the multiplier found so that Q_1^T Q_1 = 1; and the miss.
+
+    Seen from the body at the start: both are multiplied by Q_0^T, so that Q_1 = 1 + h P D^-1 - Z D^-1. The unknown is
+    X = D - Z, which is as large as D: what is round-off then does not depend on h.
+    """
     over = (1 / d[0], 1 / d[1], 1 / d[2])
-    data = (h, P, Q, d, over)
-    x, miss = _constrained((d, scale(0, d)), data, system, torque)
-    z = _multiplier(x, d)
-    last = shake(z, data)  # takes the digits that X, being larger, does not hold
-    half = multiplied(P, 1 / h, Q, (add(z[0], last[0]), add(z[1], last[1])))
-    return half, drifted(Q, h, half, over), miss
+    per = (1 / (over[1] + over[2]), 1 / (over[2] + over[0]), 1 / (over[0] + over[1]))
+    x, y, w = columns(P)
+    drift = (scale(h * over[0], x), scale(h * over[1], y), scale(h * over[2], w))
+    (diagonal, others), miss = _constrained((d, scale(0, d)), (drift, d, over, per), system, torque)
+    e1, e2, e3 = basis(h)
+    drift = (add(e1, drift[0]), add(e2, drift[1]), add(e3, drift[2]))
+    rest = (sub(diagonal, d), others)  # -Z
+    last = shake(turned(drift, over, rest), d, per)  # takes the digits that X, being larger, does not hold
+    (a, b, c), (f, g, k) = rest = (sub(rest[0], last[0]), sub(rest[1], last[1]))
+    s = 1 / h
+    half = (along(P[0], s, (a, k, g)), along(P[1], s, (k, b, f)), along(P[2], s, (g, f, c)))
+    return half, columns(turned(drift, over, rest)), miss
 
 
 @kernel
-def tangent(P: Rows, Q: Rows, d: Vec3) -> Rows:
+def tangent(P: Rows, Q: Rows, d: Vec3, system: Any) -> Rows:
     """P less Q times the symmetric matrix for which Q^T P D^-1 + D^-1 P^T Q = 0: the second multiplier of (11)."""
     x, y, w = columns(Q)
     Y = (apply_transposed(P, x), apply_transposed(P, y), apply_transposed(P, w))  # rows of Q^T P
-    a, b, c = d
+    (a, b, c), inverse = d, system[1]  # I_1 = b + c and so on
     others = (
-        (Y[1][2] * b + Y[2][1] * c) / (b + c),
-        (Y[2][0] * c + Y[0][2] * a) / (c + a),
-        (Y[0][1] * a + Y[1][0] * b) / (a + b),
+        (Y[1][2] * b + Y[2][1] * c) * inverse[0],
+        (Y[2][0] * c + Y[0][2] * a) * inverse[1],
+        (Y[0][1] * a + Y[1][0] * b) * inverse[2],
     )
     return multiplied(P, 1, Q, ((Y[0][0], Y[1][1], Y[2][2]), others))
 
@@ -142,10 +149,9 @@ def rattle(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     $\tfrac{1}{2}\operatorname{tr}(P D^{-1} P^{\mathsf T}) + U(Q)$.
     """
     q, m = y
-    d, Q = half_traces(system[0]), matrix(q)
-    P = pushed(conjugate(Q, velocity(m, system), d), h / 4, Q, torque(t, q, m, system))
-    P, end, miss = position_step(h, P, Q, d, system, torque)
-    x, u, w = columns(Q)
-    q = mul(q, turn_of((apply_transposed(end, x), apply_transposed(end, u), apply_transposed(end, w))))
-    P = tangent(pushed(P, h / 4, end, torque(t + h, q, m, system)), end, d)
+    d = half_traces(system[0])
+    P = conjugate(velocity(m, system), d, h / 4, torque(t, q, m, system))
+    P, end, miss = position_step(h, P, d, system, torque)
+    q = mul(q, turn_of(end))
+    P = tangent(pushed(P, h / 4, end, torque(t + h, q, m, system)), end, d, system)
     return (q, body_momentum(P, end)), miss
