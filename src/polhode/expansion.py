@@ -63,7 +63,11 @@ def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool) -> list[Expr]:
 
 
 def _rotation(q: Any) -> list[list[Expr]]:
-    """The rotation matrix; four of its entries are products of two complex numbers, taken like in `turning`."""
+    """The rotation matrix; four of its entries with four products instead of eight.
+
+    They are parts of (a - i d)(b + i c) and (a + i d)(b + i c), q = (a, b, c, d), and
+    (x + i y)(b + i c) = b (x + y) - y (b + c) + i (b (x + y) + x (c - b)) (Gauss).
+    """
     R = [list(row) for row in matrix(q)]
     a, b, c, d = q
     first, second, third, fourth = b * (a - d), b * (a + d), a * (c - b), d * (b + c)
@@ -90,20 +94,17 @@ def spinning(torque: tuple[Expr, Expr, Expr] | None) -> dict[str, Expr]:
 
 
 def turning() -> dict[str, Expr]:
-    """The rates of the quaternion, as those of two complex numbers: ten products instead of twelve.
-
-    With a = q_0 + i q_3, b = q_1 + i q_2 and v = w_1 + i w_2,   2 a' = i w_3 a - b v*,   2 b' = a v - i w_3 b,   and
-    (x + i y)(c + i d) = c (x + y) - y (c + d) + i (c (x + y) + x (d - c)) (Gauss).
-    """
-    (a, b, c, d), (u, v, w) = Q, W
-    first, second = u * (b + c), u * (a + d)
+    """The rates of the quaternion, q' = q (0, w)/2, with eight products instead of twelve (Howell and Lafon 1975)."""
+    (a, b, c, d), (x, y, z), half = Q, W, Fraction(1, 2)
+    first, second = half * ((d - b) * (x - y)), half * ((d + b) * (x + y))
+    third, fourth = half * ((a - c) * z), half * ((a + c) * z)
     rates = (
-        c * (u - v) - w * d - first,
-        w * c - d * (u + v) + second,
-        second - w * b - a * (u - v),
-        w * a + b * (u + v) - first,
+        (d - c) * (y - z) + ((first - second) + (third - fourth)),
+        (a + b) * x + ((first - second) - (third - fourth)),
+        (a - b) * (y + z) + ((first + second) - (third + fourth)),
+        ((first + second) + (third + fourth)) - (c + d) * x,
     )
-    return {f"q{i}": Fraction(1, 2) * x for i, x in enumerate(rates)}
+    return {f"q{i}": half * rate for i, rate in enumerate(rates)}
 
 
 def averaging(order: int) -> dict[str, Expr]:
@@ -265,15 +266,20 @@ def _larger(a: Number, b: Number) -> Number:
 
 
 @kernel
-def _size(terms: Any, system: Any, finer: Any) -> Number:
-    """The size of coefficients of w and q, times `finer`: twice those of q, those of the momentum."""
-    inertia = system[0]
-    w, s, v = terms
-    a = _larger(abs(w[0]) * inertia[0], abs(w[1]) * inertia[1])
-    a = _larger(a, abs(w[2]) * inertia[2])
+def _weights(system: Any, tolerance: Any) -> Any:
+    """What errors of q and w count, in units of the tolerances of attitude and momentum; q has half the angle."""
+    return 2 / tolerance[0], scale(1 / tolerance[1], system[0])
+
+
+@kernel
+def _size(terms: Any, weights: Any) -> Number:
+    """The size of coefficients of w and q."""
+    (w, s, v), (turn, push) = terms, weights
+    a = _larger(abs(w[0]) * push[0], abs(w[1]) * push[1])
+    a = _larger(a, abs(w[2]) * push[2])
     b = _larger(abs(s), abs(v[0]))
     b = _larger(b, _larger(abs(v[1]), abs(v[2])))
-    return _larger(2 * b * finer[0], a * finer[1])
+    return _larger(b * turn, a)
 
 
 @kernel
@@ -302,9 +308,9 @@ def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], An
         q, m = y
         work = scratch(q[0], size)
         fill(t, q, times(system[1], m), system, 1, work, order)
-        finer, end = (1 / tolerance[0], 1 / tolerance[1]), _terms(work, stride * order, rows)
-        before = _size(_terms(work, stride * (order - 1), rows), system, finer)
-        h = reach(_size(end, system, finer), before, order, left)
+        weights, end = _weights(system, tolerance), _terms(work, stride * order, rows)
+        before = _size(_terms(work, stride * (order - 1), rows), weights)
+        h = reach(_size(end, weights), before, order, left)
         h = fitted(t, where(h < left, h, left))
         dm, vector, scalar = _increments(end, work, rows, stride, order - 1, h, system)
         return moved((q, m), dm, vector, scalar), h, h, True
@@ -376,13 +382,15 @@ def mixed_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any
         fill(t, q, w, system, unit, work, first)
         extend(t, q, w, system, unit, work, first, thin, order)
 
-        per_unit, finer, end = 1 / unit, (1 / tolerance[0], 1 / tolerance[1]), _terms(thin, stride * order, rows)
-        last, before = _widened(end), _widened(_terms(thin, stride * (order - 1), rows))
-        h = unit * rough_reach(_size(last, system, finer), _size(before, system, finer), order)
+        weights, end = _weights(system, tolerance), _terms(thin, stride * order, rows)
+        turn, (a, b, c) = weights
+        light = narrow(turn), (narrow(a), narrow(b), narrow(c))
+        last, before = _size(end, light), _size(_terms(thin, stride * (order - 1), rows), light)
+        h = unit * rough_reach(widen(last), widen(before), order)
         h = fitted(t, where(h < left, h, left))
-        part = h * per_unit
+        part = h / unit
         again = _difference(_widened(_terms(thin, stride * first, rows)), _terms(work, stride * first, rows))
-        miss = _size(again, system, finer) * _whole_power(part, first)
+        miss = _size(again, weights) * _whole_power(part, first)
 
         end = _widened(_summed(end, thin, rows, stride, order - 1, first + 1, narrow(part)))
         dm, vector, scalar = _increments(end, work, rows, stride, first, part, system)
