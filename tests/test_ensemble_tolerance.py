@@ -122,6 +122,24 @@ def test_a_body_out_of_range_does_not_change_the_bits_of_its_neighbours() -> Non
         np.testing.assert_array_equal(ends[2].momentum[-1, i], expected.momentum[-1, i])
 
 
+@ph.torque(frame="body")
+def mixture(t, R, omega, *, k):
+    """Functions, quotients and powers, of everything that moves."""
+    d = 2 + R[2][2] + 0.3 * ph.math.sin(2 * t) * R[0][1]
+    push = k * ph.math.exp(-d) + ph.math.log(d) / d**3
+    return push * R[2][1], ph.math.sqrt(d) * R[0][2] - k * omega[1] / (1 + omega[2] ** 2), ph.math.atan2(R[1][0], d)
+
+
+def test_a_field_with_functions() -> None:
+    moments, q, m, k = tops(5)
+    for tol in (1e-5, 1e-11):
+        found = ph.ensemble(moments, q, m, field=mixture, params={"k": k}, tol=tol, t_end=END)
+        for i in range(5):
+            start = ph.Problem(ph.Body(moments[i]), mixture(k=k[i]), attitude=q[i], momentum=m[i])
+            fine = ph.solve(start, tol=1e-12, t_end=END)
+            assert angle(found.quaternion[-1, i], fine.quaternion[-1]) < 100 * tol + 1e-11
+
+
 def test_principal_axes_of_ones_own() -> None:
     moments, q, m, mgl = tops(5)
     turn = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
