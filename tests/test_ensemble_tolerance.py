@@ -122,6 +122,17 @@ def test_a_body_out_of_range_does_not_change_the_bits_of_its_neighbours() -> Non
         np.testing.assert_array_equal(ends[2].momentum[-1, i], expected.momentum[-1, i])
 
 
+@pytest.mark.parametrize("size", [0.0, 1e-200, 1e-30, 1e-12])
+def test_bodies_that_hardly_move_at_the_start(size: float) -> None:
+    """Pendulums let go: what is small is not lost, and none of them stays where it is."""
+    moments, q, _, mgl = tops(4)
+    found = ph.ensemble(moments, q, [size, 0, size], field=weight, params={"mgl": mgl}, tol=1e-9, t_end=END)
+    assert (found.failed == -1).all()
+    for i in range(3):
+        top = ph.Problem(ph.Body(moments[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=[size, 0, size])
+        assert angle(found.quaternion[-1, i], ph.solve(top, tol=1e-12, t_end=END).quaternion[-1]) < 1e-7
+
+
 @ph.torque(frame="body")
 def mixture(t, R, omega, *, k):
     """Functions, quotients and powers, of everything that moves."""

@@ -23,7 +23,21 @@ from .carry import moved
 from .expression import Expr, compiled, lift, symbol
 from .fields import Field
 from .loop import fitted
-from .scalar import Number, Vec3, apart, kernel, leading, log, narrow, rough_root, scratch, settled, where, widen
+from .scalar import (
+    Number,
+    Vec3,
+    apart,
+    finite,
+    kernel,
+    leading,
+    log,
+    narrow,
+    rough_root,
+    scratch,
+    settled,
+    where,
+    widen,
+)
 from .scalar import exp as exponential
 from .series import NOTHING, Series, series, substituted
 from .so3 import add, along, conj, cross, dot, exp, matrix, mul, norm, rotate, scale, sub, times, unrotate
@@ -394,7 +408,8 @@ def mixed_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any
 
         end = _widened(_summed(end, thin, rows, stride, order - 1, first + 1, narrow(part)))
         dm, vector, scalar = _increments(end, work, rows, stride, first, part, system)
-        new, fine = moved((q, m), dm, vector, scalar), (miss <= ROUNDING) & (_least(thin, stride) >= LEAST)
+        new = moved((q, m), dm, vector, scalar)
+        fine = finite(last + before) & (miss <= ROUNDING) & (_least(thin, stride) >= LEAST)
         if settled(fine):
             return new, h, h, fine
         other, step, _, _ = usual(t, y, proposal, left, system, tolerance, order)
