@@ -79,8 +79,7 @@ def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool) -> list[Expr]:
 def _rotation(q: Any) -> list[list[Expr]]:
     """The rotation matrix; four of its entries with four products instead of eight.
 
-    They are parts of (a - i d)(b + i c) and (a + i d)(b + i c), q = (a, b, c, d), and
-    (x + i y)(b + i c) = b (x + y) - y (b + c) + i (b (x + y) + x (c - b)) (Gauss).
+    They are parts of (a - i d)(b + i c) and (a + i d)(b + i c), q = (a, b, c, d), taken like in `turning`.
     """
     R = [list(row) for row in matrix(q)]
     a, b, c, d = q
@@ -108,17 +107,36 @@ def spinning(torque: tuple[Expr, Expr, Expr] | None) -> dict[str, Expr]:
 
 
 def turning() -> dict[str, Expr]:
-    """The rates of the quaternion, q' = q (0, w)/2, with eight products instead of twelve (Howell and Lafon 1975)."""
+    """The rates of the quaternion, as those of two complex numbers: ten products instead of twelve.
+
+    With a = q_0 + i q_3, b = q_1 + i q_2 and v = w_1 + i w_2,   2 a' = i w_3 a - b v*,   2 b' = a v - i w_3 b,   and
+    (x + i y)(c + i d) = c (x + y) - y (c + d) + i (c (x + y) + x (d - c)) (Gauss).
+    """
+    (a, b, c, d), (u, v, w) = Q, W
+    first, second = u * (b + c), u * (a + d)
+    return _halved(
+        c * (u - v) - w * d - first,
+        w * c - d * (u + v) + second,
+        second - w * b - a * (u - v),
+        w * a + b * (u + v) - first,
+    )
+
+
+def turning_wide() -> dict[str, Expr]:
+    """The same with eight products and more sums (Howell and Lafon 1975): vectors add while they multiply."""
     (a, b, c, d), (x, y, z), half = Q, W, Fraction(1, 2)
     first, second = half * ((d - b) * (x - y)), half * ((d + b) * (x + y))
     third, fourth = half * ((a - c) * z), half * ((a + c) * z)
-    rates = (
+    return _halved(
         (d - c) * (y - z) + ((first - second) + (third - fourth)),
         (a + b) * x + ((first - second) - (third - fourth)),
         (a - b) * (y + z) + ((first + second) - (third + fourth)),
         ((first + second) + (third + fourth)) - (c + d) * x,
     )
-    return {f"q{i}": half * rate for i, rate in enumerate(rates)}
+
+
+def _halved(*rates: Expr) -> dict[str, Expr]:
+    return {f"q{i}": Fraction(1, 2) * rate for i, rate in enumerate(rates)}
 
 
 def averaging(order: int) -> dict[str, Expr]:
@@ -228,9 +246,9 @@ MOST = 31
 
 
 @functools.cache
-def motion_series(field: Field | None, own_axes: bool, order: int = MOST) -> Series:
-    """The series of w and q."""
-    rates = spinning(torque_of(field, own_axes)) | turning()
+def motion_series(field: Field | None, own_axes: bool, order: int = MOST, wide: bool = False) -> Series:
+    """The series of w and q; wide: for vectors."""
+    rates = spinning(torque_of(field, own_axes)) | (turning_wide() if wide else turning())
     return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1)
 
 
@@ -380,7 +398,7 @@ def mixed_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any
     computed both ways. Where their difference would show in the result, or is no number (narrow numbers have a narrow
     range), all is done in the usual numbers.
     """
-    made = motion_series(field, own_axes)
+    made = motion_series(field, own_axes, wide=True)
     fill, extend = (compiled(text, made.constants, number) for text in (made.text, made.more))
     size, rows, stride, usual = made.size, made.rows, made.stride, apart(taylor_stage(field, own_axes, number))
 
