@@ -14,7 +14,7 @@ from polhode.backends.multiprecision import number
 from polhode.expression import compiled, symbol
 from polhode.methods.lie_taylor import lietaylor
 from polhode.methods.lie_taylor import taylor as plain
-from polhode.series import plan
+from polhode.plans import plan
 
 BODY = ph.Body([0.6, 0.8, 1.0])
 TURNED = ph.Body([[2.0, 0.1, 0.2], [0.1, 3.0, -0.3], [0.2, -0.3, 2.5]])

@@ -23,6 +23,7 @@ from .carry import moved
 from .expression import Expr, compiled, lift, symbol
 from .fields import Field
 from .loop import fitted
+from .plans import substituted
 from .scalar import (
     Number,
     Vec3,
@@ -39,7 +40,7 @@ from .scalar import (
     widen,
 )
 from .scalar import exp as exponential
-from .series import NOTHING, Series, series, substituted
+from .series import NOTHING, Series, series
 from .so3 import add, along, conj, cross, dot, exp, matrix, mul, norm, rotate, scale, sub, times, unrotate
 
 Graph = Any

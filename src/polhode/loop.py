@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from .carry import rounded, tidied
 from .declare import Step
 from .scalar import finite, kernel, settled, where
+from .so3 import norm, times
 
 STALLED = 60
 """So many steps in a row that are rejected, not finite or too short to move the time are the end of a run."""
@@ -147,6 +148,23 @@ def stepping(
 def kept_rows(count: int, every: int) -> int:
     """States kept of a run: every `every`-th, and the last."""
     return -(-count // every)
+
+
+LATER = 0.1
+"""The part of an angle still to be turned that an error of the momentum is thought to add to that of the attitude."""
+
+
+@kernel
+def allowed(tolerance: Any, left: Any, m: Any, largest: Any, system: Any) -> Any:
+    """The errors of attitude and momentum allowed in a step, `left` before the end, and the largest |m| so far.
+
+    That of the momentum is in proportion to its largest size, and less long before the end: a wrong momentum makes the
+    attitude wrong until then.
+    """
+    size = norm(m)
+    largest = where(size > largest, size, largest)
+    ahead = 1 + LATER * left * norm(times(system[1], m))
+    return (tolerance, where(largest > 0, tolerance * largest / ahead, math.inf)), largest
 
 
 def trying(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:

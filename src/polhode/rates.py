@@ -19,8 +19,8 @@ from typing import Any
 
 from .expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, symbol
 from .fields import Field, formula_kernel, inverse_tensor
+from .plans import LOGIC, slopes
 from .scalar import kernel
-from .series import LOGIC, slopes
 from .so3 import add, apply, conj, cross, matrix, mul, rotate, scale, unrotate
 from .unroll import written
 

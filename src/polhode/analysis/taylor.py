@@ -23,9 +23,9 @@ from .. import scalar
 from ..backends import floats
 from ..backends.multiprecision import number
 from ..expression import LOOK_UPS, Expr, lift, symbol
+from ..plans import LOGIC, Plan, plan, substituted
 from ..problem import Problem
 from ..scalar import FUNCTIONS, Floats
-from ..series import LOGIC, Plan, plan, substituted
 from ..so3 import add, apply, cross, matrix, mul, unit
 
 GUARD = 15

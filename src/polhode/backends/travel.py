@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from ..loop import COLUMNS, STALLED, trying
+from ..loop import COLUMNS, STALLED, allowed, trying
 from ..scalar import settled, where
-from ..so3 import norm, times
 from . import cpu, layout
 from .lanes import LANES, load, store
 from .layout import Sizes
@@ -23,9 +22,6 @@ from .threads import share_out
 
 MOST = 1e6
 """Tried steps after which a body is given up."""
-
-LATER = 0.1
-"""The part of an angle still to be turned that an error of the momentum is thought to add to that of the attitude."""
 
 EXTRA = 5
 """Numbers of a lane behind those of its body: time, proposal, largest momentum so far, steps, tries without one."""
@@ -37,8 +33,7 @@ def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, b
     ``run(t0, end, longest, proposal, tolerance, orders, data, begin, stop, rows, failed)`` takes the bodies from
     `begin` to `stop`, columns of `data`, to the time `end`. Their columns of `rows` get the state and the number
     of steps; where no further step succeeds ``failed[body]`` gets that number, and the column the last good state.
-    The tolerance is that of the attitude; that of the momentum is in proportion to its largest size so far, and
-    stricter long before the end: a wrong momentum makes the attitude wrong until then.
+    The tolerance is that of the attitude; that of the momentum is what `loop.allowed` says.
     """
     tried = register_jitable(**cpu.INNER)(trying(stage, LANE_KIND))
     cpu.teach()
@@ -56,10 +51,7 @@ def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, b
         """Try a step in every lane; do all of them go on."""
         (q, m), system = read(block)
         t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
-        size = norm(m)
-        largest = where(size > largest, size, largest)
-        ahead = 1 + LATER * (end - t) * norm(times(system[1], m))
-        limits = (tolerance, where(largest > 0, tolerance * largest / ahead, np.inf))
+        limits, largest = allowed(tolerance, end - t, m, largest, system)
         (p, n), now, proposal, counts = tried(t, end, longest, proposal, (q, m), system, limits, orders)
         for j in range(4):
             store(block[j], 0, where(counts, p[j], q[j]))

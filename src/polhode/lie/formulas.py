@@ -18,7 +18,7 @@ from ..analysis.taylor import expansion
 from ..errors import InputError
 from ..expression import Expr, compiled, lift, ordered, source, symbol
 from ..fields import RUBBER, rebound
-from ..series import Plan, plan, substituted
+from ..plans import Plan, plan, substituted
 from .group import Group, Matrix
 from .numbers import Numbers
 

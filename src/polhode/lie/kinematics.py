@@ -20,8 +20,8 @@ import numpy as np
 from ..analysis import observables
 from ..analysis.taylor import expansion
 from ..errors import InputError, StepError
+from ..plans import plan
 from ..problem import _attitude, finite_number
-from ..series import plan
 from ..so3 import exp, mul, nearly_unit, norm, scale, sub, unit
 from ..solve import number_of_steps, whole_number
 from .family import HIGHEST
