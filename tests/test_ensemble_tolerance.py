@@ -7,7 +7,10 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import polhode as ph
+from polhode.adaptive import mixed_orders, taylor_order
+from polhode.backends.floats import number
 from polhode.backends.lanes import LANES
+from polhode.expansion import mixed_stages
 
 END = 6.0
 
@@ -131,6 +134,32 @@ def test_bodies_that_hardly_move_at_the_start(size: float) -> None:
     for i in range(3):
         top = ph.Problem(ph.Body(moments[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=[size, 0, size])
         assert angle(found.quaternion[-1, i], ph.solve(top, tol=1e-12, t_end=END).quaternion[-1]) < 1e-7
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.1])
+def test_pendulums_whose_steps_change_much(speed: float) -> None:
+    """Sums over pairs need a unit of time that suits the step; a first step, or one of another length, must not."""
+    moments, q, m, mgl = tops(64)
+    given = {"field": weight, "params": {"mgl": mgl}, "t_end": END}
+    fine = ph.ensemble(moments, q, speed * m, tol=1e-15, **given)
+    for tol in (1e-4, 1e-6, 1e-9, 1e-12):
+        found = ph.ensemble(moments, q, speed * m, tol=tol, **given)
+        assert angle(found.quaternion[-1], fine.quaternion[-1]).max() < 3 * tol
+
+
+@pytest.mark.parametrize(("proposal", "suits"), [(0.1, False), (0.45, False), (0.6, True), (1.0, True), (1.9, True),
+                                                 (2.2, False), (5.0, False)])  # fmt: skip
+def test_a_step_much_longer_or_shorter_than_the_one_before_is_made_in_the_usual_way(proposal, suits) -> None:
+    moments, q, m, mgl = tops(1)
+    problem = ph.Problem(ph.Body(moments[0]), weight(mgl=mgl[0]), attitude=q[0], momentum=m[0])
+    y, system = problem.kernel_data(number)
+    begin, stage = mixed_stages(problem.field, False, number)
+    given = END, system, (1e-9, 1e-9), mixed_orders(1e-9, taylor_order(1e-9))
+    usual, h, _, _ = begin(0.0, y, 0.0, *given)
+    found, step, _, _ = stage(0.0, y, proposal * h, *given)
+    assert (found == usual) != suits
+    assert step == pytest.approx(h, rel=1e-13)
+    np.testing.assert_allclose(np.concatenate(found), np.concatenate(usual), rtol=0, atol=1e-13)
 
 
 @ph.torque(frame="body")

@@ -42,9 +42,9 @@ PROBLEMS = {
 } | {name: (lambda name=name: ph.problems.get(name)) for name in ph.problems.names()}
 
 
-@pytest.mark.parametrize("wide", [False, True])
+@pytest.mark.parametrize("paired", [False, True])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_coefficients_are_those_of_the_reference_solution(name, wide):
+def test_coefficients_are_those_of_the_reference_solution(name, paired):
     """q, and I w, against the same series by lists of mpmath numbers in the user's axes; 45 digits of each series.
 
     In a unit of time of its own; the coefficients above some order by the kernel that goes on, here without rounding.
@@ -59,7 +59,7 @@ def test_coefficients_are_those_of_the_reference_solution(name, wide):
         user = problem.user_axes(q, (number(0),) * 3, number)[0]
         start = taylor.constants_of(problem) | dict(zip((s.args[0] for s in states), (*user, *m), strict=True))
         known = taylor.expansion(ready, start | {"t": number(problem.t0)}, order)
-        made = expansion.motion_series(problem.field, problem.body.has_own_axes, wide=wide)
+        made = expansion.motion_series(problem.field, problem.body.has_own_axes, paired=paired)
         fill, extend = (compiled(text, made.constants, number) for text in (made.text, made.more))
         (_, mp), _ = problem.kernel_data(number)
         given = number(problem.t0), q, tuple(i * x for i, x in zip(system[1], mp, strict=True)), system

@@ -14,7 +14,7 @@ import numpy as np
 from .backends import floats
 from .compose import carried, whole
 from .engine import check_fit, identity, torque_kernel
-from .expansion import MOST, mixed_stage, motion_series, taylor_stage
+from .expansion import MOST, mixed_stages, motion_series, taylor_stage
 from .expression import COMPARISONS, ordered, symbols_in
 from .fields import Field
 from .loop import COLUMNS, one_step, travelling, visiting
@@ -148,7 +148,7 @@ def mixed_taylor(problem: Problem) -> Stage:
     field, own_axes = problem.field, problem.body.has_own_axes
     stage = taylor(problem)
     return dataclasses.replace(
-        stage, name=f"{stage.name}, mixed", make=lambda: mixed_stage(field, own_axes, floats.number)
+        stage, name=f"{stage.name}, mixed", make=lambda: mixed_stages(field, own_axes, floats.number)
     )
 
 
@@ -159,9 +159,13 @@ If sizes fall evenly, that is; they fall later, and by measurement this is where
 """
 
 
-def narrow_order(tolerance: float, order: int) -> int:
-    """The order above which coefficients may be narrow, if terms fall evenly from 1 to the tolerance."""
-    return min(order - 1, max(2, math.ceil(order * (1 - math.log(SEEN) / math.log(tolerance)))))
+def mixed_orders(tolerance: float, order: int) -> tuple[int, int, float]:
+    """What `expansion.mixed_stages` takes, if terms fall evenly from 1 to the tolerance.
+
+    The last order, the one above which coefficients may be narrow, and the radius of convergence in steps.
+    """
+    first = min(order - 1, max(2, math.ceil(order * (1 - math.log(SEEN) / math.log(tolerance)))))
+    return order, first, tolerance ** (-1 / order)
 
 
 def pair(problem: Problem) -> Stage:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .adaptive import LARGEST, PARTS, SMALLEST, depends_on_time, is_smooth, mixed_taylor, narrow_order, taylor_order
+from .adaptive import LARGEST, PARTS, SMALLEST, depends_on_time, is_smooth, mixed_orders, mixed_taylor, taylor_order
 from .analysis import observables
 from .backends import floats
 from .crowd import Crowd, components, gathered, model_problem, step_counts
@@ -367,8 +367,8 @@ def _travel(task: Task, found: Any, threads: int | None) -> float:
             _RUNS[name], _ = travel.loop(stage.make(), layout.sizes(given), name)
     longest = span / PARTS if depends_on_time(problem) else math.inf
     began = time.perf_counter()
-    times = (task.t0, task.t0 + span, longest, 0.0)
-    orders = (order, narrow_order(tolerance, order))
+    times = (task.t0, task.t0 + span, longest)
+    orders = mixed_orders(tolerance, order)
     travel.run_on_cores(_RUNS[name], times, tolerance, orders, given, found, threads)
     return time.perf_counter() - began
 

@@ -23,6 +23,7 @@ from .carry import moved
 from .expression import Expr, compiled, lift, symbol
 from .fields import Field
 from .loop import fitted
+from .paired_series import PairedWriter
 from .plans import substituted
 from .scalar import (
     Number,
@@ -30,7 +31,6 @@ from .scalar import (
     apart,
     finite,
     kernel,
-    leading,
     log,
     narrow,
     rough_root,
@@ -40,8 +40,8 @@ from .scalar import (
     widen,
 )
 from .scalar import exp as exponential
-from .series import NOTHING, Series, series
-from .so3 import add, along, conj, cross, dot, exp, matrix, mul, norm, rotate, scale, sub, times, unrotate
+from .series import NOTHING, Series, Writer, series
+from .so3 import add, along, conj, cross, dot, exp, matrix, mul, rotate, scale, sub, times, unrotate
 
 Graph = Any
 
@@ -120,19 +120,6 @@ def turning() -> dict[str, Expr]:
         w * c - d * (u + v) + second,
         second - w * b - a * (u - v),
         w * a + b * (u + v) - first,
-    )
-
-
-def turning_wide() -> dict[str, Expr]:
-    """The same with eight products and more sums (Howell and Lafon 1975): vectors add while they multiply."""
-    (a, b, c, d), (x, y, z), half = Q, W, Fraction(1, 2)
-    first, second = half * ((d - b) * (x - y)), half * ((d + b) * (x + y))
-    third, fourth = half * ((a - c) * z), half * ((a + c) * z)
-    return _halved(
-        (d - c) * (y - z) + ((first - second) + (third - fourth)),
-        (a + b) * x + ((first - second) - (third - fourth)),
-        (a - b) * (y + z) + ((first + second) - (third + fourth)),
-        ((first + second) + (third + fourth)) - (c + d) * x,
     )
 
 
@@ -247,10 +234,10 @@ MOST = 31
 
 
 @functools.cache
-def motion_series(field: Field | None, own_axes: bool, order: int = MOST, wide: bool = False) -> Series:
-    """The series of w and q; wide: for vectors."""
-    rates = spinning(torque_of(field, own_axes)) | (turning_wide() if wide else turning())
-    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1)
+def motion_series(field: Field | None, own_axes: bool, order: int = MOST, paired: bool = False) -> Series:
+    """The series of w and q; paired: in a unit of time near the radius of convergence, with half the products."""
+    rates, writer = spinning(torque_of(field, own_axes)) | turning(), PairedWriter if paired else Writer
+    return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1, writer)
 
 
 @kernel
@@ -343,10 +330,10 @@ def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], An
         fill(t, q, times(system[1], m), system, 1, work, order)
         weights, end = _weights(system, tolerance), _terms(work, stride * order, rows)
         before = _size(_terms(work, stride * (order - 1), rows), weights)
-        h = reach(_size(end, weights), before, order, left)
-        h = fitted(t, where(h < left, h, left))
+        long = reach(_size(end, weights), before, order, left)
+        h = fitted(t, where(long < left, long, left))
         dm, vector, scalar = _increments(end, work, rows, stride, order - 1, h, system)
-        return moved((q, m), dm, vector, scalar), h, h, True
+        return moved((q, m), dm, vector, scalar), h, long, True
 
     return stage
 
@@ -357,6 +344,8 @@ def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], An
 ROUNDING = 1.0
 """The rounding of narrow coefficients that is allowed, in units of the tolerance: that of the order `first`."""
 
+NEAR = 2.0
+"""How much longer or shorter than the step before a step may be, or its unit of time would not suit it."""
 
 LEAST = 2.0**-40
 """A series of narrow numbers begins with at least so much: then no product of two of them, up to the last, is lost."""
@@ -392,26 +381,23 @@ def _whole_power(x: Number, n: int) -> Number:
     return y
 
 
-def mixed_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The stage of `taylor_stage` with narrow numbers for the coefficients above an order; orders = (last, first).
+def mixed_stages(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:
+    """The stage of `taylor_stage` in two: for a first step as it is, then with narrow numbers and paired sums.
 
-    The unit of time is the proposal, the step before, if there is one. The coefficients of the order `first` are
-    computed both ways. Where their difference would show in the result, or is no number (narrow numbers have a narrow
-    range), all is done in the usual numbers.
+    orders = (last, first, radius): coefficients above `first` are narrow, those of `first` are computed both ways, and
+    the unit of time is `radius` times the proposal, the step before: about the radius of convergence. Where a step is
+    of another length, where the two ways differ by what would show in the result, or by no number (narrow numbers have
+    a narrow range), all is done in the usual way.
     """
-    made = motion_series(field, own_axes, wide=True)
+    made = motion_series(field, own_axes, paired=True)
     fill, extend = (compiled(text, made.constants, number) for text in (made.text, made.more))
     size, rows, stride, usual = made.size, made.rows, made.stride, apart(taylor_stage(field, own_axes, number))
 
     @kernel
     def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
-        (q, m), (order, first) = y, orders
+        (q, m), (order, first, radius) = y, orders
         w, work, thin = times(system[1], m), scratch(q[0], size), scratch(narrow(q[0]), size)
-        unit = proposal
-        if not settled(proposal > 0):
-            speed = norm(w)
-            unit = where(proposal > 0, proposal, where(speed > 0, 1 / speed, left))
-        unit = leading(unit)  # then no rounding comes from it
+        unit = widen(narrow(radius * proposal))  # the same for both kinds of numbers
         fill(t, q, w, system, unit, work, first)
         extend(t, q, w, system, unit, work, first, thin, order)
 
@@ -419,8 +405,8 @@ def mixed_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any
         turn, (a, b, c) = weights
         light = narrow(turn), (narrow(a), narrow(b), narrow(c))
         last, before = _size(end, light), _size(_terms(thin, stride * (order - 1), rows), light)
-        h = unit * rough_reach(widen(last), widen(before), order)
-        h = fitted(t, where(h < left, h, left))
+        long = unit * rough_reach(widen(last), widen(before), order)
+        h = fitted(t, where(long < left, long, left))
         part = h / unit
         again = _difference(_widened(_terms(thin, stride * first, rows)), _terms(work, stride * first, rows))
         miss = _size(again, weights) * _whole_power(part, first)
@@ -429,13 +415,18 @@ def mixed_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any
         dm, vector, scalar = _increments(end, work, rows, stride, first, part, system)
         new = moved((q, m), dm, vector, scalar)
         fine = finite(last + before) & (miss <= ROUNDING) & (_least(thin, stride) >= LEAST)
+        fine = fine & (long < NEAR * proposal) & (NEAR * long > proposal)
         if settled(fine):
-            return new, h, h, fine
-        other, step, _, _ = usual(t, y, proposal, left, system, tolerance, order)
+            return new, h, long, fine
+        other, step, long_step, _ = usual(t, y, proposal, left, system, tolerance, order)
         h = where(fine, h, step)
-        return chosen(fine, new, other), h, h, h == h
+        return chosen(fine, new, other), h, where(fine, long, long_step), h == h
 
-    return stage
+    @kernel
+    def begin(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
+        return usual(t, y, proposal, left, system, tolerance, orders[0])
+
+    return begin, stage
 
 
 @kernel

@@ -352,11 +352,6 @@ def widen(x: Number) -> Number:
     return x
 
 
-def leading(x: Number) -> Number:
-    """The largest power of two that is not above x > 0."""
-    return 2.0 ** (math.frexp(x)[1] - 1)
-
-
 def rough_root(x: Number, n: int) -> Number:
     """The n-th root of x >= 0, to one part in a thousand; that of zero is some small number."""
     return math.exp(math.log(max(x, 1e-300)) / n)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -51,8 +51,9 @@ class Series:
 
 
 def series(
-    parameters: str, start: dict[str, str], rates: dict[str, Expr], others: Sequence[Expr], orders: int
-) -> Series:
+    parameters: str, start: dict[str, str], rates: dict[str, Expr], others: Sequence[Expr], orders: int,
+    writer: type[Writer] | None = None,
+) -> Series:  # fmt: skip
     """The kernel for Taylor coefficients 0..order (below `orders`) of states and of formulas made of them.
 
     `start` gives for every symbol the text that reads it from the parameters, `rates` the rate of every state.
@@ -61,7 +62,7 @@ def series(
     sources = {*states, symbol("t")}
     formulas = gathered([*rates.values(), *others], sources)
     ready = plan(states, formulas[: len(states)], formulas[len(states) :])
-    return _Writer(ready, start, [*states, *formulas[len(states) :]], orders).series(parameters)
+    return (writer or Writer)(ready, start, [*states, *formulas[len(states) :]], orders).series(parameters)
 
 
 TOGETHER = 18
@@ -83,7 +84,7 @@ class _Form:
         self.within |= {node} | other.within
 
 
-class _Writer:
+class Writer:
     """Names, rows and lines of the kernels."""
 
     thin = False
@@ -236,17 +237,23 @@ class _Writer:
     def series(self, parameters: str) -> Series:
         """The whole."""
         lines = [*self._start(), *self._first_order(), *self._orders("1")]
-        text = "".join([*self.loops, _defined(f"fill({parameters}, unit, work, order)", lines)])
+        text = "".join([*self.loops, defined(f"fill({parameters}, unit, work, order)", lines)])
         start, self.thin, self.loops = self._start(), True, []
         lines = [*start, *self._narrowed(), *self._orders("first - 1")]
-        more = "".join([*self.loops, _defined(f"extend({parameters}, unit, work, first, thin, order)", lines)])
+        more = "".join([*self.loops, defined(f"extend({parameters}, unit, work, first, thin, order)", lines)])
         rows = tuple(self.row[node] for node in self.wanted)
         terms = sum(len(self._factors(node)) for node in self.ready.nodes if self._is_sum(node))
-        return Series(text, more, self.constants, rows, len(self.row), len(self.row) * self.orders, terms)
+        return Series(text, more, self.constants, rows, len(self.row), self.size, terms)
+
+    @property
+    def size(self) -> int:
+        """Numbers in the room."""
+        return len(self.row) * self.orders
 
     def _orders(self, first: str) -> list[str]:
         """The coefficients of the orders from `first` on, where those of the states are known."""
-        lines = [f"for k in range({first}, order):", *("    " + x for x in self._next_order()), *self._states("order")]
+        lines = [f"for k in range({first}, order):", *indented([*self._states("k"), *self._next_order()])]
+        lines += self._states("order")
         for node in self.wanted:
             if node not in self.ready.moving:
                 lines += [f"for k in range({first}, order + 1):", f"    {self._place(node, 'k')} = {self._zero}"]
@@ -311,7 +318,7 @@ class _Writer:
         here = [n for n in self.ready.nodes if n in self.ready.moving - self.within and n.op not in LOGIC]
         here = [n for n in here if n not in self.ready.rates_of]
         early, late = ([n for n in here if (n in self.early) == known] for known in (True, False))
-        lines = ["over = reciprocals[k]", *self._states("k"), *self._coefficients(early)]
+        lines = ["over = reciprocals[k]", *self._coefficients(early)]
         lines += [f"{self._place(node, 'k')} = {self._zero}" for node in late if node in self.row]
         lines += [*self._loops([n for n in late if self._is_sum(n)]), *self._coefficients(late)]
         lines += [f"ahead = reciprocals[k + 1] * {self._unit}"]
@@ -332,34 +339,42 @@ class _Writer:
         return lines
 
     def _loops(self, sums: list[Expr]) -> list[str]:
-        """The sums, so many in a loop as the registers hold: every loop is a function, which lanes take by halves."""
+        """The sums, so many in a loop as the registers hold."""
         lines = []
         for first, last in dict.fromkeys(map(self._range, sums)):
             alike = [node for node in sums if self._range(node) == (first, last)]
             for some in (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER)):
-                lines.append(self._function(some, first, last))
+                lines.append(self._function(some, self._loop(some, first, last)))
         return lines
 
-    def _function(self, sums: list[Expr], first: int, last: int) -> str:
-        """Write the function of a loop; the line that calls it."""
+    def _function(self, sums: list[Expr], lines: list[str]) -> str:
+        """Write a loop as a function, which lanes take by halves; the line that calls it."""
         head = f"sums{len(self.loops)}({self._room}, k)"
         names = "".join(f"{self._value(node, 's')}, " for node in sums)
-        lines = [f"{names}= {f'0 * {self._room}[0], ' * len(sums)}", f"for j in range({first}, k + {1 - last}):"]
-        self.loops.append(_defined(head, [*lines, "    i = k - j", *map(self._added, sums), f"return {names}"]))
+        self.loops.append(defined(head, [*lines, f"return {names}"]))
         return f"{names}= {head}"
+
+    def _loop(self, sums: list[Expr], first: int, last: int) -> list[str]:
+        """A loop for some sums, which lack so many terms at their beginning and end."""
+        zeros = [f"{self._value(node, 's')} = 0 * {self._room}[0]" for node in sums]
+        return [*zeros, f"for j in range({first}, k + {1 - last}):", "    i = k - j", *map(self._added, sums)]
 
     def _added(self, node: Expr) -> str:
         total, terms = self._value(node, "s"), [self._term(*factors) for factors in self._factors(node)]
-        return f"    {total} = {total} + ({_joined(terms)})"
+        return f"    {total} = {total} + ({joined(terms)})"
 
     def _term(self, weight: str, a: Expr, b: Expr) -> str:
         return f"{weight}{self._read(a, 'j')} * {self._read(b, 'i')}"
 
     def _read(self, node: Expr, k: str) -> str:
         """A coefficient in a sum."""
+        return self._factor(node, lambda x: self._place(x, k))
+
+    def _factor(self, node: Expr, text: Callable[[Expr], str]) -> str:
+        """A factor of a product, by the texts of what is read for it."""
         if not self._is_made(node):
-            return self._place(node, k)
-        a, b = (self._place(x, k) for x in node.args)
+            return text(node)
+        a, b = map(text, node.args)
         return f"({a} {'+' if node.op == 'add' else '-'} {b})"
 
     def _divisors(self) -> list[Expr]:
@@ -387,36 +402,41 @@ class _Writer:
             return f"where({z(node.args[0])}, {x(node.args[1])}, {x(node.args[2])})"
         if node.op in FUNCTIONS:
             late = [f"{x(a)} * {z(s)}" for a, s in self.ready.slopes[node] if a not in self.early]
-            return _joined([f"{total} * over", *late])
+            return joined([f"{total} * over", *late])
         if node in self.forms:
             form = self.forms[node]
             ends = [end for product in form.products for end in self._end(*product)]
             rest = [f"-{x(n)}" if s < 0 else x(n) for s, n in form.rest if n in self.ready.moving]
-            return _joined([total, *ends, *rest])
+            return joined([total, *ends, *rest])
         a, b = node.args
         if node.op == "whole_power":
             late = [] if a in self.early else [f"{b} * {x(a)} * {z(node)}"]
-            return f"({_joined([f'{total} * over', *late])}) * {self._value(a, 'v')}"
+            return f"({joined([f'{total} * over', *late])}) * {self._value(a, 'v')}"
         if node.op in ("add", "sub"):
             still = [n not in self.ready.moving for n in (a, b)]
             sign = "-" if node.op == "sub" else ""
             return x(a) if still[1] else f"{sign}{x(b)}" if still[0] else f"{x(a)} {sign or '+'} {x(b)}"
         if node.op == "mul" and self._is_sum(node):
-            return _joined([total, *self._end(1, a, b)])
+            return joined([total, *self._end(1, a, b)])
         if node.op == "mul":
             return f"{x(a)} * {z(b)}" if a in self.ready.moving else f"{z(a)} * {x(b)}"
         if self._is_sum(node):
             late = [] if b in self.early else [f"-{x(b)} * {z(node)}"]
-            return f"({_joined([x(a), f'-{total}', *late])}) * {self._value(b, 'v')}"
+            return f"({joined([x(a), f'-{total}', *late])}) * {self._value(b, 'v')}"
         return f"{x(a)} * {self._value(b, 'v')}"
 
 
-def _defined(head: str, lines: list[str]) -> str:
+def indented(lines: Iterable[str]) -> list[str]:
+    """Lines within another one."""
+    return [f"    {line}" for line in lines]
+
+
+def defined(head: str, lines: list[str]) -> str:
     """The text of a function."""
-    return f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
+    return f"def {head}:\n" + "".join(f"{line}\n" for line in indented(lines))
 
 
-def _joined(terms: list[str]) -> str:
+def joined(terms: list[str]) -> str:
     """The text of a sum, whose terms may begin with a minus."""
     return " + ".join(terms).replace("+ -", "- ")
 

@@ -111,10 +111,6 @@ def _widen(x: Any) -> Any:
     return lambda x: x
 
 
-def _leading(x: Any) -> Any:
-    return (lambda x: lanes.leading(x)) if isinstance(x, lanes.Lanes) else None
-
-
 def _rough_root(x: Any, n: Any) -> Any:
     return (lambda x, n: lane_functions.rough_root(x, n)) if isinstance(x, lanes.Lanes) else None
 
@@ -138,7 +134,6 @@ def _teach_primitives() -> None:
         (scalar.absent, _absent),
         (scalar.narrow, _narrow),
         (scalar.widen, _widen),
-        (scalar.leading, _leading),
         (scalar.rough_root, _rough_root),
     ):
         overload(function, strict=False, jit_options=INNER)(made)
@@ -200,7 +195,7 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 _CODE = {
     *(__name__, lanes.__name__, lane_functions.__name__, dual_lanes.__name__, room.__name__, rows.__name__),
-    *("polhode.loop", "polhode.expression", "polhode.plans", "polhode.series"),
+    *("polhode.loop", "polhode.expression", "polhode.plans", "polhode.series", "polhode.paired_series"),
 }
 """Modules that make code without holding kernels."""
 

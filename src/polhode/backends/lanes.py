@@ -364,17 +364,6 @@ def power_of_two(typingctx: Any, n: Any) -> Any:
 
 
 @intrinsic
-def leading(typingctx: Any, x: Any) -> Any:
-    """The power of two 2^n <= |x| < 2^(n+1) of normal numbers: their bits without those of the fraction."""
-
-    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bits = builder.and_(builder.bitcast(args[0], _WORDS), ir.Constant(_WORDS, [2047 << 52] * LANES))
-        return builder.bitcast(bits, _VECTOR)
-
-    return lanes(lanes), make
-
-
-@intrinsic
 def exponent(typingctx: Any, x: Any) -> Any:
     """The n with 2^n <= |x| < 2^(n+1), for normal numbers."""
 

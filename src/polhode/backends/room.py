@@ -63,7 +63,7 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 class Halves(types.Type):
-    """The type of room for one half of the lanes: every second place of room for all of them; only to be read."""
+    """The type of room for one half of the lanes: every second place of room for all of them."""
 
     number = half
 
@@ -94,9 +94,27 @@ class _GetHalf(AbstractTemplate):
         return None
 
 
+@infer_global(operator.setitem)
+class _SetHalf(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], Halves) and isinstance(args[1], types.Integer):
+            return signature(types.none, args[0], types.intp, half)
+        return None
+
+
+def _place(builder: Any, room: Any, i: Any) -> Any:
+    return builder.gep(room, [builder.mul(i, ir.Constant(ir.IntType(64), 2))])
+
+
 @lower_builtin(operator.getitem, Halves, types.intp)
 def _get_half(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-    return builder.load(builder.gep(args[0], [builder.mul(args[1], ir.Constant(ir.IntType(64), 2))]))
+    return builder.load(_place(builder, args[0], args[1]))
+
+
+@lower_builtin(operator.setitem, Halves, types.intp, types.Any)
+def _set_half(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    builder.store(args[2], _place(builder, args[0], args[1]))
+    return context.get_dummy_value()
 
 
 def _halver(plain: Callable[..., Any], room: Any) -> Callable[..., Any]:

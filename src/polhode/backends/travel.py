@@ -27,28 +27,74 @@ EXTRA = 5
 """Numbers of a lane behind those of its body: time, proposal, largest momentum so far, steps, tries without one."""
 
 
-def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, bool]:
-    """The compiled run, and whether it was compiled before.
+def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) -> tuple[Any, bool]:
+    """The compiled run, and whether it was compiled before; a stage for the first step of a body, one for the others.
 
-    ``run(t0, end, longest, proposal, tolerance, orders, data, begin, stop, rows, failed)`` takes the bodies from
+    ``run(t0, end, longest, tolerance, orders, data, begin, stop, rows, failed)`` takes the bodies from
     `begin` to `stop`, columns of `data`, to the time `end`. Their columns of `rows` get the state and the number
     of steps; where no further step succeeds ``failed[body]`` gets that number, and the column the last good state.
-    The tolerance is that of the attitude; that of the momentum is what `loop.allowed` says.
+    The tolerance is that of the attitude; that of the momentum is what `loop.allowed` says. The data are used up.
     """
-    tried = register_jitable(**cpu.INNER)(trying(stage, LANE_KIND))
     cpu.teach()
+    size = sizes.dt
+    TIME, _, _, STEPS, STALLS = range(size, size + EXTRA)
+    begin_with, go_on = (register_jitable(**cpu.INNER)(_stepper(stage, sizes)) for stage in stages)
+
+    def seated(block: Any, lane: int, data: Any, body: int) -> None:
+        """Put a body into a lane."""
+        for j in range(size + EXTRA):
+            block[j, lane] = data[j, body]
+
+    seat = register_jitable(**cpu.INNER)(seated)
+
+    def first_steps(block: Any, t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int,
+                    stop: int) -> None:  # fmt: skip
+        """All bodies make their first step together, as it may be of another kind."""
+        for first in range(begin, stop, LANES):
+            some = min(LANES, stop - first)
+            for i in range(LANES):
+                seat(block, i, data, first + min(i, some - 1))
+            block[size:] = 0.0
+            block[TIME] = t0
+            begin_with(block, end, longest, tolerance, orders)
+            data[:, first : first + some] = block[:, :some]
+
+    together = register_jitable(**cpu.INNER)(first_steps)
+
+    def run(
+        t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int, stop: int,
+        rows: Any, failed: Any,
+    ) -> None:  # fmt: skip
+        block, body, coming, left = np.zeros((size + EXTRA, LANES)), np.full(LANES, -1), begin, stop - begin
+        together(block, t0, end, longest, tolerance, orders, data, begin, stop)
+        block[TIME] = end  # nobody has a seat yet
+        while left > 0:
+            for i in range(LANES):
+                if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
+                    continue
+                b = body[i]
+                if b >= 0:
+                    rows[:COLUMNS, b] = block[:COLUMNS, i]
+                    rows[COLUMNS, b] = block[STEPS, i]
+                    failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i]
+                    left -= 1
+                seat(block, i, data, min(coming, stop - 1))
+                body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
+                coming += 1
+            going = left > 0
+            while going:
+                going = go_on(block, end, longest, tolerance, orders)
+
+    return cpu.compiled(run, f"travelling lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
+
+
+def _stepper(stage: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
+    """Try a step in every lane; do all of them go on."""
+    tried = register_jitable(**cpu.INNER)(trying(stage, LANE_KIND))
     read, size = reader(sizes.parameters), sizes.dt
     TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
 
-    def seated(block: Any, lane: int, data: Any, body: int, t0: Any, proposal: Any) -> None:
-        """Put a body into a lane."""
-        for j in range(size):
-            block[j, lane] = data[j, body]
-        block[TIME, lane], block[PROPOSAL, lane] = t0, proposal
-        block[LARGEST, lane], block[STEPS, lane], block[STALLS, lane] = 0.0, 0.0, 0.0
-
     def stepped(block: Any, end: Any, longest: Any, tolerance: Any, orders: Any) -> Any:
-        """Try a step in every lane; do all of them go on."""
         (q, m), system = read(block)
         t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
         limits, largest = allowed(tolerance, end - t, m, largest, system)
@@ -66,42 +112,17 @@ def loop(stage: Callable[..., Any], sizes: Sizes, identity: str) -> tuple[Any, b
         store(block[STALLS], 0, stalls)
         return settled((now < end) & (stalls < STALLED) & (steps < MOST))
 
-    seat, step = register_jitable(**cpu.INNER)(seated), register_jitable(**cpu.INNER)(stepped)
-
-    def run(
-        t0: Any, end: Any, longest: Any, proposal: Any, tolerance: Any, orders: Any, data: Any, begin: int, stop: int,
-        rows: Any, failed: Any,
-    ) -> None:  # fmt: skip
-        block, body, coming, left = np.zeros((size + EXTRA, LANES)), np.full(LANES, -1), begin, stop - begin
-        block[TIME] = end  # nobody has a seat yet
-        while left > 0:
-            for i in range(LANES):
-                if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
-                    continue
-                b = body[i]
-                if b >= 0:
-                    rows[:COLUMNS, b] = block[:COLUMNS, i]
-                    rows[COLUMNS, b] = block[STEPS, i]
-                    failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i]
-                    left -= 1
-                seat(block, i, data, min(coming, stop - 1), t0, proposal)
-                body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
-                coming += 1
-            going = left > 0
-            while going:
-                going = step(block, end, longest, tolerance, orders)
-
-    return cpu.compiled(run, f"travelling lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
+    return stepped
 
 
 def run_on_cores(
-    run: Any, times: tuple[float, float, float, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
+    run: Any, times: tuple[float, float, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
     found: Any, threads: int | None = None,
 ) -> None:  # fmt: skip
     """Run all bodies, shared out among the cores, into the arrays `found` of the result; behind a state its steps."""
     *states, failed = found
     number, width = len(failed), layout.padded(len(failed))
-    data, rows = np.empty((layout.sizes(given).rows, width)), np.empty((1, COLUMNS + 1, width))
+    data, rows = np.empty((layout.sizes(given).dt + EXTRA, width)), np.empty((1, COLUMNS + 1, width))
     layout.lay_out(given, layout.EVERYBODY, number, data)
     asked = (*times, tolerance, orders, data)
     run(*asked, 0, 0, rows[0], failed)  # compiled once, before the threads start
