@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from typing import Any
 
 import numpy as np
@@ -250,6 +251,8 @@ def step_counts(steps: Any, number: int) -> np.ndarray:
 
 def model_problem(crowd: Crowd, method: Method, t0: float) -> Problem:
     """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
+    if crowd.plain and crowd.field is None:
+        return _plain_problem(method, t0)
     chosen = [0] if crowd.plain else _awkward(crowd)
     found = []
     for i in chosen:
@@ -259,6 +262,14 @@ def model_problem(crowd: Crowd, method: Method, t0: float) -> Problem:
     if not crowd.plain:
         _check_axial(crowd)
     return found[-1]
+
+
+@functools.lru_cache(maxsize=64)
+def _plain_problem(method: Method, t0: float) -> Problem:
+    """A free body that is neither linear nor flat, in place of any other one."""
+    found = Problem(Body([1.0, 1.1, 1.2]), momentum=[1.0, 1.0, 1.0], t0=t0)
+    check_fit(method, found)
+    return found
 
 
 def _awkward(crowd: Crowd) -> list[int]:
