@@ -124,13 +124,17 @@ def _product(v):
     return lanes.widen(v * v - 3 * v)
 
 
-@pytest.mark.parametrize("n", [2, 11, 30])
-def test_rough_roots(n):
-    x = np.concatenate([wide(-300, 300), 2.0 ** np.arange(-100, 100), np.nextafter(2.0 ** np.arange(-100, 100), 0)])
-    root = numba.extending.register_jitable(lambda v: lane_functions.rough_root(v, n))
-    np.testing.assert_allclose(mapped(root)(x), x ** (1 / n), rtol=1e-3)
-    assert 0 < mapped(root)(np.zeros(lanes.LANES))[0] < 1e-9 ** (1 / n)
-    assert scalar.rough_root(5.0, n) == pytest.approx(5.0 ** (1 / n))
+def test_rough_logarithms_and_powers():
+    x = np.concatenate([wide(-37, 37), 2.0 ** np.arange(-100, 100), np.nextafter(2.0 ** np.arange(-100, 100), 0)])
+    log2 = numba.extending.register_jitable(lambda v: lanes.widen(lanes.rough_log2(lanes.narrow(v))))
+    exp2 = numba.extending.register_jitable(lane_functions.rough_exp2)
+    np.testing.assert_allclose(mapped(log2)(x), np.log2(x), rtol=0, atol=0.044)
+    assert mapped(log2)(np.zeros(lanes.LANES))[0] < -100
+    assert (mapped(log2)(np.full(lanes.LANES, math.inf)) > 127).all()
+    np.testing.assert_allclose(mapped(exp2)(np.log2(x)), x, rtol=1e-3)
+    assert scalar.rough_log2(5.0) == math.log2(5)
+    assert scalar.rough_log2(0.0) < -100
+    assert scalar.rough_exp2(2.5) == 2**2.5
 
 
 # --- kernels in lanes -------------------------------------------------------------------------------

@@ -33,7 +33,8 @@ from .scalar import (
     kernel,
     log,
     narrow,
-    rough_root,
+    rough_exp2,
+    rough_log2,
     scratch,
     settled,
     where,
@@ -314,8 +315,8 @@ def reach(last: Number, before: Number, order: int, left: Number) -> Number:
 
 @kernel
 def rough_reach(last: Number, before: Number, order: int) -> Number:
-    """The same to one part in a thousand."""
-    return 1 / _larger(rough_root(last, order), rough_root(before, order - 1))
+    """The same of narrow numbers, to some parts in a thousand."""
+    return rough_exp2(widen(-_larger(rough_log2(last) * (1 / order), rough_log2(before) * (1 / (order - 1)))))
 
 
 def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -341,9 +342,6 @@ def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], An
 # --- the same, with narrow numbers where they are enough --------------------------------------------
 
 
-ROUNDING = 1.0
-"""The rounding of narrow coefficients that is allowed, in units of the tolerance: that of the order `first`."""
-
 NEAR = 2.0
 """How much longer or shorter than the step before a step may be, or its unit of time would not suit it."""
 
@@ -362,6 +360,12 @@ def _least(work: Any, stride: int) -> Number:
 
 
 @kernel
+def _narrowed(terms: Any) -> Any:
+    w, s, v = terms
+    return (narrow(w[0]), narrow(w[1]), narrow(w[2])), narrow(s), (narrow(v[0]), narrow(v[1]), narrow(v[2]))
+
+
+@kernel
 def _widened(terms: Any) -> Any:
     w, s, v = terms
     return (widen(w[0]), widen(w[1]), widen(w[2])), widen(s), (widen(v[0]), widen(v[1]), widen(v[2]))
@@ -370,15 +374,6 @@ def _widened(terms: Any) -> Any:
 @kernel
 def _difference(a: Any, b: Any) -> Any:
     return sub(a[0], b[0]), a[1] - b[1], sub(a[2], b[2])
-
-
-@kernel
-def _whole_power(x: Number, n: int) -> Number:
-    """The product of n > 0 numbers x."""
-    y = x
-    for _ in range(n - 1):
-        y = y * x
-    return y
 
 
 def mixed_stages(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:
@@ -401,20 +396,19 @@ def mixed_stages(field: Field | None, own_axes: bool, number: Callable[[Any], An
         fill(t, q, w, system, unit, work, first)
         extend(t, q, w, system, unit, work, first, thin, order)
 
-        weights, end = _weights(system, tolerance), _terms(thin, stride * order, rows)
-        turn, (a, b, c) = weights
-        light = narrow(turn), (narrow(a), narrow(b), narrow(c))
-        last, before = _size(end, light), _size(_terms(thin, stride * (order - 1), rows), light)
-        long = unit * rough_reach(widen(last), widen(before), order)
+        (turn, (a, b, c)), end = _weights(system, tolerance), _terms(thin, stride * order, rows)
+        weights = narrow(turn), (narrow(a), narrow(b), narrow(c))
+        last, before = _size(end, weights), _size(_terms(thin, stride * (order - 1), rows), weights)
+        long = unit * rough_reach(last, before, order)
         h = fitted(t, where(long < left, long, left))
         part = h / unit
-        again = _difference(_widened(_terms(thin, stride * first, rows)), _terms(work, stride * first, rows))
-        miss = _size(again, weights) * _whole_power(part, first)
+        again = _difference(_terms(thin, stride * first, rows), _narrowed(_terms(work, stride * first, rows)))
+        little = rough_log2(_size(again, weights)) + first * rough_log2(narrow(part)) < 0
 
         end = _widened(_summed(end, thin, rows, stride, order - 1, first + 1, narrow(part)))
         dm, vector, scalar = _increments(end, work, rows, stride, first, part, system)
         new = moved((q, m), dm, vector, scalar)
-        fine = finite(last + before) & (miss <= ROUNDING) & (_least(thin, stride) >= LEAST)
+        fine = finite(last + before) & little & (_least(thin, stride) >= LEAST)
         fine = fine & (long < NEAR * proposal) & (NEAR * long > proposal)
         if settled(fine):
             return new, h, long, fine

@@ -352,9 +352,14 @@ def widen(x: Number) -> Number:
     return x
 
 
-def rough_root(x: Number, n: int) -> Number:
-    """The n-th root of x >= 0, to one part in a thousand; that of zero is some small number."""
-    return math.exp(math.log(max(x, 1e-300)) / n)
+def rough_log2(x: Number) -> Number:
+    """The logarithm of a narrow number x >= 0 to the base 2, to a tenth; that of zero is some number below -100."""
+    return math.log2(max(x, 1e-300))
+
+
+def rough_exp2(x: Number) -> Number:
+    """2^x, to one part in a thousand."""
+    return 2.0**x
 
 
 def circle(x: Number) -> tuple[Number, Number]:

@@ -111,8 +111,12 @@ def _widen(x: Any) -> Any:
     return lambda x: x
 
 
-def _rough_root(x: Any, n: Any) -> Any:
-    return (lambda x, n: lane_functions.rough_root(x, n)) if isinstance(x, lanes.Lanes) else None
+def _rough_log2(x: Any) -> Any:
+    return (lambda x: lanes.rough_log2(x)) if isinstance(x, lanes.Singles) else None
+
+
+def _rough_exp2(x: Any) -> Any:
+    return (lambda x: lane_functions.rough_exp2(x)) if isinstance(x, lanes.Lanes) else None
 
 
 def _absent(force: Any) -> Any:
@@ -134,7 +138,8 @@ def _teach_primitives() -> None:
         (scalar.absent, _absent),
         (scalar.narrow, _narrow),
         (scalar.widen, _widen),
-        (scalar.rough_root, _rough_root),
+        (scalar.rough_log2, _rough_log2),
+        (scalar.rough_exp2, _rough_exp2),
     ):
         overload(function, strict=False, jit_options=INNER)(made)
     room.teach(INNER)

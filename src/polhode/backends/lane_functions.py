@@ -208,17 +208,14 @@ def _log(x: Any) -> Any:
     return n * LOG2[0] + (f - (square - (s * (square + z * _ATANH(z)) + n * LOG2[1])))
 
 
-_ROUGH_LOG2 = _polynomial(_interpolated(np.log2, 1, 2))
 _ROUGH_EXP2 = _polynomial(_interpolated(np.exp2, -0.5, 0.5))
 
 
 @_jit
-def rough_root(x: Any, n: int) -> Any:
-    """The n-th root of a number that is not negative, to one part in a thousand; that of zero is some small number."""
-    whole = exponent(x)
-    y = (whole + _ROUGH_LOG2(x * power_of_two(-whole))) * (1 / n)
-    near = (y + ROUND) - ROUND
-    return power_of_two(near) * _ROUGH_EXP2(y - near)
+def rough_exp2(x: Any) -> Any:
+    """2^x to one part in a thousand."""
+    near = (x + ROUND) - ROUND
+    return power_of_two(near) * _ROUGH_EXP2(x - near)
 
 
 # --- inverse tangent --------------------------------------------------------------------------------

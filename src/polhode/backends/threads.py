@@ -16,6 +16,9 @@ WORTHWHILE = 1e-4
 PARTS = 4
 """Parts for every thread, so that none waits long for the last one."""
 
+CALL = 5e-6
+"""Seconds of a call with hardly any work."""
+
 SOUNDING = 64
 """The first of so many parts is timed, where it is not plain that there is work for all."""
 
@@ -39,7 +42,7 @@ def share_out(work: Callable[[int, int], None], number: int, threads: int | None
     else:
         done = 0
     left = number - done
-    expected = (time.perf_counter() - began) * left / done if done else float("inf")
+    expected = max(0.0, time.perf_counter() - began - CALL) * left / done if done else float("inf")
     parts = 1 if threads == 1 else max(1, int(min(left, PARTS * threads, expected / WORTHWHILE)))
     edges = [done + left * i // parts for i in range(parts + 1)]
     waiting = collections.deque(itertools.pairwise(edges))

@@ -44,7 +44,7 @@ class FieldTemplate:
     checks: tuple[tuple[str, Callable[[str, Any], Any]], ...] = ()
     """Parameters with the function (name, value) -> value that reads them, or says what they should have been."""
 
-    @property
+    @functools.cached_property
     def arguments(self) -> list[str]:
         """Names of the function's arguments."""
         return list(inspect.signature(self.function).parameters)
