@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import polhode as ph
-from polhode.analysis.cost import cost
+from polhode.analysis.cost import cost, cost_to_tolerance
 
 from .crowd_clock import Run, Runner
 from .crowds import END, Crowd, problem, weight
@@ -66,10 +66,10 @@ def _chosen(crowd: Crowd, setting: float) -> Run:
 
     def call() -> np.ndarray:
         found = ph.ensemble(*given, **field, tol=setting, t_end=END)
-        taken[:] = [(found.method, float(found.steps.mean()))]
+        taken[:] = [float(found.steps.mean())]
         return found.quaternion[-1]
 
-    return Run(call, lambda: _flops(crowd, *taken[0]))
+    return Run(call, lambda: taken[0] * cost_to_tolerance(_typical(crowd), setting).flops)
 
 
 def prepared(crowd: Crowd, name: str, setting: float) -> tuple[Any, np.ndarray]:
@@ -84,9 +84,13 @@ def prepared(crowd: Crowd, name: str, setting: float) -> tuple[Any, np.ndarray]:
 
 def _flops(crowd: Crowd, name: str, steps: float) -> float:
     """Operations of one body: those counted in a step of a typical one; elementary functions are not among them."""
+    return steps * cost(ph.methods[name], _typical(crowd), END / steps).flops
+
+
+def _typical(crowd: Crowd) -> ph.Problem:
+    """The body of median speed."""
     given = (crowd.moments, crowd.quaternions, crowd.momenta, crowd.mgl)
-    typical = int(np.argsort((crowd.omega**2).sum(axis=1))[len(crowd) // 2])
-    return steps * cost(ph.methods[name], problem(given, typical), END / steps).flops
+    return problem(given, int(np.argsort((crowd.omega**2).sum(axis=1))[len(crowd) // 2]))
 
 
 def runners(crowd: Crowd, device: str = "cpu", quick: bool = False) -> list[Runner]:

@@ -7,6 +7,7 @@ import math
 from collections import Counter
 from typing import Any
 
+from ..adaptive import mixed_orders, mixed_taylor, taylor_order
 from ..backends import floats
 from ..carry import remembering
 from ..engine import check_fit, torque_kernel
@@ -111,4 +112,23 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
         y, miss = step(number(dt), number(problem.t0 + n * dt), y, system, torque)
     if not miss <= 0 or not all(math.isfinite(x) for part in y for x in part):
         raise ArithmeticError(f"{method.name} failed with dt = {dt:g}")
+    return _tallied()
+
+
+def cost_to_tolerance(problem: Problem, tolerance: float) -> Cost:
+    """Operations of one step of an ensemble to a tolerance (the second), in either precision."""
+    begin, stage = mixed_taylor(problem).make()
+    orders, limits = (
+        mixed_orders(tolerance, taylor_order(tolerance)),
+        (tolerance, tolerance * math.hypot(*problem.momentum)),
+    )
+    y, system = _counting_too(problem.kernel_data(floats.number))
+    t, left = Counted(problem.t0), Counted(math.inf)
+    y, h, proposal, _ = begin(t, y, Counted(0.0), left, system, limits, orders)
+    TALLY.clear()
+    stage(t + h, y, proposal, left, system, limits, orders)
+    return _tallied()
+
+
+def _tallied() -> Cost:
     return Cost(**{field.name: TALLY[field.name] for field in dataclasses.fields(Cost)})
