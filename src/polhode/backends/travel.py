@@ -51,13 +51,15 @@ def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) ->
                     stop: int) -> None:  # fmt: skip
         """All bodies make their first step together, as it may be of another kind."""
         for first in range(begin, stop, LANES):
-            some = min(LANES, stop - first)
             for i in range(LANES):
-                seat(block, i, data, first + min(i, some - 1))
-            block[size:] = 0.0
-            block[TIME] = t0
+                seat(block, i, data, min(first + i, stop - 1))
+                for j in range(size, size + EXTRA):
+                    block[j, i] = 0.0
+                block[TIME, i] = t0
             begin_with(block, end, longest, tolerance, orders)
-            data[:, first : first + some] = block[:, :some]
+            for i in range(min(LANES, stop - first)):
+                for j in range(size + EXTRA):
+                    data[j, first + i] = block[j, i]
 
     together = register_jitable(**cpu.INNER)(first_steps)
 
@@ -67,14 +69,16 @@ def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) ->
     ) -> None:  # fmt: skip
         block, body, coming, left = np.zeros((size + EXTRA, LANES)), np.full(LANES, -1), begin, stop - begin
         together(block, t0, end, longest, tolerance, orders, data, begin, stop)
-        block[TIME] = end  # nobody has a seat yet
+        for i in range(LANES):
+            block[TIME, i] = end  # nobody has a seat yet
         while left > 0:
             for i in range(LANES):
                 if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
                     continue
                 b = body[i]
                 if b >= 0:
-                    rows[:COLUMNS, b] = block[:COLUMNS, i]
+                    for j in range(COLUMNS):  # a slice would take ten times as long to compile
+                        rows[j, b] = block[j, i]
                     rows[COLUMNS, b] = block[STEPS, i]
                     failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i]
                     left -= 1
