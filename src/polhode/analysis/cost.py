@@ -118,10 +118,8 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
 def cost_to_tolerance(problem: Problem, tolerance: float) -> Cost:
     """Operations of one step of an ensemble to a tolerance (the second), in either precision."""
     begin, stage = mixed_taylor(problem).make()
-    orders, limits = (
-        mixed_orders(tolerance, taylor_order(tolerance)),
-        (tolerance, tolerance * math.hypot(*problem.momentum)),
-    )
+    orders = mixed_orders(tolerance, taylor_order(tolerance))
+    limits = (tolerance, tolerance * math.hypot(*problem.momentum))
     y, system = _counting_too(problem.kernel_data(floats.number))
     t, left = Counted(problem.t0), Counted(math.inf)
     y, h, proposal, _ = begin(t, y, Counted(0.0), left, system, limits, orders)

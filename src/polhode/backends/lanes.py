@@ -36,7 +36,7 @@ _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
 _NARROW = ir.VectorType(ir.FloatType(), LANES)
 _HALF = ir.VectorType(ir.DoubleType(), LANES // 2)
-_WORDS, _HALF_WORDS = ir.VectorType(_I64, LANES), ir.VectorType(_I32, LANES)
+_WORDS, _SHORT_WORDS = ir.VectorType(_I64, LANES), ir.VectorType(_I32, LANES)
 _BITS = ir.VectorType(ir.IntType(1), LANES)
 
 
@@ -380,7 +380,7 @@ def rough_log2(typingctx: Any, x: Any) -> Any:
     """The exponent of a positive single-precision number and its fraction, read as one number; 0.04 off at most."""
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        bits = builder.sitofp(builder.bitcast(args[0], _HALF_WORDS), _NARROW)
+        bits = builder.sitofp(builder.bitcast(args[0], _SHORT_WORDS), _NARROW)
         scaled = builder.fmul(bits, ir.Constant(_NARROW, [2.0**-23] * LANES))
         return builder.fsub(scaled, ir.Constant(_NARROW, [127 - 0.0430357] * LANES))
 
