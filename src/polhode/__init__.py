@@ -7,7 +7,7 @@ from . import fields, math, problems, tableaus, vector
 from ._version import __version__
 from .body import Body
 from .ensemble import Ensemble, ensemble
-from .errors import InputError, StepError
+from .errors import InputError, ResultWarning, StepError
 from .events import Event, event
 from .exact import exact
 from .exact_numbers import Surd, surd
@@ -75,8 +75,8 @@ for _kind, _name in ((Trajectory, "trajectory_html"), (Ensemble, "ensemble_html"
     setattr(_kind, "_repr_html_", _shown(_name))  # noqa: B010 - the classes do not know of notebooks
 
 __all__ = [
-    "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "State", "StepError",
-    "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient", "jax",
+    "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "ResultWarning", "State",
+    "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient", "jax",
     "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
     "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector",
     "view", "where",

@@ -1,4 +1,4 @@
-"""The two errors a user meets."""
+"""The two errors a user meets, and the warning that comes with a doubtful result."""
 
 from __future__ import annotations
 
@@ -18,3 +18,7 @@ class StepError(RuntimeError):
     def __init__(self, message: str, partial: Trajectory | None = None) -> None:
         super().__init__(message)
         self.partial = partial
+
+
+class ResultWarning(UserWarning):
+    """A result may not be everything that was asked for; the message says what is missing, and what to do."""
