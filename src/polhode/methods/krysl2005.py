@@ -112,7 +112,8 @@ def _gyro_columns(x: Any, data: Any, system: Any) -> Any:
     return gyration_columns(data[0], x, system)
 
 
-_gyro_root = newton(_gyro_residual, _gyro_columns)
+gyration_root = newton(_gyro_residual, _gyro_columns)
+"""Solver of x - c x cross I^-1 x = m for x, with data = (c, m); it asks for no torque."""
 
 
 @method(
@@ -135,5 +136,5 @@ def nmb(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     rate = add(gyration(m, system), torque(t, q, m, system))
     q = mul(q, exp(turning(h, along(m, h / 2, rate), system)))
     push = along(along(m, h / 2, rate), h / 2, torque(t + h, q, m, system))
-    x, miss = _gyro_root(along(m, h, rate), (h / 2, push), system, torque)
+    x, miss = gyration_root(along(m, h, rate), (h / 2, push), system, torque)
     return (q, x), miss
