@@ -153,7 +153,7 @@ def test_near_rest(omega, dt):
     method = ph.methods["dg2"]
     y, system = problem.kernel_data(float)
     torque = checks.torque_kernel(problem, floats.number, method)
-    (q, m), miss = method.build(float)(dt, 0.0, y, system, torque)
+    (_, m), miss = method.build(float)(dt, 0.0, y, system, torque)
     force = torque(0.0, *y, system)
     assert miss == 0
     assert m == pytest.approx([a + dt * f for a, f in zip(y[1], force, strict=True)], abs=2 * dt**2 + 1e-17 * dt)

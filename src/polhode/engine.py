@@ -94,7 +94,7 @@ def identity(method: Method, problem: Problem) -> str:
 def formula(method: Method, field: Field, own_axes: bool) -> Any:
     """Source and constants of what the method asks of a field."""
     if method.differences and field.kind == "potential":
-        alone = dataclasses.replace(method, differences=False)
+        alone = dataclasses.replace(method, differences="")
         return formula(alone, field, own_axes), field.difference_text
     if method.derivatives:
         return rates_text(field, method.derivatives, own_axes)
@@ -105,9 +105,11 @@ def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method
     """The torque of a problem in one number type, with whatever else the method asks of a field."""
     field, own_axes = problem.field, problem.body.has_own_axes
     if method is not None and method.differences:
-        force = torque_kernel(problem, number, dataclasses.replace(method, differences=False))
-        potential = field is not None and field.kind == "potential"
-        return by_arguments(force, field.difference_kernel(number, own_axes) if potential else no_difference, 5)
+        force = torque_kernel(problem, number, dataclasses.replace(method, differences=""))
+        between = no_difference
+        if field is not None and field.kind == "potential":
+            between = field.difference_kernel(number, own_axes)
+        return by_arguments(force, between, 6)
     if method is not None and method.series:
         if method.entries:
             return taylor_kernel(field, own_axes, method.series, number)

@@ -321,9 +321,10 @@ def _point(kind: str, t: Any, q: Any) -> Any:
 
 
 def _points(setting: Setting, kind: str, t: Any, q: Any, *more: Any) -> list[Any]:
-    """The points of one call of the torque: two of one between two attitudes."""
-    between = setting.method.differences and len(more) == 2
-    return [_point(kind, t, q), *([_point(kind, *more)] if between else [])]
+    """The points of one call of the torque: two of one between two states, none if only the potential is used of it."""
+    if setting.method.differences and len(more) == 3:
+        return [_point(kind, t, q), _point(kind, *more[:2])] if setting.method.differences == "torque" else []
+    return [_point(kind, t, q)]
 
 
 def _same_point(a: Any, b: Any) -> bool:

@@ -126,6 +126,7 @@ def _absent(force: Any) -> Any:
 
 
 def _teach_primitives() -> None:
+    scalar.register_whole(numba.types.Integer)
     for name in FUNCTIONS:
         _elementary(name)
     for function, made in (
@@ -200,14 +201,7 @@ def _is_ours(function: Callable[..., Any]) -> bool:
 
 _CODE = {
     *(__name__, lanes.__name__, lane_functions.__name__, dual_lanes.__name__, room.__name__, rows.__name__),
-    *(
-        "polhode.loop",
-        "polhode.expression",
-        "polhode.discrete_gradient",
-        "polhode.plans",
-        "polhode.series",
-        "polhode.paired_series",
-    ),
+    *("polhode.loop", "polhode.expression", "polhode.plans", "polhode.series", "polhode.paired_series"),
 }
 """Modules that make code without holding kernels."""
 

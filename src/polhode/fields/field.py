@@ -335,7 +335,7 @@ class Field:
         return source("difference_value", "R, S, p", unpack, [*_turning(slopes, mean), change])
 
     def difference_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
-        """The kernel (mean torque, change of U)(t, q, m, system, t1, q1) in principal axes, in one number type."""
+        """The kernel (mean torque, change of U)(t, q, m, system, t1, q1, m1) in principal axes."""
         return difference_kernel(formula_kernel(self.difference_text, number), len(self.parameters), own_axes)
 
     def potential_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:

@@ -82,14 +82,14 @@ def difference_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> 
     if not own_axes:
 
         @kernel
-        def plain(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any) -> Any:
+        def plain(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
             a, b, c, change = value(matrix(q), matrix(q1), system[2])
             return (a, b, c), change
 
         return plain
 
     @kernel
-    def turned(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any) -> Any:
+    def turned(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
         p = system[2]
         axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
         own = conj(axes)
@@ -100,7 +100,7 @@ def difference_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> 
 
 
 @kernel
-def no_difference(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any) -> Any:
+def no_difference(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
     """The same of a body without a potential; `absent` is true of it."""
     return (0, 0, 0), 0
 

@@ -22,7 +22,8 @@ from .rivals import _mean_guess, _reflected
 @kernel
 def _residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     h, t, q, m = data
-    force, _ = torque(t, q, m, system, t + h, mul(q, cay(turning(h, x, system))))
+    end = mul(q, cay(turning(h, x, system)))
+    force, _ = torque(t, q, m, system, t + h, end, _reflected(x, m))
     return sub(along(along(x, -h / 2, gyration(x, system)), -h / 2, force), m)
 
 
@@ -37,7 +38,7 @@ _root = newton(_residual, _columns)
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2, torque_at=ENDS,
     conserves=("energy", "spatial_momentum", "momentum_norm", "energy_linear_potential", "energy_potential"),
-    needs="potential", differences=True, cite="gonzalez1996", where="discrete gradient; with the Cayley map of akw",
+    needs="potential", differences="torque", cite="gonzalez1996", where="discrete gradient; with the Cayley map of akw",
 )  # fmt: skip
 @kernel
 def dg2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
@@ -51,8 +52,8 @@ def dg2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     \end{aligned}$$
 
     with a symmetric discrete gradient of the potential,
-    $\langle \bar\nabla U(R_0, R_1),\, R_1 - R_0 \rangle = U(R_1) - U(R_0)$. All together are solved for $\bar\Pi$. For a
-    potential linear in $R$ this is `akw`.
+    $\langle \bar\nabla U(R_0, R_1),\, R_1 - R_0 \rangle = U(R_1) - U(R_0)$. All together are solved for $\bar\Pi$.
+    For a potential linear in $R$ this is `akw`.
     """
     q, m = y
     data = (h, t, q, m)
