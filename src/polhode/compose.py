@@ -109,6 +109,7 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
         "doc": _halves_description(first, second),
         "increments": first.increments and second.increments,
         "compensated": first.compensated and second.compensated,
+        "differences": first.differences or second.differences,
     }
     said["conserves"] = frozenset(said.get("conserves", ())) | derived["conserves"]
     return declare(

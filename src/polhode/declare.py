@@ -29,11 +29,11 @@ NEEDS = ("free", "potential", "attitude", "velocity")
 
 CONSERVABLE = (
     *("energy", "spatial_momentum", "momentum_norm"),
-    *("energy_midpoint", "spatial_momentum_midpoint", "energy_linear_potential"),
+    *("energy_midpoint", "spatial_momentum_midpoint", "energy_linear_potential", "energy_potential"),
 )
-"""What a method may conserve exactly. All for the free body, except the last: kinetic plus potential
-energy of the heavy top, whose potential is linear in R. The midpoint ones hold for the state after the
-first half of a method that is a composition of two half steps."""
+"""What a method may conserve exactly. All for the free body, except the last two: kinetic plus potential
+energy of the heavy top, whose potential is linear in R, and with any potential U(R). The midpoint ones hold
+for the state after the first half of a method that is a composition of two half steps."""
 
 
 ENDS = ("start", "end")
@@ -84,6 +84,9 @@ class Method:
     series : the order of the Taylor series of the motion that make the step (its `torque` then expands); 0 for none
     work : does such a step also use the series of the work done (its `torque` then gives that too)
     entries : are they the series of quaternion and momentum themselves (`torque` then gives their increments)
+    differences : what the step uses of the potential between two states, "torque" or "potential"; else empty
+        (`torque(t, q, m, system, t1, q1, m1)` is then the mean torque and the change of the potential, integers for a
+        field that has none)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
@@ -119,6 +122,7 @@ class Method:
     series: int = 0
     work: bool = False
     entries: bool = False
+    differences: str = ""
     linear_bodies: bool = True
     flat_bodies: bool = True
     increments: bool = False

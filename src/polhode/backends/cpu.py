@@ -126,6 +126,7 @@ def _absent(force: Any) -> Any:
 
 
 def _teach_primitives() -> None:
+    scalar.register_whole(numba.types.Integer)
     for name in FUNCTIONS:
         _elementary(name)
     for function, made in (

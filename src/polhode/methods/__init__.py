@@ -5,6 +5,7 @@ from . import (  # noqa: F401 - enters them in the book
     adams,
     buss,
     dmv,
+    energy_conserving,
     energy_preserving,
     jacobi,
     krysl2005,
