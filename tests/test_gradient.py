@@ -10,6 +10,7 @@ import polhode as ph
 from polhode.analysis.checks import FIELDS, generic
 from polhode.backends import floats
 from polhode.backends.duals import Dual, plain
+from polhode.backends.multiprecision import public
 from polhode.engine import beginning, engine, kind, torque_kernel
 from polhode.gradient import UNITS, Direction, Run, seeds
 from polhode.loop import COLUMNS, stepping
@@ -48,7 +49,7 @@ def final(problem, method, shift, momentum=MOMENTUM):
         rows, t0 = run.buffer(1), number(problem.t0)
         begun, last = beginning(method)(y), run.last(STEPS)
         assert run.advance(number(STEP), t0, 0, STEPS, STEPS, last, begun, system, rows)[4]
-        return rows[0]
+        return public(rows[0])
 
 
 def differences(problem, method, momentum=MOMENTUM):

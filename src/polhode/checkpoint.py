@@ -44,10 +44,13 @@ def number_of(text: str, digits: int | None) -> Any:
         return float.fromhex(text)
     import mpmath
 
+    from .backends.multiprecision import mp, working
+
     mantissa, _, exponent = text.partition("*2^")
-    if not exponent:
-        return mpmath.mpf(text)
-    return mpmath.mp.make_mpf(mpmath.libmp.from_man_exp(int(mantissa), int(exponent)))
+    with working(digits):
+        if not exponent:
+            return mp.mpf(text)
+        return mp.make_mpf(mpmath.libmp.from_man_exp(int(mantissa), int(exponent)))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -47,9 +47,9 @@ class Engine:
         if self.digits is None:
             yield
             return
-        import mpmath
+        from .backends.multiprecision import working
 
-        with mpmath.workdps(self.digits + GUARD_DIGITS):
+        with working(self.digits + GUARD_DIGITS):
             yield
 
 
@@ -183,11 +183,9 @@ def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any,
 def _precise(problem: Problem, method: Method, digits: int) -> Engine:
     if not isinstance(digits, int) or not 1 <= digits <= 10_000:
         raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
-    import mpmath
+    from .backends.multiprecision import number, working
 
-    from .backends.multiprecision import number
-
-    with mpmath.workdps(digits + GUARD_DIGITS):
+    with working(digits + GUARD_DIGITS):
         before, after = method.processors(number)
         torque = torque_kernel(problem, number, method)
         advance = stepping(method.build(number), torque, kind(method), before, after)

@@ -61,14 +61,12 @@ def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.n
 
 def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.SimpleNamespace:
     """Quaternion, momenta, velocity and energy as mpmath numbers, in the user's axes."""
-    import mpmath
-
-    from .backends.multiprecision import number
+    from .backends.multiprecision import number, public, working
     from .engine import GUARD_DIGITS
 
     names = ("quaternion", "momentum", "omega", "spatial_momentum", "energy")
     kept: dict[str, list[Any]] = {name: [] for name in names}
-    with mpmath.workdps(digits + GUARD_DIGITS):
+    with working(digits + GUARD_DIGITS):
         _, (_, inverse, _) = problem.kernel_data(number)
         own: Any = problem.principal(number)[1]
         for row in rows:
@@ -79,7 +77,7 @@ def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.Sim
             energy = dot(m, omega) / 2 + problem.potential(q, number)
             for name, value in zip(names, (q, m, omega, rotate(q, m), energy), strict=True):
                 kept[name].append(value)
-    return types.SimpleNamespace(**{name: np.array(values, dtype=object) for name, values in kept.items()})
+    return types.SimpleNamespace(**{name: public(np.array(values, dtype=object)) for name, values in kept.items()})
 
 
 def rounded(t: np.ndarray, mp: types.SimpleNamespace) -> dict[str, np.ndarray]:

@@ -89,7 +89,7 @@ def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) ->
             while going:
                 going = go_on(block, end, longest, tolerance, orders)
 
-    return cpu.compiled(run, f"travelling lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
+    return cpu.compiled(run, f"travelling lanes|{identity}")
 
 
 def _stepper(stage: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:

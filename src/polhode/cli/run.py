@@ -21,7 +21,6 @@ from .words import (
     drawn,
     examples,
     guarded,
-    plain_warnings,
     sentence,
     small,
     stop,
@@ -181,11 +180,10 @@ def _with_steps(
     if digits is None:
         compiled_now(what, how)
     try:
-        with plain_warnings():
-            sol = solve(
-                what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, resume=resume,
-                digits=digits,
-            )  # fmt: skip
+        sol = solve(
+            what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, resume=resume,
+            digits=digits,
+        )  # fmt: skip
     except KeyboardInterrupt as end:
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
