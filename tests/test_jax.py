@@ -164,8 +164,8 @@ def test_both_derivatives_of_a_compiled_run():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("method", named(m for m in ALL if m.name != "imidm"))
-def test_both_derivatives_of_compiled_runs_of_all_methods(method, record_property):
-    record_property("error", float(check_compiled(method)))
+def test_both_derivatives_of_compiled_runs_of_all_methods(method):
+    print(f"{method.name}: largest relative error {check_compiled(method):.1e}")
 
 
 RESTING = [m for m in KINDS.values() if m.needs in ("free", "velocity") and m.order <= 2 and m.flat_bodies]
