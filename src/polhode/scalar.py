@@ -424,10 +424,11 @@ def finite(x: Number) -> Any:
 
 
 def steady(x: Any) -> Any:
-    """A number, or nested tuples of numbers, as constants: without slopes."""
+    """A number, or nested tuples of numbers, as constants: without slopes, not differentiated by JAX."""
     if isinstance(x, tuple):
         return tuple(steady(part) for part in x)
-    return _space(x).steady(x) if type(x) in _SLOPED else x
+    constant = getattr(_space(x), "steady", None)
+    return constant(x) if constant else x
 
 
 def seeded(v: Vec3) -> Vec3:
