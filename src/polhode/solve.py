@@ -25,6 +25,7 @@ from .methods import EXAMPLE, Method, methods
 from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
 from .progress import Progress
+from .schedule import Bounds
 from .tolerance import dense_of, solve_to, with_events
 from .trajectory import Info, Trajectory, info_of
 
@@ -62,6 +63,8 @@ def solve(
     digits: int | None = None,
     progress: bool | Callable[[float], Any] | None = None,
     events: Any = (),
+    stops: Any = None,
+    max_step: float | None = None,
 ) -> Trajectory:
     """Integrate a problem with a method and a fixed step, or to a tolerance.
 
@@ -81,6 +84,9 @@ def solve(
     digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``
     events : made by `ph.event`; ``sol.events`` holds the states at which each happened
     progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
+    stops : with tol, times at which steps shall end: where a torque of your own jumps, or a short pulse begins and ends
+        (fields with `ph.where` of t, thrusters and tables know theirs)
+    max_step : with tol, the longest step allowed
 
     Returns
     -------
@@ -97,7 +103,9 @@ def solve(
     _check_resume(out, overwrite, resume, bool(wanted))
     if tol is not None:
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
-        return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others)
+        limits = {"stops": stops, "max_step": max_step}
+        return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others, limits)
+    Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
             f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or an accuracy, such as "
@@ -193,7 +201,7 @@ def _finished(whole: Trajectory, ride: Ride) -> Trajectory:
 
 def _to_tolerance(
     problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, resume: bool, events: Any,
-    progress: Any, others: dict[str, Any],
+    progress: Any, others: dict[str, Any], limits: dict[str, Any],
 ) -> Trajectory:  # fmt: skip
     """A solution to a tolerance, kept in a file too if asked; the file is written at the end, in one go."""
     plain = {"dt": None, "steps": None, "every": 1, "digits": None}
@@ -205,7 +213,10 @@ def _to_tolerance(
     if chosen is not None and chosen.clock:
         raise InputError(f"{chosen.name} chooses its steps by a rule of its own, without a tolerance; give dt")
     end = end_time(problem, t_end)
-    how = checkpoint.begun(problem, chosen, tol=finite_number("tol", tol), t_end=end, events=len(events))
+    bounds = Bounds.of(problem.t0, end, **limits)
+    how = checkpoint.begun(
+        problem, chosen, tol=finite_number("tol", tol), t_end=end, events=len(events), **bounds.said
+    )  # fmt: skip
     if resume:
         there = store.standing(store.folder_checked(out))
         whole = None if there is None else _same_run(there, how)
@@ -215,7 +226,7 @@ def _to_tolerance(
     path = None if out is None else store.fresh(out, overwrite)
     said = checkpoint.first_words(how)
     try:
-        sol = solve_to(problem, tol, end, chosen, events, progress)
+        sol = solve_to(problem, tol, end, chosen, events, progress, bounds)
     except StepError as failed:
         if path is not None and failed.partial is not None:
             store.save(failed.partial, path, overwrite, said)

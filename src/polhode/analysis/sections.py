@@ -19,6 +19,7 @@ from ..events import Event, checked, event
 from ..methods import Method, methods
 from ..problem import Problem, finite_number
 from ..progress import Progress
+from ..schedule import scheduled
 from ..solve import MOST_STEPS, Ride, drive, end_time, explain, length
 from ..tolerance import Steps, found_on, stage_of
 from ..trajectory import Trajectory, info_of
@@ -117,7 +118,9 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     """Steps that follow from a tolerance for single ones: chaos allows none for the end of the run."""
     if not adaptive.EPS <= tol <= 0.1:
         raise InputError(f"tol must lie between {adaptive.EPS:.2g} and 0.1; got {tol:g}")
-    run = adaptive.Run(problem, stage_of(problem), end, tol, adaptive.scale_of_momentum(problem, None))
+    legs = scheduled(problem, end, tol)
+    stage, scale = stage_of(legs.problem), adaptive.scale_of_momentum(problem, None)
+    run = adaptive.Run(legs.problem, stage, end, tol, scale, legs)
     kept, fine = Crossings(problem, cut, run), True
     said: dict[str, Any] = {"method": run.stage.label(run.order), "dt": 0.0, "tol": tol}
     bar = Progress(progress, said["method"], PARTS)
