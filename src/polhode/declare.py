@@ -196,6 +196,7 @@ class Methods:
         self._labels: dict[str, str] = {}
         self._combinators: dict[str, Callable[..., Method]] = {}
         self._expressions: dict[str, str] = {}
+        self._families: dict[str, Callable[[str], Method]] = {}
 
     def add(self, method: Method) -> Method:
         """Enter a method under its name and aliases, which must be new."""
@@ -216,6 +217,10 @@ class Methods:
         """Let ``name(argument, ...)`` be written in expressions."""
         self._combinators[name] = make
 
+    def add_family(self, prefix: str, make: Callable[[str], Method]) -> None:
+        """Let ``prefix`` followed by a whole number be a name, also where that number is not registered."""
+        self._families[_key(prefix)] = make
+
     @property
     def combinators(self) -> dict[str, Callable[..., Method]]:
         """What makes methods of methods, by name."""
@@ -233,6 +238,9 @@ class Methods:
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
         if call and call[1].lower() in self._combinators:
             return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))
+        member = re.fullmatch(r"([a-z_]+)(\d+)", _key(label))
+        if member and member[1] in self._families:
+            return self._families[member[1]](member[2])
         raise InputError(self._unknown(label))
 
     @staticmethod

@@ -16,9 +16,9 @@ about a principal axis) the momentum is scaled instead. The change of the potent
 For any other torque E* is the energy at the start of the step and the work done in it. Energies are counted from that
 of a spin about the axis d of the largest component, 2 E - a_d |Pi|^2 = sum (a_i - a_d) m_i^2, small next to a principal
 axis and there without cancellation; a torque T changes it at the rate 2 sum (a_i - a_d) m_i T_i. That is integrated
-over the step: for methods of order 1 and 2 by the midpoint rule, of order 3 and 4 by Simpson's rule, with the state in the
-middle of the step by Hermite interpolation between its ends; for higher orders by a Gauss rule, with the states at its
-nodes by shorter steps of the method itself; and of Lie-Taylor as one more of its series.
+over the step: for methods of order 1 and 2 by the midpoint rule, of order 3 and 4 by Simpson's rule, with the state in
+the middle of the step by Hermite interpolation between its ends; for higher orders by a Gauss rule, with the states at
+its nodes by shorter steps of the method itself; and of Lie-Taylor as one more of its series.
 """
 
 from __future__ import annotations
