@@ -292,7 +292,7 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         torque_at=base.torque_at,
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
         identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
-        increments=base.increments, compensated=base.compensated,
+        increments=base.increments, compensated=base.compensated, corrector=base.corrector,
         flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
     )  # fmt: skip
 
