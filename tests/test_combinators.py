@@ -42,7 +42,7 @@ def test_the_sweep_finds_a_false_declaration(monkeypatch):
     false = dataclasses.replace(ph.methods["rot123"], name="false", order_free=3, symmetric=False)
     monkeypatch.setattr(sweep.ph, "methods", {"false": false})
     monkeypatch.setattr(checks, "CHECKS", QUICK)
-    faults = sweep.checked(("false", (0,))).faults
+    faults = sweep.checked(("false", (0,), True)).faults
     assert len(faults) == 2, faults
 
 

@@ -5,10 +5,11 @@
     nice python validation/combinators.py --only strang,ep --starts 3
 
 Arguments are the registered methods, the named tableaus and some numbers; what a combinator does not accept must be
-refused with an `InputError`. Each accepted expression passes all checks of `polhode.analysis.checks`. The exit status
-is 1 if one fails. Expressions that name the same method are checked once. The points at which the torque is taken are
-counted for up to MOST_POINTS of them (the work grows with the square of their number). Short methods come first;
-`--minutes` ends the sweep early and says what was left out.
+refused with an `InputError`. Each accepted expression passes the checks of `polhode.analysis.checks` of order, symmetry,
+conservation, kind of field, structure of the momentum map and number of solves; with `--thorough` all of them (the
+points at which the torque is taken only for up to MOST_POINTS of them, since that work grows with their square).
+Expressions that name the same method are checked once. Short methods come first; `--minutes` ends the sweep early and
+says what was left out. The exit status is 1 if an expression fails.
 """
 
 from __future__ import annotations
@@ -61,8 +62,13 @@ def accepted(given: list[str], combinators: list[str]) -> tuple[list[str], colle
     return list(found.values()), refused
 
 
-def checks_for(method: ph.Method) -> list[Any]:
-    """All checks, with a cheap one of the cost of long compositions."""
+def checks_for(method: ph.Method, thorough: bool) -> list[Any]:
+    """The checks of a sweep; of long compositions the torque points are not counted."""
+    if not thorough:
+        return [
+            checks.check_order, checks.check_symmetric, checks.check_conserves, checks.check_needs,
+            checks.check_poisson, solves,
+        ]  # fmt: skip
     long = method.torque_evals > MOST_POINTS
     return [solves if long and check is checks.check_cost else check for check in checks.CHECKS]
 
@@ -73,13 +79,13 @@ def solves(method: ph.Method, starts: tuple[int, ...]) -> list[str]:
     return [] if found == {method.solves} else [f"declared {method.solves} solves, measured {found}"]
 
 
-def checked(task: tuple[str, tuple[int, ...]]) -> Outcome:
-    """All checks of one expression; an error inside a check is a fault too."""
-    expression, starts = task
+def checked(task: tuple[str, tuple[int, ...], bool]) -> Outcome:
+    """The checks of one expression; an error inside a check is a fault too."""
+    expression, starts, thorough = task
     began = time.process_time()
     faults = []
     method = ph.methods[expression]
-    for check in checks_for(method):
+    for check in checks_for(method, thorough):
         try:
             faults += check(method, starts)
         except Exception as error:  # a sweep reports whatever happens
@@ -122,6 +128,8 @@ def main() -> int:
     options.add_argument("--starts", type=int, default=1, help="generic starts to measure on, 1 to 3")
     options.add_argument("--sample", type=int, default=0, help="check so many expressions at random; 0: all")
     options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--thorough", action="store_true", help="all checks")
+    options.add_argument("--verbose", action="store_true", help="print every expression with its CPU seconds")
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--minutes", type=float, default=0, help="stop after so many minutes; 0: when all is done")
     given = options.parse_args()
@@ -130,14 +138,14 @@ def main() -> int:
     if given.sample:
         expressions = random.Random(given.seed).sample(expressions, min(given.sample, len(expressions)))
     expressions.sort(key=length)
-    tasks = [(expression, checks.ALL_STARTS[: given.starts]) for expression in expressions]
+    tasks = [(expression, checks.ALL_STARTS[: given.starts], given.thorough) for expression in expressions]
     outcomes: list[Outcome] = []
     deadline = time.monotonic() + 60 * given.minutes if given.minutes else float("inf")
     with multiprocessing.Pool(given.jobs) as pool:
         for outcome in pool.imap_unordered(checked, tasks):
             outcomes.append(outcome)
-            if outcome.faults:
-                print(f"{outcome.expression}: {outcome.faults}", file=sys.stderr, flush=True)
+            if outcome.faults or given.verbose:
+                print(f"{outcome.expression}: {outcome.seconds:.1f} s {outcome.faults}", file=sys.stderr, flush=True)
             if time.monotonic() > deadline:
                 print(f"stopped: {len(tasks) - len(outcomes)} of {len(tasks)} expressions, the longest, not checked")
                 pool.terminate()
