@@ -175,7 +175,7 @@ def drifts(problem: Problem, row: np.ndarray) -> list[Method]:
 
 def _suits(method: Method, problem: Problem) -> bool:
     """Does the method take such a body."""
-    linear, flat = problem.body.linear_axis is not None, problem.body.is_flat
+    linear, flat = problem.body.linear_axis is not None, not problem.body.has_thickness
     return (method.linear_bodies or not linear) and (method.flat_bodies or not flat)
 
 

@@ -64,9 +64,9 @@ class Crowd:
         """Body i as a user would give it."""
         moments = self.of(self.moments, i)
         if self.own is None:
-            return Body(moments)
+            return Body(moments, physical=None)
         axes: np.ndarray = np.array(matrix(tuple(self.of(self.own, i).tolist())))
-        return Body(axes * moments @ axes.T)
+        return Body(axes * moments @ axes.T, physical=None)
 
 
 def gathered(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> Crowd:

@@ -66,11 +66,11 @@ def check_fit(method: Method, problem: Problem) -> None:
         raise InputError(
             f"{method.name} divides by the moment that is zero for a linear body; methods that do not: {able}"
         )
-    if problem.body.is_flat and not method.flat_bodies:
+    if not (problem.body.has_thickness or method.flat_bodies):
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.flat_bodies)
         raise InputError(
             f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
-            f"for a flat body; methods that do not: {able}"
+            f"for a flat body (and negative for moments of no body); methods that do not: {able}"
         )
     if method.takes(problem.needs):
         return

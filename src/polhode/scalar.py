@@ -97,6 +97,10 @@ def by_slopes(plain: Callable[..., Any], following: Callable[..., Any]) -> Calla
     return forked
 
 
+SOLVE_LISTENERS: list[Callable[[Any], None]] = []
+"""Called with the first guess of every equation that is solved in plain Python: how checks count solves."""
+
+
 def solver(
     plain: Callable[..., Any], following: Callable[..., Any], equation: Callable[..., Any]
 ) -> Callable[..., Any]:
@@ -108,6 +112,8 @@ def solver(
     """
 
     def solved(guess: Any, *given: Any) -> Any:
+        for listener in SOLVE_LISTENERS:
+            listener(guess)
         first = guess
         while isinstance(first, tuple):
             first = first[0]

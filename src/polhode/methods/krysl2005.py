@@ -68,7 +68,7 @@ def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 @method(
     order=1, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
     torque_at=("end",),
-    conserves=("spatial_momentum", "momentum_norm"), needs="attitude",
+    conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
     cite=PAPER, where="section 3, Phi*", aliases=("LIEMID[E1]",),
 )  # fmt: skip
 @kernel
@@ -87,7 +87,7 @@ def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 liemid_ea = halves(
-    liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True,
+    liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True, needs="attitude",
     where="section 3, Xi", aliases=("LIEMID[EA]",),
     doc=r"""Alternating explicit midpoint Lie: variant 2, then variant 1, each over half the step.
 
