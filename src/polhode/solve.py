@@ -440,14 +440,15 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
         fault = _field_fault(method, ride)
         smaller = None if fault else _smaller_step(ride)
     if not fault:
-        fault = "the state became infinite or NaN" if ride.miss <= 0 else _unsolved(float(ride.miss))
+        fault = "the state became infinite or NaN" if ride.miss <= 0 else unsolved(float(ride.miss))
         fault += f"; try dt = {smaller:.2g}" if smaller else ""
     states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
     head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g})"
     return f"{head}: {fault}; the {states} in .partial"
 
 
-def _unsolved(residual: float) -> str:
+def unsolved(residual: float) -> str:
+    """Why a step whose equation has this residual is no step."""
     if residual == RUNAWAY:
         return "the monitor of its step size changed by more than itself within one step"
     size = f"{residual:.1e}" if math.isfinite(residual) else "infinite"
