@@ -97,7 +97,8 @@ def solve(
     _check_resume(out, overwrite, resume, bool(wanted))
     if tol is not None:
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
-        return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others)
+        with store.reserved(out):
+            return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others)
     if method is None or dt is None:
         raise InputError(
             f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or an accuracy, such as "
@@ -181,6 +182,7 @@ def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
     """The trajectory of a file that was written as a whole, if it is of the run that is asked for."""
     whole, said = store.read(path)
     checkpoint.check_same(path, checkpoint.words(path, said, checkpoint.BEGUN), how)
+    whole.stored.checked(0)
     return whole
 
 
