@@ -92,15 +92,15 @@ class Ensemble:
 
     def to_xarray(self) -> xarray.Dataset:
         """The arrays with labelled dimensions, conventions in the attributes; one in a file is read when needed."""
-        from . import crowd_store
+        from . import crowd_files
 
-        return crowd_store.dataset(self)
+        return crowd_files.dataset(self)
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
-        from . import crowd_store
+        from . import crowd_files
 
-        return crowd_store.save(self, path, overwrite)
+        return crowd_files.save(self, path, overwrite)
 
     def __len__(self) -> int:
         return len(self.failed)

@@ -104,7 +104,8 @@ def solve(
     if tol is not None:
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
         limits = {"stops": stops, "max_step": max_step}
-        return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others, limits)
+        with store.reserved(out):
+            return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others, limits)
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
@@ -189,6 +190,7 @@ def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
     """The trajectory of a file that was written as a whole, if it is of the run that is asked for."""
     whole, said = store.read(path)
     checkpoint.check_same(path, checkpoint.words(path, said, checkpoint.BEGUN), how)
+    whole.stored.checked(0)
     return whole
 
 
