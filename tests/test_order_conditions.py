@@ -202,6 +202,22 @@ def test_the_tail_of_r_c_has_the_coefficients_of_its_series():
         assert elliptic._tail_c(s) * s * s == 80080 * (carlson_series(Fraction(1, 2), (2 * s, -s, -s), 7) - 1)
 
 
+# --- series of the angle near zero ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["tail", "cot_tail"])
+def test_series_near_zero_have_their_coefficients(name):
+    """With so many digits, and an argument so small, that each of the eight terms is seen to sixty digits."""
+    digits = 600
+    with mpmath.workdps(digits):
+        x2 = number(10) ** -(digits // 8 + 2)
+        terms = {
+            "tail": [(-x2) ** k / mpmath.factorial(2 * k + 3) for k in range(8)],
+            "cot_tail": [abs(mpmath.bernoulli(2 * k)) * x2 ** (k - 1) / mpmath.factorial(2 * k) for k in range(1, 9)],
+        }[name]
+        assert abs(getattr(so3, name)(x2) - mpmath.fsum(terms)) < mpmath.mpf(10) ** (5 - digits)
+
+
 # --- splittings: every flow in 50 digits ------------------------------------------------------------
 
 STATE = ((0.8, 0.4, 0.2, -0.4), (1.8, 0.4, -0.9))
