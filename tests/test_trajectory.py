@@ -202,6 +202,24 @@ def test_to_xarray() -> None:
     assert_labelled(sol.to_xarray(), sol)
 
 
+def dimension(*units: str) -> dict[str, int]:
+    """Exponents of a product of units; an angle has no dimension if it is in radians."""
+    found: dict[str, int] = {}
+    for unit in " ".join(units).split():
+        name, _, power = unit.partition("^")
+        found[name] = found.get(name, 0) + int(power or 1)
+    return {name: n for name, n in found.items() if n and name not in ("rad", "1")}
+
+
+def test_units_fit_each_other() -> None:
+    unit = {
+        name: values.attrs["units"] for name, values in run().to_xarray().variables.items() if "units" in values.attrs
+    }
+    assert dimension(unit["momentum"], unit["omega"]) == dimension(unit["energy"]) == {"M": 1, "L": 2, "T": -2}
+    assert dimension(unit["omega"], unit["t"]) == dimension(unit["quaternion"]) == {}
+    assert dimension(unit["spatial_momentum"]) == dimension(unit["momentum"])
+
+
 def opened(path: Path) -> xarray.Dataset:
     """As a stranger opens it; warnings are errors in these tests."""
     with xarray.open_zarr(path) if path.suffix == ".zarr" else xarray.open_dataset(path) as data:

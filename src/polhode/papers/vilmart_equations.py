@@ -135,7 +135,7 @@ def midpoint_normalisation() -> dict[str, Pair]:
     turn = (number(1), *so3.scale(h / 2, so3.times(inverse, middle)))
     bare, unit = so3.mul(q, turn), so3.mul(q, so3.unit(turn))
     C, H = (lambda m: so3.dot(m, m)), (lambda m: so3.dot(m, so3.times(inverse, m)) / 2)
-    return {  # type: ignore[return-value]
+    return {
         "Q orthogonal": tuple(_orthogonality(x) for x in (bare, unit)),
         "Q y": tuple(_largest(_turned(x, y1), _turned(q, y)) for x in (bare, unit)),
         "C": 2 * (abs(C(y1) - C(y)),),
@@ -210,7 +210,7 @@ def figure_2() -> dict[str, Any]:
     A, B, C = moments
     t = number(0.7)
     p, q, r = _jacobi(t, moments, l2, h)
-    rates = [mpmath.diff(lambda s, i=i: _jacobi(s, moments, l2, h)[i], t) for i in range(3)]  # type: ignore[misc]
+    rates = [mpmath.diff(lambda s, i=i: _jacobi(s, moments, l2, h)[i], t) for i in range(3)]
     euler = max(
         abs(A * rates[0] - (B - C) * q * r), abs(B * rates[1] - (C - A) * r * p), abs(C * rates[2] - (A - B) * p * q)
     )
