@@ -180,10 +180,18 @@ def in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cpu, "loop", lambda step, torque, name, **parts: (stepping(step, torque, **parts), True))
 
 
-def attempted(call: Any) -> Any:
-    """The numbers of a state, or why there is none."""
+def stepped_once(body: ph.Body, name: str, problem: ph.Problem, torque: Any) -> Any:
+    """The state after one step, or why there is none."""
     try:
-        return call()
+        return ph.stepper(body, name, 0.0625).step((problem.quaternion, problem.momentum), torque)
+    except ph.InputError as refusal:
+        return str(refusal)
+
+
+def solved_once(name: str, problem: ph.Problem) -> Any:
+    """The trajectory of one step, or why there is none."""
+    try:
+        return ph.solve(problem, name, dt=0.0625, steps=1, progress=False)
     except ph.InputError as refusal:
         return str(refusal)
 
@@ -203,8 +211,7 @@ def test_every_method_is_taken_or_refused_as_by_solve(body: str, torque: Any) ->
         method = ph.methods[name]
         if method.memory or method.compensated:
             continue
-        ours: Any = attempted(lambda: ph.stepper(what, name, 0.0625).step((problem.quaternion, momentum), torque))
-        theirs: Any = attempted(lambda: ph.solve(problem, name, dt=0.0625, steps=1, progress=False))
+        ours, theirs = stepped_once(what, name, problem, torque), solved_once(name, problem)
         if isinstance(ours, str) or isinstance(theirs, str):
             assert isinstance(ours, str)
             assert isinstance(theirs, str)

@@ -44,11 +44,13 @@ LONG, SHORT = 0.4, 0.3
 
 @ph.potential
 def bowl(R, a):
+    """A potential with a linear and a quadratic term in R."""
     return a * R[2][2] + a * R[0][1] * R[0][1] / 2
 
 
 @ph.torque
 def mixed(t, R, omega, a, k):
+    """A torque of time, attitude and angular velocity."""
     return (a * R[2][1] - k * omega[0], -a * R[2][0] - k * omega[1], a * math.sin(t) * R[1][1] - k * omega[2])
 
 

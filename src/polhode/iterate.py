@@ -342,7 +342,7 @@ def accelerated(correction: Callable[..., Vectors], n: int, attitude: Callable[.
         """The slopes by the same corrections, repeated until they are round-off in all directions.
 
         Round-off of slopes is relative to those of x, and to |x| times the relative ones of what x is made of: these
-        cancel where x does not vary. Where torques balance it is relative to the slopes of the attitude, as in `judged`.
+        cancel where x does not vary. Where torques balance it is relative to the attitude's slopes, as in `judged`.
         """
         x, miss = root(steady(x), steady(data), steady(system), torque)
         one = 0 * system[1][0] + 1

@@ -128,7 +128,7 @@ def unit(q: Quat) -> Quat:
 
 @kernel
 def restored(q: Quat) -> Quat:
-    """The result of a step in the four components, divided by its length; unchanged where that is not between 1/2 and 2.
+    """Q divided by its length, unchanged where that is not between 1/2 and 2: the end of a step in the components.
 
     A step whose error is as large as that has found no rotation; the loop sees it by the length.
     """
