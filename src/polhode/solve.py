@@ -20,7 +20,7 @@ from .compose import in_turn
 from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
 from .events import checked
-from .loop import COLUMNS
+from .loop import COLUMNS, NO_STATE
 from .methods import EXAMPLE, Method, methods
 from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
@@ -442,7 +442,7 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
         fault = _field_fault(method, ride)
         smaller = None if fault else _smaller_step(ride)
     if not fault:
-        fault = "the state became infinite or NaN" if ride.miss <= 0 else unsolved(float(ride.miss))
+        fault = NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))
         fault += f"; try dt = {smaller:.2g}" if smaller else ""
     states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
     head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g})"

@@ -158,9 +158,15 @@ def _count(start: Any, h: float, t_end: float | None, steps: int | None) -> int:
 # --- what the loop needs of this kind of state ------------------------------------------------------
 
 
+ORTHOGONAL = 2.0**-26
+"""How far from 1 an entry of X^T X may be after a step: half the digits, of which `tidied` makes all."""
+
+
 def good(y: Any, miss: Any) -> bool:
-    """Was the step solved, and is its state finite."""
-    return bool(miss <= 0) and bool(np.isfinite(y[0]).all()) and bool(np.isfinite(y[1]).all())
+    """Was the step solved, is its momentum finite, and its attitude orthogonal."""
+    if not (miss <= 0 and np.isfinite(y[0]).all() and np.isfinite(y[1]).all()):
+        return False
+    return bool(np.abs(y[1].T @ y[1] - np.eye(len(y[1]))).max() <= ORTHOGONAL)
 
 
 def tidied_attitude(X: np.ndarray) -> np.ndarray:
