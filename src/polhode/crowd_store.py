@@ -41,7 +41,7 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "largest relative change, among the states kept, of kinetic plus potential energy (kinetic where there is no "
         "potential)",
     ),
-    "failed": (("body",), "1", "number of the step that failed; -1: none did; -2: not run yet"),
+    "failed": (("body",), "1", "number of the step that failed, counting from 1; -1: none did; -2: not run yet"),
 }
 PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
 """Those an `Ensemble` has."""
@@ -86,7 +86,15 @@ def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], 
         files.remove(new)
 
 
-SAID = {**store.SAID_OF_ALL, "format": FORMAT}
+COUNTED = "failed_counts_from"
+"""Attribute: the number of the first step. Files without it were written when `failed` counted from 0."""
+
+SAID = {**store.SAID_OF_ALL, "format": FORMAT, COUNTED: 1}
+
+
+def counted(failed: np.ndarray, said: Mapping[str, Any]) -> np.ndarray:
+    """Numbers of failed steps, counting from 1, as they are in a file with these attributes."""
+    return failed if said.get(COUNTED) else np.where(failed >= 0, failed + 1, failed)
 
 
 def statistics_names(observed: Iterable[str]) -> list[str]:
@@ -277,7 +285,7 @@ def finish(path: Path, seconds: float) -> None:
 def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np.ndarray]) -> None:
     """Refuse to go on with a store that was made of something else, and name the first difference."""
     root = opened(path)
-    for name, now in (description(task) | ({} if unit is None else {"unit": unit})).items():
+    for name, now in (description(task) | {COUNTED: 1} | ({} if unit is None else {"unit": unit})).items():
         then = root.attrs.get(name)
         if (then or None) != (now or None):  # what a store of an earlier version does not say is nothing
             raise _different(path, f"{_WORDS.get(name, name)} {_told(then)}, and now {_told(now)}")
@@ -302,6 +310,7 @@ _WORDS = {
     "parameters": "the field's parameters",
     "statistics_formula": "the statistics' formulas",
     "polhode_version": "polhode",
+    COUNTED: "steps that count from",
 }
 
 
@@ -361,8 +370,17 @@ class StoredEnsemble(Ensemble):
             value = _read(path, name) if name != "statistics" else self._read_statistics()
         except Exception as problem:
             raise InputError(f"{path} is damaged: {name} cannot be read ({store._line(problem)})") from problem
+        value = counted(value, self.__dict__["attributes"]) if name == "failed" else value
         self.__dict__[name] = value
         return value
+
+    def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Attitude and momentum of body i at the end, read alone."""
+        path = self.__dict__["path"]
+        if path.suffix != ".zarr":
+            return super().last_state(i)
+        root = opened(path)
+        return np.asarray(root["quaternion"][-1, i]), np.asarray(root["momentum"][-1, i])
 
     def _read_statistics(self) -> dict[str, Statistic]:
         names = str(self.__dict__["attributes"].get("statistics", "")).split()
@@ -402,9 +420,9 @@ def dataset(many: Ensemble) -> xarray.Dataset:
 
     if isinstance(many, StoredEnsemble):
         path = many.__dict__["path"]
-        if path.suffix == ".zarr":
-            return xarray.open_zarr(path, chunks=None)
-        return xarray.open_dataset(path, engine="h5netcdf")
+        zarr = path.suffix == ".zarr"
+        data = xarray.open_zarr(path, chunks=None) if zarr else xarray.open_dataset(path, engine="h5netcdf")
+        return data if data.attrs.get(COUNTED) else _recounted(data)
     own_times = many.t.ndim == 2
     variables = {name: xarray.Variable(_dims(name, own_times), getattr(many, name), _labelled(name)) for name in PLAIN}
     t = variables.pop("t")
@@ -414,6 +432,12 @@ def dataset(many: Ensemble) -> xarray.Dataset:
             variables[name] = xarray.Variable(dims, values, _labelled(name))
     said = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
     return xarray.Dataset(variables, {"t": t, **store.LABELS}, SAID | said)
+
+
+def _recounted(data: xarray.Dataset) -> xarray.Dataset:
+    """A dataset of an earlier version, with steps counted from 1."""
+    failed = data["failed"].copy(data=counted(data["failed"].values, data.attrs))
+    return data.assign(failed=failed).assign_attrs({COUNTED: 1})
 
 
 def save(many: Ensemble, path: str | Path, overwrite: bool) -> Path:
