@@ -367,7 +367,7 @@ class StoredEnsemble(Ensemble):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         path = self.__dict__["path"]
         try:
-            value = _read(path, name) if name != "statistics" else self._read_statistics()
+            value: Any = _read(path, name) if name != "statistics" else self._read_statistics()
         except Exception as problem:
             raise InputError(f"{path} is damaged: {name} cannot be read ({store._line(problem)})") from problem
         value = counted(value, self.__dict__["attributes"]) if name == "failed" else value
