@@ -33,7 +33,7 @@ Real = np.longdouble
 
 
 class Family(NamedTuple):
-    """A field, its torque in the body frame by hand, f(t, R, omega, p), and random parameters for bodies of energy e."""
+    """A field, its torque in the body frame by hand, f(t, R, omega, p), and random parameters for given energies."""
 
     field: Any
     torque: Callable[..., Any]
@@ -42,6 +42,7 @@ class Family(NamedTuple):
 
 @ph.potential
 def heavy(R, *, mgl, tilt):
+    """Weight of a body whose centre of mass lies in its 1-3 plane."""
     return mgl * R[2][2] + tilt * R[2][0]
 
 
@@ -52,6 +53,7 @@ def heavy_torque(t, R, w, p):
 
 @ph.torque
 def gradient(t, R, omega, *, rate, a, b, c):
+    """Gravity gradient on a circular orbit."""
     x, y = math.cos(rate * t), math.sin(rate * t)
     u = [R[0][i] * x + R[1][i] * y for i in range(3)]
     k = 3 * rate * rate
@@ -69,12 +71,13 @@ def gradient_torque(t, R, w, p):
 
 @ph.torque
 def driven(t, R, omega, *, size, rate, k, g):
+    """A push of changing sign, linear drag, and a weight."""
     push = size * math.sin(rate * t)
     return push - k * omega[0] + g * R[2][1], -k * omega[1] - g * R[2][0], 0.3 * push - k * omega[2]
 
 
 def driven_torque(t, R, w, p):
-    """A push of a rotating sign, linear drag, and a weight."""
+    """The same."""
     push = p["size"] * np.sin(p["rate"] * t)
     return (push - p["k"] * w[0] + p["g"] * R[2][1], -p["k"] * w[1] - p["g"] * R[2][0],
             0.3 * push - p["k"] * w[2])  # fmt: skip
@@ -82,6 +85,7 @@ def driven_torque(t, R, w, p):
 
 @ph.potential
 def steep(R, *, s, d):
+    """A repelling wall near R33 = -1.25, and an exponential."""
     return s / (1.25 + R[2][2]) + d * math.exp(2 * R[1][0])
 
 
@@ -93,12 +97,13 @@ def steep_torque(t, R, w, p):
 
 @ph.torque
 def spring(t, R, omega, *, stiff, k):
+    """A spring towards the identity, and drag."""
     return (-stiff * (R[2][1] - R[1][2]) - k * omega[0], -stiff * (R[0][2] - R[2][0]) - k * omega[1],
             -stiff * (R[1][0] - R[0][1]) - k * omega[2])  # fmt: skip
 
 
 def spring_torque(t, R, w, p):
-    """A spring towards the identity, -stiff rot(R), and drag."""
+    """-stiff rot(R) - k omega."""
     rot = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
     return tuple(-p["stiff"] * r - p["k"] * x for r, x in zip(rot, w, strict=True))
 
@@ -142,7 +147,7 @@ FAMILIES = {
 def rates(
     t: Any, y: np.ndarray, moments: np.ndarray, torque: Callable[..., Any], p: dict[str, np.ndarray]
 ) -> np.ndarray:
-    """Rates q' = q (0, omega)/2 and Pi' = Pi x omega + T, of all bodies at once; rows of y are q (scalar first) and Pi."""
+    """Rates q' = q (0, omega)/2 and Pi' = Pi x omega + T, of all bodies; rows of y are q (scalar first) and Pi."""
     a, b, c, d = y[:4]
     n = a * a + b * b + c * c + d * d
     R = (
@@ -249,7 +254,8 @@ def main(number: int, seed: int) -> None:
         x = np.concatenate(ratios)
         print(
             f"{word}: {len(x)} cases; above tol {(x > 1).sum()} ({(x > 1).mean():.2%}), above 10 tol {(x > 10).sum()}, "
-            f"worst {x.max():.3g} tol, median {np.median(x):.2g}, 99 % {np.quantile(x, 0.99):.3g}; {seconds[word]:.2f} s"
+            f"worst {x.max():.3g} tol, median {np.median(x):.2g}, 99 % {np.quantile(x, 0.99):.3g}; "
+            f"{seconds[word]:.2f} s"
         )
     print(f"with tol: {unmet} more cases said to be out of reach, {left_out} without a reference good enough or failed")
 
