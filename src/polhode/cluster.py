@@ -8,7 +8,7 @@ not reported are found done.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from .errors import InputError, StepError
@@ -25,7 +25,7 @@ PATIENCE = 60.0
 
 
 @contextlib.contextmanager
-def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Iterable[Done]]]:
+def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Generator[Done, None, None]]]:
     """The way to run units on a cluster, given as "tcp://host:port" or as a `distributed.Client`."""
     distributed = _distributed()
     if not isinstance(scheduler, str | distributed.Client):
@@ -69,7 +69,7 @@ def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
         yield client
 
 
-def _collected(distributed: Any, client: Any, plan: Plan, todo: list[int]) -> Iterator[Done]:
+def _collected(distributed: Any, client: Any, plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
     """Units as they are done; a bounded number of them is known to the scheduler."""
     waiting = iter(todo)
     found = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)

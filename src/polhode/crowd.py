@@ -256,7 +256,7 @@ def _bound_to(
         try:
             bound = _bound(template, first)
             _check_widths(bound, {name: given[name] for name in own})
-            if len(choices) > 1:
+            if not given.keys() <= shapes.keys():
                 _call(bound)
             found.append((bound, own))
         except InputError as fault:
@@ -278,6 +278,8 @@ def _bound_to(
 
 def _readings(name: str, array: np.ndarray, number: int, shape: tuple[int, ...] | None) -> list[bool]:
     """Whether an array may be one value for all bodies (False), or have a first dimension that counts them (True)."""
+    if not array.size:
+        raise InputError(f"parameter {name} must have values; got an array of shape {array.shape}")
     for_each = array.ndim > 0 and (number == 1 or len(array) in (1, number))
     if shape is None:
         return [False, True] if for_each else [False]

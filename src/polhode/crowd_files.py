@@ -17,6 +17,7 @@ from .crowd_store import (
     SAID,
     WITHOUT_CHECKSUMS,
     body_axis,
+    counted,
     dims_of,
     labelled,
     statistics_names,
@@ -58,6 +59,7 @@ class StoredEnsemble(Ensemble):
             raise
         except Exception as problem:
             raise _damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
+        value = counted(value, self.__dict__["attributes"]) if name == "failed" else value
         self.__dict__[name] = value
         return value
 
@@ -168,8 +170,10 @@ def dataset(many: Ensemble) -> xarray.Dataset:
         path = many.__dict__["path"]
         if path.suffix == ".zarr":
             _check_presence(path)
-            return xarray.open_zarr(path, chunks=None, consolidated=True, zarr_format=3)
-        return xarray.open_dataset(path, engine="h5netcdf")
+            data = xarray.open_zarr(path, chunks=None, consolidated=True, zarr_format=3)
+        else:
+            data = xarray.open_dataset(path, engine="h5netcdf")
+        return _recounted(data)
     own_times = many.t.ndim == 2
     variables = {name: xarray.Variable(dims_of(name, own_times), getattr(many, name), labelled(name)) for name in PLAIN}
     t = variables.pop("t")
@@ -179,6 +183,14 @@ def dataset(many: Ensemble) -> xarray.Dataset:
             variables[name] = xarray.Variable(dims, values, labelled(name))
     said = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
     return xarray.Dataset(variables, {"t": t, **file_format.LABELS}, SAID | said)
+
+
+def _recounted(data: xarray.Dataset) -> xarray.Dataset:
+    """A dataset in which failed steps count from 1, also if it is of an earlier format."""
+    if data.attrs.get("format") == FORMAT:
+        return data
+    failed = data["failed"].copy(data=counted(data["failed"].values, data.attrs))
+    return data.assign(failed=failed).assign_attrs(format=FORMAT)
 
 
 def _check_presence(path: Path) -> None:

@@ -42,7 +42,7 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "largest relative change, among the states kept, of kinetic plus potential energy (kinetic where there is no "
         "potential)",
     ),
-    "failed": (("body",), "1", "number of the step that failed; -1: none did; -2: not run yet"),
+    "failed": (("body",), "1", "number of the step that failed, counting from 1; -1: none did; -2: not run yet"),
 }
 PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
 """Those an `Ensemble` has."""
@@ -106,6 +106,11 @@ def _written(task: Task, observed: Mapping[str, int]) -> list[str]:
     """The variables a unit writes; the last one is its mark."""
     own = ["t"] if task.own_times else []
     return ["quaternion", "momentum", "energy_change", *own, *statistics_names(observed), "failed"]
+
+
+def counted(failed: np.ndarray, said: Mapping[str, Any]) -> np.ndarray:
+    """Numbers of failed steps, counting from 1; files of the format without checksums counted from 0."""
+    return np.where(failed >= 0, failed + 1, failed) if said.get("format") == WITHOUT_CHECKSUMS else failed
 
 
 def statistics_names(observed: Iterable[str]) -> list[str]:
