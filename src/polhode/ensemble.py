@@ -20,6 +20,7 @@ from .crowd import Crowd, components, gathered, model_problem, step_counts
 from .engine import beginning, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
+from .inputs import check_times
 from .loop import COLUMNS, kept_rows
 from .methods import Method, methods
 from .methods.jacobi import jacobi
@@ -289,6 +290,7 @@ def prepared(
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, dt)
+    check_times(t0, float(np.min(crowd.dt)), count)
     model = model_problem(crowd, chosen, t0)
     return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
 
