@@ -27,6 +27,7 @@ from .ensemble_run import DEVICES, run_on_cores
 from .ensemble_tolerance import Ends
 from .errors import InputError, ResultWarning
 from .fields import Field, FieldTemplate
+from .inputs import check_times
 from .loop import kept_rows
 from .methods import Method, methods
 from .methods.jacobi import jacobi
@@ -329,6 +330,7 @@ def prepared(
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, dt)
+    check_times(t0, float(np.min(crowd.dt)), count)
     model = model_problem(crowd, chosen, t0)
     return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
 

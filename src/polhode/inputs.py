@@ -46,6 +46,19 @@ def positive(name: str, value: Any) -> float:
     return number
 
 
+def check_times(t0: float, dt: float, steps: int) -> None:
+    """Refuse steps that doubles cannot tell apart: t0 + n dt would be the same time again and again."""
+    end = t0 + steps * dt
+    if not math.isfinite(end):
+        raise InputError(f"{steps} steps of dt = {dt:g} lead beyond the largest double; choose a smaller dt or fewer")
+    spacing = max(float(np.spacing(abs(t0))), float(np.spacing(np.nextafter(abs(end), 0.0))))
+    if abs(dt) < spacing:
+        raise InputError(
+            f"dt = {dt:g} is below {spacing:g}, the spacing of doubles between t0 = {t0:g} and t_end = {end:g}: the "
+            f"times of steps would coincide; choose a larger dt, or let t0 be nearer to 0"
+        )
+
+
 def vector(name: str, value: Any) -> np.ndarray:
     """The value as three finite numbers."""
     expected = f"{name} must be three numbers"

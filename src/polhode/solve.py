@@ -20,6 +20,7 @@ from .compose import in_turn
 from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
 from .events import checked
+from .inputs import check_times
 from .loop import COLUMNS, NO_STATE
 from .methods import EXAMPLE, Method, methods
 from .methods.step_density import RUNAWAY
@@ -254,7 +255,9 @@ def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int
     if steps is not None:
         if t_end is not None:
             raise InputError("give t_end or steps, not both")
-        return whole_number("steps", steps)
+        steps = whole_number("steps", steps)
+        check_times(problem.t0, dt, steps)
+        return steps
     end = end_time(problem, t_end)
     exact = (end - problem.t0) / dt
     if exact > MOST_STEPS:
@@ -268,6 +271,7 @@ def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int
             f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps dt = {dt:g} ({exact:.6g}); "
             f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}"
         )
+    check_times(problem.t0, dt, round(exact))
     return round(exact)
 
 
@@ -276,6 +280,7 @@ def length(problem: Problem, method: Method, dt: float, t_end: float | None, ste
     if not method.clock or steps is not None:
         return number_of_steps(problem, dt, t_end, steps), math.inf
     end = end_time(problem, t_end)
+    check_times(problem.t0, dt, _about(end - problem.t0, dt))
     return _about(end - problem.t0, dt), end
 
 
