@@ -493,7 +493,7 @@ def test_not_a_trajectory() -> None:
     zarr.open_group("other.zarr", mode="w").attrs["title"] = "ocean"
     refused(
         lambda: ph.load("other.zarr"),
-        "other.zarr is not a polhode trajectory (format None, expected 'polhode trajectory 1')",
+        "other.zarr is not a polhode trajectory (format None, expected 'polhode trajectory 2')",
     )
 
 
@@ -507,7 +507,11 @@ def test_damaged_file() -> None:
         _ = loaded.omega
     root = Path(OUT, "zarr.json")
     root.write_text(root.read_text().replace('"inertia"', '"inertiA"'))
-    refused(lambda: ph.load(OUT), "run.zarr is damaged: its attributes are incomplete (KeyError 'inertia')")
+    refused(
+        lambda: ph.load(OUT),
+        "run.zarr is damaged: zarr.json does not have the digest it was written with; restore it from a copy, or "
+        "compute it again with overwrite=True (--overwrite)",
+    )
 
 
 # --- steps that fail --------------------------------------------------------------------------------

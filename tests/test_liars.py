@@ -36,6 +36,10 @@ LIES = {
         checks.check_conserves,
         {"conserves": HONEST.conserves | {"energy_linear_potential"}},
     ),
+    "conserves the energy in any potential": (
+        checks.check_conserves,
+        {"conserves": HONEST.conserves | {"energy_potential"}},
+    ),
     "explicit": (checks.check_cost, {"implicit": False, "solves": 0}),
     "too few torques": (checks.check_cost, {"torque_evals": 0}),
     "too many torques": (checks.check_cost, {"torque_evals": 2}),

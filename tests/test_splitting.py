@@ -11,6 +11,7 @@ import polhode as ph
 from polhode.analysis import checks
 from polhode.analysis.checks import EXACT, VISIBLE, Setting, distance
 from polhode.analysis.taylor import flow
+from polhode.backends.multiprecision import number
 
 LABELS = ["".join(p) for p in itertools.permutations("123")]
 FASSO = ph.Problem(ph.Body([1.0, 0.75, 0.25]), momentum=[0.6, 0.5, 0.4])
@@ -211,10 +212,36 @@ def test_series_of_the_preprocessing_are_table_1():
 
 
 def test_the_series_are_derived_again():
-    """The first three powers of h^2, in exact rational numbers."""
-    from polhode.analysis.derive_dmv import derive
+    """The first four powers of h^2, in exact rational numbers."""
+    from polhode.methods.dmv_derivation import derive
     from polhode.methods.dmv_series import SERIES
 
-    for ours, stored in zip(derive(3), SERIES[:3], strict=True):
-        for a, b in zip(ours, stored, strict=True):
-            assert {x: (c.numerator, c.denominator) for x, c in a.items()} == b
+    assert tuple(derive(1, 4)) == SERIES[:4]
+
+
+@pytest.mark.parametrize("order", [16, pytest.param(20, marks=pytest.mark.slow)])
+def test_orders_beyond_the_stored_ones(order):
+    """Derived when asked for; the order measured from local errors of 1e-60 and less, and all else it declares."""
+    method, problem = ph.methods[f"dmv{order}"], checks.generic("free")
+    assert method.order == order
+    assert ph.dmv(order) is method is ph.methods[f"DMVP{order}"]
+    errors = []
+    for h in (2.0**-6, 2.0**-7):
+        with mpmath.workdps(120):
+            y, system = problem.kernel_data(number)
+            end, miss = method.build(number)(number(h), number(0), y, system, None)
+            exact = flow(problem, h, digits=110)
+            assert miss == 0
+            errors.append(checks.distance(end, exact))
+    assert errors[0] > 1e-100
+    assert float(mpmath.log(errors[0] / errors[1], 2)) == pytest.approx(order + 1, abs=0.05)
+    for check in (checks.check_symmetric, checks.check_poisson, checks.check_conserves):
+        assert check(method) == []
+
+
+@pytest.mark.parametrize("order", [0, 1, 7, 15, 42, -2, "many", 2.5])
+def test_orders_that_do_not_exist(order):
+    with pytest.raises(ph.InputError, match="even orders from 2 to 40"):
+        ph.dmv(order)
+    with pytest.raises(ph.InputError):
+        ph.methods["dmv17"]

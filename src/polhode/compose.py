@@ -114,6 +114,7 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
         "doc": _halves_description(first, second),
         "increments": first.increments and second.increments,
         "compensated": first.compensated and second.compensated,
+        "differences": first.differences or second.differences,
         "linear_bodies": first.linear_bodies and second.linear_bodies,
         "flat_bodies": first.flat_bodies and second.flat_bodies,
         "identity": f"{first.name} {first.identity} {second.name} {second.identity}",
@@ -128,7 +129,7 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
 
 def _asked(method: Method) -> tuple[Any, ...]:
     """What a method asks of a field."""
-    return method.corrector, method.derivatives, method.series, method.work, method.entries
+    return method.corrector, method.derivatives, method.series, method.work, method.entries, method.differences
 
 
 def _halves_description(first: Method, second: Method) -> str:

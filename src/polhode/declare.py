@@ -29,11 +29,11 @@ NEEDS = ("free", "potential", "attitude", "velocity")
 
 CONSERVABLE = (
     *("energy", "spatial_momentum", "momentum_norm"),
-    *("energy_midpoint", "spatial_momentum_midpoint", "energy_linear_potential"),
+    *("energy_midpoint", "spatial_momentum_midpoint", "energy_linear_potential", "energy_potential"),
 )
-"""What a method may conserve exactly. All for the free body, except the last: kinetic plus potential
-energy of the heavy top, whose potential is linear in R. The midpoint ones hold for the state after the
-first half of a method that is a composition of two half steps."""
+"""What a method may conserve exactly. All for the free body, except the last two: kinetic plus potential
+energy of the heavy top, whose potential is linear in R, and with any potential U(R). The midpoint ones hold
+for the state after the first half of a method that is a composition of two half steps."""
 
 
 ENDS = ("start", "end")
@@ -84,6 +84,9 @@ class Method:
     series : the order of the Taylor series of the motion that make the step (its `torque` then expands); 0 for none
     work : does such a step also use the series of the work done (its `torque` then gives that too)
     entries : are they the series of quaternion and momentum themselves (`torque` then gives their increments)
+    differences : what the step uses of the potential between two states, "torque" or "potential"; else empty
+        (`torque(t, q, m, system, t1, q1, m1)` is then the mean torque and the change of the potential, integers for a
+        field that has none)
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
@@ -119,6 +122,7 @@ class Method:
     series: int = 0
     work: bool = False
     entries: bool = False
+    differences: str = ""
     linear_bodies: bool = True
     flat_bodies: bool = True
     increments: bool = False
@@ -201,6 +205,7 @@ class Methods:
         self._labels: dict[str, str] = {}
         self._combinators: dict[str, Callable[..., Method]] = {}
         self._expressions: dict[str, str] = {}
+        self._families: dict[str, Callable[[str], Method]] = {}
         self._known: list[Known] = []
 
     def add(self, method: Method) -> Method:
@@ -229,6 +234,10 @@ class Methods:
         """Let ``name(argument, ...)`` be written in expressions."""
         self._combinators[name] = make
 
+    def add_family(self, prefix: str, make: Callable[[str], Method]) -> None:
+        """Let ``prefix`` followed by a whole number be a name, also where that number is not registered."""
+        self._families[_key(prefix)] = make
+
     @property
     def combinators(self) -> dict[str, Callable[..., Method]]:
         """What makes methods of methods, by name."""
@@ -246,6 +255,9 @@ class Methods:
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
         if call and call[1].lower() in self._combinators:
             return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))
+        member = re.fullmatch(r"([a-z_]+)(\d+)", _key(label))
+        if member and member[1] in self._families:
+            return self._families[member[1]](member[2])
         raise InputError(self._unknown(label))
 
     @staticmethod

@@ -14,13 +14,13 @@ from .backends import floats
 from .carry import remembering, widened
 from .errors import InputError
 from .expansion import lie_taylor_kernel, taylor_kernel
-from .fields import Field, no_pair, no_torque
+from .fields import Field, no_difference, no_pair, no_torque
 from .loop import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
 from .methods import Method, methods
 from .problem import Problem
 from .rates import no_rates, rates_kernel
 from .rates import text as rates_text
-from .scalar import kernel
+from .scalar import by_arguments, kernel
 from .steepness import rated
 
 
@@ -47,9 +47,9 @@ class Engine:
         if self.digits is None:
             yield
             return
-        import mpmath
+        from .backends.multiprecision import working
 
-        with mpmath.workdps(self.digits + GUARD_DIGITS):
+        with working(self.digits + GUARD_DIGITS):
             yield
 
 
@@ -87,12 +87,15 @@ def identity(method: Method, problem: Problem) -> str:
     own_axes = problem.body.has_own_axes
     field = "free"
     if problem.field is not None:
-        field = repr(_formula(method, problem.field, own_axes))
+        field = repr(formula(method, problem.field, own_axes))
     return "|".join((method.name, method.identity, field, str(own_axes)))
 
 
-def _formula(method: Method, field: Field, own_axes: bool) -> Any:
+def formula(method: Method, field: Field, own_axes: bool) -> Any:
     """Source and constants of what the method asks of a field."""
+    if method.differences and field.kind == "potential":
+        alone = dataclasses.replace(method, differences="")
+        return formula(alone, field, own_axes), field.difference_text
     if method.derivatives:
         return rates_text(field, method.derivatives, own_axes)
     return field.pair_text(own_axes) if method.corrector else field.text[0]
@@ -101,6 +104,12 @@ def _formula(method: Method, field: Field, own_axes: bool) -> Any:
 def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method | None = None) -> Callable[..., Any]:
     """The torque of a problem in one number type, with whatever else the method asks of a field."""
     field, own_axes = problem.field, problem.body.has_own_axes
+    if method is not None and method.differences:
+        force = torque_kernel(problem, number, dataclasses.replace(method, differences=""))
+        between = no_difference
+        if field is not None and field.kind == "potential":
+            between = field.difference_kernel(number, own_axes)
+        return by_arguments(force, between, 6)
     if method is not None and method.series:
         if method.entries:
             return taylor_kernel(field, own_axes, method.series, number)
@@ -174,11 +183,9 @@ def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any,
 def _precise(problem: Problem, method: Method, digits: int) -> Engine:
     if not isinstance(digits, int) or not 1 <= digits <= 10_000:
         raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
-    import mpmath
+    from .backends.multiprecision import number, working
 
-    from .backends.multiprecision import number
-
-    with mpmath.workdps(digits + GUARD_DIGITS):
+    with working(digits + GUARD_DIGITS):
         before, after = method.processors(number)
         torque = torque_kernel(problem, number, method)
         advance = stepping(method.build(number), torque, kind(method), before, after)

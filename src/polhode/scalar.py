@@ -126,6 +126,24 @@ def solver(
     return solved
 
 
+_WHOLE: list[type] = [int]
+
+
+def register_whole(number_type: type) -> None:
+    """Say that a type, when compiling, is one of integers."""
+    _WHOLE.append(number_type)
+
+
+def by_absence(present: Callable[..., Any], missing: Callable[..., Any]) -> Callable[..., Any]:
+    """One name for two kernels: `missing` where the first argument is a torque that is `absent`, else `present`."""
+
+    def forked(force: Any, *rest: Any) -> Any:
+        return (missing if isinstance(force[0], tuple(_WHOLE)) else present)(force, *rest)
+
+    FORKS.append((forked, lambda force, *rest: missing if isinstance(force[0], tuple(_WHOLE)) else present))
+    return forked
+
+
 _HALVERS: list[Callable[..., Any]] = []
 
 
@@ -412,10 +430,11 @@ def finite(x: Number) -> Any:
 
 
 def steady(x: Any) -> Any:
-    """A number, or nested tuples of numbers, as constants: without slopes."""
+    """A number, or nested tuples of numbers, as constants: without slopes, not differentiated by JAX."""
     if isinstance(x, tuple):
         return tuple(steady(part) for part in x)
-    return _space(x).steady(x) if type(x) in _SLOPED else x
+    constant = getattr(_space(x), "steady", None)
+    return constant(x) if constant else x
 
 
 def seeded(v: Vec3) -> Vec3:

@@ -12,7 +12,7 @@ import numpy as np
 from .backends import floats
 from .body import Body
 from .compose import whole
-from .engine import check_fit, torque_kernel
+from .engine import check_fit, formula, torque_kernel
 from .errors import InputError, StepError
 from .fields import FRAMES, Field, FieldTemplate, unbound
 from .fields import torque as field_torque
@@ -170,7 +170,7 @@ class Stepper:
             raise InputError(f"{self.method.name} takes no torque held over a step; methods that do: {able}, ...")
         body = _held_body_turned if self._own else _held_body
         torque = body if frame == "body" else _held_space
-        if self.method.derivatives or self.method.series:
+        if self.method.derivatives or self.method.series or self.method.differences:
             held = Problem(self.body, _HELD[frame](0, 0, 0), momentum=(0.0, 0.0, 0.0))
             torque = torque_kernel(held, floats.number, self.method)
         self._held[frame] = _compiled(self.method, torque, frame, bool(self._own))
@@ -182,7 +182,8 @@ class Stepper:
             problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
             check_fit(self.method, problem)
             torque = torque_kernel(problem, floats.number, self.method)
-            advance = _compiled(self.method, torque, repr(field.text[0]), bool(self._own))
+            own_axes = bool(self._own)
+            advance = _compiled(self.method, torque, repr(formula(self.method, field, own_axes)), own_axes)
             self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
         return self._last
 

@@ -275,6 +275,7 @@ def changes(method: Method, which: Which = 0) -> dict[str, Any]:
     found = _node_changes(method, "free", which)
     if method.takes("potential"):
         found["energy_linear_potential"] = _node_changes(method, "linear", which)["energy"]
+        found["energy_potential"] = _node_changes(method, "potential", which)["energy"]
     if method.halves:
         middle = _node_changes(method, "free", which, method.halves[0])
         found["energy_midpoint"], found["spatial_momentum_midpoint"] = middle["energy"], middle["spatial_momentum"]
@@ -322,7 +323,7 @@ def torque_points(method: Method, kind: str, which: Which = 0) -> tuple[int, set
     asked: list[Any] = []
 
     def listening(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
-        asked.append(_point(kind, t, q))
+        asked.extend(_points(setting, kind, t, q, *more))
         return setting.torque(t, q, m, system, *more)
 
     plain = setting.step(LARGE_STEP, torque=listening)
@@ -342,6 +343,13 @@ def _point(kind: str, t: Any, q: Any) -> Any:
     return (0 * t if kind == "potential" else t), q
 
 
+def _points(setting: Setting, kind: str, t: Any, q: Any, *more: Any) -> list[Any]:
+    """The points of one call of the torque: two of one between two states, none if only the potential is used of it."""
+    if setting.method.differences and len(more) == 3:
+        return [_point(kind, t, q), _point(kind, *more[:2])] if setting.method.differences == "torque" else []
+    return [_point(kind, t, q)]
+
+
 def _same_point(a: Any, b: Any) -> bool:
     return bool(distance(((a[0],), a[1]), ((b[0],), b[1])) < POINT_RADIUS)
 
@@ -349,9 +357,8 @@ def _same_point(a: Any, b: Any) -> bool:
 def _bumped(setting: Setting, kind: str, point: Any) -> Callable[..., Any]:
     def bumped(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         force = setting.torque(t, q, m, system, *more)
-        if (setting.method.clock and more) or not _same_point(
-            _point(kind, t, q), point
-        ):  # the rates of a torque follow from it
+        rates = setting.method.clock and len(more) == 1  # these follow from the torque
+        if rates or not any(_same_point(p, point) for p in _points(setting, kind, t, q, *more)):
             return force
         bump = (BUMP, 2 * BUMP, 3 * BUMP)
         if not isinstance(force[0], tuple):

@@ -17,7 +17,7 @@ from .attraction import (
 )
 from .decorators import potential, template_of, torque
 from .field import CHECK_DIGITS, FRAMES, Field, FieldTemplate, leaves_of, like, unbound
-from .kernels import formula_kernel, inverse_tensor, no_pair, no_torque
+from .kernels import formula_kernel, inverse_tensor, no_difference, no_pair, no_torque
 from .motion import (
     constant_torque,
     gyrostat,
@@ -59,6 +59,7 @@ __all__ = [
     "linear_drag",
     "make",
     "names",
+    "no_difference",
     "no_pair",
     "no_torque",
     "pd_control",

@@ -17,10 +17,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..backends import floats
+from ..discrete_gradient import discrete_gradient
 from ..errors import InputError
 from ..expression import LOOK_UPS, BranchError, Expr, gradient, lift, ordered, source, symbol, symbols_in
 from ..so3 import matrix, unit
-from .kernels import formula_kernel, pair_kernel, torque_kernel
+from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
 from .tracing import RUBBER, rebound
 
 FRAMES = ("body", "space")
@@ -316,6 +317,27 @@ class Field:
         """The kernel (torque, torque of V)(t, q, m, system) in principal axes, in one number type."""
         return pair_kernel(formula_kernel(self.pair_text(own_axes), number), len(self.parameters), own_axes)
 
+    @functools.cached_property
+    def difference_text(self) -> tuple[str, dict[str, Any]]:
+        """Source and constants of the mean torque of a potential between two attitudes, and of its change.
+
+        With G the discrete gradient between R0 and R1 and the mean R = (R0 + R1)/2 the torque is -rot(R^T G), so that
+        over R1 = R0 cay(v) it does the work that the potential loses: U1 - U0 = -T.v.
+        """
+        U = self.graph[1]
+        if self.kind != "potential" or U is None:
+            raise ValueError(f"{self.name} is not a potential")
+        R, S = _attitude_symbols(), _attitude_symbols("S")
+        first, last = [x for row in R for x in row], [x for row in S for x in row]
+        slopes, change = discrete_gradient(U, first, last)
+        mean = tuple(tuple((a + b) / 2 for a, b in zip(x, y, strict=True)) for x, y in zip(R, S, strict=True))
+        unpack = self.unpack | {f"S{i}{j}": f"S[{i}][{j}]" for i in range(3) for j in range(3)}
+        return source("difference_value", "R, S, p", unpack, [*_turning(slopes, mean), change])
+
+    def difference_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
+        """The kernel (mean torque, change of U)(t, q, m, system, t1, q1, m1) in principal axes."""
+        return difference_kernel(formula_kernel(self.difference_text, number), len(self.parameters), own_axes)
+
     def potential_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The kernel U(R, p), R in the user's axes."""
         value = formula_kernel(self.text[1], number)
@@ -329,12 +351,10 @@ CHECK_ATTITUDES = ((5, 1, -2, 3), (2, 4, 1, -1), (-1, 2, 5, 2), (1, -3, 2, 6), (
 
 def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, Any, Any]]:
     """Where, the exact torque and the one by hand, in 50 digits; without attitudes at which one is singular."""
-    import mpmath
-
-    from ..backends.multiprecision import number
+    from ..backends.multiprecision import number, working
 
     found = []
-    with mpmath.workdps(CHECK_DIGITS):
+    with working(CHECK_DIGITS):
         zero = number(0)
         points = [(place, tuple(tuple(number(x) for x in row) for row in R))]
         for q in CHECK_ATTITUDES:
@@ -353,8 +373,8 @@ def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, 
     return found
 
 
-def _attitude_symbols() -> Any:
-    return tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
+def _attitude_symbols(letter: str = "R") -> Any:
+    return tuple(tuple(symbol(f"{letter}{i}{j}") for j in range(3)) for i in range(3))
 
 
 def _line(problem: BaseException) -> str:
@@ -364,7 +384,11 @@ def _line(problem: BaseException) -> str:
 
 def _potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:
     """-rot(R^T dU/dR)."""
-    slopes = gradient(U, [R[i][j] for i in range(3) for j in range(3)])
+    return _turning(gradient(U, [R[i][j] for i in range(3) for j in range(3)]), R)
+
+
+def _turning(slopes: Sequence[Expr], R: Any) -> tuple[Expr, Expr, Expr]:
+    """-rot(R^T G), G given by rows."""
     G = [slopes[0:3], slopes[3:6], slopes[6:9]]
 
     def M(i: int, j: int) -> Expr:

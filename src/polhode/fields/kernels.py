@@ -77,6 +77,34 @@ def pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callab
     return turned
 
 
+def difference_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
+    """As `torque_kernel`, for a formula of two attitudes that gives the mean torque and the change of the potential."""
+    if not own_axes:
+
+        @kernel
+        def plain(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
+            a, b, c, change = value(matrix(q), matrix(q1), system[2])
+            return (a, b, c), change
+
+        return plain
+
+    @kernel
+    def turned(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
+        p = system[2]
+        axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
+        own = conj(axes)
+        a, b, c, change = value(matrix(mul(q, own)), matrix(mul(q1, own)), p)
+        return unrotate(axes, (a, b, c)), change
+
+    return turned
+
+
+@kernel
+def no_difference(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
+    """The same of a body without a potential; `absent` is true of it."""
+    return (0, 0, 0), 0
+
+
 @kernel
 def no_pair(t: Any, q: Any, m: Any, system: Any) -> Any:
     """The pair of torques on a free body."""

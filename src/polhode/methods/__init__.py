@@ -6,6 +6,7 @@ from . import (  # noqa: F401 - enters them in the book
     buss,
     commutator_free,
     dmv,
+    energy_conserving,
     energy_preserving,
     generalized_alpha,
     jacobi,

@@ -18,12 +18,14 @@ from typing import Any
 from .. import typeset
 from ..carry import corrected, grown
 from ..declare import Method, Step, declare, methods
+from ..errors import InputError
 from ..exact_numbers import converted
 from ..iterate import small_root
 from ..scalar import Number, Vec3, epsilon, fork, kernel, sqrt, where
 from ..so3 import along, cross, dot, mul, scale, times
 from ..unroll import written
-from .dmv_series import SERIES
+from .dmv_derivation import series as tables
+from .dmv_series import SERIES, Table
 from .energies import MOSER_VESELOV
 
 
@@ -155,7 +157,10 @@ def moser_veselov(unit: Number, g: Vec3, v: Vec3, x: Number, c: Number, guess: A
     return moved(y, unit, g, v, c, e, kappa, r), miss
 
 
-def _polynomial(which: int, order: int, number: Callable[[Any], Any], space: dict[str, Any]) -> str:
+Space = dict[str, Any]
+
+
+def _polynomial(which: int, order: int, number: Callable[[Any], Any], space: Space) -> str:
     """Text of the sum of the series s (0) or t (1) to an order: Horner's rule in H, in each coefficient in C."""
     degree = order // 2 - 1
     nested = "0"
@@ -163,21 +168,22 @@ def _polynomial(which: int, order: int, number: Callable[[Any], Any], space: dic
         inner = "0"
         for rest in range(degree - power, -1, -1):
             if power + rest > 0:
-                inner = f"({_coefficient(which, power, rest, number, space)} + C * {inner})"
+                table = tables(degree)[power + rest - 1][which]
+                inner = f"({_coefficient(table, power, rest, number, space)} + C * {inner})"
             else:
                 inner = f"C * {inner}"
         nested = f"({inner} + H * {nested})"
     return nested.replace(" + C * 0", "").replace(" + H * 0", "")
 
 
-def _coefficient(which: int, power: int, rest: int, number: Callable[[Any], Any], space: dict[str, Any]) -> str:
+def _coefficient(table: Table, power: int, rest: int, number: Callable[[Any], Any], space: Space) -> str:
     """Text of the polynomial in e1, e2, e3 that multiplies H^power C^rest.
 
     In the step's variables, g = 1/(2 I), H = sum g_i v_i^2 and C = |v|^2, the part of degree m of s and that of t,
     the correction of g, have 2^m times the coefficients of the series in 1/I, energy and Casimir.
     """
     terms = []
-    for (i, j, k, p), (top, bottom) in SERIES[power + rest - 1][which].items():
+    for (i, j, k, p), (top, bottom) in table.items():
         if p == power:
             name = f"k{len(space)}"
             space[name] = converted(Fraction(top, bottom) * 2 ** (power + rest), number)
@@ -285,29 +291,51 @@ def _formula(order: int) -> str:
     lines = [
         line
         for m in range(1, order // 2)
-        for letter, table in zip("st", SERIES[m - 1], strict=True)
+        for letter, table in zip("st", tables(order // 2 - 1)[m - 1], strict=True)
         for line in _written_out(letter, m, table)
     ]
     return MODIFIED % (*sums, typeset.block(*lines)) + PLAIN_STEP
 
 
-for _order in range(2, 2 * len(SERIES) + 3, 2):
-    declare(
-        functools.partial(_build, _order),
-        name=f"dmv{_order}", order=_order, order_free=_order, symmetric=True, symplectic=_order == 2, poisson=True,
-        flows=MOSER_VESELOV if _order == 2 else (),
+def _declared(order: int, register: bool = False) -> Method:
+    return declare(
+        functools.partial(_build, order), register=register,
+        name=f"dmv{order}", order=order, order_free=order, symmetric=True, symplectic=order == 2, poisson=True,
+        flows=MOSER_VESELOV if order == 2 else (),
         implicit=True, solves=1, torque_evals=0, conserves=("energy", "spatial_momentum", "momentum_norm"),
-        needs="free", increments=True, cite="hairer2006preprocessed" if _order > 2 else "moser1991",
-        where="Vilmart (2013), Algorithm 4" if _order > 2 else "Vilmart (2013), Algorithm 3",
-        aliases=("DMV",) if _order == 2 else (f"DMVP{_order}",),
-        doc=f"Discrete Moser-Veselov method{', preprocessed to order ' + str(_order) if _order > 2 else ''}.\n\n"
-        + _formula(_order),
+        needs="free", increments=True, cite="hairer2006preprocessed" if order > 2 else "moser1991",
+        where="Vilmart (2013), Algorithm 4" if order > 2 else "Vilmart (2013), Algorithm 3",
+        aliases=("DMV",) if order == 2 else (f"DMVP{order}",),
+        doc=f"Discrete Moser-Veselov method{', preprocessed to order ' + str(order) if order > 2 else ''}.\n\n"
+        + _formula(order),
     )  # fmt: skip
 
 
+REGISTERED = {order: _declared(order, register=True) for order in range(2, 2 * len(SERIES) + 3, 2)}
+
+HIGHEST = 40
+"""The order up to which the coefficients are derived; the work grows as about its sixth power."""
+
+
+@functools.cache
+def _of_order(order: int) -> Method:
+    return REGISTERED.get(order) or _declared(order)
+
+
 def dmv(order: int | str) -> Method:
-    """The discrete Moser-Veselov method of an even order; 2 is the plain one, the others are preprocessed."""
-    return methods[f"dmv{order}"]
+    """The discrete Moser-Veselov method of an even order; 2 is the plain one, the others are preprocessed.
+
+    Beyond order 14 the coefficients are derived when they are first asked for, which takes seconds.
+    """
+    text = str(order).strip()
+    if not text.isdecimal() or int(text) % 2 or not 2 <= int(text) <= HIGHEST:
+        raise InputError(
+            f"the discrete Moser-Veselov method has even orders from 2 to {HIGHEST}; got {order!r}. Write dmv10 or "
+            f"dmv(10)"
+        )
+    return _of_order(int(text))
 
 
 methods.add_combinator("dmv", dmv)
+methods.add_family("dmv", dmv)
+methods.add_family("dmvp", dmv)

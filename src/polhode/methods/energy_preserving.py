@@ -8,12 +8,17 @@ squares of the momentum's components are moved to
 which keeps |Pi| since sum m_i^2 k_i = 0, gives the energy E* since sum a_i m_i^2 k_i = |Pi x omega|^2, and keeps signs.
 Then the least turn from m' to m is given to the attitude, so that the momentum in space is not touched.
 
-E* is the energy at the start of the step and the work done in it. Energies are counted from that of a spin about the
-axis d of the largest component, 2 E - a_d |Pi|^2 = sum (a_i - a_d) m_i^2, small next to a principal axis and there
-without cancellation; a torque T changes it at the rate 2 sum (a_i - a_d) m_i T_i. That is integrated over the step: for
-methods of order 1 and 2 by the midpoint rule, of order 3 and 4 by Simpson's rule, with the state in the middle of the
-step by Hermite interpolation between its ends; for higher orders by a Gauss rule, with the states at its nodes by
-shorter steps of the method itself; and of Lie-Taylor as one more of its series.
+In a potential U(R) the energy to be kept is the total one: E* = E_0 + U(R_0) - U(R_1), with R_1 the attitude after the
+turn, so the size of the turn is the root of one equation. Where no turn reaches that energy (a spherical body, spin
+about a principal axis) the momentum is scaled instead. The change of the potential is that of its discrete gradient
+(`discrete_gradient.py`), without cancellation.
+
+For any other torque E* is the energy at the start of the step and the work done in it. Energies are counted from that
+of a spin about the axis d of the largest component, 2 E - a_d |Pi|^2 = sum (a_i - a_d) m_i^2, small next to a principal
+axis and there without cancellation; a torque T changes it at the rate 2 sum (a_i - a_d) m_i T_i. That is integrated
+over the step: for methods of order 1 and 2 by the midpoint rule, of order 3 and 4 by Simpson's rule, with the state in
+the middle of the step by Hermite interpolation between its ends; for higher orders by a Gauss rule, with the states at
+its nodes by shorter steps of the method itself; and of Lie-Taylor as one more of its series.
 """
 
 from __future__ import annotations
@@ -24,137 +29,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from ..carry import grown, rounded
+from ..carry import rounded
 from ..compose import whole
 from ..declare import Method, Step, declare, methods
 from ..errors import InputError
-from ..scalar import Number, Quat, Vec3, absent, epsilon, fork, kernel, sqrt, where
-from ..so3 import add, along, conj, cross, dot, mul, rotate, scale, sub, times, unit, unrotate
+from ..scalar import Number, Quat, Vec3, absent, by_absence, kernel, where
+from ..so3 import add, along, conj, dot, mul, rotate, scale, sub, times, unit, unrotate
 from ..tableaus import gauss_rule
 from ._mechanics import velocity
 from .lie_taylor import turned
+from .polhode_projection import conserving, corrected, leads
 from .step_density import varied
-
-# --- the projection ---------------------------------------------------------------------------------
-
-
-@kernel
-def leads(m: Vec3, system: Any) -> Vec3:
-    """The a_i - a_d, with d the axis of the largest component."""
-    x, y, z = m[0] * m[0], m[1] * m[1], m[2] * m[2]
-    a = system[1]
-    d = where((x >= y) & (x >= z), a[0], where(y >= z, a[1], a[2]))
-    return (a[0] - d, a[1] - d, a[2] - d)
-
-
-@kernel
-def _sign(x: Number) -> Number:
-    one = 0 * x + 1
-    return where(x < 0, -one, one)
-
-
-@kernel
-def _inverse(x: Number) -> Number:
-    """1/x, or zero of zero."""
-    return where(x == 0, x, 1 / where(x == 0, 1 + x, x))
-
-
-@kernel
-def _with_zero(n: Vec3, u: Vec3) -> Vec3:
-    """Squares n, one of them negative, moved along u until that one is zero."""
-    v = (_inverse(u[0]), _inverse(u[1]), _inverse(u[2]))
-    part = where(n[0] < 0, n[0] * v[0], where(n[1] < 0, n[1] * v[1], n[2] * v[2]))
-    return along(n, -part, u)
-
-
-@kernel
-def to_polhode(m: Vec3, lacking: Number, system: Any) -> Vec3:
-    """What to add to the momentum m so that twice its energy grows by `lacking` and its length stays.
-
-    On a principal axis nothing. Where the direction of the move leaves the octant before it meets the polhode, the
-    component that would change its sign becomes zero and the two integrals fix the others (u changes neither of them).
-    Where there is no such polhode, because more work was done than the momentum allows, nothing.
-    """
-    a = system[1]
-    x, y, z = m[0] * m[0], m[1] * m[1], m[2] * m[2]
-    u = (a[1] - a[2], a[2] - a[0], a[0] - a[1])
-    k = (y * u[2] - z * u[1], z * u[0] - x * u[2], x * u[1] - y * u[0])
-    w = velocity(m, system)
-    whirl = cross(m, w)
-    bend, square = dot(whirl, whirl), x + y + z
-    tiny = epsilon(bend)
-    straight = bend <= tiny * tiny * (square * dot(w, w))
-    s = where(straight, 0 * bend, lacking) / where(straight, 1 + bend, bend)
-    r = (1 + s * k[0], 1 + s * k[1], 1 + s * k[2])
-    inside = (r[0] >= 0) & (r[1] >= 0) & (r[2] >= 0)
-    n = _with_zero((x * r[0], y * r[1], z * r[2]), u)
-    out = -tiny * square
-    found = (n[0] > out) & (n[1] > out) & (n[2] > out)
-    return (
-        _move(m[0], s * k[0], n[0], inside, found),
-        _move(m[1], s * k[1], n[1], inside, found),
-        _move(m[2], s * k[2], n[2], inside, found),
-    )
-
-
-@kernel
-def _move(m: Number, part: Number, n: Number, inside: Any, found: Any) -> Number:
-    """A component's change: m (sqrt(1 + part) - 1) inside the octant, else to the root of n, else none."""
-    near = m * part / (1 + sqrt(where(inside, 1 + part, 1 + 0 * part)))
-    root = _sign(m) * sqrt(where(found & (n > 0), n, 0 * n))
-    return where(inside, near, where(found, root - m, 0 * m))
-
-
-@kernel
-def least_turn(change: Vec3, m: Vec3) -> Quat:
-    """The quaternion of the least rotation from m + change to m, vectors of one length, less 1; of two zeros, 0."""
-    c, square = cross(change, m), dot(m, m)
-    w = where(square > 0, 2 * square + dot(change, m), 1 + square)
-    size = sqrt(w * w + dot(c, c))
-    x, y, z = c[0] / size, c[1] / size, c[2] / size
-    return (-(x * x + y * y + z * z) / (1 + w / size), x, y, z)
-
-
-@kernel
-def _growth(new: Any, y: Any) -> Vec3:
-    """How the body momentum changed from the state y to a new one."""
-    return sub(new[1], y[1])
-
-
-@kernel
-def _growth_carrying(new: Any, y: Any) -> Vec3:
-    return add(sub(new[1], y[1]), sub(new[3], y[3]))
-
-
-@kernel
-def _grown(y: Any, dq: Quat, dm: Vec3) -> Any:
-    """The state grown by increments of attitude and momentum."""
-    q = y[0]
-    return (q[0] + dq[0], q[1] + dq[1], q[2] + dq[2], q[3] + dq[3]), add(y[1], dm)
-
-
-@kernel
-def _grown_remembering(y: Any, dq: Quat, dm: Vec3) -> Any:
-    q, m = _grown(y, dq, dm)
-    return q, m, y[2]
-
-
-growth = fork(_growth, _growth_carrying, _growth)
-increased = fork(_grown, grown, _grown_remembering)
-
-
-@kernel
-def corrected(new: Any, y: Any, done: Number, lead: Vec3, system: Any) -> Any:
-    """The state after a step from y, turned onto the polhode that half of `done` leads to; momentum in space kept.
-
-    What lacks is `done` less the change of sum lead_i m_i^2, a product of sum and difference: next to a principal axis
-    and over a short step it is small, and this without cancellation.
-    """
-    m = new[1]
-    lacking = done - dot(times(lead, growth(new, y)), add(m, y[1]))
-    change = to_polhode(m, lacking, system)
-    return increased(new, mul(new[0], least_turn(change, m)), change)
-
 
 # --- the work ---------------------------------------------------------------------------------------
 
@@ -282,9 +167,11 @@ def _rule(base: Method) -> Rule:
 
 def _energy_wanted(base: Method, rule: Rule | None) -> str:
     """Words and formula for the energy to which a step is brought."""
-    if rule is None and not base.series:
+    if base.needs == "free":
         return KEPT
-    return WORKED % (f"by {rule.name}" if rule else "as one more of the series of the step")
+    if rule is None and not base.series:
+        return TOTAL
+    return f"{TOTAL} {WORKED}" % (f"by {rule.name}" if rule else "as one more of the series of the step")
 
 
 def _step(base: Method, rule: Rule | None, number: Any) -> Step:
@@ -294,29 +181,52 @@ def _step(base: Method, rule: Rule | None, number: Any) -> Step:
     @kernel
     def free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, miss = step(h, t, y, system, torque)
-        return corrected(new, y, 0 * h, leads(y[1], system), system), miss
+        new, _ = _kept((0, 0, 0), 0, 0 * h, h, t, y, new, system, torque)
+        return new, miss
 
-    if rule is None:
+    if rule is None and not base.takes("potential"):
         return free
-    work = rule.build(number)
+    finish = by_absence(conserving, _working(rule.build(number)) if rule else _kept)
 
     @kernel
     def forced(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, miss = step(h, t, y, system, torque)
-        lead = leads(y[1], system)
-        done, more = work(h, t, y, new, lead, system, torque)
-        return corrected(new, y, done, lead, system), miss + more
+        force, change = torque(t, y[0], y[1], system, t + h, new[0], new[1])
+        new, more = finish(force, change, 0 * h, h, t, y, new, system, torque)
+        return new, miss + more
 
     return forced
+
+
+@kernel
+def _kept(force: Any, change: Any, done: Any, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any) -> Any:
+    """The end of a step in which this work was done, twice its share of the energy counted from an axis."""
+    return corrected(new, y, done, leads(y[1], system), system), 0 * h
+
+
+def _working(work: Step) -> Step:
+    """Kernel: the end of a step with a torque that has no potential."""
+
+    @kernel
+    def worked(force: Any, change: Any, done: Any, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any) -> Any:
+        lead = leads(y[1], system)
+        done, miss = work(h, t, y, new, lead, system, torque)
+        return corrected(new, y, done, lead, system), miss
+
+    return worked
+
+
+_series_finish = by_absence(conserving, _kept)
 
 
 @kernel
 def _expanded(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """The step of a method made of series, which give the work too."""
     q, m = y
-    lead = leads(m, system)
-    turn, end, done = torque(t, q, m, system, h, lead)
-    return corrected(turned(q, turn, end), y, done, lead, system), 0 * h
+    turn, end, done = torque(t, q, m, system, h, leads(m, system))
+    new = turned(q, turn, end)
+    force, change = torque(t, q, m, system, t + h, new[0], new[1])
+    return _series_finish(force, change, done, h, t, y, new, system, torque)
 
 
 TURN = r"""
@@ -336,7 +246,13 @@ The step:
 
 """
 KEPT = r"Without torque $E_*$ is the energy at the start of the step."
-WORKED = r"""$E_*$ is the energy at the start of the step and the work done in it,
+TOTAL = r"""In a potential the total energy is kept,
+
+$$E_* = E_0 + U(R_0) - U(R'),$$
+
+which is solved for $E_*$; where no turn reaches it, $\Pi$ is scaled until
+$\tfrac{1}{2}\,\Pi' \cdot I^{-1} \Pi' = E_0 + U(R_0) - U(R)$."""
+WORKED = r"""For any other torque $E_*$ is the energy at the start of the step and the work done in it,
 
 $$E_* = E_0 + \int_t^{t + h} \omega \cdot T\,ds$$
 
@@ -346,8 +262,9 @@ $$E_* = E_0 + \int_t^{t + h} \omega \cdot T\,ds$$
 def ep(part: str | Method) -> Method:
     """The same method, its energy kept: the body is turned back to its polhode after every step.
 
-    For the free body the energy is exact. With a torque it advances by the work done, integrated to the order of the
-    method. A free flow that keeps the energy itself is returned as it is.
+    For the free body the energy is exact, and so is the total energy in a potential. With any other torque the energy
+    advances by the work done, integrated to the order of the method. A method that keeps these energies itself is
+    returned as it is.
     """
     named = methods[part]
     base = named.alone or named
@@ -358,18 +275,20 @@ def ep(part: str | Method) -> Method:
             f"spatial momentum; take {able}"
         )
     kept = "energy" in base.conserves
-    if kept and base.needs == "free":
+    if kept and (base.needs == "free" or (base.needs == "potential" and "energy_potential" in base.conserves)):
         return named
     if base.clock and base.part:
         return dataclasses.replace(varied(ep(base.part)), name=f"ep({base.name})")
-    rule = None if base.needs == "free" or base.series else _rule(base)
+    rule = None if base.series or not base.takes("attitude") else _rule(base)
+    total = ("energy_linear_potential", "energy_potential") if base.takes("potential") else ()
     cost = rule or base
     return declare(
         (lambda number: _expanded) if base.series else functools.partial(_step, base, rule), register=False,
         name=f"ep({base.name})", order=base.order, order_free=base.order_free, symmetric=False, symplectic=False,
         poisson=base.poisson if kept else False, implicit=base.implicit, solves=cost.solves,
-        torque_evals=cost.torque_evals, torque_at=cost.torque_at, needs=base.needs,
-        conserves=("energy", "spatial_momentum", "momentum_norm"), corrector=base.corrector,
+        torque_evals=cost.torque_evals, torque_at=cost.torque_at & {"start"}, needs=base.needs,
+        conserves=("energy", "spatial_momentum", "momentum_norm", *total), differences="potential" if total else "",
+        corrector=base.corrector,
         derivatives=base.derivatives, series=base.series, work=bool(base.series), linear_bodies=base.linear_bodies,
         flat_bodies=base.flat_bodies, identity=base.identity, increments=base.increments,
         compensated=base.compensated, memory=base.memory, before=base.before if base.memory else None,

@@ -298,7 +298,7 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
         identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
         increments=base.increments, compensated=base.compensated, corrector=base.corrector,
-        flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
+        differences=base.differences, flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
     )  # fmt: skip
 
 
