@@ -7,17 +7,12 @@ momentum in the frame of the start of the step is a vector, on which exponential
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from ..declare import Step, method
+from ..declare import method
 from ..scalar import Quat, Vec3, kernel
 from ..so3 import along, exp, mul, norm, rotate, scale, sub, unrotate
 from ._mechanics import velocity
-from .embedded import accepted
-
-ORDER = 3
-"""Of the embedded method: its error is what `cf4_attempt` estimates."""
 
 PART = 10
 """The embedded method has 1/PART of its last weight at the end of the step instead of at the fourth stage."""
@@ -103,8 +98,3 @@ def cf4_attempt(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     m = unrotate(turn, mu)
     error = norm(push) + norm(m) * norm(delta)  # the momentum in the body frame turns with the attitude
     return (mul(y[0], turn), m), norm(delta), error
-
-
-def cf4_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Step:
-    """A stage for `loop.travelling`: a step accepted if both errors are within their tolerances."""
-    return accepted(cf4_attempt, ORDER, number, torque)

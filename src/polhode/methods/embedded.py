@@ -59,17 +59,13 @@ def embedded(number: Callable[[Any], Any]) -> Step:
     return attempt
 
 
-def accepted(attempt: Step, order: int, number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
-    """A stage for `loop.travelling` of a step with two error estimates, accepted if both are within tolerance."""
+def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
+    """A stage for `loop.travelling`: a step accepted if both errors are within their tolerances."""
+    attempt = embedded(number)
 
     @kernel
     def squared(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, attitude, momentum = attempt(h, t, y, system, torque)
         return new, attitude * attitude, momentum * momentum
 
-    return chosen(squared, controlled(number, order, SAFETY), torque)
-
-
-def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
-    """The stage of the pair of Dormand and Prince."""
-    return accepted(embedded(number), ORDER, number, torque)
+    return chosen(squared, controlled(number, ORDER, SAFETY), torque)
