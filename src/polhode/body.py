@@ -411,7 +411,7 @@ def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
             f"mass distribution has that"
         )
         if physical or (moments == 0).any():
-            remedy = "" if (moments == 0).any() else "; physical=False accepts them for Euler's equations"
+            remedy = "" if (moments == 0).any() else "; ph.Body(..., physical=False) accepts them for Euler's equations"
             raise InputError(f"moments of inertia must satisfy the triangle inequality: {fault}{remedy}")
         if physical is False:
             warnings.warn(f"moments of inertia of no rigid body: {fault}", ResultWarning, stacklevel=3)

@@ -64,7 +64,8 @@ def check_fit(method: Method, problem: Problem) -> None:
     if problem.body.linear_axis is not None and not method.linear_bodies:
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.linear_bodies)
         raise InputError(
-            f"{method.name} divides by the moment that is zero for a linear body; methods that do not: {able}"
+            f"{method.name} divides by the moment that is zero for a linear body, or leaves it with momentum along its "
+            f"axis; methods that do not: {able}"
         )
     if not (problem.body.has_thickness or method.flat_bodies):
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.flat_bodies)
