@@ -254,7 +254,7 @@ def _save(many: Ensemble, path: Path) -> None:
         files.sync([path.parent])
     finally:
         data.close()
-        files.remove(new)
+        files.discard(new)
 
 
 class _ZarrCopy:

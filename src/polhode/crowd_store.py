@@ -93,7 +93,7 @@ def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], 
         )
         files.put(path, new)
     finally:
-        files.remove(new)
+        files.discard(new)
 
 
 SAID = {**file_format.SAID_OF_ALL, "format": FORMAT}
