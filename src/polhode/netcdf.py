@@ -122,9 +122,9 @@ class Sink(io.RawIOBase):
                 self.file.close()
             except BaseException as fault:
                 self.fault = self.fault or fault
-        fault, self.fault = self.fault, None
-        if fault is not None:
-            raise fault
+        told, self.fault = self.fault, None
+        if told is not None:
+            raise told
 
 
 @contextlib.contextmanager
