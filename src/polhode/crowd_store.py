@@ -12,6 +12,7 @@ that goes on can be compared with the one that was stopped. Its checksums stand 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -93,7 +94,7 @@ def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], 
         )
         files.put(path, new)
     finally:
-        files.remove(new)
+        files.discard(new)
 
 
 SAID = {**file_format.SAID_OF_ALL, "format": FORMAT}
@@ -256,15 +257,19 @@ def crowd(root: Any, number: int, field: Any) -> Crowd:
         if name == "own" and not root.attrs["own_axes"]:
             continue
         full = name if name == "moments" else f"inputs/{name}"
-        array = root[full]
-        own = array.shape[0] > 1
+        own = root[full].shape[0] > 1
+        chunk = number if own else 0
         try:
-            integrity.check_chunks(path, full, metadata[full], lambda i, own=own: not own or i[0] == number)
-            given[name] = array[begin:end] if own else array[:]
+            integrity.check_chunks(path, full, metadata[full], functools.partial(_is_chunk, chunk))
+            given[name] = root[full][begin:end] if own else root[full][:]
         except (Damage, KeyError, ValueError) as problem:
             raise integrity.damaged(path, integrity.line(problem)) from problem
     moments, axes = np.broadcast_to(given.pop("moments"), (end - begin, 3)), given.pop("own", None)
     return Crowd(moments=moments, own=axes, field=field, number=end - begin, own_dt=root.attrs["own_dt"], **given)
+
+
+def _is_chunk(number: int, index: tuple[int, ...]) -> bool:
+    return index[0] == number
 
 
 def write(root: Any, number: int, task: Task, part: Ensemble) -> None:

@@ -157,7 +157,7 @@ def _write(
         files.put(path, new)
         files.sync([path.parent])
     finally:
-        files.remove(new)
+        files.discard(new)
     return target
 
 
@@ -211,7 +211,7 @@ class Writer:
                 target = ZarrTarget(new, info, said)
                 target.move(staging(path))
             finally:
-                files.remove(new)
+                files.discard(new)
             return cls(path, target, held.pop_all())
         raise AssertionError  # an ExitStack swallows nothing here
 
@@ -261,7 +261,7 @@ class Writer:
         if self.folder != self.path:
             source = read(self.folder)[0].stored
             _write(source.blocks(PRIMARY), self.rows, info, self.path, self.target.said)
-            files.remove(self.folder)
+            files.discard(self.folder)
         return self.path
 
     def release(self) -> None:

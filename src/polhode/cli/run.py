@@ -154,8 +154,7 @@ def _to_tolerance(
 
     new_picture(plot, overwrite or resume)
     try:
-        with plain_warnings():
-            sol = solve(what, tol=tol, out=out, overwrite=overwrite, resume=resume, **others)
+        sol = solve(what, tol=tol, out=out, overwrite=overwrite, resume=resume, **others)
     except StepError as end:
         raise stop(sentence(end), FAILED) from None
     typer.secho(f"{what.name} by {sol.method}: {sol.accepted} steps to t = {sol.t[-1]:g}", bold=True)
