@@ -51,8 +51,10 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
             precise(times), mpmath.mpf(t0), precise(M), precise(X), rates, digits + 10, mpmath.mpf(10) ** -digits
         )
         M_mp, X_mp = many
+        energy = body.in_digits().energy(M_mp)
     return Motion(
-        times, M_mp.astype(float), X_mp.astype(float), body, "taylor", mp=types.SimpleNamespace(M=M_mp, X=X_mp)
+        times, M_mp.astype(float), X_mp.astype(float), body, "taylor",
+        mp=types.SimpleNamespace(M=M_mp, X=X_mp, energy=energy, digits=digits),
     )  # fmt: skip
 
 
