@@ -109,7 +109,8 @@ def example(method: Any) -> str:
 
 def page(method: Any, title: str | None = None, intro: str | None = None) -> str:
     """What a method is, the equations of one step, its properties, its cost, its source, and how to call it."""
-    also = ", ".join(f"`{alias}`" for alias in method.aliases)
+    elsewhere = (known.label for known in ph.methods.known if known.expression == method.name)
+    also = ", ".join(f"`{alias}`" for alias in (*method.aliases, *elsewhere))
     parts = [
         f"# {title or method.name}",
         intro or method.summary,

@@ -274,7 +274,12 @@ def label_table():
         f"| {space} | {', '.join(names)} | {labels} | `{cite}`, {where} |".replace("*", r"\*")
         for (space, cite, where, labels), names in sorted(lines.items())
     ]
-    return "\n".join(["| space | name | labels | source |", "|---|---|---|---|", *rows]) + "\n"
+    known = [f"| {k.label} | `{k.expression}` | `{k.cite}`, {k.where} |" for k in ph.methods.known]
+    return "\n".join([
+        "| space | name | labels | source |", "|---|---|---|---|", *rows, "",
+        "Names under which methods are known elsewhere:", "",
+        "| name | here | source |", "|---|---|---|", *known,
+    ]) + "\n"  # fmt: skip
 
 
 def test_the_table_of_labels_is_up_to_date():

@@ -79,7 +79,7 @@ def fresh(tmp_path, monkeypatch):
     """Runs that compile anew, so that their code can be read; the function gives the last one."""
     runs = {}
     monkeypatch.setattr(cpu, "cache_folder", lambda: tmp_path)
-    monkeypatch.setattr(sys.modules["polhode.ensemble"], "_RUNS", runs)
+    monkeypatch.setattr(sys.modules["polhode.ensemble_run"], "_RUNS", runs)
     return lambda: list(runs.values())[-1]
 
 
@@ -161,8 +161,9 @@ def test_a_number_of_steps_for_each_body(counts):
 def test_failures_keep_their_bodies_with_their_own_numbers_of_steps():
     counts = np.array([3] * (N - 1) + [5])
     dt = np.where(np.arange(N) == 2, 1e200, 0.01)
-    many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "rk4_naive", dt=dt, steps=counts)
-    assert many.failed[2] >= 0
+    with pytest.warns(ph.ResultWarning, match=f"1 of {N} bodies failed .*body 2 in step 1: the state became infinite"):
+        many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "rk4_naive", dt=dt, steps=counts)
+    assert many.failed[2] == 1
     assert (np.delete(many.failed, 2) == -1).all()
     alone = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "rk4_naive", dt=np.full(N, 0.01), steps=5)
     assert np.array_equal(many.quaternion[:, -1], alone.quaternion[:, -1])
@@ -224,13 +225,41 @@ def test_one_for_all():
 
 def test_a_failed_body_is_marked_and_the_others_go_on():
     fast = MOMENTA * np.where(np.arange(N) % 5 == 2, 100, 1)[:, None]
-    many = ph.ensemble(MOMENTS, ATTITUDES, fast, "dmv2", dt=0.1, steps=20, every=5)
+    said = f"4 of {N} bodies failed .*: bodies 2, 7, 12, 17; body 2 in step 1: its equation was not solved"
+    with pytest.warns(ph.ResultWarning, match=said):
+        many = ph.ensemble(MOMENTS, ATTITUDES, fast, "dmv2", dt=0.1, steps=20, every=5)
     assert np.array_equal(np.flatnonzero(many.failed >= 0), [2, 7, 12, 17])
     assert np.isnan(many.momentum[1:-1, 2]).all()
     assert np.array_equal(many.momentum[-1, 2], fast[2])
     calm = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "dmv2", dt=0.1, steps=20, every=5)
     fine = many.failed < 0
     assert np.array_equal(many.quaternion[:, fine], calm.quaternion[:, fine])
+
+
+@ph.torque
+def thrust(t, omega, k):
+    """A torque that becomes infinite at t = 1/k."""
+    return (1 / (1 - k * t), 0.0 * omega[1], 0.0 * omega[2])
+
+
+def test_steps_count_from_one_as_in_single_runs():
+    """The step that fails has the same number alone and among others, and so has the reason."""
+    k = np.array([0.0, 2.0, 0.0, 0.0])
+    given = {"dt": 0.125, "steps": 8}
+    with pytest.warns(ph.ResultWarning, match=r"1 of 4 bodies failed .*: body 1; body 1 in step (4|5): ") as said:
+        many = ph.ensemble([1, 2, 2.5], None, [0, 0, 1.0], "mkrk(rk4)", field=thrust, params={"k": k}, **given)
+    alone = ph.Problem(ph.Body([1, 2, 2.5]), thrust(2.0), momentum=[0, 0, 1.0])
+    with pytest.raises(ph.StepError) as fault:
+        ph.solve(alone, "mkrk(rk4)", **given)
+    assert f"failed in step {many.failed[1]} " in str(fault.value)
+    assert f"body 1 in step {many.failed[1]}: " in str(said[0].message)
+    assert np.array_equal(many.momentum[-1, 1], fault.value.partial.momentum[-1])
+
+
+def test_a_step_of_the_field_that_fails_is_explained():
+    """The field itself cannot be evaluated where the body was last."""
+    with pytest.warns(ph.ResultWarning, match=r"the body failed .*step 5: the torque thrust raised ZeroDivisionError"):
+        ph.ensemble([1, 2, 2.5], None, [0, 0, 1.0], "fe", field=thrust, params={"k": 2.0}, dt=0.125, steps=8)
 
 
 BAD = {

@@ -54,7 +54,7 @@ def angle(p: np.ndarray, q: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-12])
 def test_every_top_ends_where_a_finer_run_of_its_own_ends(tol: float) -> None:
     moments, q, m, mgl = tops()
-    found = ph.ensemble(moments, q, m, field=weight, params={"mgl": mgl}, tol=tol, t_end=END)
+    found = ph.ensemble(moments, q, m, field=weight, params={"mgl": mgl}, step_tol=tol, t_end=END)
     assert found.quaternion.shape == (2, len(moments), 4)
     assert (found.failed == -1).all()
     assert found.t[-1] == END
@@ -72,7 +72,7 @@ def test_every_top_ends_where_a_finer_run_of_its_own_ends(tol: float) -> None:
 def test_errors_follow_the_tolerance() -> None:
     moments, q, m, mgl = tops(LANES)
     runs = [
-        ph.ensemble(moments, q, m, field=weight, params={"mgl": mgl}, tol=tol, t_end=END)
+        ph.ensemble(moments, q, m, field=weight, params={"mgl": mgl}, step_tol=tol, t_end=END)
         for tol in (1e-4, 1e-6, 1e-8, 1e-13)
     ]
     errors = [np.median(angle(run.quaternion[-1], runs[-1].quaternion[-1])) for run in runs[:-1]]
@@ -82,7 +82,7 @@ def test_errors_follow_the_tolerance() -> None:
 
 def test_the_bits_of_a_body_do_not_depend_on_its_company() -> None:
     moments, q, m, mgl = tops()
-    given = {"field": weight, "tol": 1e-9, "t_end": END}
+    given = {"field": weight, "step_tol": 1e-9, "t_end": END}
     together = ph.ensemble(moments, q, m, params={"mgl": mgl}, **given)
     order = np.random.default_rng(1).permutation(len(moments))
     shuffled = ph.ensemble(moments[order], q[order], m[order], params={"mgl": mgl[order]}, **given)
@@ -105,7 +105,7 @@ def test_units_of_mass_and_time_do_not_matter(mass: float, rate: float) -> None:
     usual, other = scaled(1.0, 1.0), scaled(mass, rate)
     for tol in (1e-6, 1e-10):
         ends = [
-            ph.ensemble(*given[:3], field=weight, params={"mgl": given[3]}, tol=tol, t_end=end).quaternion[-1]
+            ph.ensemble(*given[:3], field=weight, params={"mgl": given[3]}, step_tol=tol, t_end=end).quaternion[-1]
             for given, end in ((usual, END), (other, END / rate))
         ]
         assert angle(*ends).max() < 30 * tol
@@ -116,7 +116,7 @@ def test_a_body_out_of_range_does_not_change_the_bits_of_its_neighbours() -> Non
     mixed = tuple(np.where(np.arange(LANES).reshape(-1, *[1] * (a.ndim - 1)) % 3 == 0, b, a)
                   for a, b in zip(usual, huge, strict=True))  # fmt: skip
     ends = [
-        ph.ensemble(*given[:3], field=weight, params={"mgl": given[3]}, tol=1e-8, t_end=END)
+        ph.ensemble(*given[:3], field=weight, params={"mgl": given[3]}, step_tol=1e-8, t_end=END)
         for given in (usual, huge, mixed)
     ]
     for i in range(LANES):
@@ -129,7 +129,7 @@ def test_a_body_out_of_range_does_not_change_the_bits_of_its_neighbours() -> Non
 def test_bodies_that_hardly_move_at_the_start(size: float) -> None:
     """Pendulums let go: what is small is not lost, and none of them stays where it is."""
     moments, q, _, mgl = tops(4)
-    found = ph.ensemble(moments, q, [size, 0, size], field=weight, params={"mgl": mgl}, tol=1e-9, t_end=END)
+    found = ph.ensemble(moments, q, [size, 0, size], field=weight, params={"mgl": mgl}, step_tol=1e-9, t_end=END)
     assert (found.failed == -1).all()
     for i in range(3):
         top = ph.Problem(ph.Body(moments[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=[size, 0, size])
@@ -141,9 +141,9 @@ def test_pendulums_whose_steps_change_much(speed: float) -> None:
     """Sums over pairs need a unit of time that suits the step; a first step, or one of another length, must not."""
     moments, q, m, mgl = tops(64)
     given = {"field": weight, "params": {"mgl": mgl}, "t_end": END}
-    fine = ph.ensemble(moments, q, speed * m, tol=1e-15, **given)
+    fine = ph.ensemble(moments, q, speed * m, step_tol=1e-15, **given)
     for tol in (1e-4, 1e-6, 1e-9, 1e-12):
-        found = ph.ensemble(moments, q, speed * m, tol=tol, **given)
+        found = ph.ensemble(moments, q, speed * m, step_tol=tol, **given)
         assert angle(found.quaternion[-1], fine.quaternion[-1]).max() < 3 * tol
 
 
@@ -173,7 +173,7 @@ def mixture(t, R, omega, *, k):
 def test_a_field_with_functions() -> None:
     moments, q, m, k = tops(5)
     for tol in (1e-5, 1e-11):
-        found = ph.ensemble(moments, q, m, field=mixture, params={"k": k}, tol=tol, t_end=END)
+        found = ph.ensemble(moments, q, m, field=mixture, params={"k": k}, step_tol=tol, t_end=END)
         for i in range(5):
             start = ph.Problem(ph.Body(moments[i]), mixture(k=k[i]), attitude=q[i], momentum=m[i])
             fine = ph.solve(start, tol=1e-12, t_end=END)
@@ -184,7 +184,7 @@ def test_principal_axes_of_ones_own() -> None:
     moments, q, m, mgl = tops(5)
     turn = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
     tensors = [turn @ np.diag(i) @ turn.T for i in moments]
-    found = ph.ensemble(np.array(tensors), q, m, field=weight, params={"mgl": mgl}, tol=1e-10, t_end=END)
+    found = ph.ensemble(np.array(tensors), q, m, field=weight, params={"mgl": mgl}, step_tol=1e-10, t_end=END)
     for i in range(5):
         top = ph.Problem(ph.Body(tensors[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=m[i])
         assert angle(found.quaternion[-1, i], ph.solve(top, tol=1e-12, t_end=END).quaternion[-1]) < 1e-8
@@ -192,7 +192,7 @@ def test_principal_axes_of_ones_own() -> None:
 
 def test_free_bodies_are_exact() -> None:
     moments, q, m, _ = tops(4)
-    found = ph.ensemble(moments, q, m, tol=1e-9, t_end=END)
+    found = ph.ensemble(moments, q, m, step_tol=1e-9, t_end=END)
     exact = ph.exact(ph.Problem(ph.Body(moments[3]), attitude=q[3], momentum=m[3]), END)
     assert found.steps is None
     assert angle(found.quaternion[-1, 3], exact.quaternion[0]) < 1e-14
@@ -201,7 +201,8 @@ def test_free_bodies_are_exact() -> None:
 def test_a_body_that_cannot_go_on_is_marked_and_the_others_go_on() -> None:
     """w = w0/(1 - k w0 t) is infinite at t = 1/(k w0): at 2 for the second body, never within the run for others."""
     k = np.array([0.01, 0.5, 0.02, 0.0])
-    found = ph.ensemble([1, 1, 1], None, [1.0, 0, 0], field=growing, params={"k": k}, tol=1e-8, t_end=4.0)
+    with pytest.warns(ph.ResultWarning, match=r"1 of 4 bodies failed .*: body 1; body 1 in step \d+: no further step"):
+        found = ph.ensemble([1, 1, 1], None, [1.0, 0, 0], field=growing, params={"k": k}, step_tol=1e-8, t_end=4.0)
     assert found.failed[1] > 3
     assert (found.failed[[0, 2, 3]] == -1).all()
     np.testing.assert_allclose(found.momentum[-1, [0, 2, 3], 0], 1 / (1 - 4 * k[[0, 2, 3]]), rtol=1e-6)
@@ -210,20 +211,94 @@ def test_a_body_that_cannot_go_on_is_marked_and_the_others_go_on() -> None:
 
 
 def test_a_pulse_is_not_stepped_over_and_rest_is_no_obstacle() -> None:
-    found = ph.ensemble([1, 1, 1], None, [0, 0, 0], field=pulse, params={"size": [1.0, 2.0]}, tol=1e-9, t_end=END)
+    found = ph.ensemble([1, 1, 1], None, [0, 0, 0], field=pulse, params={"size": [1.0, 2.0]}, step_tol=1e-9, t_end=END)
     np.testing.assert_allclose(found.momentum[-1, :, 0], np.array([1.0, 2.0]) * 0.05 * np.sqrt(np.pi), rtol=1e-7)
+
+
+# --- the error at the end ---------------------------------------------------------------------------
+
+
+def upright(number: int = 2 * LANES + 3):
+    """Slow tops that nearly stand on their points: some fall at once, others late, and errors grow meanwhile."""
+    moments, _, momenta, mgl = tops(number)
+    half = np.logspace(-5, 0, number) / 2
+    return moments, np.stack([np.cos(half), np.sin(half), 0 * half, 0 * half], 1), momenta / 20, mgl
+
+
+LONG = {"field": weight, "t_end": 25.0}
+
+
+def errors(found, fine) -> np.ndarray:
+    size = np.linalg.norm(fine.momentum, axis=-1).max(0)
+    gap = np.linalg.norm(found.momentum[-1] - fine.momentum[-1], axis=-1) / size
+    return np.maximum(angle(found.quaternion[-1], fine.quaternion[-1]), gap)
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-8])
+def test_tol_is_the_error_at_the_end(tol: float) -> None:
+    *start, mgl = upright()
+    fine = ph.ensemble(*start, params={"mgl": mgl}, step_tol=1e-15, **LONG)
+    rough = ph.ensemble(*start, params={"mgl": mgl}, step_tol=tol, **LONG)
+    assert errors(rough, fine).max() > 30 * tol  # what an error of tol in every step comes to
+    assert rough.error_estimate is None
+    found = ph.ensemble(*start, params={"mgl": mgl}, tol=tol, **LONG)
+    assert errors(found, fine).max() < tol
+    assert found.error_estimate.max() <= tol
+    assert (found.failed == -1).all()
+    assert found.steps.min() > 0
+
+
+def test_with_tol_too_the_bits_do_not_depend_on_the_company() -> None:
+    moments, q, m, mgl = upright()
+    given = {"tol": 1e-7, **LONG}
+    together = ph.ensemble(moments, q, m, params={"mgl": mgl}, **given)
+    assert len(set(together.steps.tolist())) > 5
+    order = np.random.default_rng(2).permutation(len(moments))
+    shuffled = ph.ensemble(moments[order], q[order], m[order], params={"mgl": mgl[order]}, **given)
+    for name in ("steps", "failed", "error_estimate"):
+        np.testing.assert_array_equal(getattr(shuffled, name), getattr(together, name)[order])
+    for name in ("quaternion", "momentum"):
+        np.testing.assert_array_equal(getattr(shuffled, name), getattr(together, name)[:, order])
+    for i in (0, 9, len(moments) - 1):
+        one = slice(i, i + 1)
+        alone = ph.ensemble(moments[one], q[one], m[one], params={"mgl": mgl[one]}, **given)
+        np.testing.assert_array_equal(alone.quaternion[:, 0], together.quaternion[:, i])
+
+
+def test_what_is_out_of_reach_is_said() -> None:
+    *start, mgl = upright()
+    said = r"may be above tol = 1e-13 for \d+ of \d+ bodies, .*: bodies \d+, .*largest estimate is"
+    with pytest.warns(ph.ResultWarning, match=said):
+        found = ph.ensemble(*start, params={"mgl": mgl}, tol=1e-13, **LONG)
+    assert (found.failed == -1).all()
+    assert (found.error_estimate > 1e-13).sum() > 3
+    with pytest.warns(ph.ResultWarning, match="tol = 1e-15 for the body,"):
+        free = ph.ensemble(start[0][0], None, [0, 0, 1.0], tol=1e-15, t_end=100.0)
+    assert 1e-15 < free.error_estimate[0] < 1e-12
+
+
+def test_a_body_that_fails_has_no_estimate() -> None:
+    with pytest.warns(ph.ResultWarning, match=r"1 of 2 bodies failed"):
+        found = ph.ensemble([1, 1, 1], None, [1.0, 0, 0], field=growing, params={"k": [0.5, 0.01]}, tol=1e-6, t_end=4.0)
+    assert found.failed[0] > 3
+    assert np.isnan(found.error_estimate[0])
+    assert found.error_estimate[1] <= 1e-6
+    assert abs(found.momentum[-1, 1, 0] - 1 / 0.96) < 1e-6
 
 
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"tol": 1e-9}, "belong together"),
-        ({"t_end": 1.0}, "belong together"),
+        ({"tol": 1e-9}, "give t_end, and either tol"),
+        ({"step_tol": 1e-9}, "give t_end, and either tol"),
+        ({"t_end": 1.0}, "give t_end, and either tol"),
+        ({"tol": 1e-9, "step_tol": 1e-9, "t_end": 1.0}, "give t_end, and either tol"),
         ({"tol": 1e-30, "t_end": 1.0}, "tol must be from"),
+        ({"step_tol": 1e-30, "t_end": 1.0}, "step_tol must be from"),
         ({"tol": "small", "t_end": 1.0}, "tol"),
         ({"tol": 1e-9, "t_end": -1.0}, "later than t0"),
         ({"tol": 1e-9, "t_end": 1.0, "dt": 0.1}, "leave dt out"),
-        ({"tol": 1e-9, "t_end": 1.0, "method": "imidm"}, "leave method out"),
+        ({"step_tol": 1e-9, "t_end": 1.0, "method": "imidm"}, "leave method out"),
         ({"tol": 1e-9, "t_end": 1.0, "every": 3}, "leave every out"),
         ({"tol": 1e-9, "t_end": 1.0, "out": "crowd.zarr"}, "leave out out"),
         ({"tol": 1e-9, "t_end": 1.0, "device": "cuda"}, "device='cpu'"),

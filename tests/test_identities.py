@@ -197,6 +197,10 @@ def test_midpoint_and_trapezoid_are_conjugate_by_half_a_forward_step(midpoint, t
     assert distance(stepped(forward, kind, h / 2, t, y), z) < EXACT
 
 
+def test_imr_is_akw_when_free_and_asks_for_no_torque():
+    assert distance(stepped("imr", "free"), stepped("akw", "free")) < EXACT
+
+
 def test_momentum_of_akw_is_that_of_imid_when_free():
     assert distance(stepped("akw", "free")[1:], stepped("imid", "free")[1:]) < EXACT
     assert distance(stepped("akw", "free")[:1], stepped("imid", "free")[:1]) > VISIBLE

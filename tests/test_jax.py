@@ -65,7 +65,7 @@ def direction(given, seed=0):
     return jax.tree.map(lambda x: jnp.array(rng.normal(size=x.shape)), given)
 
 
-def exact_slope(problem, method, along):
+def exact_slope(problem, method, along, steps=STEPS, h=H):
     """The derivative of the final state along a direction, by a difference of two runs in 50 digits."""
     run = engine(problem, method, digits=50)
     with run.precision():
@@ -79,8 +79,8 @@ def exact_slope(problem, method, along):
             params = tuple(x + size * float(along[3][name]) for x, name in zip(params, along[3], strict=True))
             system = moments, tuple(1 / x for x in moments), params
             rows = run.buffer(1)
-            h, t0 = run.number(H), run.number(problem.t0)
-            fine = run.advance(h, t0, 0, STEPS, STEPS, STEPS, (unit(q), m, *rest), system, rows)[4]
+            dt, t0 = run.number(h), run.number(problem.t0)
+            fine = run.advance(dt, t0, 0, steps, steps, steps, (unit(q), m, *rest), system, rows)[4]
             assert fine
             ends.append(rows[0])
         return np.array([float(x) for x in (ends[0] - ends[1]) / (2 * SMALL)])
@@ -125,6 +125,48 @@ def test_values_and_both_derivatives_of_all_methods(method):
 @pytest.mark.parametrize("name", COMBINED)
 def test_values_and_both_derivatives_of_combinations(name):
     check(ph.methods[name])
+
+
+LONG, SHORT = 100, 1 / 64
+"""Steps, and their size, of a compiled run: on the way the length of the quaternion is corrected several times."""
+
+
+def check_compiled(method):
+    """Both derivatives of a compiled run of many steps, against 50 digits; returns their largest relative error.
+
+    Compiled, XLA may evaluate a comparison more than once and round differently each time; op by op it cannot.
+    """
+    problem = checks.generic(method.needs)
+    f = ph.jax.flow(problem, method, dt=SHORT, steps=LONG)
+    given = start(problem)
+    along = direction(given)
+    weights = direction(jnp.zeros(7), 1)
+
+    @jax.jit
+    def both(*given):
+        forward = jax.jvp(lambda *given: jnp.concatenate(f(*given)), given, along)[1]
+        return forward, jax.grad(lambda given: weights @ jnp.concatenate(f(*given)))(given)
+
+    forward, gradient = both(*given)
+    slope = exact_slope(problem, method, along, LONG, SHORT)
+    products = jax.tree.map(lambda a, b: jnp.sum(a * b), tuple(gradient), along)
+    size = np.abs(slope).max()
+    off = np.abs(forward - slope).max() / size
+    off_backwards = abs(sum(jax.tree.leaves(products)) - weights @ slope) / (size * np.abs(weights).sum())
+    assert off < LONG * ROUNDINGS * EPS
+    assert off_backwards < LONG * ROUNDINGS * EPS
+    return max(off, off_backwards)
+
+
+def test_both_derivatives_of_a_compiled_run():
+    check_compiled(ph.methods["imidm"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("method", named(m for m in ALL if m.name != "imidm"))
+def test_both_derivatives_of_compiled_runs_of_all_methods(method):
+    print(f"{method.name}: largest relative error {check_compiled(method):.1e}")
+    jax.clear_caches()  # the compiled runs of all methods together take gigabytes
 
 
 RESTING = [m for m in KINDS.values() if m.needs in ("free", "velocity") and m.order <= 2 and m.flat_bodies]

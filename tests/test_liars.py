@@ -2,10 +2,12 @@
 
 import dataclasses
 
+import mpmath
 import pytest
 
 import polhode as ph
 from polhode.analysis import checks
+from polhode.analysis.defect_formula import defect_formula_error
 
 HONEST = ph.methods["imid"]
 
@@ -44,6 +46,18 @@ LIES = {
     "too many torques": (checks.check_cost, {"torque_evals": 2}),
     "torque at the start": (checks.check_cost, {"torque_at": frozenset({"start"})}),
     "written by increments": (checks.check_increments, {"increments": True}),
+    "seven solves": (checks.check_cost, {"solves": 7}),
+    "no order": (checks.check_order, {"order": None}),
+    "no free order": (checks.check_order, {"order_free": None}),
+    "implicit left open": (checks.check_cost, {"implicit": None}),
+    "symmetric left open": (checks.check_symmetric, {"symmetric": None}),
+    "symplectic left open": (checks.check_symplectic, {"symplectic": None}),
+    "poisson left open": (checks.check_poisson, {"poisson": None}),
+    "only torques of the attitude": (checks.check_needs, {"needs": "attitude"}),
+    "only potentials": (checks.check_needs, {"needs": "potential"}),
+    "only the free body": (checks.check_needs, {"needs": "free", "torque_evals": 0}),
+    "no linear bodies": (checks.check_bodies, {"linear_bodies": False}),
+    "no flat bodies": (checks.check_bodies, {"flat_bodies": False}),
 }
 
 
@@ -52,6 +66,77 @@ def test_checker_rejects(lie):
     check, said = LIES[lie]
     assert check(HONEST) == []
     assert check(lying(**said)) != []
+
+
+CLAIMS = {
+    "linear bodies": ("rot123", checks.check_bodies, {"linear_bodies": True}),
+    "linear bodies it divides by": ("mv_explicit_free", checks.check_bodies, {"linear_bodies": True}),
+    "flat bodies": ("mv_explicit", checks.check_bodies, {"flat_bodies": True}),
+    "torques of omega": ("nmb", checks.check_order, {"needs": "velocity"}),
+    "potentials only": ("liemid_ea", checks.check_needs, {"needs": "potential"}),
+    "three solves for a block of two stages": ("mkrk(gauss2)", checks.check_cost, {"solves": 3}),
+    "one solve for a block of two stages": ("mkrk(gauss2)", checks.check_cost, {"solves": 1}),
+}
+
+
+@pytest.mark.parametrize("claim", CLAIMS)
+def test_checker_rejects_what_another_method_claims(claim):
+    name, check, said = CLAIMS[claim]
+    assert check(ph.methods[name], (0,)) == []
+    assert check(dataclasses.replace(ph.methods[name], **said), (0,)) != []
+
+
+def test_nothing_declared_is_rejected():
+    """A method that promises nothing has no honest declaration: all of it can be measured."""
+    empty = dict.fromkeys(("order", "order_free", "symmetric", "symplectic", "poisson", "implicit"))
+    assert len(checks.check(lying(**empty))) >= len(empty)
+
+
+@pytest.mark.parametrize("declared", [True, False, None])
+def test_a_defect_that_is_no_number_agrees_with_nothing(declared):
+    assert checks._exactness("symmetric", declared, mpmath.nan) != []
+
+
+@pytest.mark.parametrize("place", range(3))
+def test_a_defect_that_is_no_number_is_the_largest(place):
+    defects = [mpmath.mpf(1), mpmath.mpf(2)]
+    defects.insert(place, mpmath.nan)
+    assert mpmath.isnan(checks._largest(defects))
+
+
+def only_on_the_first_start(honest, faulty):
+    """A step that is faulty unless the body is that of the first generic start."""
+
+    def step(h, t, y, system, torque):
+        first = abs(system[0][0] - checks.STARTS[0]["inertia"][0]) < 1e-9
+        return (honest if first else faulty)(h, t, y, system, torque)
+
+    return lambda number: step
+
+
+@pytest.mark.parametrize(
+    "check",
+    [checks.check_symplectic, checks.check_poisson, checks.check_conserves, checks.check_frame, checks.check_cost],
+)
+def test_a_property_of_one_start_only_is_rejected(check):
+    rotations, euler = ph.methods["rot123"], ph.methods["be"].build(None)
+
+    def leaning(h, t, y, system, torque):
+        (q, m), miss = euler(h, t, y, system, torque)
+        return (q, (m[0] + h * q[0], m[1], m[2])), miss
+
+    build = only_on_the_first_start(rotations.build(None), leaning)
+    assert check(rotations) == []
+    assert check(dataclasses.replace(rotations, build=build)) != []
+
+
+def test_a_free_flow_that_asks_for_a_torque_is_rejected():
+    """The kernel of `akw` declared a free flow: what `imr` once was."""
+    free = {"needs": "free", "torque_evals": 0, "torque_at": frozenset(), "name": "greedy"}
+    free["conserves"] = ph.methods["imr"].conserves
+    greedy = dataclasses.replace(ph.methods["akw"], **free)
+    assert any("asks for a torque" in fault for fault in checks.check_needs(greedy))
+    assert any("measured 0.00" in fault for fault in checks.check_in_splitting(greedy))
 
 
 def test_symmetry_claim_is_rejected():
@@ -135,6 +220,6 @@ def test_methods_that_are_the_same_free_map_share_the_formula():
         assert checks.check_symplectic_defect(dataclasses.replace(ph.methods[name], symplectic_defect=formula)) == []
     alternating = ph.methods["liemid_ea"]
     assert alternating.symplectic_defect is None
-    error, size = checks.defect_formula_error(alternating)
+    error, size = defect_formula_error(alternating)
     assert error < 1e-25
     assert size > 1e-6

@@ -12,6 +12,7 @@ import pytest
 import polhode as ph
 from polhode import InputError, StepError, lie
 from polhode.analysis.taylor import expansion
+from polhode.backends.multiprecision import mp
 from polhode.lie.formulas import Formula
 from polhode.lie.groups import group_named
 from polhode.lie.magnus import bernoulli, exponent, with_bracket
@@ -218,17 +219,17 @@ def test_the_talks_fifth_and_sixth_order_formulas(terms, stray, order):
     with numbers.precision():
         first = group.element(start("SL(2,R)"), numbers)
         formula = Formula(group, W, "right", 0.0, first.astype(float))
-        w = formula.series(numbers, 6)(mpmath.mpf(0), numbers.parts(first))
+        w = formula.series(numbers, 6)(mp.mpf(0), numbers.parts(first))
         derivatives = [math.factorial(k) * x for k, x in enumerate(w)]
         for h in (2.0**-12, 2.0**-13):
-            Z = sum(evaluated(TALK[k], derivatives) * mpmath.mpf(h) ** k / math.factorial(k + 1) for k in range(terms))
+            Z = sum(evaluated(TALK[k], derivatives) * mp.mpf(h) ** k / math.factorial(k + 1) for k in range(terms))
             if not stray:
-                assert np.abs(Z - lie.magnus(derivatives, mpmath.mpf(h), terms)).max() < 1e-48
+                assert np.abs(Z - lie.magnus(derivatives, mp.mpf(h), terms)).max() < 1e-48
             else:
-                Z = Z + evaluated(STRAY, derivatives) * mpmath.mpf(h) ** 5
+                Z = Z + evaluated(STRAY, derivatives) * mp.mpf(h) ** 5
             end = group.exp(h * Z) @ first
             errors.append(np.abs(end - flow(group, of_both, "right", h, start("SL(2,R)"))).max())
-        assert float(mpmath.log(errors[0] / errors[1], 2)) - 1 == pytest.approx(order, abs=0.1)
+        assert float(mp.log(errors[0] / errors[1], 2)) - 1 == pytest.approx(order, abs=0.1)
 
 
 def velocity_of_both(W):
@@ -264,8 +265,8 @@ def test_closed_exponentials_are_exponentials(name):
     for scale in (1e-9, 1e-3, 1.0, 3.0):
         v = [scale * (0.6 - 0.35 * i) for i in range(group.dimension)]
         with numbers.precision():
-            A = group.hat([mpmath.mpf(x) for x in v])
-            exact = np.array(mpmath.expm(mpmath.matrix(A.tolist())).tolist(), dtype=object).reshape(A.shape)
+            A = group.hat([mp.mpf(x) for x in v])
+            exact = np.array(mp.expm(mp.matrix(A.tolist())).tolist(), dtype=object).reshape(A.shape)
             assert np.abs(group.exp(A, numbers) - exact).max() < 1e-48 * max(1, float(np.abs(exact).max()))
         found = group.exp(group.hat(v))
         norm = max(1, float(np.linalg.norm(group.hat(v), 2)))  # the condition number of exp

@@ -1,13 +1,15 @@
 """Methods that keep numbers from step to step, on one of them: Adams and Bashforth's two-step rule for the momentum."""
 
+import mpmath
 import numpy as np
 import pytest
 
 import polhode as ph
 from polhode.analysis import checks
+from polhode.analysis.taylor import flow
 from polhode.compose import halves
 from polhode.declare import method
-from polhode.engine import torque_kernel
+from polhode.engine import engine, torque_kernel
 from polhode.methods._mechanics import gyration, turning, velocity
 from polhode.scalar import kernel
 from polhode.so3 import add, along, exp, mul, scale
@@ -95,3 +97,19 @@ def test_the_checks_and_compositions_begin_it_anew():
 def test_a_stepper_refuses_it():
     with pytest.raises(ph.InputError, match="keeps numbers from step to step"):
         ph.stepper(ph.Body([1.0, 2.0, 2.5]), ab2, 0.1)
+
+
+@pytest.mark.parametrize(("name", "order"), [("abm4", 4), ("abm4_naive", 2)])
+def test_adams_remembers_the_last_three_steps(name, order):
+    """The global order over many steps, in 40 digits: a wrong rate from the memory shows from the second step on."""
+    problem, span = checks.generic("velocity"), 0.5
+    end = flow(problem, span, digits=40)
+    errors = []
+    for steps in (32, 64):
+        run = engine(problem, ph.methods[name], digits=40)
+        with run.precision():
+            rows = run.buffer(1)
+            h, t0 = run.number(span) / steps, run.number(problem.t0)
+            assert run.advance(h, t0, 0, steps, steps, steps, run.y, run.system, rows)[4]
+            errors.append(max(abs(a - b) for a, b in zip(rows[0], (*end[0], *end[1]), strict=True)))
+    assert abs(float(mpmath.log(errors[0] / errors[1], 2)) - order) < 0.2

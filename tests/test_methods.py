@@ -77,14 +77,6 @@ def test_bad_tableaus(a, b, message):
         ph.Tableau(a, b)
 
 
-def test_tableaus_satisfy_the_order_conditions_exactly():
-    """Row sums equal the nodes and weights sum to one, in exact arithmetic."""
-    for tableau in ph.tableaus.tableaus.values():
-        assert sum(tableau.b[1:], tableau.b[0]) == 1, tableau.name
-        for row, c in zip(tableau.a, tableau.c, strict=True):
-            assert sum(row[1:], row[0]) == c
-
-
 def test_surds_are_exact():
     x = surd("1/2", "-1/6", 3)
     assert x + surd("0", "1/6", 3) == Fraction(1, 2)

@@ -431,7 +431,9 @@ def test_what_can_be_added():
 
 
 def test_a_parameter_of_each_body_has_the_shape_of_one():
-    with pytest.raises(ph.InputError, match="coefficients must be 3 numbers for each body; got shape"):
+    with pytest.raises(
+        ph.InputError, match=r"coefficients must be one value .*, \(3,\), or one for each, \(N, 3\); got shape \(4,\)"
+    ):
         ph.ensemble(
             [BODY] * 4, None, [[1, 2, 3]] * 4, "fem", field=fields.linear_drag(0.1), dt=0.1, steps=1,
             params={"coefficients": [0.1, 0.2, 0.3, 0.4]},

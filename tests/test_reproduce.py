@@ -12,9 +12,9 @@ from typer.testing import CliRunner
 import polhode as ph
 from polhode import papers
 from polhode.cli import app
-from polhode.papers.results import FAILS, HOLDS, IN_PART, Verdict
+from polhode.papers.results import FAILS, HOLDS, IN_PART, OPEN, Verdict
 
-H, P, F = HOLDS, IN_PART, FAILS
+H, P, F, U = HOLDS, IN_PART, FAILS, OPEN
 EXPECTED = {
     "krysl2006-fig1": [H, H, F, H, H, P, H],
     "krysl2006-fig2": [H, P],
@@ -22,19 +22,24 @@ EXPECTED = {
     "krysl2006-fig4": [H, H, H, F],
     "krysl2006-fig5": [H, H, H, H, H, H],
     "krysl2006-text": [*13 * [H], F, H, H, H, H],
+    "krysl2006-section2": [H, F, H, H, H],
+    "krysl2005-section2": [H, H, H, H, H, H],
     "krysl2005-fig1": [H, H, F],
     "krysl2005-text": [H, H, P, H, F, H],
     "vilmart-fig1": [H, H, H],
     "vilmart-table1": [H, H],
     "vilmart-table2": [H, H, H, H, H, H],
     "vilmart-text": [H, H, H, H, F, F, F, F, F],
+    "vilmart-equations": [F, F, F, F, H, H, P, H, H, H],
+    "vilmart-fig2": [H, H, H, H],
     "zanna-error": [H, H],
     "zanna-hamiltonian": [H, H, H, F, F],
-    "zanna-cost": [P, H, H, F],
+    "zanna-cost": [U, H, H, U],
     "zanna-components": [H],
-    "buss-steps": [P, H, H, F, H, H, H, H, H, H, H, P, F, F],
+    "buss-steps": [P, H, H, P, H, H, H, H, H, H, H, P, F, F],
     "buss-cost": None,  # timings: not for a test
-    "buss-text": [H, H, F, H, H, H, H, P, F, F, H, H, H],
+    "buss-text": [H, H, H, H, H, H, P, F, F, H, H, H],
+    "buss-series": [H, F, H, H, H, F, F, F],
     "nasa-brick": [H, H, H],
     "hairer-vilmart-driver": [H, H],
     "simo-wong-top": [H, H],
@@ -42,10 +47,13 @@ EXPECTED = {
 }
 """Every statement's verdict, as the errata of the documents have it."""
 
-EXACT_TEXTS = ("krysl2006-text", "krysl2005-text", "vilmart-text")
+EXACT_TEXTS = (
+    *("krysl2006-text", "krysl2005-text", "vilmart-text", "krysl2006-section2", "krysl2005-section2"),
+    *("vilmart-equations", "buss-series"),
+)
 """Mostly one step in 50 digits."""
 
-QUICK = ("vilmart-fig1", "hairer-vilmart-driver", "simo-wong-top", "nasa-brick")
+QUICK = ("vilmart-fig1", "vilmart-fig2", "hairer-vilmart-driver", "simo-wong-top", "nasa-brick")
 
 
 def run(*words: str) -> tuple[int, str]:
@@ -76,10 +84,10 @@ def test_some_results(tmp_path: Path) -> None:
     assert all(f"id='{id}'" in report for id in QUICK)
     assert "src='data:image/png" in report
     assert "http" not in report.replace("https://doi.org", "")
-    code, said = run(QUICK[1], "--out", str(folder))
+    code, said = run(QUICK[2], "--out", str(folder))
     assert code == 2
     assert "holds results already" in said
-    assert run(QUICK[1], "--out", str(folder), "--overwrite")[0] == 0
+    assert run(QUICK[2], "--out", str(folder), "--overwrite")[0] == 0
 
 
 def test_a_wrong_statement_is_said() -> None:
@@ -103,11 +111,13 @@ def test_what_the_texts_say(id: str) -> None:
 
 
 def test_no_verdict_is_written_down() -> None:
-    """Every verdict is the value of an expression: none is the bare word."""
+    """Every verdict is the value of an expression: none is the bare word, but that something cannot be checked."""
     for file in Path(papers.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "Verdict":
                 last = node.args[-1]
+                if file.name == "results.py" and isinstance(last, ast.Name) and last.id == "OPEN":
+                    continue
                 assert not isinstance(last, ast.Name | ast.Constant), f"{file.name}, line {last.lineno}"
 
 

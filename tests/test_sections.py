@@ -139,7 +139,8 @@ def never(R):
         ("a function of t, R, omega or a ph.event", "R", (angle, rate), {}),
         ("a method and its dt", leaning, (angle, rate), {"dt": 0.1}),
         ("dt must be positive", leaning, (angle, rate), {"method": METHOD, "dt": -0.1}),
-        ("tol must lie", leaning, (angle, rate), {"tol": 0}),
+        ("give step_tol=1e-09, that of one step", leaning, (angle, rate), {"tol": 1e-9}),
+        ("step_tol must lie", leaning, (angle, rate), {"step_tol": 0}),
         ("t_end must lie after", leaning, (angle, rate), {"t_end": -1.0}),
     ],
 )

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from polhode import so3
+from polhode.backends.multiprecision import number
 from polhode.scalar import Floats
 
 EPS = Floats.epsilon()
@@ -138,3 +139,15 @@ def test_solve3():
     a, b, c, v = (2.0, 0.1, -0.3), (0.4, 1.5, 0.2), (-0.1, 0.3, 3.0), (1.0, -2.0, 0.5)
     x = so3.solve3(a, b, c, v)
     assert np.abs(np.column_stack([a, b, c]) @ x - v).max() < 16 * EPS
+
+
+@pytest.mark.parametrize("digits", [None, 50])
+def test_nearly_unit_is_a_newton_step(digits):
+    """A length off by d is then off by 3 d^2/2; one off by round-off stays as it is."""
+    with mpmath.workdps(digits or 15):
+        make = float if digits is None else number
+        q = so3.unit(tuple(map(make, (0.8, 0.4, 0.2, -0.4))))
+        for d in (1e-3, -1e-3, 1e-6):
+            length = so3.norm2(so3.nearly_unit(tuple((1 + make(d)) * x for x in q)))
+            assert abs(length - 1 + 3 * make(d) ** 2) < 8 * abs(d) ** 3 + 8 * EPS * (digits is None)
+        assert so3.nearly_unit(q) == q

@@ -15,7 +15,7 @@ import pytest
 import xarray
 
 import polhode as ph
-from polhode import crowd_store, files, store, units
+from polhode import crowd_store, files, integrity, store, units
 from polhode.ensemble import NOT_YET, prepared
 from polhode.problems import gravity
 
@@ -108,8 +108,12 @@ def test_a_unit_done_is_not_run_again_and_one_run_again_is_the_same(tmp_path, wh
     run(out=path, unit=UNIT)
     before = marks(path)
     (path / "failed" / "c" / "3").unlink()
+    with pytest.raises(ph.InputError, match="a part of failed is missing"):
+        _ = ph.load(path).failed  # the store says that it is finished
+    integrity.replace_attributes(path, crowd_store.described(path)["attributes"] | {"status": "running"})
     waiting = ph.load(path)
     assert np.array_equal(np.flatnonzero(waiting.failed == NOT_YET), np.arange(24, 32))
+    assert np.isnan(waiting.momentum[:, 24:32]).all()
     assert "8 not run yet" in repr(waiting)
     assert_same(run(out=path, resume=True), whole)
     after = marks(path)

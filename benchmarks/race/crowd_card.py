@@ -22,7 +22,7 @@ from . import crowd_ours, crowd_rivals
 from .crowd_clock import Runner, timed
 from .crowds import QUANTILE, TARGETS, Crowd, free_bodies, heavy_tops
 
-library = sys.modules["polhode.ensemble"]
+library = sys.modules["polhode.ensemble_run"]
 
 DATA_SHEET = {"H200": 34e12, "H100": 34e12, "A100": 9.7e12}
 """Double-precision operations a second without tensor cores, by NVIDIA's data sheets of these cards."""

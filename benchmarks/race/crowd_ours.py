@@ -65,7 +65,7 @@ def _chosen(crowd: Crowd, setting: float) -> Run:
     taken = []
 
     def call() -> np.ndarray:
-        found = ph.ensemble(*given, **field, tol=setting, t_end=END)
+        found = ph.ensemble(*given, **field, step_tol=setting, t_end=END)
         taken[:] = [float(found.steps.mean())]
         return found.quaternion[-1]
 

@@ -44,7 +44,7 @@ def _travelling(run: adaptive.Run) -> Attempt:
     t0, end, start, system, limits, order, travel = (
         run.problem.t0, run.end, run.y, run.system, run.limits, run.order, run.travel,
     )  # fmt: skip
-    first, longest = run.proposal, run.longest
+    first, longest = run.proposal, run.plan.legs[0].longest
 
     def call() -> Any:
         t, y, proposal, steps, fine = t0, start, first, 0, True

@@ -76,8 +76,8 @@ for _kind, _name in ((Trajectory, "trajectory_html"), (Ensemble, "ensemble_html"
 
 __all__ = [
     "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "ResultWarning", "State",
-    "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient", "jax",
-    "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
-    "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque", "vector",
-    "view", "where",
+    "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient",
+    "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim",
+    "period", "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque",
+    "vector", "view", "where",
 ]  # fmt: skip

@@ -22,6 +22,7 @@ from .methods import Method, lie_taylor, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .problem import Problem
 from .scalar import FUNCTIONS
+from .schedule import PARTS, Leg, Schedule, scheduled  # noqa: F401 - PARTS: for ensembles
 from .so3 import conj, mul
 
 EPS = 2.0**-52
@@ -39,9 +40,6 @@ NS_PAIR, NS_STAGE, NS_FLOP = 10.0, 9.0, 0.19
 
 PAIR_STEPS, SERIES_STEPS = 5_000_000, 20_000_000
 """Tried steps after which a run is given up: at a jump that holds the motion, steps become ever shorter."""
-
-PARTS = 64
-"""No step is longer than this part of a run where the torque depends on time: a pulse could be stepped over."""
 
 _watcher: contextvars.ContextVar[Callable[[float], Any] | None] = contextvars.ContextVar("watcher", default=None)
 
@@ -95,8 +93,14 @@ def depends_on_time(problem: Problem) -> bool:
 
 
 def is_smooth(field: Field | None) -> bool:
-    """Is the torque one formula, without branches."""
-    return field is None or all(node.op not in ("where", "abs", *COMPARISONS) for node in ordered(field.graph[0]))
+    """Is the torque one formula, without branches that depend on the time or the state."""
+    if field is None:
+        return True
+    moving: set[Any] = set()
+    for node in ordered(field.graph[0]):
+        if (node.op == "symbol" and node.args[0][0] in "tRwm") or any(a in moving for a in node.args):
+            moving.add(node)
+    return all(node.op not in ("abs", *COMPARISONS) for node in moving)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,6 +213,10 @@ class Run:
     tolerance: float
     momentum: float = math.inf
     """The size against which errors of the momentum count; infinite where only the attitude does."""
+    schedule: Schedule | None = None
+    """Where steps end and how long they may be; by default what the field of the problem asks for."""
+    stretch: float = 1.0
+    """The longest steps are so many times as long as the schedule says; below 1 every leg has several."""
 
     def __post_init__(self) -> None:
         self.order = self.stage.order_for(self.tolerance)
@@ -216,23 +224,34 @@ class Run:
         self.limits = (self.tolerance, self.tolerance * self.momentum)
         self.travel = self.stage.travel()
         self.first = np.array([[*self.y[0], *self.y[1]]])
-        span = self.end - self.problem.t0
-        self.longest = span / PARTS if depends_on_time(self.problem) else math.inf
-        self.proposal = span / 1000
+        self.proposal = (self.end - self.problem.t0) / 1000
+        legs = (self.schedule or scheduled(self.problem, self.end, self.tolerance)).legs
+        self.plan = Schedule(self.problem, legs)
+
+    def longest(self, leg: Leg, start: float) -> float:
+        """The longest step in a leg."""
+        return self.stretch * (leg.longest if self.stretch >= 1 else min(leg.longest, leg.end - start))
 
     def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray, int, bool]]:
         """Times, rows, rejected steps and whether all went well, piece by piece; the arrays are used again."""
         times, rows = np.empty(ROWS), np.empty((ROWS, COLUMNS))
-        t, y, proposal, tried = self.problem.t0, self.y, self.proposal, 0
-        while t < self.end:
-            y, t, proposal, filled, rejected, fine = self.travel(
-                t, self.end, self.longest, proposal, y, self.system, self.limits, self.order, times, rows
-            )
-            tried += filled + rejected
-            self._tell(t)
-            yield times[:filled], rows[:filled], rejected, fine and tried <= self.stage.most
-            if not fine or tried > self.stage.most:
-                return
+        t, y, proposal, tried, filled, lost = self.problem.t0, self.y, self.proposal, 0, 0, 0
+        for leg in self.plan.legs:
+            system, longest = self.plan.system(self.system, leg), self.longest(leg, t)
+            while t < leg.end:
+                free = (times[filled:], rows[filled:]) if filled else (times, rows)
+                y, t, proposal, count, rejected, fine = self.travel(
+                    t, leg.end, longest, proposal, y, system, self.limits, self.order, *free
+                )
+                filled, lost, tried = filled + count, lost + rejected, tried + count + rejected
+                fine = fine and tried <= self.stage.most
+                if fine and filled < ROWS and t < self.end:
+                    continue
+                self._tell(t)
+                yield times[:filled], rows[:filled], lost, fine
+                filled, lost = 0, 0
+                if not fine:
+                    return
 
     def _tell(self, t: float) -> None:
         tell = _watcher.get()
@@ -256,42 +275,53 @@ class Run:
 
     def ends(self) -> np.ndarray | None:
         """The last row of the run as it is; None where it does not get there."""
-        row = None
-        fine = True
+        row, fine, self.accepted = None, True, 0
         for _, rows, _, fine in self.pieces():  # noqa: B007 - the last one counts
             row = rows[-1].copy() if len(rows) else row
+            self.accepted += len(rows)
         return row if fine else None
 
     def at_looks(self) -> np.ndarray | None:
         """Rows at a few times towards the end, the end itself last; None where the run does not get there."""
         t, y, proposal, tried = self.problem.t0, self.y, self.proposal, 0
         times, rows = np.empty(ROWS), np.empty((ROWS, COLUMNS))
+        looks = [t + part * (self.end - t) for part in LOOKS if part < 1]
         seen = []
-        for part in LOOKS:
-            stop = self.problem.t0 + part * (self.end - self.problem.t0) if part < 1 else self.end
-            while t < stop:
+        for leg in self.plan.until(*looks):
+            system, longest = self.plan.system(self.system, leg), self.longest(leg, t)
+            while t < leg.end:
                 y, t, proposal, filled, rejected, fine = self.travel(
-                    t, stop, self.longest, proposal, y, self.system, self.limits, self.order, times, rows
+                    t, leg.end, longest, proposal, y, system, self.limits, self.order, times, rows
                 )
                 tried += filled + rejected
                 self._tell(t)
                 if not fine or tried > self.stage.most:
                     return None
-            seen.append((*y[0], *y[1]))
+            if t in looks or t >= self.end:
+                seen.append((*y[0], *y[1]))
         return np.array(seen)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Rows at any times within the run, by one step from the state kept before; None where that fails."""
-        return looked_at(self.stage.visit(), times, path_times, rows, self.system, self.order)
+        return looked_at(self.stage.visit(), times, path_times, rows, self.system, self.order, self.plan)
 
 
 def looked_at(
-    visit: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray, system: Any, order: int
-) -> np.ndarray | None:
+    visit: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray, system: Any, order: int,
+    plan: Schedule | None = None,
+) -> np.ndarray | None:  # fmt: skip
     """Rows at any times, each by one step from the last state kept before."""
     seen = np.empty((len(times), COLUMNS))
     first = np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(starts) - 1)
-    return seen if visit(times, first, starts, rows, system, order, seen) else None
+    if plan is None or len(plan.legs) == 1:
+        data = system if plan is None else plan.system(system, plan.legs[0])
+        return seen if visit(times, first, starts, rows, data, order, seen) else None
+    for leg, group in plan.by_leg(times):
+        part = np.empty((len(group), COLUMNS))
+        if not visit(times[group], first[group], starts, rows, plan.system(system, leg), order, part):
+            return None
+        seen[group] = part
+    return seen
 
 
 def between_steps(problem: Problem, method: Method) -> Any:
@@ -339,7 +369,7 @@ class Measured:
     """Is the error within what was asked."""
 
 
-def measured(make: Callable[[float], Run], tol: float) -> Measured:
+def measured(make: Callable[..., Run], tol: float) -> Measured:
     """The run whose error at the end is about tol/3, found by comparing it with runs of other tolerances.
 
     Against a run with a smaller tolerance the difference is the error. A few more estimates guard against accidents:
@@ -354,7 +384,7 @@ def measured(make: Callable[[float], Run], tol: float) -> Measured:
         found = Measured(fine, error, error <= tol)
         if best is None or error < best.error:
             best = found
-        if found.reached and (error > tol / 100 or error < 100 * EPS):
+        if found.reached and (error > tol / 100 or error < 100 * EPS or fine.accepted == len(fine.plan.legs)):
             return found
         if local <= EPS / 16 and error > tol:
             break
@@ -364,20 +394,26 @@ def measured(make: Callable[[float], Run], tol: float) -> Measured:
             local /= 100
             continue
         factor = min(1e3, tol / (SAFETY * error)) if error > 0 else 1e3
-        local = min(local * max(1e-3, factor), 0.1)
+        before, local = local, min(local * max(1e-3, factor), 0.1)
+        if local == before:
+            break  # the schedule, not the tolerance, makes the steps
     assert best is not None
     return best
 
 
-def _error(fine: Run, make: Callable[[float], Run]) -> float:
-    """The error of a run, from those with other tolerances; infinite where one of them fails."""
+def _error(fine: Run, make: Callable[..., Run]) -> float:
+    """The error of a run, from those with other tolerances; infinite where one of them fails.
+
+    Where steps are as long as the schedule allows and not as the tolerance does, runs of other tolerances would make
+    the same steps: so the longest steps change too, as the tolerance would change them.
+    """
     local, scale = fine.tolerance, fine.momentum
-    a, better = fine.ends(), make(max(local / FINER, EPS / 64)).ends()
+    a, better = fine.ends(), make(max(local / FINER, EPS / 64), FINER ** (-1 / fine.order)).ends()
     if a is None or better is None:
         return math.inf
     found, looks = distance(a, better, scale), None
     for ratio in COARSER:
-        b = make(min(ratio * local, 1.0)).at_looks()
+        b = make(min(ratio * local, 1.0), ratio ** (1 / fine.order)).at_looks()
         looks = fine.at_looks() if b is not None and looks is None else looks
         if looks is None or b is None:
             return math.inf

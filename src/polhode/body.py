@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import inspect
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
-from .errors import InputError
+from .errors import InputError, ResultWarning
 from .inputs import attitude_quaternion, positive, real_array, vector
 from .shapes import SOLIDS, Shape
 from .so3 import matrix
@@ -32,6 +33,8 @@ class Body:
         (``+``, `moved`, `about`) need them
     pivot : the point about which the inertia is taken and the body turns; the centre of mass unless given
     shapes : what the body looks like
+    physical : False accepts positive moments that no distribution of mass has, such as (3, 3, 9), with a
+        `ResultWarning`; Euler's equations make sense for them. None accepts them without a warning
 
     `box`, `ellipsoid`, `cylinder`, `cone`, `torus`, `t_handle`, `from_points` and `from_mesh` make bodies of matter;
     the solids have their centre of mass at the origin. ``a + b`` is both in one, ``a - b`` is a with a hole. Lengths
@@ -46,10 +49,13 @@ class Body:
         centre: Any = (0.0, 0.0, 0.0),
         pivot: Any = None,
         shapes: Iterable[Shape] = (),
+        physical: bool | None = True,
     ) -> None:
+        if not (physical is None or isinstance(physical, bool)):
+            raise InputError(f"physical must be True, False or None; got {physical!r}")
         tensor = _tensor(inertia)
         moments, axes = _principal(tensor)
-        moments = _checked_moments(moments)
+        moments = _checked_moments(moments, physical)
         if (moments == 0).any():
             tensor = axes * moments @ axes.T
         self.inertia = tensor
@@ -261,6 +267,7 @@ class Body:
 
     def _with(self, inertia: Any, **changes: Any) -> Body:
         own = {"mass": self.mass, "centre": self.centre, "pivot": self.pivot, "shapes": self.shapes}
+        own["physical"] = True if self.physical else None
         return Body(inertia, **(own | changes))
 
     def _matter(self) -> float:
@@ -285,9 +292,24 @@ class Body:
         return int(zero[0]) if zero.size else None
 
     @property
+    def _thickness(self) -> float:
+        """How much the largest moment falls short of the sum of the others, relative to itself."""
+        return float(self.moments.sum() / self.moments.max() - 2)
+
+    @property
     def is_flat(self) -> bool:
         """Do all points lie in a plane: is one moment the sum of the others."""
-        return bool(self.moments.sum() - 2 * self.moments.max() <= TOLERANCE * self.moments.max())
+        return abs(self._thickness) <= TOLERANCE
+
+    @property
+    def physical(self) -> bool:
+        """Is there a body with these moments: is none larger than the sum of the others."""
+        return self._thickness >= -TOLERANCE
+
+    @property
+    def has_thickness(self) -> bool:
+        """Are all of (I1 + I2 - I3)/2 and so on, the second moments of the mass, above zero."""
+        return self._thickness > TOLERANCE
 
     @property
     def inverse_moments(self) -> np.ndarray:
@@ -298,6 +320,7 @@ class Body:
         matter = "" if self.mass is None else f", mass={self.mass!r}"
         matter += f", centre={self.centre.tolist()}" if self.centre.any() else ""
         matter += f", pivot={self.pivot.tolist()}" if (self.pivot != self.centre).any() else ""
+        matter += "" if self.physical else ", physical=False"
         return f"Body({(self.inertia if self.has_own_axes else self.moments).tolist()}{matter})"
 
 
@@ -366,8 +389,8 @@ def _principal(tensor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return moments, axes
 
 
-def _checked_moments(moments: np.ndarray) -> np.ndarray:
-    """The moments of a body that can exist; those of a linear body as exactly (0, I, I)."""
+def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
+    """The moments of a body that can exist, or that need not; those of a linear body as exactly (0, I, I)."""
     scale = float(np.abs(moments).max())
     if scale == 0:
         raise InputError("the moments of inertia are all zero; a body needs at least two positive moments")
@@ -383,8 +406,13 @@ def _checked_moments(moments: np.ndarray) -> np.ndarray:
     excess = 2 * moments[largest] - moments.sum()
     if excess > TOLERANCE * scale:
         others = " and ".join(f"{m:g}" for i, m in enumerate(moments) if i != largest)
-        raise InputError(
-            f"moments of inertia must satisfy the triangle inequality: {moments[largest]:g} exceeds the sum of "
-            f"{others} by {excess:.3g} ({100 * excess / scale:.3g} %), and no mass distribution has that"
+        fault = (
+            f"{moments[largest]:g} exceeds the sum of {others} by {excess:.3g} ({100 * excess / scale:.3g} %), and no "
+            f"mass distribution has that"
         )
+        if physical or (moments == 0).any():
+            remedy = "" if (moments == 0).any() else "; physical=False accepts them for Euler's equations"
+            raise InputError(f"moments of inertia must satisfy the triangle inequality: {fault}{remedy}")
+        if physical is False:
+            warnings.warn(f"moments of inertia of no rigid body: {fault}", ResultWarning, stacklevel=3)
     return np.where(moments > 0, moments.sum() / 2, 0.0) if (moments == 0).any() else moments

@@ -13,7 +13,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from . import _version
+from . import _version, integrity
 from .errors import InputError
 from .methods import Method
 from .problem import Problem
@@ -44,10 +44,13 @@ def number_of(text: str, digits: int | None) -> Any:
         return float.fromhex(text)
     import mpmath
 
+    from .backends.multiprecision import mp, working
+
     mantissa, _, exponent = text.partition("*2^")
-    if not exponent:
-        return mpmath.mpf(text)
-    return mpmath.mp.make_mpf(mpmath.libmp.from_man_exp(int(mantissa), int(exponent)))
+    with working(digits):
+        if not exponent:
+            return mp.mpf(text)
+        return mp.make_mpf(mpmath.libmp.from_man_exp(int(mantissa), int(exponent)))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -205,6 +208,10 @@ def taken_up(
         mark = Checkpoint.read(said[CHECKPOINT], how["digits"])
         if mark.rows > rows:
             raise ValueError(f"{mark.rows} rows should be there, and there are {rows}")
+        if [len(part) for part in mark.state[:2]] != [4, 3]:
+            raise ValueError("its state is not a quaternion and a momentum")
+        if mark.rows != 1 + mark.step // how["every"]:
+            raise ValueError(f"step {mark.step} and {mark.rows} rows do not belong together")
     except (KeyError, TypeError, ValueError) as problem:
         raise damaged(path, problem) from problem
     return mark
@@ -212,4 +219,4 @@ def taken_up(
 
 def damaged(path: Path, problem: Exception) -> InputError:
     """The error for a file that somebody changed."""
-    return InputError(f"{path} is damaged: how it was begun and where it stands cannot be read ({problem})")
+    return integrity.damaged(path, f"how it was begun and where it stands cannot be read ({integrity.line(problem)})")

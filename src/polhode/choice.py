@@ -20,11 +20,12 @@ from .adaptive import EPS, Measured, Path, Run, between_steps, distance, looked_
 from .analysis.cost import cost
 from .backends import floats
 from .coefficients import compositions, splittings
-from .engine import engine, torque_kernel
+from .engine import beginning, engine, torque_kernel
 from .loop import COLUMNS
 from .methods import Method, methods
 from .methods.jacobi import jacobi
 from .problem import Problem
+from .schedule import Schedule
 
 NS_STEP, NS_FLOP, NS_FUNCTION = 15.0, 0.06, 6.0
 """Nanoseconds of a step of fixed length, of one of its operations, of one elementary function."""
@@ -46,64 +47,83 @@ HIGH = 10
 
 @dataclasses.dataclass
 class FixedRun:
-    """A run of a method with so many equal steps; call it."""
+    """A run of a method with so many equal steps in each leg of a schedule; call it."""
 
-    problem: Problem
+    schedule: Schedule
     method: Method
-    end: float
-    count: int
+    counts: tuple[int, ...]
 
     def __post_init__(self) -> None:
+        self.problem, self.end = self.schedule.problem, self.schedule.legs[-1].end
         self.engine = engine(self.problem, self.method)
-        self.dt = (self.end - self.problem.t0) / self.count
+        self.count = sum(self.counts)
+        self.dt = (self.end - self.problem.t0) / self.count if len(self.counts) == 1 else 0.0
 
     def __call__(self) -> Path:
         """All of it, in memory."""
-        rows = np.empty((self.count + 1, COLUMNS))
-        y = self.engine.y
-        rows[0] = (*y[0], *y[1])
-        t0, n = self.problem.t0, self.count
-        _, _, filled, _, fine = self.engine.advance(self.dt, t0, 0, n, 1, n, y, self.engine.system, rows[1:])
-        times = t0 + np.arange(filled + 1) * self.dt
-        if fine:
-            times[-1] = self.end
-        return Path(times, rows[: filled + 1], 0, fine)
+        times, rows = np.empty(self.count + 1), np.empty((self.count + 1, COLUMNS))
+        y, t, done, fine = self.engine.y, self.problem.t0, 0, True
+        times[0], rows[0] = t, (*y[0], *y[1])
+        for leg, n in zip(self.schedule.legs, self.counts, strict=True):
+            if done:  # steps of another length: a method with a memory or other variables begins anew
+                row = rows[done].tolist()
+                y = beginning(self.method)((tuple(row[:4]), tuple(row[4:])))
+            system, dt = self.schedule.system(self.engine.system, leg), (leg.end - t) / n
+            _, _, filled, _, fine = self.engine.advance(dt, t, 0, n, 1, n, y, system, rows[done + 1 :])
+            times[done + 1 : done + 1 + filled] = t + np.arange(1, filled + 1) * dt
+            done += filled
+            if not fine:
+                break
+            times[done] = t = leg.end
+        return Path(times[: done + 1], rows[: done + 1], 0, fine)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Rows at any times within the run."""
         visit = between_steps(self.problem, self.method)
-        return looked_at(visit, times, path_times, rows, self.engine.system, 0)
+        return looked_at(visit, times, path_times, rows, self.engine.system, 0, self.schedule)
 
 
 DENSER = 1.3
 TRIES = 10
-PARTS_OF_TIME = 64
-"""Fewest steps where the torque depends on time, lest a pulse be stepped over."""
 
 MOST_STEPS = 500_000
 """So many steps are tried at most: a method that needs more is not one for this accuracy."""
 
 
-def measured_steps(problem: Problem, method: Method, end: float, tol: float, count: int) -> Measured | None:
+def shared_out(schedule: Schedule, count: int) -> tuple[int, ...]:
+    """Steps of each leg: in proportion to its length, and so many that none is longer than the leg allows."""
+    start = schedule.problem.t0
+    span, counts = schedule.legs[-1].end - start, []
+    for leg in schedule.legs:
+        length, start = leg.end - start, leg.end
+        counts.append(max(1, math.ceil(count * (length / span) - 1e-9), math.ceil(length / leg.longest - 1e-9)))
+    return tuple(counts)
+
+
+def measured_steps(schedule: Schedule, method: Method, tol: float, count: int) -> Measured | None:
     """The run with the fewest steps, or nearly, whose error at the end is below tol; None where round-off is larger.
 
-    The error follows from two runs, with 1.3 times as many steps in the second, and the order of the method.
+    The error follows from two runs, with at least 1.3 times as many steps in each leg of the second, and the order of
+    the method.
     """
+    problem = schedule.problem
     order = method.order_free if problem.field is None else method.order
     failed, best = 0, None
     for _ in range(TRIES):
-        run, fine = FixedRun(problem, method, end, count), FixedRun(problem, method, end, math.ceil(DENSER * count))
+        counts = shared_out(schedule, count)
+        more = tuple(math.ceil(DENSER * n) for n in counts)
+        run, fine = FixedRun(schedule, method, counts), FixedRun(schedule, method, more)
         a, b = run(), fine()
         scale = scale_of_momentum(problem, b)
         difference = distance(a.rows[-1], b.rows[-1], scale) if a.finished and b.finished else math.inf
-        error = difference / ((fine.count / run.count) ** order - 1)
+        error = difference / (min(m / n for m, n in zip(more, counts, strict=True)) ** order - 1)
         if error <= tol:
             best = Measured(fine, error, True)
             if error > tol / 50 or fine.count <= 1.05 * failed + 1:
                 break
         else:
             failed = max(failed, fine.count)
-            if difference < 100 * EPS * count:
+            if difference < 100 * EPS * run.count:
                 break  # round-off
         factor = (3 * error / tol) ** (1 / order) if math.isfinite(error) else 2.0
         if factor * count > MOST_STEPS:
@@ -155,7 +175,7 @@ def drifts(problem: Problem, row: np.ndarray) -> list[Method]:
 
 def _suits(method: Method, problem: Problem) -> bool:
     """Does the method take such a body."""
-    linear, flat = problem.body.linear_axis is not None, problem.body.is_flat
+    linear, flat = problem.body.linear_axis is not None, not problem.body.has_thickness
     return (method.linear_bodies or not linear) and (method.flat_bodies or not flat)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
+import math
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,13 @@ class Crowd:
         """Momenta, a tuple of components, from the users' into principal axes."""
         return m if self.own is None else unrotate(components(self.own), m)
 
+    def speeds(self) -> np.ndarray:
+        """|omega| of every body at the start."""
+        m = np.stack(np.broadcast_arrays(*self.principal_momentum(components(self.momentum))), -1)
+        omega = np.divide(m, self.moments, out=np.zeros(np.broadcast_shapes(m.shape, self.moments.shape)),
+                          where=self.moments > 0)  # fmt: skip
+        return np.broadcast_to(np.linalg.norm(omega, axis=-1), (self.number,))
+
     def some(self, chosen: np.ndarray) -> Crowd:
         """Some of the bodies."""
 
@@ -64,9 +73,9 @@ class Crowd:
         """Body i as a user would give it."""
         moments = self.of(self.moments, i)
         if self.own is None:
-            return Body(moments)
+            return Body(moments, physical=None)
         axes: np.ndarray = np.array(matrix(tuple(self.of(self.own, i).tolist())))
-        return Body(axes * moments @ axes.T)
+        return Body(axes * moments @ axes.T, physical=None)
 
 
 def gathered(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> Crowd:
@@ -203,22 +212,120 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
             f"the {template.kind} {template.function.__name__} has no parameter {unknown[0]!r}; it has {takes}"
         )
     given = {name: real_array(value, f"parameter {name} must be numbers") for name, value in params.items()}
-    own = {name: array for name, array in given.items() if _varies(array, number, known.get(name))}
-    first = known | {name: (array[0] if name in own else array).tolist() for name, array in given.items()}
-    bound = _bound(template, first)
-    count = _agreed({name: len(array) for name, array in own.items()} | {"bodies": number})
+    bound, own = _bound_to(template, known, given, number)
+    count = _agreed({name: len(given[name]) for name in own} | {"bodies": number})
     columns = [
-        own[name].reshape(count, -1) if name in own else np.tile(np.ravel(np.array(value)), (count, 1))
+        np.broadcast_to(given[name].reshape(len(given[name]), -1), (count, np.size(value)))
+        if name in own
+        else np.tile(np.ravel(np.array(value)), (count, 1))
         for name, value in bound.values.items()
     ]
-    for name, column, value in zip(bound.values, columns, bound.values.values(), strict=True):
-        if column.shape[1] != np.size(value):
-            raise InputError(
-                f"parameter {name} must be {np.size(value)} numbers for each body; got shape {given[name].shape}"
-            )
     values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
     _check_finite("params", values)
     return bound, values
+
+
+MOST_READINGS = 256
+"""So many ways to read the shapes of parameters are tried at most."""
+
+
+def _bound_to(
+    template: FieldTemplate, known: dict[str, Any], given: dict[str, np.ndarray], number: int
+) -> tuple[Field, list[str]]:
+    """The field with the parameters of the first body, and the names of those that have a value for each body.
+
+    The shape of one value is that in the bound field or of the default. Where neither is known it is the shape that the
+    function takes: of a parameter that could be one value for all or one for each body, both are tried.
+    """
+    shapes = {name: np.shape(value) for name, value in _defaults(template).items()}
+    shapes |= {name: np.shape(value) for name, value in known.items()}
+    expanded = {name for name, _ in template.checks}
+    readings = [
+        [False] if array.ndim == 0 and name in expanded else _readings(name, array, number, shapes.get(name))
+        for name, array in given.items()
+    ]
+    if math.prod(map(len, readings)) > MOST_READINGS:
+        raise InputError(f"params can be read in too many ways; bind the field first: {_binding(template)}")
+    found, faults = list[tuple[Field, list[str]]](), list[InputError]()
+    choices = list(itertools.product(*readings))
+    for choice in choices:
+        own = [name for name, each in zip(given, choice, strict=True) if each]
+        if len({len(given[name]) for name in own} - {1}) > 1:
+            continue
+        first = known | {name: (array[0] if name in own else array).tolist() for name, array in given.items()}
+        try:
+            bound = _bound(template, first)
+            _check_widths(bound, {name: given[name] for name in own})
+            if len(choices) > 1:
+                _call(bound)
+            found.append((bound, own))
+        except InputError as fault:
+            faults.append(fault)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        (one, two, *_) = ([name in own for name in given] for _, own in found)
+        name = next(n for n, a, b in zip(given, one, two, strict=True) if a != b)
+        raise InputError(
+            f"parameter {name} of shape {given[name].shape} could be one value for all bodies or one for each; bind "
+            f"the field with a value of the right shape first: {_binding(template)}"
+        )
+    if faults:
+        raise faults[0]
+    lengths = ", ".join(f"{name} {array.shape}" for name, array in given.items())
+    raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got params {lengths}")
+
+
+def _readings(name: str, array: np.ndarray, number: int, shape: tuple[int, ...] | None) -> list[bool]:
+    """Whether an array may be one value for all bodies (False), or have a first dimension that counts them (True)."""
+    for_each = array.ndim > 0 and (number == 1 or len(array) in (1, number))
+    if shape is None:
+        return [False, True] if for_each else [False]
+    if array.shape == shape:
+        return [False]
+    if for_each and array.shape[1:] == shape:
+        return [True]
+    one, each = shape or "a number", f"(N, {', '.join(map(str, shape))})" if shape else "(N,)"
+    bodies = f"{number} bodies" if number > 1 else "one body"
+    raise InputError(
+        f"parameter {name} must be one value for all bodies, {one}, or one for each, {each}; got shape {array.shape} "
+        f"for {bodies}"
+    )
+
+
+def _check_widths(bound: Field, own: dict[str, np.ndarray]) -> None:
+    """One number is enough for some vectors, but not for one of each body: that could be a vector for all."""
+    for name, array in own.items():
+        if array.shape[1:] != (shape := np.shape(bound.values[name])):
+            raise InputError(
+                f"parameter {name} must be {math.prod(shape)} numbers for each body, "
+                f"(N, {', '.join(map(str, shape))}); got shape {array.shape}"
+            )
+
+
+def _call(field: Field) -> None:
+    """Does the function take parameters of these shapes; what it does with the numbers is looked at later."""
+    R, omega = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.1, 0.2, 0.3)
+    try:
+        value = field.called(field.template.function, 0.1, R, omega, field.values)
+        parts = value if field.kind == "torque" else (value,)
+        fits = len(parts) == (3 if field.kind == "torque" else 1) and all(np.ndim(x) == 0 for x in parts)
+    except ArithmeticError:
+        return  # a value out of range is no matter of shapes
+    except Exception as fault:
+        raise InputError(f"the {field.kind} {field.name} raised {type(fault).__name__}: {fault}") from None
+    if not fits:
+        expected = "three numbers" if field.kind == "torque" else "one number"
+        raise InputError(f"the {field.kind} {field.name} must return {expected}; it returned {value!r}")
+
+
+def _defaults(template: FieldTemplate) -> dict[str, Any]:
+    parameters = template.signature.parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+def _binding(template: FieldTemplate) -> str:
+    return f"field={template.function.__name__}({', '.join(f'{name}=...' for name in template.parameters)})"
 
 
 _BOUND: dict[tuple[FieldTemplate, str], Field] = {}
@@ -232,13 +339,6 @@ def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
             _BOUND.clear()
         _BOUND[key] = template(**values)
     return _BOUND[key]
-
-
-def _varies(array: np.ndarray, number: int, known: Any) -> bool:
-    """Has a parameter a first dimension that counts bodies."""
-    if array.ndim == 0 or (known is not None and array.shape == np.shape(known)):
-        return False
-    return number == 1 or len(array) == number
 
 
 def step_counts(steps: Any, number: int) -> np.ndarray:

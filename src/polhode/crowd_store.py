@@ -1,39 +1,40 @@
-"""Many bodies as files: a Zarr store that is written unit by unit, and NetCDF, opened by xarray.
+"""Many bodies as a Zarr store that is written unit by unit.
 
 A *unit* is a slice of the bodies, one chunk of the store along `body`. A body's bits do not depend on its neighbours,
 so a unit may be run anywhere and any number of times. What a unit has found is written chunk by chunk, each file in one
-go; the chunk of `failed` comes last, once the others are on the disk, and is the mark that the unit is done. So the
-store is readable at any moment: a body not run yet has `failed` = -2 and states that are NaN.
+go; then its checksums, a row of `checks/units`; the chunk of `failed` comes last, once the others are on the disk, and
+is the mark that the unit is done. So the store is readable at any moment: a body not run yet has `failed` = -2 and
+states that are NaN. A unit whose numbers do not have their checksums any more can be run again.
 
 What went in stands in the group `inputs`, so that whoever runs a unit needs no more than the store's path, and a run
-that goes on can be compared with the one that was stopped.
+that goes on can be compared with the one that was stopped. Its checksums stand in the attributes.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib
-import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from . import _version, files, store
+from . import _version, file_format, files, integrity
 from .crowd import Crowd
 from .ensemble import NOT_YET, Ensemble, Task
 from .errors import InputError
-from .statistics import PARTS, Statistic
+from .integrity import CHECKSUMS, DIGEST, Damage
+from .statistics import PARTS
+from .targets import consolidated
 
-if TYPE_CHECKING:
-    import xarray
+FORMAT = "polhode ensemble 2"
+WITHOUT_CHECKSUMS = "polhode ensemble 1"
+"""The format of earlier versions."""
 
-FORMAT = "polhode ensemble 1"
 VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
-    "t": (("time", "body"), *store.VARIABLES["t"][1:]),
-    "quaternion": (("time", "body", "component"), *store.VARIABLES["quaternion"][1:]),
-    "momentum": (("time", "body", "axis"), *store.VARIABLES["momentum"][1:]),
+    "t": (("time", "body"), *file_format.VARIABLES["t"][1:]),
+    "quaternion": (("time", "body", "component"), *file_format.VARIABLES["quaternion"][1:]),
+    "momentum": (("time", "body", "axis"), *file_format.VARIABLES["momentum"][1:]),
     "moments": (("body", "axis"), "M L^2", "principal moments of inertia"),
     "energy_change": (
         ("body",),
@@ -46,8 +47,8 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
 """Those an `Ensemble` has."""
 
-UNITS = {name: unit for name, (_, unit, _) in store.VARIABLES.items()} | {
-    "momentum_norm": store.VARIABLES["momentum"][1]
+UNITS = {name: unit for name, (_, unit, _) in file_format.VARIABLES.items()} | {
+    "momentum_norm": file_format.VARIABLES["momentum"][1]
 }
 """Units of the observables that have a name; those of a user's function are the user's."""
 
@@ -59,34 +60,52 @@ INPUTS = {"own": "axes of the bodies", "quaternion": "attitudes", "momentum": "m
 
 
 def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], said: Mapping[str, Any]) -> None:
-    """Make a store for a task, with no unit done; it appears complete or not at all."""
+    """Make a store for a task, with no unit done; it appears complete or not at all. The caller holds its lock."""
     import zarr
 
     new = files.hidden(path)
     try:
-        root = zarr.open_group(new, mode="w")
-        sizes = {"time": len(task.kept), "body": task.crowd.number, **store.SIZES}
+        root = zarr.open_group(new, mode="w", zarr_format=3)
+        sizes = {"time": len(task.kept), "body": task.crowd.number, **file_format.SIZES}
         observed = {} if task.wanted is None else task.wanted.sizes
         for name in (*VARIABLES, *statistics_names(observed)):
-            _variable(root, name, _dims(name, task.own_times, observed), sizes, unit)
+            _variable(root, name, dims_of(name, task.own_times, observed), sizes, unit)
+        constant = {"moments": np.broadcast_to(task.crowd.moments, (task.crowd.number, 3)), **labels}
         if not task.own_times:
-            root["t"][:] = task.times()
-        root["moments"][:] = np.broadcast_to(task.crowd.moments, root["moments"].shape)
-        _write_labels(root, labels, unit)
-        inputs = root.create_group("inputs")
+            constant["t"] = task.times()
+        _create_labels(root, labels, unit)
+        inputs, checks = root.create_group("inputs"), root.create_group("checks")
         for name in INPUTS:
             if (array := getattr(task.crowd, name)) is not None:
-                rows = min(len(array), unit)
-                kept = inputs.create_array(name, shape=array.shape, dtype="f8", chunks=_chunks(array.shape, rows))
-                kept[...] = array
-        root.attrs.update(SAID | description(task) | {"unit": unit} | dict(said))
-        _publish(root)
+                chunks = (min(len(array), unit), *(max(n, 1) for n in array.shape[1:]))
+                integrity.created(inputs, name, compressed=False, shape=array.shape, dtype="f8", chunks=chunks)
+                constant[f"inputs/{name}"] = array
+        for name, values in constant.items():
+            integrity.writable(root, name)[...] = values
+        written = _written(task, observed)
+        shape = -(-task.crowd.number // unit), len(written)
+        integrity.created(checks, "units", compressed=False, shape=shape, dtype="u4", chunks=(1, shape[1]))
+        sums = {name: integrity.checksum(values) for name, values in constant.items()}
+        mine = {"unit": unit, "status": "running", CHECKED: " ".join(written)}
+        consolidated(root)
+        integrity.replace_attributes(
+            new, SAID | description(task) | mine | {CHECKSUMS: integrity.checksums_text(sums)} | dict(said)
+        )
         files.put(path, new)
     finally:
         files.remove(new)
 
 
-SAID = {**store.SAID_OF_ALL, "format": FORMAT}
+SAID = {**file_format.SAID_OF_ALL, "format": FORMAT}
+
+CHECKED = "checked"
+"""An attribute: the variables whose checksums stand in the columns of `checks/units`."""
+
+
+def _written(task: Task, observed: Mapping[str, int]) -> list[str]:
+    """The variables a unit writes; the last one is its mark."""
+    own = ["t"] if task.own_times else []
+    return ["quaternion", "momentum", "energy_change", *own, *statistics_names(observed), "failed"]
 
 
 def statistics_names(observed: Iterable[str]) -> list[str]:
@@ -94,7 +113,7 @@ def statistics_names(observed: Iterable[str]) -> list[str]:
     return [f"{name}_{part}" for name in observed for part in PARTS]
 
 
-def _dims(name: str, own_times: bool, observed: Mapping[str, int] | None = None) -> tuple[str, ...]:
+def dims_of(name: str, own_times: bool, observed: Mapping[str, int] | None = None) -> tuple[str, ...]:
     """Dimensions of a variable; of a statistic by the components of its observable."""
     if name in VARIABLES:
         return ("time",) if name == "t" and not own_times else VARIABLES[name][0]
@@ -102,7 +121,8 @@ def _dims(name: str, own_times: bool, observed: Mapping[str, int] | None = None)
     return ("body", "axis") if (observed or {})[of] > 1 and part != "drift" else ("body",)
 
 
-def _labelled(name: str) -> dict[str, str]:
+def labelled(name: str) -> dict[str, str]:
+    """Meaning and unit of a variable."""
     if name in VARIABLES:
         return {"long_name": VARIABLES[name][2], "units": VARIABLES[name][1]}
     of, _, part = name.rpartition("_")
@@ -116,41 +136,30 @@ def _chunks(shape: tuple[int, ...], first: int) -> tuple[int, ...]:
 
 def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, int], unit: int) -> None:
     """An array with nothing in it; doubles of a motion do not compress, so their bytes are written as they are."""
-    largest = {"time": store.ROWS_PER_CHUNK, "body": unit}
+    largest = {"time": file_format.ROWS_PER_CHUNK, "body": unit}
     shape = tuple(sizes[d] for d in dims)
-    attributes = _labelled(name) | ({"coordinates": "t"} if "time" in dims and name != "t" else {})
+    attributes = labelled(name) | ({"coordinates": "t"} if "time" in dims and name != "t" else {})
     whole = name == "failed"
-    root.create_array(
-        name, shape=shape, chunks=tuple(min(largest.get(d, n), n) for d, n in zip(dims, shape, strict=True)),
-        dtype="i8" if whole else "f8", fill_value=NOT_YET if whole else np.nan, compressors=None,
-        dimension_names=dims, attributes=attributes,
+    integrity.created(
+        root, name, compressed=False, shape=shape, dtype="i8" if whole else "f8",
+        chunks=tuple(min(largest.get(d, n), n) for d, n in zip(dims, shape, strict=True)),
+        fill_value=NOT_YET if whole else np.nan, dimension_names=dims, attributes=attributes,
     )  # fmt: skip
 
 
-def _write_labels(root: Any, labels: Mapping[str, np.ndarray], unit: int) -> None:
-    """The names of components and axes, and what a sweep varies, a number for each body."""
-    for name, words in store.LABELS.items():
-        array = root.create_array(name, shape=(len(words),), dtype="str", dimension_names=(name,))
+def _create_labels(root: Any, labels: Mapping[str, np.ndarray], unit: int) -> None:
+    """The names of components and axes, and room for what a sweep varies, a number for each body."""
+    for name, words in file_format.LABELS.items():
+        array = integrity.created(root, name, shape=(len(words),), dtype="str", dimension_names=(name,))
         array[:] = np.array(words, dtype=object)
     for name, values in labels.items():
-        text = {"long_name": f"{name}, varied by the sweep"}
-        array = root.create_array(
-            name, shape=values.shape, chunks=(min(unit, len(values)),), dtype="f8", dimension_names=("body",),
-            attributes=text,
+        integrity.created(
+            root, name, compressed=False, shape=values.shape, chunks=(min(unit, len(values)),), dtype="f8",
+            dimension_names=("body",), attributes={"long_name": f"{name}, varied by the sweep"},
         )  # fmt: skip
-        array[:] = values
     for name, array in root.arrays() if labels else ():
         if name not in labels and tuple(array.metadata.dimension_names) == ("body",):
             array.attrs["coordinates"] = " ".join(labels)
-
-
-def _publish(root: Any) -> None:
-    """Write the description of all arrays into the store's root, in one go."""
-    import zarr
-
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Consolidated metadata")
-        zarr.consolidate_metadata(root.store)
 
 
 def description(task: Task) -> dict[str, Any]:
@@ -183,25 +192,42 @@ def _digest(text: str) -> str:
 # --- units ------------------------------------------------------------------------------------------
 
 
+def described(path: Path) -> dict[str, Any]:
+    """The description of a store, if it is one of ours and undamaged."""
+    try:
+        found = integrity.described(path)
+    except Exception as problem:
+        raise InputError(f"{path} cannot be read as an ensemble: {integrity.line(problem)}") from problem
+    said = found["attributes"]
+    if said.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
+        raise InputError(f"{path} is not a polhode ensemble (format {said.get('format')!r}, expected {FORMAT!r})")
+    if said["format"] == FORMAT and not {DIGEST, CHECKSUMS} <= said.keys():
+        raise integrity.damaged(path, "its checksums are missing")
+    return found
+
+
 def opened(path: Path, mode: str = "r") -> Any:
     """The group of a store, if it is one of ours; the description of all arrays is read at once."""
-    import zarr
-
+    described(path)
     try:
-        root = zarr.open_group(path, mode=mode)
-        found = root.attrs.get("format")
+        return integrity.opened(path, mode)
     except Exception as problem:
-        raise InputError(f"{path} cannot be read as an ensemble: {store._line(problem)}") from problem
-    if found != FORMAT:
-        raise InputError(f"{path} is not a polhode ensemble (format {found!r}, expected {FORMAT!r})")
-    return root
+        raise InputError(f"{path} cannot be read as an ensemble: {integrity.line(problem)}") from problem
 
 
 def missing(path: Path) -> list[int]:
     """Numbers of the units that are not done."""
     root = opened(path)
-    first = root["failed"][:][:: root.attrs["unit"]]
+    try:
+        first = root["failed"][:][:: root.attrs["unit"]]
+    except Exception as problem:
+        raise integrity.damaged(path, f"failed cannot be read ({integrity.line(problem)})") from problem
     return [int(u) for u in np.flatnonzero(first == NOT_YET)]
+
+
+def number_of_units(root: Any) -> int:
+    """How many units there are."""
+    return int(-(-root.attrs["bodies"] // root.attrs["unit"]))
 
 
 def bounds(root: Any, number: int) -> tuple[int, int]:
@@ -218,33 +244,57 @@ def is_done(root: Any, number: int) -> bool:
 def crowd(root: Any, number: int, field: Any) -> Crowd:
     """The bodies of a unit."""
     begin, end = bounds(root, number)
-    inputs = root["inputs"]
+    path = Path(root.store.root)
+    metadata = integrity.arrays(described(path))
     given = {}
-    for name in INPUTS:
-        if name != "own" or root.attrs["own_axes"]:
-            array = inputs[name]
-            given[name] = array[begin:end] if array.shape[0] > 1 else array[:]
-    moments, own = root["moments"][begin:end], given.pop("own", None)
-    return Crowd(moments=moments, own=own, field=field, number=end - begin, own_dt=root.attrs["own_dt"], **given)
+    for name in (*INPUTS, "moments"):
+        if name == "own" and not root.attrs["own_axes"]:
+            continue
+        full = name if name == "moments" else f"inputs/{name}"
+        array = root[full]
+        own = array.shape[0] > 1
+        try:
+            integrity.check_chunks(path, full, metadata[full], lambda i, own=own: not own or i[0] == number)
+            given[name] = array[begin:end] if own else array[:]
+        except (Damage, KeyError, ValueError) as problem:
+            raise integrity.damaged(path, integrity.line(problem)) from problem
+    moments, axes = np.broadcast_to(given.pop("moments"), (end - begin, 3)), given.pop("own", None)
+    return Crowd(moments=moments, own=axes, field=field, number=end - begin, own_dt=root.attrs["own_dt"], **given)
 
 
 def write(root: Any, number: int, task: Task, part: Ensemble) -> None:
     """Write what a unit has found, and when that is on the disk, that it is done."""
-    begin, end = bounds(root, number)
     arrays = {"quaternion": part.quaternion, "momentum": part.momentum, "energy_change": _energy_change(task, part)}
     if task.own_times:
         arrays["t"] = part.t
     for name, one in part.statistics.items():
         arrays |= dict(zip(statistics_names([name]), vars(one).values(), strict=True))
+    _check_same_store(root)
     for name, values in arrays.items():
-        where = (slice(None), slice(begin, end)) if _has_time(name) else slice(begin, end)
-        root[name][where] = values
-    _to_disk(Path(root.store.root), number, list(arrays))
-    root["failed"][begin:end] = part.failed
+        integrity.writable(root, name)[_where(root, name, number)] = values
+    arrays["failed"] = part.failed
+    sums = [integrity.checksum(arrays[name], axis=body_axis(name)) for name in root.attrs[CHECKED].split()]
+    integrity.writable(root, "checks/units")[number] = np.array(sums, dtype=np.uint32)
+    _to_disk(Path(root.store.root), number, [name for name in arrays if name != "failed"])
+    _check_same_store(root)
+    integrity.writable(root, "failed")[_where(root, "failed", number)] = part.failed
 
 
-def _has_time(name: str) -> bool:
-    return name in VARIABLES and "time" in VARIABLES[name][0]
+def _check_same_store(root: Any) -> None:
+    """Refuse to write into a store that another run put in the place of the one that was opened."""
+    path = Path(root.store.root)
+    if described(path)["attributes"].get(DIGEST) != root.attrs[DIGEST]:
+        raise InputError(f"{path} was replaced by another run; what this one found is not written")
+
+
+def body_axis(name: str) -> int:
+    """The axis along which bodies are counted."""
+    return int(name in VARIABLES and "time" in VARIABLES[name][0])
+
+
+def _where(root: Any, name: str, number: int) -> Any:
+    begin, end = bounds(root, number)
+    return (slice(None),) * body_axis(name) + (slice(begin, end),)
 
 
 def _energy_change(task: Task, part: Ensemble) -> np.ndarray:
@@ -256,31 +306,90 @@ def _energy_change(task: Task, part: Ensemble) -> np.ndarray:
 
 def _to_disk(folder: Path, number: int, names: list[str]) -> None:
     """Wait until the chunks of a unit are on the disk, so that no power cut leaves its mark without them."""
-    for name in names:
-        position = f"*/{number}" if _has_time(name) else f"{number}"
+    for name in (*names, "checks/units"):
+        position = f"*/{number}" if body_axis(name) else f"{number}"
         for place in (folder / name / "c").glob(position):
             files.sync(place.iterdir() if place.is_dir() else (place,))
 
 
 def finish(path: Path, seconds: float) -> None:
     """Say that all units are done, and how long the last run took."""
-    import zarr
+    integrity.replace_attributes(path, described(path)["attributes"] | {"seconds": seconds, "status": "finished"})
 
-    root = zarr.open_group(path, mode="r+", use_consolidated=False)
-    root.attrs["seconds"] = seconds
-    _publish(root)
+
+def is_finished(path: Path) -> bool:
+    """Does a store say that all units are done."""
+    return bool(described(path)["attributes"].get("status") == "finished")
+
+
+# --- checks -----------------------------------------------------------------------------------------
+
+
+def check_unit(root: Any, number: int) -> None:
+    """Compare a unit that is done with its checksums."""
+    row = root["checks/units"][number]
+    for name, expected in zip(root.attrs[CHECKED].split(), row, strict=True):
+        values = root[name][_where(root, name, number)]
+        integrity.check(name, integrity.checksum(values, axis=body_axis(name)), {name: int(expected)})
+
+
+def check_constant(path: Path, root: Any) -> None:
+    """Compare what no unit writes with its checksums: what went in, and what a sweep varies."""
+    metadata = integrity.arrays(described(path))
+    sums = integrity.checksums_of(root.attrs) or {}
+    for name in sums:
+        try:
+            integrity.check_chunks(path, name, metadata[name])
+            array, found = root[name], 0
+            block = max(array.chunks[0], 1 << 16)
+            for begin in range(0, array.shape[0], block):
+                found = integrity.checksum(array[begin : begin + block], found)
+            integrity.check(name, found, sums)
+        except Exception as problem:
+            raise integrity.damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
+
+
+def check_units(path: Path) -> list[int]:
+    """The units marked as done that are not what was written."""
+    root = opened(path)
+    return [number for number in range(number_of_units(root)) if not _is_sound(root, number)]
+
+
+def _is_sound(root: Any, number: int) -> bool:
+    try:
+        if is_done(root, number):
+            check_unit(root, number)
+    except Exception:
+        return False
+    return True
+
+
+def repair(path: Path) -> list[int]:
+    """Take the marks from units that are damaged, so that they are run again; returns their numbers."""
+    bad = check_units(path)
+    for number in bad:
+        (path / "failed" / "c" / str(number)).unlink(missing_ok=True)
+    if is_finished(path) and (bad or missing(path)):
+        integrity.replace_attributes(path, described(path)["attributes"] | {"status": "running"})
+    return bad
 
 
 # --- going on with a run ----------------------------------------------------------------------------
 
 
 def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np.ndarray]) -> None:
-    """Refuse to go on with a store that was made of something else, and name the first difference."""
+    """Refuse to go on with a store that was made of something else or is damaged, and name the first difference."""
     root = opened(path)
+    if root.attrs["format"] != FORMAT:
+        raise InputError(
+            f"{path} was written by an earlier version, without checksums, and cannot be gone on with; load what is "
+            f"there, and choose another name or say overwrite=True (--overwrite)"
+        )
     for name, now in (description(task) | ({} if unit is None else {"unit": unit})).items():
         then = root.attrs.get(name)
         if (then or None) != (now or None):  # what a store of an earlier version does not say is nothing
             raise _different(path, f"{_WORDS.get(name, name)} {_told(then)}, and now {_told(now)}")
+    check_constant(path, root)
     given = task.crowd
     shape = (given.number, 3)
     _check_array(path, "bodies", root["moments"], np.broadcast_to(given.moments, shape))
@@ -334,162 +443,3 @@ def tidy(path: Path) -> None:
     """Remove what a killed writer has left: files that did not get their names."""
     for rest in path.rglob("*.partial"):
         rest.unlink(missing_ok=True)
-
-
-# --- reading ----------------------------------------------------------------------------------------
-
-
-class StoredEnsemble(Ensemble):
-    """An ensemble in a file; its arrays are read when asked for, and kept."""
-
-    def __init__(self, path: Path) -> None:
-        said = _attributes(path)
-        self.__dict__.update(
-            path=path, method=str(said["method"]), seconds=float(said.get("seconds", 0.0)), attributes=said
-        )
-
-    @property
-    def status(self) -> str:
-        """Whether all bodies have been run."""
-        return "running" if (self.failed == NOT_YET).any() else "finished"
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in (*PLAIN, "statistics"):
-            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
-        path = self.__dict__["path"]
-        try:
-            value = _read(path, name) if name != "statistics" else self._read_statistics()
-        except Exception as problem:
-            raise InputError(f"{path} is damaged: {name} cannot be read ({store._line(problem)})") from problem
-        self.__dict__[name] = value
-        return value
-
-    def _read_statistics(self) -> dict[str, Statistic]:
-        names = str(self.__dict__["attributes"].get("statistics", "")).split()
-        path = self.__dict__["path"]
-        return {name: Statistic(*(_read(path, variable) for variable in statistics_names([name]))) for name in names}
-
-
-def _attributes(path: Path) -> dict[str, Any]:
-    if path.suffix == ".zarr":
-        return dict(opened(path).attrs)
-    import h5netcdf
-
-    with h5netcdf.File(path, "r") as file:
-        return dict(file.attrs)
-
-
-def _read(path: Path, name: str) -> np.ndarray:
-    if path.suffix == ".zarr":
-        return np.asarray(opened(path)[name][...])
-    import h5netcdf
-
-    with h5netcdf.File(path, "r") as file:
-        return np.asarray(file[name][...])
-
-
-def loaded(path: Path) -> StoredEnsemble | None:
-    """The ensemble in a file; None where there is no file, or one that holds something else."""
-    try:
-        return StoredEnsemble(path) if _attributes(path).get("format") == FORMAT else None
-    except Exception:
-        return None
-
-
-def dataset(many: Ensemble) -> xarray.Dataset:
-    """An ensemble as an xarray Dataset; one in a file is opened, not read."""
-    import xarray
-
-    if isinstance(many, StoredEnsemble):
-        path = many.__dict__["path"]
-        if path.suffix == ".zarr":
-            return xarray.open_zarr(path, chunks=None)
-        return xarray.open_dataset(path, engine="h5netcdf")
-    own_times = many.t.ndim == 2
-    variables = {name: xarray.Variable(_dims(name, own_times), getattr(many, name), _labelled(name)) for name in PLAIN}
-    t = variables.pop("t")
-    for of, one in many.statistics.items():
-        for name, values in zip(statistics_names([of]), vars(one).values(), strict=True):
-            dims = ("body", "axis")[: values.ndim]
-            variables[name] = xarray.Variable(dims, values, _labelled(name))
-    said = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
-    return xarray.Dataset(variables, {"t": t, **store.LABELS}, SAID | said)
-
-
-def save(many: Ensemble, path: str | Path, overwrite: bool) -> Path:
-    """Write an ensemble to a file that appears complete or not at all, a bounded part at a time."""
-    path = store.fresh(path, overwrite)
-    new = files.hidden(path)
-    data = dataset(many)
-    try:
-        if path.suffix == ".zarr":
-            _save_zarr(data, new)
-        else:
-            _save_netcdf(data, new)
-        files.put(path, new)
-    except OSError as problem:
-        raise InputError(f"{path} cannot be written: {problem}") from problem
-    finally:
-        data.close()
-        files.remove(new)
-    return path
-
-
-SAVED_AT_ONCE = 1 << 22
-"""Numbers of a variable that are copied at a time."""
-
-
-def _save_zarr(data: xarray.Dataset, path: Path) -> None:
-    import zarr
-
-    root = zarr.open_group(path, mode="w")
-
-    def made(name: str, variable: Any, text: bool, attributes: dict[str, str]) -> Any:
-        return root.create_array(
-            name, shape=variable.shape, dtype="str" if text else variable.dtype, dimension_names=variable.dims,
-            attributes=attributes,
-        )  # fmt: skip
-
-    _copy(data, made)
-    root.attrs.update(data.attrs)
-    _publish(root)
-
-
-def _save_netcdf(data: xarray.Dataset, path: Path) -> None:
-    import h5netcdf
-
-    text_type = importlib.import_module("h5py").string_dtype()
-
-    with h5netcdf.File(path, "w") as file:
-        file.dimensions = {str(name): size for name, size in data.sizes.items()}
-
-        def made(name: str, variable: Any, text: bool, attributes: dict[str, str]) -> Any:
-            new = file.create_variable(name, variable.dims, dtype=text_type if text else variable.dtype)
-            new.attrs.update(attributes)
-            return new
-
-        _copy(data, made)
-        for name, value in data.attrs.items():
-            file.attrs[str(name)] = str(value) if isinstance(value, list | bool) else value
-
-
-def _copy(data: xarray.Dataset, made: Callable[[str, Any, bool, dict[str, str]], Any]) -> None:
-    """Every variable into a new one, some bodies at a time."""
-    labels = " ".join(str(n) for n in data.coords if data[n].dims == ("body",))
-    for name, variable in data.variables.items():
-        text = variable.dtype.kind not in "fi"
-        attributes = {k: v for k, v in variable.attrs.items() if isinstance(v, str)}
-        if name in data.data_vars:
-            attributes["coordinates"] = "t" if "time" in variable.dims else labels
-        new = made(str(name), variable, text, attributes)
-        for where in _blocks(variable):
-            new[where] = variable[where].values.astype(object) if text else variable[where].values
-
-
-def _blocks(variable: Any) -> Iterator[tuple[slice, ...]]:
-    """Slices of a variable along its bodies, or along its first dimension."""
-    axis = variable.dims.index("body") if "body" in variable.dims else 0
-    length = variable.shape[axis]
-    step = max(1, SAVED_AT_ONCE * length // max(variable.size, 1))
-    for begin in range(0, length, step):
-        yield (slice(None),) * axis + (slice(begin, begin + step),)

@@ -94,8 +94,8 @@ class Method:
     memory : how many numbers a run keeps from step to step beside (q, m), zero before `before` fills them
     clock : does a run keep its own time, memory[0], its steps not being h; `torque` then also gives the torque's rate
     part : of such a method, the one whose steps it makes
-    symplectic_defect : of a step that is not symplectic, where there is a formula: the function (h, psi, system) -> c, psi
-        the rotation vector of the step, such that for the free body the canonical two-form grows by c.(dpsi x dpsi)
+    symplectic_defect : of a step that is not symplectic, where there is a formula: the function (h, psi, system) -> c,
+        psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
     flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
@@ -191,6 +191,15 @@ def _key(label: str) -> str:
     return re.sub(r"\s+", "", label).lower()
 
 
+class Known(NamedTuple):
+    """A name that a method has elsewhere: the name, the method or expression, key in references.bib, what of it."""
+
+    label: str
+    expression: str
+    cite: str
+    where: str
+
+
 class Methods:
     """The book of methods: ``ph.methods["imidm"]``, ``ph.methods["mkrk(rk4)"]``; iterating gives the names."""
 
@@ -200,6 +209,7 @@ class Methods:
         self._combinators: dict[str, Callable[..., Method]] = {}
         self._expressions: dict[str, str] = {}
         self._families: dict[str, Callable[[str], Method]] = {}
+        self._known: list[Known] = []
 
     def add(self, method: Method) -> Method:
         """Enter a method under its name and aliases, which must be new."""
@@ -210,11 +220,18 @@ class Methods:
         self._methods[method.name] = method
         return method
 
-    def add_label(self, label: str, expression: str) -> None:
-        """Let a label stand for an expression, such as a paper's own name for a composition."""
+    def add_label(self, label: str, expression: str, cite: str = "", where: str = "") -> None:
+        """Let a label stand for a method or an expression, such as a paper's own name; `known` lists those cited."""
         if label in self:
             raise ValueError(f"the label {label!r} is taken already")
         self._expressions[_key(label)] = expression
+        if cite:
+            self._known.append(Known(label, expression, cite, where))
+
+    @property
+    def known(self) -> list[Known]:
+        """Names of methods elsewhere in the literature, with their sources."""
+        return list(self._known)
 
     def add_combinator(self, name: str, make: Callable[..., Method]) -> None:
         """Let ``name(argument, ...)`` be written in expressions."""
@@ -234,10 +251,10 @@ class Methods:
             return label
         if not isinstance(label, str):
             raise InputError(f"a method is given by name, expression or Method; got {type(label).__name__}")
+        label = self._expressions.get(_key(label), label)
         found = self._labels.get(_key(label))
         if found is not None:
             return self._methods[found]
-        label = self._expressions.get(_key(label), label)
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
         if call and call[1].lower() in self._combinators:
             return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))

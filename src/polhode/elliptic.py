@@ -345,8 +345,16 @@ def _eighth(x: Number) -> Number:
 
 
 @kernel
+def _tail3(a: Number, b: Number) -> Number:
+    """240240 times (the series of R_F at nearly equal arguments less 1), through the seventh degree (DLMF 19.36.1)."""
+    c = -a - b
+    e2, e3 = a * b - c * c, a * b * c
+    return e2 * (-24024 + e2 * (10010 - 5775 * e2)) + e3 * (17160 + 6930 * e3 + e2 * (15015 * e2 - 16380))
+
+
+@kernel
 def carlson_rf(x: Number, y: Number, z: Number) -> Number:
-    """R_F(x, y, z) = 1/2 int_0^oo dt / sqrt((t+x)(t+y)(t+z)); at most one argument zero. Tail: DLMF 19.36.1."""
+    """R_F(x, y, z) = 1/2 int_0^oo dt / sqrt((t+x)(t+y)(t+z)); at most one argument zero."""
     mean = (x + y + z) / 3
     for _ in range(SWEEPS):
         done = abs(mean - x) + abs(mean - y) + abs(mean - z) <= _eighth(x) * mean
@@ -355,11 +363,13 @@ def carlson_rf(x: Number, y: Number, z: Number) -> Number:
         a, b, c = sqrt(x), sqrt(y), sqrt(z)
         shift = a * b + (a + b) * c
         x, y, z, mean = _quartered4(done, x, y, z, mean, shift)
-    a, b = 1 - x / mean, 1 - y / mean
-    c = -a - b
-    e2, e3 = a * b - c * c, a * b * c
-    tail = e2 * (-24024 + e2 * (10010 - 5775 * e2)) + e3 * (17160 + 6930 * e3 + e2 * (15015 * e2 - 16380))
-    return (1 + tail / 240240) / sqrt(mean)
+    return (1 + _tail3(1 - x / mean, 1 - y / mean) / 240240) / sqrt(mean)
+
+
+@kernel
+def _tail_c(s: Number) -> Number:
+    """80080 times (the series of R_C at nearly equal arguments less 1)/s^2, through the seventh degree."""
+    return 24024 + s * (11440 + s * (30030 + s * (32760 + s * (61215 + s * 90090))))
 
 
 @kernel
@@ -373,8 +383,7 @@ def carlson_rc(x: Number, y: Number) -> Number:
         shift = 2 * sqrt(x) * sqrt(y) + y
         x, y, mean = _quartered(done, x, shift), _quartered(done, y, shift), _quartered(done, mean, shift)
     s = (y - mean) / mean
-    tail = 24024 + s * (11440 + s * (30030 + s * (32760 + s * (61215 + s * 90090))))
-    return (1 + s * s * tail / 80080) / sqrt(mean)
+    return (1 + s * s * _tail_c(s) / 80080) / sqrt(mean)
 
 
 @kernel

@@ -47,9 +47,9 @@ class Engine:
         if self.digits is None:
             yield
             return
-        import mpmath
+        from .backends.multiprecision import working
 
-        with mpmath.workdps(self.digits + GUARD_DIGITS):
+        with working(self.digits + GUARD_DIGITS):
             yield
 
 
@@ -66,11 +66,11 @@ def check_fit(method: Method, problem: Problem) -> None:
         raise InputError(
             f"{method.name} divides by the moment that is zero for a linear body; methods that do not: {able}"
         )
-    if problem.body.is_flat and not method.flat_bodies:
+    if not (problem.body.has_thickness or method.flat_bodies):
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.flat_bodies)
         raise InputError(
             f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
-            f"for a flat body; methods that do not: {able}"
+            f"for a flat body (and negative for moments of no body); methods that do not: {able}"
         )
     if method.takes(problem.needs):
         return
@@ -183,11 +183,9 @@ def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any,
 def _precise(problem: Problem, method: Method, digits: int) -> Engine:
     if not isinstance(digits, int) or not 1 <= digits <= 10_000:
         raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
-    import mpmath
+    from .backends.multiprecision import number, working
 
-    from .backends.multiprecision import number
-
-    with mpmath.workdps(digits + GUARD_DIGITS):
+    with working(digits + GUARD_DIGITS):
         before, after = method.processors(number)
         torque = torque_kernel(problem, number, method)
         advance = stepping(method.build(number), torque, kind(method), before, after)

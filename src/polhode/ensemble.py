@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import math
-import threading
-import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .adaptive import LARGEST, PARTS, SMALLEST, depends_on_time, is_smooth, mixed_orders, mixed_taylor, taylor_order
+from . import ensemble_tolerance
+from .adaptive import (
+    EPS,
+    LARGEST,
+    SMALLEST,
+    is_smooth,
+    taylor_order,
+)
 from .analysis import observables
 from .backends import floats
 from .crowd import Crowd, components, gathered, model_problem, step_counts
-from .engine import beginning, identity, torque_kernel
-from .errors import InputError
+from .engine import identity
+from .ensemble_run import DEVICES, run_on_cores
+from .ensemble_tolerance import Ends
+from .errors import InputError, ResultWarning
 from .fields import Field, FieldTemplate
-from .loop import COLUMNS, kept_rows
+from .loop import kept_rows
 from .methods import Method, methods
 from .methods.jacobi import jacobi
 from .methods.lie_taylor import taylor
@@ -46,13 +53,15 @@ class Ensemble:
     quaternion : (n, N, 4) attitude, body to space, SCALAR FIRST
     momentum : (n, N, 3) body frame
     moments : (N, 3) principal moments
-    failed : (N,) number of the step that failed, -1 where none did. After it a body's states are NaN,
-        except the last, which is its last good one. In the file of a run that was stopped, -2 where a body
-        has not been run yet; its states are NaN.
+    failed : (N,) number of the step that failed, counting from 1 as in a `StepError`; -1 where none did. From it on a
+        body's states are NaN, except the last, which is its last good one. In the file of a run that was stopped, -2
+        where a body has not been run yet; its states are NaN.
     method : name of the method
     seconds : time of the compiled loop
     statistics : what was asked for, by name; with it only the start and the end are kept as states
     steps : (N,) numbers of steps where bodies chose their own, else None
+    error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude's angle and the
+        momentum's error relative to its largest size; NaN where a body failed. Else None
     """
 
     t: np.ndarray
@@ -64,6 +73,7 @@ class Ensemble:
     seconds: float
     statistics: Mapping[str, Statistic] = dataclasses.field(default_factory=dict)
     steps: np.ndarray | None = None
+    error_estimate: np.ndarray | None = None
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -76,17 +86,21 @@ class Ensemble:
         """Angular momentum (n, N, 3) in the space frame."""
         return np.stack(rotate(components(self.quaternion), components(self.momentum)), -1)
 
+    def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Attitude and momentum of body i at the end; where it failed, before that step."""
+        return self.quaternion[-1, i], self.momentum[-1, i]
+
     def to_xarray(self) -> xarray.Dataset:
         """The arrays with labelled dimensions, conventions in the attributes; one in a file is read when needed."""
-        from . import crowd_store
+        from . import crowd_files
 
-        return crowd_store.dataset(self)
+        return crowd_files.dataset(self)
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
-        from . import crowd_store
+        from . import crowd_files
 
-        return crowd_store.save(self, path, overwrite)
+        return crowd_files.save(self, path, overwrite)
 
     def __len__(self) -> int:
         return len(self.failed)
@@ -108,6 +122,7 @@ def ensemble(
     dt: Any = None,
     steps: Any = None,
     tol: float | None = None,
+    step_tol: float | None = None,
     t_end: float | None = None,
     every: int | None = None,
     t0: float = 0.0,
@@ -129,16 +144,20 @@ def ensemble(
     bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all
     attitudes : (N, 4) unit quaternions, SCALAR FIRST, body to space; or one for all; None is the identity
     momenta : (N, 3) angular momenta in the body frame, or one for all
-    method : a name, an expression, or a Method; none with `tol`
+    method : a name, an expression, or a Method; none with `tol` or `step_tol`
     field : a torque or potential, bound or not
-    params : values of its parameters, one for all or with a first dimension N
+    params : values of its parameters: for each the value for all bodies, or an array with one value for each body, with
+        a first dimension N (or 1). The shape of one value is that of the parameter in a bound field, or of its default;
+        otherwise the one that the field's function takes
     dt : step, one for all or (N,)
     steps : number of steps, one for all or (N,): then only the start and the end are kept
-    tol, t_end : instead of a method, `dt` and `steps`: the error allowed in a step (an angle in radians, and as much
-        relative to the largest momentum of a body, less long before the end, as a wrong momentum turns the body until
-        then), and the time at the end. Every body takes steps of its own, by its Taylor series, whose smallest terms
-        are of single precision; free bodies are exact. The start and the end are kept; ``.steps`` says how many each
-        took
+    tol, t_end : instead of a method, `dt` and `steps`: the time at the end, and the error allowed there in every body:
+        an angle in radians, and as much for the momentum relative to its largest size on the way. Every body takes
+        steps of its own, by its Taylor series, whose smallest terms are of single precision; free bodies are exact. The
+        start and the end are kept; ``.steps`` says how many steps each took, ``.error_estimate`` how accurate it is. A
+        ResultWarning names bodies for which `tol` is out of reach
+    step_tol : instead of `tol`, the error allowed in a single step; that of the momentum is smaller long before the
+        end, as a wrong momentum turns the body until then. Errors at the end are not estimated
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
     statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
@@ -155,12 +174,17 @@ def ensemble(
     Returns
     -------
     Ensemble
+
+    Warns
+    -----
+    ResultWarning : bodies failed (`failed` says in which step), or may be less accurate than `tol`
     """
-    if tol is not None or t_end is not None:
+    if tol is not None or step_tol is not None or t_end is not None:
         _refuse_with_tolerance(
             method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
         )
-        return to_tolerance(bodies, attitudes, momenta, tol, t_end, field, params, t0, device).run()
+        task = to_tolerance(bodies, attitudes, momenta, tol, step_tol, t_end, field, params, t0, device)
+        return _told(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
     if method is None or dt is None or steps is None:
         raise InputError("an ensemble needs a method, dt and steps, or instead of all of them tol and t_end")
     alike = not np.ndim(steps)
@@ -172,15 +196,26 @@ def ensemble(
         _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
         counts = step_counts(steps, task.crowd.number)
         longest = int(counts.max())
-        return dataclasses.replace(task, count=longest, every=longest, counts=counts).run()
+        task = dataclasses.replace(task, count=longest, every=longest, counts=counts)
+        return _told(task, task.run())
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
-        return task.run()
+        return _told(task, task.run())
     from . import units
 
-    return units.run(
+    many = units.run(
         task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, unit=unit, progress=progress
     )  # fmt: skip
+    return _told(task, many)
+
+
+def _told(task: Task, many: Ensemble, tol: float | None = None) -> Ensemble:
+    """The result, with a warning where it is not everything that was asked for."""
+    from . import ensemble_report
+
+    for message in ensemble_report.shortcomings(task, many, tol):
+        warnings.warn(message, ResultWarning, stacklevel=3)
+    return many
 
 
 def _refuse_with_own_steps(**given: Any) -> None:
@@ -193,7 +228,7 @@ def _refuse_with_tolerance(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
-                f"with tol and t_end bodies choose their own steps, and only their ends are kept; leave {name} out"
+                f"with tol or step_tol bodies choose their own steps, and only their ends are kept; leave {name} out"
             )
 
 
@@ -241,9 +276,10 @@ class Task:
 
     @property
     def behind(self) -> int:
-        """Numbers that follow the state in a row: a time or a number of steps of a body's own, and statistics."""
-        own = self.method.clock or self.tolerance is not None
-        return own + (self.wanted.columns if self.wanted is not None else 0)
+        """Numbers that follow the state in a row: its own time and statistics, or its steps and largest momentum."""
+        if self.tolerance is not None:
+            return 2
+        return self.method.clock + (self.wanted.columns if self.wanted is not None else 0)
 
     def given(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         """The bodies as a loop takes them, and their order."""
@@ -272,7 +308,11 @@ class Task:
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
         found = self.found()
-        seconds = _DEVICES[self.device](self, found, threads)
+        seconds = DEVICES[self.device](self, found, threads)
+        return self.result(found, seconds)
+
+    def result(self, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
+        """What a run left in the arrays `found`."""
         return _result(self, found, seconds)
 
 
@@ -282,8 +322,8 @@ def prepared(
     device: str = "cpu", statistics: Any = None,
 ) -> Task:  # fmt: skip
     """What `ensemble` is given, checked."""
-    if not isinstance(device, str) or device not in _DEVICES:
-        raise InputError(f"device must be one of {', '.join(map(repr, _DEVICES))}; got {device!r}")
+    if not isinstance(device, str) or device not in DEVICES:
+        raise InputError(f"device must be one of {', '.join(map(repr, DEVICES))}; got {device!r}")
     chosen = methods[method]
     count = whole_number("steps", steps)
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
@@ -294,14 +334,19 @@ def prepared(
 
 
 def to_tolerance(
-    bodies: Any, attitudes: Any, momenta: Any, tol: Any, t_end: Any, field: Any, params: Any, t0: Any, device: str
-) -> Task:
+    bodies: Any, attitudes: Any, momenta: Any, tol: Any, step_tol: Any, t_end: Any, field: Any, params: Any, t0: Any,
+    device: str,
+) -> Task:  # fmt: skip
     """What `ensemble` is given with a tolerance, checked."""
-    if tol is None or t_end is None:
-        raise InputError(f"tol and t_end belong together; got tol={tol!r} and t_end={t_end!r}")
-    tol, t_end, t0 = finite_number("tol", tol), finite_number("t_end", t_end), finite_number("t0", t0)
-    if not SMALLEST <= tol <= LARGEST:
-        raise InputError(f"tol must be from {SMALLEST:g} to {LARGEST:g}; got {tol:g}")
+    if (tol is None) == (step_tol is None) or t_end is None:
+        raise InputError(
+            "give t_end, and either tol, the error allowed at the end, or step_tol, the error of one step; got "
+            f"tol={tol!r}, step_tol={step_tol!r} and t_end={t_end!r}"
+        )
+    name, given = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
+    given, t_end, t0 = finite_number(name, given), finite_number("t_end", t_end), finite_number("t0", t0)
+    if not SMALLEST <= given <= LARGEST:
+        raise InputError(f"{name} must be from {SMALLEST:g} to {LARGEST:g}; got {given:g}")
     if t_end <= t0:
         raise InputError(f"t_end must be later than t0 = {t0:g}; got {t_end:g}")
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, t_end - t0)
@@ -309,10 +354,37 @@ def to_tolerance(
     if device != "cpu" and not free:
         raise InputError("steps that bodies choose themselves need device='cpu'; give a method, dt and steps")
     if not (free or is_smooth(crowd.field)):
-        raise InputError("tol needs a field without branches (where, abs, comparisons); give a method, dt and steps")
-    chosen = jacobi if free else taylor(taylor_order(tol))
+        raise InputError(
+            f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
+        )
+    chosen = jacobi if free else taylor(taylor_order(given))
     model = model_problem(crowd, chosen, t0)
-    return Task(crowd, chosen, model, t0, 1, 1, device, tolerance=None if free else tol)
+    return Task(crowd, chosen, model, t0, 1, 1, device, tolerance=None if free else given)
+
+
+def _to_accuracy(task: Task, tol: float) -> Ensemble:
+    """Run a task until the estimated errors at the end are below `tol`, or as small as they get."""
+    if task.crowd.field is None:
+        free = task.run()
+        return dataclasses.replace(free, error_estimate=10 * EPS * (1 + task.crowd.speeds() * float(task.crowd.dt[0])))
+    seconds = 0.0
+
+    def travel(chosen: np.ndarray, step_tol: float) -> Ends:
+        nonlocal seconds
+        crowd = task.crowd if len(chosen) == task.crowd.number else task.crowd.some(chosen)
+        part = dataclasses.replace(task, crowd=crowd, method=taylor(taylor_order(step_tol)), tolerance=step_tol)
+        found = part.found()
+        seconds += run_on_cores(part, found, None)
+        q, m, behind, failed = found
+        return Ends(q[1], m[1], behind[0, :, 0].astype(np.int64), behind[0, :, 1], failed)
+
+    ends, error = ensemble_tolerance.run(task.crowd.number, tol, travel)
+    pairs = (task.crowd.quaternion, ends.quaternion), (task.crowd.momentum, ends.momentum)
+    q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
+    moments = np.broadcast_to(task.crowd.moments, (task.crowd.number, 3))
+    return Ensemble(
+        task.times(), q, m, moments, ends.failed, taylor.__name__, seconds, steps=ends.steps, error_estimate=error
+    )
 
 
 NEAR = 4096
@@ -325,75 +397,6 @@ def _by_steps(counts: np.ndarray) -> np.ndarray:
     missing = (longest - counts).astype(np.min_scalar_type(longest))  # short numbers are sorted in one pass
     firsts = range(0, len(counts), NEAR)
     return np.concatenate([first + np.argsort(missing[first : first + NEAR], kind="stable") for first in firsts])
-
-
-_RUNS: dict[str, Any] = {}
-"""Compiled runs of this process."""
-
-_MAKING = threading.Lock()
-"""Held while one is made, so that threads that need the same do not each make it."""
-
-
-def _run(task: Task, found: Any, threads: int | None) -> float:
-    """Run a task into the arrays `found`; the seconds it took."""
-    from .backends import layout, simd
-
-    if task.tolerance is not None:
-        return _travel(task, found, threads)
-    crowd, method = task.crowd, task.method
-    given, order = task.given()
-    name = f"{task.identity}|{crowd.own_dt}"
-    with _MAKING:
-        if name not in _RUNS:
-            torque = torque_kernel(task.model, floats.number, method)
-            parts = method.build(floats.number), torque, layout.sizes(given), crowd.own_dt, beginning(method), name
-            _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
-    began = time.perf_counter()
-    simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), task.t0, task.every, given, order, found, threads)
-    return time.perf_counter() - began
-
-
-def _travel(task: Task, found: Any, threads: int | None) -> float:
-    """The same where bodies choose their steps; their numbers follow the state."""
-    from .backends import layout, travel
-
-    problem, tolerance, span = task.model, task.tolerance, float(task.crowd.dt[0])
-    assert tolerance is not None
-    given, _ = task.given()
-    stage, order = mixed_taylor(problem), int(task.method.order)
-    name = f"travel|{stage.name}|{stage.text}"
-    with _MAKING:
-        if name not in _RUNS:
-            _RUNS[name], _ = travel.loop(stage.make(), layout.sizes(given), name)
-    longest = span / PARTS if depends_on_time(problem) else math.inf
-    began = time.perf_counter()
-    times = (task.t0, task.t0 + span, longest)
-    orders = mixed_orders(tolerance, order)
-    travel.run_on_cores(_RUNS[name], times, tolerance, orders, given, found, threads)
-    return time.perf_counter() - began
-
-
-def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
-    """The same by a card."""
-    from .backends import cuda, layout
-
-    if task.crowd.field is not None and task.crowd.field.has_tables:
-        raise InputError("a table of more than 64 rows does not go on a card; use device='cpu', or fewer rows")
-    cuda.card()
-    method = task.method
-    given, order = task.given()
-    name = f"cuda|{task.identity}"
-    if name not in _RUNS:
-        torque = torque_kernel(task.model, floats.number, method)
-        parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
-        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
-    began = time.perf_counter()
-    cuda.run_on_card(_RUNS[name], task.t0, task.every, given, order, COLUMNS + task.behind, found)
-    return time.perf_counter() - began
-
-
-_DEVICES = {"cpu": _run, "cuda": _run_on_card}
-"""How a crowd is run, by the word a user says."""
 
 
 def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
@@ -410,5 +413,5 @@ def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemb
         return dataclasses.replace(states, steps=behind[0, :, 0].astype(np.int64))
     if task.wanted is None:
         return states
-    samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), failed // task.every)
+    samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)
     return dataclasses.replace(states, statistics=task.wanted.results(behind[0, :, int(clock) :], samples))

@@ -1,4 +1,4 @@
-"""The two errors a user meets, and the warning that comes with a doubtful result."""
+"""The two errors a user meets, and the warnings."""
 
 from __future__ import annotations
 
@@ -22,3 +22,7 @@ class StepError(RuntimeError):
 
 class ResultWarning(UserWarning):
     """A result may not be everything that was asked for; the message says what is missing, and what to do."""
+
+
+class CacheWarning(UserWarning):
+    """The cache of compiled code cannot be used; results are the same, only the start is slower."""

@@ -84,11 +84,10 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
 
 def recognised(problem: Problem, digits: int | None) -> Top | None:
     """The problem as a Lagrange top; None if its field does nothing."""
-    import mpmath
-
+    from .backends.multiprecision import working
     from .top import Top, working_digits
 
-    with mpmath.workdps(working_digits(digits)):
+    with working(working_digits(digits)):
         top = Top(problem, digits)
     return None if top.free else top
 
@@ -127,24 +126,20 @@ def _kind(top: Top) -> str:
 
 def _constants(top: Top, digits: int | None) -> Any:
     """The constants of a top in doubles, or in the working precision of mpmath."""
-    import mpmath
-
     from .backends import floats, multiprecision
     from .top import working_digits
 
     if digits is not None:
         return top.constants(multiprecision.number, top.problem.principal(multiprecision.number)[1])
-    with mpmath.workdps(working_digits(None)):
+    with multiprecision.working(working_digits(None)):
         return top.constants(float, top.problem.principal(floats.number)[1])
 
 
 def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) -> Any:
-    import mpmath
-
-    from .backends.multiprecision import number
+    from .backends.multiprecision import number, working
 
     rows = np.empty((len(times), COLUMNS), dtype=object)
-    with mpmath.workdps(digits + GUARD_DIGITS + (0 if top is None else top.digits_of_turns(times))):
+    with working(digits + GUARD_DIGITS + (0 if top is None else top.digits_of_turns(times))):
         if top is None:
             y, system = problem.kernel_data(number)
             _visit([number(x) - number(problem.t0) for x in times.tolist()], y, system[0], rows)

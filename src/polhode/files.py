@@ -1,4 +1,4 @@
-"""Files that appear, change and vanish in one go, and holds on folders: what survives the death of a process."""
+"""Files that appear, change and vanish in one go, and locks: what survives the death of a process."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ import errno
 import glob
 import os
 import shutil
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from .errors import InputError
@@ -49,11 +50,20 @@ def folder_for(folder: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there."""
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
+    """Remove a file or a folder, if it is there; a folder gets a hidden name first, so it vanishes in one go."""
+    if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
+        return
+    if not path.name.startswith("."):
+        gone = _aside(path, "gone")
+        path.rename(gone)
+        path = gone
+    shutil.rmtree(path)
+
+
+def _aside(path: Path, kind: str) -> Path:
+    """A hidden name beside a file, for the time in which it is replaced or removed."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
 
 
 def put(path: Path, new: Path) -> None:
@@ -61,17 +71,25 @@ def put(path: Path, new: Path) -> None:
     if not os.path.lexists(path) or (path.is_file() and new.is_file()):
         new.replace(path)
         return
-    old = path.with_name(f".{path.name}.{os.getpid()}.old")
+    old = _aside(path, "old")
     path.rename(old)
     new.rename(path)
     remove(old)
 
 
-def tidy(path: Path) -> None:
-    """Remove what killed processes of this machine left unfinished beside a file."""
-    for left in path.parent.glob(f".{glob.escape(path.name)}.*"):
+def tidy(path: Path, alone: bool) -> None:
+    """Remove what killed processes left unfinished beside a file, and put back what one was about to replace.
+
+    Who holds the lock is `alone`: whatever lies there was left behind. Without locks, dead processes are told by their
+    numbers, which mean something on this machine only.
+    """
+    for left in sorted(path.parent.glob(f".{glob.escape(path.name)}.*")):
         number, _, kind = left.name.removeprefix(f".{path.name}.").partition(".")
-        if number.isdigit() and not _alive(int(number)) and (kind != "old" or path.exists()):
+        if not number.isdigit() or not (alone or not _alive(int(number))):
+            continue
+        if kind == "old" and not os.path.lexists(path):
+            left.rename(path)
+        else:
             remove(left)
 
 
@@ -88,32 +106,114 @@ def _alive(process: int) -> bool:
     return True
 
 
-def locked(folder: Path) -> int | None:
-    """A hold on a store, which ends with the process; refused where another one has it, None where there are no locks.
+# --- one writer -------------------------------------------------------------------------------------
 
-    The folder itself is locked: no file beside it stays behind when the process is killed.
+PARTIAL = ".partial.zarr"
+"""Where the rows of a NetCDF file are until the run is done: the name of the file with this behind it."""
+
+NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK}
+READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class Lock:
+    """The right to write a file, held until it is released or the process ends, however it ends."""
+
+    def __init__(self, handle: int, place: Path | None) -> None:
+        self.handle, self.place, self.process = handle, place, os.getpid()
+
+    def release(self) -> None:
+        """Let others write; the lock file is removed while it is still held, so nobody else's is."""
+        if self.handle < 0:
+            return
+        if self.place is not None and self.process == os.getpid():
+            with contextlib.suppress(OSError):
+                self.place.unlink()
+        os.close(self.handle)
+        self.handle = -1
+
+
+def lock_file(path: Path) -> Path:
+    """The file that is locked by whoever writes a store or a NetCDF file, or the partial store of one."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(f".{real.name.removesuffix(PARTIAL)}.lock")
+
+
+def locked(path: Path) -> Lock | None:
+    """Lock a file that is about to be made, changed or replaced; None where the system has no locks.
+
+    The operating system drops the lock when the process dies (flock). It is on a file of its own beside the store: the
+    store can then be locked before it exists, and be renamed and replaced while it is locked.
     """
     if fcntl is None:
         return None
-    try:
-        held = os.open(folder, os.O_RDONLY)
-    except OSError:  # what is wrong with the folder is said by whoever uses it
-        return None
-    try:
-        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(held)
-        raise InputError(f"{folder} is being written by another run") from None
-    except OSError:  # a file system without locks
-        os.close(held)
-        return None
-    return held
+    place = lock_file(path)
+    while True:
+        try:
+            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as fault:
+            if fault.errno in READ_ONLY:  # nothing can be made here; a store may still be changed
+                return _lock(path, os.open(path, os.O_RDONLY), None) if path.is_dir() else None
+            raise
+        lock = _lock(path, handle, place)
+        if lock is None or _is_at(handle, place):
+            return lock
+        os.close(handle)  # its holder removed it in the meantime: take the one that is there now
 
 
-def released(held: int | None) -> None:
-    """Give the hold back."""
+def _lock(path: Path, handle: int, place: Path | None) -> Lock | None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        os.close(handle)
+        if isinstance(fault, BlockingIOError):
+            raise InputError(
+                f"{path} is being written by another run; wait until it is done, or choose another name"
+            ) from None
+        if fault.errno not in NO_LOCKS:
+            raise
+        return None
+    return Lock(handle, place)
+
+
+def _is_at(handle: int, place: Path) -> bool:
+    """Is an open file still the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(handle), place.stat())
+    except FileNotFoundError:
+        return False
+
+
+def released(held: Lock | None) -> None:
+    """Give the lock back."""
     if held is not None:
-        os.close(held)
+        held.release()
+
+
+_HELD = threading.local()
+"""The lock files that this thread holds for a run which writes its file at the end."""
+
+
+@contextlib.contextmanager
+def writing(path: Path, at_the_end: bool = False) -> Iterator[None]:
+    """Hold the lock of a file, and remove what killed runs left beside it.
+
+    With `at_the_end` the lock is held for a run whose result the same thread saves within the block.
+    """
+    mine = _HELD.__dict__.setdefault("places", set())
+    place = lock_file(path)
+    if place in mine:
+        yield
+        return
+    held = locked(path)
+    try:
+        for there in (path, path.with_name(path.name + PARTIAL)):
+            tidy(there, held is not None)
+        if at_the_end:
+            mine.add(place)
+        yield
+    finally:
+        mine.discard(place)
+        released(held)
 
 
 def write_whole(path: Path, text: str, durable: bool) -> None:

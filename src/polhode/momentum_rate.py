@@ -42,13 +42,11 @@ class RateField(Field):
                 self._compare(n, hand, t)
 
     def _compare(self, n: int, hand: Field, t: float) -> None:
-        import mpmath
-
-        from .backends.multiprecision import number
+        from .backends.multiprecision import number, working
 
         exact = [math.factorial(n) * x for x in Motion(self, False).vector(self.written, n)]
         ours, theirs = (_of_time(formulas, f) for formulas, f in ((exact, self), (hand.written, hand)))
-        with mpmath.workdps(CHECK_DIGITS):
+        with working(CHECK_DIGITS):
             seen = []
             for s in CHECK_TIMES:
                 at = number(t) + number(s) / 3

@@ -33,15 +33,13 @@ def _cycle(problem: Problem, digits: int | None) -> tuple[Any, Any]:
         (_, m), system = problem.kernel_data(floats.number)
         period, angle = cycle(motion(m, system[0]))
         return period or math.inf, angle if period else math.inf
-    import mpmath
+    from .backends.multiprecision import mp, number, public, working
 
-    from .backends.multiprecision import number
-
-    with mpmath.workdps(digits + GUARD_DIGITS):
+    with working(digits + GUARD_DIGITS):
         (_, m), system = problem.kernel_data(number)
         period, angle = cycle(motion(m, system[0]))
-    with mpmath.workdps(digits):
-        return (+period, +angle) if period else (mpmath.inf, mpmath.inf)
+    with working(digits):
+        return (public(+period), public(+angle)) if period else (public(+mp.inf), public(+mp.inf))
 
 
 def period(problem: Problem, *, digits: int | None = None) -> Any:

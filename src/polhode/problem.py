@@ -213,10 +213,10 @@ def check_axial(body: Body, name: str, vector: np.ndarray) -> None:
 
 def _precise_principal(body: Body) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Principal moments and axes of the tensor as given, to the working precision of mpmath."""
-    import mpmath
+    from .backends.multiprecision import mp
 
-    moments, axes = mpmath.eigsy(mpmath.matrix(body.inertia.tolist()))
-    sign = 1 if mpmath.det(axes) > 0 else -1
+    moments, axes = mp.eigsy(mp.matrix(body.inertia.tolist()))
+    sign = 1 if mp.det(axes) > 0 else -1
     rows = [[axes[i, 0], axes[i, 1], sign * axes[i, 2]] for i in range(3)]
     zero = body.linear_axis
-    return tuple(mpmath.mpf(0) if i == zero else moments[i] for i in range(3)), quaternion_of(rows)
+    return tuple(mp.mpf(0) if i == zero else moments[i] for i in range(3)), quaternion_of(rows)

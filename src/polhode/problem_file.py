@@ -82,11 +82,15 @@ class BodyPart(Strict):
         "three numbers: the fixed point about which the body turns; without it the centre of mass", [0.0, 0.0, -0.1]
     )
 
+    physical: bool | Absent = key(
+        "false accepts positive moments that no distribution of mass has, with a warning", False
+    )
+
     @model_validator(mode="after")
     def _whole(self) -> BodyPart:
         what = one_of(self, "body", *ALONGSIDE)
         one_of(self, "body", "mass", "density", none=True)
-        for word in ("dimensions", "unit", "masses", "mass", "density", "centre"):
+        for word in ("dimensions", "unit", "masses", "mass", "density", "centre", "physical"):
             if getattr(self, word) is not None and word not in ALONGSIDE[what or ""]:
                 others = " or ".join(kind for kind, words in ALONGSIDE.items() if word in words)
                 raise Fault(f"body.{word}", f"this does not go with {what}, only with {others}; leave it out")
@@ -94,8 +98,8 @@ class BodyPart(Strict):
 
 
 ALONGSIDE = {
-    "moments": ("mass", "centre"),
-    "tensor": ("mass", "centre"),
+    "moments": ("mass", "centre", "physical"),
+    "tensor": ("mass", "centre", "physical"),
     "shape": ("dimensions", "mass", "density"),
     "mesh": ("unit", "mass", "density"),
     "points": ("masses",),
@@ -323,7 +327,8 @@ def _problem(said: Contents, path: Path, allow_code: bool) -> Problem:
 def _body(said: BodyPart, folder: Path) -> Body:
     if said.moments is not None or said.tensor is not None:
         centre = said.centre or [0.0, 0.0, 0.0]
-        return Body(said.moments or said.tensor, mass=said.mass, centre=centre, pivot=said.pivot)
+        inertia, physical = said.moments or said.tensor, said.physical is not False
+        return Body(inertia, mass=said.mass, centre=centre, pivot=said.pivot, physical=physical)
     if said.shape is not None:
         body = _shape(said)
     elif said.mesh is not None:

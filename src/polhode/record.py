@@ -19,7 +19,7 @@ import numpy as np
 from . import files, store
 from .backends import arrays  # noqa: F401 - makes arrays a number type
 from .checkpoint import BEGUN, CHECKPOINT, SOFTWARE, UNTIL, Checkpoint, software, taken_up
-from .errors import InputError
+from .errors import InputError, ResultWarning
 from .loop import COLUMNS
 from .problem import Problem
 from .so3 import conj, dot, mul, rotate, times
@@ -61,14 +61,12 @@ def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.n
 
 def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.SimpleNamespace:
     """Quaternion, momenta, velocity and energy as mpmath numbers, in the user's axes."""
-    import mpmath
-
-    from .backends.multiprecision import number
+    from .backends.multiprecision import number, public, working
     from .engine import GUARD_DIGITS
 
     names = ("quaternion", "momentum", "omega", "spatial_momentum", "energy")
     kept: dict[str, list[Any]] = {name: [] for name in names}
-    with mpmath.workdps(digits + GUARD_DIGITS):
+    with working(digits + GUARD_DIGITS):
         _, (_, inverse, _) = problem.kernel_data(number)
         own: Any = problem.principal(number)[1]
         for row in rows:
@@ -79,7 +77,13 @@ def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.Sim
             energy = dot(m, omega) / 2 + problem.potential(q, number)
             for name, value in zip(names, (q, m, omega, rotate(q, m), energy), strict=True):
                 kept[name].append(value)
-    return types.SimpleNamespace(**{name: np.array(values, dtype=object) for name, values in kept.items()})
+    widths = {"quaternion": (4,), "energy": ()}
+    return types.SimpleNamespace(
+        **{
+            name: public(np.array(values, dtype=object)).reshape(len(rows), *widths.get(name, (3,)))
+            for name, values in kept.items()
+        }
+    )
 
 
 def rounded(t: np.ndarray, mp: types.SimpleNamespace) -> dict[str, np.ndarray]:
@@ -232,14 +236,13 @@ def recorder(problem: Problem, info: Info, out: Any, overwrite: bool, said: Mapp
     """A recorder to memory, or to a fresh file that says how its run was begun."""
     if out is None:
         return Memory(problem, info)
-    path = store.fresh(out, overwrite)
     try:
-        return Disk(problem, store.Writer.begun(path, info, said, overwrite))
+        return Disk(problem, store.Writer.begun(out, info, said, overwrite))
     except OSError as fault:
-        raise unwritable(path, fault) from fault
+        raise unwritable(out, fault) from fault
 
 
-def unwritable(path: Path, fault: OSError) -> InputError:
+def unwritable(path: str | Path, fault: OSError) -> InputError:
     """The error for a file that cannot be made or changed."""
     return InputError(f"{path} cannot be written: {fault.strerror or fault}")
 
@@ -249,28 +252,33 @@ def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping
 
     `how` and `end` are what is asked for now: `checkpoint.begun` and `checkpoint.until`.
     """
-    there = store.standing(path)
-    if there is None:
-        return None
-    held = files.locked(there) if there.is_dir() else None
     try:
-        whole, said = store.read(there)
-        mark = taken_up(there, said, how, end, len(whole))
-        done = mark is not None and mark.is_end(end)
-        if there == path and whole.status == "finished" and done:
-            files.released(held)
-            return whole
-        kept = {name: str(said[name]) for name in (BEGUN, CHECKPOINT, SOFTWARE) if name in said}
-        kept |= {UNTIL: json.dumps(end), SOFTWARE: _software(there, kept.get(SOFTWARE, ""), mark)}
-        info = dataclasses.replace(whole.info, status="running")
-        rows = 0 if mark is None else len(whole) if done else mark.rows
-        return Disk(problem, store.Writer.continued(path, rows, info, kept, held), mark)
+        with contextlib.ExitStack() as held:
+            held.enter_context(files.writing(path))
+            there = store.standing(path)
+            if there is None:
+                return None
+            whole, said = store.read(there)
+            mark = taken_up(there, said, how, end, len(whole))
+            done = mark is not None and mark.is_end(end)
+            if there == path and whole.status == "finished" and done:
+                whole.stored.checked(0)
+                return whole
+            kept = {name: str(said[name]) for name in (BEGUN, CHECKPOINT, SOFTWARE) if name in said}
+            kept |= {UNTIL: json.dumps(end), SOFTWARE: _software(there, kept.get(SOFTWARE, ""), mark)}
+            if whole.stored.sums is None:
+                warnings.warn(
+                    f"{there} was written by an earlier version, without checksums: whether it is as it was written "
+                    f"cannot be checked; from now on it has them",
+                    ResultWarning,
+                    stacklevel=4,
+                )
+            info = dataclasses.replace(whole.info, status="running")
+            rows = 0 if mark is None else len(whole) if done else mark.rows
+            return Disk(problem, store.Writer.continued(path, whole.stored, rows, info, kept, held.pop_all()), mark)
     except OSError as fault:
-        files.released(held)
-        raise unwritable(there, fault) from fault
-    except BaseException:
-        files.released(held)
-        raise
+        raise unwritable(path, fault) from fault
+    raise AssertionError  # an ExitStack swallows nothing here
 
 
 def _software(path: Path, then: str, mark: Checkpoint | None) -> str:

@@ -97,6 +97,10 @@ def by_slopes(plain: Callable[..., Any], following: Callable[..., Any]) -> Calla
     return forked
 
 
+SOLVE_LISTENERS: list[Callable[[Any], None]] = []
+"""Called with the first guess of every equation that is solved in plain Python: how checks count solves."""
+
+
 def solver(
     plain: Callable[..., Any], following: Callable[..., Any], equation: Callable[..., Any]
 ) -> Callable[..., Any]:
@@ -108,6 +112,8 @@ def solver(
     """
 
     def solved(guess: Any, *given: Any) -> Any:
+        for listener in SOLVE_LISTENERS:
+            listener(guess)
         first = guess
         while isinstance(first, tuple):
             first = first[0]
@@ -424,10 +430,11 @@ def finite(x: Number) -> Any:
 
 
 def steady(x: Any) -> Any:
-    """A number, or nested tuples of numbers, as constants: without slopes."""
+    """A number, or nested tuples of numbers, as constants: without slopes, not differentiated by JAX."""
     if isinstance(x, tuple):
         return tuple(steady(part) for part in x)
-    return _space(x).steady(x) if type(x) in _SLOPED else x
+    constant = getattr(_space(x), "steady", None)
+    return constant(x) if constant else x
 
 
 def seeded(v: Vec3) -> Vec3:

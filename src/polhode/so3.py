@@ -5,7 +5,7 @@ for the rotation R(q) from body to space. ``hat(a) b = a x b``. The three functi
 need care near zero (`sinc_cos`, `tail`, `cot_tail`) take the SQUARE of the angle, so they are smooth there.
 """
 
-from .scalar import Number, Quat, Rows, Vec3, epsilon, kernel, sincos, sqrt, where
+from .scalar import Number, Quat, Rows, Vec3, epsilon, kernel, sincos, sqrt, steady, where
 
 # --- vectors ----------------------------------------------------------------------------------------
 
@@ -126,8 +126,12 @@ def nearly_unit(q: Quat) -> Quat:
 
     Correcting the last bit at every step would round the components in the same direction for many steps on end;
     the spatial momentum then drifts in proportion to the number of steps instead of its square root.
+
+    The factor is a constant to derivatives. Which branch is taken is a matter of round-off, and XLA may evaluate the
+    comparison several times with different rounding: parts of a cotangent would then take one branch and parts the
+    other. Nothing is lost: the derivative of a unit quaternion is orthogonal to it.
     """
-    excess = norm2(q) - 1
+    excess = norm2(steady(q)) - 1
     s = where(abs(excess) < 4 * epsilon(excess), 1, 1 - excess / 2)
     return (q[0] * s, q[1] * s, q[2] * s, q[3] * s)
 

@@ -25,6 +25,7 @@ from .methods import EXAMPLE, Method, methods
 from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
 from .progress import Progress
+from .schedule import Bounds
 from .tolerance import dense_of, solve_to, with_events
 from .trajectory import Info, Trajectory, info_of
 
@@ -62,6 +63,8 @@ def solve(
     digits: int | None = None,
     progress: bool | Callable[[float], Any] | None = None,
     events: Any = (),
+    stops: Any = None,
+    max_step: float | None = None,
 ) -> Trajectory:
     """Integrate a problem with a method and a fixed step, or to a tolerance.
 
@@ -81,6 +84,9 @@ def solve(
     digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``
     events : made by `ph.event`; ``sol.events`` holds the states at which each happened
     progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
+    stops : with tol, times at which steps shall end: where a torque of your own jumps, or a short pulse begins and ends
+        (fields with `ph.where` of t, thrusters and tables know theirs)
+    max_step : with tol, the longest step allowed
 
     Returns
     -------
@@ -97,7 +103,10 @@ def solve(
     _check_resume(out, overwrite, resume, bool(wanted))
     if tol is not None:
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
-        return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others)
+        limits = {"stops": stops, "max_step": max_step}
+        with store.reserved(out):
+            return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others, limits)
+    Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
             f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or an accuracy, such as "
@@ -181,6 +190,7 @@ def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
     """The trajectory of a file that was written as a whole, if it is of the run that is asked for."""
     whole, said = store.read(path)
     checkpoint.check_same(path, checkpoint.words(path, said, checkpoint.BEGUN), how)
+    whole.stored.checked(0)
     return whole
 
 
@@ -193,7 +203,7 @@ def _finished(whole: Trajectory, ride: Ride) -> Trajectory:
 
 def _to_tolerance(
     problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, resume: bool, events: Any,
-    progress: Any, others: dict[str, Any],
+    progress: Any, others: dict[str, Any], limits: dict[str, Any],
 ) -> Trajectory:  # fmt: skip
     """A solution to a tolerance, kept in a file too if asked; the file is written at the end, in one go."""
     plain = {"dt": None, "steps": None, "every": 1, "digits": None}
@@ -205,7 +215,10 @@ def _to_tolerance(
     if chosen is not None and chosen.clock:
         raise InputError(f"{chosen.name} chooses its steps by a rule of its own, without a tolerance; give dt")
     end = end_time(problem, t_end)
-    how = checkpoint.begun(problem, chosen, tol=finite_number("tol", tol), t_end=end, events=len(events))
+    bounds = Bounds.of(problem.t0, end, **limits)
+    how = checkpoint.begun(
+        problem, chosen, tol=finite_number("tol", tol), t_end=end, events=len(events), **bounds.said
+    )  # fmt: skip
     if resume:
         there = store.standing(store.folder_checked(out))
         whole = None if there is None else _same_run(there, how)
@@ -215,7 +228,7 @@ def _to_tolerance(
     path = None if out is None else store.fresh(out, overwrite)
     said = checkpoint.first_words(how)
     try:
-        sol = solve_to(problem, tol, end, chosen, events, progress)
+        sol = solve_to(problem, tol, end, chosen, events, progress, bounds)
     except StepError as failed:
         if path is not None and failed.partial is not None:
             store.save(failed.partial, path, overwrite, said)
@@ -429,14 +442,15 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
         fault = _field_fault(method, ride)
         smaller = None if fault else _smaller_step(ride)
     if not fault:
-        fault = "the state became infinite or NaN" if ride.miss <= 0 else _unsolved(float(ride.miss))
+        fault = "the state became infinite or NaN" if ride.miss <= 0 else unsolved(float(ride.miss))
         fault += f"; try dt = {smaller:.2g}" if smaller else ""
     states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
     head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g})"
     return f"{head}: {fault}; the {states} in .partial"
 
 
-def _unsolved(residual: float) -> str:
+def unsolved(residual: float) -> str:
+    """Why a step whose equation has this residual is no step."""
     if residual == RUNAWAY:
         return "the monitor of its step size changed by more than itself within one step"
     size = f"{residual:.1e}" if math.isfinite(residual) else "infinite"

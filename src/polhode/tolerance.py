@@ -22,11 +22,15 @@ from .methods.jacobi import jacobi
 from .occurrences import cut, first_end, occurrences, until
 from .problem import Problem, finite_number
 from .progress import Progress
+from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
 from .so3 import mul, unrotate
 from .trajectory import PRIMARY, Info, Trajectory, info_of
 
 ROUGH = 1e-4
 """The tolerance of the run that tells how large the momentum becomes."""
+
+WORTH, FEW_STEPS = 8.0, 10_000
+"""How much more work a pair may try before it is given up, and the steps it may always try."""
 
 SHOWN = 0.25
 """Radians between the states that are kept of an exact solution, at most 2000 of them."""
@@ -73,25 +77,32 @@ class ExactRun:
 # --- choosing ---------------------------------------------------------------------------------------
 
 
-def plan(problem: Problem, end: float, tol: float, method: Method | None = None) -> Plan:
+def plan(
+    problem: Problem,
+    end: float,
+    tol: float,
+    method: Method | None = None,
+    bounds: Bounds = NO_BOUNDS,
+) -> Plan:
     """The plan for an end time and a tolerance, kept with the problem."""
     kept: dict[Any, Plan] = problem.__dict__.setdefault("_plans", {})
-    key = (end, tol, method and identity(method, problem))
+    key = (end, tol, method and identity(method, problem), bounds.stops, bounds.max_step)
     if key not in kept:
-        kept[key] = _made(problem, end, tol) if method is None else _given(problem, end, tol, method)
+        legs = scheduled(problem, end, tol, bounds)
+        kept[key] = _made(problem, legs, tol) if method is None else _given(problem, legs, tol, method)
     return kept[key]
 
 
-def _given(problem: Problem, end: float, tol: float, method: Method) -> Plan:
+def _given(problem: Problem, legs: Schedule, tol: float, method: Method) -> Plan:
     """Equal steps of a given method, so many that the error is below tol."""
+    end = legs.legs[-1].end
     turned = max(1.0, float(np.linalg.norm(problem.omega)) * (end - problem.t0))
-    steps = choice.PARTS_OF_TIME if adaptive.depends_on_time(problem) else 4
     if 4 * turned > choice.MOST_STEPS:
         raise InputError(
             f"t_end = {end:g} is {turned:.2g} radians away, too far for {method.name} with at most {choice.MOST_STEPS} "
             f"steps; give dt, or leave the method out"
         )
-    found = choice.measured_steps(problem, method, end, tol, max(steps, math.ceil(4 * turned)))
+    found = choice.measured_steps(legs, method, tol, max(4, math.ceil(4 * turned)))
     if found is None:
         raise InputError(
             f"{method.name} does not reach {tol:g} at t = {end:g} with a reasonable number of steps; ask for less, or "
@@ -101,7 +112,8 @@ def _given(problem: Problem, end: float, tol: float, method: Method) -> Plan:
     return _plan(problem, tol, method.name, reason, found.run, found.error, found.run.dt)
 
 
-def _made(problem: Problem, end: float, tol: float) -> Plan:
+def _made(problem: Problem, legs: Schedule, tol: float) -> Plan:
+    end = legs.legs[-1].end
     if problem.field is None:
         turned = float(np.linalg.norm(problem.omega)) * (end - problem.t0)
         error = 10 * adaptive.EPS * (1 + turned)
@@ -113,22 +125,37 @@ def _made(problem: Problem, end: float, tol: float) -> Plan:
         reason = "free body: the exact solution, by elliptic functions"
         found = Measured(ExactRun(problem, end), error, error <= tol)
         return _plan(problem, tol, jacobi.name, reason + _limit(found, tol), found.run, error)
-    stage = stage_of(problem)
-    scale = adaptive.scale_of_momentum(problem, adaptive.Run(problem, stage, end, ROUGH)())
-    if not is_smooth(problem.field):
-        found = _measured(problem, stage, end, tol, scale)
+    held = legs.problem
+    stage = stage_of(held)
+    scale = adaptive.scale_of_momentum(problem, adaptive.Run(held, stage, end, ROUGH, schedule=legs)())
+    if not is_smooth(held.field):
+        found = _measured(legs, stage, tol, scale)
         reason = "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
         return _plan(problem, tol, found.run.stage.name, reason + _limit(found, tol), found.run, found.error)
-    taylor = _measured(problem, stage, end, tol, scale)
-    found, work = _lighter(taylor, _measured(problem, adaptive.runge_kutta(problem), end, tol, scale))
-    return _splitting(problem, end, tol, found, work) or _plan(
+    taylor = _measured(legs, stage, tol, scale)
+    found, work = _lighter(taylor, _measured(legs, _pair_within(held, taylor), tol, scale))
+    return _splitting(problem, legs, tol, found, work) or _plan(
         problem, tol, found.run.stage.label(found.run.order), _why(problem, taylor, found) + _limit(found, tol),
         found.run, found.error,
     )  # fmt: skip
 
 
-def _measured(problem: Problem, stage: adaptive.Stage, end: float, tol: float, scale: float) -> Measured:
-    return adaptive.measured(lambda local: adaptive.Run(problem, stage, end, local, scale), tol)
+def _measured(legs: Schedule, stage: adaptive.Stage, tol: float, scale: float) -> Measured:
+    problem, end = legs.problem, legs.legs[-1].end
+
+    def make(local: float, stretch: float = 1.0) -> adaptive.Run:
+        return adaptive.Run(problem, stage, end, local, scale, legs, stretch)
+
+    return adaptive.measured(make, tol)
+
+
+def _pair_within(problem: Problem, taylor: Measured) -> adaptive.Stage:
+    """The Runge-Kutta pair, given up where it needs far more work than the Taylor steps do."""
+    pair = adaptive.runge_kutta(problem)
+    if not taylor.reached:
+        return pair
+    most = WORTH * choice.run_ns(taylor.run, taylor.run()) / pair.ns(pair.order_for(taylor.run.tolerance))
+    return dataclasses.replace(pair, most=min(pair.most, max(FEW_STEPS, most)))
 
 
 def _lighter(taylor: Measured, pair: Measured) -> tuple[Measured, float]:
@@ -146,12 +173,13 @@ def stage_of(problem: Problem) -> adaptive.Stage:
 
 def _why(problem: Problem, taylor: Measured, found: Measured) -> str:
     field = "potential" if problem.needs == "potential" else "torque"
+    smooth = f"smooth {field}" if is_smooth(problem.field) else f"{field} smooth between the times at which it switches"
     splittings = " and splittings" if "_candidates" in problem.__dict__ else ""
     if math.isinf(taylor.error):
         return f"{field} without a Taylor series somewhere on the way: a Runge-Kutta pair 8(7)"
     if found is taylor:
-        return f"smooth {field}: Taylor steps need less work than a Runge-Kutta pair 8(7){splittings}"
-    return f"smooth {field}: a Runge-Kutta pair 8(7) needs less work than Taylor steps{splittings}"
+        return f"{smooth}: Taylor steps need less work than a Runge-Kutta pair 8(7){splittings}"
+    return f"{smooth}: a Runge-Kutta pair 8(7) needs less work than Taylor steps{splittings}"
 
 
 def _limit(found: Measured, tol: float) -> str:
@@ -162,7 +190,7 @@ def _limit(found: Measured, tol: float) -> str:
     return f"; round-off and the spread of the motion do not allow {tol:g}, the error is about {found.error:.1g}"
 
 
-def _splitting(problem: Problem, end: float, tol: float, found: Measured, work: float) -> Plan | None:
+def _splitting(problem: Problem, legs: Schedule, tol: float, found: Measured, work: float) -> Plan | None:
     """A splitting that needs clearly less work than the run found, if there is one."""
     if problem.needs != "potential" or not found.reached:
         return None
@@ -170,6 +198,7 @@ def _splitting(problem: Problem, end: float, tol: float, found: Measured, work: 
     some = path.rows[:: max(1, len(path.rows) // 8)]
     if not choice.is_fast(problem, some):
         return None
+    end = legs.legs[-1].end
     span = end - problem.t0
     known = problem.__dict__.setdefault("_candidates", {})
     if end not in known:
@@ -179,7 +208,7 @@ def _splitting(problem: Problem, end: float, tol: float, found: Measured, work: 
         if candidate.steps(span, tol) * candidate.ns > choice.GAIN * work:
             break
         steps = max(4, math.ceil(candidate.steps(span, tol)))
-        made = choice.measured_steps(problem, candidate.method, end, tol, steps)
+        made = choice.measured_steps(legs, candidate.method, tol, steps)
         if made is not None and made.run.count * candidate.ns <= choice.GAIN * work:
             share = made.run.count * candidate.ns / work
             reason = f"fast spin in a potential: this splitting needs {share:.2f} of the work of other methods"
@@ -223,6 +252,7 @@ def solve_to(
     method: Method | None = None,
     events: Sequence[Event] = (),
     progress: bool | Callable[[float], Any] | None = None,
+    bounds: Bounds = NO_BOUNDS,
 ) -> Trajectory:
     """The solution of a problem to a tolerance, by the method that needs least work or by the one given."""
     tol = finite_number("tol", tol)
@@ -233,9 +263,9 @@ def solve_to(
         with adaptive.watched(bar.tell):
             stop = end
             if any(event.terminal for event in events) and problem.field is not None and method is None:
-                stop = _end_of_run(problem, events, end, tol)
+                stop = _end_of_run(problem, scheduled(problem, end, tol, bounds), events, tol)
             while True:
-                chosen = plan(problem, stop, tol, method)
+                chosen = plan(problem, stop, tol, method, bounds)
                 began = time.perf_counter()
                 path = chosen()
                 if not events:
@@ -277,10 +307,10 @@ def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) ->
     return (path if end is None else cut(path, look, end)), until(found, end)
 
 
-def _end_of_run(problem: Problem, events: Sequence[Event], end: float, tol: float) -> float:
+def _end_of_run(problem: Problem, legs: Schedule, events: Sequence[Event], tol: float) -> float:
     """The end of the first step in which an event ends the run: nothing is computed beyond it."""
-    stage = stage_of(problem)
-    run = adaptive.Run(problem, stage, end, tol / 8)
+    end = legs.legs[-1].end
+    run = adaptive.Run(legs.problem, stage_of(legs.problem), end, tol / 8, schedule=legs)
     last_time, last_row = np.array([problem.t0]), run.first
     for times, rows, _, _ in run.pieces():
         if not len(times):

@@ -11,9 +11,7 @@ import random
 from collections.abc import Iterator
 from typing import Any
 
-import mpmath
-
-from .backends.multiprecision import number
+from .backends.multiprecision import mp, number
 from .errors import InputError
 from .expression import COMPARISONS, ordered
 from .fields import Field
@@ -95,7 +93,7 @@ def linear_field(field: Field) -> list[list[Any]]:
     if _branches(field):
         raise InputError(f"{field!r} has branches, so there is no exact solution; {INSTEAD}")
     torque = _torque(field)
-    tolerance = mpmath.mpf(10) ** (8 - mpmath.mp.dps)
+    tolerance = mp.mpf(10) ** (8 - mp.dps)
     try:
         N = _matrix(torque)
         misses = [
@@ -141,7 +139,7 @@ def moments_about(problem: Problem, b: list[Any]) -> tuple[Any, Any, Any]:
 
     defect = _largest([[tensor[i][j] - symmetric(i, j) for j in range(3)] for i in range(3)]) / _largest(tensor)
     if defect > ROUNDING:
-        line = ", ".join(f"{float(x / mpmath.sqrt(square)):.6g}" for x in b)
+        line = ", ".join(f"{float(x / mp.sqrt(square)):.6g}" for x in b)
         raise InputError(
             f"the body is not symmetric about the line ({line}) on which {problem.field!r} acts: its inertia differs "
             f"by {float(defect):.2g} from moments {float(across):.6g} across and {float(along):.6g} along it, so "
@@ -156,8 +154,8 @@ def moments_about(problem: Problem, b: list[Any]) -> tuple[Any, Any, Any]:
 
 def _tidy(terms: list[Any]) -> Any:
     """The sum of the terms, exactly zero where they cancel to the last digits."""
-    total, size = mpmath.fsum(terms), mpmath.fsum(abs(x) for x in terms)
-    return total if abs(total) > mpmath.mpf(10) ** (6 - mpmath.mp.dps) * size else 0 * total
+    total, size = mp.fsum(terms), mp.fsum(abs(x) for x in terms)
+    return total if abs(total) > mp.mpf(10) ** (6 - mp.dps) * size else 0 * total
 
 
 def _turned(q: Any, p: Any) -> tuple[Any, ...]:
@@ -169,7 +167,7 @@ def _turned(q: Any, p: Any) -> tuple[Any, ...]:
 def _to_third(v: list[Any]) -> tuple[Any, ...]:
     """The rotation that turns v to the third axis; along a coordinate axis without rounding."""
     one, zero = number(1), number(0)
-    size = mpmath.sqrt(sum(x * x for x in v))
+    size = mp.sqrt(sum(x * x for x in v))
     if v[0] == 0 and v[1] == 0:
         return (one, zero, zero, zero) if v[2] > 0 else (zero, one, zero, zero)
     for axis, turn in ((1, CYCLE), (0, mul(CYCLE, CYCLE))):
@@ -187,7 +185,7 @@ def _momentum(turn: Any, m: Any) -> tuple[Any, ...]:
 
 
 class Top:
-    """A problem recognised as a Lagrange top, its constants found in the working precision of mpmath."""
+    """A problem recognised as a Lagrange top, its constants found in the working precision of mp."""
 
     def __init__(self, problem: Problem, digits: int | None) -> None:
         assert problem.field is not None
@@ -198,7 +196,7 @@ class Top:
         a, b, bent = directions(problem.field, N)
         across, along, uneven = moments_about(problem, b)
         self._check_exact(problem, digits, max(bent, uneven))
-        strength = mpmath.sqrt(sum(x * x for x in a)) * mpmath.sqrt(sum(x * x for x in b))
+        strength = mp.sqrt(sum(x * x for x in a)) * mp.sqrt(sum(x * x for x in b))
         space, body = _to_third(a), _to_third(b)
         q = unit(tuple(number(x) for x in problem.quaternion))
         q = _turned(_turned(space, q), conj(body))
@@ -210,7 +208,7 @@ class Top:
 
     @staticmethod
     def _check_exact(problem: Problem, digits: int | None, defect: Any) -> None:
-        if digits is not None and defect > mpmath.mpf(10) ** -(digits + 5):
+        if digits is not None and defect > mp.mpf(10) ** -(digits + 5):
             raise InputError(
                 f"the body is symmetric about the line on which {problem.field!r} acts only to round-off "
                 f"({float(defect):.1g}), so there is no exact solution to {digits} digits; leave digits out, or give "
@@ -221,7 +219,7 @@ class Top:
         """Digits before the point of the largest phase up to given times: those that the phases lose."""
         longest = max((abs(number(t) - number(self.problem.t0)) for t in times.tolist()), default=number(0))
         fastest = max(abs(rate) for rate in (self.motion.travel[1], *(turning[1] for turning in self.motion.turnings)))
-        return int(mpmath.ceil(mpmath.log10(1 + fastest * longest)))
+        return int(mp.ceil(mp.log10(1 + fastest * longest)))
 
     def constants(self, kind: Any, own: Any) -> Any:
         """The constants as numbers of one type, for the kernel `lagrange.moved`; `own` are the principal axes."""

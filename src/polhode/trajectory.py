@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,7 +92,7 @@ class Trajectory:
         mp: types.SimpleNamespace | None = None,
         dense: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
-        self.stored = data
+        self.stored: Any = data
         self.info = info
         self.mp = mp
         self.dense = dense
@@ -204,22 +204,39 @@ class Trajectory:
 
     def drift(self) -> dict[str, float]:
         """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|."""
-        return observables.drift(self.energy, self.spatial_momentum, self.momentum)
+        return observables.drift((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
+
+    def parts(self) -> Iterator[Trajectory]:
+        """The states in order, a bounded number at a time where they are in a file."""
+        if not hasattr(self.stored, "blocks"):
+            yield self
+            return
+        for block in self.stored.blocks(PRIMARY):
+            yield Trajectory(block, self.info)
+
+    def last(self) -> Trajectory:
+        """The last state; nothing else is read where it is in a file."""
+        if hasattr(self.stored, "last"):
+            return Trajectory(self.stored.last(), self.info)
+        data = {name: getattr(self, name)[-1:] for name in PRIMARY}
+        mp = self.mp and types.SimpleNamespace(**{name: values[-1:] for name, values in vars(self.mp).items()})
+        return Trajectory(data, self.info, mp)
 
     def __len__(self) -> int:
-        return len(self.t)
+        return int(self.stored.rows) if hasattr(self.stored, "rows") else len(self.t)
 
     def __repr__(self) -> str:
         span = f", t = {self.t[0]:g} to {self.t[-1]:g}" if len(self) else ""
-        return f"<Trajectory {self.info.made or 'loaded'}: {len(self)} states{span}, {self.status}>"
+        old = ", a file without checksums" if getattr(self.stored, "sums", {}) is None else ""
+        return f"<Trajectory {self.info.made or 'loaded'}: {len(self)} states{span}, {self.status}{old}>"
 
     # --- out ---------------------------------------------------------------------------------------
 
     def to_xarray(self) -> xarray.Dataset:
         """All variables with labelled dimensions, units and conventions in the attributes."""
-        from . import store
+        from . import file_format
 
-        return store.dataset(self)
+        return file_format.dataset(self)
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""

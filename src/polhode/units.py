@@ -6,15 +6,16 @@ import concurrent.futures
 import contextlib
 import dataclasses
 import time
+import warnings
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import _version, crowd_store, files, store
+from . import _version, crowd_files, crowd_store, files, store
 from .ensemble import Ensemble, Task
-from .errors import InputError, StepError
+from .errors import InputError, ResultWarning, StepError
 from .fields import Field
 from .methods import Method, methods
 from .problem import Problem
@@ -129,22 +130,30 @@ def run(
     unit = None if unit is None else whole_number("unit", unit)
     size = unit_size(task) if unit is None else min(unit, task.crowd.number)
     with _workers(scheduler) as workers:
-        held = None
         try:
-            again = resume and path.exists()
-            files.tidy(path)
-            if not again:
-                crowd_store.create(path, task, size, labels or {}, said or {})
-            held = files.locked(path)
-            if again:
-                crowd_store.check_same(path, task, unit and size, labels or {})
-                crowd_store.tidy(path)
-            _work(plan(task, path), path, workers, progress, tell)
+            with files.writing(path):
+                if resume and path.exists():
+                    crowd_store.check_same(path, task, unit and size, labels or {})
+                    _repair(path)
+                else:
+                    store.fresh(path, overwrite)  # looked at again: now nobody else can make it
+                    crowd_store.create(path, task, size, labels or {}, said or {})
+                _work(plan(task, path), path, workers, progress, tell)
         except OSError as fault:
             raise _stopped_writing(path, fault) from fault
-        finally:
-            files.released(held)
-    return crowd_store.StoredEnsemble(path)
+    return crowd_files.StoredEnsemble(path)
+
+
+def _repair(path: Path) -> None:
+    """Make ready for going on: what a killed writer left is removed, and units that are damaged are run again."""
+    crowd_store.tidy(path)
+    if bad := crowd_store.repair(path):
+        warnings.warn(
+            f"{path} was damaged: {len(bad)} units (the first is number {bad[0]}) did not have the checksums they were "
+            f"written with, and are run again",
+            ResultWarning,
+            stacklevel=4,
+        )
 
 
 def place(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
@@ -175,12 +184,12 @@ def _work(plan: Plan, path: Path, workers: Any, progress: Any, tell: Callable[[D
     todo = crowd_store.missing(path)
     root = crowd_store.opened(path)
     total = -(-root.attrs["bodies"] // root.attrs["unit"])
-    if not todo:
+    if not todo and crowd_store.is_finished(path):
         return
     began = time.perf_counter()
     bar = Progress(progress, f"{root.attrs['bodies']} bodies", total)
     try:
-        for n, done in enumerate(workers(plan, todo), total - len(todo) + 1):
+        for n, done in enumerate(workers(plan, todo) if todo else (), total - len(todo) + 1):
             bar.update(n)
             if tell is not None:
                 tell(done)

@@ -22,11 +22,11 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import mpmath
 import numpy as np
 
-from ..backends import floats, multiprecision
+from ..backends import floats
 from ..backends.duals import Dual, slope
+from ..backends.multiprecision import mp, number, public, working
 from ..declare import Flow
 from ..engine import GUARD_DIGITS, torque_kernel
 from ..errors import InputError
@@ -75,14 +75,14 @@ def _sum(p: Series, q: Series) -> Series:
 
 def _one(top: int) -> Series:
     one: Series = [{} for _ in range(top + 1)]
-    one[0][()] = mpmath.mpf(1)
+    one[0][()] = mp.mpf(1)
     return one
 
 
 def _exponential(exponent: Series) -> Series:
     power = found = _one(len(exponent) - 1)
     for k in range(1, len(exponent)):
-        power = _scaled(_product(power, exponent), mpmath.mpf(1) / k)
+        power = _scaled(_product(power, exponent), mp.mpf(1) / k)
         found = _sum(found, power)
     return found
 
@@ -92,20 +92,20 @@ def _logarithm(series: Series) -> Series:
     power, found = rest, rest
     for k in range(2, len(series)):
         power = _product(power, rest)
-        found = _sum(found, _scaled(power, mpmath.mpf((-1) ** (k + 1)) / k))
+        found = _sum(found, _scaled(power, mp.mpf((-1) ** (k + 1)) / k))
     return found
 
 
 def logarithm(flows: Sequence[Flow], top: int) -> tuple[list[Letter], Series]:
     """The energies of the flows, and the coefficients c_w of words in them through the power `top` of h."""
     letters = list(dict.fromkeys(term.energy for flow in flows for term in flow))
-    with mpmath.workdps(DIGITS):
+    with mp.workdps(DIGITS):
         series = _one(top)
         for flow in flows:
             exponent: Series = [{} for _ in range(top + 1)]
             for term in flow:
                 if term.weight <= top:
-                    time = mpmath.fprod(converted(t, multiprecision.number) for t in term.times)
+                    time = mp.fprod(converted(t, number) for t in term.times)
                     exponent[term.weight][(letters.index(term.energy),)] = time
             series = _product(series, _exponential(exponent))
         return letters, _logarithm(series)
@@ -234,13 +234,17 @@ def modified_energy(problem: Problem, sol: Trajectory, terms: int = 1, method: s
     check_flows(chosen, problem)
     if not isinstance(terms, int) or terms < 0:
         raise InputError(f"terms must be a whole number, 0 or more; got {terms!r}")
-    more = corrections(chosen, problem, terms)
+    with working(DIGITS):
+        more = corrections(chosen, problem, terms)
     if sol.mp is None:
         mechanics = Mechanics(problem, chosen, floats.number)
         y = mechanics.state(tuple(sol.quaternion.T), tuple(sol.momentum.T))
         return sol.energy + more(mechanics, y, sol.dt)
-    with mpmath.workdps((sol.info.digits or 0) + GUARD_DIGITS):
-        mechanics = Mechanics(problem, chosen, multiprecision.number)
-        h = multiprecision.number(sol.dt)
-        states = [mechanics.state(tuple(q), tuple(m)) for q, m in zip(sol.mp.quaternion, sol.mp.momentum, strict=True)]
-        return sol.mp.energy + np.array([more(mechanics, y, h) for y in states], dtype=object)
+    with working((sol.info.digits or 0) + GUARD_DIGITS):
+        mechanics = Mechanics(problem, chosen, number)
+        h = number(sol.dt)
+        kept = (np.vectorize(number, otypes=[object])(x) for x in (sol.mp.quaternion, sol.mp.momentum, sol.mp.energy))
+        quaternions, momenta, energies = kept
+        states = [mechanics.state(tuple(q), tuple(m)) for q, m in zip(quaternions, momenta, strict=True)]
+        found = energies + np.array([more(mechanics, y, h) for y in states], dtype=object)
+    return public(found)

@@ -67,13 +67,16 @@ def momentum_label(directions: np.ndarray) -> str:
     return "momentum along " + ", ".join("(" + ", ".join(f"{x:.3g}" for x in d) + ")" for d in directions)
 
 
-def momentum_change(spatial_momentum: np.ndarray, directions: np.ndarray) -> np.ndarray:
+def momentum_change(
+    spatial_momentum: np.ndarray, directions: np.ndarray, first: np.ndarray | None = None
+) -> np.ndarray:
     """Change (n,) of the conserved part of the momentum, relative to the initial |momentum|; NaN if none is."""
+    first = spatial_momentum[0] if first is None else first
     if len(directions) == 0:
         return np.full(len(spatial_momentum), math.nan)
     with np.errstate(over="ignore", invalid="ignore"):  # a run that blew up
-        change = np.linalg.norm((spatial_momentum - spatial_momentum[0]) @ directions.T, axis=1)
-    scale = float(np.linalg.norm(spatial_momentum[0]))
+        change = np.linalg.norm((spatial_momentum - first) @ directions.T, axis=1)
+    scale = float(np.linalg.norm(first))
     return np.asarray(change / scale if scale > 0 else change)
 
 

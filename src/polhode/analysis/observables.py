@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 
 from ..backends import arrays  # noqa: F401 - makes arrays a number type
+from ..errors import InputError
 from ..so3 import matrix, rotate
 
 
@@ -35,16 +37,20 @@ def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
     return np.stack([x * a + y * b + z * c for a, b, c in inverse], -1)
 
 
-def drift(energy: np.ndarray, spatial_momentum: np.ndarray, momentum: np.ndarray) -> dict[str, float]:
-    """Largest relative changes since the first state."""
-    length = np.linalg.norm(momentum, axis=1)
-    return {
-        "energy": float(relative(np.abs(energy - energy[0]).max(), abs(energy[0]))),
-        "spatial_momentum": float(
-            relative(np.linalg.norm(spatial_momentum - spatial_momentum[0], axis=1).max(), length[0])
-        ),
-        "momentum_norm": float(relative(np.abs(length - length[0]).max(), length[0])),
-    }
+def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> dict[str, float]:
+    """Largest relative changes since the first state, from energies, spatial and body momenta, some after some."""
+    first, largest = None, np.zeros(3)
+    for energy, spatial_momentum, momentum in parts:
+        length = np.linalg.norm(momentum, axis=1)
+        if first is None:
+            first = energy[0], spatial_momentum[0], length[0]
+        changes = energy - first[0], np.linalg.norm(spatial_momentum - first[1], axis=1), length - first[2]
+        largest = np.maximum(largest, [np.abs(change).max() for change in changes])
+    if first is None:
+        raise InputError("there is no state to measure a drift from")
+    scales = np.array([abs(first[0]), first[2], first[2]])
+    names = ("energy", "spatial_momentum", "momentum_norm")
+    return dict(zip(names, relative(largest, scales).tolist(), strict=True))
 
 
 def relative(change: Any, scale: Any) -> np.ndarray:

@@ -19,6 +19,7 @@ from ..events import Event, checked, event
 from ..methods import Method, methods
 from ..problem import Problem, finite_number
 from ..progress import Progress
+from ..schedule import scheduled
 from ..solve import MOST_STEPS, Ride, drive, end_time, explain, length
 from ..tolerance import Steps, found_on, stage_of
 from ..trajectory import Trajectory, info_of
@@ -47,10 +48,11 @@ def section(
     where: Any,
     *,
     t_end: float | None = None,
-    tol: float = TOLERANCE,
+    step_tol: float = TOLERANCE,
     method: str | Method | None = None,
     dt: float | None = None,
     progress: Any = None,
+    tol: None = None,
 ) -> Trajectory:
     """The states in which a motion crosses a surface, up to t_end, as a Trajectory.
 
@@ -59,8 +61,9 @@ def section(
     problem : Problem
     where : a ``ph.event``, or a function of t, R, omega, crossed where it rises through zero
     t_end : end of the run; by default the problem's own
-    tol : error allowed in a single step, of the attitude as an angle and of the momentum relative to its start
-    method, dt : instead of tol, a method and its step
+    step_tol : error allowed in a single step, of the attitude as an angle and of the momentum relative to its start
+    method, dt : instead of step_tol, a method and its step
+    tol : refused: it would be the error at the end, which chaos does not allow
     progress : as of ``ph.solve``
 
     Raises
@@ -69,11 +72,15 @@ def section(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"a section is of a ph.Problem; got {type(problem).__name__}")
+    if tol is not None:
+        raise InputError(
+            f"tol would be the error at the end, which chaos does not allow; give step_tol={tol!r}, that of one step"
+        )
     if (method is None) != (dt is None):
-        raise InputError("give a method and its dt, or neither: steps then follow from tol")
+        raise InputError("give a method and its dt, or neither: steps then follow from step_tol")
     (cut,) = checked([surface(where)], problem)
     if method is None or dt is None:
-        return _to_tolerance(problem, cut, end_time(problem, t_end), finite_number("tol", tol), progress)
+        return _to_tolerance(problem, cut, end_time(problem, t_end), finite_number("step_tol", step_tol), progress)
     return _with_steps(problem, cut, methods[method], finite_number("dt", dt), t_end, progress)
 
 
@@ -116,8 +123,10 @@ class Crossings:
 def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress: Any) -> Trajectory:
     """Steps that follow from a tolerance for single ones: chaos allows none for the end of the run."""
     if not adaptive.EPS <= tol <= 0.1:
-        raise InputError(f"tol must lie between {adaptive.EPS:.2g} and 0.1; got {tol:g}")
-    run = adaptive.Run(problem, stage_of(problem), end, tol, adaptive.scale_of_momentum(problem, None))
+        raise InputError(f"step_tol must lie between {adaptive.EPS:.2g} and 0.1; got {tol:g}")
+    legs = scheduled(problem, end, tol)
+    stage, scale = stage_of(legs.problem), adaptive.scale_of_momentum(problem, None)
+    run = adaptive.Run(legs.problem, stage, end, tol, scale, legs)
     kept, fine = Crossings(problem, cut, run), True
     said: dict[str, Any] = {"method": run.stage.label(run.order), "dt": 0.0, "tol": tol}
     bar = Progress(progress, said["method"], PARTS)

@@ -17,11 +17,9 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import mpmath
-
 from .. import scalar
 from ..backends import floats
-from ..backends.multiprecision import number
+from ..backends.multiprecision import Mp, mp, number
 from ..expression import LOOK_UPS, Expr, lift, symbol
 from ..plans import LOGIC, Plan, plan, substituted
 from ..problem import Problem
@@ -40,7 +38,7 @@ class Arithmetic(NamedTuple):
     dot: Callable[[Any, Any], Any]
 
 
-MULTIPRECISION = Arithmetic(number, mpmath, mpmath.fdot)
+MULTIPRECISION = Arithmetic(number, Mp, lambda a, b: mp.fdot(a, b))
 DOUBLES = Arithmetic(floats.number, scalar.Floats, lambda a, b: sum(map(operator.mul, a, b)))
 
 Pair = tuple[tuple[Any, ...], tuple[Any, ...]]
@@ -81,12 +79,12 @@ def _inverse_inertia(problem: Problem) -> dict[str, Any]:
     if not body.has_own_axes:
         return {f"J{i}{i}": 1 / number(x) for i, x in enumerate(body.moments.tolist()) if x > 0}
     if body.linear_axis is None:
-        full = mpmath.matrix([[number(x) for x in row] for row in body.inertia.tolist()]) ** -1
+        full = mp.matrix([[number(x) for x in row] for row in body.inertia.tolist()]) ** -1
     else:
-        full = mpmath.zeros(3, 3)
+        full = mp.zeros(3, 3)
         for moment, axis in zip(body.moments.tolist(), body.axes.T.tolist(), strict=True):
             if moment > 0:
-                a = mpmath.matrix([number(x) for x in axis])
+                a = mp.matrix([number(x) for x in axis])
                 full += a * a.T / number(moment)
     return {f"J{i}{j}": full[i, j] for i in range(3) for j in range(3)}
 
@@ -187,8 +185,8 @@ def expansion(
 def _reach(groups: Sequence[Sequence[list[Any]]], h: Any, digits: float) -> Any:
     """The part of h over which the last two terms of every group stay 10^-digits below its largest term."""
     order = len(groups[0][0]) - 1
-    sizes = [[max(float(mpmath.mag(c[k])) for c in group) for k in range(order + 1)] for group in groups]
-    whole = reach = float(mpmath.log(abs(h), 2))
+    sizes = [[max(float(mp.mag(c[k])) for c in group) for k in range(order + 1)] for group in groups]
+    whole = reach = float(mp.log(abs(h), 2))
     for _ in range(1000):
         terms = [[size + k * reach for k, size in enumerate(group)] for group in sizes]
         excess = max(max(t[-2:]) - max(t) + digits * math.log2(10) for t in terms if max(t) > -math.inf)
@@ -197,12 +195,12 @@ def _reach(groups: Sequence[Sequence[list[Any]]], h: Any, digits: float) -> Any:
         reach -= (excess + 1) / order
     else:
         raise ArithmeticError("the Taylor series of the motion does not converge here")
-    return h if reach == whole else h * mpmath.mpf(2) ** (reach - whole)
+    return h if reach == whole else h * mp.mpf(2) ** (reach - whole)
 
 
 def _sum(coefficients: list[Any], h: Any) -> Any:
     """The series at h, by Horner's rule."""
-    total = mpmath.mpf(0)
+    total = mp.mpf(0)
     for c in reversed(coefficients):
         total = total * h + c
     return total
@@ -222,27 +220,27 @@ def _before_switch(ready: Plan, series: dict[Expr, list[Any]], h: Any, digits: i
 
         if same(h):
             continue
-        low, high = mpmath.mpf(0), mpmath.mpf(1)
-        while high - low > mpmath.mpf(10) ** -(digits + GUARD // 2):
+        low, high = mp.mpf(0), mp.mpf(1)
+        while high - low > mp.mpf(10) ** -(digits + GUARD // 2):
             middle = (low + high) / 2
             low, high = (middle, high) if same(h * middle) else (low, middle)
-        h *= min(1, high + mpmath.mpf(10) ** -digits)
+        h *= min(1, high + mp.mpf(10) ** -digits)
     return h
 
 
 def _start(problem: Problem, t: Any, state: Pair | None) -> tuple[Any, Pair]:
     q, m = (problem.quaternion, problem.momentum) if state is None else state
-    q = unit(tuple(mpmath.mpf(x) for x in q))
-    return mpmath.mpf(problem.t0 if t is None else t), (q, tuple(mpmath.mpf(x) for x in m))
+    q = unit(tuple(mp.mpf(x) for x in q))
+    return mp.mpf(problem.t0 if t is None else t), (q, tuple(mp.mpf(x) for x in m))
 
 
 def _travel(problem: Problem, h: Any, digits: int, t: Any, state: Pair | None, fraction: int) -> Pair:
     """The flow in as many expansions as it takes, each used over 1/fraction of its reach."""
     work = digits + 4
     order = math.ceil(work * math.log(10) / 2) + 2
-    with mpmath.workdps(digits + GUARD):
+    with mp.workdps(digits + GUARD):
         now, (q, m) = _start(problem, t, state)
-        left = mpmath.mpf(h)
+        left = mp.mpf(h)
         states = [*(symbol(f"q{i}") for i in range(4)), *(symbol(f"m{i}") for i in range(3))]
         ready, fixed = plan(states, equations(problem)), constants_of(problem)
         while left != 0:
@@ -272,8 +270,8 @@ def flow(problem: Problem, h: Any, digits: int = 50, t: Any = None, state: Pair 
 
 def solution(problem: Problem, t_end: Any, digits: int = 34) -> tuple[Any, Any, float]:
     """State (q, m) at a time, and how much a second run with halved steps differs (the larger of both)."""
-    with mpmath.workdps(digits + GUARD):
-        h = mpmath.mpf(t_end) - mpmath.mpf(problem.t0)
+    with mp.workdps(digits + GUARD):
+        h = mp.mpf(t_end) - mp.mpf(problem.t0)
     (q, m), (q2, m2) = (_travel(problem, h, digits + 4 * (n - 1), None, None, n) for n in (1, 2))
     error = max(abs(a - b) for a, b in zip((*q, *m), (*q2, *m2), strict=True))
     return q2, m2, float(error)

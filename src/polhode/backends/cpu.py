@@ -1,4 +1,4 @@
-"""Kernels compiled by numba for one trajectory, cached on disk under a key of their content."""
+"""Kernels compiled by numba for one trajectory, kept on disk under a key of their content."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import hashlib
 import importlib
 import marshal
 import math
-import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 from numba.core.target_extension import current_target
 from numba.extending import overload, register_jitable
 
 from .. import scalar
+from .._version import __version__
 from ..loop import stepping
 from ..scalar import APART, FORKS, FUNCTIONS, KERNELS, UNFUSED
 from . import dual_lanes, lane_functions, lanes, room, rows
+from .disk_cache import DiskCache, private_folder
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 """`contract` lets a product and a sum be rounded once (a fused multiply-add), except in the kernels of `UNFUSED`."""
@@ -178,20 +178,20 @@ def processor() -> str:
     return name
 
 
-def cache_folder() -> Path:
-    """Where compiled code is kept: $POLHODE_CACHE, or polhode under the user's cache folder."""
-    given = os.environ.get("POLHODE_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polhode"
+SURFACE = ("cli", "papers", "plots", "viewer")
+"""Subpackages that compiled code cannot depend on."""
 
 
 @functools.cache
-def library_hash(names: frozenset[str]) -> str:
-    """Hash of the source of modules of the library."""
-    digest = hashlib.sha256(f"{numba.__version__} {sys.version}".encode())
-    for name in sorted(names):
-        digest.update(name.encode() + Path(str(sys.modules[name].__file__)).read_bytes())
+def library_hash() -> str:
+    """Hash of the version and of every source file that can influence compiled code, coefficient tables included."""
+    package = Path(__file__).parent.parent
+    versions = (__version__, numba.__version__, importlib.import_module("llvmlite").__version__, sys.version)
+    digest = hashlib.sha256(" ".join(versions).encode())
+    for path in sorted(package.rglob("*.py")):
+        name = path.relative_to(package)
+        if name.parts[0] not in SURFACE:
+            digest.update(b"\n" + name.as_posix().encode() + b"\n" + path.read_bytes())
     return digest.hexdigest()
 
 
@@ -199,97 +199,28 @@ def _is_ours(function: Callable[..., Any]) -> bool:
     return function.__module__.split(".")[0] == __name__.split(".")[0]
 
 
-_CODE = {
-    *(__name__, lanes.__name__, lane_functions.__name__, dual_lanes.__name__, room.__name__, rows.__name__),
-    *("polhode.loop", "polhode.expression", "polhode.plans", "polhode.series", "polhode.paired_series"),
-}
-"""Modules that make code without holding kernels."""
-
-
 def source_hash() -> str:
-    """Hash of everything compiled code can be made of: the library's kernels and the user's."""
-    names = {k.__module__ for k in KERNELS if _is_ours(k)} | _CODE
-    digest = hashlib.sha256(library_hash(frozenset(names)).encode())
+    """Hash of everything compiled code can be made of: the library's source and the user's kernels."""
+    digest = hashlib.sha256(library_hash().encode())
     for function in KERNELS:
         if not _is_ours(function):
             digest.update(marshal.dumps(function.__code__))
     return digest.hexdigest()[:16]
 
 
-class _Locator:
-    """Tells numba's cache where to write; the key stands for the content."""
-
-    def __init__(self, folder: Path, key: str) -> None:
-        self.folder, self.key = folder, key
-
-    def ensure_cache_path(self) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-
-    def get_cache_path(self) -> str:
-        return str(self.folder)
-
-    def get_source_stamp(self) -> str:
-        return self.key
-
-    def get_disambiguator(self) -> str:
-        return self.key
-
-
-class _Impl(CompileResultCacheImpl):
-    def __init__(self, locator: _Locator) -> None:
-        self._lineno, self._locator, self._filename_base = 0, locator, locator.key
-
-
-class ContentCache(FunctionCache):
-    """numba's function cache with OUR key: the content, not the file's time stamp.
-
-    numba's own key sees neither an edit in another file nor the functions a closure was made of.
-    """
-
-    def __init__(self, function: Callable[..., Any], folder: Path, key: str) -> None:
-        locator = _Locator(folder, key)
-        self._py_func, self._name, self._key = function, key, key
-        self._impl = _Impl(locator)
-        self._cache_path = locator.get_cache_path()
-        self._cache_file = IndexDataCacheFile(
-            cache_path=self._cache_path, filename_base=key, source_stamp=locator.get_source_stamp()
-        )
-        self.enable()
-
-    def _index_key(self, sig: Any, codegen: Any) -> Any:
-        return (str(sig), codegen.magic_tuple(), self._key)
-
-    def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Code from the cache; None (compile anew) if it refers to a namespace that is no module."""
-        try:
-            return super().load_overload(sig, target_context)
-        except ImportError:
-            return None
-
-    @property
-    def is_warm(self) -> bool:
-        """Has this been compiled before (on any machine that shares the folder)."""
-        return Path(self._cache_path, f"{self._key}.nbi").exists()
-
-
 def compiled(function: Callable[..., Any], identity: str) -> tuple[Any, bool]:
     """A compiled function, and whether the disk cache holds it already.
 
     `identity` names what the function was made of beyond the kernels' source: the method, the field's
-    formula. Where nothing can be written, each process compiles anew.
+    formula. Where nothing can be kept on disk, each process compiles anew.
     """
     teach()
     sources = source_hash()
-    key = hashlib.sha256(f"{sources} {identity}".encode()).hexdigest()[:24]
     dispatcher = numba.njit(**OPTIONS)(function)
-    folder = cache_folder() / sources
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError:
+    folder = private_folder(sources)
+    if folder is None:
         return dispatcher, False
-    if not os.access(folder, os.W_OK):
-        return dispatcher, False
-    cache = ContentCache(function, folder, key)
+    cache = DiskCache(folder, hashlib.sha256(f"{sources} {identity}".encode()).hexdigest()[:24])
     dispatcher._cache = cache
     return dispatcher, cache.is_warm
 

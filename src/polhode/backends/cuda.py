@@ -112,8 +112,8 @@ def loop(
     """The run of one chunk, a kernel of numba-cuda; `start` makes a state of (q, m).
 
     ``run[blocks, threads, stream](t0, every, number, data, rows, failed)`` takes body k of `number` from column k of
-    `data` and writes its i-th state kept to ``rows[i, :, k]``. Where a step fails, ``failed[k]`` gets its number, and
-    the last row of that body its last good state; rows between are NaN.
+    `data` and writes its i-th state kept to ``rows[i, :, k]``. Where a step fails, ``failed[k]`` gets its number,
+    counting from 1, and the last row of that body its last good state; rows between are NaN.
     With statistics there is one row, of the last state and the numbers folded so far.
     """
     card()
@@ -132,7 +132,7 @@ def loop(
             last, reached, filled, _, fine = advance(data[dt, k], t0, 0, count, every, count, start(y), system, own)
             failed[k] = -1
             if not fine:
-                failed[k] = reached
+                failed[k] = reached + 1
                 for i in range(filled, own.shape[0] - 1):
                     for j in range(own.shape[1]):
                         own[i, j] = np.nan

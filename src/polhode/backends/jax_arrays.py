@@ -49,6 +49,7 @@ class Traced:
     atan2 = staticmethod(_tame(jnp.arctan2, lambda y, x: (y == 0) & (x == 0)))
     power = staticmethod(_tame(jnp.power, lambda x, y: x == 0))
     where, epsilon = jnp.where, Floats.epsilon
+    steady = staticmethod(lax.stop_gradient)
 
     @staticmethod
     def piece(x: Any, knots: Any) -> Any:

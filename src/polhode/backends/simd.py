@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from ..statistics import Watch, nothing
 from . import cpu, layout
 from .lanes import LANES, extract, load, spread, store
 from .layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
-from .threads import share_out
+from .threads import share_out, sliced
 
 
 def _record(rows: Any, i: int, y: Any) -> None:
@@ -115,6 +116,44 @@ def _arrived(steps: Any, i: int, count: int) -> tuple[int, int]:
     return low, high
 
 
+def sizes_of_state(start: Callable[..., Any]) -> tuple[int, ...]:
+    """How many numbers each part of a method's state has: attitude, momentum, and low parts or a memory."""
+    return tuple(len(part) for part in start(((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0))))
+
+
+def _keeping(sizes: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Compiled functions (state, saved) that save a state of these sizes in rows of `saved`, and read it back."""
+    places = [(i, j) for i, size in enumerate(sizes) for j in range(size)]
+    lines = "".join(f"    store(saved[{k}], 0, state[{i}][{j}])\n" for k, (i, j) in enumerate(places))
+    rows = iter(range(len(places)))
+    parts = "".join("(" + "".join(f"load(saved[{next(rows)}], 0), " for _ in range(n)) + "), " for n in sizes)
+    space: dict[str, Any] = {"load": load, "store": store}
+    exec(f"def save(state, saved):\n{lines}\ndef restore(saved):\n    return ({parts})\n", space)  # our own words only
+    save, restore = (register_jitable(**cpu.INNER)(space[name]) for name in ("save", "restore"))
+    return save, restore
+
+
+@dataclasses.dataclass
+class Cursor:
+    """Where the loop over some groups stands: with these arrays, and those of the result, it can go on.
+
+    Attributes
+    ----------
+    place : group, lane (-1: all together), and the steps of the group that are done
+    rows : the states kept of that group
+    saved : the state of that group
+    """
+
+    place: np.ndarray
+    rows: np.ndarray
+    saved: np.ndarray
+
+    @classmethod
+    def at(cls, group: int, kept: int, columns: int, sizes: tuple[int, ...]) -> Cursor:
+        """At the start of a group."""
+        return cls(np.array([group, -1, 0]), np.empty((kept, columns, LANES)), np.empty((sum(sizes), LANES)))
+
+
 def loop(
     step: Callable[..., Any],
     torque: Callable[..., Any],
@@ -129,17 +168,20 @@ def loop(
 ) -> tuple[Any, bool]:
     """The compiled run of many bodies, and whether it was compiled before; `start` makes a state of (q, m).
 
-    ``run(h, t0, every, given, order, begin, end, q, m, behind, failed)`` runs the groups from `begin` to `end` of
-    bodies in an order, and writes their starts and the states kept to the arrays of the result, and what follows a
-    state (a time, statistics) to `behind`. Where a step fails, ``failed[body]`` gets its number, else -1; the states
-    after it are NaN but the last, which is the last good one. With statistics there is one row, of the last state and
-    the numbers folded so far. Bodies of a group may have different numbers of steps: each is written when it is there.
+    ``run(h, t0, every, given, order, end, quota, place, rows, saved, q, m, behind, failed)`` runs the groups of bodies,
+    in an order, from where the arrays of a `Cursor` stand to `end`, writes their starts and the states kept to the
+    arrays of the result, and what follows a state (a time, statistics) to `behind`, and returns True. After `quota`
+    steps it returns False, and goes on from there when it is called again; the bits are the same. Where a step fails,
+    ``failed[body]`` gets its number, counting from 1, else -1; the states after it are NaN but the last, which is the
+    last good one. With statistics there is one row, of the last state and the numbers folded so far. Bodies of a group
+    may have different numbers of steps: each is written when it is there.
     """
     plain = LANE_CLOCKED if clock else LANE_KIND
     kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
     cpu.teach()
-    begun, record, columns = start, plain.record, COLUMNS + clock + (watch.columns if watch is not None else 0)
+    begun, record, folded = start, plain.record, watch is not None
+    save, restore = _keeping(sizes_of_state(start))
     read, copies, dt_row, numbers = reader(size.parameters), _copier(size.parameters), size.dt, size.rows
     lay, turn_back, named, hand_over = layout.laying(size), layout.turning_back(size), layout.named, layout.hand_over
     next_count, arrived = layout.inner(_next_count), layout.inner(_arrived)
@@ -150,6 +192,9 @@ def loop(
     def shared(h: Any, data: Any) -> Any:
         return h
 
+    def next_row(done: int, every: int) -> int:
+        return 0 if folded else done // every
+
     def same(h: Any, i: int) -> Any:
         return h
 
@@ -158,28 +203,45 @@ def loop(
 
     dt_of = register_jitable(**cpu.INNER)(step_of if own_dt else shared)
     dt_at = register_jitable(**cpu.INNER)(own if own_dt else same)
+    row_after = register_jitable(**cpu.INNER)(next_row)
 
     def run(
-        h: Any, t0: Any, every: int, given: Any, order: Any, begin: int, end: int, q: Any, m: Any, behind: Any,
-        failed: Any,
-    ) -> None:  # fmt: skip
+        h: Any, t0: Any, every: int, given: Any, order: Any, end: int, quota: int, place: Any, rows: Any, saved: Any,
+        q: Any, m: Any, behind: Any, failed: Any,
+    ) -> bool:  # fmt: skip
         bodies, data = np.empty(LANES, np.int64), np.empty((numbers, LANES))
-        rows, steps = np.empty((len(q) - 1, columns, LANES)), data[dt_row + 1]
-        for g in range(begin, end):
+        steps, left = data[dt_row + 1], quota
+        first, i, done = place[0], place[1], place[2]
+        for g in range(first, end):
             named(g * LANES, order, len(failed), bodies)
             lay(given, bodies, data, 0)
-            i = -1  # all together; where a step fails, again one by one, so that a body is the same in any company
+            # all together (i = -1); where a step fails, again one by one, so that a body is the same in any company
             while i < LANES:
                 y, system = read(data)
                 dt = dt_of(h, data)
                 if i >= 0:
                     y, system = copies(y, system, i)
                     dt = dt_at(dt, i)
-                    rows[:] = np.nan
-                opened(rows, t0, y, system)
-                state, done, fine, count = begun(y), 0, True, next_count(steps, i, 0)
+                if done == 0:
+                    if i >= 0:
+                        rows[:] = np.nan
+                    opened(rows, t0, y, system)
+                    state = begun(y)
+                else:
+                    state = restore(saved)
+                fine, count = True, next_count(steps, i, done)
                 while fine and count > done:
-                    state, reached, _, _, fine = advance(dt, t0, done, count - done, every, count, state, system, rows)
+                    if left <= 0:
+                        if done > 0:
+                            save(state, saved)
+                        place[0], place[1], place[2] = g, i, done
+                        return False
+                    some, there = min(count - done, left), rows[row_after(done, every) :]
+                    state, reached, _, _, fine = advance(dt, t0, done, some, every, count, state, system, there)
+                    left -= some
+                    if fine and reached < count:
+                        done = reached
+                        continue
                     if not fine:
                         if i < 0:
                             break
@@ -188,27 +250,49 @@ def loop(
                     low, high = arrived(steps, i, count)
                     hand_over(given, bodies, low, high, rows, 0, q, m, behind)
                     for lane in range(low, high):
-                        failed[bodies[lane]] = -1 if fine else reached
+                        failed[bodies[lane]] = -1 if fine else reached + 1
                     done = count
                     count = next_count(steps, i, done)
+                done = 0
                 if i < 0 and fine:
                     break
                 i += 1
+            i = -1
+        place[0], place[1], place[2] = end, -1, 0
+        return True
 
-    return cpu.compiled(run, f"lanes {cpu.library_hash(frozenset({__name__, layout.__name__}))}|{identity}")
+    return cpu.compiled(run, f"lanes|{identity}")
 
 
 PLENTY = 20_000
 """Steps of a group that are work for all cores, whatever the method: some milliseconds at least."""
 
+QUOTA = 5_000
+"""Steps of a group in the first slice: about a millisecond with explicit methods."""
+
 
 def run_on_cores(
     run: Any, h: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, found: Any,
-    threads: int | None = None,
+    cursor_at: Callable[[int], Cursor], threads: int | None = None,
 ) -> None:  # fmt: skip
     """Run all groups, shared out among the cores, into the arrays `found` of the result."""
     groups = layout.padded(len(found[-1])) // LANES
     long = bool(groups * given[layout.STEPS].max() > PLENTY)
+
+    def part(begin: int, end: int) -> Iterator[None]:
+        at = vars(cursor_at(begin)).values()
+        return sliced(lambda quota: run(h, t0, every, given, order, end, quota, *at, *found), QUOTA)
+
     if long:
-        run(h, t0, every, given, order, 0, 0, *found)  # compiled once, before the threads start
-    share_out(lambda begin, end: run(h, t0, every, given, order, begin, end, *found), groups, threads, long)
+        for _ in part(0, 0):  # compiled once, before the threads start
+            pass
+    share_out(part, groups, threads, long)
+
+
+def run_on_one(
+    run: Any, h: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, found: Any,
+    cursor: Cursor,
+) -> Iterator[None]:  # fmt: skip
+    """The same on this thread, from where a cursor stands; between slices the caller may save it, or stop."""
+    groups, at = layout.padded(len(found[-1])) // LANES, vars(cursor).values()
+    return sliced(lambda quota: run(h, t0, every, given, order, groups, quota, *at, *found), QUOTA)

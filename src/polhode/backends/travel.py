@@ -18,7 +18,7 @@ from . import cpu, layout
 from .lanes import LANES, load, store
 from .layout import Sizes
 from .simd import LANE_KIND, reader
-from .threads import share_out
+from .threads import share_out, sliced
 
 MOST = 1e6
 """Tried steps after which a body is given up."""
@@ -26,18 +26,27 @@ MOST = 1e6
 EXTRA = 5
 """Numbers of a lane behind those of its body: time, proposal, largest momentum so far, steps, tries without one."""
 
+BEHIND = 2
+"""Numbers that follow a state in the result: the steps, and the largest momentum on the way."""
+
+QUOTA = 2000
+"""Tried steps of a vector of bodies in the first slice: some milliseconds."""
+
 
 def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) -> tuple[Any, bool]:
     """The compiled run, and whether it was compiled before; a stage for the first step of a body, one for the others.
 
-    ``run(t0, end, longest, tolerance, orders, data, begin, stop, rows, failed)`` takes the bodies from
-    `begin` to `stop`, columns of `data`, to the time `end`. Their columns of `rows` get the state and the number
-    of steps; where no further step succeeds ``failed[body]`` gets that number, and the column the last good state.
-    The tolerance is that of the attitude; that of the momentum is what `loop.allowed` says. The data are used up.
+    ``run(t0, end, longest, tolerance, orders, data, begin, stop, quota, block, body, place, rows, failed)`` takes the
+    bodies from `begin` to `stop`, columns of `data`, to the time `end`, and returns True when all are there. After
+    `quota` tried steps it returns False; called again with the same arrays it goes on (`block`: the lanes, `body`: who
+    sits in them, `place`: next body, bodies left, whether the first steps are made; zeros at the start). The columns of
+    `rows` get the state, the number of steps and the largest momentum. Where no further step succeeds ``failed[body]``
+    gets the number of that step, counting from 1, and the column the last good state. The tolerance is that of the
+    attitude; that of the momentum is what `loop.allowed` says. The data are used up.
     """
     cpu.teach()
     size = sizes.dt
-    TIME, _, _, STEPS, STALLS = range(size, size + EXTRA)
+    TIME, _, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
     begin_with, go_on = (register_jitable(**cpu.INNER)(_stepper(stage, sizes)) for stage in stages)
 
     def seated(block: Any, lane: int, data: Any, body: int) -> None:
@@ -64,14 +73,17 @@ def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) ->
     together = register_jitable(**cpu.INNER)(first_steps)
 
     def run(
-        t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int, stop: int,
-        rows: Any, failed: Any,
-    ) -> None:  # fmt: skip
-        block, body, coming, left = np.zeros((size + EXTRA, LANES)), np.full(LANES, -1), begin, stop - begin
-        together(block, t0, end, longest, tolerance, orders, data, begin, stop)
-        for i in range(LANES):
-            block[TIME, i] = end  # nobody has a seat yet
-        while left > 0:
+        t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int, stop: int, quota: int,
+        block: Any, body: Any, place: Any, rows: Any, failed: Any,
+    ) -> bool:  # fmt: skip
+        if place[2] == 0:
+            together(block, t0, end, longest, tolerance, orders, data, begin, stop)
+            for i in range(LANES):
+                block[TIME, i] = end  # nobody has a seat yet
+                body[i] = -1
+            place[0], place[1], place[2] = begin, stop - begin, 1
+        coming, left, tries = place[0], place[1], 0
+        while left > 0 and tries < quota:
             for i in range(LANES):
                 if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
                     continue
@@ -80,16 +92,20 @@ def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) ->
                     for j in range(COLUMNS):  # a slice would take ten times as long to compile
                         rows[j, b] = block[j, i]
                     rows[COLUMNS, b] = block[STEPS, i]
-                    failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i]
+                    rows[COLUMNS + 1, b] = block[LARGEST, i]
+                    failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i] + 1
                     left -= 1
                 seat(block, i, data, min(coming, stop - 1))
                 body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
                 coming += 1
             going = left > 0
-            while going:
+            while going and tries < quota:
                 going = go_on(block, end, longest, tolerance, orders)
+                tries += 1
+        place[0], place[1] = coming, left
+        return left == 0
 
-    return cpu.compiled(run, f"travelling lanes {cpu.library_hash(frozenset({__name__}))}|{identity}")
+    return cpu.compiled(run, f"travelling lanes|{identity}")
 
 
 def _stepper(stage: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
@@ -123,12 +139,16 @@ def run_on_cores(
     run: Any, times: tuple[float, float, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
     found: Any, threads: int | None = None,
 ) -> None:  # fmt: skip
-    """Run all bodies, shared out among the cores, into the arrays `found` of the result; behind a state its steps."""
+    """Run all bodies, shared out among the cores, into the arrays `found` of the result."""
     *states, failed = found
-    number, width = len(failed), layout.padded(len(failed))
-    data, rows = np.empty((layout.sizes(given).dt + EXTRA, width)), np.empty((1, COLUMNS + 1, width))
+    number, width, size = len(failed), layout.padded(len(failed)), layout.sizes(given).dt + EXTRA
+    data, rows = np.empty((size, width)), np.empty((1, COLUMNS + BEHIND, width))
     layout.lay_out(given, layout.EVERYBODY, number, data)
-    asked = (*times, tolerance, orders, data)
-    run(*asked, 0, 0, rows[0], failed)  # compiled once, before the threads start
-    share_out(lambda begin, end: run(*asked, begin, end, rows[0], failed), number, threads, long=True)
+
+    def part(begin: int, end: int) -> Callable[[int], bool]:
+        lanes = np.zeros((size, LANES)), np.zeros(LANES, np.int64), np.zeros(3, np.int64)
+        return lambda quota: run(*times, tolerance, orders, data, begin, end, quota, *lanes, rows[0], failed)
+
+    part(0, 0)(1)  # compiled once, before the threads start
+    share_out(lambda begin, end: sliced(part(begin, end), QUOTA), number, threads, long=True)
     layout.hand_all_over(given, layout.EVERYBODY, rows, 0, number, states)

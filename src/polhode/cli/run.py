@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import numpy as np
 import typer
 
 from .. import problems, store, viewer
@@ -21,7 +22,6 @@ from .words import (
     drawn,
     examples,
     guarded,
-    plain_warnings,
     sentence,
     small,
     stop,
@@ -181,11 +181,10 @@ def _with_steps(
     if digits is None:
         compiled_now(what, how)
     try:
-        with plain_warnings():
-            sol = solve(
-                what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, resume=resume,
-                digits=digits,
-            )  # fmt: skip
+        sol = solve(
+            what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, resume=resume,
+            digits=digits,
+        )  # fmt: skip
     except KeyboardInterrupt as end:
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
@@ -217,7 +216,7 @@ def compiled_now(problem: Problem, method: Method) -> None:
 def _interrupted(partial: Trajectory | None, out: Path | None) -> str:
     if partial is None:
         return "interrupted"
-    reached = f"interrupted at t = {partial.t[-1]:g} after {len(partial)} states"
+    reached = f"interrupted at t = {partial.last().t[0]:g} after {len(partial)} states"
     if out is None:
         return f"{reached}; with --out they would have been kept"
     return f"{reached}; {out} holds them, and the same command with --resume goes on from there"
@@ -239,7 +238,8 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, writ
     from ..analysis import convergence
 
     says = ", the first of" if method.clock else " of"
-    typer.secho(f"{problem.name} by {method.name}: {steps} steps{says} dt = {sol.dt:g} to t = {sol.t[-1]:g}", bold=True)
+    end = sol.last().t[0]
+    typer.secho(f"{problem.name} by {method.name}: {steps} steps{says} dt = {sol.dt:g} to t = {end:g}", bold=True)
     print_state(sol)
     print_quality(problem, sol)
     seconds = sol.info.seconds
@@ -257,19 +257,32 @@ def print_quality(problem: Problem, sol: Trajectory) -> None:
     drift = sol.drift()
     directions = invariants.conserved_directions(problem)
     label = invariants.momentum_label(directions)
-    kept = invariants.momentum_change(sol.spatial_momentum, directions).max()
+    kept = _largest_change(sol, directions)
     conserved = f", {label} {small(float(kept))}" if label else ""
     typer.echo(f"drift         energy {small(drift['energy'])}{conserved}, |momentum| {small(drift['momentum_norm'])}"
                "   (largest relative change)")  # fmt: skip
     reference = problem.reference
-    if reference is not None and math.isclose(reference.t, float(sol.t[-1]), rel_tol=1e-12):
-        attitude, momentum = convergence.end_errors(sol, reference)
+    if reference is not None and math.isclose(reference.t, float(sol.last().t[0]), rel_tol=1e-12):
+        attitude, momentum = convergence.end_errors(sol.last(), reference)
         typer.echo(f"error         attitude {small(attitude)} (spectral norm of R - R_ref), "
                    f"momentum {small(momentum)} (relative); reference good to {small(reference.error)}")  # fmt: skip
 
 
+def _largest_change(sol: Trajectory, directions: np.ndarray) -> float:
+    """The largest change of the conserved part of the momentum, with bounded memory."""
+    from ..analysis import invariants
+
+    first, largest = None, -math.inf
+    for part in sol.parts():
+        momentum = part.spatial_momentum
+        first = momentum[0] if first is None else first
+        largest = np.maximum(largest, invariants.momentum_change(momentum, directions, first).max())
+    return float(largest)
+
+
 def print_state(sol: Trajectory) -> None:
     """The last state, every vector with its frame."""
+    sol = sol.last()
     if sol.mp is not None:
         import mpmath
 

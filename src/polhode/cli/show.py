@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from .. import bibliography, problems
-from ..declare import word
+from ..declare import Known, word
 from ..errors import InputError
 from ..methods import NEEDS, Method
 from ..methods import methods as book
@@ -59,7 +59,14 @@ def methods_command(
         return
     columns = ("name", "order", "properties", "solves,\ntorques", "conserves", "takes at\nmost")
     console().print(sheet("", columns, [_method_line(m) for m in chosen]))
+    named = [_known_line(known) for known in book.known if book[known.expression].takes(takes or NEEDS[0])]
+    console().print(sheet("Known elsewhere as", ("name", "here", "source"), named))
     typer.echo(f"{len(chosen)} methods. `polhode methods NAME` shows one with its formulas and its source.")
+
+
+def _known_line(known: Known) -> list[str]:
+    """A name of the literature, what it is here, and where it comes from."""
+    return [known.label, known.expression, f"{bibliography.short(known.cite)}: {known.where}"]
 
 
 def _method_line(method: Method) -> list[str]:
@@ -83,6 +90,9 @@ def _show_method(method: Method, as_json: bool) -> None:
         if name not in ("name", "cite"):
             typer.echo(f"  {name.replace('_', ' '):<14}{word(value)}")
     typer.echo(f"  {'source':<14}{bibliography.citation(method.cite)}")
+    for known in book.known:
+        if book[known.expression].name == method.name:
+            typer.echo(f"  {'known as':<14}{known.label}: {bibliography.citation(known.cite)} ({known.where})")
 
 
 def _problem_facts(problem: Problem) -> dict[str, Any]:

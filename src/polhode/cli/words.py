@@ -64,7 +64,8 @@ def guarded(command: Command) -> Command:
     @functools.wraps(command)
     def run(*args: Any, **named: Any) -> Any:
         try:
-            return command(*args, **named)
+            with plain_warnings():
+                return command(*args, **named)
         except InputError as problem:
             raise stop(problem, BAD_INPUT) from None
         except StepError as problem:

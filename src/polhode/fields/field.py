@@ -351,12 +351,10 @@ CHECK_ATTITUDES = ((5, 1, -2, 3), (2, 4, 1, -1), (-1, 2, 5, 2), (1, -3, 2, 6), (
 
 def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, Any, Any]]:
     """Where, the exact torque and the one by hand, in 50 digits; without attitudes at which one is singular."""
-    import mpmath
-
-    from ..backends.multiprecision import number
+    from ..backends.multiprecision import number, working
 
     found = []
-    with mpmath.workdps(CHECK_DIGITS):
+    with working(CHECK_DIGITS):
         zero = number(0)
         points = [(place, tuple(tuple(number(x) for x in row) for row in R))]
         for q in CHECK_ATTITUDES:

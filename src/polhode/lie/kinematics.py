@@ -49,6 +49,10 @@ class Piece:
     q: Any
     exponents: list[Vector]
 
+    def in_doubles(self) -> Piece:
+        """The piece for looks between the steps of a run with digits, which are doubles."""
+        return Piece(self.t, tuple(map(float, self.q)), [(float(x), float(y), float(z)) for x, y, z in self.exponents])
+
 
 @dataclasses.dataclass(frozen=True, repr=False)
 class Attitude:
@@ -215,7 +219,10 @@ def _result(rate: Rate, order: int, pieces: list[Piece], last: tuple[float, Any]
     t = np.array([*(piece.t for piece in pieces), last[0]])
     states = [*(piece.q for piece in pieces), last[1]]
     q = np.array([[float(x) for x in one] for one in states])
-    mp = types.SimpleNamespace(quaternion=np.array(states, dtype=object)) if rate.numbers.digits else None
+    mp = None
+    if rate.numbers.digits:
+        mp = types.SimpleNamespace(quaternion=rate.numbers.public(np.array(states, dtype=object)))
+        pieces = [piece.in_doubles() for piece in pieces]
     return Attitude(t, q, rate.frame, order, pieces=tuple(pieces), mp=mp, accepted=len(pieces), **said)
 
 

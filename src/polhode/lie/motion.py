@@ -186,7 +186,7 @@ class _Rows(Rows):
         with setting.numbers.precision():
             found = setting.numbers.array(rows[:, : n * n].ravel(), rows[:, n * n :].ravel(), shape)
         y = Numbers().array(rows[:, : n * n].astype(float), rows[:, n * n :].astype(float).ravel(), shape)
-        mp = types.SimpleNamespace(y=found) if setting.numbers.digits else None
+        mp = types.SimpleNamespace(y=setting.numbers.public(found)) if setting.numbers.digits else None
         return Motion(np.concatenate(self.t), y, setting.group, method.name, dt, status, mp)
 
 

@@ -44,6 +44,10 @@ class Numbers:
         flat = y.ravel()
         return tuple(flat.real.tolist()), tuple(flat.imag.tolist()) if np.iscomplexobj(y) else ()
 
+    def public(self, y: np.ndarray) -> np.ndarray:
+        """The array as users get it."""
+        return y
+
     def exp(self, A: np.ndarray) -> np.ndarray:
         """The matrix exponential: Taylor's series of A/2^s, squared s times; the norm of A/2^s is at most `reach`."""
         size, one = float(np.abs(A).sum(axis=1).max()), np.eye(len(A), dtype=int)
@@ -66,56 +70,54 @@ class Digits(Numbers):
     """The same with so many digits."""
 
     def __init__(self, digits: Any) -> None:
-        from ..backends.multiprecision import number
+        from ..backends.multiprecision import mp, number
 
         if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 10_000:
             raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
         self.digits, self.number = digits, number
         self.arithmetic = taylor.MULTIPRECISION
         with self.precision():
-            self.bits = _bits()
+            self.bits = int(mp.prec)
             self.reach = 2.0 ** (-math.isqrt(self.bits) // 2)  # balances squarings and terms
 
     @contextmanager
     def precision(self) -> Iterator[None]:
         """Work with the digits asked for, and a few more."""
-        import mpmath
+        from ..backends.multiprecision import working
 
-        with mpmath.workdps((self.digits or 0) + GUARD_DIGITS):
+        with working((self.digits or 0) + GUARD_DIGITS):
             yield
 
     def array(self, real: Any, imag: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Numbers as an array of mpmath numbers."""
-        import mpmath
+        from ..backends.multiprecision import mp
 
         entries = [self.number(x) for x in real]
         if len(imag):
-            entries = [mpmath.mpc(a, self.number(b)) for a, b in zip(entries, imag, strict=True)]
+            entries = [mp.mpc(a, self.number(b)) for a, b in zip(entries, imag, strict=True)]
         made = np.empty(len(entries), dtype=object)
         made[:] = entries
         return made.reshape(shape)
 
     def parts(self, y: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """The entries, row by row: real parts, and imaginary parts where there are such."""
-        import mpmath
-
         flat = y.ravel().tolist()
-        imag = tuple(mpmath.im(x) for x in flat) if any(isinstance(x, mpmath.mpc) for x in flat) else ()
-        return tuple(mpmath.re(x) for x in flat), imag
+        imag = tuple(x.imag for x in flat) if any(hasattr(x, "_mpc_") for x in flat) else ()
+        return tuple(x.real for x in flat), imag
+
+    def public(self, y: np.ndarray) -> np.ndarray:
+        """The array with numbers of ``import mpmath``."""
+        from ..backends.multiprecision import public
+
+        return np.asarray(public(y))
 
     def exp(self, A: np.ndarray) -> np.ndarray:
         """The matrix exponential; squaring doubles relative errors, so it is done with more bits."""
-        import mpmath
+        from ..backends.multiprecision import mp
 
-        with mpmath.extraprec(16 + math.isqrt(self.bits)):
+        with mp.extraprec(16 + math.isqrt(self.bits)):
             found = super().exp(A)
         return np.asarray(+found)
-
-
-def _bits() -> int:
-    import mpmath
-
-    return int(mpmath.mp.prec)
 
 
 def numbers_for(digits: Any) -> Numbers:

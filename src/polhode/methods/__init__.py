@@ -13,6 +13,7 @@ from . import (  # noqa: F401 - enters them in the book
     lie_taylor,
     munthe_kaas,
     mv_explicit,
+    names,
     rattle,
     rivals,
     schemes,

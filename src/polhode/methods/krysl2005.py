@@ -68,7 +68,7 @@ def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 @method(
     order=1, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
     torque_at=("end",),
-    conserves=("spatial_momentum", "momentum_norm"), needs="attitude",
+    conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
     symplectic_defect=midpoint_lie_defect, cite=PAPER, where="section 3, Phi*", aliases=("LIEMID[E1]",),
 )  # fmt: skip
 @kernel
@@ -87,7 +87,7 @@ def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 liemid_ea = halves(
-    liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True,
+    liemid_e2, liemid_e1, name="liemid_ea", order=2, order_free=2, symmetric=True, needs="attitude",
     where="section 3, Xi", aliases=("LIEMID[EA]",),
     doc=r"""Alternating explicit midpoint Lie: variant 2, then variant 1, each over half the step.
 
@@ -112,7 +112,8 @@ def _gyro_columns(x: Any, data: Any, system: Any) -> Any:
     return gyration_columns(data[0], x, system)
 
 
-_gyro_root = newton(_gyro_residual, _gyro_columns)
+gyration_root = newton(_gyro_residual, _gyro_columns)
+"""Solver of x - c x cross I^-1 x = m for x, with data = (c, m); it asks for no torque."""
 
 
 @method(
@@ -135,5 +136,5 @@ def nmb(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     rate = add(gyration(m, system), torque(t, q, m, system))
     q = mul(q, exp(turning(h, along(m, h / 2, rate), system)))
     push = along(along(m, h / 2, rate), h / 2, torque(t + h, q, m, system))
-    x, miss = _gyro_root(along(m, h, rate), (h / 2, push), system, torque)
+    x, miss = gyration_root(along(m, h, rate), (h / 2, push), system, torque)
     return (q, x), miss

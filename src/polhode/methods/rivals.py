@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..declare import ENDS, declare, method
+from ..declare import ENDS, method
 from ..iterate import newton
 from ..scalar import kernel
 from ..so3 import add, along, cay, cross, dexp, dexpinv, exp, mul, negative, scale, sub, unrotate
 from ._mechanics import basis, gyration, gyration_columns, rolling_columns, turning, velocity
+from .krysl2005 import gyration_root
 
 
 @kernel
@@ -121,17 +122,24 @@ def akw(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     return (mul(q, cay(turning(h, x, system))), _reflected(x, m)), miss
 
 
-imr = declare(
-    akw.build, name="imr", order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, implicit=True,
-    solves=1, torque_evals=0, conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free",
+@method(
+    order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=0,
+    conserves=("energy", "spatial_momentum", "momentum_norm"), needs="free",
     cite="vilmart2013", where="Remark 4", aliases=("IMR",),
-    doc=r"""Implicit midpoint rule of the free body: `akw` without torque, as a flow for splittings.
+)  # fmt: skip
+@kernel
+def imr(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+    r"""Implicit midpoint rule of the free body: `akw` without torque, as a flow for splittings.
 
     $$\bar\Pi = \tfrac{1}{2}(\Pi_0 + \Pi_1), \qquad \Pi_1 = \Pi_0 + h\,\bar\Pi \times I^{-1} \bar\Pi, \qquad
     R_1 = R_0 \operatorname{cay}(h\,I^{-1} \bar\Pi)$$
 
-    The first two are solved for $\bar\Pi$.""",
-)  # fmt: skip
+    The first two are solved for $\bar\Pi$.
+    """
+    q, m = y
+    guess = along(m, h / 2, gyration(m, system))
+    x, miss = gyration_root(guess, (h / 2, m), system, torque)
+    return (mul(q, cay(turning(h, x, system))), _reflected(x, m)), miss
 
 
 # --- Bottasso and Borri -----------------------------------------------------------------------------

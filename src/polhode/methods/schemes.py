@@ -292,8 +292,8 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         torque_at=base.torque_at,
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
         identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
-        increments=base.increments, compensated=base.compensated, differences=base.differences,
-        flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
+        increments=base.increments, compensated=base.compensated, corrector=base.corrector,
+        differences=base.differences, flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
     )  # fmt: skip
 
 

@@ -39,8 +39,18 @@ RUNAWAY = 2.0**200
 """The miss of a step whose density is not positive: the monitor changed by more than itself within the step."""
 
 
-def _measure(corrector: bool) -> Callable[..., Any]:
-    """Kernel (t, q, m, system, torque) -> the monitor x = 1/Q^4 without its floor, and x'/4."""
+def _measure(base: Method) -> Callable[..., Any]:
+    """Kernel (t, q, m, system, torque) -> the monitor x = 1/Q^4 without its floor, and x'/4.
+
+    Over a free flow no torque is asked for.
+    """
+    corrector = base.corrector
+
+    @kernel
+    def free(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
+        w = velocity(m, system)
+        square = dot(w, w)
+        return square * square, square * dot(w, velocity(gyration(m, system), system))
 
     @kernel
     def measured(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
@@ -54,7 +64,7 @@ def _measure(corrector: bool) -> Callable[..., Any]:
         size = square * square + PUSH * dot(push, push) + STEEP * steep
         return size, square * dot(w, a) + (PUSH * dot(push, velocity(rate, system)) + STEEP * steeper / 2) / 2
 
-    return measured
+    return free if base.needs == "free" else measured
 
 
 @kernel
@@ -64,9 +74,9 @@ def _growth(size: Number, change: Number, floor: Number) -> Number:
     return change / where(whole > 0, whole, 1 + 0 * whole)
 
 
-def _steps(base: Step, corrector: bool) -> tuple[Step, Step]:
+def _steps(method: Method, number: Callable[[Any], Any]) -> tuple[Step, Step]:
     """The kernel that fills the memory, and the step."""
-    measured = _measure(corrector)
+    base, measured = method.build(number), _measure(method)
 
     @kernel
     def begin(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
@@ -137,9 +147,9 @@ def varied(base: Method) -> Method:
     return dataclasses.replace(
         base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
         part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), increments=False,
-        torque_evals=base.torque_evals + (0 if base.torque_at_ends else 1), identity=f"reversible {base.identity}",
-        before=lambda number: _steps(base.build(number), base.corrector)[0],
-        build=lambda number: _steps(base.build(number), base.corrector)[1],
+        torque_evals=base.torque_evals + (0 if base.torque_at_ends or base.needs == "free" else 1),
+        identity=f"reversible {base.identity}",
+        before=lambda number: _steps(base, number)[0], build=lambda number: _steps(base, number)[1],
         cite="hairer2005", where=f"the integrating controller; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with time-reversible variable steps.\n"
         + CONTROLLER % (PUSH, STEEP, LONGEST, base.name) + base.formula,

@@ -67,12 +67,10 @@ class Body:
 
     def in_digits(self) -> Body:
         """The same body with mpmath numbers of the working precision; `plain` is the one with doubles."""
-        import mpmath
-
-        from ..backends.multiprecision import number
+        from ..backends.multiprecision import mp, number
 
         made = copy.copy(self)
-        made.number, made.bits = number, mpmath.mp.prec
+        made.number, made.bits = number, mp.prec
         made.J = precise(self.J)
         made.sums = made.J[:, None] + made.J[None, :]
         made.rates = 1 / (made.sums + np.diag(self.J == 0.0).astype(int))

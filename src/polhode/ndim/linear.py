@@ -32,9 +32,9 @@ def epsilon(A: np.ndarray) -> Any:
     """Distance from 1 to the next number of the matrix's type."""
     if not is_precise(A):
         return EPS
-    import mpmath
+    from ..backends.multiprecision import mp
 
-    return +mpmath.eps
+    return +mp.eps
 
 
 def plain(A: Any) -> Any:

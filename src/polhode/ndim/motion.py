@@ -72,8 +72,10 @@ class Motion:
         """
         if self.mp is None:
             return self._invariants(self.body, self.M, self.X)
-        with numbers_for(self.mp.digits).precision():
-            return self._invariants(self.body.in_digits(), self.mp.M, self.mp.X)
+        numbers = numbers_for(self.mp.digits)
+        with numbers.precision():
+            found = self._invariants(self.body.in_digits(), precise(self.mp.M), precise(self.mp.X))
+        return {word: numbers.public(value) for word, value in found.items()}
 
     def _invariants(self, body: Body, M: np.ndarray, X: np.ndarray) -> dict[str, np.ndarray]:
         if self.potential is None:
@@ -90,12 +92,20 @@ class Motion:
         if self.potential is not None:
             scales["energy"] = max(scales["energy"], abs(float(self.energy[0])))
         for word, value in self.invariants().items():
-            change = np.abs(value - value[0]).astype(float)
+            change = self._changes(value)
             if word == "spatial_momentum":
                 change = np.linalg.norm(change, axis=(-2, -1))
             scale = np.where(np.asarray(scales[word]) > 0, scales[word], 1.0)
             found[word] = float((change / scale).max())
         return found
+
+    def _changes(self, value: np.ndarray) -> np.ndarray:
+        """The sizes of the differences from the first row, in doubles."""
+        if self.mp is None:
+            return np.abs(value - value[0])
+        with numbers_for(self.mp.digits).precision():
+            exact = precise(value)
+            return plain(np.abs(exact - exact[0]))
 
     def __len__(self) -> int:
         """Number of states."""
@@ -242,8 +252,10 @@ class _Rows(Rows):
         rows, n, mp = np.concatenate(self.rows), body.n, None
         M, X = rows[:, :n], rows[:, n:]
         if self.digits:
-            with numbers_for(self.digits).precision():
+            numbers = numbers_for(self.digits)
+            with numbers.precision():
                 energy = total_energy(body.in_digits(), self.potential, M, X)
+            M, X, energy = map(numbers.public, (M, X, energy))
             mp = types.SimpleNamespace(M=M, X=X, energy=energy, digits=self.digits)
         times = np.concatenate(self.t)
         return Motion(times, plain(M), plain(X), body, method.name, h, status, mp, self.potential)

@@ -40,18 +40,15 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
         return Motion(times, *found, body, "taylor")
     if not isinstance(digits, int) or not 1 <= digits <= 1000:
         raise InputError(f"digits must be a whole number from 1 to 1000; got {digits!r}")
-    import mpmath
+    from ..backends.multiprecision import number, public, working
 
-    with mpmath.workdps(digits + 5):
-        precise = np.vectorize(mpmath.mpf, otypes=[object])
+    with working(digits + 5):
+        precise = np.vectorize(number, otypes=[object])
         J_mp = precise(body.J)
         sums = J_mp[:, None] + J_mp[None, :]
         rates = np.array([[1 / s if s else s for s in row] for row in sums], dtype=object)
-        many = _at(
-            precise(times), mpmath.mpf(t0), precise(M), precise(X), rates, digits + 10, mpmath.mpf(10) ** -digits
-        )
-        M_mp, X_mp = many
-        energy = body.in_digits().energy(M_mp)
+        many = _at(precise(times), number(t0), precise(M), precise(X), rates, digits + 10, number(10) ** -digits)
+        M_mp, X_mp, energy = map(public, (*many, body.in_digits().energy(many[0])))
     return Motion(
         times, M_mp.astype(float), X_mp.astype(float), body, "taylor",
         mp=types.SimpleNamespace(M=M_mp, X=X_mp, energy=energy, digits=digits),

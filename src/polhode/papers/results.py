@@ -102,6 +102,17 @@ def not_zero(where: str, says: str, defects: Mapping[str, Any]) -> Verdict:
     return Verdict(where, says, _listed(defects), passed(all(x > EXACT for x in defects.values())))
 
 
+def misprint(where: str, says: str, printed: Mapping[str, Any], right: str, corrected: Mapping[str, Any]) -> Verdict:
+    """A formula as printed and as corrected, by the defects of both in 50 digits; it holds if the printed one does."""
+    measured = f"as printed: {_listed(printed)}; {right}: {_listed(corrected)}"
+    return Verdict(where, says, measured, passed(all(x < EXACT for x in printed.values())))
+
+
+def unchecked(where: str, says: str, why: str) -> Verdict:
+    """A statement that cannot be checked from what the document gives, and what is known of it all the same."""
+    return Verdict(where, says, why, OPEN)
+
+
 def _listed(defects: Mapping[str, Any]) -> str:
     return ", ".join(f"{name} {float(x):.1e}" for name, x in defects.items())
 

@@ -14,7 +14,7 @@ from ..methods import methods
 from ..plots import side_by_side, stacked
 from ..solve import solve
 from .curves import listed, named, over_time
-from .results import EXACT, FAILS, HOLDS, IN_PART, OURS, Outcome, Table, Verdict, Watch, passed, result
+from .results import EXACT, FAILS, HOLDS, IN_PART, OURS, Outcome, Table, Verdict, Watch, passed, result, unchecked
 
 CITE = "zanna2002"
 ALL = ("mv_explicit", "McL-splitting", "IMR")
@@ -122,6 +122,12 @@ def hamiltonian(watch: Watch) -> Outcome:
     return Outcome(how, [("hamiltonian", picture)], tables, verdicts)
 
 
+UNKNOWN = (
+    "the slides do not say how the equations of the midpoint rule were solved, nor how accurately, and its cost is "
+    "that of the iteration."
+)
+
+
 @result("zanna-cost", cite=CITE, where="slide 18", title="operations over step sizes, 0 <= t <= 100")
 def operations(watch: Watch) -> Outcome:
     """Operations counted in the library's own kernels."""
@@ -143,10 +149,9 @@ def operations(watch: Watch) -> Outcome:
 
     over_splitting, over_imr = at["MV explicit"] / at["McL-splitting"], at["MV explicit"] / at["IMR"]
     verdicts = [
-        Verdict(
+        unchecked(
             "conclusions", "comparable in cost with the implicit midpoint rule",
-            f"h = 1/16: {over_imr:.2g} times its operations",
-            HOLDS if 0.4 < over_imr < 2.5 else IN_PART if 0.1 < over_imr < 10 else FAILS,
+            f"{UNKNOWN} With the solver of this library, h = 1/16: {over_imr:.2g} times its operations",
         ),
         Verdict(
             "conclusions", "about ten times more expensive than the splitting",
@@ -158,9 +163,10 @@ def operations(watch: Watch) -> Outcome:
             f"the same map without eigenvectors and without iteration takes {cheaper:.2g} of the operations",
             passed(cheaper < 1),
         ),
-        Verdict(
+        unchecked(
             "conclusions", "for larger steps it is cheaper than the implicit midpoint rule",
-            f"h = 1/2: {ratio(0):.2g} times its operations, h = 1/64: {ratio(-1):.2g} times", passed(ratio(0) < 1),
+            f"{UNKNOWN} With the solver of this library, h = 1/2: {ratio(0):.2g} times its operations, h = 1/64: "
+            f"{ratio(-1):.2g} times",
         ),
     ]  # fmt: skip
     how = (

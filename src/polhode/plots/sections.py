@@ -24,11 +24,12 @@ def poincare(
     axes: Any,
     *,
     t_end: float | None = None,
-    tol: float = TOLERANCE,
+    step_tol: float = TOLERANCE,
     method: str | Method | None = None,
     dt: float | None = None,
     ax: Any = None,
     progress: Any = None,
+    tol: None = None,
 ) -> Picture:
     """The points in which motions cross a surface, in two coordinates, one colour for every start.
 
@@ -37,12 +38,13 @@ def poincare(
     problems : one start or several; points of several belong together if these have the same conserved quantities
     section : a ``ph.event``, or a function of t, R, omega and parameters, crossed where it rises through zero
     axes : two functions of the same kind, the coordinates across and up; their names are the labels
-    t_end, tol, method, dt, progress : as of `polhode.analysis.sections.section`
+    t_end, step_tol, method, dt, progress, tol : as of `polhode.analysis.sections.section`
     """
     starts = [problems] if isinstance(problems, Problem) else _several(problems)
     cut, (across, up) = surface(section), _pair(axes)
     found = [
-        crossings_of(start, cut, t_end=t_end, tol=tol, method=method, dt=dt, progress=progress) for start in starts
+        crossings_of(start, cut, t_end=t_end, step_tol=step_tol, method=method, dt=dt, progress=progress, tol=tol)
+        for start in starts
     ]
     total = sum(map(len, found))
     if not total:

@@ -221,15 +221,13 @@ class System:
     def _precise(self, method: Method, digits: int) -> Engine:
         if not isinstance(digits, int) or not 1 <= digits <= 10_000:
             raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
-        import mpmath
+        from ..backends.multiprecision import mp, number, working
 
-        from ..backends.multiprecision import number
-
-        with mpmath.workdps(digits + GUARD_DIGITS):
+        with working(digits + GUARD_DIGITS):
             if self.diagonal:
                 inverse: Any = tuple(1 / number(x) for x in self.mass)
             else:
-                inverse = tuple(map(tuple, (mpmath.matrix(self.mass.tolist()) ** -1).tolist()))
+                inverse = tuple(map(tuple, (mp.matrix(self.mass.tolist()) ** -1).tolist()))
             y = tuple(tuple(number(x) for x in v) for v in (self.u0, self.p0))
             advance = self._plain(method, number)
         return Engine(
@@ -239,7 +237,7 @@ class System:
     def motion(self, kept: Rows, method: Method, dt: float, digits: int | None, status: str) -> Motion:
         """The rows as a result."""
         t, rows = np.concatenate(kept.t), np.concatenate(kept.rows)
-        mp = types.SimpleNamespace(u=rows[:, : self.n], p=rows[:, self.n :]) if digits else None
+        mp = _full_precision(rows, self.n) if digits else None
         u, p = np.split(rows.astype(float), 2, axis=1)
         velocity = p / self.mass if self.diagonal else np.linalg.solve(self.mass, p.T).T
         energy = None
@@ -248,6 +246,13 @@ class System:
             height = compiled(*text, floats.number)(t, tuple(u.T))[0]
             energy = (p * velocity).sum(axis=1) / 2 + height
         return Motion(t, u, p, velocity, energy, method.name, dt, status, mp)
+
+
+def _full_precision(rows: np.ndarray, n: int) -> types.SimpleNamespace:
+    from ..backends.multiprecision import public
+
+    found = public(rows)
+    return types.SimpleNamespace(u=found[:, :n], p=found[:, n:])
 
 
 def _tuples(array: np.ndarray) -> Any:

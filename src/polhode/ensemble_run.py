@@ -1,0 +1,144 @@
+"""How the bodies of a task are run: compiled loops on the cores of a processor or on a card, whole or in slices."""
+
+from __future__ import annotations
+
+import functools
+import math
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from .adaptive import PARTS, depends_on_time, mixed_orders, mixed_taylor
+from .backends import floats
+from .engine import beginning, torque_kernel
+from .errors import InputError
+from .loop import COLUMNS
+
+if TYPE_CHECKING:
+    from .ensemble import Task
+
+_RUNS: dict[str, Any] = {}
+"""Compiled runs of this process."""
+
+_MAKING = threading.Lock()
+"""Held while one is made, so that threads that need the same do not each make it."""
+
+
+def _compiled(task: Task) -> Any:
+    """The compiled loop of a task with fixed steps."""
+    from .backends import layout, simd
+
+    crowd, method = task.crowd, task.method
+    name = f"{task.identity}|{crowd.own_dt}"
+    with _MAKING:
+        if name not in _RUNS:
+            torque, size = torque_kernel(task.model, floats.number, method), layout.sizes(task.given()[0])
+            parts = method.build(floats.number), torque, size, crowd.own_dt, beginning(method), name
+            _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+    return _RUNS[name]
+
+
+def _cursor(task: Task, group: int = 0) -> Any:
+    """The loop of a task at the start of a group of bodies."""
+    from .backends import simd
+
+    kept, columns = len(task.kept) - 1, COLUMNS + task.behind
+    return simd.Cursor.at(group, kept, columns, simd.sizes_of_state(beginning(task.method)))
+
+
+def _asked(task: Task) -> tuple[Any, ...]:
+    """What a compiled loop is given first."""
+    return float(task.crowd.dt[0]), task.t0, task.every, *task.given()
+
+
+def run_on_cores(task: Task, found: Any, threads: int | None) -> float:
+    """Run a task into the arrays `found`; the seconds it took."""
+    from .backends import simd
+
+    if task.tolerance is not None:
+        return _travel(task, found, threads)
+    run, asked = _compiled(task), _asked(task)
+    began = time.perf_counter()
+    simd.run_on_cores(run, *asked, found, functools.partial(_cursor, task), threads)
+    return time.perf_counter() - began
+
+
+class Course:
+    """A run of a task on one thread, slice by slice: iterate over it.
+
+    Between two slices `arrays` are all it takes to go on, later and in another process; the bits are the same.
+    """
+
+    NAMES = ("quaternion", "momentum", "behind", "failed", "place", "rows", "saved")
+
+    def __init__(self, task: Task, arrays: Mapping[str, np.ndarray] | None = None) -> None:
+        self.task, self.seconds = task, 0.0
+        new = dict(zip(self.NAMES, (*task.found(), *vars(_cursor(task)).values()), strict=True))
+        if arrays is not None:
+            if any(arrays[name].shape != made.shape or arrays[name].dtype != made.dtype for name, made in new.items()):
+                raise InputError("a checkpoint does not fit the bodies and steps it is to go on with")
+            new = {name: np.ascontiguousarray(arrays[name]) for name in self.NAMES}
+        self.arrays = new
+
+    def __iter__(self) -> Iterator[None]:
+        """Run; yields between slices."""
+        from .backends import simd
+
+        *found, place, rows, saved = self.arrays.values()
+        began = time.perf_counter()
+        run, cursor = _compiled(self.task), simd.Cursor(place, rows, saved)
+        for _ in simd.run_on_one(run, *_asked(self.task), found, cursor):
+            self.seconds = time.perf_counter() - began
+            yield
+        self.seconds = time.perf_counter() - began
+
+    @property
+    def found(self) -> tuple[np.ndarray, ...]:
+        """The arrays of the result."""
+        return tuple(self.arrays[name] for name in self.NAMES[:4])
+
+
+def _travel(task: Task, found: Any, threads: int | None) -> float:
+    """The same where bodies choose their steps; their numbers follow the state."""
+    from .backends import layout, travel
+
+    problem, tolerance, span = task.model, task.tolerance, float(task.crowd.dt[0])
+    assert tolerance is not None
+    given, _ = task.given()
+    stage, order = mixed_taylor(problem), int(task.method.order)
+    name = f"travel|{stage.name}|{stage.text}"
+    with _MAKING:
+        if name not in _RUNS:
+            _RUNS[name], _ = travel.loop(stage.make(), layout.sizes(given), name)
+    longest = span / PARTS if depends_on_time(problem) else math.inf
+    began = time.perf_counter()
+    times = (task.t0, task.t0 + span, longest)
+    orders = mixed_orders(tolerance, order)
+    travel.run_on_cores(_RUNS[name], times, tolerance, orders, given, found, threads)
+    return time.perf_counter() - began
+
+
+def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
+    """The same by a card."""
+    from .backends import cuda, layout
+
+    if task.crowd.field is not None and task.crowd.field.has_tables:
+        raise InputError("a table of more than 64 rows does not go on a card; use device='cpu', or fewer rows")
+    cuda.card()
+    method = task.method
+    given, order = task.given()
+    name = f"cuda|{task.identity}"
+    if name not in _RUNS:
+        torque = torque_kernel(task.model, floats.number, method)
+        parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
+        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+    began = time.perf_counter()
+    cuda.run_on_card(_RUNS[name], task.t0, task.every, given, order, COLUMNS + task.behind, found)
+    return time.perf_counter() - began
+
+
+DEVICES = {"cpu": run_on_cores, "cuda": _run_on_card}
+"""How a crowd is run, by the word a user says."""

@@ -1,0 +1,158 @@
+"""Every combinator over every argument it accepts: does the derived declaration hold? In 50 digits.
+
+    nice python validation/combinators.py                          depth 1, one start: once per release
+    nice python validation/combinators.py --depth 2 --sample 300   a random part of combinators over combinators
+    nice python validation/combinators.py --only strang,ep --starts 3
+
+Arguments are the registered methods, the named tableaus and some numbers; what a combinator does not accept must be
+refused with an `InputError`. Each accepted expression passes the checks of `polhode.analysis.checks` of order, symmetry,
+conservation, kind of field, structure of the momentum map and number of solves; with `--thorough` all of them (the
+points at which the torque is taken only for up to MOST_POINTS of them, since that work grows with their square).
+Expressions that name the same method are checked once. Short methods come first; `--minutes` ends the sweep early and
+says what was left out. The exit status is 1 if an expression fails.
+"""
+
+from __future__ import annotations
+
+import argparse
+import collections
+import multiprocessing
+import random
+import sys
+import time
+from typing import Any, NamedTuple
+
+import polhode as ph
+from polhode.analysis import checks, measurements
+
+NUMBERS = ("1", "2", "3", "5", "6", "10", "12", "0", "0.5", "0.8", "1.5", "-1")
+"""Arguments of combinators that take a number: orders and parameters, some of them out of range."""
+
+
+MOST_POINTS = 12
+"""Torque evaluations of the longest method whose torque points are counted; of longer ones only the solves are."""
+
+
+class Outcome(NamedTuple):
+    """What the checks say about one expression."""
+
+    expression: str
+    faults: list[str]
+    seconds: float
+
+
+def arguments(depth: int) -> list[str]:
+    """What is tried as an argument: plain ones, and from depth 2 on also the accepted expressions of less depth."""
+    plain = [*ph.methods, *ph.tableaus.tableaus, *NUMBERS]
+    return plain if depth == 1 else accepted(arguments(depth - 1), list(ph.methods.combinators))[0]
+
+
+def accepted(given: list[str], combinators: list[str]) -> tuple[list[str], collections.Counter[str]]:
+    """The expressions that are methods, and how many each combinator refuses; another error ends the sweep."""
+    found: dict[str, str] = {}
+    refused: collections.Counter[str] = collections.Counter()
+    for name in combinators:
+        for argument in given:
+            try:
+                method = ph.methods[f"{name}({argument})"]
+            except ph.InputError:
+                refused[name] += 1
+            else:
+                found.setdefault(method.name, f"{name}({argument})")
+    return list(found.values()), refused
+
+
+def checks_for(method: ph.Method, thorough: bool) -> list[Any]:
+    """The checks of a sweep; of long compositions the torque points are not counted."""
+    if not thorough:
+        return [
+            checks.check_order, checks.check_symmetric, checks.check_conserves, checks.check_needs,
+            checks.check_poisson, solves,
+        ]  # fmt: skip
+    long = method.torque_evals > MOST_POINTS
+    return [solves if long and check is checks.check_cost else check for check in checks.CHECKS]
+
+
+def solves(method: ph.Method, starts: tuple[int, ...]) -> list[str]:
+    """The number of implicit stages."""
+    found = {measurements.implicit_stages(method, which) for which in starts}
+    return [] if found == {method.solves} else [f"declared {method.solves} solves, measured {found}"]
+
+
+def checked(task: tuple[str, tuple[int, ...], bool]) -> Outcome:
+    """The checks of one expression; an error inside a check is a fault too."""
+    expression, starts, thorough = task
+    began = time.process_time()
+    faults = []
+    method = ph.methods[expression]
+    for check in checks_for(method, thorough):
+        try:
+            faults += check(method, starts)
+        except Exception as error:  # a sweep reports whatever happens
+            faults.append(f"{check.__name__}: {type(error).__name__}: {error}")
+    return Outcome(expression, faults, time.process_time() - began)
+
+
+def length(expression: str) -> int:
+    """About how much work a step is."""
+    method = ph.methods[expression]
+    return (1 + 5 * method.solves) + method.torque_evals
+
+
+def outermost(expression: str) -> str:
+    """The combinator that made an expression."""
+    return expression.split("(")[0]
+
+
+def report(outcomes: list[Outcome], refused: collections.Counter[str]) -> None:
+    """A table by combinator, then the failures."""
+    rows: dict[str, list[Any]] = {name: [0, 0, 0.0] for name in refused}
+    for expression, faults, seconds in outcomes:
+        row = rows.setdefault(outermost(expression), [0, 0, 0.0])
+        row[0], row[1], row[2] = row[0] + 1, row[1] + bool(faults), row[2] + seconds
+    print(f"{'combinator':22} {'checked':>8} {'failed':>7} {'refused':>8} {'CPU s':>8}")
+    for name, (count, failed, seconds) in sorted(rows.items()):
+        print(f"{name:22} {count:8} {failed:7} {refused[name]:8} {seconds:8.1f}")
+    total = [sum(row[i] for row in rows.values()) for i in range(3)]
+    print(f"{'all':22} {total[0]:8} {total[1]:7} {refused.total():8} {total[2]:8.1f}")
+    for outcome in outcomes:
+        for fault in outcome.faults:
+            print(f"FAILED {outcome.expression}: {fault}")
+
+
+def main() -> int:
+    """Enumerate, check in parallel, report."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--depth", type=int, default=1, help="combinators inside each other")
+    options.add_argument("--only", default="", help="comma-separated combinators (outermost); default: all")
+    options.add_argument("--starts", type=int, default=1, help="generic starts to measure on, 1 to 3")
+    options.add_argument("--sample", type=int, default=0, help="check so many expressions at random; 0: all")
+    options.add_argument("--seed", type=int, default=0)
+    options.add_argument("--thorough", action="store_true", help="all checks")
+    options.add_argument("--verbose", action="store_true", help="print every expression with its CPU seconds")
+    options.add_argument("--jobs", type=int, default=2)
+    options.add_argument("--minutes", type=float, default=0, help="stop after so many minutes; 0: when all is done")
+    given = options.parse_args()
+    names = given.only.split(",") if given.only else list(ph.methods.combinators)
+    expressions, refused = accepted(arguments(given.depth), names)
+    if given.sample:
+        expressions = random.Random(given.seed).sample(expressions, min(given.sample, len(expressions)))
+    expressions.sort(key=length)
+    tasks = [(expression, checks.ALL_STARTS[: given.starts], given.thorough) for expression in expressions]
+    outcomes: list[Outcome] = []
+    deadline = time.monotonic() + 60 * given.minutes if given.minutes else float("inf")
+    with multiprocessing.Pool(given.jobs) as pool:
+        for outcome in pool.imap_unordered(checked, tasks):
+            outcomes.append(outcome)
+            if outcome.faults or given.verbose:
+                print(f"{outcome.expression}: {outcome.seconds:.1f} s {outcome.faults}", file=sys.stderr, flush=True)
+            if time.monotonic() > deadline:
+                print(f"stopped: {len(tasks) - len(outcomes)} of {len(tasks)} expressions, the longest, not checked")
+                pool.terminate()
+                break
+    report(outcomes, refused)
+    return int(any(outcome.faults for outcome in outcomes))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,194 @@
+"""The mutations of `mutations.py`: a wrong digit, sign or index in one place, and the tests that must notice it.
+
+Each is (name, file below src/polhode, text that occurs once, text in its place, tests, expression for pytest's -k).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Mutation(NamedTuple):
+    """One change of the source, and the tests that have to fail with it."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+    tests: str
+    chosen: str
+
+
+ORDER, FORMULAS, DECLARED = "test_order_conditions.py", "test_formulas.py", "test_declarations.py"
+
+MUTATIONS = [
+    Mutation(*row)
+    for row in (
+        # tableaus
+        ("gauss3-late-digit", "tableaus.py", '["5/36", surd("2/9", "-1/15", 15)',
+         '["0.13888888888888888889", surd("2/9", "-1/15", 15)', ORDER, "gauss3"),
+        ("rk4-stage", "tableaus.py", '[0, "1/2", 0, 0], [0, 0, 1, 0]]', '["1/4", "1/4", 0, 0], [0, 0, 1, 0]]', ORDER,
+         "rk4"),
+        ("dormand-prince", "tableaus.py", '"-212/729"', '"-213/729"', ORDER, "dormand_prince"),
+        ("radau-node", "tableaus.py", '[surd("37/225", "169/1800", 6)', '[surd("37/225", "168/1800", 6)', ORDER,
+         "radau2a3"),
+        ("gauss-rule-weight", "tableaus.py", "1 / ((1 - x * x) * slope * slope)", "1 / ((1 + x * x) * slope * slope)",
+         "test_energy_preserving.py", "gauss_rules"),
+        ("verner-coefficient", "methods/verner_table.py", "116281/1024000", "116282/1024000", "test_verner.py",
+         "order_condition"),
+        # Krysl and his rivals
+        ("fem-torque-frame", "methods/krysl2006.py", "unrotate(turn, along(m, h, torque(t, q, m, system)))), 0",
+         "along(unrotate(turn, m), h, torque(t, q, m, system))), 0", FORMULAS, "fem"),
+        ("be-torque-time", "methods/krysl2006.py", "torque(t + h, q, x, system))), m)", "torque(t, q, x, system))), m)",
+         FORMULAS, "be"),
+        ("e1-torque-time", "methods/krysl2005.py", "(q, along(m, h, torque(t + h, q, m, system)))",
+         "(q, along(m, h, torque(t, q, m, system)))", FORMULAS, "liemid_e1"),
+        ("nmb-predictor", "methods/krysl2005.py", "exp(turning(h, along(m, h / 2, rate), system))",
+         "exp(turning(h, m, system))", FORMULAS, "nmb"),
+        ("akw-weights", "methods/rivals.py", "-h / 4, pair)", "-h / 2, pair)", FORMULAS, "akw"),
+        ("swc1-half-turn", "methods/rivals.py", "unrotate(half, along(unrotate(half, m), h, force))",
+         "along(unrotate(half, unrotate(half, m)), h, force)", FORMULAS, "swc1"),
+        ("bbtrapwd-velocity", "methods/rivals.py", "scale(2 / h, psi)", "scale(1 / h, psi)", FORMULAS, "bbtrapwd"),
+        ("matrix-to-quaternion", "methods/_mechanics.py", "c[1] - b[2]", "b[2] - c[1]", "test_rattle.py",
+         "turn_is_that"),
+        # Buss and Adams
+        ("buss-commutator", "methods/buss.py", "h * h / 12, cross(a, w)", "h * h / 24, cross(a, w)", FORMULAS,
+         "buss2plus"),
+        ("buss-third-derivative", "methods/buss.py", "cross(a, along(g1, 2, f0))", "cross(a, along(g1, 1, f0))",
+         FORMULAS,
+         "buss4"),
+        ("rk4-quaternion-weights", "methods/buss.py", "h / 3, p3), h / 6, p4)", "h / 6, p3), h / 3, p4)", DECLARED,
+         "rk4_quat and order"),
+        ("adams-predictor", "methods/adams.py", "R = (55, -59, 37, -9)", "R = (55, -59, 36, -9)", ORDER, "adams"),
+        ("adams-memory", "methods/adams.py", "(*after(p, a), *after(p, b), *after(p, c))",
+         "(*after(p, a), *after(p, b), *after(p, b))", "test_memory.py", "adams_remembers"),
+        ("munthe-kaas-node", "methods/munthe_kaas.py", "slopes(t + node * h, scale(h, total(k))",
+         "slopes(t, scale(h, total(k))", DECLARED, "kutta3 and order"),
+        # splittings and Moser-Veselov
+        ("rot-late-digit", "methods/splitting.py", "y = c(y, h * inverse[inner] * y[1][inner])",
+         "y = c(y, h * inverse[inner] * y[1][inner] * (1 + h / 10**20))", ORDER, "splittings_are and rot123"),
+        ("symrot-rate", "methods/splitting.py", "h * (inverse[s] - inverse[e])", "h * (inverse[s] + inverse[e])", ORDER,
+         "splittings_are and symrot"),
+        ("excess-low-part", "methods/splitting.py", "((square - 2 * d) + d * d) + rest",
+         "((square - 2 * d) + d * d) - rest",
+         "test_compensated.py", "excess_of"),
+        ("dmv-numerator", "methods/dmv.py", "linear = ((g[1] + g[2]) * v[0]", "linear = ((g[1] - g[2]) * v[0]",
+         "test_splitting.py", "dmv_solves"),
+        ("dmv-gain", "methods/dmv.py", "k = 2 / unit", "k = 1 / unit", "test_splitting.py", "dmv_solves"),
+        ("dmv-table-1", "methods/dmv_series.py", "(0, 3, 0, 0): (17, 2520)", "(0, 3, 0, 0): (18, 2520)",
+         "test_splitting.py",
+         "table_1"),
+        ("dmv10-series", "methods/dmv_series.py", "(0, 4, 0, 0): (31, 22680)", "(0, 4, 0, 0): (32, 22680)", DECLARED,
+         "dmv10 and order"),
+        ("dmv-quartic", "iterate.py", "return r * (e[2] * r - e[1] * k)", "return r * (e[2] * r + e[1] * k)",
+         "test_splitting.py", "dmv_solves"),
+        ("mv-explicit-cubic", "methods/mv_explicit.py", "slope = t * (3 * t - 2 * a) + b",
+         "slope = t * (3 * t - a) + b",
+         "test_mv_explicit.py", "cubic"),
+        ("mv-explicit-adjugate", "methods/mv_explicit.py", "shift, turn = m * m - v * v, 2 * m * v",
+         "shift, turn = m * m + v * v, 2 * m * v", "test_mv_explicit.py", "all_are_the_discrete"),
+        ("rattle-half-traces", "methods/rattle.py", "(b - a + c) / 2", "(b + a + c) / 2", "test_rattle.py",
+         "printed_equations"),
+        ("rattle-multiplier", "methods/rattle.py", "Y[1][2] * b + Y[2][1] * c", "Y[1][2] * c + Y[2][1] * b",
+         "test_rattle.py",
+         "manifold or strang_with"),
+        # solvers and derivatives
+        ("root-slopes", "iterate.py", "return sub(x, sub(f, steady(f)))", "return add(x, sub(f, steady(f)))",
+         "test_gradient.py",
+         "against_fifty_digits and imidm"),
+        ("dual-quotient", "backends/duals.py", "-(value * d / c))", "-(value * d))", "test_duals.py", "arithmetic"),
+        ("unit-differentiated", "so3.py", "excess = norm2(steady(q)) - 1", "excess = norm2(q) - 1", "test_gradient.py",
+         "jump and imidm"),
+        # energy preservation
+        ("ep-direction", "methods/energy_preserving.py", "k = (y * u[2] - z * u[1]", "k = (y * u[2] + z * u[1]",
+         "test_energy_preserving.py", "both_integrals"),
+        ("ep-least-turn", "methods/energy_preserving.py", "2 * square + dot(change, m)", "square + dot(change, m)",
+         "test_energy_preserving.py", "it_is_what_it_declares and buss"),
+        ("ep-hermite", "methods/energy_preserving.py", "w1[2])), h / 16", "w1[2])), h / 8", "test_energy_preserving.py",
+         "energy_advances"),
+        # schemes and compositions
+        ("yoshida4-late-digit", "coefficients.py", "217144828328706", "217144828328707", "test_coefficients.py",
+         "composition_conditions and yoshida4 or stored_strings_are"),
+        ("suzuki-weights", "coefficients.py", "(s, s, 1 - 4 * s, s, s)", "(s, 1 - 4 * s, s, s, s)",
+         "test_coefficients.py",
+         "composition_is_consistent"),
+        ("nystrom-modified", "coefficients.py", '("1/6", "1/2", "2/3"), (0, 0, "-1/72"))',
+         '("1/6", "1/2", "2/3"), (0, 0, "-1/71"))', "test_coefficients.py", "splitting_conditions and nystrom4"),
+        ("saba-corrector", "coefficients.py", 'surd("-1/12", "13/648", 15)', 'surd("-1/12", "13/649", 15)',
+         "test_coefficients.py", "near_integrable"),
+        ("processed-inverse", "coefficients.py",
+         "Part(part.flow, -part.time, -part.modified) for part in reversed(self.post)",
+         "Part(part.flow, -part.time, -part.modified) for part in self.post", "test_coefficients.py",
+         "processor_is_undone"),
+        ("halves-order", "compose.py", '"solves": first.solves + second.solves,', '"solves": first.solves,', DECLARED,
+         "liemid_ea and cost"),
+        ("reversible-density", "methods/step_density.py", "memory = (time, low, half + h / 2 * growth",
+         "memory = (time, low, half + h * growth", "test_reversible.py", "it_is_what_it_declares"),
+        # rotations and elliptic functions
+        ("cot-tail", "so3.py", "x2 * 3617", "x2 * 3618", ORDER, "series_near_zero"),
+        ("dexp-coefficient", "so3.py", "s * s / 2, va)", "s * s / 4, va)", "test_so3.py", "dexp"),
+        ("quaternion-product", "so3.py", "p[0] * q[2] - p[1] * q[3]", "p[0] * q[2] + p[1] * q[3]", "test_so3.py",
+         "quaternion_product"),
+        ("nearly-unit", "so3.py", "1, 1 - excess / 2)", "1, 1 - excess)", "test_so3.py", "nearly_unit"),
+        ("carlson-rj-tail", "elliptic.py", "675675", "675676", ORDER, "r_j"),
+        ("carlson-rf-tail", "elliptic.py", "15015 * e2", "15014 * e2", ORDER, "r_f"),
+        ("carlson-rc1", "elliptic.py", "e * (255255 -", "e * (255254 -", "test_elliptic.py", "carlson and rj"),
+        ("nome-series", "elliptic.py", "x4 * (150 +", "x4 * (151 +", "test_elliptic.py", "jacobi_in_many_digits"),
+        ("quarter-period", "elliptic.py", "(d * d / 4)", "(d * d / 2)", "test_elliptic.py", "quarter_period"),
+        ("jacobi-third-kind", "methods/jacobi.py", "third = 1 / (3 + 3 * n)", "third = 1 / (3 + 2 * n)",
+         "test_exact.py",
+         "forty_digits"),
+        ("lagrange-waves", "methods/lagrange.py", "a * c - b * s, b * c + a * s", "a * c - b * s, b * c - a * s",
+         "test_lagrange_top.py", "forty_digits"),
+        ("lagrange-roots", "methods/lagrange_constants.py", "total * total / 4 - product",
+         "total * total / 4 + product",
+         "test_lagrange_top.py", "forty_digits"),
+        # physics
+        ("pull-sign", "fields/_formulas.py", "return -dot(force, apply(R, arm))", "return dot(force, apply(R, arm))",
+         "test_ready_fields.py", "dipoles"),
+        ("gravity-gradient", "fields/_formulas.py", "scale(3 * strength", "scale(2 * strength", "test_ready_fields.py",
+         "gravity_gradient_is"),
+        ("kepler-orbit", "fields/attraction.py", "sqrt(1 - eccentricity * eccentricity)", "sqrt(1 - eccentricity)",
+         "test_ready_fields.py", "eccentric_orbit"),
+        ("kepler-equation", "fields/_formulas.py", "d * d * c / 6)", "d * d * c / 3)", "test_ready_fields.py",
+         "keplers_equation"),
+        ("soft-wall", "fields/attraction.py", "repulsion / d**10", "repulsion / d**9", "test_ready_fields.py",
+         "soft_wall"),
+        ("cone-moments", "shapes.py", "3 * height * height / 80", "3 * height * height / 60", "test_bodies.py",
+         "solids_against"),
+        ("parallel-axes", "body.py", "mass * np.outer(arm, arm)", "2 * mass * np.outer(arm, arm)", "test_bodies.py",
+         "parallel_axes"),
+        ("quadratic-drag", "fields/motion.py", "-coefficients[i] * speed * omega[i]", "-coefficients[i] * omega[i]",
+         "test_ready_fields.py", "drag_slows"),
+        # other spaces
+        ("vector-adjoint", "vector/family.py", "(u, along(p, h, force(t + h, u, p, system)))",
+         "(u, along(p, h, force(t, u, p, system)))", "test_vector.py", "adjoint_pairs"),
+        ("vector-broyden", "vector/family.py", "root(guess, unit(h), norm(y[0]), (h, t + h, y)",
+         "root(guess, unit(h), norm(y[0]), (h, t, y)", "test_vector.py", "adjoint_pairs"),
+        ("lie-recursion", "lie/magnus.py", "number(1) / (n + 1), total", "number(1) / (n + 2), total", "test_lie.py",
+         "talks_coefficients"),
+        ("lie-bernoulli", "lie/magnus.py", "math.comb(k + 1, j)", "math.comb(k, j)", "test_lie.py",
+         "bernoulli_numbers"),
+        ("ndim-increment", "ndim/family.py", "(2 / h) * differences", "(4 / h) * differences", "test_ndim.py",
+         "euler_arnold"),
+        ("ndim-triple-jump", "ndim/family.py", "1 / (2 - 2 ** (1 / 3))", "1 / (2 - 2 ** (1 / 5))", "test_ndim.py",
+         "test_order and yoshida4"),
+        # references, control, records
+        ("taylor-convolution", "analysis/taylor.py", "jx.append(k * x[k])", "jx.append((k + 1) * x[k])",
+         "test_taylor.py",
+         "every_function"),
+        ("controller", "methods/step_control.py", "(2 + s) * (1 + s) / 12", "(2 + s) * (1 + s) / 6", "test_verner.py",
+         "the_controller"),
+        ("controller-accepts", "methods/step_control.py", "fine = z <= edge", "fine = z <= far", "test_verner.py",
+         "the_controller"),
+        ("compensated-length", "carry.py", "return ((s - 1) + rest) / 2 +", "return ((s - 1) + rest) +",
+         "test_compensated.py",
+         "tidying"),
+        ("herpolhode-ring", "poinsot.py", "twice * middle < square", "twice * middle > square", "test_poinsot.py",
+         "ring"),
+        ("store-units", "store.py", '"rad T^-1"', '"deg T^-1"', "test_trajectory.py", "units_fit"),
+        ("drift-of-norm", "analysis/observables.py", "np.abs(length - length[0]).max(), length[0]",
+         "np.abs(length - length[-1]).max(), length[0]", "test_trajectory.py", "drift"),
+        ("log-spacing", "sampling.py", "np.geomspace(self.begin", "np.linspace(self.begin", "test_sweep.py", "grid"),
+    )
+]  # fmt: skip

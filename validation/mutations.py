@@ -1,0 +1,130 @@
+"""Mutation testing: is every one of some eighty small errors in the source noticed by the tests named for it.
+
+    python validation/mutations.py --all -j 2        every mutation, two at a time
+    python validation/mutations.py --only cot-tail   one of them
+    python validation/mutations.py --list            what there is
+
+A copy of src/ in a temporary folder gets one mutation of `mutation_list.py`, and the tests named with it run on the
+copy. A mutation is killed if they fail, and survives if they pass. A text that is not found exactly once, tests that
+cannot be collected, and tests that fail without the mutation are errors, not kills. Exit status: 0 if all are killed.
+
+Printed: see the end of docs/testing.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import concurrent.futures
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from mutation_list import MUTATIONS, Mutation
+
+ROOT = Path(__file__).resolve().parents[1]
+LIMIT = 600
+"""Seconds after which a test that does not end counts as failed."""
+
+KILLED, SURVIVED, ERROR = "killed", "survived", "ERROR"
+
+
+def copied(folder: Path) -> Path:
+    """The source in a folder of its own."""
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / "src"
+
+
+def mutate(source: Path, mutation: Mutation) -> str:
+    """Apply a mutation; what is wrong with it, or nothing."""
+    path = source / "polhode" / mutation.file
+    if not path.exists():
+        return f"there is no {mutation.file}"
+    text = path.read_text(encoding="utf-8")
+    if (count := text.count(mutation.old)) != 1:
+        return f"{mutation.old!r} occurs {count} times in {mutation.file}"
+    path.write_text(text.replace(mutation.old, mutation.new), encoding="utf-8")
+    return ""
+
+
+def tested(source: Path, tests: str, chosen: str) -> tuple[int, str]:
+    """Exit status of pytest on a copy of the source (124 after the limit), and the end of what it said."""
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-x",
+        "-n",
+        "0",
+        "-p",
+        "no:cacheprovider",
+        str(ROOT / "tests" / tests),
+    ]
+    command += ["-k", chosen] if chosen else []
+    environment = os.environ | {"PYTHONPATH": str(source), "POLHODE_CACHE": str(source.parent / "cache")}
+    try:
+        done = subprocess.run(
+            command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return 124, "did not end"
+    return done.returncode, done.stdout.strip().splitlines()[-1] if done.stdout.strip() else done.stderr[-200:]
+
+
+def judged(mutation: Mutation) -> tuple[str, str]:
+    """What became of a mutation, and why."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = copied(Path(folder))
+        if fault := mutate(source, mutation):
+            return ERROR, fault
+        status, said = tested(source, mutation.tests, mutation.chosen)
+    if status in (1, 124):
+        return KILLED, said
+    return (SURVIVED, said) if status == 0 else (ERROR, f"pytest ended with {status}: {said}")
+
+
+def healthy(selection: tuple[str, str]) -> str:
+    """Do the tests pass without a mutation; what they said otherwise."""
+    with tempfile.TemporaryDirectory() as folder:
+        status, said = tested(copied(Path(folder)), *selection)
+    return "" if status == 0 else f"{' -k '.join(selection)}: {said}"
+
+
+def main() -> int:
+    """Read the command line, run, print a line for each mutation and the score."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true", help="every mutation")
+    parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this one (may be repeated)")
+    parser.add_argument("--list", action="store_true", help="names and files, and nothing else")
+    parser.add_argument("--no-baseline", action="store_true", help="do not run the tests without a mutation first")
+    parser.add_argument("-j", type=int, default=1, metavar="N", help="so many at a time")
+    given = parser.parse_args()
+    if given.list:
+        print("\n".join(f"{m.name:26} {m.file}" for m in MUTATIONS))
+        return 0
+    known = {m.name for m in MUTATIONS}
+    if len(known) < len(MUTATIONS) or (unknown := set(given.only) - known):
+        parser.error(f"no mutation {', '.join(unknown)}" if given.only else "two mutations have one name")
+    chosen = [m for m in MUTATIONS if given.all or m.name in given.only]
+    if not chosen:
+        parser.error("say --all, --only NAME, or --list")
+    began = time.monotonic()
+    with concurrent.futures.ThreadPoolExecutor(given.j) as pool:
+        selections = [] if given.no_baseline else sorted({(m.tests, m.chosen) for m in chosen})
+        ill = [said for said in pool.map(healthy, selections) if said]
+        print(*(f"{ERROR} without a mutation: {said}" for said in ill), sep="\n", end="\n" if ill else "")
+        counts = {KILLED: 0, SURVIVED: 0, ERROR: 0}
+        for mutation, (word, why) in zip(chosen, pool.map(judged, chosen), strict=True):
+            counts[word] += 1
+            print(f"{word:9} {mutation.name:26} {why if word != KILLED else ''}".rstrip(), flush=True)
+    score = ", ".join(f"{n} {word}" for word, n in counts.items())
+    print(f"{len(chosen)} mutations: {score}; {time.monotonic() - began:.0f} s")
+    return int(bool(ill) or counts[KILLED] < len(chosen))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
