@@ -48,9 +48,10 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
         sums = J_mp[:, None] + J_mp[None, :]
         rates = np.array([[1 / s if s else s for s in row] for row in sums], dtype=object)
         many = _at(precise(times), number(t0), precise(M), precise(X), rates, digits + 10, number(10) ** -digits)
-        M_mp, X_mp = map(public, many)
+        M_mp, X_mp, energy = map(public, (*many, body.in_digits().energy(many[0])))
     return Motion(
-        times, M_mp.astype(float), X_mp.astype(float), body, "taylor", mp=types.SimpleNamespace(M=M_mp, X=X_mp)
+        times, M_mp.astype(float), X_mp.astype(float), body, "taylor",
+        mp=types.SimpleNamespace(M=M_mp, X=X_mp, energy=energy, digits=digits),
     )  # fmt: skip
 
 
