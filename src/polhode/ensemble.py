@@ -20,6 +20,7 @@ from .crowd import Crowd, components, gathered, model_problem, step_counts
 from .engine import beginning, identity, torque_kernel
 from .errors import InputError
 from .fields import Field, FieldTemplate
+from .inputs import flag
 from .loop import COLUMNS, kept_rows
 from .methods import Method, methods
 from .methods.jacobi import jacobi
@@ -156,6 +157,9 @@ def ensemble(
     -------
     Ensemble
     """
+    overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
+    if params is not None and not isinstance(params, Mapping):
+        raise InputError(f"params must be a dictionary such as {{'mgl': 1.0}}; got {params!r}")
     if tol is not None or t_end is not None:
         _refuse_with_tolerance(
             method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
@@ -163,7 +167,7 @@ def ensemble(
         return to_tolerance(bodies, attitudes, momenta, tol, t_end, field, params, t0, device).run()
     if method is None or dt is None or steps is None:
         raise InputError("an ensemble needs a method, dt and steps, or instead of all of them tol and t_end")
-    alike = not np.ndim(steps)
+    alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
     task = prepared(
         bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
         every=every if alike else None, t0=t0, device=device, statistics=statistics,
@@ -199,7 +203,7 @@ def _refuse_with_tolerance(**given: Any) -> None:
 
 def _refuse_without_file(**given: Any) -> None:
     for name, value in given.items():
-        if value:
+        if value is not None and value is not False:
             raise InputError(f"{name} is about a file; give out='crowd.zarr' too")
 
 

@@ -24,6 +24,7 @@ import numpy as np
 from . import _version, files, shapes
 from .analysis import observables
 from .errors import InputError
+from .inputs import file_path, flag
 from .trajectory import PRIMARY, Info, Trajectory
 
 if TYPE_CHECKING:
@@ -120,10 +121,7 @@ def dataset(trajectory: Trajectory) -> xarray.Dataset:
 
 def checked(path: str | Path) -> Path:
     """The path, if its suffix names a format."""
-    try:
-        path = Path(path)
-    except TypeError:
-        raise InputError(f"a trajectory file must be a path that ends in .zarr or .nc; got {path!r}") from None
+    path = file_path(path, "a trajectory file must be a path that ends in .zarr or .nc")
     if path.suffix not in SUFFIXES:
         raise InputError(f"a trajectory file must end in .zarr or .nc; got {path.name!r}")
     if path.suffix == ".nc" and importlib.util.find_spec("h5py") is None:
@@ -147,7 +145,7 @@ def folder_checked(path: str | Path) -> Path:
 def fresh(path: str | Path, overwrite: bool) -> Path:
     """A path that may be written: free, or to be overwritten on request."""
     path = folder_checked(path)
-    if overwrite:
+    if flag("overwrite", overwrite):
         if staging(path).is_dir():
             files.released(files.locked(staging(path)))
         return path
