@@ -345,7 +345,10 @@ def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
 
 def step_counts(steps: Any, number: int) -> np.ndarray:
     """Numbers of steps, one for each body."""
-    given = np.asarray(steps)
+    try:
+        given = np.asarray(steps)
+    except ValueError:  # sequences of different lengths
+        given = np.empty(0)
     if given.shape != (number,) or given.dtype.kind not in "iu" or (given < 1).any():
         raise InputError(f"steps must be a whole number above 0, or one for each of the {number} bodies; got {steps!r}")
     return given.astype(np.int64)

@@ -20,7 +20,7 @@ from .compose import in_turn
 from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
 from .events import checked
-from .inputs import check_times
+from .inputs import check_times, flag
 from .loop import COLUMNS, NO_STATE
 from .methods import EXAMPLE, Method, methods
 from .methods.step_density import RUNAWAY
@@ -100,7 +100,7 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
-    wanted = checked(events, problem) if events else []
+    wanted = checked(events, problem)
     _check_resume(out, overwrite, resume, bool(wanted))
     if tol is not None:
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
@@ -163,6 +163,7 @@ def solve(
 
 
 def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:
+    overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
     if resume and out is None:
         raise InputError("resume=True goes on with the run in a file; name it with out")
     if resume and overwrite:
@@ -244,8 +245,8 @@ def _to_tolerance(
 
 def whole_number(name: str, value: Any) -> int:
     """A whole number of at least 1 that a double can hold."""
-    whole = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not whole or value != int(value) or not 1 <= value <= MOST_STEPS:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not 1 <= value <= MOST_STEPS or value != int(value):
         raise InputError(f"{name} must be a whole number of at least 1; got {value!r}")
     return int(value)
 

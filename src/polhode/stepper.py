@@ -157,7 +157,7 @@ class Stepper:
             raise unbound(torque)
         else:
             force = _numbers("torque", torque, 3)
-            advance = self._held.get(frame) or self._hold(frame)
+            advance = (isinstance(frame, str) and self._held.get(frame)) or self._hold(frame)
             parameters = (*force, *self._own)
         if self._linear:
             self._check_linear(q, m, force, frame)
@@ -176,7 +176,7 @@ class Stepper:
 
     def _hold(self, frame: str) -> Any:
         """The compiled step for a torque held in a frame."""
-        if frame not in FRAMES:
+        if not isinstance(frame, str) or frame not in FRAMES:
             raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
         if not self.method.takes("attitude"):
             able = ", ".join(m.name for m in methods.taking("attitude")[:8])
@@ -247,7 +247,7 @@ def _numbers(name: str, value: Any, count: int) -> Any:
     """The value as a tuple of that many floats."""
     try:
         numbers = tuple(map(float, value))
-    except (TypeError, ValueError):
+    except Exception:  # the value may be any object
         numbers = ()
     if len(numbers) != count:
         raise InputError(f"{name} must be {'three' if count == 3 else 'four'} numbers; got {value!r}")

@@ -22,6 +22,7 @@ import numpy as np
 from . import files, integrity, netcdf
 from .errors import InputError
 from .file_format import FORMAT, ROWS_PER_CHUNK, SIZES, VARIABLES, WITHOUT_CHECKSUMS, info_of_attributes
+from .inputs import file_path, flag
 from .integrity import Damage, line
 from .targets import NetcdfTarget, Target, ZarrTarget
 from .trajectory import PRIMARY, Info, Trajectory
@@ -37,10 +38,7 @@ KEPT = ("begun", "software")
 
 def checked(path: str | Path) -> Path:
     """The path, if its suffix names a format."""
-    try:
-        path = Path(path)
-    except TypeError:
-        raise InputError(f"a trajectory file must be a path that ends in .zarr or .nc; got {path!r}") from None
+    path = file_path(path, "a trajectory file must be a path that ends in .zarr or .nc")
     if path.suffix not in SUFFIXES:
         raise InputError(f"a trajectory file must end in .zarr or .nc; got {path.name!r}")
     if path.suffix == ".nc" and importlib.util.find_spec("h5py") is None:
@@ -64,7 +62,7 @@ def folder_checked(path: str | Path) -> Path:
 def fresh(path: str | Path, overwrite: bool) -> Path:
     """A path that may be written: free, or to be overwritten on request."""
     path = folder_checked(path)
-    if overwrite:
+    if flag("overwrite", overwrite):
         for there in {path, staging(path)}:
             _check_ours(there)
         return path

@@ -108,7 +108,7 @@ def taylor(order: int | str) -> Method:
     """One exponential of the Taylor series of the exponent, to any order: ``taylor(6)``."""
     try:
         p = int(order)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         p = 0
     if not 1 <= p <= HIGHEST or p != float(order):
         raise InputError(f"taylor takes an order from 1 to {HIGHEST}; got {order!r}")

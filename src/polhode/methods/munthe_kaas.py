@@ -270,8 +270,8 @@ def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
     ``ph.mkrk("rk4")`` and ``ph.methods["mkrk(rk4)"]`` are the same method.
     """
     if not isinstance(tableau, Tableau):
-        tableau = aliases.get(tableau, tableau)
-        if tableau not in tableaus:
+        tableau = aliases.get(tableau, tableau) if isinstance(tableau, str) else tableau
+        if not isinstance(tableau, str) or tableau not in tableaus:
             raise InputError(f"unknown tableau {tableau!r}; the named ones are {', '.join(tableaus)}")
         if not register and f"mkrk({tableau})" in methods:
             return methods[f"mkrk({tableau})"]
