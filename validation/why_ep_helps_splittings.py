@@ -119,9 +119,8 @@ def drifts(sol: ph.Trajectory, problem: ph.Problem, period: float) -> tuple[floa
         ahead += np.sum((sol.momentum[last] - exact.momentum) * rate, axis=1) / np.sum(rate**2, axis=1)
     exact = ph.exact(problem, times + ahead)
     L = np.asarray(exact.spatial_momentum[0])
-    turn = Rotation.from_matrix(sol.matrix[last] @ np.swapaxes(exact.matrix, 1, 2)).as_rotvec() @ (
-        L / np.linalg.norm(L)
-    )
+    between = Rotation.from_matrix(sol.matrix[last] @ np.swapaxes(exact.matrix, 1, 2))
+    turn = between.as_rotvec() @ L / np.linalg.norm(L)
     periods = (times - sol.t[0]) / period
     return float(np.mean(ahead / periods)), float(np.mean(turn / periods))
 
