@@ -198,7 +198,7 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     "triangle": (
         lambda: ph.Body([1, 1, 4]),
         "moments of inertia must satisfy the triangle inequality: 4 exceeds the sum of 1 and 1 by 2 (50 %), "
-        "and no mass distribution has that; physical=False accepts them for Euler's equations",
+        "and no mass distribution has that; ph.Body(..., physical=False) accepts them for Euler's equations",
     ),
     "one moment": (
         lambda: ph.Body([1, 0, 0]),

@@ -5,9 +5,9 @@
     nice python validation/combinators.py --only strang,ep --starts 3
 
 Arguments are the registered methods, the named tableaus and some numbers; what a combinator does not accept must be
-refused with an `InputError`. Each accepted expression passes the checks of `polhode.analysis.checks` of order, symmetry,
-conservation, kind of field, structure of the momentum map and number of solves; with `--thorough` all of them (the
-points at which the torque is taken only for up to MOST_POINTS of them, since that work grows with their square).
+refused with an `InputError`. Each accepted expression passes the checks of `polhode.analysis.checks` of order,
+symmetry, conservation, kind of field, structure of the momentum map and number of solves; with `--thorough` all of
+them (the points at which the torque is taken only for up to MOST_POINTS, since that work grows with their square).
 Expressions that name the same method are checked once. Short methods come first; `--minutes` ends the sweep early and
 says what was left out. The exit status is 1 if an expression fails.
 """

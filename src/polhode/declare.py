@@ -67,7 +67,7 @@ class Method:
     symplectic : on T*SO(3), free and with a potential; None = unproven
     poisson : is the momentum map of the free body a Poisson map of so(3)*; None = unproven
     implicit : does a step solve an equation
-    solves : coupled implicit vector unknowns in a step
+    solves : implicit stages in a step: unknowns that are a number, a vector, or a rotation and a momentum
     torque_evals : distinct points (t, R) at which the torque enters a step (of a processed method, the repeated one)
     torque_at : which ends of the step are among them, "start" and "end"; with both, neighbouring steps share one
     conserves : what is kept exactly, names from `CONSERVABLE`

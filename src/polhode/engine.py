@@ -15,6 +15,7 @@ from .carry import remembering, widened
 from .errors import InputError
 from .expansion import lie_taylor_kernel, taylor_kernel
 from .fields import Field, no_difference, no_pair, no_torque
+from .inputs import number_of_digits
 from .loop import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
 from .methods import Method, methods
 from .problem import Problem
@@ -64,7 +65,8 @@ def check_fit(method: Method, problem: Problem) -> None:
     if problem.body.linear_axis is not None and not method.linear_bodies:
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.linear_bodies)
         raise InputError(
-            f"{method.name} divides by the moment that is zero for a linear body; methods that do not: {able}"
+            f"{method.name} divides by the moment that is zero for a linear body, or leaves it with momentum along its "
+            f"axis; methods that do not: {able}"
         )
     if not (problem.body.has_thickness or method.flat_bodies):
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.flat_bodies)
@@ -181,8 +183,7 @@ def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any,
 
 
 def _precise(problem: Problem, method: Method, digits: int) -> Engine:
-    if not isinstance(digits, int) or not 1 <= digits <= 10_000:
-        raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
+    digits = number_of_digits(digits)
     from .backends.multiprecision import number, working
 
     with working(digits + GUARD_DIGITS):

@@ -20,6 +20,7 @@ from .defect_formula import defect_formula_error, defect_parts
 from .measurements import (
     DIGITS,
     EXACT,
+    FIELDS,
     FINE_STEPS,
     FLAT,
     LARGE_STEP,
@@ -37,18 +38,22 @@ from .measurements import (
     fifty,
     frame_dependence,
     generic,
+    hills,
     implicit_stages,
     increment_error,
     invariants,
     measured_order,
     poisson_defect,
+    stir,
     symplectic_defect,
+    torque_kernel,
     torque_points,
 )
 
 __all__ = [
-    "ALL_STARTS", "CHECKS", "DIGITS", "EXACT", "LARGE_STEP", "STARTS", "VISIBLE", "Setting", "check", "distance",
-    "generic", "measured_order", "number",
+    "ALL_STARTS", "CHECKS", "DIGITS", "EXACT", "FIELDS", "LARGE_STEP", "STARTS", "VISIBLE", "Setting", "asymmetry",
+    "changes", "check", "distance", "generic", "hills", "measured_order", "number", "poisson_defect", "stir",
+    "symplectic_defect", "torque_kernel",
 ]  # fmt: skip
 
 SLOPE_TOLERANCE = 0.1

@@ -4,10 +4,13 @@ from ..declare import CONSERVABLE, NEEDS, Method, Methods, methods
 from . import (  # noqa: F401 - enters them in the book
     adams,
     buss,
+    commutator_free,
     dmv,
     energy_conserving,
     energy_preserving,
+    generalized_alpha,
     jacobi,
+    kahan,
     krysl2005,
     krysl2006,
     lie_taylor,

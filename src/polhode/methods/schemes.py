@@ -243,6 +243,11 @@ def composition(
 
     def combine(part: str | Method) -> Method:
         base = steady(methods[part])
+        if base.memory:
+            raise InputError(
+                f"{name}() composes steps of different lengths, and {base.name} keeps a memory of its last step; "
+                f"take a method of one step"
+            )
         if not base.symmetric or base.order_free < 2:
             raise InputError(f"{name}() composes a symmetric method of order 2 or more; {base.name} is not one")
         summary = f"{name}: symmetric composition of order {order} with {len(weights)} stages of {base.name}."

@@ -261,7 +261,7 @@ def _matrix(name: str, value: Any, n: int) -> np.ndarray:
 def _array(name: str, value: Any) -> np.ndarray:
     try:
         given = np.array(value, dtype=float) if isinstance(value, np.ndarray | Sequence) else None
-    except (TypeError, ValueError):
+    except Exception:  # the value may be any object
         given = None
     if given is None or isinstance(value, str):
         raise InputError(f"{name} must be an array of numbers; got {value!r}")

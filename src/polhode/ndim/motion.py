@@ -209,9 +209,16 @@ def _count(start: Any, h: float, t_end: float | None, steps: int | None) -> int:
 # --- what the loop needs of this kind of state ------------------------------------------------------
 
 
+ORTHOGONAL = 2.0**-26
+"""How far from 1 an entry of X^T X may be after a step: half the digits, of which `tidied` makes all."""
+
+
 def good(y: Any, miss: Any) -> bool:
-    """Was the step solved, and is its state finite."""
-    return bool(miss <= 0) and bool(np.isfinite(plain(y[0])).all()) and bool(np.isfinite(plain(y[1])).all())
+    """Was the step solved, is its momentum finite, and its attitude orthogonal."""
+    M, X = plain(y[0]), plain(y[1])
+    if not (miss <= 0 and np.isfinite(M).all() and np.isfinite(X).all()):
+        return False
+    return bool(np.abs(X.T @ X - np.eye(len(X))).max() <= ORTHOGONAL)
 
 
 def tidied_attitude(X: np.ndarray) -> np.ndarray:
