@@ -402,3 +402,23 @@ def test_compensated_either_way_round_is_the_same_and_drifts_less():
     drift, plain = runs[0].drift(), runs[2].drift()
     assert max(drift["energy"], drift["spatial_momentum"]) < 4 * EPS
     assert min(plain["energy"], plain["spatial_momentum"]) > 40 * EPS
+
+
+# --- why it helps splittings ------------------------------------------------------------------------
+
+
+def test_a_splitting_gains_from_ep_only_what_its_mean_energy_is_off():
+    """Where the start has the mean energy right, the gain vanishes; elsewhere it is a factor (docs/buss.md)."""
+    prism = ph.problems.prism()
+    period, ratios, offsets = float(ph.period(prism)), [], []
+    for phase in (0.125, 0.25):
+        start = ph.exact(prism, [phase * period])
+        problem = ph.Problem(prism.body, attitude=start.quaternion[0], momentum=start.momentum[0])
+        exact = ph.exact(problem, [prism.t_end]).matrix[-1]
+        runs = [ph.solve(problem, name, dt=prism.t_end / 1200, steps=1200) for name in ("mry2_321", "ep(mry2_321)")]
+        errors = [attitude_error(sol.matrix[-1], exact) for sol in runs]
+        ratios.append(errors[0] / errors[1])
+        offsets.append(abs(np.mean(runs[0].energy) / problem.energy() - 1))
+    assert 0.5 < ratios[0] < 1.3
+    assert ratios[1] > 2.5
+    assert offsets[1] > 8 * offsets[0]
