@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 import threading
 import time
@@ -85,3 +86,16 @@ def test_a_worker_that_cannot_see_the_store(tmp_path):
     task = prepared(MOMENTS, None, MOMENTA, "fem", dt=0.1, steps=2)
     with pytest.raises(ph.InputError, match="the store must lie in a folder that all workers share"):
         run_unit(plan(task, tmp_path / "elsewhere.zarr"), 0)
+
+
+def test_an_address_without_a_scheduler_is_a_sentence(tmp_path, monkeypatch):
+    """Nothing listens; something listens that is no scheduler and says nothing; what is no address at all."""
+    monkeypatch.setattr(cluster, "ANSWER", 0.3)
+    with socket.socket() as silent, socket.socket() as closed:
+        for one in (silent, closed):
+            one.bind(("127.0.0.1", 0))
+        silent.listen()
+        addresses = [f"tcp://127.0.0.1:{one.getsockname()[1]}" for one in (silent, closed)]
+        for address in (*addresses, "nonsense", "", "a\0b", "foo://x:1", "tcp://127.0.0.1:99999"):
+            with pytest.raises(ph.InputError, match="no Dask scheduler answers at"):
+                run(out=tmp_path / "crowd.zarr", scheduler=address)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.analysis import checks, hyperboloid, taylor
+from polhode import engine
+from polhode.analysis import checks, hyperboloid, measurements, taylor
 from polhode.analysis.observables import attitude_error
 from polhode.backends.multiprecision import number
 from polhode.methods.polhode_projection import least_turn, to_polhode
@@ -147,7 +148,7 @@ def test_degenerate_motions(name, base):
     problem = ph.Problem(ph.Body(inertia), momentum=m)
     y, system = problem.kernel_data(float)
     step = method.build(float)
-    torque = checks.torque_kernel(problem, float, method)
+    torque = engine.torque_kernel(problem, float, method)
     before, size = energy(y[1], system[1]), norm(y[1])
     for n in range(40):
         y, _ = step(0.2, 0.2 * n, y, system, torque)
@@ -161,7 +162,7 @@ def test_next_to_an_axis_the_small_components_keep_their_ellipse():
     inverse, m = (1.0, 0.5, 0.4), (1.0, 1e-9, 2e-9)
     method, y = ph.methods["ep(buss1)"], ((1.0, 0.0, 0.0, 0.0), m)
     step = method.build(float)
-    torque = checks.torque_kernel(ph.Problem(ph.Body([1.0, 2.0, 2.5]), momentum=m), float, method)
+    torque = engine.torque_kernel(ph.Problem(ph.Body([1.0, 2.0, 2.5]), momentum=m), float, method)
     ellipse = 0.5 * m[1] ** 2 + 0.6 * m[2] ** 2
     for n in range(200):
         y, _ = step(0.1, 0.1 * n, y, ((1.0, 2.0, 2.5), inverse, ()), torque)
@@ -272,7 +273,7 @@ def test_the_total_energy_is_exact_where_no_turn_reaches_it(name, base):
     inertia, m = WELLS[name]
     problem, method = ph.Problem(ph.Body(inertia), well(0.3), momentum=m), ph.methods[f"ep({base})"]
     y, system = problem.kernel_data(float)
-    step, torque = method.build(float), checks.torque_kernel(problem, float, method)
+    step, torque = method.build(float), engine.torque_kernel(problem, float, method)
     before = problem.energy()
     for n in range(40):
         y, miss = step(0.1, 0.1 * n, y, system, torque)
@@ -367,7 +368,7 @@ COMPILED = ("lietaylor(2)", "yoshida6(strang(rot123))")
 def runs_alike(base):
     """Six steps, compiled, in lanes and in 20 digits: apart by round-off."""
     method, body, start = ph.methods[f"ep({base})"], ph.Body([1.0, 2.0, 2.5]), [0.8, 0.4, -0.2]
-    fields = {"free": None, "potential": checks.hills(0.7, -0.4), "attitude": driven(0.8), "velocity": drag(0.4)}
+    fields = {"free": None, "potential": measurements.hills(0.7, -0.4), "attitude": driven(0.8), "velocity": drag(0.4)}
     field = fields[method.needs]
     problem = ph.Problem(body, field, omega=start)
     one = ph.solve(problem, method, dt=0.05, steps=6)

@@ -10,12 +10,8 @@ from fractions import Fraction
 import mpmath
 import pytest
 
-from polhode import so3
-from polhode.analysis.checks import DIGITS, generic
-from polhode.analysis.taylor import flow
+from polhode.analysis.checks import DIGITS
 from polhode.backends.multiprecision import number
-from polhode.engine import torque_kernel
-from polhode.methods import methods
 from polhode.papers import buss_series, vilmart_equations
 from polhode.papers import krysl_section2 as vector
 
@@ -30,13 +26,7 @@ def check(printed, corrected, bound=ROUND_OFF):
 @pytest.mark.parametrize("kind", ["free", "attitude"])
 def test_the_dots_of_the_equations_of_motion(kind):
     """Krysl's (7): the scan has Pi where the rate of Pi stands."""
-    with mpmath.workdps(DIGITS):
-        problem, d = generic(kind), mpmath.mpf(10) ** -13
-        (q, m), system = problem.kernel_data(number)
-        torque = torque_kernel(problem, number, methods["fe"])(number(problem.t0), q, m, system)
-        right = so3.add(so3.cross(m, so3.times(system[1], m)), torque)
-        rate = so3.scale(1 / (2 * d), so3.sub(flow(problem, d)[1], flow(problem, -d)[1]))
-        check(so3.norm(so3.sub(m, right)), so3.norm(so3.sub(rate, right)), DIFFERENCES)
+    check(*vector.rate_of_momentum(kind), DIFFERENCES)
 
 
 def test_the_midpoint_rule_on_vector_spaces():

@@ -158,12 +158,17 @@ def check_compiled(method):
     return max(off, off_backwards)
 
 
-def test_both_derivatives_of_a_compiled_run():
-    check_compiled(ph.methods["imidm"])
+COMPILED = ("imidm", "dmv2")
+"""Newton's method, and the scalar root. Compiling takes seconds, so the others are among the long tests."""
+
+
+@pytest.mark.parametrize("name", COMPILED)
+def test_both_derivatives_of_a_compiled_run(name):
+    check_compiled(ph.methods[name])
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", named(m for m in ALL if m.name != "imidm"))
+@pytest.mark.parametrize("method", named(m for m in ALL if m.name not in COMPILED))
 def test_both_derivatives_of_compiled_runs_of_all_methods(method):
     print(f"{method.name}: largest relative error {check_compiled(method):.1e}")
     jax.clear_caches()  # the compiled runs of all methods together take gigabytes

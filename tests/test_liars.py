@@ -7,6 +7,7 @@ import pytest
 
 import polhode as ph
 from polhode.analysis import checks
+from polhode.analysis.defect_formula import defect_formula_error
 
 HONEST = ph.methods["imid"]
 
@@ -197,3 +198,28 @@ def test_a_conserved_quantity_the_method_cannot_have_is_rejected():
     plain = ph.methods["swc1"]
     claim = dataclasses.replace(plain, conserves=plain.conserves | {"energy_midpoint"})
     assert any("cannot be conserved" in fault for fault in checks.check_conserves(claim))
+
+
+def test_a_wrong_formula_for_the_symplectic_defect_is_rejected():
+    from polhode.so3 import scale
+
+    honest = ph.methods["imidm"]
+    assert checks.check_symplectic_defect(honest) == []
+    doubled = dataclasses.replace(
+        honest, symplectic_defect=lambda h, psi, system: scale(1 + 1e-12, honest.symplectic_defect(h, psi, system))
+    )
+    assert any("off by" in fault for fault in checks.check_symplectic_defect(doubled))
+    splitting = dataclasses.replace(ph.methods["rot123"], symplectic_defect=honest.symplectic_defect)
+    assert checks.check_symplectic_defect(splitting) != []
+
+
+def test_methods_that_are_the_same_free_map_share_the_formula():
+    """Munthe-Kaas with the midpoint tableau, and the alternating explicit midpoint Lie by the sum over its halves."""
+    formula = ph.methods["imidm"].symplectic_defect
+    for name in ("mkrk(midpoint)", "liemid_e1", "liemid_e2"):
+        assert checks.check_symplectic_defect(dataclasses.replace(ph.methods[name], symplectic_defect=formula)) == []
+    alternating = ph.methods["liemid_ea"]
+    assert alternating.symplectic_defect is None
+    error, size = defect_formula_error(alternating)
+    assert error < 1e-25
+    assert size > 1e-6

@@ -7,7 +7,7 @@ import pytest
 import scipy.linalg
 
 from polhode import InputError, StepError, methods, ndim
-from polhode.ndim import family
+from polhode.ndim import family, linear
 from polhode.ndim.body import WORDS, pfaffians
 
 ROUND_OFF = 2e-14  # relative, after hundreds of steps; measured: at most 4e-15
@@ -344,7 +344,7 @@ def test_a_step_without_a_solution_says_so_and_names_one_that_has(name):
 @pytest.mark.parametrize("name", ["imr", "isospectral_midpoint"])
 def test_a_midpoint_step_that_fails_names_one_that_does_not(name, monkeypatch):
     """Newton is given few iterations, since these equations have roots for all steps."""
-    monkeypatch.setattr(family, "ITERATIONS", 4)
+    monkeypatch.setattr(linear, "ITERATIONS", 4)
     body, M, X = setup(6)
     with pytest.raises(StepError, match=r"was not solved .*; try h = ") as caught:
         ndim.solve(body, M, X, name, h=4.0, steps=5)

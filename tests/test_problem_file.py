@@ -224,6 +224,9 @@ FAULTS = [
     (METHOD_LINE, f'method = "{FREE.name}"', 12, "run.method", "methods that take it"),
     (METHOD_LINE, f"{METHOD_LINE}\ntol = 1e-6", 12, "run.method", "does not go with tol, .*leave method or tol out"),
     (METHOD_LINE, "# nothing", 11, "run", "method is missing: give method and dt, or tol"),
+    ("dt = 0.01", "dt = 0.01\nstops = [0.5]", 14, "run.stops", "for steps that follow from tol; give tol or leave"),
+    ("dt = 0.01", "dt = 0.01\nmax_step = -1", 14, "run.max_step", "must be a number above 0: the longest step"),
+    (f"{METHOD_LINE}\ndt = 0.01", "tol = 1e-6\nstops = [2.0]", 13, "run.stops", "between t0 = 0 and t_end = 1; got 2"),
     ("dt = 0.01", "dt = 0.03", 14, "run.t_end", "the nearest t_end are 0.99 and 1.02"),
     ("dt = 0.01", "dt = -1", 13, "run.dt", "must be a number above 0: the step size; got -1; write for example"),
     ("dt = 0.01", 'dt = "0.1"', 13, "run.dt", 'must be a number above 0: the step size; got "0.1"'),
@@ -343,7 +346,7 @@ def test_each_comment_of_the_example_is_right():
         ("moments", "shape|dimensions|mass|pivot"), ("tensor", "shape|dimensions|mass|pivot"), ("t0", "none"),
         ("quaternion", "rotation_vector"), ("matrix", "rotation_vector"), ("euler|sequence|degrees", "rotation_vector"),
         ("points|masses", "shape|dimensions|mass|pivot"), ("momentum", "omega"), ("spatial_momentum", "omega"),
-        ("tol", "method|dt|every"), ("steps", "t_end"), ("digits", "none"),
+        ("tol|stops|max_step", "method|dt|every"), ("steps", "t_end"), ("digits", "none"),
     ):  # fmt: skip
         changed = re.sub(rf"^({gone}) = ", r"# \1 = ", text, flags=re.MULTILINE)
         changed = re.sub(rf"^# ({word}) = ", r"\1 = ", changed, flags=re.MULTILINE)
@@ -360,6 +363,13 @@ def test_options_replace_what_the_file_says():
     assert "50 steps of dt = 0.02 to t = 1" in good("run", path, "--dt", "0.02")
     assert "30 steps of dt = 0.01 to t = 0.3" in good("run", path, "--steps", "30")
     assert "asked for 1e-06" in good("run", path, "--tol", "1e-6")
+    assert "stops is for steps that follow from a tolerance" in refused("run", path, "--stops", "0.5")
+    assert "stops must be times" in refused("run", path, "--tol", "1e-6", "--stops", "0.5,soon")
+    assert "max_step must be positive" in refused("run", path, "--tol", "1e-6", "--max-step", "0")
+    good("run", path, "--tol", "1e-6", "--stops", "0.5,0.25", "--max-step", "0.125", "--out", "stops.zarr")
+    times = ph.load("stops.zarr").t
+    assert {0.25, 0.5} <= set(times.tolist())
+    assert np.diff(times).max() <= 0.125 + 1e-15
     to_tolerance = written(f"{METHOD_LINE}\ndt = 0.01", "tol = 1e-6")
     assert "asked for 1e-06" in good("run", to_tolerance)
     assert "20 steps of dt = 0.05" in good("run", to_tolerance, "--method", METHOD.name, "--dt", "0.05")

@@ -5,8 +5,12 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from plain import run
 from polhode.analysis.checks import EXACT, Setting, distance
+from polhode.backends.multiprecision import number
+from polhode.fields import no_torque
 from polhode.methods import rattle
+from polhode.ndim.family import largest_step
 from polhode.so3 import conj, matrix, mul
 
 
@@ -44,24 +48,55 @@ def test_the_printed_equations_hold():
         assert mpmath.mnorm(Q1.T * P1 - P1.T * Q1 - hat(m1), mpmath.inf) < EXACT
 
 
-def test_the_kernels_step_on_the_constraint_manifold():
-    """The (P, Q) kernels themselves, from Q_0 = 1: Q_1 orthogonal, P_1 tangent, the momentum that of the method."""
+def skew(v):
+    return np.array(hat(v).tolist(), dtype=float)
+
+
+BODIES = {"general": [0.6, 0.8, 1.0], "nearly flat": [0.6, 0.8, 1.39], "nearly symmetric": [0.7, 0.7001, 0.4]}
+MOTIONS = {"general": [0.3, -0.2, 0.5], "third axis": [0.0, 0.0, 1.0], "first axis": [1.0, 0.0, 0.0]}
+
+
+@pytest.mark.parametrize("motion", MOTIONS)
+@pytest.mark.parametrize("body", BODIES)
+def test_it_reaches_the_largest_step_that_has_a_solution(body, motion):
+    """That of the Moser-Veselov equation, in doubles and in 50 digits; beyond it there is nothing to find."""
+    moments, momentum = np.array(BODIES[body]), MOTIONS[motion]
+    largest = largest_step(moments.sum() / 2 - moments, skew(momentum))
+    problem = ph.Problem(ph.Body(BODIES[body]), momentum=momentum)
+    for part in (0.3, 0.8, 0.99, 0.9999):
+        ours, theirs = (run(problem, name, part * largest, 1) for name in ("rattle", "dmv2"))
+        assert ours.fine
+        assert theirs.fine
+        # where two solutions meet, round-off is amplified by the inverse root of the distance from there
+        assert np.abs(ours.rows - theirs.rows).max() < 1e-14 / np.sqrt(1 - part)
+    for part in (1.001, 1.1, 2.0, 10.0):
+        assert not run(problem, "rattle", part * largest, 1).fine
+
+
+@pytest.mark.parametrize("part", [0.2, 0.7, 0.95])
+def test_long_steps_in_fifty_digits(part):
+    problem = ph.Problem(ph.Body([0.6, 0.8, 1.0]), momentum=[0.3, -0.2, 0.5])
+    h = part * largest_step([0.6, 0.4, 0.2], skew([0.3, -0.2, 0.5]))
+    ours, theirs = (ph.solve(problem, name, dt=h, steps=2, digits=50) for name in ("rattle", "dmv2"))
+    assert np.abs(ours.quaternion - theirs.quaternion).max() < 1e-15
+    assert np.abs(ours.momentum - theirs.momentum).max() < 1e-15
     with mpmath.workdps(55):
-        s = Setting(ph.methods["rattle"], "free")
-        h = mpmath.mpf(1) / 8
-        (q0, m0), (q1, _) = s.y, s.step(h)
-        d, Q = rattle.half_traces(s.system[0]), ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-        P = rattle.conjugate([i * m for i, m in zip(s.system[1], m0, strict=True)], d, h, (0, 0, 0))
-        assert distance((rattle.body_momentum(P, Q),), (m0,)) < EXACT
-        half, end, miss = rattle.position_step(h, P, d, s.system, s.torque)
-        assert miss == 0
-        assert distance(end, matrix(mul(conj(q0), q1))) < EXACT
-        P1, Q1 = mpmath.matrix(rattle.tangent(half, end, d, s.system)), mpmath.matrix(end)
-        D = mpmath.diag(d)
-        assert mpmath.mnorm(Q1.T * P1 * D**-1 + (Q1.T * P1 * D**-1).T, mpmath.inf) < EXACT
-        assert (
-            mpmath.mnorm(Q1.T * mpmath.matrix(half) * D**-1 + (Q1.T * mpmath.matrix(half) * D**-1).T, mpmath.inf) > 1e-4
-        )
+        y, system = problem.kernel_data(number)
+        (_, one), (_, two) = (ph.methods[name].build(number)(number(h), number(0), y, system, no_torque)[0]
+                              for name in ("rattle", "dmv2"))  # fmt: skip
+        assert max(abs(a - b) for a, b in zip(one, two, strict=True)) < 1e-50
+
+
+@pytest.mark.parametrize("thin", [1e-3, 1e-6, 1e-9])
+def test_needles_keep_their_integrals_or_are_refused(thin):
+    """A needle that also spins: the equation is nearly singular, but no wrong solution is taken."""
+    moments = np.array([0.7, 0.7, 0.7 * thin])
+    for seed in range(20):
+        omega = np.random.default_rng(seed).normal(size=3)
+        done = run(ph.Problem(ph.Body(moments.tolist()), omega=omega.tolist()), "rattle", 0.1, 10)
+        energies = (done.momentum**2 / moments).sum(1) / (omega**2 * moments).sum() - 1
+        assert done.fine or thin < 1e-8
+        assert np.abs(energies).max(initial=0) < 1e-13
 
 
 @pytest.mark.parametrize("problem", ["heavy_top", "zanna_body"])

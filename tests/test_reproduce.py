@@ -22,7 +22,7 @@ EXPECTED = {
     "krysl2006-fig4": [H, H, H, F],
     "krysl2006-fig5": [H, H, H, H, H, H],
     "krysl2006-text": [*13 * [H], F, H, H, H, H],
-    "krysl2006-section2": [H, F, H, H, H],
+    "krysl2006-section2": [H, F, H, H, H, F],
     "krysl2005-section2": [H, H, H, H, H, H],
     "krysl2005-fig1": [H, H, F],
     "krysl2005-text": [H, H, P, H, F, H],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from typing import Any
 
@@ -11,6 +12,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import polhode as ph
+from polhode import engine
+from polhode.backends import cpu
+from polhode.loop import stepping
 from polhode.stepper import _COMPILED, State
 
 pytestmark = pytest.mark.xdist_group("stepper")
@@ -156,6 +160,81 @@ def test_speed(torque: Any) -> None:
     assert best < 20e-6
 
 
+# --- the same methods as ph.solve ---------------------------------------------------------------------
+
+BODIES = {
+    "general": (ph.Body([1.0, 1.7, 2.3]), [0.4, -0.3, 0.5]),
+    "flat": (ph.Body([0.6, 1.0, 1.6]), [0.4, -0.3, 0.5]),
+    "linear": (ph.Body([1.0, 1.0, 0.0]), [0.4, -0.3, 0.0]),
+    "spherical": (ph.Body([1.3, 1.3, 1.3]), [0.4, -0.3, 0.5]),
+    "with axes of its own": (OWN, [0.4, -0.3, 0.5]),
+}
+
+
+@pytest.fixture
+def in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both run the kernels themselves, which takes no compiling."""
+    monkeypatch.setattr(engine, "_LOOPS", {})
+    monkeypatch.setattr(sys.modules[State.__module__], "_COMPILED", {})
+    monkeypatch.setattr(cpu, "compiled", lambda function, name: (function, True))
+    monkeypatch.setattr(cpu, "loop", lambda step, torque, name, **parts: (stepping(step, torque, **parts), True))
+
+
+def stepped_once(body: ph.Body, name: str, problem: ph.Problem, torque: Any) -> Any:
+    """The state after one step, or why there is none."""
+    try:
+        return ph.stepper(body, name, 0.0625).step((problem.quaternion, problem.momentum), torque)
+    except ph.InputError as refusal:
+        return str(refusal)
+
+
+def solved_once(name: str, problem: ph.Problem) -> Any:
+    """The trajectory of one step, or why there is none."""
+    try:
+        return ph.solve(problem, name, dt=0.0625, steps=1, progress=False)
+    except ph.InputError as refusal:
+        return str(refusal)
+
+
+@pytest.mark.usefixtures("in_plain_python")
+@pytest.mark.parametrize("body", BODIES)
+@pytest.mark.parametrize("torque", [None, PUSH])
+def test_every_method_is_taken_or_refused_as_by_solve(body: str, torque: Any) -> None:
+    """With the same words where the body does not fit, and to the same bits where it does."""
+    what, momentum = BODIES[body]
+    if body == "linear" and torque:
+        torque = (0.3, -0.2, 0.0)
+    field = None if torque is None else held(torque)
+    problem = ph.Problem(what, field, attitude=ATTITUDE, momentum=momentum)
+    taken = 0
+    for name in ph.methods:
+        method = ph.methods[name]
+        if method.memory or method.compensated:
+            continue
+        ours, theirs = stepped_once(what, name, problem, torque), solved_once(name, problem)
+        if isinstance(ours, str) or isinstance(theirs, str):
+            assert isinstance(ours, str)
+            assert isinstance(theirs, str)
+            assert ours.split(";")[0] == theirs.split(";")[0] or "takes no torque" in ours
+            continue
+        taken += 1
+        tolerance = 1e-15 if what.has_own_axes or method.derivatives or method.series else 0
+        np.testing.assert_allclose(ours.quaternion, theirs.quaternion[-1], rtol=0, atol=tolerance, err_msg=name)
+        np.testing.assert_allclose(ours.momentum, theirs.momentum[-1], rtol=0, atol=tolerance, err_msg=name)
+    assert taken > (30 if torque else 50)
+
+
+@pytest.mark.parametrize("name", ["dmv10", "jacobi"])
+def test_free_flows_compiled(name: str) -> None:
+    first = start(BODY)
+    state: Any = (first.quaternion, first.momentum, first.t0)
+    for _ in range(3):
+        state = ph.stepper(BODY, name, 0.0625).step(state)
+    sol = ph.solve(first, name, dt=0.0625, steps=3)
+    np.testing.assert_array_equal(state.quaternion, sol.quaternion[-1])
+    np.testing.assert_array_equal(state.momentum, sol.momentum[-1])
+
+
 # --- bad input --------------------------------------------------------------------------------------
 
 GOOD = ((1.0, 0.0, 0.0, 0.0), (1.0, 0.2, 0.5))
@@ -201,6 +280,14 @@ BAD: dict[str, tuple[Any, str]] = {
         lambda: ph.stepper(BODY, "nmb", 0.1).step(GOOD, general(1.0)),
         "nmb takes at most a field of kind 'attitude', and general(k=1.0) is a torque that depends on omega "
         "('velocity'); methods that take it: ",
+    ),
+    "free flow": (
+        lambda: ph.stepper(BODY, "dmv10", 0.1).step(GOOD, PUSH),
+        "dmv10 takes no torque held over a step; methods that do: ",
+    ),
+    "flat body": (
+        lambda: ph.stepper(ph.Body([0.6, 1.0, 1.6]), "rattle", 0.1),
+        "rattle divides by half the difference between the sum of two moments and the third, which is zero for a flat",
     ),
     "linear body": (
         lambda: step_of(ph.Body([2, 2, 0]))(GOOD),

@@ -1,5 +1,6 @@
 """Ensembles in files: whole at any moment, and resumed to the same bits."""
 
+import json
 import os
 import random
 import resource
@@ -13,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray
+import zarr
 
 import polhode as ph
 from polhode import crowd_store, files, integrity, store, units
@@ -118,6 +120,48 @@ def test_a_unit_done_is_not_run_again_and_one_run_again_is_the_same(tmp_path, wh
     assert_same(run(out=path, resume=True), whole)
     after = marks(path)
     assert {name for name in after if after[name] != before[name]} == {"3"}
+
+
+FAST = MOMENTA[:20] * np.where(np.arange(20) % 9 == 4, 100, 1)[:, None]
+RUNAWAYS = {"bodies": MOMENTS[:20], "momenta": FAST, "method": "dmv2", "field": None, "params": None, "dt": 0.1}
+
+
+def with_runaways(path):
+    """Two bodies turn far too fast for their first step."""
+    said = r"2 of 20 bodies failed .*: bodies 4, 13; body 4 in step 1: its equation was not solved"
+    with pytest.warns(ph.ResultWarning, match=said):
+        return run(**RUNAWAYS, out=path, unit=8)
+
+
+def test_failed_bodies_of_a_file_are_told(tmp_path):
+    many = with_runaways(tmp_path / "crowd.zarr")
+    assert np.flatnonzero(many.failed >= 0).tolist() == [4, 13]
+    assert many.failed[[4, 13]].tolist() == [1, 1]
+    assert ph.load(many.save(tmp_path / "copy.nc")).failed[4] == 1
+
+
+def as_before_checksums(path):
+    """Let a store be one of the format that had no checksums and no digest."""
+    file = path / "zarr.json"
+    whole = json.loads(file.read_text())
+    for name in (integrity.CHECKSUMS, integrity.DIGEST, crowd_store.CHECKED):
+        whole["attributes"].pop(name, None)
+    whole["attributes"]["format"] = crowd_store.WITHOUT_CHECKSUMS
+    file.write_text(json.dumps(whole))
+
+
+def test_files_in_which_steps_count_from_zero_are_read_and_not_continued(tmp_path):
+    path = tmp_path / "crowd.zarr"
+    many = with_runaways(path)
+    failed = many.failed
+    group = zarr.open_group(path, mode="r+", use_consolidated=False)
+    group["failed"][:] = np.where(failed >= 0, failed - 1, failed)
+    as_before_checksums(path)
+    assert np.array_equal(ph.load(path).failed, failed)
+    with ph.load(path).to_xarray() as data:
+        assert np.array_equal(data["failed"], failed)
+    with pytest.raises(ph.InputError, match="without checksums, and cannot be"):
+        run(**RUNAWAYS, out=path, resume=True)
 
 
 # --- kills ------------------------------------------------------------------------------------------

@@ -66,7 +66,7 @@ MUTATIONS = [
          "slopes(t, scale(h, total(k))", DECLARED, "kutta3 and order"),
         # splittings and Moser-Veselov
         ("rot-late-digit", "methods/splitting.py", "y = c(y, h * inverse[inner] * y[1][inner])",
-         "y = c(y, h * inverse[inner] * y[1][inner] * (1 + h / 10**20))", ORDER, "splittings_are and rot123"),
+         "y = c(y, h * inverse[inner] * y[1][inner] * (1 + h / 10**20))", ORDER, "splittings_are and three_rotations"),
         ("symrot-rate", "methods/splitting.py", "h * (inverse[s] - inverse[e])", "h * (inverse[s] + inverse[e])", ORDER,
          "splittings_are and symrot"),
         ("excess-low-part", "methods/splitting.py", "((square - 2 * d) + d * d) + rest",

@@ -1,5 +1,7 @@
 """polhode: the rotation of rigid bodies, accurately, for long times, fast, with its structure kept."""
 
+from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C while the rest is imported
+
 import importlib
 from typing import Any
 

@@ -64,7 +64,7 @@ class Body:
         self.mass = None if mass is None else positive("mass", mass)
         self.centre = vector("centre", centre)
         self.pivot = self.centre.copy() if pivot is None else vector("pivot", pivot)
-        self.shapes = tuple(shapes)
+        self.shapes = _shapes(shapes)
         for array in (self.inertia, self.moments, self.axes, self.centre, self.pivot):
             array.flags.writeable = False
 
@@ -170,8 +170,8 @@ class Body:
     @classmethod
     def from_shape(cls, name: str, **sizes: Any) -> Body:
         """A body by the name of its shape and its keywords: ``from_shape("box", a=1, b=2, c=3, density=2)``."""
-        if name not in SHAPES:
-            near = difflib.get_close_matches(name, SHAPES, n=3, cutoff=0.4) or SHAPES
+        if not isinstance(name, str) or name not in SHAPES:
+            near = difflib.get_close_matches(str(name), SHAPES, n=3, cutoff=0.4) or SHAPES
             raise InputError(f"unknown shape {name!r}; nearest: {', '.join(near)}")
         maker = getattr(cls, name)
         try:
@@ -351,6 +351,14 @@ def _tidied(tensor: np.ndarray) -> np.ndarray:
     """The tensor without products of inertia that are round-off."""
     small = TOLERANCE * np.abs(tensor).max()
     return np.where((np.abs(tensor) <= small) & ~np.eye(3, dtype=bool), 0.0, tensor)
+
+
+def _shapes(given: Any) -> tuple[Shape, ...]:
+    found = tuple(given) if isinstance(given, Iterable) else (given,)
+    for one in found:
+        if not isinstance(one, Shape):
+            raise InputError(f"shapes must be a sequence of polhode.shapes.Shape; got {type(one).__name__}")
+    return found
 
 
 def _one_of(mass: float | None, density: float | None, volume: float | None) -> float:

@@ -15,7 +15,7 @@ from typing import Any
 
 from .elliptic import Pair, two_product, two_sum
 from .scalar import Number, Quat, Vec3, fork, kernel
-from .so3 import add, along, nearly_unit, unit
+from .so3 import add, along, nearly_unit, restored
 from .unroll import written
 
 
@@ -58,13 +58,13 @@ def grown(y: Any, dq: Quat, dm: Vec3) -> Any:
 
 @kernel
 def moved(y: Any, dm: Vec3, vector: Vec3, scalar: Vec3) -> Any:
-    """The state (q, m) with increments of the momentum and of the parts of q, which is made a unit.
+    """The state (q, m) with increments of the momentum and of the parts of q, which is normalised.
 
     Of the last only the first number counts: a kernel that gives increments gives them by threes.
     """
     q, m = y
     s = scalar[0]
-    return unit((q[0] + s, q[1] + vector[0], q[2] + vector[1], q[3] + vector[2])), add(m, dm)
+    return restored((q[0] + s, q[1] + vector[0], q[2] + vector[1], q[3] + vector[2])), add(m, dm)
 
 
 @kernel

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .adaptive import EPS, Measured, Path, Run, between_steps, distance, looked_at, scale_of_momentum
+from .adaptive import EPS, Measured, Path, Run, between_steps, distance, looked_at, round_off, scale_of_momentum
 from .analysis.cost import cost
 from .backends import floats
 from .coefficients import compositions, splittings
@@ -117,6 +117,7 @@ def measured_steps(schedule: Schedule, method: Method, tol: float, count: int) -
         scale = scale_of_momentum(problem, b)
         difference = distance(a.rows[-1], b.rows[-1], scale) if a.finished and b.finished else math.inf
         error = difference / (min(m / n for m, n in zip(more, counts, strict=True)) ** order - 1)
+        error = max(error, round_off(problem, b)) if math.isfinite(error) else error
         if error <= tol:
             best = Measured(fine, error, True)
             if error > tol / 50 or fine.count <= 1.05 * failed + 1:
@@ -143,7 +144,7 @@ def is_fast(problem: Problem, states: np.ndarray) -> bool:
     torque, inertia = torque_kernel(problem, floats.number), float(np.median(problem.body.moments))
     for row in states.tolist():
         push = torque(problem.t0, tuple(row[:4]), tuple(row[4:]), system)
-        if math.hypot(*push) * inertia > FAST * math.hypot(*row[4:]) ** 2:
+        if math.hypot(*push) * inertia >= FAST * math.hypot(*row[4:]) ** 2:  # also at rest, where both are zero
             return False
     return True
 

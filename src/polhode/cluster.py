@@ -7,8 +7,10 @@ not reported are found done.
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from .errors import InputError, StepError
@@ -20,12 +22,15 @@ RETRIES = 2
 IN_FLIGHT = 4096
 """Units the scheduler knows of at a time."""
 
+ANSWER = 5.0
+"""Seconds to wait for the scheduler's answer."""
+
 PATIENCE = 60.0
-"""Seconds to wait for the scheduler's answer and for a first worker."""
+"""Seconds to wait for a first worker."""
 
 
 @contextlib.contextmanager
-def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Iterable[Done]]]:
+def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Generator[Done, None, None]]]:
     """The way to run units on a cluster, given as "tcp://host:port" or as a `distributed.Client`."""
     distributed = _distributed()
     if not isinstance(scheduler, str | distributed.Client):
@@ -51,13 +56,11 @@ def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
     if not isinstance(scheduler, str):
         yield scheduler
         return
+    _check_answer(distributed, scheduler)
     try:
-        client = distributed.Client(scheduler, timeout=PATIENCE, set_as_default=False)
-    except (OSError, ValueError, TimeoutError) as problem:
-        raise InputError(
-            f"no Dask scheduler answers at {scheduler}; start one with `dask scheduler`, which says its address, and "
-            f"workers with `dask worker {scheduler}`"
-        ) from problem
+        client = distributed.Client(scheduler, timeout=ANSWER, set_as_default=False)
+    except (OSError, ValueError, TimeoutError):
+        raise _no_answer(scheduler) from None
     with client:
         try:
             client.wait_for_workers(1, timeout=PATIENCE)
@@ -69,7 +72,32 @@ def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
         yield client
 
 
-def _collected(distributed: Any, client: Any, plan: Plan, todo: list[int]) -> Iterator[Done]:
+def _check_answer(distributed: Any, scheduler: str) -> None:
+    """Refuse an address where no scheduler answers; a Client would try for minutes, and log its failures."""
+
+    async def answer() -> None:
+        comm = await distributed.comm.connect(scheduler, timeout=ANSWER)
+        comm.abort()
+
+    def asked() -> None:
+        asyncio.run(asyncio.wait_for(answer(), ANSWER))
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(1) as aside:  # this thread may have an event loop of its own
+            aside.submit(asked).result()
+    except Exception:  # whatever an address can be made of, and whatever may listen there
+        raise _no_answer(scheduler) from None
+
+
+def _no_answer(scheduler: str) -> InputError:
+    return InputError(
+        f"no Dask scheduler answers at {scheduler!r} within {ANSWER:.0f} seconds; start one with `dask scheduler`, "
+        "which says its address, and workers with `dask worker ADDRESS`. A scheduler with TLS needs a "
+        "distributed.Client(ADDRESS, security=...) as scheduler"
+    )
+
+
+def _collected(distributed: Any, client: Any, plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
     """Units as they are done; a bounded number of them is known to the scheduler."""
     waiting = iter(todo)
     found = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)

@@ -256,7 +256,7 @@ def _bound_to(
         try:
             bound = _bound(template, first)
             _check_widths(bound, {name: given[name] for name in own})
-            if len(choices) > 1:
+            if not given.keys() <= shapes.keys():
                 _call(bound)
             found.append((bound, own))
         except InputError as fault:
@@ -278,6 +278,8 @@ def _bound_to(
 
 def _readings(name: str, array: np.ndarray, number: int, shape: tuple[int, ...] | None) -> list[bool]:
     """Whether an array may be one value for all bodies (False), or have a first dimension that counts them (True)."""
+    if not array.size:
+        raise InputError(f"parameter {name} must have values; got an array of shape {array.shape}")
     for_each = array.ndim > 0 and (number == 1 or len(array) in (1, number))
     if shape is None:
         return [False, True] if for_each else [False]
@@ -343,7 +345,10 @@ def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
 
 def step_counts(steps: Any, number: int) -> np.ndarray:
     """Numbers of steps, one for each body."""
-    given = np.asarray(steps)
+    try:
+        given = np.asarray(steps)
+    except ValueError:  # sequences of different lengths
+        given = np.empty(0)
     if given.shape != (number,) or given.dtype.kind not in "iu" or (given < 1).any():
         raise InputError(f"steps must be a whole number above 0, or one for each of the {number} bodies; got {steps!r}")
     return given.astype(np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +18,7 @@ from .crowd_store import (
     SAID,
     WITHOUT_CHECKSUMS,
     body_axis,
+    counted,
     dims_of,
     labelled,
     statistics_names,
@@ -53,11 +55,12 @@ class StoredEnsemble(Ensemble):
             raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
         path = self.__dict__["path"]
         try:
-            value = _read(path, name) if name != "statistics" else self._read_statistics()
+            value: Any = _read(path, name) if name != "statistics" else self._read_statistics()
         except InputError:
             raise
         except Exception as problem:
             raise _damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
+        value = counted(value, self.__dict__["attributes"]) if name == "failed" else value
         self.__dict__[name] = value
         return value
 
@@ -121,10 +124,10 @@ def _read_units(path: Path, root: Any, name: str, metadata: Mapping[str, Any]) -
     integrity.check_chunks(path, "moments", metadata["moments"])  # as many bodies as are claimed
     _check_memory(name, root[name])
     done = _done(path, root)
-    integrity.check_chunks(path, name, metadata[name], lambda index: done[index[body_axis(name)]])
+    integrity.check_chunks(path, name, metadata[name], functools.partial(_is_of, done, body_axis(name)))
     column = str(root.attrs[CHECKED]).split().index(name)
     if done.any():
-        integrity.check_chunks(path, "checks/units", metadata["checks/units"], lambda index: done[index[0]])
+        integrity.check_chunks(path, "checks/units", metadata["checks/units"], functools.partial(_is_of, done, 0))
     expected, values = root["checks/units"][:, column], np.asarray(root[name][...])
     for number, is_done in enumerate(done):
         begin, end = crowd_store.bounds(root, number)
@@ -137,6 +140,11 @@ def _read_units(path: Path, root: Any, name: str, metadata: Mapping[str, Any]) -
         elif name != "failed":
             part[...] = np.nan
     return values
+
+
+def _is_of(units: np.ndarray, axis: int, index: tuple[int, ...]) -> bool:
+    """Does a chunk belong to one of these units."""
+    return bool(units[index[axis]])
 
 
 def _done(path: Path, root: Any) -> np.ndarray:
@@ -168,8 +176,10 @@ def dataset(many: Ensemble) -> xarray.Dataset:
         path = many.__dict__["path"]
         if path.suffix == ".zarr":
             _check_presence(path)
-            return xarray.open_zarr(path, chunks=None, consolidated=True, zarr_format=3)
-        return xarray.open_dataset(path, engine="h5netcdf")
+            data = xarray.open_zarr(path, chunks=None, consolidated=True, zarr_format=3)
+        else:
+            data = xarray.open_dataset(path, engine="h5netcdf")
+        return _recounted(data)
     own_times = many.t.ndim == 2
     variables = {name: xarray.Variable(dims_of(name, own_times), getattr(many, name), labelled(name)) for name in PLAIN}
     t = variables.pop("t")
@@ -179,6 +189,14 @@ def dataset(many: Ensemble) -> xarray.Dataset:
             variables[name] = xarray.Variable(dims, values, labelled(name))
     said = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
     return xarray.Dataset(variables, {"t": t, **file_format.LABELS}, SAID | said)
+
+
+def _recounted(data: xarray.Dataset) -> xarray.Dataset:
+    """A dataset in which failed steps count from 1, also if it is of an earlier format."""
+    if data.attrs.get("format") == FORMAT:
+        return data
+    failed = data["failed"].copy(data=counted(data["failed"].values, data.attrs))
+    return data.assign(failed=failed).assign_attrs(format=FORMAT)
 
 
 def _check_presence(path: Path) -> None:
@@ -193,8 +211,7 @@ def _check_presence(path: Path) -> None:
         units = str(said.get(CHECKED, "")).split()
         for name, one in metadata.items():
             if name in units and done is not None:
-                axis = body_axis(name)
-                integrity.check_chunks(path, name, one, lambda index, axis=axis: done[index[axis]])
+                integrity.check_chunks(path, name, one, functools.partial(_is_of, done, body_axis(name)))
             elif "/" not in name:
                 integrity.check_chunks(path, name, one)
     except InputError:
@@ -254,7 +271,7 @@ def _save(many: Ensemble, path: Path) -> None:
         files.sync([path.parent])
     finally:
         data.close()
-        files.remove(new)
+        files.discard(new)
 
 
 class _ZarrCopy:

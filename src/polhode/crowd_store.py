@@ -12,6 +12,7 @@ that goes on can be compared with the one that was stopped. Its checksums stand 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -42,7 +43,7 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
         "largest relative change, among the states kept, of kinetic plus potential energy (kinetic where there is no "
         "potential)",
     ),
-    "failed": (("body",), "1", "number of the step that failed; -1: none did; -2: not run yet"),
+    "failed": (("body",), "1", "number of the step that failed, counting from 1; -1: none did; -2: not run yet"),
 }
 PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
 """Those an `Ensemble` has."""
@@ -93,7 +94,7 @@ def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], 
         )
         files.put(path, new)
     finally:
-        files.remove(new)
+        files.discard(new)
 
 
 SAID = {**file_format.SAID_OF_ALL, "format": FORMAT}
@@ -106,6 +107,11 @@ def _written(task: Task, observed: Mapping[str, int]) -> list[str]:
     """The variables a unit writes; the last one is its mark."""
     own = ["t"] if task.own_times else []
     return ["quaternion", "momentum", "energy_change", *own, *statistics_names(observed), "failed"]
+
+
+def counted(failed: np.ndarray, said: Mapping[str, Any]) -> np.ndarray:
+    """Numbers of failed steps, counting from 1; files of the format without checksums counted from 0."""
+    return np.where(failed >= 0, failed + 1, failed) if said.get("format") == WITHOUT_CHECKSUMS else failed
 
 
 def statistics_names(observed: Iterable[str]) -> list[str]:
@@ -251,15 +257,19 @@ def crowd(root: Any, number: int, field: Any) -> Crowd:
         if name == "own" and not root.attrs["own_axes"]:
             continue
         full = name if name == "moments" else f"inputs/{name}"
-        array = root[full]
-        own = array.shape[0] > 1
+        own = root[full].shape[0] > 1
+        chunk = number if own else 0
         try:
-            integrity.check_chunks(path, full, metadata[full], lambda i, own=own: not own or i[0] == number)
-            given[name] = array[begin:end] if own else array[:]
+            integrity.check_chunks(path, full, metadata[full], functools.partial(_is_chunk, chunk))
+            given[name] = root[full][begin:end] if own else root[full][:]
         except (Damage, KeyError, ValueError) as problem:
             raise integrity.damaged(path, integrity.line(problem)) from problem
     moments, axes = np.broadcast_to(given.pop("moments"), (end - begin, 3)), given.pop("own", None)
     return Crowd(moments=moments, own=axes, field=field, number=end - begin, own_dt=root.attrs["own_dt"], **given)
+
+
+def _is_chunk(number: int, index: tuple[int, ...]) -> bool:
+    return index[0] == number
 
 
 def write(root: Any, number: int, task: Task, part: Ensemble) -> None:

@@ -94,6 +94,8 @@ class Method:
     memory : how many numbers a run keeps from step to step beside (q, m), zero before `before` fills them
     clock : does a run keep its own time, memory[0], its steps not being h; `torque` then also gives the torque's rate
     part : of such a method, the one whose steps it makes
+    symplectic_defect : of a step that is not symplectic, where there is a formula: the function (h, psi, system) -> c,
+        psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
     flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
@@ -134,6 +136,7 @@ class Method:
     after: Build | None = None
     alone: Method | None = None
     flows: tuple[Flow, ...] = ()
+    symplectic_defect: Callable[..., Any] | None = None
 
     def takes(self, kind: str) -> bool:
         """Can the method take a field of this kind (one of `NEEDS`)."""
@@ -167,7 +170,7 @@ class Method:
         return f"<Method {self.name}: {order}, {'implicit' if self.implicit else 'explicit'}>"
 
 
-UNDECLARED = ("build", "before", "after", "doc", "flows", "halves", "identity", "part", "alone")
+UNDECLARED = ("build", "before", "after", "doc", "flows", "halves", "identity", "part", "alone", "symplectic_defect")
 """Attributes of a method that are no part of its printed declaration."""
 
 

@@ -15,6 +15,7 @@ from .carry import remembering, widened
 from .errors import InputError
 from .expansion import lie_taylor_kernel, taylor_kernel
 from .fields import Field, no_difference, no_pair, no_torque
+from .inputs import number_of_digits
 from .loop import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
 from .methods import Method, methods
 from .problem import Problem
@@ -182,8 +183,7 @@ def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any,
 
 
 def _precise(problem: Problem, method: Method, digits: int) -> Engine:
-    if not isinstance(digits, int) or not 1 <= digits <= 10_000:
-        raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
+    digits = number_of_digits(digits)
     from .backends.multiprecision import number, working
 
     with working(digits + GUARD_DIGITS):

@@ -27,6 +27,7 @@ from .ensemble_run import DEVICES, run_on_cores
 from .ensemble_tolerance import Ends
 from .errors import InputError, ResultWarning
 from .fields import Field, FieldTemplate
+from .inputs import check_times, flag
 from .loop import kept_rows
 from .methods import Method, methods
 from .methods.jacobi import jacobi
@@ -179,6 +180,9 @@ def ensemble(
     -----
     ResultWarning : bodies failed (`failed` says in which step), or may be less accurate than `tol`
     """
+    overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
+    if params is not None and not isinstance(params, Mapping):
+        raise InputError(f"params must be a dictionary such as {{'mgl': 1.0}}; got {params!r}")
     if tol is not None or step_tol is not None or t_end is not None:
         _refuse_with_tolerance(
             method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
@@ -187,7 +191,7 @@ def ensemble(
         return _told(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
     if method is None or dt is None or steps is None:
         raise InputError("an ensemble needs a method, dt and steps, or instead of all of them tol and t_end")
-    alike = not np.ndim(steps)
+    alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
     task = prepared(
         bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
         every=every if alike else None, t0=t0, device=device, statistics=statistics,
@@ -234,7 +238,7 @@ def _refuse_with_tolerance(**given: Any) -> None:
 
 def _refuse_without_file(**given: Any) -> None:
     for name, value in given.items():
-        if value:
+        if value is not None and value is not False:
             raise InputError(f"{name} is about a file; give out='crowd.zarr' too")
 
 
@@ -329,6 +333,7 @@ def prepared(
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, dt)
+    check_times(t0, float(np.min(crowd.dt)), count)
     model = model_problem(crowd, chosen, t0)
     return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
 

@@ -14,6 +14,7 @@ from .engine import torque_kernel
 from .errors import InputError
 from .fields import Field
 from .fields.field import like
+from .loop import NO_STATE
 from .problem import Problem
 from .solve import unsolved
 
@@ -72,7 +73,7 @@ def reason(task: Task, many: Ensemble, i: int) -> str:
         _, miss = whole(task.method)(floats.number)(dt, problem.t0, y, system, torque)
     except (ArithmeticError, TypeError, ValueError):
         miss = 0.0
-    return unsolved(float(miss)) if miss > 0 else "the state became infinite or NaN"
+    return unsolved(float(miss)) if miss > 0 else NO_STATE
 
 
 def _last_good(task: Task, many: Ensemble, i: int) -> Problem | str:
@@ -82,7 +83,7 @@ def _last_good(task: Task, many: Ensemble, i: int) -> Problem | str:
     done = int(many.failed[i]) - 1
     t = task.t0 + done * float(crowd.of(crowd.dt, i))
     if not (np.isfinite(q).all() and np.isfinite(m).all()):
-        return "the state became infinite or NaN"
+        return NO_STATE
     try:
         return Problem(crowd.body(i), _field(crowd, i), attitude=q / np.linalg.norm(q), momentum=m, t0=t)
     except InputError as fault:

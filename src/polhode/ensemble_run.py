@@ -49,7 +49,7 @@ def _cursor(task: Task, group: int = 0) -> Any:
     return simd.Cursor.at(group, kept, columns, simd.sizes_of_state(beginning(task.method)))
 
 
-def _asked(task: Task) -> tuple[Any, ...]:
+def _asked(task: Task) -> tuple[float, float, int, Any, np.ndarray]:
     """What a compiled loop is given first."""
     return float(task.crowd.dt[0]), task.t0, task.every, *task.given()
 

@@ -8,8 +8,17 @@ if TYPE_CHECKING:
     from .trajectory import Trajectory
 
 
+LONGEST = 1500
+"""Characters of a message; what was given may be a long text or a large array."""
+
+
 class InputError(ValueError):
     """Something given to the library cannot be right; the message says what was expected, and what to do."""
+
+    def __init__(self, message: object) -> None:
+        text = " ".join(str(message).split("\n")) if "\n" in str(message) else str(message)
+        half = LONGEST // 2
+        super().__init__(text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}")
 
 
 class StepError(RuntimeError):

@@ -7,7 +7,8 @@ passes through zero in the named direction.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import numbers
+from collections.abc import Callable
 from typing import Any
 
 from .backends import floats
@@ -135,7 +136,7 @@ def event(function: Any = None, direction: int = 0, terminal: bool = False) -> A
     rises, -1 where it falls, 0 for both; a `terminal` event ends the run. An event whose function has parameters
     without defaults is called to bind them: ``ph.event(tilt)(0.3)``. Works as a decorator too.
     """
-    if isinstance(direction, bool) or direction not in DIRECTIONS:
+    if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or direction not in DIRECTIONS:
         raise InputError(f"direction must be -1 (falling), 0 (either way) or 1 (rising); got {direction!r}")
     if not isinstance(terminal, bool):
         raise InputError(f"terminal must be True or False; got {terminal!r}")
@@ -149,9 +150,10 @@ def checked(given: Any, problem: Problem) -> list[Event]:
     """The events of a run, each bound and called once at the start."""
     if isinstance(given, Event):
         given = (given,)
-    if not isinstance(given, Iterable):
-        raise InputError(f"events must be a sequence of ph.event(...); got {type(given).__name__}")
-    found = list(given)
+    try:
+        found = [] if given is None else list(given)
+    except TypeError:
+        raise InputError(f"events must be a sequence of ph.event(...); got {type(given).__name__}") from None
     for one in found:
         if not isinstance(one, Event):
             hint = f"; write ph.event({one.__name__})" if callable(one) and hasattr(one, "__name__") else ""

@@ -12,6 +12,7 @@ import numpy as np
 from .body import real_array
 from .engine import GUARD_DIGITS
 from .errors import InputError
+from .inputs import number_of_digits
 from .loop import COLUMNS, record, tidied
 from .methods.jacobi import jacobi, motion, moved
 from .methods.lagrange import circular, hyperbolic
@@ -70,11 +71,12 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
     t : one time or an array of them, in any order, before or after `problem.t0`
     digits : compute with this many digits; `Trajectory.mp` then holds them all
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
     if times.ndim != 1 or not np.isfinite(times).all():
         raise InputError(f"t must be finite times in one dimension; got {t!r}")
-    if digits is not None and (not isinstance(digits, int) or not 1 <= digits <= 10_000):
-        raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
+    digits = None if digits is None else number_of_digits(digits)
     began = time.perf_counter()
     top = None if problem.field is None else recognised(problem, digits)
     solved = _doubles if digits is None else functools.partial(_precise, digits=digits)

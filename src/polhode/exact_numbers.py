@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from fractions import Fraction
 from typing import Any
 
+from .errors import InputError
 from .scalar import sqrt
 
 
@@ -19,7 +21,8 @@ class Surd:
 
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Surd):
-            assert other.radicand == self.radicand
+            if other.radicand != self.radicand:
+                raise InputError(f"{self} and {other} have different roots, so their sum is no surd")
             return tidy(Surd(self.rational + other.rational, self.factor + other.factor, self.radicand))
         return Surd(self.rational + Fraction(other), self.factor, self.radicand)
 
@@ -34,14 +37,30 @@ def tidy(x: Surd) -> Surd | Fraction:
     return x if x.factor else x.rational
 
 
-def exact(value: Any) -> Any:
+TEXT = re.compile(r"\s*[+-]?(\d+(/\d+|(\.\d*)?(e[+-]?\d{1,3})?)|\.\d+(e[+-]?\d{1,3})?)\s*", re.IGNORECASE)
+"""A number as text; a power of ten of more digits, such as 1e999999999, would fill the memory."""
+
+
+def exact(value: Any, what: str = "a coefficient") -> Any:
     """The exact number behind an int, a Fraction, a Surd, a float, or a string such as "1/3" or "0.1"."""
-    return value if isinstance(value, Surd) else Fraction(value)
+    if isinstance(value, Surd):
+        return value
+    try:
+        if isinstance(value, bool) or (isinstance(value, str) and not TEXT.fullmatch(value)):
+            raise ValueError
+        return Fraction(value)
+    except (TypeError, ValueError, ArithmeticError):
+        raise InputError(f"{what} must be a finite number or a text such as '1/3'; got {value!r}") from None
 
 
-def surd(rational: str, factor: str, radicand: int) -> Surd:
+def surd(rational: Any, factor: Any, radicand: int) -> Surd:
     """``surd("1/2", "-1/6", 3)`` is 1/2 - sqrt(3)/6."""
-    return Surd(Fraction(rational), Fraction(factor), radicand)
+    if isinstance(radicand, bool) or not isinstance(radicand, int) or radicand < 0:
+        raise InputError(f"the radicand of a surd must be a whole number, 0 or more; got {radicand!r}")
+    parts = [exact(x, "the rational part and the factor of a surd") for x in (rational, factor)]
+    if any(isinstance(x, Surd) for x in parts):
+        raise InputError(f"a surd is made of two fractions and a whole number; got {rational!r} and {factor!r}")
+    return Surd(parts[0], parts[1], radicand)
 
 
 def converted(value: Any, number: Any) -> Any:

@@ -66,10 +66,11 @@ def info_of_attributes(said: Mapping[str, Any]) -> Info:
 
 def _of_type(kind: str, value: Any) -> Any:
     """A value, if it is of the type its field has."""
-    expected = {"str": str, "int": int, "float": int | float}.get(kind.partition(" | ")[0], object)
-    if not isinstance(value, expected) or (kind != "object" and isinstance(value, bool)):
+    plain = kind.partition(" | ")[0]
+    expected: Any = {"str": str, "int": int, "float": (int, float)}.get(plain, object)
+    if not isinstance(value, expected) or isinstance(value, bool):
         raise TypeError(f"{value!r} is no {kind}")
-    return float(value) if expected == int | float else value
+    return float(value) if plain == "float" else value
 
 
 def described(name: str) -> dict[str, str]:

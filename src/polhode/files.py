@@ -61,6 +61,12 @@ def remove(path: Path) -> None:
     shutil.rmtree(path)
 
 
+def discard(path: Path) -> None:
+    """Remove what is not needed any more; where that fails, the next run does it (`tidy`)."""
+    with contextlib.suppress(OSError):
+        remove(path)
+
+
 def _aside(path: Path, kind: str) -> Path:
     """A hidden name beside a file, for the time in which it is replaced or removed."""
     return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
@@ -74,7 +80,7 @@ def put(path: Path, new: Path) -> None:
     old = _aside(path, "old")
     path.rename(old)
     new.rename(path)
-    remove(old)
+    discard(old)
 
 
 def tidy(path: Path, alone: bool) -> None:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 import numbers
+import os
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .errors import InputError
 from .so3 import unit
+
+LONGEST_NAME = 255
+"""Bytes of the name of a file or folder, on all common file systems."""
 
 ROTATION_TOLERANCE = 1e-6
 """How far from a rotation an attitude may be (single-precision data pass); it is then made one exactly."""
@@ -21,15 +26,42 @@ def real_array(value: Any, expected: str, fresh: bool = True) -> np.ndarray:
         if np.iscomplexobj(value):
             raise TypeError
         return np.array(value, dtype=float, copy=True if fresh else None)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:  # the value may be any object, and its conversion may fail in any way
         raise InputError(f"{expected}; got {value!r}") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """The value, if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
+
+
+def file_path(value: Any, expected: str) -> Path:
+    """The value as a path that the file system can hold, or an error that says what was expected."""
+    try:
+        path = Path(value)
+        if b"\0" in os.fsencode(path) or any(len(os.fsencode(part)) > LONGEST_NAME for part in path.parts):
+            raise ValueError
+        path.resolve()
+    except (TypeError, ValueError, OSError, RuntimeError):  # RuntimeError: links that go round in circles
+        raise InputError(f"{expected}; got {value!r}") from None
+    return path
+
+
+def is_finite_real(value: Any) -> bool:
+    """Is this a real number that a double can hold."""
+    try:
+        return isinstance(value, numbers.Real) and math.isfinite(value)
+    except OverflowError:  # an integer beyond all doubles
+        return False
 
 
 def finite_number(name: str, value: Any) -> float:
     """The value as a float, or a sentence about what it should have been."""
     try:
         number = math.nan if isinstance(value, str) else float(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception:
         number = math.nan
     if isinstance(value, str) or (math.isnan(number) and not isinstance(value, numbers.Real)):
         raise InputError(f"{name} must be a number; got {value!r}")
@@ -38,12 +70,32 @@ def finite_number(name: str, value: Any) -> float:
     return number
 
 
+def number_of_digits(value: Any, most: int = 10_000) -> int:
+    """How many digits to work with."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InputError(f"digits must be a whole number from 1 to {most}; got {value!r}")
+    return value
+
+
 def positive(name: str, value: Any) -> float:
     """The value as a float above zero."""
     number = finite_number(name, value)
     if number <= 0:
         raise InputError(f"{name} must be positive; got {value!r}")
     return number
+
+
+def check_times(t0: float, dt: float, steps: int) -> None:
+    """Refuse steps that doubles cannot tell apart: t0 + n dt would be the same time again and again."""
+    end = t0 + steps * dt
+    if not math.isfinite(end):
+        raise InputError(f"{steps} steps of dt = {dt:g} lead beyond the largest double; choose a smaller dt or fewer")
+    spacing = max(float(np.spacing(abs(t0))), float(np.spacing(np.nextafter(abs(end), 0.0))))
+    if abs(dt) < spacing:
+        raise InputError(
+            f"dt = {dt:g} is below {spacing:g}, the spacing of doubles between t0 = {t0:g} and t_end = {end:g}: the "
+            f"times of steps would coincide; choose a larger dt, or let t0 be nearer to 0"
+        )
 
 
 def vector(name: str, value: Any) -> np.ndarray:

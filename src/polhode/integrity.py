@@ -65,7 +65,7 @@ def checksum(values: np.ndarray, before: int = 0, axis: int = 0) -> int:
     """CRC-32 of numbers as little-endian bytes, slice after slice along an axis; it goes on from that of others."""
     ordered = np.moveaxis(np.asarray(values), axis, 0)
     plain = np.ascontiguousarray(ordered, dtype=ordered.dtype.newbyteorder("<"))
-    return zlib.crc32(plain.reshape(-1).view(np.uint8), before)
+    return zlib.crc32(plain.reshape(-1).view(np.uint8).data, before)
 
 
 def checksums_text(sums: Mapping[str, int]) -> str:
@@ -187,7 +187,7 @@ def chunk_shape(one: Mapping[str, Any]) -> list[int]:
 
 
 def check_chunks(
-    path: Path, name: str, one: Mapping[str, Any], wanted: Callable[[tuple[int, ...]], bool] | None = None
+    path: Path, name: str, one: Mapping[str, Any], wanted: Callable[[tuple[int, ...]], Any] | None = None
 ) -> None:
     """Are the chunks of an array there: Zarr takes a chunk that is missing for one without content.
 

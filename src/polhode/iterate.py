@@ -2,9 +2,10 @@
 
 The solvers stop at round-off of the number type they run in: when the last correction is below it,
 when the corrections shrink so fast that the next one will be (not `broyden`, whose corrections shrink
-unevenly), or when they stop shrinking just above it. A lane that has stopped is frozen, so its bits do
-not depend on its neighbours. They return the root and a `miss`: zero after convergence, otherwise the
-relative size of the last correction.
+unevenly), or when they stop shrinking just above it. Where torques balance, the unknown may be far smaller than the
+terms of its equation; its corrections then stop shrinking at the round-off of those terms (`judged`). A lane that has
+stopped is frozen, so its bits do not depend on its neighbours. They return the root and a `miss`: zero after
+convergence, otherwise the relative size of the last correction.
 
 Of numbers that carry slopes only the values are iterated. What the iteration does to slopes on its way is no
 derivative of the root: they would lag behind the values, and secant updates divide by corrections that vanish. The
@@ -20,6 +21,7 @@ from .scalar import (
     Rows,
     Vec3,
     epsilon,
+    finite,
     kernel,
     relative_slopes,
     seeded,
@@ -32,7 +34,7 @@ from .scalar import (
     steepest,
     where,
 )
-from .so3 import add, along, apply, apply_transposed, dot, inverse3, norm, scale, solve3, sub
+from .so3 import add, along, apply, apply_transposed, dot, extent, inverse3, scale, solve3, sub
 from .unroll import Vectors, inner, moved, written
 
 SWEEPS = 200
@@ -61,6 +63,41 @@ def finished(size: Number, before: Number, reach: Number) -> Any:
     return soon | arrived(size, before, reach)
 
 
+MANY_SWEEPS = 12
+"""After more secant updates than this the result is checked."""
+
+PATIENCE = 4
+"""So many corrections in a row, none of them half the smallest one before, no longer converge."""
+
+
+@kernel
+def unstarted(size: Number) -> tuple[Number, Number, Number]:
+    """What `judged` remembers before the first correction: the last one, the smallest one, how long that is so."""
+    return 0 * size, 0 * size - 1, 0 * size
+
+
+@kernel
+def waited(size: Number, least: Number, since: Number) -> tuple[Number, Number]:
+    """The smallest correction so far, and how many have come since it was last halved."""
+    gains = (least < 0) | (2 * size < least)
+    return where(gains, size, least), where(gains, 0 * since, since + 1)
+
+
+@kernel
+def judged(size: Number, track: Any, reach: Number, around: Number) -> tuple[Any, Any]:
+    """Has the iteration arrived, and what to remember for the next correction.
+
+    `reach` is the size of the unknown, `around` that of an unknown which turns the body by about one radian in the
+    step. Round-off of the attitude, epsilon, makes an error of epsilon times the stiffness in the torque, which moves
+    the unknown by epsilon times `around` if the step resolves the torque (h^2 stiffness is at most the inertia).
+    Corrections below that, which have stopped shrinking, are the round-off of terms that cancel.
+    """
+    before, least, since = track
+    least, since = waited(size, least, since)
+    stuck = (since >= PATIENCE) & (size <= STALL * epsilon(size) * around)
+    return finished(size, before, reach) | stuck, (size, least, since)
+
+
 @dataclasses.dataclass(frozen=True)
 class Algebra:
     """Kernels for vectors of one length and square matrices of their size, given by rows."""
@@ -87,7 +124,8 @@ def secant(space: Algebra) -> Callable[..., Any]:
     """Kernel: Broyden's good update of an inverse Jacobian H.
 
     With s the last correction and z = H f, the next one is -z |s|^2/(|s|^2 + s.z) and H loses
-    z (s^T H)/(|s|^2 + s.z). Returns H and the factor of z; before the first correction (s = 0) the factor is -1.
+    z (s^T H)/(|s|^2 + s.z). Returns H and the factor of z; before the first correction (s = 0), and where |s|^2 is out
+    of the range of the numbers, H stays and the factor is -1.
     """
     dot, scale, apply_transposed, lowered = space.dot, space.scale, space.apply_transposed, space.lowered
 
@@ -96,9 +134,10 @@ def secant(space: Algebra) -> Callable[..., Any]:
         s2 = dot(step, step)
         slope = s2 + dot(step, z)
         slope = where(slope > s2 / 8, slope, s2)
-        weight = where(s2 > 0, 1 / where(s2 > 0, slope, 1 + s2), s2)
-        row = scale(weight, apply_transposed(inverse, step))
-        return lowered(inverse, z, row), where(s2 > 0, -s2 * weight, s2 - 1)
+        weight = 1 / where(s2 > 0, slope, 1 + s2)
+        sound = (s2 > 0) & finite(s2) & finite(weight)
+        row = scale(where(sound, weight, 0 * step[0]), apply_transposed(inverse, step))
+        return lowered(inverse, z, row), where(sound, -s2 * weight, 0 * step[0] - 1)
 
     return update
 
@@ -118,11 +157,61 @@ def _following(residual: Callable[..., Vec3]) -> Callable[..., Vec3]:
     return follow
 
 
-def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec3, Vec3]]) -> Callable[..., Any]:
-    """Solver of residual(x, data, system, torque) = 0 for a vector x.
+@kernel
+def radian(data: Any, system: Any) -> Number:
+    """The size of a rotation of about one radian, for unknowns that are rotations."""
+    return 1 + 0 * data[0]
 
-    Newton's method with the analytic Jacobian at the start (its columns; the torque's own derivative
-    left out), improved after every sweep by the secant update.
+
+@kernel
+def radian_per_step(data: Any, system: Any) -> Number:
+    """The size of a momentum that turns the body by about one radian in the step h = data[0]."""
+    inertia = system[0]
+    return (inertia[0] + inertia[1] + inertia[2]) / abs(data[0])
+
+
+def _correction(residual: Callable[..., Vec3], columns: Callable[..., Any]) -> Callable[..., Vec3]:
+    """Kernel: the correction of Newton's method, to be subtracted."""
+
+    @kernel
+    def correction(x: Vec3, data: Any, system: Any, torque: Any) -> Vec3:
+        a, b, c = columns(x, data, system)
+        return solve3(a, b, c, residual(x, data, system, torque))
+
+    return correction
+
+
+def _exact_newton(
+    correction: Callable[..., Vec3], residual: Callable[..., Vec3], columns: Callable[..., Any],
+    around: Callable[..., Number],
+) -> Callable[..., Any]:  # fmt: skip
+    """Kernel: Newton's method with the whole Jacobian."""
+
+    @kernel
+    def root(x: Vec3, data: Any, system: Any, torque: Any) -> tuple[Vec3, Number]:
+        size, done = 0 * x[0], x[0] != x[0]
+        track, large = unstarted(size), around(data, system)
+        for _ in range(SWEEPS):
+            step = scale(where(done, 0 * size, -1 + 0 * size), correction(x, data, system, torque))
+            x = add(x, step)
+            size = extent(step)
+            now, track = judged(size, track, extent(x), large)
+            done = done | now
+            if settled(done):
+                break
+        return x, missed(done, size, extent(x))
+
+    return root
+
+
+def _secant_newton(
+    correction: Callable[..., Vec3], residual: Callable[..., Vec3], columns: Callable[..., Any],
+    around: Callable[..., Number],
+) -> Callable[..., Any]:  # fmt: skip
+    """Kernel: Newton's method with the Jacobian of the start and secant updates.
+
+    After many updates the inverse Jacobian may be so wrong that corrections vanish where the residual does not; then a
+    correction by the analytic Jacobian has the last word.
     """
     update = secant(TRIPLES)
 
@@ -132,18 +221,41 @@ def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec
         inverse: Rows = inverse3(a, b, c)
         step = scale(0, x)
         size, done = 0 * x[0], x[0] != x[0]
+        track, large = unstarted(size), around(data, system)
+        sweeps = 0
         for _ in range(SWEEPS):
             z = apply(inverse, residual(x, data, system, torque))
             inverse, move = update(inverse, step, z)
             step = scale(where(done, 0 * move, move), z)
             x = add(x, step)
-            before, size = size, norm(step)
-            reach = norm(x)
-            done = done | finished(size, before, reach)
+            size = extent(step)
+            now, track = judged(size, track, extent(x), large)
+            done = done | now
+            sweeps += 1
             if settled(done):
                 break
-        return x, missed(done, size, norm(x))
+        if sweeps > MANY_SWEEPS:
+            left, eps = extent(correction(x, data, system, torque)), epsilon(size)
+            done = done & (left <= sqrt(eps) * extent(x) + STALL * eps * large)
+        return x, missed(done, size, extent(x))
 
+    return root
+
+
+def newton(
+    residual: Callable[..., Vec3],
+    columns: Callable[..., tuple[Vec3, Vec3, Vec3]],
+    around: Callable[..., Number] = radian_per_step,
+    exact: bool = False,
+) -> Callable[..., Any]:
+    """Solver of residual(x, data, system, torque) = 0 for a vector x.
+
+    Newton's method with the analytic Jacobian, given by its columns. Where these are the whole Jacobian (`exact`) they
+    are computed in every sweep; else, with the torque's own derivative left out, at the start, and improved after every
+    sweep by the secant update. The unknown is a momentum and data[0] the step, unless another kernel
+    around(data, system) gives the size that `judged` asks for.
+    """
+    root = (_exact_newton if exact else _secant_newton)(_correction(residual, columns), residual, columns, around)
     follow = _following(residual)
 
     @kernel
@@ -151,7 +263,10 @@ def newton(residual: Callable[..., Vec3], columns: Callable[..., tuple[Vec3, Vec
         x, miss = root(steady(x), steady(data), steady(system), torque)
         return follow(x, data, system, torque), miss
 
-    return solver(root, followed, lambda find, *given: find(residual, *given))
+    def equation(find: Callable[..., Any], x: Vec3, data: Any, system: Any, torque: Any) -> Any:
+        return find(residual, x, data, system, torque, around=around(data, system))
+
+    return solver(root, followed, equation)
 
 
 def broyden(residual: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
@@ -190,8 +305,10 @@ def missed(done: Any, size: Number, reach: Number) -> Number:
     return where(done, 0 * reach, size / where(reach > 0, reach, 1 + reach) + epsilon(size))
 
 
-def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any]:
+def accelerated(correction: Callable[..., Vectors], n: int, attitude: Callable[..., Any]) -> Callable[..., Any]:
     """Solver for n vectors at once, given correction(x, data, system, torque): a step towards the root.
+
+    The unknowns are rotations, or of their size; attitude(data) is the quaternion at the start of the step.
 
     Each correction z is scaled by the secant rule of Broyden's method with a memory of one step s:
     z/(1 - s.z/|s|^2) = z + z (s.z)/(|s|^2 - s.z)
@@ -204,15 +321,16 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
         one = 0 * x[0][0] + 1  # of the number type, so that `move` is compiled once
         step = move(x, -one, x)
         size, done = 0 * x[0][0], x[0][0] != x[0][0]
+        track, large = unstarted(size), radian(data, system)
         for _ in range(SWEEPS):
             z = correction(x, data, system, torque)
             s2, overlap = product(step, step), product(step, z)
             helps = 2 * abs(overlap) < s2
             step = move(z, where(done, -1, where(helps, overlap, 0) / where(helps, s2 - overlap, 1)), z)
             x = move(x, one, step)
-            before, size = size, sqrt(product(step, step))
-            reach = sqrt(product(x, x))
-            done = done | finished(size, before, reach)
+            size = sqrt(product(step, step))
+            now, track = judged(size, track, sqrt(product(x, x)), large)
+            done = done | now
             if settled(done):
                 break
         return x, missed(done, size, sqrt(product(x, x)))
@@ -224,22 +342,30 @@ def accelerated(correction: Callable[..., Vectors], n: int) -> Callable[..., Any
         """The slopes by the same corrections, repeated until they are round-off in all directions.
 
         Round-off of slopes is relative to those of x, and to |x| times the relative ones of what x is made of: these
-        cancel where x does not vary.
+        cancel where x does not vary. Where torques balance it is relative to the attitude's slopes, as in `judged`.
         """
         x, miss = root(steady(x), steady(data), steady(system), torque)
         one = 0 * system[1][0] + 1
         floor = product(x, x) * (relative_slopes(data) + relative_slopes(system))
+        frame = relative_slopes(attitude(data)) + relative_slopes(system)
         x = move(x, one - 1, x)
         gap, before = 1 + 0 * miss, 1 + 0 * miss
+        wide, least, since = gap, gap, 0 * gap
         for _ in range(SWEEPS):
             z = correction(x, data, system, torque)
             x = move(x, one, move(z, -one, steady(z)))
-            before, gap = gap, sqrt(steepest(slopes_of(z), slopes_of(x) + floor))
-            if arrived(gap, before, one):
+            change, whole = slopes_of(z), slopes_of(x) + floor
+            before, gap = gap, sqrt(steepest(change, whole))
+            wide = sqrt(steepest(change, whole + frame))
+            least, since = waited(gap, least, since)
+            if arrived(gap, before, one) | ((since >= PATIENCE) & (wide <= STALL * epsilon(wide))):
                 break
-        return x, miss + where(gap <= STALL * epsilon(gap), 0 * gap, gap)
+        return x, miss + where(wide <= STALL * epsilon(wide), 0 * gap, gap)
 
-    return solver(root, followed, lambda find, *given: find(correction, *given))
+    def equation(find: Callable[..., Any], x: Vectors, data: Any, system: Any, torque: Any) -> Any:
+        return find(correction, x, data, system, torque, around=radian(data, system))
+
+    return solver(root, followed, equation)
 
 
 def _slopes_of(n: int) -> Callable[[Vectors], Number]:
@@ -252,9 +378,8 @@ def _slopes_of(n: int) -> Callable[[Vectors], Number]:
 def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
     """The small root k of the quartic of Moser and Veselov, r = c + k^2, and the miss if there is none.
 
-    k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). All roots but
-    this one have k > e2/(4 e3), half the sum of the moments: the spectrum of W = Omega^T D has Re > 0, and its trace
-    is that half sum less k.
+    k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). Which root that
+    is `_belongs` says.
 
     The guess `near` has an error of third order in x and c, that of the inverse slope `inverse` is of second order;
     one correction with it leaves an error of at most 32 (e1 x)^2 of the correction. Where that is not round-off,
@@ -289,11 +414,22 @@ def _searched(near: Number, k: Number, done: Any, trusted: Any, x: Number, c: Nu
         k = where(done, k, near + last)
         reach = 1 + e[0] * near
         soon = (e[0] * last) * ((e[0] + 2 * e[2] * c) * last) <= enough * reach * slope
-        done = done | (
-            (soon | (trusted & arrived(abs(e[0] * last), abs(e[0] * before), reach))) & (4 * e[2] * near <= e[1])
-        )
+        there = soon | (trusted & arrived(abs(e[0] * last), abs(e[0] * before), reach))
+        done = done | (there & _belongs(near, c, e))
         trusted = near == near
     return k, where(done, 0 * x, abs(last) + epsilon(x))
+
+
+@kernel
+def _belongs(k: Number, c: Number, e: Vec3) -> Any:
+    """Is a root of the quartic on the branch of short steps, which ends where two roots meet.
+
+    There the spectrum of W = Omega^T D has Re > 0, so that its trace, half the sum of the moments less k, is positive:
+    k < e2/(4 e3). Of a linear body, whose axis has g = 0, this says nothing, and k = 2 I solves the quartic for every
+    step; but up to the small root the quartic is convex, and there it is not.
+    """
+    bend = e[0] + 2 * e[2] * (c + 3 * k * k) - 3 * e[1] * k
+    return (4 * e[2] * k <= e[1]) & (8 * bend > -e[0])
 
 
 @kernel
@@ -322,7 +458,7 @@ def quartic(k: Number, x: Number, c: Number, e: Vec3) -> Number:
 def _small_root_of(find: Callable[..., Any], near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
     """The same by any solver: from a guess to be trusted, or from zero."""
     k, miss = find(quartic, where(8 * e[0] * x < 1, near, 0 * near), x, c, e)
-    return k, k * k + c, where(4 * e[2] * k <= e[1], miss, 1 + 0 * k)
+    return k, k * k + c, where(_belongs(k, c, e), miss, 1 + 0 * k)
 
 
 small_root = solver(_small_root, _small_root_followed, _small_root_of)

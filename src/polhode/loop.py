@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 
 from .carry import rounded, tidied
 from .declare import Step
-from .scalar import finite, kernel, settled, where
-from .so3 import norm, times
+from .scalar import epsilon, finite, kernel, settled, where
+from .so3 import norm, norm2, times
 
 STALLED = 60
 """So many steps in a row that are rejected, not finite or too short to move the time are the end of a run."""
@@ -21,11 +21,21 @@ COLUMNS = 7
 """A record is the quaternion (4) and the momentum (3), in principal axes."""
 
 
+NO_STATE = "the state became infinite, NaN or no rotation"
+"""What happened where the equations of a step were solved and `good` refuses its state."""
+
+
 @kernel
 def good(y: Any, miss: Any) -> Any:
-    """Was the step solved, and is its state finite."""
+    """Was the step solved, is its momentum finite, and its quaternion a rotation.
+
+    Steps multiply unit quaternions, whose length is then 1 to some round-offs; `tidied` takes these out to first
+    order. A length that is off by more than half the digits comes from an equation that was not solved or from
+    overflow. NaN fails both comparisons.
+    """
     q, m = y[0], y[1]
-    return (miss <= 0) & finite(((q[0] + q[1]) + (q[2] + q[3])) + ((m[0] + m[1]) + m[2]))
+    excess = norm2(q) - 1
+    return (miss <= 0) & (excess * excess <= epsilon(excess)) & finite((m[0] + m[1]) + m[2])
 
 
 @kernel

@@ -6,12 +6,14 @@ Files are data: only the triangles are read, no material, no file that another o
 from __future__ import annotations
 
 import dataclasses
+import logging
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .errors import InputError
+from .inputs import file_path
 
 SUFFIXES = ("stl", "obj", "ply")
 
@@ -69,7 +71,7 @@ class Surface:
 
 def scale_of(unit: str) -> float:
     """Metres in a unit of length."""
-    if unit not in UNITS:
+    if not isinstance(unit, str) or unit not in UNITS:
         raise InputError(f"unit must be one of {', '.join(UNITS)}; got {unit!r}")
     return UNITS[unit]
 
@@ -84,32 +86,50 @@ def _trimesh() -> Any:
 
 def read(path: Any, unit: str = "m") -> Surface:
     """The surface in a file; an error that says what is wrong with it unless it bounds a solid."""
-    scale, file = scale_of(unit), Path(path)
+    kinds = f"a mesh must be a file of type {', '.join(SUFFIXES)}"
+    scale, file = scale_of(unit), file_path(path, kinds)
     kind = file.suffix.lower().lstrip(".")
     if kind not in SUFFIXES:
-        raise InputError(f"a mesh must be a file of type {', '.join(SUFFIXES)}; got {file.name!r}")
-    if not file.is_file():
+        raise InputError(f"{kinds}; got {file.name!r}")
+    if not _is_file(file):
         raise InputError(f"there is no file {str(file)!r}")
     surface = _loaded(_trimesh(), file, kind)
     checked(surface, file.name)
     return dataclasses.replace(surface, vertices=surface.vertices * scale)
 
 
+def _is_file(path: Path) -> bool:
+    """Is there such a file; False also for a name that no file can have."""
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
 def _loaded(trimesh: Any, file: Path, kind: str) -> Surface:
     """The triangles, corners in one place made one."""
     options = {"skip_materials": True} if kind == "obj" else {}
+    said = logging.getLogger("trimesh")
+    level = said.level
     try:
+        said.setLevel(logging.CRITICAL + 1)  # it logs tracebacks of its own about files that are wrong
         with file.open("rb") as stream:  # a stream has no folder: what the file names is not looked for
             mesh = trimesh.load(stream, file_type=kind, force="mesh", process=False, **options)
         given, corners = np.array(mesh.vertices, dtype=float), np.array(mesh.faces, dtype=np.int64)
     except Exception as problem:  # a file can be wrong in every way
         raise InputError(f"{file.name} cannot be read as {kind.upper()}: {' '.join(str(problem).split())}") from None
+    finally:
+        said.setLevel(level)
+    if given.ndim != 2 or given.shape[1] != 3:
+        raise InputError(f"{file.name} has corners that are not three numbers each; export the mesh again")
     if not len(corners):
         raise InputError(f"{file.name} has no triangles; save the surface of the part as a mesh")
     if not np.isfinite(given).all():
         raise InputError(f"{file.name} has corners that are not finite numbers; export the mesh again")
     if np.abs(given).max() > LARGEST:
         raise InputError(f"{file.name} has corners beyond {LARGEST:g}; what unit is that? Give it, or scale the mesh")
+    if corners.ndim != 2 or corners.shape[1] != 3 or corners.min() < 0 or corners.max() >= len(given):
+        raise InputError(f"{file.name} has triangles whose corners it does not have; export the mesh again")
     vertices, place = np.unique(given + 0.0, axis=0, return_inverse=True)  # -0 + 0 is 0
     return Surface(vertices, place.reshape(-1)[corners])
 

@@ -2,7 +2,8 @@
 
 HDF5 does not survive a write that fails: closing the file afterwards may crash the process, and some errors are not
 reported at all. So its bytes go through a file object of ours that never fails: the first error is kept and raised when
-HDF5 is done. A file counts only when it has been read back and found to be what was written.
+HDF5 is done. A file counts only when it has been read back and found to be what was written. Nor does HDF5 survive
+every damaged file: behind its end stands a checksum of all bytes, which is verified before HDF5 opens it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import importlib
 import io
+import os
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -69,15 +72,18 @@ class Sink(io.RawIOBase):
         self.place += len(view)
         if self.fault is None:
             try:
-                self.file.seek(start)
-                done = 0
-                while done < len(view):
-                    done += self.file.write(view[done:]) or 0
+                self._put(start, view)
                 return len(view)
             except BaseException as fault:  # Ctrl-C too: HDF5 must come to its end
                 self.fault = fault
         self.unwritten.append((start, bytes(view)))
         return len(view)
+
+    def _put(self, start: int, view: memoryview) -> None:
+        self.file.seek(start)
+        done = 0
+        while done < len(view):
+            done += self.file.write(view[done:]) or 0
 
     def readinto(self, into: Any) -> int:
         """Read what was written."""
@@ -116,9 +122,9 @@ class Sink(io.RawIOBase):
                 self.file.close()
             except BaseException as fault:
                 self.fault = self.fault or fault
-        fault, self.fault = self.fault, None
-        if fault is not None:
-            raise fault
+        told, self.fault = self.fault, None
+        if told is not None:
+            raise told
 
 
 @contextlib.contextmanager
@@ -132,6 +138,8 @@ def created(path: Path) -> Iterator[Any]:
             yield Guarded(file, sink)
         finally:
             file.close()
+    with path.open("ab") as whole:
+        whole.write(_trailer(path, path.stat().st_size))
     files.sync([path])
 
 
@@ -219,10 +227,47 @@ class Source:
         return self.file[name]
 
 
+_SOUND: dict[tuple[int, ...], bool] = {}
+"""Files that had their checksum when they were read: they are not read as a whole again while they do not change."""
+
+
+def _trailer(path: Path, size: int) -> bytes:
+    """What stands behind the end of the HDF5 file: a checksum of all of its bytes."""
+    found = 0
+    with path.open("rb") as file:
+        while size > 0 and (some := file.read(min(size, 1 << 22))):
+            found, size = zlib.crc32(some, found), size - len(some)
+    return b"polhode crc32 %08x\n" % found
+
+
+TRAILER = len(b"polhode crc32 00000000\n")
+
+
+def _check_whole(path: Path) -> bool:
+    """Has a file the checksum at its end that it was written with; False where it has none.
+
+    HDF5 must not see a damaged file: it may read it for ever.
+    """
+    with path.open("rb") as file:
+        known = os.fstat(file.fileno())
+        file.seek(max(0, known.st_size - TRAILER))
+        end = file.read()
+    if not end.startswith(b"polhode crc32 "):
+        return False
+    key = known.st_dev, known.st_ino, known.st_size, known.st_mtime_ns
+    if key not in _SOUND:
+        if end != _trailer(path, known.st_size - TRAILER):
+            raise Damage("it does not have the checksum it was written with")
+        _SOUND[key] = True
+    return True
+
+
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Source]:
-    """A file to be read, if its digest is right where it has one."""
-    with path.open("rb"):  # what the system says of a file that cannot be opened is clearer than what HDF5 says
-        pass
+    """A file to be read, if its checksum and its digest are right where it has them."""
+    whole = _check_whole(path)
     with importlib.import_module("h5py").File(path, "r") as raw:
-        yield Source(raw)
+        source = Source(raw)
+        if not whole and DIGEST in source.attrs:
+            raise Damage("the checksum at its end is missing")
+        yield source

@@ -19,6 +19,7 @@ from .body import Body
 from .engine import GUARD_DIGITS
 from .errors import InputError
 from .exact import exact
+from .inputs import number_of_digits
 from .methods.jacobi import cycle, motion
 from .problem import Problem
 from .trajectory import Trajectory
@@ -35,6 +36,7 @@ def _cycle(problem: Problem, digits: int | None) -> tuple[Any, Any]:
         return period or math.inf, angle if period else math.inf
     from .backends.multiprecision import mp, number, public, working
 
+    digits = number_of_digits(digits)
     with working(digits + GUARD_DIGITS):
         (_, m), system = problem.kernel_data(number)
         period, angle = cycle(motion(m, system[0]))

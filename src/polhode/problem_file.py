@@ -30,6 +30,7 @@ from .inputs import attitude_quaternion
 from .meshes import UNITS
 from .methods import EXAMPLE, methods
 from .problem import Problem
+from .schedule import Bounds
 from .solve import end_time, length, solve
 from .toml_files import Fault, Positive, Quaternion, Strict, Vector, Whole, at, key, nearest, python_field, read, toml
 from .trajectory import Trajectory
@@ -201,6 +202,8 @@ class RunPart(Strict):
     method: str | Absent = key("a method; `polhode methods` lists them", EXAMPLE)
     dt: Positive | Absent = key("a number above 0: the step size", 0.01)
     tol: Positive | Absent = key("a number above 0: the error allowed at the end, instead of method and dt", 1e-10)
+    stops: list[float] | Absent = key("a list of times at which steps shall end, with tol: [3.0, 4.5]", [3.0, 4.5])
+    max_step: Positive | Absent = key("a number above 0: the longest step allowed, with tol", 0.5)
     t_end: float | Absent = key("a number: the end time, after t0", 20.0)
     steps: Whole | Absent = key("a whole number from 1 on: the number of steps", 1000)
     every: Whole | Absent = key("a whole number from 1 on: every how many steps a state is kept", 10)
@@ -218,6 +221,10 @@ class RunPart(Strict):
         elif self.method is None or self.dt is None:
             lacking = "method" if self.method is None else "dt"
             raise ValueError(f"{lacking} is missing: give method and dt, or tol = 1e-10 to have them chosen")
+        else:
+            for word in ("stops", "max_step"):
+                if getattr(self, word) is not None:
+                    raise Fault(f"run.{word}", f"this is for steps that follow from tol; give tol or leave {word} out")
         one_of(self, "run", "t_end", "steps")
         return self
 
@@ -400,7 +407,8 @@ def _check_value(place: str, value: Any) -> None:
 def _check_run(problem: Problem, run: RunPart) -> None:
     """Refuse, before anything runs, a method that does not suit the problem and steps that do not fit the time."""
     if run.tol is not None:
-        at("run.t_end", lambda: end_time(problem, run.t_end))
+        end_of_run = at("run.t_end", lambda: end_time(problem, run.t_end))
+        at("run.stops", lambda: Bounds.of(problem.t0, end_of_run, run.stops))
     elif run.method is not None and run.dt is not None:
         name, dt = run.method, run.dt
         method = at("run.method", lambda: methods[name])

@@ -64,8 +64,8 @@ def names() -> list[str]:
 
 def get(name: str) -> Problem:
     """A named problem."""
-    if name not in _MAKERS:
-        near = difflib.get_close_matches(name, _MAKERS, n=3, cutoff=0.4)
+    if not isinstance(name, str) or name not in _MAKERS:
+        near = difflib.get_close_matches(str(name), _MAKERS, n=3, cutoff=0.4)
         hint = f"nearest: {', '.join(near)}" if near else f"there are {', '.join(_MAKERS)}"
         raise InputError(f"unknown problem {name!r}; {hint}. `polhode problems` lists all of them")
     return _MAKERS[name]()

@@ -7,6 +7,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from .inputs import flag
+
 PATIENCE = 2.0
 """Seconds before a progress bar appears."""
 
@@ -18,6 +20,8 @@ class Progress:
     """
 
     def __init__(self, wish: bool | Callable[[float], Any] | None, label: str, total: int) -> None:
+        if wish is not None and not callable(wish):
+            wish = flag("progress (if it is no function)", wish)
         self.call = wish if callable(wish) else None
         self.visible = sys.stderr.isatty() if wish is None else bool(wish) and not self.call
         self.label, self.total, self.start = label, max(total, 1), time.monotonic()

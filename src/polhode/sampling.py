@@ -116,7 +116,7 @@ def _array(key: str, given: Any) -> np.ndarray:
     """Values of a quantity, (n,) or (n, width)."""
     try:
         values = np.array(given, dtype=float)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise Fault(key, f"must be a list of numbers; got {given!r}") from None
     width = numbers_in(key)
     right = (1, 2) if width is None else (1,) if width == 1 else (2,)

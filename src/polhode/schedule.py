@@ -137,7 +137,7 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
     assert held is not None
     if _degree(held) <= HIGHEST:
         return Schedule(problem, _legs(borders, np.full(len(borders) - 1, math.inf), borders, max_step))
-    cells = _cells(_sampler(problem, whole), borders, problem, tol)
+    cells = _cells(_sampler(problem, whole, end - problem.t0), borders, problem, tol)
     return Schedule(problem, _legs(cells, np.diff(cells), borders, max_step))
 
 
@@ -181,10 +181,10 @@ def _degree(field: Field) -> float:
 # --- sampling ---------------------------------------------------------------------------------------
 
 
-def _sampler(problem: Problem, field: Field) -> Callable[[np.ndarray], np.ndarray]:
+def _sampler(problem: Problem, field: Field, span: float) -> Callable[[np.ndarray], np.ndarray]:
     """The torque at an array of times, for the start and for two other states: (state and axis, *times)."""
     rng = np.random.default_rng(1)
-    speed = float(np.linalg.norm(problem.omega)) or 1.0
+    speed = float(np.linalg.norm(problem.omega)) or 1 / span
     states: list[Any] = [(matrix(problem.quaternion), tuple(problem.omega.tolist()))]
     for _ in range(2):
         q: Any = tuple(rng.normal(size=4).tolist())
@@ -283,6 +283,12 @@ class Bounds:
         for name, value in (("stops", stops), ("max_step", max_step)):
             if value is not None:
                 raise InputError(f"{name} is for steps that follow from a tolerance: give tol too, or leave {name} out")
+
+    def scaled(self, exponent: int) -> Bounds:
+        """In another unit of time: all times multiplied by this power of two."""
+        if not exponent:
+            return self
+        return Bounds(tuple(math.ldexp(x, exponent) for x in self.stops), math.ldexp(self.max_step, exponent))
 
     @property
     def said(self) -> dict[str, Any]:

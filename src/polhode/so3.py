@@ -58,6 +58,12 @@ def norm(a: Vec3) -> Number:
     return sqrt(dot(a, a))
 
 
+@kernel
+def extent(a: Vec3) -> Number:
+    """Sum of the components' sizes: a norm whose value is in range whenever the components are."""
+    return abs(a[0]) + abs(a[1]) + abs(a[2])
+
+
 # --- 3x3 systems ------------------------------------------------------------------------------------
 
 
@@ -117,6 +123,18 @@ def norm2(q: Quat) -> Number:
 def unit(q: Quat) -> Quat:
     """Q divided by its length."""
     s = 1 / sqrt(norm2(q))
+    return (q[0] * s, q[1] * s, q[2] * s, q[3] * s)
+
+
+@kernel
+def restored(q: Quat) -> Quat:
+    """Q divided by its length, unchanged where that is not between 1/2 and 2: the end of a step in the components.
+
+    A step whose error is as large as that has found no rotation; the loop sees it by the length.
+    """
+    square = norm2(q)
+    near = (4 * square > 1) & (square < 4)
+    s = where(near, 1 / sqrt(where(near, square, 1 + 0 * square)), 1 + 0 * square)
     return (q[0] * s, q[1] * s, q[2] * s, q[3] * s)
 
 

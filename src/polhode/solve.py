@@ -20,7 +20,8 @@ from .compose import in_turn
 from .engine import Engine, engine, looked, torque_kernel
 from .errors import InputError, StepError
 from .events import checked
-from .loop import COLUMNS
+from .inputs import check_times, flag
+from .loop import COLUMNS, NO_STATE
 from .methods import EXAMPLE, Method, methods
 from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
@@ -99,7 +100,7 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
-    wanted = checked(events, problem) if events else []
+    wanted = checked(events, problem)
     _check_resume(out, overwrite, resume, bool(wanted))
     if tol is not None:
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
@@ -162,6 +163,7 @@ def solve(
 
 
 def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:
+    overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
     if resume and out is None:
         raise InputError("resume=True goes on with the run in a file; name it with out")
     if resume and overwrite:
@@ -243,8 +245,8 @@ def _to_tolerance(
 
 def whole_number(name: str, value: Any) -> int:
     """A whole number of at least 1 that a double can hold."""
-    whole = isinstance(value, numbers.Real) and not isinstance(value, bool) and math.isfinite(value)
-    if not whole or value != int(value) or not 1 <= value <= MOST_STEPS:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not 1 <= value <= MOST_STEPS or value != int(value):
         raise InputError(f"{name} must be a whole number of at least 1; got {value!r}")
     return int(value)
 
@@ -254,7 +256,9 @@ def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int
     if steps is not None:
         if t_end is not None:
             raise InputError("give t_end or steps, not both")
-        return whole_number("steps", steps)
+        steps = whole_number("steps", steps)
+        check_times(problem.t0, dt, steps)
+        return steps
     end = end_time(problem, t_end)
     exact = (end - problem.t0) / dt
     if exact > MOST_STEPS:
@@ -268,6 +272,7 @@ def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int
             f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps dt = {dt:g} ({exact:.6g}); "
             f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}"
         )
+    check_times(problem.t0, dt, round(exact))
     return round(exact)
 
 
@@ -276,6 +281,7 @@ def length(problem: Problem, method: Method, dt: float, t_end: float | None, ste
     if not method.clock or steps is not None:
         return number_of_steps(problem, dt, t_end, steps), math.inf
     end = end_time(problem, t_end)
+    check_times(problem.t0, dt, _about(end - problem.t0, dt))
     return _about(end - problem.t0, dt), end
 
 
@@ -442,7 +448,7 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
         fault = _field_fault(method, ride)
         smaller = None if fault else _smaller_step(ride)
     if not fault:
-        fault = "the state became infinite or NaN" if ride.miss <= 0 else unsolved(float(ride.miss))
+        fault = NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))
         fault += f"; try dt = {smaller:.2g}" if smaller else ""
     states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
     head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g})"

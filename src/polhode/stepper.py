@@ -16,7 +16,7 @@ from .engine import check_fit, formula, torque_kernel
 from .errors import InputError, StepError
 from .fields import FRAMES, Field, FieldTemplate, unbound
 from .fields import torque as field_torque
-from .loop import good, tidied
+from .loop import NO_STATE, good, tidied
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from .scalar import finite, kernel
@@ -24,6 +24,9 @@ from .so3 import conj, mul, norm2, rotate, unit, unrotate
 
 NORMALISE = 1e-12
 """A squared length further than this from 1 is not round-off of our own steps: the quaternion is normalised."""
+
+FREE = "free"
+"""The key of the step without a torque, beside those of the frames in which one can be held."""
 
 FINE, UNFIT, FAILED = 0, 1, 2
 """How a step ended: well, not begun because the numbers are no state, or without a solution."""
@@ -128,46 +131,59 @@ class Stepper:
     def __init__(self, body: Body, method: Method, dt: float) -> None:
         self.body, self.method, self.dt = body, method, dt
         free = Problem(body, momentum=(0.0, 0.0, 0.0))
+        check_fit(method, free)
         _, (self._inertia, self._inverse, self._own) = free.kernel_data(floats.number)
         self._linear = body.linear_axis is not None
         self._held: dict[str, Any] = {}
         self._last: _Bound | None = None
 
-    def step(self, state: State | tuple[Any, ...], torque: Any = (0.0, 0.0, 0.0), frame: str = "body") -> State:
+    def step(self, state: State | tuple[Any, ...], torque: Any = None, frame: str = "body") -> State:
         """The state one step later.
 
         Parameters
         ----------
         state : (quaternion, momentum) or (quaternion, momentum, t), such as the last call returned
-        torque : three numbers, held constant over the step in the named frame, or a bound field
+        torque : three numbers, held constant over the step in the named frame, or a bound field; without one the body
+            is free, and any method can make the step
         frame : "body" or "space", for three numbers
         """
         q, m, t = _unpacked(state)
-        if isinstance(torque, Field):
+        if torque is None:
+            force, advance, parameters = None, self._held.get(FREE) or self._free(), self._own
+        elif isinstance(torque, Field):
             bound = self._bound(torque, q, m, t)
-            force, advance, parameters = m, bound.advance, bound.parameters
+            force, advance, parameters = None, bound.advance, bound.parameters
         elif isinstance(torque, FieldTemplate):
             raise unbound(torque)
         else:
             force = _numbers("torque", torque, 3)
-            advance = self._held.get(frame) or self._hold(frame)
+            advance = (isinstance(frame, str) and self._held.get(frame)) or self._hold(frame)
             parameters = (*force, *self._own)
         if self._linear:
-            self._check_linear(q, m, None if isinstance(torque, Field) else force, frame)
+            self._check_linear(q, m, force, frame)
         q1, m1, miss, how = advance(
-            self.dt, t, q, m, force, parameters, self._inertia, self._inverse, self._own or q
+            self.dt, t, q, m, force or m, parameters, self._inertia, self._inverse, self._own or q
         )  # fmt: skip
         if how != FINE:
             raise self._error(q, m, t, torque, miss, how)
         return State(q1, m1, t + self.dt)
 
+    def _free(self) -> Any:
+        """The compiled step without a torque."""
+        torque = torque_kernel(Problem(self.body, momentum=(0.0, 0.0, 0.0)), floats.number, self.method)
+        self._held[FREE] = _compiled(self.method, torque, FREE, bool(self._own))
+        return self._held[FREE]
+
     def _hold(self, frame: str) -> Any:
         """The compiled step for a torque held in a frame."""
-        if frame not in FRAMES:
+        if not isinstance(frame, str) or frame not in FRAMES:
             raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
         if not self.method.takes("attitude"):
             able = ", ".join(m.name for m in methods.taking("attitude")[:8])
-            raise InputError(f"{self.method.name} takes no torque held over a step; methods that do: {able}, ...")
+            raise InputError(
+                f"{self.method.name} takes no torque held over a step; methods that do: {able}, ... Without a torque "
+                f"write step(state)"
+            )
         body = _held_body_turned if self._own else _held_body
         torque = body if frame == "body" else _held_space
         if self.method.derivatives or self.method.series or self.method.differences:
@@ -199,7 +215,7 @@ class Stepper:
             try:
                 _attitude(q)
                 _vector("momentum", m)
-                _vector("torque", (0.0, 0.0, 0.0) if isinstance(torque, Field) else torque)
+                _vector("torque", (0.0, 0.0, 0.0) if torque is None or isinstance(torque, Field) else torque)
             except InputError as problem:
                 return problem
             return InputError(f"the numbers are too large for doubles: momentum {m}, torque {torque}")
@@ -212,7 +228,7 @@ class Stepper:
                     return StepError(f"{head}: {problem}")
         why = f"its equation was not solved (relative residual {miss:.1e})"
         if not miss > 0:
-            why = "the state became infinite or NaN"
+            why = NO_STATE
         return StepError(f"{head}: {why}; try a smaller dt")
 
 
@@ -231,7 +247,7 @@ def _numbers(name: str, value: Any, count: int) -> Any:
     """The value as a tuple of that many floats."""
     try:
         numbers = tuple(map(float, value))
-    except (TypeError, ValueError):
+    except Exception:  # the value may be any object
         numbers = ()
     if len(numbers) != count:
         raise InputError(f"{name} must be {'three' if count == 3 else 'four'} numbers; got {value!r}")

@@ -22,6 +22,7 @@ import numpy as np
 from . import files, integrity, netcdf
 from .errors import InputError
 from .file_format import FORMAT, ROWS_PER_CHUNK, SIZES, VARIABLES, WITHOUT_CHECKSUMS, info_of_attributes
+from .inputs import file_path, flag
 from .integrity import Damage, line
 from .targets import NetcdfTarget, Target, ZarrTarget
 from .trajectory import PRIMARY, Info, Trajectory
@@ -37,10 +38,7 @@ KEPT = ("begun", "software")
 
 def checked(path: str | Path) -> Path:
     """The path, if its suffix names a format."""
-    try:
-        path = Path(path)
-    except TypeError:
-        raise InputError(f"a trajectory file must be a path that ends in .zarr or .nc; got {path!r}") from None
+    path = file_path(path, "a trajectory file must be a path that ends in .zarr or .nc")
     if path.suffix not in SUFFIXES:
         raise InputError(f"a trajectory file must end in .zarr or .nc; got {path.name!r}")
     if path.suffix == ".nc" and importlib.util.find_spec("h5py") is None:
@@ -64,7 +62,7 @@ def folder_checked(path: str | Path) -> Path:
 def fresh(path: str | Path, overwrite: bool) -> Path:
     """A path that may be written: free, or to be overwritten on request."""
     path = folder_checked(path)
-    if overwrite:
+    if flag("overwrite", overwrite):
         for there in {path, staging(path)}:
             _check_ours(there)
         return path
@@ -157,7 +155,7 @@ def _write(
         files.put(path, new)
         files.sync([path.parent])
     finally:
-        files.remove(new)
+        files.discard(new)
     return target
 
 
@@ -211,7 +209,7 @@ class Writer:
                 target = ZarrTarget(new, info, said)
                 target.move(staging(path))
             finally:
-                files.remove(new)
+                files.discard(new)
             return cls(path, target, held.pop_all())
         raise AssertionError  # an ExitStack swallows nothing here
 
@@ -261,7 +259,7 @@ class Writer:
         if self.folder != self.path:
             source = read(self.folder)[0].stored
             _write(source.blocks(PRIMARY), self.rows, info, self.path, self.target.said)
-            files.remove(self.folder)
+            files.discard(self.folder)
         return self.path
 
     def release(self) -> None:

@@ -37,16 +37,17 @@ class Tableau:
         order: int | None = None,
         symmetric: bool | None = None,
     ) -> None:
-        rows = tuple(tuple(_number(x) for x in row) for row in a)
-        weights = tuple(_number(x) for x in b)
+        rows = tuple(_numbers("a row of a", row) for row in _sequence("a", a))
+        weights = _numbers("b", b)
         stages = len(weights)
         if stages == 0 or len(rows) != stages or any(len(row) != stages for row in rows):
             shape = f"{len(rows)} rows of {sorted({len(r) for r in rows})} entries and {stages} weights"
             raise InputError(f"a tableau needs a square matrix a and as many weights b; got {shape}")
         sums = tuple(_total(row) for row in rows)
-        nodes = sums if c is None else tuple(_number(x) for x in c)
+        nodes = sums if c is None else _numbers("c", c)
         if len(nodes) != stages:
             raise InputError(f"a tableau with {stages} stages needs {stages} nodes c; got {len(nodes)}")
+        _check_declared(name, order, symmetric)
         for field, value in zip(("name", "a", "b", "c", "order", "symmetric"),
                                 (name, rows, weights, nodes, order, symmetric), strict=True):  # fmt: skip
             object.__setattr__(self, field, value)
@@ -76,11 +77,27 @@ class Tableau:
         return len(block) == 1 and self.a[block[0]][block[0]] == 0
 
 
-def _number(value: Any) -> Any:
+def _sequence(name: str, given: Any) -> list[Any]:
+    if isinstance(given, str | bytes | dict | set) or not hasattr(given, "__iter__"):
+        raise InputError(f"{name} of a tableau must be a sequence; got {given!r}")
     try:
-        return exact(value)
-    except (TypeError, ValueError) as problem:
-        raise InputError(f"a tableau entry must be a number or a string such as '1/3'; got {value!r}") from problem
+        return list(given)
+    except TypeError:  # an array without dimensions
+        raise InputError(f"{name} of a tableau must be a sequence; got {given!r}") from None
+
+
+def _numbers(name: str, given: Any) -> tuple[Any, ...]:
+    entries = (x.item() if getattr(x, "ndim", 1) == 0 else x for x in _sequence(name, given))
+    return tuple(exact(x, "an entry of a tableau") for x in entries)
+
+
+def _check_declared(name: Any, order: Any, symmetric: Any) -> None:
+    if not isinstance(name, str):
+        raise InputError(f"the name of a tableau must be a text; got {name!r}")
+    if order is not None and (isinstance(order, bool) or not isinstance(order, int) or order < 1):
+        raise InputError(f"the order of a tableau must be a whole number of at least 1, or None; got {order!r}")
+    if symmetric is not None and not isinstance(symmetric, bool):
+        raise InputError(f"symmetric must be True, False or None; got {symmetric!r}")
 
 
 def _total(row: Sequence[Any]) -> Any:

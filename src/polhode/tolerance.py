@@ -22,12 +22,16 @@ from .methods.jacobi import jacobi
 from .occurrences import cut, first_end, occurrences, until
 from .problem import Problem, finite_number
 from .progress import Progress
+from .scaling import NO_UNITS, ScaledRun, rescaled, units_of
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
 from .so3 import mul, unrotate
 from .trajectory import PRIMARY, Info, Trajectory, info_of
 
 ROUGH = 1e-4
 """The tolerance of the run that tells how large the momentum becomes."""
+
+FEWEST_TIMES = 64
+"""Doubles between the start and the end of a run, at least."""
 
 WORTH, FEW_STEPS = 8.0, 10_000
 """How much more work a pair may try before it is given up, and the steps it may always try."""
@@ -88,15 +92,26 @@ def plan(
     kept: dict[Any, Plan] = problem.__dict__.setdefault("_plans", {})
     key = (end, tol, method and identity(method, problem), bounds.stops, bounds.max_step)
     if key not in kept:
-        legs = scheduled(problem, end, tol, bounds)
-        kept[key] = _made(problem, legs, tol) if method is None else _given(problem, legs, tol, method)
+        kept[key] = _planned(problem, end, tol, method, bounds)
     return kept[key]
 
 
-def _given(problem: Problem, legs: Schedule, tol: float, method: Method) -> Plan:
-    """Equal steps of a given method, so many that the error is below tol."""
-    end = legs.legs[-1].end
-    turned = max(1.0, float(np.linalg.norm(problem.omega)) * (end - problem.t0))
+def _planned(problem: Problem, end: float, tol: float, method: Method | None, bounds: Bounds) -> Plan:
+    """A plan made in units in which the numbers of the problem are of moderate size."""
+    units = units_of(problem, end - problem.t0)
+    inner = rescaled(problem, units)
+    legs = scheduled(inner, float(units.times(end)), tol, bounds.scaled(-units.time))
+    made = _made(inner, legs, tol, end) if method is None else _given(inner, legs, tol, method, end)
+    if units == NO_UNITS:
+        return made
+    said = {name: getattr(made.info, name) for name in ("method", "tol", "reason", "error_estimate")}
+    info = info_of(problem, dt=float(units.times(made.info.dt, back=True)), **said)
+    return Plan(ScaledRun(made.run, units), made.error, info)
+
+
+def _given(problem: Problem, legs: Schedule, tol: float, method: Method, end: float) -> Plan:
+    """Equal steps of a given method, so many that the error is below tol; `end` is the time as the user gave it."""
+    turned = max(1.0, float(np.linalg.norm(problem.omega)) * (legs.legs[-1].end - problem.t0))
     if 4 * turned > choice.MOST_STEPS:
         raise InputError(
             f"t_end = {end:g} is {turned:.2g} radians away, too far for {method.name} with at most {choice.MOST_STEPS} "
@@ -112,14 +127,15 @@ def _given(problem: Problem, legs: Schedule, tol: float, method: Method) -> Plan
     return _plan(problem, tol, method.name, reason, found.run, found.error, found.run.dt)
 
 
-def _made(problem: Problem, legs: Schedule, tol: float) -> Plan:
+def _made(problem: Problem, legs: Schedule, tol: float, t_end: float) -> Plan:
+    """The run that needs least work; `t_end` is the end as the user gave it."""
     end = legs.legs[-1].end
     if problem.field is None:
         turned = float(np.linalg.norm(problem.omega)) * (end - problem.t0)
         error = 10 * adaptive.EPS * (1 + turned)
         if error > 1:
             raise InputError(
-                f"t_end = {end:g} is {turned:.2g} radians away: one rounding of the data turns the body by about "
+                f"t_end = {t_end:g} is {turned:.2g} radians away: one rounding of the data turns the body by about "
                 f"{error:.2g}; choose an earlier t_end"
             )
         reason = "free body: the exact solution, by elliptic functions"
@@ -258,12 +274,17 @@ def solve_to(
     tol = finite_number("tol", tol)
     if not SMALLEST <= tol <= LARGEST:
         raise InputError(f"tol must lie between {SMALLEST:g} and {LARGEST:g}; got {tol:g}")
+    if (end - problem.t0) / FEWEST_TIMES < math.ulp(max(abs(problem.t0), abs(end))):
+        raise InputError(
+            f"there are fewer than {FEWEST_TIMES} doubles between t0 = {problem.t0:g} and t_end = {end:g}, too few for "
+            f"the times of steps; let t0 be nearer to 0"
+        )
     bar, chosen, happened = _Bar(Progress(progress, f"to {tol:g}", 1000)), None, list[np.ndarray]()
     try:
         with adaptive.watched(bar.tell):
             stop = end
             if any(event.terminal for event in events) and problem.field is not None and method is None:
-                stop = _end_of_run(problem, scheduled(problem, end, tol, bounds), events, tol)
+                stop = _end_of_run(problem, end, bounds, events, tol)
             while True:
                 chosen = plan(problem, stop, tol, method, bounds)
                 began = time.perf_counter()
@@ -307,11 +328,13 @@ def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) ->
     return (path if end is None else cut(path, look, end)), until(found, end)
 
 
-def _end_of_run(problem: Problem, legs: Schedule, events: Sequence[Event], tol: float) -> float:
+def _end_of_run(problem: Problem, end: float, bounds: Bounds, events: Sequence[Event], tol: float) -> float:
     """The end of the first step in which an event ends the run: nothing is computed beyond it."""
-    end = legs.legs[-1].end
-    run = adaptive.Run(legs.problem, stage_of(legs.problem), end, tol / 8, schedule=legs)
-    last_time, last_row = np.array([problem.t0]), run.first
+    units = units_of(problem, end - problem.t0)
+    legs = scheduled(rescaled(problem, units), float(units.times(end)), tol, bounds.scaled(-units.time))
+    inner = adaptive.Run(legs.problem, stage_of(legs.problem), legs.legs[-1].end, tol / 8, schedule=legs)
+    run: Any = inner if units == NO_UNITS else ScaledRun(inner, units)
+    last_time, last_row = np.array([problem.t0]), units.rows(inner.first, back=True)
     for times, rows, _, _ in run.pieces():
         if not len(times):
             break

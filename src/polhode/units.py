@@ -5,15 +5,16 @@ from __future__ import annotations
 import concurrent.futures
 import contextlib
 import dataclasses
+import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from . import _version, crowd_files, crowd_store, files, store
+from . import _version, crowd_files, crowd_store, files, store, unit_checkpoint
 from .ensemble import Ensemble, Task
 from .errors import InputError, ResultWarning, StepError
 from .fields import Field
@@ -79,8 +80,11 @@ def plan(task: Task, path: Path) -> Plan:
     )  # fmt: skip
 
 
-def run_unit(plan: Plan, number: int) -> Done:
-    """Run a unit and write it, unless that is done; on one thread, for others run beside it."""
+def run_unit(plan: Plan, number: int, stop: threading.Event | None = None) -> Done:
+    """Run a unit and write it, unless that is done; on one thread, for others run beside it.
+
+    Told to stop it saves where it stands, and raises `Stopped`.
+    """
     began = time.perf_counter()
     path = Path(plan.path)
     if plan.version != _version.__version__:
@@ -90,7 +94,9 @@ def run_unit(plan: Plan, number: int) -> Done:
     root = crowd_store.opened(path, "r+")
     if not crowd_store.is_done(root, number):
         task = plan.task(root, number)
-        crowd_store.write(root, number, task, task.run(threads=1))
+        part = task.run() if plan.device != "cpu" else unit_checkpoint.run(task, path, number, stop)
+        crowd_store.write(root, number, task, part)
+        unit_checkpoint.remove(path, number)
     return Done(number, time.perf_counter() - began)
 
 
@@ -108,15 +114,17 @@ def cores() -> int:
     return threads.cores()
 
 
-def on_cores(plan: Plan, todo: list[int]) -> Iterable[Done]:
+def on_cores(plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
     """Run units on the cores of this machine, or one after another on its card."""
     threads = 1 if plan.device != "cpu" else min(cores(), len(todo))
+    stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        waiting = [pool.submit(run_unit, plan, number) for number in todo]
+        waiting = [pool.submit(run_unit, plan, number, stop) for number in todo]
         try:
             for done in concurrent.futures.as_completed(waiting):
                 yield done.result()
         finally:
+            stop.set()
             pool.shutdown(wait=True, cancel_futures=True)
 
 
@@ -170,7 +178,9 @@ def place(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
     return store.fresh(path, overwrite)
 
 
-def _workers(scheduler: Any) -> contextlib.AbstractContextManager[Callable[[Plan, list[int]], Iterable[Done]]]:
+def _workers(
+    scheduler: Any,
+) -> contextlib.AbstractContextManager[Callable[[Plan, list[int]], Generator[Done, None, None]]]:
     """Those who run units: the cores of this machine, or a cluster."""
     if scheduler is None:
         return contextlib.nullcontext(on_cores)
@@ -188,13 +198,16 @@ def _work(plan: Plan, path: Path, workers: Any, progress: Any, tell: Callable[[D
         return
     began = time.perf_counter()
     bar = Progress(progress, f"{root.attrs['bodies']} bodies", total)
+    coming = workers(plan, todo)
     try:
-        for n, done in enumerate(workers(plan, todo) if todo else (), total - len(todo) + 1):
+        for n, done in enumerate(coming if todo else (), total - len(todo) + 1):
             bar.update(n)
             if tell is not None:
                 tell(done)
     finally:
+        coming.close()  # after an exception in here too nobody goes on to write
         bar.close()
+    unit_checkpoint.remove_all(path)
     crowd_store.finish(path, time.perf_counter() - began)
 
 

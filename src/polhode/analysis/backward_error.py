@@ -37,6 +37,9 @@ from ..problem import Problem
 from ..so3 import conj, cross, dot, mul, times, unrotate
 from ..trajectory import Trajectory
 
+MOST_TERMS = 12
+"""Corrections that can be asked for; their cost grows exponentially."""
+
 DIGITS = 60
 """Digits of the coefficients c_w."""
 
@@ -230,10 +233,14 @@ def modified_energy(problem: Problem, sol: Trajectory, terms: int = 1, method: s
     -------
     (n,) array of floats, or of mpmath numbers
     """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    if not isinstance(sol, Trajectory):
+        raise InputError(f"the second argument must be what ph.solve returned; got {type(sol).__name__}")
     chosen = methods[sol.method if method is None else method]
     check_flows(chosen, problem)
-    if not isinstance(terms, int) or terms < 0:
-        raise InputError(f"terms must be a whole number, 0 or more; got {terms!r}")
+    if isinstance(terms, bool) or not isinstance(terms, int) or not 0 <= terms <= MOST_TERMS:
+        raise InputError(f"terms must be a whole number from 0 to {MOST_TERMS}; got {terms!r}")
     with working(DIGITS):
         more = corrections(chosen, problem, terms)
     if sol.mp is None:

@@ -16,6 +16,7 @@ import mpmath
 from ..backends.multiprecision import number
 from ..methods import NEEDS, Method, methods
 from .backward_error import Mechanics, corrections
+from .defect_formula import defect_formula_error, defect_parts
 from .measurements import (
     DIGITS,
     EXACT,
@@ -286,9 +287,23 @@ def check_flows(method: Method, starts: Starts = ALL_STARTS[:2]) -> list[str]:
     return faults
 
 
+def check_symplectic_defect(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
+    """The formula for the growth of the two-form, where one is declared; differences leave NUDGE^2 = 1e-28."""
+    if not defect_parts(method):
+        return []
+    faults = []
+    for which in starts:
+        error, size = defect_formula_error(method, which)
+        if error > 1e-25:
+            faults.append(f"the formula for the symplectic defect is off by {mpmath.nstr(error, 3)} on start {which}")
+        if size < VISIBLE:
+            faults.append(f"a formula for the symplectic defect, but the defect is only {mpmath.nstr(size, 3)}")
+    return faults
+
+
 CHECKS: tuple[Callable[..., list[str]], ...] = (
     check_order, check_symmetric, check_symplectic, check_poisson, check_conserves, check_cost, check_needs,
-    check_in_splitting, check_bodies, check_frame, check_increments, check_flows,
+    check_in_splitting, check_bodies, check_frame, check_increments, check_flows, check_symplectic_defect,
 )  # fmt: skip
 
 

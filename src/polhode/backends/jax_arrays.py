@@ -17,7 +17,7 @@ from jax.flatten_util import ravel_pytree
 from ..carry import rounded
 from ..declare import Step
 from ..errors import InputError
-from ..iterate import SWEEPS, finished, missed
+from ..iterate import SWEEPS, judged, missed, unstarted
 from ..loop import changing
 from ..scalar import Floats, finite, register
 
@@ -62,12 +62,14 @@ class Traced:
         return jnp.asarray(column)[index]
 
     @staticmethod
-    def root(equation: Callable[..., Any], guess: Any, *given: Any) -> tuple[Any, Any]:
-        """The x next to the guess with equation(x, *given) = 0, and the miss."""
+    def root(equation: Callable[..., Any], guess: Any, *given: Any, around: Any = 0.0) -> tuple[Any, Any]:
+        """The x next to the guess with equation(x, *given) = 0, and the miss; `around` as in `iterate.judged`."""
         start, shaped = ravel_pytree(guess)
+        large = lax.stop_gradient(around)
         x, miss = lax.custom_root(
-            lambda x: ravel_pytree(equation(shaped(x), *given))[0], start, _newton, _linear, has_aux=True
-        )
+            lambda x: ravel_pytree(equation(shaped(x), *given))[0],
+            start, lambda f, guess: _newton(f, guess, large), _linear, has_aux=True,
+        )  # fmt: skip
         return shaped(x), miss
 
 
@@ -76,21 +78,22 @@ def _linear(f: Callable[..., Any], y: Any) -> Any:
     return jnp.linalg.solve(jax.jacfwd(f)(y), y)
 
 
-def _newton(f: Callable[..., Any], guess: Any) -> tuple[Any, Any]:
+def _newton(f: Callable[..., Any], guess: Any, around: Any) -> tuple[Any, Any]:
     """Newton's method, ended as in `iterate.py`."""
 
     def sweep(now: Any) -> Any:
-        x, size, _, count = now
+        x, track, _, count = now
         change = jnp.linalg.solve(jax.jacfwd(f)(x), f(x))
-        x, before, size = x - change, size, jnp.linalg.norm(change)
-        return x, size, finished(size, before, jnp.linalg.norm(x)), count + 1
+        x = x - change
+        done, track = judged(jnp.linalg.norm(change), track, jnp.linalg.norm(x), around)
+        return x, track, done, count + 1
 
     def goes_on(now: Any) -> Any:
-        _, size, done, count = now
-        return ~done & (count < SWEEPS) & finite(size)
+        _, track, done, count = now
+        return ~done & (count < SWEEPS) & finite(track[0])
 
-    x, size, done, _ = lax.while_loop(goes_on, sweep, (guess, jnp.zeros(()), jnp.array(False), 0))
-    return x, missed(done, size, jnp.linalg.norm(x))
+    x, track, done, _ = lax.while_loop(goes_on, sweep, (guess, unstarted(jnp.zeros(())), jnp.array(False), 0))
+    return x, missed(done, track[0], jnp.linalg.norm(x))
 
 
 def _known(kind: Any) -> None:

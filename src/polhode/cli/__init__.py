@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from .. import _interrupt
 from .._version import __version__
 from . import (  # noqa: F401 - importing enters the commands
     bench,
@@ -45,6 +46,7 @@ def _root(
 def main() -> None:
     """Run the command line."""
     try:
+        _interrupt.while_running()
         app(prog_name="polhode")
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)

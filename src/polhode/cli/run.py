@@ -14,6 +14,7 @@ from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods import methods as book
 from ..problem import Problem
+from ..schedule import Bounds
 from .words import (
     EXAMPLE,
     FAILED,
@@ -56,6 +57,10 @@ def run_command(
     tol: Annotated[
         float | None, typer.Option(help="Error allowed at the end, instead of a step size; a method is then chosen.")
     ] = None,
+    stops: Annotated[
+        str | None, typer.Option(help="With --tol: times at which steps shall end, such as 3,4.5 (a jump, a pulse).")
+    ] = None,
+    max_step: Annotated[float | None, typer.Option(help="With --tol: the longest step allowed.")] = None,
     t_end: Annotated[float | None, typer.Option(help="End time; by default the problem's own.")] = None,
     steps: Annotated[int | None, typer.Option(help="Number of steps, instead of an end time.")] = None,
     every: Annotated[
@@ -84,6 +89,7 @@ def run_command(
     """
     how: dict[str, Any] = {
         "method": method, "dt": dt, "tol": tol, "t_end": t_end, "steps": steps, "every": every, "digits": digits,
+        "stops": None if stops is None else stops.split(","), "max_step": max_step,
     }  # fmt: skip
     how = {name: value for name, value in how.items() if value is not None}
     if problem.endswith(".toml") or Path(problem).is_file():
@@ -105,6 +111,7 @@ def run_command(
             f"{problem} --tol 1e-10"
         )
     else:
+        Bounds.refuse(how.pop("stops", None), how.pop("max_step", None))
         sol = _with_steps(what, book[how.pop("method")], out=out, overwrite=overwrite, resume=resume, plot=plot, **how)
     if plot is not None:
         drawn(lambda plots: plots.TrajectoryPlots(sol).overview(), plot)
@@ -121,9 +128,9 @@ def _replaced(said: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """What a file says about the run, with what the command line says in its place."""
     gone = set()
     if "tol" in given:
-        gone |= said.keys() - {"t_end"}
+        gone |= said.keys() - {"t_end", "stops", "max_step"}
     if "dt" in given:
-        gone.add("tol")
+        gone |= {"tol", "stops", "max_step"}
     if "steps" in given:
         gone.add("t_end")
     if "t_end" in given:

@@ -126,13 +126,17 @@ def _left(path: Path) -> str:
 
 def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int) -> None:
     """What came out, and what to do with it."""
+    from .. import ensemble_report
     from .. import sweep as library
 
     task, data = sweep.task, many.to_xarray()
     failed = (many.failed >= 0).nonzero()[0]
     change = library.quantiles(data["energy_change"].values)
     bodies = min(ran * int(data.attrs["unit"]), sweep.number)
-    first = f"the first is body {failed[0]}, at step {many.failed[failed[0]]}" if failed.size else ""
+    first = ""
+    if failed.size:
+        i = int(failed[0])
+        first = f"the first is body {i}, in step {many.failed[i]}: {ensemble_report.reason(task, many, i)}"
     speed = f"{bodies * task.count / seconds:.3g} body-steps a second" if ran else "everything was done before"
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],

@@ -30,14 +30,20 @@ def template_of(function: Any, kind: str, frame: str, forbidden: Sequence[str]) 
     return FieldTemplate(function, kind, frame)
 
 
+def check_frame(frame: Any) -> str:
+    """The frame of a torque, if it is one."""
+    if not isinstance(frame, str) or frame not in FRAMES:
+        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+    return frame
+
+
 def torque(function: Any = None, *, frame: str = "body") -> Any:
     """Make a torque of a function of t, R, omega (any of them) and parameters.
 
     ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity; the three numbers returned
     are the torque in the named frame, "body" or "space".
     """
-    if frame not in FRAMES:
-        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+    check_frame(frame)
     if function is None:
         return lambda f: template_of(f, "torque", frame, ())
     return template_of(function, "torque", frame, ())

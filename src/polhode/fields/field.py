@@ -12,7 +12,6 @@ import dataclasses
 import functools
 import inspect
 import math
-import numbers
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,6 +19,7 @@ from ..backends import floats
 from ..discrete_gradient import discrete_gradient
 from ..errors import InputError
 from ..expression import LOOK_UPS, BranchError, Expr, gradient, lift, ordered, source, symbol, symbols_in
+from ..inputs import is_finite_real
 from ..so3 import matrix, unit
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
 from .tracing import RUBBER, rebound
@@ -99,7 +99,7 @@ def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
         value = value.tolist()
     if isinstance(value, tuple | list):
         return tuple(_checked_value(template, name, v) for v in value)
-    if not isinstance(value, numbers.Real) or not math.isfinite(value):
+    if not is_finite_real(value):
         where = f"parameter {name} of the {template.kind} {template.function.__name__}"
         raise InputError(f"{where} must be a finite number or a sequence of them; got {value!r}")
     return float(value)

@@ -15,7 +15,7 @@ from ..math import sqrt, where
 from ..so3 import add, cross, dot, scale, solve3, sub
 from ._formulas import clamped, inertia_of, looked_up, piecewise, quotient_of
 from .attraction import attitude_spring
-from .decorators import template_of, torque
+from .decorators import check_frame, template_of, torque
 from .field import Field, FieldTemplate
 from .registry import reading, ready
 
@@ -135,7 +135,7 @@ def _viscous_core(product: Any) -> FieldTemplate:
 @ready
 def constant_torque(torque: Any, frame: str = "body") -> Field:
     """A torque that does not change: T = torque, in the body or in the space frame."""
-    return _constant_torque(frame)(vector("torque", torque))
+    return _constant_torque(check_frame(frame))(vector("torque", torque))
 
 
 @functools.cache
@@ -154,7 +154,7 @@ def thruster(torque: Any, on: Any, frame: str = "body") -> Field:
     torque : three numbers, in the named frame, "body" or "space"
     on : [start, stop], or a list of such windows that do not overlap
     """
-    return _thruster(frame)(vector("torque", torque), _windows(on))
+    return _thruster(check_frame(frame))(vector("torque", torque), _windows(on))
 
 
 @functools.cache
@@ -189,8 +189,9 @@ def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "lin
     between : "linear", or "cubic": the spline with continuous second derivatives (not-a-knot at the ends)
     outside : "zero", or "hold": the first and the last value before and after the table
     """
-    if outside not in ("zero", "hold"):
+    if not isinstance(outside, str) or outside not in ("zero", "hold"):
         raise InputError(f"outside must be 'zero' or 'hold'; got {outside!r}")
+    frame = check_frame(frame)
     knots, pieces = _pieces(times, torques, "torques", between)
     if len(knots) > FEW_ROWS:
         return _long_table(frame, outside, *_columns(knots, pieces))()
@@ -237,6 +238,8 @@ def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarra
         raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}: take fewer, or run it in parts")
     if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
         raise InputError("times must increase, and all numbers of a table must be finite")
+    if not isinstance(between, str):
+        raise InputError(f"between must be 'linear' or 'cubic'; got {between!r}")
     if between == "linear":
         return knots, np.stack([table[:-1], np.diff(table, axis=0) / np.diff(knots)[:, None]], axis=1)
     if between != "cubic":

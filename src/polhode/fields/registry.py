@@ -36,8 +36,8 @@ def names() -> list[str]:
 
 def get(name: str) -> Callable[..., Field]:
     """What makes a ready-made field of its keywords."""
-    if name not in _READY:
-        near = difflib.get_close_matches(name, _READY, n=3, cutoff=0.4)
+    if not isinstance(name, str) or name not in _READY:
+        near = difflib.get_close_matches(str(name), _READY, n=3, cutoff=0.4)
         hint = f"nearest: {', '.join(near)}" if near else f"there are {', '.join(_READY)}"
         raise InputError(f"unknown field {name!r}; {hint}")
     return _READY[name]

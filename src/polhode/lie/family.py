@@ -18,6 +18,7 @@ import numpy as np
 from ..declare import Build, Method, Methods, Step
 from ..errors import InputError
 from ..exact_numbers import converted
+from ..iterate import PATIENCE, STALL
 from ..tableaus import Tableau, tableaus
 from .formulas import Formula
 from .group import Group, Matrix
@@ -107,7 +108,7 @@ def taylor(order: int | str) -> Method:
     """One exponential of the Taylor series of the exponent, to any order: ``taylor(6)``."""
     try:
         p = int(order)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         p = 0
     if not 1 <= p <= HIGHEST or p != float(order):
         raise InputError(f"taylor takes an order from 1 to {HIGHEST}; got {order!r}")
@@ -157,7 +158,7 @@ def runge_kutta(tableau: Tableau, point: Callable[..., Any], setting: Setting) -
                 K.extend(sweep(K))
                 continue
             guess = value(t, setting.parts(y))
-            found, miss = settled(lambda X, K=K, sweep=sweep: sweep([*K, *X]), [guess] * len(block), numbers)  # type: ignore[misc]
+            found, miss = settled(lambda X, K=K, sweep=sweep: sweep([*K, *X]), [guess] * len(block), numbers, h)  # type: ignore[misc]
             if miss > 0:
                 return y, miss
             K.extend(found)
@@ -173,9 +174,13 @@ def _swept(
     return [point(setting, value, y, h, row, K, t + c * h)[1] for row, c in zip(rows, nodes, strict=True)]
 
 
-def settled(sweep: Callable[[Any], Any], x: list[Matrix], numbers: Numbers) -> tuple[list[Matrix], Any]:
-    """The fixed point of a sweep, and zero; or the last one and the relative size of its change."""
-    last, size = math.inf, math.inf
+def settled(sweep: Callable[[Any], Any], x: list[Matrix], numbers: Numbers, h: Any) -> tuple[list[Matrix], Any]:
+    """The fixed point of a sweep, and zero; or the last one and the relative size of its change.
+
+    Slopes of terms that cancel change by more than their own round-off; then changes that have stopped shrinking and,
+    times the step h, are round-off beside the unit matrix end the iteration, as in `iterate.judged`.
+    """
+    last, size, least, since = math.inf, math.inf, math.inf, 0
     whole = 1.0
     for _ in range(SWEEPS):
         new = sweep(x)
@@ -184,7 +189,10 @@ def settled(sweep: Callable[[Any], Any], x: list[Matrix], numbers: Numbers) -> t
         x = new
         if not math.isfinite(size):
             return x, math.inf
-        if size <= 4 * numbers.epsilon * whole or (size >= last / 2 and size <= 1024 * numbers.epsilon * whole):
+        if size <= 4 * numbers.epsilon * whole or (size >= last / 2 and size <= STALL * numbers.epsilon * whole):
+            return x, 0
+        least, since = (size, 0) if 2 * size < least else (least, since + 1)
+        if since >= PATIENCE and size * abs(float(h)) <= STALL * numbers.epsilon:
             return x, 0
         last = size
     return x, size / max(whole, 1e-300)

@@ -64,7 +64,7 @@ class Formula:
     """A user's velocity: values and Taylor coefficients as matrices."""
 
     def __init__(self, group: Group, W: Any, side: str, t0: float, y0: Matrix) -> None:
-        if side not in SIDES:
+        if not isinstance(side, str) or side not in SIDES:
             raise InputError(f"trivialised must be 'right' (y' = W y) or 'left' (y' = y W); got {side!r}")
         self.group, self.side = group, side
         given = list(W) if isinstance(W, list | tuple) else [W]

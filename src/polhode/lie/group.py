@@ -142,7 +142,7 @@ def _combined(values: Sequence[Any], factors: Sequence[Fraction]) -> Any:
 def _given_matrix(expected: str, y: Any, n: int, complex_too: bool) -> np.ndarray:
     try:
         given = np.array(y, dtype=complex if complex_too else float)
-    except (TypeError, ValueError):
+    except Exception:  # y may be any object
         raise InputError(f"{expected}; got {y!r}") from None
     if given.shape != (n, n):
         raise InputError(f"{expected}; got shape {given.shape}")

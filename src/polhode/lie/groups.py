@@ -149,11 +149,19 @@ HEISENBERG = Group(
 """Upper triangular 3 x 3 matrices with unit diagonal; coordinates (a, b, c) of a velocity: entries 12, 23, 13."""
 
 
-@functools.cache
+LARGEST_GROUP = 100
+"""Of SO(n): its basis has n^2 (n - 1)^2/2 entries."""
+
+
 def SO(n: int) -> Group:
     """Rotations in n dimensions; the coordinates of a velocity belong to the planes 12, 13, ... (for n = 3: `SO3`)."""
-    if isinstance(n, bool) or not isinstance(n, int) or n < 2:
-        raise InputError(f"SO(n) takes a whole number of at least 2; got {n!r}")
+    if isinstance(n, bool) or not isinstance(n, int) or not 2 <= n <= LARGEST_GROUP:
+        raise InputError(f"SO(n) takes a whole number from 2 to {LARGEST_GROUP}; got {n!r}")
+    return _rotations(n)
+
+
+@functools.cache
+def _rotations(n: int) -> Group:
     return SO3 if n == 3 else Group(f"SO({n})", _skew_basis(n), defect=_proper, tidied=_orthogonal)
 
 

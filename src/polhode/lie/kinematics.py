@@ -150,7 +150,7 @@ def kinematics(
     InputError : something given cannot be right
     StepError : omega has no value somewhere, or is not smooth enough for the tolerance
     """
-    if frame not in FRAMES:
+    if not isinstance(frame, str) or frame not in FRAMES:
         raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
     if tol is not None and dt is not None:
         raise InputError("give tol or dt, not both")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 import types
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -129,7 +130,7 @@ def solve(
 
 def _steps(start: Any, dt: float | None, t_end: float | None, steps: int | None) -> tuple[float, int]:
     """Step size and number of steps, from two of the three."""
-    if [dt, t_end, steps].count(None) != 1:
+    if sum(x is None for x in (dt, t_end, steps)) != 1:
         raise InputError("give two of dt, t_end and steps")
     if dt is not None:
         dt = finite_number("dt", dt)
@@ -209,11 +210,13 @@ def magnus(
 
     Floats, mpmath numbers and fractions are all kept as they are. Z has the form of what was given.
     """
-    values = [np.asarray(x) for x in derivatives]
+    values = _matrices(derivatives)
+    if isinstance(h, bool) or not (isinstance(h, numbers.Number) or hasattr(h, "_mpf_")):
+        raise InputError(f"h must be a number; got {h!r}")
     order = len(values) if order is None else whole_number("order", order)
     if not 1 <= order <= len(values):
         raise InputError(f"order {order} needs W and its first {order - 1} derivatives; got {len(values)} matrices")
-    if trivialised not in SIDES:
+    if not isinstance(trivialised, str) or trivialised not in SIDES:
         raise InputError(f"trivialised must be 'right' (y' = W y) or 'left' (y' = y W); got {trivialised!r}")
     place = None if group is None else group_named(group)
     coordinates = place is not None and values[0].shape == (place.dimension,)
@@ -229,6 +232,16 @@ def magnus(
     w = [number(1) / math.factorial(k) * x for k, x in enumerate(values[:order])]
     Z = np.asarray(summed(exponent(w, algebra, number), h, algebra))
     return place.vee(Z) if place is not None and coordinates else Z
+
+
+def _matrices(given: Any) -> list[np.ndarray]:
+    try:
+        found = [np.asarray(x) for x in given]
+        if all(isinstance(x, numbers.Number) or hasattr(x, "_mpf_") for value in found for x in value.ravel().tolist()):
+            return found
+    except Exception:  # any object may be given
+        pass
+    raise InputError(f"derivatives must be a sequence of matrices of numbers; got {given!r}")
 
 
 def _number_of(entries: list[Any]) -> Callable[[Any], Any]:

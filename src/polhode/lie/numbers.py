@@ -12,7 +12,7 @@ import numpy as np
 from ..analysis import taylor
 from ..backends import floats
 from ..engine import GUARD_DIGITS
-from ..errors import InputError
+from ..inputs import number_of_digits
 
 
 class Numbers:
@@ -72,9 +72,7 @@ class Digits(Numbers):
     def __init__(self, digits: Any) -> None:
         from ..backends.multiprecision import mp, number
 
-        if isinstance(digits, bool) or not isinstance(digits, int) or not 1 <= digits <= 10_000:
-            raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
-        self.digits, self.number = digits, number
+        self.digits, self.number = number_of_digits(digits), number
         self.arithmetic = taylor.MULTIPRECISION
         with self.precision():
             self.bits = int(mp.prec)

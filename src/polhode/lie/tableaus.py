@@ -57,7 +57,7 @@ def tableau_named(given: str | Tableau) -> Tableau:
     """A tableau, or a named one."""
     if isinstance(given, Tableau):
         return given
-    name = aliases.get(given, given)
+    name = aliases.get(given, given) if isinstance(given, str) else None
     if name not in OWN | tableaus:
         raise InputError(f"unknown tableau {given!r}; the named ones are {', '.join(OWN | tableaus)}")
     return (OWN | tableaus)[name]

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..declare import Step, method
 from ..scalar import Number, Quat, Vec3, kernel
-from ..so3 import along, conj, exp, mul, rotate, unit, unrotate
+from ..so3 import along, conj, exp, mul, restored, rotate, unrotate
 from ._mechanics import velocity
 from .buss import TAYLOR, rk4_quat
 
@@ -33,7 +33,7 @@ def _quaternion_seen(p: Quat, r: Quat) -> Quat:
 @kernel
 def _grown(h: Number, mean: Any) -> Quat:
     """The turn that starts with a mean rate of the quaternion, made a unit."""
-    return unit((1 + h * mean[0], h * mean[1], h * mean[2], h * mean[3]))
+    return restored((1 + h * mean[0], h * mean[1], h * mean[2], h * mean[3]))
 
 
 @kernel

@@ -17,7 +17,7 @@ from typing import Any
 from .. import typeset
 from ..declare import declare, method, methods
 from ..scalar import Number, Vec3, kernel
-from ..so3 import add, along, cross, exp, mul, rotate, scale, sub, unit, unrotate
+from ..so3 import add, along, cross, exp, mul, restored, rotate, scale, sub, unit, unrotate
 from ..tableaus import tableaus
 from ._mechanics import velocity
 from .munthe_kaas import stages_formula, tableau_step
@@ -275,7 +275,7 @@ def rk4_quat(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     p3, f3 = _entries(t + half, _moved4(one, half, p2), along(m, half, f2), y, system, torque)
     p4, f4 = _entries(t + h, _moved4(one, h, p3), along(m, h, f3), y, system, torque)
     p = _moved4(_moved4(_moved4(_moved4(one, h / 6, p1), h / 3, p2), h / 3, p3), h / 6, p4)
-    turn = unit(p)
+    turn = restored(p)
     momentum = along(along(along(along(m, h / 6, f1), h / 3, f2), h / 3, f3), h / 6, f4)
     return (mul(q, turn), unrotate(turn, momentum)), 0
 

@@ -14,7 +14,7 @@ from ..declare import ENDS, method
 from ..iterate import newton
 from ..scalar import kernel
 from ..so3 import add, along, exp, mul, sub, unrotate
-from ._mechanics import gyration, gyration_columns, rolling_columns, turning
+from ._mechanics import gyration, gyration_columns, midpoint_lie_defect, rolling_columns, turning
 
 PAPER = "krysl2005"
 
@@ -46,7 +46,7 @@ def _midpoint_turn(h: Any, m: Any, system: Any, torque: Any) -> Any:
     order=1, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
     torque_at=("start",),
     conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
-    cite=PAPER, where="section 3, Phi", aliases=("LIEMID[E2]",),
+    symplectic_defect=midpoint_lie_defect, cite=PAPER, where="section 3, Phi", aliases=("LIEMID[E2]",),
 )  # fmt: skip
 @kernel
 def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
@@ -69,7 +69,7 @@ def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     order=1, order_free=2, symmetric=False, symplectic=False, poisson=False, solves=1, torque_evals=1,
     torque_at=("end",),
     conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
-    cite=PAPER, where="section 3, Phi*", aliases=("LIEMID[E1]",),
+    symplectic_defect=midpoint_lie_defect, cite=PAPER, where="section 3, Phi*", aliases=("LIEMID[E1]",),
 )  # fmt: skip
 @kernel
 def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:

@@ -13,7 +13,7 @@ from ..declare import method
 from ..iterate import newton
 from ..scalar import kernel
 from ..so3 import add, along, exp, mul, sub, unrotate
-from ._mechanics import gyration, gyration_columns, rolling_columns, turning
+from ._mechanics import gyration, gyration_columns, midpoint_lie_defect, rolling_columns, turning
 
 PAPER = "krysl2006"
 
@@ -162,7 +162,7 @@ trapm = halves(
 
 imidm = halves(
     bem, fem, name="imidm", order=2, order_free=2, symmetric=True, torque_evals=1,
-    where="algorithm IMIDM", aliases=("IMIDM", "LIEMID[I]"),
+    symplectic_defect=midpoint_lie_defect, where="algorithm IMIDM", aliases=("IMIDM", "LIEMID[I]"),
     doc=r"""Momentum-conserving midpoint rule (implicit midpoint Lie): (19), then (18), each over half the step.
 
     $$\begin{aligned}

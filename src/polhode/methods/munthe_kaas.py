@@ -65,7 +65,7 @@ def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequenc
     """Stages that need each other: the unknowns are all Psi_k, then all mu_k in units of rotation."""
     n = len(nodes)
     guess, slopes, correction = _written_block(rows, nodes, first)
-    root = accelerated(correction, 2 * n)
+    root = accelerated(correction, 2 * n, _start_attitude)
     ended = _single_slopes(rows[0], first) if n == 1 else slopes
 
     @kernel
@@ -124,6 +124,12 @@ def _written_block(rows: Sequence[Sequence[Any]], nodes: Sequence[Any], first: i
         **space,
     )
     return guess, slopes, correction
+
+
+@kernel
+def _start_attitude(data: Any) -> Any:
+    """The quaternion at the start of the step."""
+    return data[2][0]
 
 
 @kernel
@@ -264,8 +270,8 @@ def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
     ``ph.mkrk("rk4")`` and ``ph.methods["mkrk(rk4)"]`` are the same method.
     """
     if not isinstance(tableau, Tableau):
-        tableau = aliases.get(tableau, tableau)
-        if tableau not in tableaus:
+        tableau = aliases.get(tableau, tableau) if isinstance(tableau, str) else tableau
+        if not isinstance(tableau, str) or tableau not in tableaus:
             raise InputError(f"unknown tableau {tableau!r}; the named ones are {', '.join(tableaus)}")
         if not register and f"mkrk({tableau})" in methods:
             return methods[f"mkrk({tableau})"]

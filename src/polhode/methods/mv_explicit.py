@@ -4,7 +4,8 @@ A. Zanna's slides (2002), with the signs and transposes corrected (docs/schemes.
 The Moser-Veselov equation (2003). M = hat(v), v = h y; J = diag(d) with I_1 = d_2 + d_3 and so on; the step is
 R_1 = R_0 X, y_1 = X^T y_0. `mv_explicit` is her algorithm: the squares of the eigenvalues of the Hamiltonian matrix
 [[M/2, 1], [M^2/4 + J^2, M/2]] are the roots of a cubic, its eigenvectors with Re > 0 are made orthogonal, and
-X = (M/2 + Q21 Q11^-1) J^-1. `mv_explicit_free` needs neither eigenvectors nor 1/J.
+X = (M/2 + Q21 Q11^-1) J^-1. `mv_explicit_free` needs neither eigenvectors nor 1/J. Both end with two steps of Newton's
+method for the Cayley vector of X, which take the round-off out of it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,25 @@ from typing import Any
 from ..declare import method
 from ..iterate import small_root
 from ..scalar import Number, Rows, Vec3, acos, cos, epsilon, exp, kernel, log, sqrt, where
-from ..so3 import add, along, apply_transposed, cross, dot, inverse3, mul, scale, sub, times
-from ._mechanics import basis, columns, turn_of
+from ..so3 import (
+    add,
+    along,
+    apply_transposed,
+    cay,
+    cross,
+    dot,
+    extent,
+    inverse3,
+    mul,
+    scale,
+    solve3,
+    sub,
+    times,
+    unrotate,
+)
+from ._mechanics import basis, columns
 from .dmv import QUARTIC, pairs, scaled, series, symmetric_functions
-from .rattle import half_traces
+from .rattle import equation, equation_columns, equation_data, half_traces, short_step
 
 Half = tuple[Vec3, Vec3]
 """A vector of six numbers."""
@@ -161,10 +177,39 @@ def eigenspace(M: Vec3, d: Vec3) -> tuple[Half, Half, Half, Any]:
 
 
 @kernel
-def _turned(X: Rows, y: Any, miss: Number) -> Any:
-    """R_1 = R_0 X, y_1 = X^T y_0."""
+def _cayley_vector(X: Rows) -> Vec3:
+    """The vector e of a rotation X, the Cayley map of 2 e."""
+    a, b, c = X
+    s = 1 / (1 + (a[0] + b[1] + c[2]))
+    return scale(s, (c[1] - b[2], a[2] - c[0], b[0] - a[1]))
+
+
+@kernel
+def _corrected(e: Vec3, data: Any, system: Any, torque: Any) -> tuple[Vec3, Number]:
+    """One step of Newton's method for the Cayley vector, and its size."""
+    a, b, c = equation_columns(e, data, system)
+    change = solve3(a, b, c, equation(e, data, system, torque))
+    return sub(e, change), extent(change)
+
+
+@kernel
+def _turned(h: Number, X: Rows, y: Any, system: Any, torque: Any, miss: Number) -> Any:
+    """R_1 = R_0 X, y_1 = X^T y_0 for an approximate X, the small angle's where X is no rotation; and the miss.
+
+    Bodies that are nearly linear, and the double roots of the cubic, cost X up to all its digits. Two steps of Newton's
+    method for its Cayley vector give them back to an X that has a quarter of them; if the second step is not below half
+    the digits, X is not the solution.
+    """
     q, m = y
-    return (mul(q, turn_of(X)), apply_transposed(X, m)), miss
+    data = equation_data(h, m, system)
+    sound = _is_rotation(X)
+    found, short = _cayley_vector(X), short_step(h, m, system)
+    e = (where(sound, found[0], short[0]), where(sound, found[1], short[1]), where(sound, found[2], short[2]))
+    e, _ = _corrected(e, data, system, torque)
+    e, size = _corrected(e, data, system, torque)
+    turn = cay(scale(2, e))
+    solved = size * size <= epsilon(size)
+    return (mul(q, turn), unrotate(turn, m)), where(solved, miss, 1 + 0 * size)
 
 
 @kernel
@@ -181,7 +226,7 @@ def _squared_up(X: Rows, d: Vec3) -> Rows:
 
 @kernel
 def _is_rotation(X: Rows) -> Any:
-    """Is X^T X = 1 to half the digits: what a solution found from two eigenvectors side by side still has."""
+    """Is X^T X = 1 to a quarter of the digits."""
     x, y, z = columns(X)
     off = abs(dot(x, x) - 1) + abs(dot(y, y) - 1) + abs(dot(z, z) - 1) + abs(dot(x, y)) + abs(dot(y, z))
     return off + abs(dot(z, x)) < sqrt(sqrt(epsilon(off)))
@@ -229,7 +274,7 @@ def mv_explicit(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     )
     inverse = (1 / d[0], 1 / d[1], 1 / d[2])
     X = (times(rows[0], inverse), times(rows[1], inverse), times(rows[2], inverse))
-    return _turned(_squared_up(X, d), y, where(exists & _is_rotation(X), 0 * x, 1 + 0 * x))
+    return _turned(h, _squared_up(X, d), y, system, torque, where(exists, 0 * x, 1 + 0 * x))
 
 
 LINEAR_SYSTEM = (
@@ -284,4 +329,4 @@ def mv_explicit_free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         (J[0] * v[1], -J[1] * v[0], adjugate[2]),
     )
     X = (apply_transposed(right, left[0]), apply_transposed(right, left[1]), apply_transposed(right, left[2]))
-    return _turned(X, y, miss)
+    return _turned(h, X, y, system, torque, miss)

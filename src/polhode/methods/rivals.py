@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..declare import ENDS, method
-from ..iterate import newton
+from ..iterate import newton, radian
 from ..scalar import kernel
 from ..so3 import add, along, cay, cross, dexp, dexpinv, exp, mul, negative, scale, sub, unrotate
 from ._mechanics import basis, gyration, gyration_columns, rolling_columns, turning, velocity
@@ -211,7 +211,7 @@ def _bbtrapwd_columns(psi: Any, data: Any, system: Any) -> Any:
     )
 
 
-_bbtrapwd_root = newton(_bbtrapwd_residual, _bbtrapwd_columns)
+_bbtrapwd_root = newton(_bbtrapwd_residual, _bbtrapwd_columns, radian)
 
 
 @method(

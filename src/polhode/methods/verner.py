@@ -18,7 +18,7 @@ from typing import Any
 from ..declare import Step
 from ..exact_numbers import converted
 from ..scalar import combined, kernel
-from ..so3 import dot, norm2, unit
+from ..so3 import dot, norm2, restored
 from ..unroll import written
 from .step_control import chosen, controlled
 from .verner_table import EMBEDDED, STAGES, VERNER
@@ -85,7 +85,7 @@ def _increments(h: Any, t: Any, row: Any, constants: Any, system: Any, torque: A
 
 @kernel
 def _ended(new: Any, error: Any) -> Any:
-    y = unit((new[0], new[1], new[2], new[3])), (new[4], new[5], new[6])
+    y = restored((new[0], new[1], new[2], new[3])), (new[4], new[5], new[6])
     push = (error[4], error[5], error[6])
     return y, 4 * norm2((error[0], error[1], error[2], error[3])), dot(push, push)
 

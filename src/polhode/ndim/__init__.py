@@ -5,8 +5,8 @@ lists the methods. Attitudes X are orthogonal matrices, body to space; M and Ome
 """
 
 from .body import Body
-from .family import largest_step, methods, yoshida4
+from .family import largest_step, methods, strang, yoshida4
 from .motion import Motion, solve
 from .reference import reference
 
-__all__ = ["Body", "Motion", "largest_step", "methods", "reference", "solve", "yoshida4"]
+__all__ = ["Body", "Motion", "largest_step", "methods", "reference", "solve", "strang", "yoshida4"]

@@ -15,8 +15,9 @@ where all terms of one c_ab have the same sign: nothing cancels but inside the P
 
 from __future__ import annotations
 
+import copy
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import Any
 
@@ -60,6 +61,20 @@ class Body:
         self.sums = given[:, None] + given[None, :]
         self.rates = 1 / (self.sums + np.diag(given == 0.0))
         self.J.setflags(write=False)
+        self.plain: Body = self
+        self.number: Callable[[Any], Any] = float
+        self.bits = 53
+
+    def in_digits(self) -> Body:
+        """The same body with mpmath numbers of the working precision; `plain` is the one with doubles."""
+        from ..backends.multiprecision import mp, number
+
+        made = copy.copy(self)
+        made.number, made.bits = number, mp.prec
+        made.J = precise(self.J)
+        made.sums = made.J[:, None] + made.J[None, :]
+        made.rates = 1 / (made.sums + np.diag(self.J == 0.0).astype(int))
+        return made
 
     def __repr__(self) -> str:
         return f"<Body in {self.n} dimensions, J = {self.J.tolist()}>"
@@ -89,16 +104,20 @@ class Body:
         """The c_ab with b = 2; the energy is a combination of them."""
         M = np.asarray(M)
         squares = np.stack([M[..., i, j] ** 2 for i, j in combinations(range(self.n), 2)], axis=-1)
-        return np.asarray(squares @ _weights(tuple(self.J), 2))
+        return np.asarray(squares @ self._weights(2))
 
     def polynomial(self, M: Any) -> np.ndarray:
         """Coefficients of det(l^2 - l M - J^2), the highest power first: l^(2N), l^(2N-1), ..., 1."""
         return self._polynomial(self._by_degree(M))
 
+    def _weights(self, b: int) -> np.ndarray:
+        """For each set of b axes the coefficients of the product over the other axes, in the numbers of this body."""
+        return _weights(tuple(self.J), b, self.bits)
+
     def _polynomial(self, parts: list[np.ndarray]) -> np.ndarray:
         n = self.n
-        whole = np.zeros((*parts[0].shape[:-1], 2 * n + 1))
-        whole[..., ::2] = _weights(tuple(self.J), 0)[0]
+        whole = np.zeros((*parts[0].shape[:-1], 2 * n + 1), dtype=parts[0].dtype)
+        whole[..., ::2] = self._weights(0)[0]
         for b, part in zip(range(2, n + 1, 2), parts, strict=True):
             for k in range(n - b + 1):  # nu^(n-b-k) s^b is l^(2n-b-2k)
                 whole[..., b + 2 * k] += part[..., k]
@@ -110,18 +129,18 @@ class Body:
                 f"Manakov's integrals are computed for N up to {LARGEST} (they are sums over 2^(N-1) Pfaffians); "
                 f"this body has N = {self.n}: use energy, spatial momentum and |M|"
             )
-        pfaffian = pfaffians(np.asarray(M, dtype=float))
+        pfaffian = pfaffians(np.asarray(M))
         found = []
         for b in range(2, self.n + 1, 2):
             squares = np.stack([pfaffian[axes] ** 2 for axes in combinations(range(self.n), b)], axis=-1)
-            found.append(squares @ _weights(tuple(self.J), b))
+            found.append(squares @ self._weights(b))
         return found
 
     def invariants(self, M: np.ndarray, X: np.ndarray) -> dict[str, np.ndarray]:
         """Everything in `WORDS` (without Manakov's integrals above N = 14), first axes as those of M and X."""
         found = {
             "energy": self.energy(M),
-            "momentum_norm": np.sqrt((M * M).sum(axis=(-2, -1))),
+            "momentum_norm": (M * M).sum(axis=(-2, -1)) ** 0.5,
             "spatial_momentum": X @ M @ np.swapaxes(X, -1, -2),
             "quadratic": self.quadratic(M),
         }
@@ -139,7 +158,7 @@ class Body:
         for b in range(2, self.n + 1, 2):
             sets = list(combinations(range(self.n), b))
             whole = np.array([unsigned[axes] for axes in sets])
-            weights = np.abs(_weights(tuple(self.J), b))
+            weights = np.abs(self._weights(b))
             found.append((np.abs([signed[axes] for axes in sets]) * whole @ weights, whole**2 @ weights))
         return found
 
@@ -148,14 +167,14 @@ class Body:
         size = float(np.linalg.norm(M))
         found: dict[str, Any] = {
             "energy": float(self.energy(M)), "momentum_norm": size, "spatial_momentum": size,
-            "quadratic": _floor(self.quadratic(M), size**2 * _weights(tuple(self.J), 2).max(axis=0)),
+            "quadratic": _floor(self.quadratic(M), size**2 * self._weights(2).max(axis=0)),
         }  # fmt: skip
         if self.n <= LARGEST:
             parts = [_floor(*sizes) for sizes in self._sizes(M)]
             found["casimirs"] = np.array([part[0] for part in parts])
             found["integrals"] = np.concatenate(parts)
             found["polynomial"] = self._polynomial([np.abs(part) for part in parts]) + 0.0
-            found["polynomial"][::2] += 2 * np.abs(_weights(tuple(self.J), 0)[0])
+            found["polynomial"][::2] += 2 * np.abs(self._weights(0)[0])
         return found
 
 
@@ -165,12 +184,23 @@ def _floor(value: np.ndarray, bound: np.ndarray) -> np.ndarray:
 
 
 @functools.lru_cache(maxsize=256)
-def _weights(J: tuple[float, ...], b: int) -> np.ndarray:
-    """For each set S of b axes the coefficients of the product of (nu - J_i^2), i not in S, the highest power first."""
+def _weights(J: tuple[Any, ...], b: int, bits: int) -> np.ndarray:
+    """For each set S of b axes the coefficients of the product of (nu - J_i^2), i not in S, the highest power first.
+
+    `bits` is part of the key: doubles and mpmath numbers are equal and have equal hashes.
+    """
     rows = []
     for axes in combinations(range(len(J)), b):
-        rows.append(np.atleast_1d(np.poly([J[i] ** 2 for i in range(len(J)) if i not in axes])))
+        rows.append(_monic([J[i] ** 2 for i in range(len(J)) if i not in axes]))
     return np.array(rows)
+
+
+def _monic(roots: list[Any]) -> list[Any]:
+    """Coefficients of the polynomial with these roots, the highest power first."""
+    found: list[Any] = [1]
+    for root in roots:
+        found = [a - root * b for a, b in zip([*found, 0], [0, *found], strict=True)]
+    return found
 
 
 def pfaffians(M: np.ndarray, signed: bool = True) -> dict[tuple[int, ...], np.ndarray]:
@@ -189,6 +219,13 @@ def pfaffians(M: np.ndarray, signed: bool = True) -> dict[tuple[int, ...], np.nd
             )  # fmt: skip
             found[axes] = functools.reduce(np.add, terms)
     return found
+
+
+def precise(A: np.ndarray) -> np.ndarray:
+    """A matrix of doubles as one of mpmath numbers of the working precision."""
+    from ..backends.multiprecision import number
+
+    return np.array(np.vectorize(number, otypes=[object])(A), dtype=object)
 
 
 # --- reading what the user gave ---------------------------------------------------------------------
@@ -224,7 +261,7 @@ def _matrix(name: str, value: Any, n: int) -> np.ndarray:
 def _array(name: str, value: Any) -> np.ndarray:
     try:
         given = np.array(value, dtype=float) if isinstance(value, np.ndarray | Sequence) else None
-    except (TypeError, ValueError):
+    except Exception:  # the value may be any object
         given = None
     if given is None or isinstance(value, str):
         raise InputError(f"{name} must be an array of numbers; got {value!r}")

@@ -5,9 +5,10 @@ polynomials (1991); J. R. Cardoso and F. Silva Leite, The Moser-Veselov equation
 the explicit 3 x 3 method, whose signs and transposes docs/ndim.md corrects; M. Viviani, A minimal-variable symplectic
 method for isospectral flows (2020).
 
-A step is built for a `Body` and has the shape of every step of the library, with y = (M, X); there is no torque. All
-three find a skew A, turn the attitude by the Cayley map, X_1 = X_0 (1 - A)^-1 (1 + A), and add an increment to M.
-The words of a declaration: `free` is all there is; `symplectic` on T*SO(N); `poisson` on so(N)*; `conserves`
+A step is built for a `Body` and has the shape of every step of the library, with y = (M, X), matrices of doubles or of
+mpmath numbers; only `strang` asks for a torque, as a skew matrix torque(X). All three find a skew A, turn the attitude
+by the Cayley map, X_1 = X_0 (1 - A)^-1 (1 + A), and add an increment to M.
+The words of a declaration: `needs` is `free` or `potential`; `symplectic` on T*SO(N); `poisson` on so(N)*; `conserves`
 has the words of `body.WORDS`, meant for every N.
 """
 
@@ -23,22 +24,25 @@ import scipy.optimize
 
 from ..declare import Build, Method, Methods, Step
 from ..errors import InputError
+from . import linear
 from .body import WORDS, Body, momentum_of
+from .linear import plain
 
-EPS = float(np.finfo(float).eps)
-ITERATIONS = 40
 FLAT = 1e-3
 """Below this ratio of the smallest to the largest J the Riccati equation is not used: it divides by J."""
 
 AXIS = 1e-10
 """Relative to the largest J: real parts below this are the round-off of an eigenvalue on the imaginary axis."""
 
-RUNAWAY = 1e6
-"""Newton has failed when a correction is this many times the first guess."""
 
-OUTER = 1 / (2 - 2 ** (1 / 3))
-LONGEST = 2 * OUTER - 1
-"""Steps of the triple jump, in units of h: OUTER, -LONGEST, OUTER."""
+def triple_jump(number: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
+    """The steps of Yoshida's composition in units of h: g, 1 - 2 g, g with g = 1/(2 - 2^(1/3))."""
+    outer = 1 / (2 - number(2) ** (number(1) / 3))
+    return outer, 1 - 2 * outer, outer
+
+
+LONGEST = -triple_jump(float)[1]
+"""The longest of them, which is negative."""
 
 TAG = "ndim"
 """Part of the identity of every method of this family."""
@@ -48,7 +52,8 @@ class Book(Methods):
     """The methods of this family, by name."""
 
     def _unknown(self, label: str) -> str:
-        return f"unknown method {label!r} for an N-dimensional body; there are {', '.join(self)}, and yoshida4(...)"
+        names = ", ".join([*self, "yoshida4(...)"])
+        return f"unknown method {label!r} for an N-dimensional body; there are {names} and strang(...)"
 
 
 methods = Book()
@@ -89,7 +94,7 @@ def moser_veselov(body: Body) -> Step:
         if miss > 0:
             return y, miss
         square = A @ A
-        B = np.linalg.solve(one - square, square)
+        B = linear.solve(one - square, square)
         return (M + (2 / h) * differences * (B + B.T), turned(X, A)), miss
 
     return step
@@ -97,13 +102,14 @@ def moser_veselov(body: Body) -> Step:
 
 def moser_veselov_root(body: Body, m: np.ndarray) -> tuple[np.ndarray, float]:
     """The skew A whose Cayley map X solves m = X J - J X^T, on the branch of small m, and the miss."""
-    guess = _by_continuation if body.J.min() <= FLAT * body.J.max() else _by_riccati
+    rough = body.plain
+    guess = _by_continuation if rough.J.min() <= FLAT * rough.J.max() else _by_riccati
     try:
-        A = guess(body, m)
+        A = guess(rough, plain(m))
         if A is None:
             return np.zeros_like(m), math.inf
         A, miss = refined(body, m, A)
-        return A, miss if miss > 0 or _belongs(body, A) else math.inf
+        return A, miss if miss > 0 or _belongs(rough, plain(A)) else math.inf
     except (np.linalg.LinAlgError, ValueError):  # a singular matrix, or one that is not finite
         return np.zeros_like(m), math.inf
 
@@ -150,17 +156,19 @@ def refined(body: Body, m: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, float
     A change (1 + eta) X of X changes X J - J X^T by eta W + W^T eta, W = X J: a Lyapunov equation. Every term is of the
     size of A, so A has full relative accuracy.
     """
-    one = np.eye(body.n)
+    one, J = np.eye(body.n), body.plain.J
 
-    def correction(A: np.ndarray) -> np.ndarray:
+    def residual(A: np.ndarray) -> np.ndarray:
+        return m + m @ A - A @ m - A @ m @ A - 2 * A * body.sums
+
+    def correction(A: np.ndarray, rest: np.ndarray) -> np.ndarray:
         left, right = one - A, one + A
-        residual = m + m @ A - A @ m - A @ m @ A - 2 * A * body.sums
-        W = np.linalg.solve(left, right) * body.J
-        inner = np.linalg.solve(left, residual)
+        W = np.linalg.solve(left, right) * J
+        inner = np.linalg.solve(left, rest)
         eta = lyapunov(W, np.linalg.solve(left, inner.T).T)
         return skew(left @ eta @ right) / 2
 
-    return newton(A, correction)
+    return linear.newton(A, residual, correction)
 
 
 def lyapunov(W: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -213,17 +221,21 @@ def largest_step(J: Any, M: Any) -> float:
 
 def imr(body: Body) -> Step:
     """Implicit midpoint rule: M_1 = M_0 + h [M, Omega(M)], M = (M_0 + M_1)/2, X_1 = X_0 cay(h Omega(M))."""
-    one, rates = np.eye(body.n), body.rates
+    one, rates, rough = np.eye(body.n), body.rates, body.plain.rates
 
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         M0, X = y
+        half = float(h) / 2
 
-        def correction(M: np.ndarray) -> np.ndarray:
-            omega = M * rates
-            slopes = sides(one, omega) - sides(omega, one) + (sides(M, one) - sides(one, M)) * rates.ravel()
-            return solved(np.eye(body.n**2) - (h / 2) * slopes, M0 - M + (h / 2) * bracket(M, omega))
+        def residual(M: np.ndarray) -> np.ndarray:
+            return M0 - M + (h / 2) * bracket(M, M * rates)
 
-        M, miss = newton(M0 + (h / 2) * bracket(M0, M0 * rates), correction)
+        def correction(M: np.ndarray, rest: np.ndarray) -> np.ndarray:
+            omega = M * rough
+            slopes = sides(one, omega) - sides(omega, one) + (sides(M, one) - sides(one, M)) * rough.ravel()
+            return solved(np.eye(body.n**2) - half * slopes, rest)
+
+        M, miss = linear.newton(M0 + (h / 2) * bracket(M0, M0 * rates), residual, correction)
         omega = M * rates
         return (M0 + h * bracket(M, omega), turned(X, (h / 2) * omega)), miss
 
@@ -235,18 +247,23 @@ def isospectral_midpoint(body: Body) -> Step:
 
     The attitude X_1 = X_0 (1 - A)^-1 (1 + A) keeps the spatial momentum.
     """
-    one, rates = np.eye(body.n), body.rates
+    one, rates, rough = np.eye(body.n), body.rates, body.plain.rates
 
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         M0, X = y
+        half = float(h) / 2
 
-        def correction(M: np.ndarray) -> np.ndarray:
+        def residual(M: np.ndarray) -> np.ndarray:
             A = (h / 2) * M * rates
-            left, right = one + A, one - A
-            slopes = sides(left, right) + (h / 2) * (sides(one, M @ right) - sides(left @ M, one)) * rates.ravel()
-            return solved(slopes, M0 - M - bracket(A, M) + A @ M @ A)
+            return M0 - M - bracket(A, M) + A @ M @ A
 
-        M, miss = newton(M0 + (h / 2) * bracket(M0, M0 * rates), correction)
+        def correction(M: np.ndarray, rest: np.ndarray) -> np.ndarray:
+            A = half * M * rough
+            left, right = one + A, one - A
+            slopes = sides(left, right) + half * (sides(one, M @ right) - sides(left @ M, one)) * rough.ravel()
+            return solved(slopes, rest)
+
+        M, miss = linear.newton(M0 + (h / 2) * bracket(M0, M0 * rates), residual, correction)
         omega = M * rates
         return (M0 + h * bracket(M, omega), turned(X, (h / 2) * omega)), miss
 
@@ -297,43 +314,14 @@ def inverse_cayley(X: np.ndarray) -> np.ndarray:
 
 def turned(X: np.ndarray, A: np.ndarray) -> np.ndarray:
     """X (1 - A)^-1 (1 + A), by its increment, so that the round-off is that of one addition."""
-    return X + 2 * X @ np.linalg.solve(np.eye(len(A)) - A, A)
+    return X + 2 * X @ linear.solve(np.eye(len(A)) - A, A)
 
 
-def newton(x: np.ndarray, correction: Callable[[np.ndarray], np.ndarray]) -> tuple[np.ndarray, float]:
-    """Add corrections until they are round-off; returns the root and zero, or the last one and its relative size."""
-    last, far = math.inf, RUNAWAY * float(np.abs(x).max())
-    for _ in range(ITERATIONS):
-        try:
-            change = correction(x)
-        except (np.linalg.LinAlgError, ValueError):
-            return x, math.inf
-        size, whole = float(np.abs(change).max()), float(np.abs(x).max())
-        if not size <= far:
-            return x, math.inf
-        x = x + change
-        if size <= 2 * EPS * whole or (size >= last / 2 and size <= 1e-11 * whole):
-            return x, 0.0
-        last = size
-    return x, last / max(whole, EPS)
-
-
-def composed(method: Method, parts: tuple[float, ...]) -> Callable[[Body], Step]:
-    """Builder of the steps over parts of h, one after the other."""
-
-    def build(body: Body) -> Step:
-        inner = method.build(body)  # type: ignore[arg-type]
-
-        def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-            worst = 0.0
-            for part in parts:
-                y, miss = inner(part * h, t, y, system, torque)
-                worst = max(worst, miss)
-            return y, worst
-
-        return step
-
-    return build
+def _inner(name: str, method: str | Method) -> Method:
+    inner = methods[method]
+    if inner.identity != TAG or inner.order != 2 or not inner.symmetric:
+        raise InputError(f"{name} takes a symmetric method of order 2 for N-dimensional bodies; got {inner.name}")
+    return inner
 
 
 def yoshida4(method: str | Method) -> Method:
@@ -341,14 +329,53 @@ def yoshida4(method: str | Method) -> Method:
 
     What the parts keep is kept.
     """
-    inner = methods[method]
-    if inner.identity != TAG or inner.order != 2 or not inner.symmetric:
-        raise InputError(f"yoshida4 takes a symmetric method of order 2 for N-dimensional bodies; got {inner.name}")
+    inner = _inner("yoshida4", method)
+
+    def build(body: Body) -> Step:
+        part, steps = inner.build(body), triple_jump(body.number)  # type: ignore[arg-type]
+
+        def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+            worst = 0.0
+            for fraction in steps:
+                y, miss = part(fraction * h, t, y, system, torque)
+                worst = max(worst, miss)
+            return y, worst
+
+        return step
+
     return declared(
-        composed(inner, (OUTER, -LONGEST, OUTER)), name=f"yoshida4({inner.name})", order=4, symmetric=True,
+        build, name=f"yoshida4({inner.name})", order=4, symmetric=True,
         symplectic=inner.symplectic, poisson=inner.poisson, solves=3 * inner.solves, conserves=inner.conserves,
-        cite="yoshida1990", where="triple jump", doc=f"Triple jump of {inner.name}.",
+        cite="yoshida1990", where="triple jump", doc=f"Triple jump of {inner.name}.", needs=inner.needs,
         bounded=LONGEST * BOUNDED[inner.name] if inner.name in BOUNDED else None,
+    )  # fmt: skip
+
+
+def strang(method: str | Method) -> Method:
+    """A potential U(X) by half a kick, a step of a free method, half a kick: M += (h/2) T(X).
+
+    Over `moser_veselov` these are the stationary points of Moser and Veselov's sum of tr(X_k J X_{k+1}^T) with
+    h^2 U(X_k) added to each term, which is RATTLE; the torque is T = G^T X - X^T G, G = dU/dX.
+    """
+    inner = _inner("strang", method)
+    if inner.needs != "free":
+        raise InputError(f"strang takes a free method for N-dimensional bodies; got {inner.name}")
+
+    def build(body: Body) -> Step:
+        drift = inner.build(body)  # type: ignore[arg-type]
+
+        def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+            M, X = y
+            (M, X), miss = drift(h, t, (M + (h / 2) * torque(X), X), system, torque)
+            return (M + (h / 2) * torque(X), X), miss
+
+        return step
+
+    return declared(
+        build, name=f"strang({inner.name})", order=2, symmetric=True, symplectic=inner.symplectic,
+        poisson=inner.poisson, solves=inner.solves, conserves=inner.conserves, needs="potential", torque_evals=2,
+        cite="strang1968", where="kicks around a free step; Vilmart (2013), (16)",
+        doc=f"Strang splitting over {inner.name}.", bounded=BOUNDED.get(inner.name),
     )  # fmt: skip
 
 
@@ -374,3 +401,4 @@ methods.add(
     )
 )  # fmt: skip
 methods.add_combinator("yoshida4", yoshida4)
+methods.add_combinator("strang", strang)

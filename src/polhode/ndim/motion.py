@@ -13,14 +13,16 @@ import numpy as np
 from ..declare import Method
 from ..engine import Engine
 from ..errors import InputError, StepError
-from ..fields import no_torque
+from ..lie.numbers import numbers_for
 from ..loop import Kind, stepping
 from ..problem import finite_number
 from ..progress import Progress
 from ..record import Rows
 from ..solve import Ride, drive, number_of_steps, whole_number
-from .body import Body, attitude_of, momentum_of
+from .body import Body, attitude_of, momentum_of, precise
 from .family import BOUNDED, TAG, largest_step, methods
+from .linear import plain
+from .potential import Potential
 
 MARGIN = 0.9
 """Of the largest possible step: what an error message proposes."""
@@ -38,9 +40,9 @@ class Motion:
     M : (n, N, N) angular momentum, body frame, skew
     X : (n, N, N) attitude, body to space, orthogonal
     omega : (n, N, N) angular velocity, body frame, skew
-    energy : (n,) kinetic energy
-    body, method, h, status : how it was made
-    mp : from `reference` with ``digits=...``, M and X as arrays of mpmath numbers
+    energy : (n,) kinetic energy, and potential energy where there is a potential
+    body, method, h, status, potential : how it was made
+    mp : with ``digits=...``, M, X and energy as arrays of mpmath numbers, and the digits
     """
 
     t: np.ndarray
@@ -51,6 +53,7 @@ class Motion:
     h: float | None = None
     status: str = "finished"
     mp: types.SimpleNamespace | None = None
+    potential: Potential | None = None
 
     @functools.cached_property
     def omega(self) -> np.ndarray:
@@ -59,24 +62,50 @@ class Motion:
 
     @functools.cached_property
     def energy(self) -> np.ndarray:
-        """Kinetic energy (n,)."""
-        return self.body.energy(self.M)
+        """Kinetic plus potential energy (n,)."""
+        return total_energy(self.body, self.potential, self.M, self.X)
 
     def invariants(self) -> dict[str, np.ndarray]:
-        """What the exact motion conserves, by name, time first; `polhode.ndim.body` says what each is."""
-        return self.body.invariants(self.M, self.X)
+        """What the exact motion conserves, by name, time first; `polhode.ndim.body` says what each is.
+
+        With a potential that is the energy alone. Of a run with many digits they have all digits.
+        """
+        if self.mp is None:
+            return self._invariants(self.body, self.M, self.X)
+        numbers = numbers_for(self.mp.digits)
+        with numbers.precision():
+            found = self._invariants(self.body.in_digits(), precise(self.mp.M), precise(self.mp.X))
+        return {word: numbers.public(value) for word, value in found.items()}
+
+    def _invariants(self, body: Body, M: np.ndarray, X: np.ndarray) -> dict[str, np.ndarray]:
+        if self.potential is None:
+            return body.invariants(M, X)
+        return {"energy": total_energy(body, self.potential, M, X)}
 
     def drift(self) -> dict[str, float]:
-        """Largest change of each invariant since the first state, relative to its size (or that of its terms)."""
+        """Largest change of each invariant since the first state, relative to its size (or that of its terms).
+
+        With a potential, relative to the kinetic energy at the start or to the total one, whichever is larger.
+        """
         found = {}
         scales = self.body.scales(self.M[0])
+        if self.potential is not None:
+            scales["energy"] = max(scales["energy"], abs(float(self.energy[0])))
         for word, value in self.invariants().items():
-            change = np.abs(value - value[0])
+            change = self._changes(value)
             if word == "spatial_momentum":
-                change = np.linalg.norm(value - value[0], axis=(-2, -1))
+                change = np.linalg.norm(change, axis=(-2, -1))
             scale = np.where(np.asarray(scales[word]) > 0, scales[word], 1.0)
             found[word] = float((change / scale).max())
         return found
+
+    def _changes(self, value: np.ndarray) -> np.ndarray:
+        """The sizes of the differences from the first row, in doubles."""
+        if self.mp is None:
+            return np.abs(value - value[0])
+        with numbers_for(self.mp.digits).precision():
+            exact = precise(value)
+            return plain(np.abs(exact - exact[0]))
 
     def __len__(self) -> int:
         """Number of states."""
@@ -87,6 +116,12 @@ class Motion:
         return (
             f"<Motion of a body in {self.body.n} dimensions, {self.method}: {len(self)} states, {span}, {self.status}>"
         )
+
+
+def total_energy(body: Body, potential: Potential | None, M: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """Kinetic energy of states, time first, with the potential energy where there is one."""
+    kinetic = body.energy(M)
+    return kinetic if potential is None else kinetic + potential.energy(X, body.number)
 
 
 def solve(
@@ -100,9 +135,11 @@ def solve(
     t_end: float | None = None,
     t0: float = 0.0,
     every: int = 1,
+    potential: Callable[..., Any] | None = None,
+    digits: int | None = None,
     progress: bool | Callable[[float], Any] | None = None,
 ) -> Motion:
-    """Integrate M' = [M, Omega], M = J Omega + Omega J, X' = X Omega with a fixed step.
+    """Integrate M' = [M, Omega] + T(X), M = J Omega + Omega J, X' = X Omega with a fixed step.
 
     Parameters
     ----------
@@ -113,6 +150,9 @@ def solve(
     h : step size, positive
     t_end, steps : end time or number of steps, one of them
     every : keep steps 0, every, 2 every, ... and always the last
+    potential : a plain function U of X, nested tuples X[i][j], that gives T = G^T X - X^T G, G = dU/dX; without it T is
+        zero. It needs a method with kicks, ``"strang(moser_veselov)"`` or ``"yoshida4(strang(moser_veselov))"``
+    digits : run with this many digits in mpmath (slow); ``.mp`` then holds them
     progress : as in `polhode.solve`
 
     Raises
@@ -123,7 +163,10 @@ def solve(
     chosen = methods[method]
     if chosen.identity != TAG:
         raise InputError(f"{chosen.name} is not a method for N-dimensional bodies; there are {', '.join(methods)}")
-    body = Body(J)
+    body, numbers = Body(J), numbers_for(digits)
+    acting = None if potential is None else Potential(potential, body.n)
+    if acting is not None and not chosen.takes("potential"):
+        raise InputError(f"{chosen.name} takes no potential; take strang({chosen.name}), which adds kicks to it")
     y = (momentum_of(body, M0), tidied_attitude(attitude_of(body, X0)))
     h = finite_number("h", h)
     if h <= 0:
@@ -131,11 +174,18 @@ def solve(
     start = types.SimpleNamespace(t0=finite_number("t0", t0), t_end=None)
     every = whole_number("every", every)
     count = _count(start, h, t_end, steps)
-    advance = stepping(chosen.build(body), no_torque, KIND)  # type: ignore[arg-type]
-    run = Engine(advance, y, body, float, lambda k: np.empty((k, 2 * body.n, body.n)), True, None)
-    bar, kept, ride = Progress(progress, chosen.name, count), _Rows(), Ride(run, cast(Any, start), h, count, every)
+    kept, kind = _Rows(acting, digits), object if digits else float
+    with numbers.precision():
+        own = body.in_digits() if digits else body
+        if digits:
+            y = (precise(y[0]), orthogonalised(precise(y[1])))
+        torque = acting.torque(own.number) if acting else (lambda X: 0 * X)
+        advance = stepping(chosen.build(own), torque, KIND)  # type: ignore[arg-type]
+    run = Engine(advance, y, own, numbers.number, lambda k: np.empty((k, 2 * body.n, body.n), dtype=kind), True, None)
+    bar, ride = Progress(progress, chosen.name, count), Ride(run, cast(Any, start), h, count, every)
     try:
-        drive(ride, cast(Any, kept), bar)
+        with numbers.precision():
+            drive(ride, cast(Any, kept), bar)
     except KeyboardInterrupt as stop:
         stop.partial = kept.motion(body, chosen, h, "interrupted")  # type: ignore[attr-defined]
         raise
@@ -143,7 +193,8 @@ def solve(
         bar.close()
     motion = kept.motion(body, chosen, h, "finished" if ride.miss is None else "failed")
     if ride.miss is not None:
-        raise StepError(_explain(chosen, ride, body, len(motion)), cast(Any, motion))
+        with numbers.precision():
+            raise StepError(_explain(chosen, ride, own, torque, len(motion)), cast(Any, motion))
     return motion
 
 
@@ -158,14 +209,28 @@ def _count(start: Any, h: float, t_end: float | None, steps: int | None) -> int:
 # --- what the loop needs of this kind of state ------------------------------------------------------
 
 
+ORTHOGONAL = 2.0**-26
+"""How far from 1 an entry of X^T X may be after a step: half the digits, of which `tidied` makes all."""
+
+
 def good(y: Any, miss: Any) -> bool:
-    """Was the step solved, and is its state finite."""
-    return bool(miss <= 0) and bool(np.isfinite(y[0]).all()) and bool(np.isfinite(y[1]).all())
+    """Was the step solved, is its momentum finite, and its attitude orthogonal."""
+    M, X = plain(y[0]), plain(y[1])
+    if not (miss <= 0 and np.isfinite(M).all() and np.isfinite(X).all()):
+        return False
+    return bool(np.abs(X.T @ X - np.eye(len(X))).max() <= ORTHOGONAL)
 
 
 def tidied_attitude(X: np.ndarray) -> np.ndarray:
     """X with its round-off from orthogonality taken out: X - X (X^T X - 1)/2."""
     return X - X @ (X.T @ X - np.eye(len(X))) / 2
+
+
+def orthogonalised(X: np.ndarray) -> np.ndarray:
+    """An attitude that is orthogonal in doubles only, orthogonal in all its digits: the error is squared each time."""
+    for _ in range(10):
+        X = tidied_attitude(X)
+    return X
 
 
 def tidied(y: Any) -> Any:
@@ -185,32 +250,44 @@ KIND = Kind(good, tidied, record)
 class _Rows(Rows):
     """The rows of a run, and the result made of them."""
 
+    def __init__(self, potential: Potential | None, digits: int | None) -> None:
+        super().__init__()
+        self.potential, self.digits = potential, digits
+
     def motion(self, body: Body, method: Method, h: float, status: str) -> Motion:
         """The rows as a result."""
-        rows, n = np.concatenate(self.rows), body.n
-        return Motion(np.concatenate(self.t), rows[:, :n], rows[:, n:], body, method.name, h, status)
+        rows, n, mp = np.concatenate(self.rows), body.n, None
+        M, X = rows[:, :n], rows[:, n:]
+        if self.digits:
+            numbers = numbers_for(self.digits)
+            with numbers.precision():
+                energy = total_energy(body.in_digits(), self.potential, M, X)
+            M, X, energy = map(numbers.public, (M, X, energy))
+            mp = types.SimpleNamespace(M=M, X=X, energy=energy, digits=self.digits)
+        times = np.concatenate(self.t)
+        return Motion(times, plain(M), plain(X), body, method.name, h, status, mp, self.potential)
 
 
-def _explain(method: Method, ride: Ride, body: Body, states: int) -> str:
+def _explain(method: Method, ride: Ride, body: Body, torque: Callable[..., Any], states: int) -> str:
     """One clear sentence about a step that failed."""
     head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with h = {ride.dt:g}): "
     kept = f"{states} states before it are" if states > 1 else "state before it is"
     tail = f"; the {kept} in .partial"
-    limit, reach = largest_step(body, ride.y[0]), BOUNDED.get(method.name, 0.0)
+    limit, reach = largest_step(body.plain, plain(ride.y[0])), BOUNDED.get(method.name, 0.0)
     if ride.dt * reach >= limit:
         longest = f" (its longest inner step is {reach:.4g} h)" if reach > 1 else ""
         why = f"the Moser-Veselov equation has no solution for steps of {limit:.6g} or more here{longest}"
         return f"{head}{why}; try h = {MARGIN * limit / reach:.2g}{tail}"
     why = f"its equation was not solved (relative correction left: {ride.miss:.1e})"
-    return f"{head}{why}; try h = {_smaller(method, ride, body):.2g}{tail}"
+    return f"{head}{why}; try h = {_smaller(method, ride, body, torque):.2g}{tail}"
 
 
-def _smaller(method: Method, ride: Ride, body: Body) -> float:
+def _smaller(method: Method, ride: Ride, body: Body, torque: Callable[..., Any]) -> float:
     """The first of h/2, h/4, ... with which the failed step can be made."""
     step = method.build(body)  # type: ignore[arg-type]
     h = ride.dt / 2
     for _ in range(HALVINGS):
-        if good(*step(h, ride.t, ride.y, body, no_torque)):
+        if good(*step(body.number(h), ride.t, ride.y, body, torque)):
             break
         h /= 2
     return h

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..inputs import finite_number, number_of_digits, real_array
 from .body import Body, attitude_of, momentum_of
 from .motion import Motion
 
@@ -29,17 +30,14 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
     """
     body = Body(J)
     M, X = momentum_of(body, M0), attitude_of(body, X0)
-    try:
-        times = np.atleast_1d(np.array(t, dtype=float))
-    except (TypeError, ValueError):
-        raise InputError(f"t must be a time or a sequence of times; got {t!r}") from None
+    times = np.atleast_1d(real_array(t, "t must be a time or a sequence of times"))
     if times.ndim != 1 or times.size == 0 or not np.isfinite(times).all():
         raise InputError(f"t must be one or more finite times; got {t!r}")
+    t0 = finite_number("t0", t0)
     if digits is None:
-        found = _at(times, float(t0), M, X, body.rates, ORDER, float(np.finfo(float).eps))
+        found = _at(times, t0, M, X, body.rates, ORDER, float(np.finfo(float).eps))
         return Motion(times, *found, body, "taylor")
-    if not isinstance(digits, int) or not 1 <= digits <= 1000:
-        raise InputError(f"digits must be a whole number from 1 to 1000; got {digits!r}")
+    digits = number_of_digits(digits, 1000)
     from ..backends.multiprecision import number, public, working
 
     with working(digits + 5):
@@ -48,9 +46,10 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
         sums = J_mp[:, None] + J_mp[None, :]
         rates = np.array([[1 / s if s else s for s in row] for row in sums], dtype=object)
         many = _at(precise(times), number(t0), precise(M), precise(X), rates, digits + 10, number(10) ** -digits)
-        M_mp, X_mp = map(public, many)
+        M_mp, X_mp, energy = map(public, (*many, body.in_digits().energy(many[0])))
     return Motion(
-        times, M_mp.astype(float), X_mp.astype(float), body, "taylor", mp=types.SimpleNamespace(M=M_mp, X=X_mp)
+        times, M_mp.astype(float), X_mp.astype(float), body, "taylor",
+        mp=types.SimpleNamespace(M=M_mp, X=X_mp, energy=energy, digits=digits),
     )  # fmt: skip
 
 

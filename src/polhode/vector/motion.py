@@ -17,6 +17,7 @@ from ..engine import GUARD_DIGITS, Engine
 from ..errors import InputError, StepError
 from ..expression import compiled, gradient, lift, source, symbol
 from ..fields import RUBBER, rebound
+from ..inputs import number_of_digits, real_array
 from ..loop import Kind, stepping
 from ..methods import Method
 from ..problem import finite_number
@@ -219,8 +220,7 @@ class System:
         return self._loop(method, number, force)
 
     def _precise(self, method: Method, digits: int) -> Engine:
-        if not isinstance(digits, int) or not 1 <= digits <= 10_000:
-            raise InputError(f"digits must be a whole number from 1 to 10000; got {digits!r}")
+        digits = number_of_digits(digits)
         from ..backends.multiprecision import mp, number, working
 
         with working(digits + GUARD_DIGITS):
@@ -326,10 +326,7 @@ def _arity(owner: str, function: Callable[..., Any]) -> int:
 
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:
-    try:
-        vector = np.array(value, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"{name} must be a sequence of numbers; got {value!r}") from None
+    vector = real_array(value, f"{name} must be a sequence of numbers")
     if vector.ndim != 1 or vector.size == 0:
         raise InputError(f"{name} must be a sequence of numbers; got shape {vector.shape}")
     if not np.isfinite(vector).all():
@@ -339,10 +336,7 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
 
 def _mass(M: Any, n: int) -> np.ndarray:
     """The mass matrix (n, n), or its diagonal (n,) if it is diagonal."""
-    try:
-        mass = np.array(M, dtype=float)
-    except (TypeError, ValueError):
-        raise InputError(f"M must be a matrix, its diagonal, or one number; got {M!r}") from None
+    mass = real_array(M, "M must be a matrix, its diagonal, or one number")
     if mass.ndim == 0:
         mass = np.full(n, mass)
     if mass.shape not in ((n,), (n, n)):

@@ -22,6 +22,7 @@ from ..analysis.observables import shown
 from ..body import Body
 from ..errors import InputError
 from ..files import place_for, write_whole
+from ..inputs import file_path, flag
 from ..problem import quaternion_of
 from ..shapes import Shape
 from ..trajectory import Trajectory
@@ -62,6 +63,8 @@ def view(
     """
     several = _several(sols)
     path = checked(path, overwrite)
+    if not isinstance(title, str) or not title.isprintable():
+        raise InputError(f"title must be a line of text; got {title!r}")
     empty = [s.method for s in several if not len(_kept(s, 1))]
     if empty:
         raise InputError(f"there is nothing to show: the trajectory of {empty[0] or 'a file'} has no finite state")
@@ -73,7 +76,7 @@ def view(
 
 def _several(sols: Any) -> list[Trajectory]:
     """The trajectories of one page."""
-    several: list[Any] = [sols] if not isinstance(sols, Iterable) or isinstance(sols, str) else list(sols)
+    several: list[Any] = list(sols) if isinstance(sols, Iterable) and not isinstance(sols, str | np.ndarray) else [sols]
     strange = [type(s).__name__ for s in several if not isinstance(s, Trajectory)]
     if strange:
         raise InputError(f"view shows trajectories, as of ph.solve, ph.exact or ph.load; got {strange[0]}")
@@ -107,14 +110,12 @@ def _file(name: str) -> str:
 
 def checked(path: str | Path, overwrite: bool) -> Path:
     """A path that a page may be written to."""
-    if not isinstance(path, str | Path):
-        raise InputError(f"path must be the name of a page such as 'spin.html'; got {path!r}")
-    path = Path(path)
+    path = file_path(path, "path must be the name of a page such as 'spin.html'")
     if path.suffix.lower() not in (".html", ".htm"):
         raise InputError(f"a view is a page: its name must end in .html; got {path}")
     if not path.parent.exists():
         raise InputError(f"there is no folder {path.parent}")
-    if path.exists() and not overwrite:
+    if path.exists() and not flag("overwrite", overwrite):
         raise InputError(f"{path} exists; give another name, or overwrite=True (--overwrite)")
     return place_for(path)
 

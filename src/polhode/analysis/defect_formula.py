@@ -1,0 +1,77 @@
+"""The declared formula for the symplectic defect of a step, against central differences in 50 digits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import mpmath
+
+from ..backends.multiprecision import number
+from ..compose import whole
+from ..loop import good
+from ..methods import Method
+from ..so3 import conj, cross, dot, mul, norm, scale, sub
+from .measurements import LARGE_STEP, NUDGE, Setting, Which, _form, _nudged, _tangent, fifty
+
+
+def _rotation_vector(start: Any, end: Any) -> Any:
+    """The psi with R_1 = R_0 exp(psi)."""
+    q = mul(conj(start[0]), end[0])
+    v = (q[1], q[2], q[3])
+    size = norm(v)
+    return scale(2 * mpmath.atan2(size, q[0]) / size, v)
+
+
+def defect_parts(method: Method) -> list[tuple[Method, float]]:
+    """The steps, over parts of h, of which the formula of each is declared; none if there is no formula."""
+    if method.symplectic_defect:
+        return [(method, 1.0)]
+    if method.halves and all(half.symplectic_defect for half in method.halves):
+        return [(half, 0.5) for half in method.halves]
+    return []
+
+
+def _path(method: Method, setting: Setting, y: Any) -> list[Any]:
+    """The states at the ends of these steps."""
+    states = [y]
+    for part, fraction in defect_parts(method):
+        h = number(LARGE_STEP * fraction)
+        new, miss = whole(part)(number)(h, setting.t, states[-1], setting.system, setting.torque)
+        if not good(new, miss):
+            raise ArithmeticError(f"a step of {part.name} was not solved: miss {mpmath.nstr(miss, 3)}")
+        states.append(new)
+    return states
+
+
+@fifty
+def defect_formula_error(method: Method, which: Which = 0) -> tuple[Any, Any]:
+    """How far the growth of the two-form in a free step is from the declared formula, and how large it is itself.
+
+    By central differences, in all pairs of directions; over several steps the formulas of each add up.
+    """
+    setting, parts = Setting(method, "free", which), defect_parts(method)
+    path = _path(method, setting, setting.y)
+    near = [[_path(method, setting, _nudged(setting.y, k, s * NUDGE)) for s in (1, -1)] for k in range(6)]
+    slopes = [[_difference(path[n], up[n], down[n]) for up, down in near] for n in range(len(path))]
+    turns = []
+    for n in range(len(parts)):
+        pairs = [tuple(_rotation_vector(*states[n : n + 2]) for states in both) for both in near]
+        turns.append([scale(1 / (2 * NUDGE), sub(up, down)) for up, down in pairs])
+    formulas = [
+        part.symplectic_defect(number(LARGE_STEP * fraction), _rotation_vector(*path[n : n + 2]), setting.system)
+        for n, (part, fraction) in enumerate(parts)
+        if part.symplectic_defect
+    ]
+    worst = largest = mpmath.mpf(0)
+    for i in range(6):
+        for j in range(i):
+            first, last = (_form(path[n][1], slopes[n][i], slopes[n][j]) for n in (0, -1))
+            said = sum(dot(c, cross(turn[i], turn[j])) for c, turn in zip(formulas, turns, strict=True))
+            worst, largest = max(worst, abs(last - first - said)), max(largest, abs(last - first))
+    return worst, largest
+
+
+def _difference(y: Any, up: Any, down: Any) -> Any:
+    """The tangent at y of a path through two close states, by a central difference."""
+    pair = (_tangent(y, up), _tangent(y, down))
+    return tuple(scale(1 / (2 * NUDGE), sub(u, v)) for u, v in zip(*pair, strict=True))

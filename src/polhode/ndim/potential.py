@@ -1,0 +1,63 @@
+"""A potential U(X) of the attitude in N dimensions, and its torque, exact from the graph of the user's function.
+
+With G = dU/dX the equations are M' = [M, Omega] + T, T = G^T X - X^T G, X' = X Omega, and T(M) + U(X) is conserved,
+T(M) = tr(M^T Omega)/4. In three dimensions T = hat(-rot(R^T G)), as everywhere in the library.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..expression import BranchError, compiled, gradient, lift, source, symbol
+from ..fields import RUBBER, rebound
+
+
+class Potential:
+    """A plain Python function of X, nested tuples X[i][j], that gives a number."""
+
+    def __init__(self, function: Callable[..., Any], n: int) -> None:
+        self.function, self.n = function, n
+        name = getattr(function, "__name__", repr(function))
+        owner = f"the potential {name}"
+        if not callable(function):
+            raise InputError(f"potential must be a function of X, such as lambda X: X[0][1]; got {function!r}")
+        entries = [symbol(f"X{i}_{j}") for i in range(n) for j in range(n)]
+        rows = tuple(tuple(entries[n * i : n * i + n]) for i in range(n))
+        try:
+            value = lift(rebound(function, owner)(rows))
+        except InputError:
+            raise
+        except BranchError as problem:
+            raise InputError(f"{owner} cannot be traced: {problem}") from problem
+        except Exception as problem:
+            raise InputError(f"{owner} cannot be traced: {problem}; {RUBBER}") from problem
+        unpack = {f"X{i}_{j}": f"X[{i}][{j}]" for i in range(n) for j in range(n)}
+        self.texts = (
+            source("potential_value", "X", unpack, [value]), source("slopes", "X", unpack, gradient(value, entries)),
+        )  # fmt: skip
+
+    def energy(self, X: np.ndarray, number: Callable[[Any], Any]) -> np.ndarray:
+        """U of attitudes (..., N, N)."""
+        value = compiled(*self.texts[0], number)
+        flat = X.reshape(-1, self.n, self.n)
+        found = np.array([value(_rows(x))[0] for x in flat], dtype=X.dtype)
+        return found.reshape(X.shape[:-2])
+
+    def torque(self, number: Callable[[Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
+        """The function X -> T = G^T X - X^T G."""
+        slopes = compiled(*self.texts[1], number)
+
+        def torque(X: np.ndarray) -> np.ndarray:
+            G = np.array(slopes(_rows(X)), dtype=X.dtype).reshape(X.shape)
+            product = X.T @ G
+            return product.T - product
+
+        return torque
+
+
+def _rows(X: np.ndarray) -> Any:
+    return tuple(map(tuple, X.tolist()))
