@@ -22,12 +22,9 @@ SHORT = 20
 
 def sample(depth, count):
     """The same short expressions every time, from all combinators."""
-    names = list(ph.methods.combinators)
-    given = sweep.arguments(1)
-    if depth == 2:
-        given = random.Random(1).sample(sweep.accepted(given, names)[0], 60)
-    short = [e for e in sweep.accepted(given, names)[0] if sweep.length(e) <= SHORT]
-    return random.Random(depth).sample(short, count)
+    tried = sweep.pairs(sweep.arguments(depth))
+    random.Random(10 + depth).shuffle(tried)
+    return [e for e in sweep.accepted(tried, 40)[0] if sweep.length(e) <= SHORT][:count]
 
 
 QUICK = (checks.check_order, checks.check_symmetric, checks.check_needs)
@@ -46,7 +43,7 @@ def test_the_sweep_finds_a_false_declaration(monkeypatch):
     assert len(faults) == 2, faults
 
 
-OVER_IMR = [n for n in ph.methods.combinators if sweep.accepted(["imr"], [n])[0]]
+OVER_IMR = [n for n in ph.methods.combinators if sweep.accepted([(n, "imr")])[0]]
 
 
 @pytest.mark.parametrize("name", [n for n in OVER_IMR if sweep.length(f"{n}(imr)") <= 2 * SHORT])

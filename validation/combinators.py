@@ -10,6 +10,13 @@ symmetry, conservation, kind of field, structure of the momentum map and number 
 them (the points at which the torque is taken only for up to MOST_POINTS, since that work grows with their square).
 Expressions that name the same method are checked once. Short methods come first; `--minutes` ends the sweep early and
 says what was left out. The exit status is 1 if an expression fails.
+
+What it printed (2 cores, Python 3.11; `--minutes 40 --jobs 1`, one start): 950 of 1082 expressions of depth 1 in 249 s
+of CPU, 2674 refused, 4 failed; not checked were the 132 longest, among them all of suzuki8. Failed: yoshida4(rattle) and
+yoshida6(rattle), whose fixed point iteration did not end in 50 digits, and the solves of ep(mkrk(gauss3)) and
+ep(mkrk(radau2a3)), counted without a torque (they are now counted with one). Earlier runs had found reversible() over
+free flows (it asked for a torque), compositions of corrected schemes (a pair of torques was expected, one came) and
+kicks over `imr`. With `--depth 2 --sample 120`, the 82 shortest: none failed.
 """
 
 from __future__ import annotations
@@ -33,6 +40,10 @@ MOST_POINTS = 12
 """Torque evaluations of the longest method whose torque points are counted; of longer ones only the solves are."""
 
 
+LONGEST_ARGUMENT = 12
+"""Work of a step, in the units of `length`, of the longest expression that is put into another one."""
+
+
 class Outcome(NamedTuple):
     """What the checks say about one expression."""
 
@@ -42,23 +53,34 @@ class Outcome(NamedTuple):
 
 
 def arguments(depth: int) -> list[str]:
-    """What is tried as an argument: plain ones, and from depth 2 on also the accepted expressions of less depth."""
+    """What is tried as an argument: plain ones, and from depth 2 on the short accepted expressions of less depth."""
     plain = [*ph.methods, *ph.tableaus.tableaus, *NUMBERS]
-    return plain if depth == 1 else accepted(arguments(depth - 1), list(ph.methods.combinators))[0]
+    if depth == 1:
+        return plain
+    return [e for e in accepted(pairs(arguments(depth - 1)))[0] if length(e) <= LONGEST_ARGUMENT]
 
 
-def accepted(given: list[str], combinators: list[str]) -> tuple[list[str], collections.Counter[str]]:
-    """The expressions that are methods, and how many each combinator refuses; another error ends the sweep."""
+def pairs(given: list[str], combinators: list[str] | None = None) -> list[tuple[str, str]]:
+    """Combinators with their arguments."""
+    return [(name, argument) for name in combinators or ph.methods.combinators for argument in given]
+
+
+def accepted(tried: list[tuple[str, str]], most: float = float("inf")) -> tuple[list[str], collections.Counter[str]]:
+    """The expressions that are methods, up to so many, and how many each combinator refuses.
+
+    Another error than `InputError` ends the sweep.
+    """
     found: dict[str, str] = {}
     refused: collections.Counter[str] = collections.Counter()
-    for name in combinators:
-        for argument in given:
-            try:
-                method = ph.methods[f"{name}({argument})"]
-            except ph.InputError:
-                refused[name] += 1
-            else:
-                found.setdefault(method.name, f"{name}({argument})")
+    for name, argument in tried:
+        try:
+            method = ph.methods[f"{name}({argument})"]
+        except ph.InputError:
+            refused[name] += 1
+        else:
+            found.setdefault(method.name, f"{name}({argument})")
+        if len(found) >= most:
+            break
     return list(found.values()), refused
 
 
@@ -133,10 +155,10 @@ def main() -> int:
     options.add_argument("--jobs", type=int, default=2)
     options.add_argument("--minutes", type=float, default=0, help="stop after so many minutes; 0: when all is done")
     given = options.parse_args()
-    names = given.only.split(",") if given.only else list(ph.methods.combinators)
-    expressions, refused = accepted(arguments(given.depth), names)
+    tried = pairs(arguments(given.depth), given.only.split(",") if given.only else None)
     if given.sample:
-        expressions = random.Random(given.seed).sample(expressions, min(given.sample, len(expressions)))
+        random.Random(given.seed).shuffle(tried)
+    expressions, refused = accepted(tried, given.sample or float("inf"))
     expressions.sort(key=length)
     tasks = [(expression, checks.ALL_STARTS[: given.starts], given.thorough) for expression in expressions]
     outcomes: list[Outcome] = []

@@ -386,9 +386,9 @@ def _stages_of(guess: Any) -> int:
 
 @fifty
 def implicit_stages(method: Method, which: Which = 0) -> int:
-    """Implicit stages solved in one free step."""
+    """Implicit stages solved in one step with the most general field (some of `ep` serve the work done)."""
     with _listening() as guesses:
-        Setting(method, "free", which, repeated=True).step(LARGE_STEP)
+        Setting(method, method.needs, which, repeated=True).step(LARGE_STEP)
     return sum(map(_stages_of, guesses))
 
 
