@@ -224,7 +224,7 @@ FAULTS = [
     (METHOD_LINE, f'method = "{FREE.name}"', 12, "run.method", "methods that take it"),
     (METHOD_LINE, f"{METHOD_LINE}\ntol = 1e-6", 12, "run.method", "does not go with tol, .*leave method or tol out"),
     (METHOD_LINE, "# nothing", 11, "run", "method is missing: give method and dt, or tol"),
-    ("dt = 0.01", "dt = 0.01\nstops = [0.5]", 14, "run.stops", "for steps that follow from tol; give tol or leave stops"),
+    ("dt = 0.01", "dt = 0.01\nstops = [0.5]", 14, "run.stops", "for steps that follow from tol; give tol or"),
     ("dt = 0.01", "dt = 0.01\nmax_step = -1", 14, "run.max_step", "must be a number above 0: the longest step"),
     (f"{METHOD_LINE}\ndt = 0.01", "tol = 1e-6\nstops = [2.0]", 13, "run.stops", "between t0 = 0 and t_end = 1; got 2"),
     ("dt = 0.01", "dt = 0.03", 14, "run.t_end", "the nearest t_end are 0.99 and 1.02"),
