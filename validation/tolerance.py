@@ -12,7 +12,17 @@ length, is below a tenth of the tolerance and of the error found.
 Printed, for each kind: the problems judged, those whose tolerance the result said it does not reach, those with a
 reference too poor to judge, and the median and the largest of error/tolerance and of error/estimate.
 
-FIGURES
+Measured with `python validation/tolerance.py 1 50` (2 cores, Python 3.11):
+
+    kind     judged told poor   error/tol median, largest   error/estimate median, largest
+    top          50    0    0          0.1     0.59                0.99      1.4
+    driven       49    0    1       0.0024     0.38                0.24      1.3
+    turning      50    0    0        0.001     0.32                0.18      1.4
+    pulse        50    0    0        0.087     0.57                0.39      1.2
+    burn         50    0    0         0.15     0.77                0.95      1.1
+    table        50    0    0        0.019     0.76                0.68      1.1
+    comb         50    0    0        0.014     0.56                0.78      2.7
+    all         349    0    1        0.016     0.77                0.56      2.7
 """
 
 from __future__ import annotations
