@@ -104,6 +104,14 @@ class ScaledRecorder:
         """The state itself stays in the units of the run: a method may keep more than attitude and momentum in it."""
         self.kept.reached(step, y)
 
+    def finish(self, **said: Any) -> Any:
+        """The trajectory so far."""
+        return self.kept.finish(**said)
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+        self.kept.release()
+
 
 class ScaledField(Field):
     """A field in other units: three more parameters are the factors of t, of omega and of the torque."""
