@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.scaling import NO_UNITS, Units, rescaled, units_of
+from polhode.backends import floats
+from polhode.engine import kind, torque_kernel
+from polhode.engine import start as engine_start
+from polhode.inputs import check_times
+from polhode.loop import stepping
+from polhode.scaling import NO_UNITS, Units, rescaled, units_of, units_of_steps
 
 MOMENTS, OMEGA = np.array([5.0, 4.0, 1.0]), np.array([0.3, 0.2, 5.0])
 ATTITUDE = [math.cos(0.15), math.sin(0.15), 0.0, 0.0]
@@ -111,10 +116,80 @@ def test_runs_to_a_tolerance_need_times_for_their_steps():
 
 def test_the_last_step_may_reach_a_power_of_two():
     """Up to 2^53 steps of 1 have times of their own."""
-    from polhode.inputs import check_times
-
     check_times(0.0, 1.0, 2**53)
     with pytest.raises(ph.InputError, match="spacing"):
         check_times(0.0, 1.0, 2**53 + 2)
     with pytest.raises(ph.InputError, match="beyond the largest double"):
         check_times(0.0, 1e300, 10**9)
+
+
+# --- equal steps ------------------------------------------------------------------------------------
+
+
+def stepped(method, k, j, steps=3):
+    """Rows of a few steps in plain Python, in the units that `ph.solve` would choose, seen in unit one."""
+    body, omega = ph.Body(np.ldexp([1.4, 1.0, 0.7], j)), np.ldexp([0.6, 0.2, 0.5], k)
+    field = None if method.needs == "free" else ph.fields.gravity(math.ldexp(0.3, 2 * k + j))
+    outer = ph.Problem(body, field, attitude=ATTITUDE, omega=omega)
+    dt = math.ldexp(0.03125, -k)
+    units = units_of_steps(outer, dt)
+    inner, number = rescaled(outer, units), floats.number
+    before, after = method.processors(number)
+    torque = torque_kernel(inner, number, method)
+    advance = stepping(method.build(number), torque, kind(method), before, after)
+    y, system = engine_start(inner, method, number)
+    rows = np.empty((steps, 7))
+    *_, fine = advance(float(units.times(dt)), 0.0, 0, steps, 1, steps, y, system, rows)
+    assert fine
+    rows = units.rows(rows, back=True)
+    rows[:, 4:] = np.ldexp(rows[:, 4:], -k - j)
+    return rows
+
+
+@pytest.mark.parametrize("name", [m.name for m in ph.methods.values() if not m.clock])
+def test_equal_steps_of_every_method(name):
+    """Bit for bit, wherever the numbers are doubles at all."""
+    method = ph.methods[name]
+    usual = stepped(method, 0, 0)
+    for k, j in [(300, 0), (-330, 0), (-300, -300), (300, -300), (-25, 0)]:
+        assert (stepped(method, k, j) == usual).all(), (k, j)
+
+
+def test_equal_steps_compiled():
+    """As they are kept in the user's units."""
+
+    def run(k, j, **how):
+        return ph.solve(problem("top", k, j), "taylor(4)", dt=math.ldexp(2.0**-7, -k), steps=20, **how)
+
+    usual = run(0, 0)
+    for k, j in [(-330, 0), (300, 300)]:
+        sol = run(k, j)
+        t, q, m = in_unit_one(sol, k, j)
+        assert (t == usual.t).all()
+        assert (q == usual.quaternion).all()
+        assert (m == usual.momentum).all()
+        assert sol.dt == math.ldexp(2.0**-7, -k)
+
+
+def test_a_failed_step_is_told_in_the_users_units():
+    """And what its torque did wrong as well."""
+
+    @ph.torque
+    def fragile(t, end, size):
+        return size * math.sqrt(end - t), 0.0, 0.0
+
+    late = math.ldexp(1.0, 100)
+    start = ph.Problem(ph.Body(MOMENTS), fragile(late, 2.0**-260), omega=np.ldexp(OMEGA, -100))
+    with pytest.raises(ph.StepError, match=rf"with dt = {late / 8:.6g}\)".replace("+", r"\+")) as caught:
+        ph.solve(start, "fe", dt=late / 8, steps=20)
+    assert caught.value.partial.t[-1] == pytest.approx(late, rel=0.2)
+
+
+def test_a_resumed_run_in_other_units(tmp_path):
+    """The state in a file stays in the units of the run; a later end does not change them."""
+    start, dt = problem("top", -200, 0), math.ldexp(0.01, 200)
+    for steps in (40, 80):
+        parts = ph.solve(start, "imidm", dt=dt, steps=steps, out=tmp_path / "a.zarr", resume=True)
+    whole = ph.solve(start, "imidm", dt=dt, steps=80)
+    assert (parts.quaternion == whole.quaternion).all()
+    assert (parts.momentum == whole.momentum).all()

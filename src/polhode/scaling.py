@@ -89,6 +89,30 @@ class ScaledRun:
         return None if seen is None else units.rows(seen, back=True)
 
 
+@dataclasses.dataclass
+class ScaledRecorder:
+    """Takes rows of a run in other units, and has them kept in those of the user; see `record.Recorder`."""
+
+    kept: Any
+    units: Units
+
+    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
+        """Keep these states."""
+        self.kept.add(self.units.times(t, back=True), self.units.rows(rows, back=True))
+
+    def reached(self, step: int, y: Any) -> None:
+        """The state itself stays in the units of the run: a method may keep more than attitude and momentum in it."""
+        self.kept.reached(step, y)
+
+    def finish(self, **said: Any) -> Any:
+        """The trajectory so far."""
+        return self.kept.finish(**said)
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+        self.kept.release()
+
+
 class ScaledField(Field):
     """A field in other units: three more parameters are the factors of t, of omega and of the torque."""
 
@@ -114,6 +138,11 @@ class ScaledField(Field):
         """The torque in the frame in which the user wrote it."""
         return tuple(self._scaled(self.plain.written))
 
+    def check(self, t: float, R: Any, omega: Any, place: str) -> None:
+        """Check the function, in the user's units."""
+        a = self.units.time
+        self.plain.check(math.ldexp(t, a), R, tuple(math.ldexp(x, -a) for x in omega), place)
+
     def _scaled(self, formulas: Sequence[Expr]) -> list[Expr]:
         time, rate, torque = (symbol(f"p{len(self.plain.parameters) + i}") for i in range(3))
         meaning = {"t": time * symbol("t")} | {f"w{i}": rate * symbol(f"w{i}") for i in range(3)}
@@ -121,7 +150,7 @@ class ScaledField(Field):
 
 
 def units_of(problem: Problem, span: float) -> Units:
-    """Units for a run of this length: none (all exponents 0) where its numbers are of moderate size."""
+    """Units for a run: none (all exponents 0) where its numbers are of moderate size; `span` matters at rest only."""
     inertia = float(problem.body.moments.max())
     exponent = math.frexp(_rate(problem, span, inertia))[1]
     size = math.frexp(inertia)[1]
@@ -132,9 +161,17 @@ def units_of(problem: Problem, span: float) -> Units:
     return Units(min(max(time, (mass - LARGEST) // 2 + 1), (mass + LARGEST) // 2), mass)
 
 
+def units_of_steps(problem: Problem, dt: float) -> Units:
+    """The same for equal steps, at the least cost for usual numbers."""
+    speed = max(map(abs, problem.omega.tolist()))
+    if 2.0**-NEAR < speed < 2.0**NEAR and 2.0**-WIDE < problem.body.moments.max() < 2.0**WIDE:
+        return NO_UNITS
+    return units_of(problem, dt)
+
+
 def _rate(problem: Problem, span: float, inertia: float) -> float:
-    """How fast the motion is: the angular velocity, that which the torque gives it in a radian, or one over the run."""
-    rates = [1 / span, float(np.abs(problem.omega).max())]
+    """How fast the motion is: the angular velocity, or that which the torque gives it in a radian."""
+    rates = [float(np.abs(problem.omega).max())]
     if problem.field is not None:
         for q in (problem.quaternion, (0.5, 0.5, -0.5, 0.5), (0.5, -0.5, 0.5, 0.5)):
             try:
@@ -142,7 +179,7 @@ def _rate(problem: Problem, span: float, inertia: float) -> float:
             except (ArithmeticError, ValueError):
                 continue
             rates.append(math.sqrt(max(map(abs, push)) / inertia))
-    return max((x for x in rates if 0 < x < math.inf), default=1.0)
+    return max((x for x in rates if 0 < x < math.inf), default=1 / span)
 
 
 def rescaled(problem: Problem, units: Units) -> Problem:

@@ -26,6 +26,7 @@ from .methods import EXAMPLE, Method, methods
 from .methods.step_density import RUNAWAY
 from .problem import Problem, finite_number
 from .progress import Progress
+from .scaling import NO_UNITS, ScaledRecorder, Units, rescaled, units_of_steps
 from .schedule import Bounds
 from .tolerance import dense_of, solve_to, with_events
 from .trajectory import Info, Trajectory, info_of
@@ -124,16 +125,19 @@ def solve(
             "events are looked for on all steps of a run in doubles in memory: leave every, digits and out"
         )
     count, end = length(problem, chosen, dt, t_end, steps)
-    run = engine(problem, chosen, digits)
+    units = NO_UNITS if chosen.clock or digits is not None else units_of_steps(problem, dt)
+    inner = rescaled(problem, units)
+    run = engine(inner, chosen, digits)
     info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)
     if out is None:
         _check_memory(count // every + 2)
     bar = Progress(progress, chosen.name, count)
-    ride = Ride(run, problem, dt, count if end == math.inf else MOST_STEPS, every, method=chosen, end=end)
-    kept = _recorder(ride, info, out, overwrite, resume)
+    most = count if end == math.inf else MOST_STEPS
+    ride = Ride(run, inner, float(units.times(dt)), most, every, method=chosen, end=end, units=units)
+    kept = _recorder(problem, dt, ride, info, out, overwrite, resume)
     if isinstance(kept, Trajectory):
         bar.note(f"{out} is complete; nothing is changed")
-        return _finished(kept, ride)
+        return _finished(kept, problem, ride)
     if not run.warm:
         bar.note(f"compiling {chosen.name} (once; kept for later runs)")
     began = time.perf_counter()
@@ -143,7 +147,7 @@ def solve(
 
     try:
         try:
-            drive(ride, kept, bar)
+            drive(ride, kept if units is NO_UNITS else ScaledRecorder(kept, units), bar)
         except record.DiskError:
             raise
         except BaseException as stop:
@@ -152,7 +156,7 @@ def solve(
             raise
         finally:
             bar.close()
-        whole = _finished(result("finished" if ride.miss is None else "failed"), ride)
+        whole = _finished(result("finished" if ride.miss is None else "failed"), problem, ride)
     except record.DiskError as problem_of_disk:
         raise _stopped_writing(chosen, ride, problem_of_disk) from problem_of_disk
     finally:
@@ -172,12 +176,13 @@ def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None
         raise InputError("events are found while a run is computed and are no part of its file: leave resume or events")
 
 
-def _recorder(ride: Ride, info: Info, out: Any, overwrite: bool, resume: bool) -> record.Recorder | Trajectory:
+def _recorder(
+    problem: Problem, dt: float, ride: Ride, info: Info, out: Any, overwrite: bool, resume: bool
+) -> record.Recorder | Trajectory:
     """The recorder of a run, which is moved to where the run in its file stands; a complete run itself."""
-    problem = ride.problem
     if out is None:
         return record.recorder(problem, info, out, overwrite)
-    how = checkpoint.begun(problem, ride.method, dt=ride.dt, every=ride.every, digits=ride.run.digits)
+    how = checkpoint.begun(problem, ride.method, dt=dt, every=ride.every, digits=ride.run.digits)
     end = checkpoint.until(ride.count, ride.end)
     found = record.continued(problem, store.folder_checked(out), how, end) if resume else None
     if found is None:
@@ -196,10 +201,10 @@ def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
     return whole
 
 
-def _finished(whole: Trajectory, ride: Ride) -> Trajectory:
+def _finished(whole: Trajectory, problem: Problem, ride: Ride) -> Trajectory:
     """A run with the motion between its steps, if every one was kept in doubles."""
     if ride.every == 1 and ride.run.digits is None and ride.method is not None:
-        whole.dense = dense_of(ride.problem, ride.method.part or ride.method, whole)
+        whole.dense = dense_of(problem, ride.method.part or ride.method, whole)
     return whole
 
 
@@ -347,6 +352,8 @@ class Ride:
     method: Method | None = None
     end: float = math.inf
     """Where steps vary: the time at which the run ends."""
+    units: Units = NO_UNITS
+    """The units of problem, dt and y, if they are not those of the user."""
 
     @property
     def t(self) -> float:
@@ -449,9 +456,10 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
         smaller = None if fault else _smaller_step(ride)
     if not fault:
         fault = NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))
-        fault += f"; try dt = {smaller:.2g}" if smaller else ""
+        fault += f"; try dt = {ride.units.times(smaller, back=True):.2g}" if smaller else ""
     states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
-    head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g})"
+    t, dt = ride.units.times((ride.t, ride.dt), back=True)
+    head = f"{method.name} failed in step {ride.done + 1} (from t = {t:g} with dt = {dt:g})"
     return f"{head}: {fault}; the {states} in .partial"
 
 

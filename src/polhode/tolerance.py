@@ -22,7 +22,7 @@ from .methods.jacobi import jacobi
 from .occurrences import cut, first_end, occurrences, until
 from .problem import Problem, finite_number
 from .progress import Progress
-from .scaling import NO_UNITS, ScaledRun, rescaled, units_of
+from .scaling import NO_UNITS, ScaledRun, rescaled, units_of, units_of_steps
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
 from .so3 import mul, unrotate
 from .trajectory import PRIMARY, Info, Trajectory, info_of
@@ -401,7 +401,7 @@ def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any
     """The states between the equal steps of a run, every one of which was kept."""
 
     def at(t: Any) -> Mapping[str, np.ndarray]:
-        return Dense(problem, Steps(problem, method), path_of(problem, sol))(t)
+        return Dense(problem, Steps(problem, method, sol.dt), path_of(problem, sol))(t)
 
     return at
 
@@ -417,7 +417,7 @@ def path_of(problem: Problem, sol: Trajectory) -> Path:
 def with_events(problem: Problem, method: Method, sol: Trajectory, events: Sequence[Event]) -> Trajectory:
     """A run of equal steps, every one of which was kept, with its events; cut where one of them ends it."""
     whole = path_of(problem, sol)
-    path, happened = found_on(whole, Steps(problem, method), problem, events)
+    path, happened = found_on(whole, Steps(problem, method, sol.dt), problem, events)
     if path is not whole:
         sol = Trajectory(Lazy(problem, path), dataclasses.replace(sol.info, steps=len(path.times) - 1))
         sol.dense = dense_of(problem, method, sol)
@@ -431,9 +431,13 @@ class Steps:
 
     problem: Problem
     method: Method
+    dt: float = 1.0
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Rows at any times within the run."""
+        units = units_of_steps(self.problem, self.dt)
+        if units is not NO_UNITS:
+            return ScaledRun(Steps(rescaled(self.problem, units), self.method), units).state_at(times, path_times, rows)
         _, system = self.problem.kernel_data(floats.number)
         visit = adaptive.between_steps(self.problem, self.method)
         return adaptive.looked_at(visit, times, path_times, rows, system, 0)
