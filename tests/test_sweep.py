@@ -145,6 +145,19 @@ def command(*words):
     return CliRunner().invoke(app, ["sweep", *map(str, words)])
 
 
+def test_what_failed_is_told(tmp_path):
+    """Too fast for the implicit step: how many, which first, in which step and why."""
+    file = tmp_path / "fast.toml"
+    file.write_text(
+        '[problem]\nmoments = [1.0, 1.5, 2.0]\n[run]\nmethod = "dmv2"\ndt = 0.1\nsteps = 20\n'
+        "[list]\nmomentum = [[1, 1, 1], [1, 2, 3], [300, 200, 100], [1, 0, 1]]\n"
+    )
+    done = command(file)
+    assert done.exit_code == 0, done.output
+    said = " ".join(done.output.split())
+    assert "failed 1 the first is body 2, in step 1: its equation was not solved (relative residual" in said
+
+
 def test_from_an_example_to_a_store(tmp_path):
     file, out = tmp_path / "tops.toml", tmp_path / "tops.zarr"
     assert command(file, "--init").exit_code == 0

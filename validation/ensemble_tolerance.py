@@ -8,6 +8,14 @@ tolerances. The reference shares nothing with the library: torques written by ha
 in 80-bit numbers. It is run with two step sizes, and a body counts only where these agree to a fifth of `tol`.
 
 The ratios are errors over `tol`: the larger of the attitude's angle and the momentum's error over its largest size.
+For comparison the same number is given as `step_tol`, the error of one step. Bodies whose `error_estimate` says that
+`tol` is out of reach are counted apart.
+
+With 250 bodies and seed 1 (2 cores, Python 3.11) it printed at the end:
+
+    tol: 4953 cases; above tol 3 (0.06%), above 10 tol 0, worst 1.39 tol, median 0.0034, 99 % 0.144; 3.32 s
+    step_tol: 4953 cases; above tol 817 (16.50%), above 10 tol 85, worst 1.03e+04 tol, median 0.069, 99 % 16.6; 1.53 s
+    with tol: 0 more cases said to be out of reach, 47 without a reference good enough or failed
 """
 
 from __future__ import annotations
