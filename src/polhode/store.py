@@ -287,7 +287,7 @@ class Stored(Mapping[str, np.ndarray]):
     def blocks(self, names: Any, rows: int | None = None) -> Iterator[dict[str, np.ndarray]]:
         """Some variables, a bounded number of rows at a time; at the end of all rows they have been checked."""
         names, found, rows = tuple(names), dict.fromkeys(names, 0), self.rows if rows is None else rows
-        with self._told(", ".join(names)), self._opened(names) as data:
+        with self._told("its rows"), self._opened(names) as data:
             for start in range(0, rows, ROWS_PER_CHUNK):
                 stop = min(start + ROWS_PER_CHUNK, rows)
                 block = {name: np.asarray(data[name][start:stop], dtype=float) for name in names}
@@ -300,7 +300,7 @@ class Stored(Mapping[str, np.ndarray]):
 
     def last(self) -> dict[str, np.ndarray]:
         """The last row of the primary variables."""
-        with self._told("the last row"), self._opened(PRIMARY) as data:
+        with self._told("its last row"), self._opened(PRIMARY) as data:
             return {name: np.asarray(data[name][self.rows - 1 : self.rows], dtype=float) for name in PRIMARY}
 
     def checked(self, rows: int) -> dict[str, int]:

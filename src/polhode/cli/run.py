@@ -142,7 +142,7 @@ def _standing(path: Path | None) -> tuple[str, int, float] | None:
     """What a file that is there says of how far its run is: it changes with whatever is written."""
     if path is None or not path.exists():
         return None
-    info = store.load(path).info
+    info = store.read(path)[0].info
     return info.status, info.steps, info.seconds
 
 
