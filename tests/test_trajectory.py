@@ -21,6 +21,7 @@ from scipy.spatial.transform import Rotation
 
 import polhode as ph
 from polhode import integrity, record, store
+from polhode.analysis.observables import drift
 
 pytestmark = pytest.mark.xdist_group("trajectory")
 
@@ -84,14 +85,22 @@ def test_long_runs_in_chunks() -> None:
 
 def test_drift() -> None:
     sol = run()
-    drift = sol.drift()
-    assert set(drift) == {"energy", "spatial_momentum", "momentum_norm"}
-    assert drift["energy"] == np.abs(sol.energy - sol.energy[0]).max() / abs(sol.energy[0])
+    changes = sol.drift()
+    assert set(changes) == {"energy", "spatial_momentum", "momentum_norm"}
+    assert changes["energy"] == np.abs(sol.energy - sol.energy[0]).max() / abs(sol.energy[0])
     L = sol.spatial_momentum
-    assert drift["spatial_momentum"] == np.linalg.norm(L - L[0], axis=1).max() / np.linalg.norm(sol.momentum[0])
+    assert changes["spatial_momentum"] == np.linalg.norm(L - L[0], axis=1).max() / np.linalg.norm(sol.momentum[0])
     free = ph.solve(ph.problems.free_body(), "imidm", dt=0.125, steps=800)
     assert free.drift()["spatial_momentum"] < 1e-13
     assert free.drift()["momentum_norm"] < 1e-13
+
+
+def test_drift_is_the_largest_change_since_the_first_state() -> None:
+    """By hand: lengths 2, 2.5, 1, 1.75; energies 4, 3, 5, 6; in space the ends of the momenta are at most 3 apart."""
+    momentum = np.array([[2.0, 0, 0], [0, 2.5, 0], [0, 0, 1.0], [1.75, 0, 0]])
+    spatial = np.array([[2.0, 0, 0], [2.0, 1.5, 0], [-1.0, 0, 0], [2.0, 0, 0.5]])
+    found = drift(np.array([4.0, 3.0, 5.0, 6.0]), spatial, momentum)
+    assert found == {"energy": 0.5, "spatial_momentum": 1.5, "momentum_norm": 0.5}
 
 
 @pytest.mark.parametrize("sequence", ["ZXZ", "zyx", "XYZ"])

@@ -8,7 +8,8 @@ A copy of src/ in a temporary folder gets one mutation of `mutation_list.py`, an
 copy. A mutation is killed if they fail, and survives if they pass. A text that is not found exactly once, tests that
 cannot be collected, and tests that fail without the mutation are errors, not kills. Exit status: 0 if all are killed.
 
-Printed: see the end of docs/testing.md.
+Printed: 79 mutations, 75 killed, 3 survived, 1 error (an empty selection of tests), 1315 s without the baseline, three
+at a time on 2 busy cores, Python 3.11. The four were repaired as docs/testing.md says, and then killed.
 """
 
 from __future__ import annotations
@@ -94,6 +95,14 @@ def healthy(selection: tuple[str, str]) -> str:
     return "" if status == 0 else f"{' -k '.join(selection)}: {said}"
 
 
+def selections(chosen: list[Mutation]) -> list[tuple[str, str]]:
+    """All tests of some mutations, file by file."""
+    files: dict[str, list[str]] = {}
+    for mutation in chosen:
+        files.setdefault(mutation.tests, []).append(mutation.chosen)
+    return [(name, " or ".join(f"({k})" for k in dict.fromkeys(ks)) if all(ks) else "") for name, ks in files.items()]
+
+
 def main() -> int:
     """Read the command line, run, print a line for each mutation and the score."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -114,8 +123,7 @@ def main() -> int:
         parser.error("say --all, --only NAME, or --list")
     began = time.monotonic()
     with concurrent.futures.ThreadPoolExecutor(given.j) as pool:
-        selections = [] if given.no_baseline else sorted({(m.tests, m.chosen) for m in chosen})
-        ill = [said for said in pool.map(healthy, selections) if said]
+        ill = [said for said in pool.map(healthy, [] if given.no_baseline else selections(chosen)) if said]
         print(*(f"{ERROR} without a mutation: {said}" for said in ill), sep="\n", end="\n" if ill else "")
         counts = {KILLED: 0, SURVIVED: 0, ERROR: 0}
         for mutation, (word, why) in zip(chosen, pool.map(judged, chosen), strict=True):
