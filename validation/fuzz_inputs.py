@@ -256,7 +256,8 @@ VALUES = (
     *('["a","b"]', "[true,false,true]", '"imidm"', '"taylor(41)"', '"mkrk("', '"(((((((((("', "[0.0,0.0,0.0]", "2**3"),
 )  # fmt: skip
 KEYS = ("body", "start", "run", "output", "field", "problem", "grid", "list", "random", "mass", "density", "mesh",
-        "points", "moments.x", "attitude", "dt", "t_end", "params.x", "device", "unit", "name", "csv", "count", "seed")  # fmt: skip
+        "points", "moments.x", "attitude", "dt", "t_end", "params.x", "device", "unit", "name", "csv",
+        "count", "seed")  # fmt: skip
 
 
 def mutated(text: str, chance: random.Random) -> str:
@@ -302,7 +303,8 @@ PROBLEM_NAMES = ("fast_top", "free_body", "nope", "", "[red]", *FILES[:12])
 WHOLE = ("0", "5", "10", "-3", "abc", "9" * 30)
 COMMANDS: dict[str, tuple[list[tuple[str, ...]], dict[str, tuple[str, ...]]]] = {
     "run": ([PROBLEM_NAMES], {"--method": METHODS, "--dt": NUMBERS, "--tol": NUMBERS, "--t-end": NUMBERS,
-                              "--steps": WHOLE, "--every": NUMBERS, "--out": FILES, "--overwrite": (), "--resume": (), "--digits": WHOLE,
+                              "--steps": WHOLE, "--every": NUMBERS, "--out": FILES, "--overwrite": (), "--resume": (),
+                              "--digits": WHOLE,
                               "--plot": FILES, "--view": FILES}),
     "exact": ([PROBLEM_NAMES], {"--t-end": NUMBERS, "--plot": FILES, "--out": FILES, "--overwrite": ()}),
     "body": ([("box", "sphere", "nope", *FILES[:6]), NUMBERS, NUMBERS, NUMBERS],

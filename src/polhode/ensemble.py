@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,6 +21,7 @@ from .errors import InputError
 from .fields import Field, FieldTemplate
 from .inputs import flag
 from .loop import COLUMNS, kept_rows
+from .memo import Memo
 from .methods import Method, methods
 from .methods.jacobi import jacobi
 from .methods.lie_taylor import taylor
@@ -331,11 +331,8 @@ def _by_steps(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([first + np.argsort(missing[first : first + NEAR], kind="stable") for first in firsts])
 
 
-_RUNS: dict[str, Any] = {}
+_RUNS = Memo()
 """Compiled runs of this process."""
-
-_MAKING = threading.Lock()
-"""Held while one is made, so that threads that need the same do not each make it."""
 
 
 def _run(task: Task, found: Any, threads: int | None) -> float:
@@ -347,13 +344,15 @@ def _run(task: Task, found: Any, threads: int | None) -> float:
     crowd, method = task.crowd, task.method
     given, order = task.given()
     name = f"{task.identity}|{crowd.own_dt}"
-    with _MAKING:
-        if name not in _RUNS:
-            torque = torque_kernel(task.model, floats.number, method)
-            parts = method.build(floats.number), torque, layout.sizes(given), crowd.own_dt, beginning(method), name
-            _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+
+    def made() -> Any:
+        torque = torque_kernel(task.model, floats.number, method)
+        parts = method.build(floats.number), torque, layout.sizes(given), crowd.own_dt, beginning(method), name
+        return simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)[0]
+
+    run = _RUNS(name, made)
     began = time.perf_counter()
-    simd.run_on_cores(_RUNS[name], float(crowd.dt[0]), task.t0, task.every, given, order, found, threads)
+    simd.run_on_cores(run, float(crowd.dt[0]), task.t0, task.every, given, order, found, threads)
     return time.perf_counter() - began
 
 
@@ -366,14 +365,12 @@ def _travel(task: Task, found: Any, threads: int | None) -> float:
     given, _ = task.given()
     stage, order = mixed_taylor(problem), int(task.method.order)
     name = f"travel|{stage.name}|{stage.text}"
-    with _MAKING:
-        if name not in _RUNS:
-            _RUNS[name], _ = travel.loop(stage.make(), layout.sizes(given), name)
+    run = _RUNS(name, lambda: travel.loop(stage.make(), layout.sizes(given), name)[0])
     longest = span / PARTS if depends_on_time(problem) else math.inf
     began = time.perf_counter()
     times = (task.t0, task.t0 + span, longest)
     orders = mixed_orders(tolerance, order)
-    travel.run_on_cores(_RUNS[name], times, tolerance, orders, given, found, threads)
+    travel.run_on_cores(run, times, tolerance, orders, given, found, threads)
     return time.perf_counter() - began
 
 
@@ -387,12 +384,15 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
     method = task.method
     given, order = task.given()
     name = f"cuda|{task.identity}"
-    if name not in _RUNS:
+
+    def made() -> Any:
         torque = torque_kernel(task.model, floats.number, method)
         parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
-        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+        return cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+
+    run = _RUNS(name, made)
     began = time.perf_counter()
-    cuda.run_on_card(_RUNS[name], task.t0, task.every, given, order, COLUMNS + task.behind, found)
+    cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.behind, found)
     return time.perf_counter() - began
 
 
