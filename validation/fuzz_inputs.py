@@ -4,6 +4,14 @@ python validation/fuzz_inputs.py api [FUNCTION ...]     every public function, a
 python validation/fuzz_inputs.py mesh [COUNT]           STL, OBJ and PLY files with bytes changed, lost and added
 python validation/fuzz_inputs.py toml [COUNT]           problem and sweep files with values, keys and characters changed
 python validation/fuzz_inputs.py cli [COUNT]            command lines of random words
+
+Measured (2 cores, Python 3.11):
+
+    api     20,600 calls of the functions that do not integrate: 19,039 refused, 1,547 accepted, 2 late (compiling), 12
+            raw errors, repaired since; of those that integrate, ten things in every argument: no raw error
+    mesh    311 files: 274 refused, 37 accepted, no raw error
+    toml    1,000 files: 978 refused, 22 accepted, no raw error
+    cli     120 command lines: one raw error (a link to itself), repaired since
 """
 
 from __future__ import annotations

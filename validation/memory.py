@@ -3,6 +3,16 @@
 python validation/memory.py functions 60     a new torque function each time, compiled (fixed steps)
 python validation/memory.py tol 300          the same function with new parameters, to a tolerance
 python validation/memory.py fields 300       a new function with the same formula each time
+
+Measured (2 cores, Python 3.11, numba 0.68), before and after stores were bounded:
+
+    tol 900         10.6 kB for each call, without end        0.0 kB
+    fields 180      0.0 kB                                    0.0 kB
+    functions 18    3.3 MB compiled, 0.3 MB read from disk    the same
+
+What a function compiled in the process takes is numba's: of a plain numba function of five lines, 1.1 MB stay after its
+dispatcher is deleted and collected, as much as where it is kept. So a service that is given functions starts its worker
+processes anew from time to time; what they compiled is on disk.
 """
 
 from __future__ import annotations
