@@ -127,7 +127,7 @@ def _names(wrt: Any, problem: Problem) -> list[str]:
         return [name for name in WRT if has.get(name, True)]
     several = isinstance(wrt, Iterable) and not isinstance(wrt, str | np.ndarray)
     names = list(wrt) if several else [wrt]
-    wrong = [name for name in names if name not in WRT]
+    wrong = [name for name in names if not isinstance(name, str) or name not in WRT]
     if wrong or not names:
         got = repr(wrong[0]) if wrong else "none"
         raise InputError(f"wrt must be some of {', '.join(WRT)}; got {got}")
