@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.backends import cpu
 from polhode.backends.lanes import LANES, Lanes, extract, insert
+from polhode.memo import Memo
 from polhode.scalar import kernel, tan
 from vector_code import scalar_work
 
@@ -77,10 +77,10 @@ def crowd(method, which=slice(None)):
 @pytest.fixture
 def fresh(tmp_path, monkeypatch):
     """Runs that compile anew, so that their code can be read; the function gives the last one."""
-    runs = {}
-    monkeypatch.setattr(cpu, "cache_folder", lambda: tmp_path)
+    runs = Memo()
+    monkeypatch.setenv("POLHODE_CACHE", str(tmp_path))
     monkeypatch.setattr(sys.modules["polhode.ensemble_run"], "_RUNS", runs)
-    return lambda: list(runs.values())[-1]
+    return lambda: list(runs.entries.values())[-1]
 
 
 @pytest.mark.parametrize(

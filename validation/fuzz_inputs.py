@@ -4,6 +4,14 @@ python validation/fuzz_inputs.py api [FUNCTION ...]     every public function, a
 python validation/fuzz_inputs.py mesh [COUNT]           STL, OBJ and PLY files with bytes changed, lost and added
 python validation/fuzz_inputs.py toml [COUNT]           problem and sweep files with values, keys and characters changed
 python validation/fuzz_inputs.py cli [COUNT]            command lines of random words
+
+Measured (2 cores, Python 3.11):
+
+    api     20,600 calls of the functions that do not integrate: 19,039 refused, 1,547 accepted, 2 late (compiling), 12
+            raw errors, repaired since; of those that integrate, ten things in every argument: no raw error
+    mesh    311 files: 274 refused, 37 accepted, no raw error
+    toml    1,000 files: 978 refused, 22 accepted, no raw error
+    cli     120 command lines: one raw error (a link to itself), repaired since
 """
 
 from __future__ import annotations
@@ -256,7 +264,8 @@ VALUES = (
     *('["a","b"]', "[true,false,true]", '"imidm"', '"taylor(41)"', '"mkrk("', '"(((((((((("', "[0.0,0.0,0.0]", "2**3"),
 )  # fmt: skip
 KEYS = ("body", "start", "run", "output", "field", "problem", "grid", "list", "random", "mass", "density", "mesh",
-        "points", "moments.x", "attitude", "dt", "t_end", "params.x", "device", "unit", "name", "csv", "count", "seed")  # fmt: skip
+        "points", "moments.x", "attitude", "dt", "t_end", "params.x", "device", "unit", "name", "csv",
+        "count", "seed")  # fmt: skip
 
 
 def mutated(text: str, chance: random.Random) -> str:
@@ -302,7 +311,8 @@ PROBLEM_NAMES = ("fast_top", "free_body", "nope", "", "[red]", *FILES[:12])
 WHOLE = ("0", "5", "10", "-3", "abc", "9" * 30)
 COMMANDS: dict[str, tuple[list[tuple[str, ...]], dict[str, tuple[str, ...]]]] = {
     "run": ([PROBLEM_NAMES], {"--method": METHODS, "--dt": NUMBERS, "--tol": NUMBERS, "--t-end": NUMBERS,
-                              "--steps": WHOLE, "--every": NUMBERS, "--out": FILES, "--overwrite": (), "--resume": (), "--digits": WHOLE,
+                              "--steps": WHOLE, "--every": NUMBERS, "--out": FILES, "--overwrite": (), "--resume": (),
+                              "--digits": WHOLE,
                               "--plot": FILES, "--view": FILES}),
     "exact": ([PROBLEM_NAMES], {"--t-end": NUMBERS, "--plot": FILES, "--out": FILES, "--overwrite": ()}),
     "body": ([("box", "sphere", "nope", *FILES[:6]), NUMBERS, NUMBERS, NUMBERS],

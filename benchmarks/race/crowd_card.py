@@ -72,7 +72,7 @@ def on_card(crowd: Crowd, name: str, setting: float) -> float:
     from numba import cuda
 
     task, counts = crowd_ours.prepared(crowd, name, setting)
-    runs = library._RUNS
+    runs = library._RUNS.entries
     kernel = runs[next(key for key in reversed(runs) if key.startswith("cuda"))]
     given, order = dataclasses.replace(task, count=int(counts.max()), counts=counts).given()
     width = len(crowd)

@@ -18,6 +18,7 @@ from .expansion import MOST, mixed_stages, motion_series, taylor_stage
 from .expression import COMPARISONS, ordered, symbols_in
 from .fields import Field
 from .loop import COLUMNS, one_step, travelling, visiting
+from .memo import Memo
 from .methods import Method, lie_taylor, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .problem import Problem
@@ -54,16 +55,14 @@ def watched(tell: Callable[[float], Any]) -> Iterator[None]:
         _watcher.reset(token)
 
 
-_COMPILED: dict[str, Any] = {}
+_COMPILED = Memo()
 
 
 def compiled(make: Callable[[], Any], name: str) -> Any:
     """A compiled function, made once in a process."""
-    if name not in _COMPILED:
-        from .backends import cpu
+    from .backends import cpu
 
-        _COMPILED[name] = cpu.compiled(make(), name)[0]
-    return _COMPILED[name]
+    return _COMPILED(name, lambda: cpu.compiled(make(), name)[0])
 
 
 def scale_of_momentum(problem: Problem, path: Path | None) -> float:

@@ -123,6 +123,7 @@ class Body:
 
         Spun about its stem it turns over again and again, since that moment is the middle one unless the stem is long.
         """
+        bar_radius, stem_length = positive("bar_radius", bar_radius), positive("stem_length", stem_length)
         bar = cls.cylinder(bar_radius, bar_length, density=1.0).turned(_Z_TO_Y)
         stem = cls.cylinder(stem_radius, stem_length, density=1.0).turned(_Z_TO_X)
         whole = bar + stem.moved([bar_radius + stem_length / 2, 0.0, 0.0])
@@ -354,7 +355,7 @@ def _tidied(tensor: np.ndarray) -> np.ndarray:
 
 
 def _shapes(given: Any) -> tuple[Shape, ...]:
-    found = tuple(given) if isinstance(given, Iterable) else (given,)
+    found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, np.ndarray) else (given,)
     for one in found:
         if not isinstance(one, Shape):
             raise InputError(f"shapes must be a sequence of polhode.shapes.Shape; got {type(one).__name__}")

@@ -17,6 +17,7 @@ from .expansion import lie_taylor_kernel, taylor_kernel
 from .fields import Field, no_difference, no_pair, no_torque
 from .inputs import number_of_digits
 from .loop import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
+from .memo import Memo
 from .methods import Method, methods
 from .problem import Problem
 from .rates import no_rates, rates_kernel
@@ -57,7 +58,7 @@ class Engine:
 GUARD_DIGITS = 5
 """Digits carried beyond those asked for."""
 
-_LOOPS: dict[str, tuple[Any, bool]] = {}
+_LOOPS = Memo()
 
 
 def check_fit(method: Method, problem: Problem) -> None:
@@ -158,12 +159,15 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     from .backends import cpu
 
     name = identity(method, problem)
-    if name not in _LOOPS:
+
+    def made() -> tuple[Any, bool]:
         before, after = method.processors(floats.number)
         torque = torque_kernel(problem, floats.number, method)
-        parts = {"kind": kind(method), "before": before, "after": after}
-        _LOOPS[name] = cpu.loop(method.build(floats.number), torque, name, **parts)
-    advance, warm = _LOOPS[name]
+        return cpu.loop(
+            method.build(floats.number), torque, name, kind=kind(method), before=before, after=after
+        )  # fmt: skip
+
+    advance, warm = _LOOPS(name, made)
     y, system = start(problem, method, floats.number)
     columns, warm = COLUMNS + method.clock, warm or bool(advance.signatures)
     return Engine(advance, y, system, float, lambda n: np.empty((n, columns)), warm, None, method.clock)

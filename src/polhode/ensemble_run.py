@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -16,15 +15,13 @@ from .backends import floats
 from .engine import beginning, torque_kernel
 from .errors import InputError
 from .loop import COLUMNS
+from .memo import Memo
 
 if TYPE_CHECKING:
     from .ensemble import Task
 
-_RUNS: dict[str, Any] = {}
+_RUNS = Memo()
 """Compiled runs of this process."""
-
-_MAKING = threading.Lock()
-"""Held while one is made, so that threads that need the same do not each make it."""
 
 
 def _compiled(task: Task) -> Any:
@@ -33,12 +30,13 @@ def _compiled(task: Task) -> Any:
 
     crowd, method = task.crowd, task.method
     name = f"{task.identity}|{crowd.own_dt}"
-    with _MAKING:
-        if name not in _RUNS:
-            torque, size = torque_kernel(task.model, floats.number, method), layout.sizes(task.given()[0])
-            parts = method.build(floats.number), torque, size, crowd.own_dt, beginning(method), name
-            _RUNS[name], _ = simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
-    return _RUNS[name]
+
+    def made() -> Any:
+        torque, size = torque_kernel(task.model, floats.number, method), layout.sizes(task.given()[0])
+        parts = method.build(floats.number), torque, size, crowd.own_dt, beginning(method), name
+        return simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)[0]
+
+    return _RUNS(name, made)
 
 
 def _cursor(task: Task, group: int = 0) -> Any:
@@ -110,14 +108,12 @@ def _travel(task: Task, found: Any, threads: int | None) -> float:
     given, _ = task.given()
     stage, order = mixed_taylor(problem), int(task.method.order)
     name = f"travel|{stage.name}|{stage.text}"
-    with _MAKING:
-        if name not in _RUNS:
-            _RUNS[name], _ = travel.loop(stage.make(), layout.sizes(given), name)
+    run = _RUNS(name, lambda: travel.loop(stage.make(), layout.sizes(given), name)[0])
     longest = span / PARTS if depends_on_time(problem) else math.inf
     began = time.perf_counter()
     times = (task.t0, task.t0 + span, longest)
     orders = mixed_orders(tolerance, order)
-    travel.run_on_cores(_RUNS[name], times, tolerance, orders, given, found, threads)
+    travel.run_on_cores(run, times, tolerance, orders, given, found, threads)
     return time.perf_counter() - began
 
 
@@ -131,12 +127,15 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
     method = task.method
     given, order = task.given()
     name = f"cuda|{task.identity}"
-    if name not in _RUNS:
+
+    def made() -> Any:
         torque = torque_kernel(task.model, floats.number, method)
         parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
-        _RUNS[name] = cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+        return cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+
+    run = _RUNS(name, made)
     began = time.perf_counter()
-    cuda.run_on_card(_RUNS[name], task.t0, task.every, given, order, COLUMNS + task.behind, found)
+    cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.behind, found)
     return time.perf_counter() - began
 
 

@@ -23,6 +23,7 @@ from .carry import moved
 from .expression import Expr, compiled, lift, symbol
 from .fields import Field
 from .loop import fitted
+from .memo import KEPT
 from .paired_series import PairedWriter
 from .plans import substituted
 from .scalar import (
@@ -168,7 +169,7 @@ def working(torque: tuple[Expr, Expr, Expr]) -> dict[str, Expr]:
     return {"E": 2 * dot(times(LEAD, times(INERTIA, W)), torque)}  # type: ignore[arg-type]
 
 
-@functools.cache
+@functools.lru_cache(maxsize=KEPT)
 def lie_taylor_series(field: Field | None, own_axes: bool, order: int, work: bool = False) -> Series:
     """The series of w and Y, of the work if asked for, and of q where the torque depends on the attitude."""
     torque = torque_of(field, own_axes)
@@ -234,7 +235,7 @@ MOST = 31
 """The highest order of a series whose step is chosen."""
 
 
-@functools.cache
+@functools.lru_cache(maxsize=KEPT)
 def motion_series(field: Field | None, own_axes: bool, order: int = MOST, paired: bool = False) -> Series:
     """The series of w and q; paired: in a unit of time near the radius of convergence, with half the products."""
     rates, writer = spinning(torque_of(field, own_axes)) | turning(), PairedWriter if paired else Writer

@@ -15,6 +15,7 @@ from .engine import beginning, check_fit, identity, kind, torque_kernel
 from .errors import InputError, StepError
 from .fields import like
 from .loop import COLUMNS
+from .memo import Memo
 from .methods import Method, methods
 from .observable import Observable
 from .problem import Problem, finite_number
@@ -124,8 +125,9 @@ def _names(wrt: Any, problem: Problem) -> list[str]:
     if wrt is WRT:
         has = {"params": bool(parameters), "inertia": problem.body.linear_axis is None}
         return [name for name in WRT if has.get(name, True)]
-    names = [wrt] if isinstance(wrt, str) else list(wrt) if isinstance(wrt, Iterable) else [wrt]
-    wrong = [name for name in names if name not in WRT]
+    several = isinstance(wrt, Iterable) and not isinstance(wrt, str | np.ndarray)
+    names = list(wrt) if several else [wrt]
+    wrong = [name for name in names if not isinstance(name, str) or name not in WRT]
     if wrong or not names:
         got = repr(wrong[0]) if wrong else "none"
         raise InputError(f"wrt must be some of {', '.join(WRT)}; got {got}")
@@ -173,7 +175,7 @@ def _off_diagonal(problem: Problem, k: int) -> Direction:
 
 # --- the run ----------------------------------------------------------------------------------------
 
-_LOOPS: dict[str, Any] = {}
+_LOOPS = Memo()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -241,13 +243,15 @@ class Run:
 
         name = identity(self.method, self.problem)
         key = f"{width}|{name}"
-        if key not in _LOOPS:
+
+        def made() -> Any:
             before, after = self.method.processors(floats.number)
-            _LOOPS[key], _ = tangents.loop(
+            return tangents.loop(
                 self.method.build(floats.number), torque_kernel(self.problem, floats.number, self.method),
                 kind(self.method), beginning(self.method), parameters, width, name, before=before, after=after,
-            )  # fmt: skip
-        return _LOOPS[key]
+            )[0]  # fmt: skip
+
+        return _LOOPS(key, made)
 
 
 def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:

@@ -17,6 +17,7 @@ from .errors import InputError, StepError
 from .fields import FRAMES, Field, FieldTemplate, unbound
 from .fields import torque as field_torque
 from .loop import NO_STATE, good, tidied
+from .memo import Memo
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from .scalar import finite, kernel
@@ -102,17 +103,15 @@ _HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
 
 # --- the stepper ------------------------------------------------------------------------------------
 
-_COMPILED: dict[str, Any] = {}
+_COMPILED = Memo()
 
 
 def _compiled(method: Method, torque: Callable[..., Any], key: str, own_axes: bool) -> Any:
     """The compiled step, shared by all bodies."""
     name = f"one|{method.name}|{method.identity}|{key}|{own_axes}"
-    if name not in _COMPILED:
-        from .backends import cpu
+    from .backends import cpu
 
-        _COMPILED[name], _ = cpu.compiled(_one_step(whole(method)(floats.number), torque, own_axes), name)
-    return _COMPILED[name]
+    return _COMPILED(name, lambda: cpu.compiled(_one_step(whole(method)(floats.number), torque, own_axes), name)[0])
 
 
 @dataclasses.dataclass

@@ -124,8 +124,17 @@ def gravity_gradient(body: Any, mu: float, radius: float, phase: float = 0.0) ->
     phase : angle on the orbit at t = 0, radians
     """
     inertia, product = inertia_of(body)
-    rate = math.sqrt(positive("mu", mu) / positive("radius", radius) ** 3)
+    rate = _mean_motion(positive("mu", mu), "radius", radius)
     return _gravity_gradient(product)(rate, finite_number("phase", phase), inertia)
+
+
+def _mean_motion(mu: float, name: str, radius: Any) -> float:
+    """N = sqrt(mu/a^3) [1/s], computed such that no power leaves the range of doubles before n does."""
+    a = positive(name, radius)
+    rate = math.sqrt(mu) / a / math.sqrt(a)
+    if not 0 < rate < math.inf:
+        raise InputError(f"mu = {mu:g} and {name} = {a:g} give an orbital rate beyond all doubles; check the units")
+    return rate
 
 
 @functools.cache
@@ -155,7 +164,7 @@ def eccentric_gravity_gradient(
     mean_anomaly : at t = 0, radians
     """
     inertia, product = inertia_of(body)
-    rate = math.sqrt(positive("mu", mu) / positive("semi_major_axis", semi_major_axis) ** 3)
+    rate = _mean_motion(positive("mu", mu), "semi_major_axis", semi_major_axis)
     e = finite_number("eccentricity", eccentricity)
     if not 0 <= e <= MOST_ECCENTRIC:
         raise InputError(f"eccentricity must lie between 0 and {MOST_ECCENTRIC}; got {eccentricity!r}")

@@ -20,6 +20,7 @@ from ..discrete_gradient import discrete_gradient
 from ..errors import InputError
 from ..expression import LOOK_UPS, BranchError, Expr, gradient, lift, ordered, source, symbol, symbols_in
 from ..inputs import is_finite_real
+from ..memo import KEPT
 from ..so3 import matrix, unit
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
 from .tracing import RUBBER, rebound
@@ -298,7 +299,7 @@ class Field:
         """The kernel torque(t, q, m, system) in principal axes, in one number type."""
         return torque_kernel(formula_kernel(self.text[0], number), len(self.parameters), own_axes)
 
-    @functools.cache  # noqa: B019 - fields are few and small
+    @functools.lru_cache(maxsize=KEPT)  # noqa: B019 - few fields are kept alive by it
     def pair_text(self, own_axes: bool) -> tuple[str, dict[str, Any]]:
         """Source and constants of the torque and of the torque of V = g^T I^-1 g, g the torque of the potential.
 

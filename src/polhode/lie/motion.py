@@ -211,7 +211,7 @@ def magnus(
     Floats, mpmath numbers and fractions are all kept as they are. Z has the form of what was given.
     """
     values = _matrices(derivatives)
-    if isinstance(h, bool) or not (isinstance(h, numbers.Number) or hasattr(h, "_mpf_")):
+    if isinstance(h, bool) or not (isinstance(h, numbers.Complex) or hasattr(h, "_mpf_")):
         raise InputError(f"h must be a number; got {h!r}")
     order = len(values) if order is None else whole_number("order", order)
     if not 1 <= order <= len(values):
@@ -237,7 +237,9 @@ def magnus(
 def _matrices(given: Any) -> list[np.ndarray]:
     try:
         found = [np.asarray(x) for x in given]
-        if all(isinstance(x, numbers.Number) or hasattr(x, "_mpf_") for value in found for x in value.ravel().tolist()):
+        if all(
+            isinstance(x, numbers.Complex) or hasattr(x, "_mpf_") for value in found for x in value.ravel().tolist()
+        ):
             return found
     except Exception:  # any object may be given
         pass

@@ -50,7 +50,7 @@ def _order(name: str, order: int | str) -> int:
     """The order as a number, if it is one that is offered."""
     try:
         k = int(order)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         k = 0
     if not 1 <= k <= MOST or str(k) != str(order).strip():
         raise InputError(f"{name}() takes an order from 1 to {MOST}; got {order!r}. Write {name}(8)")

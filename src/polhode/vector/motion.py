@@ -19,6 +19,7 @@ from ..expression import compiled, gradient, lift, source, symbol
 from ..fields import RUBBER, rebound
 from ..inputs import number_of_digits, real_array
 from ..loop import Kind, stepping
+from ..memo import Memo
 from ..methods import Method
 from ..problem import finite_number
 from ..progress import Progress
@@ -32,7 +33,7 @@ KIND = Kind(good, same, record)
 COMPILED = 8
 """Largest dimension for which the loop is compiled: written out, a matrix has n^2 entries."""
 
-_LOOPS: dict[str, tuple[Any, bool]] = {}
+_LOOPS = Memo()
 
 SYMMETRY = 1e-12
 """Relative to the largest entry: what counts as a symmetric mass matrix."""
@@ -197,10 +198,9 @@ class System:
         from ..backends import cpu
 
         name = "|".join(("vector", method.name, method.identity, str(self.n), str(self.diagonal), repr(self.text)))
-        if name not in _LOOPS:
-            loop = self._loop(method, floats.number, self.force_kernel(floats.number))
-            _LOOPS[name] = cpu.compiled(loop, name)
-        advance, warm = _LOOPS[name]
+        advance, warm = _LOOPS(
+            name, lambda: cpu.compiled(self._loop(method, floats.number, self.force_kernel(floats.number)), name)
+        )
         return advance, warm or bool(advance.signatures)
 
     def _loop(self, method: Method, number: Callable[[Any], Any], force: Callable[..., Any]) -> Callable[..., Any]:

@@ -1,0 +1,72 @@
+"""What a process keeps of the work it has done is bounded."""
+
+import gc
+import sys
+import threading
+import weakref
+
+import pytest
+
+import polhode as ph
+from polhode import expansion
+from polhode.memo import KEPT, Memo
+
+
+def test_the_least_recently_used_entry_makes_room():
+    memo, made = Memo(3), []
+
+    def value(key):
+        return memo(key, lambda: made.append(key) or key.upper())
+
+    for key in "abcadb":  # d replaces b, then b replaces c
+        assert value(key) == key.upper()
+    assert made == ["a", "b", "c", "d", "b"]
+    assert list(memo.entries) == ["a", "d", "b"]
+    assert len(memo) == 3
+
+
+def test_threads_that_need_the_same_make_it_once():
+    memo, made, gate = Memo(), [], threading.Barrier(8)
+
+    def work():
+        gate.wait()
+        memo("key", lambda: made.append(1))
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert made == [1]
+
+
+def test_what_fails_to_be_made_is_not_kept():
+    memo = Memo()
+    with pytest.raises(ZeroDivisionError):
+        memo("key", lambda: 1 / 0)
+    assert memo("key", lambda: 2) == 2
+
+
+STORES = {
+    "engine": "_LOOPS", "adaptive": "_COMPILED", "stepper": "_COMPILED", "ensemble_run": "_RUNS", "gradient": "_LOOPS",
+    "vector.motion": "_LOOPS", "fields.kernels": "_FLOAT_KERNELS",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("module", STORES)
+def test_every_store_of_compiled_code_is_bounded(module):
+    store = vars(sys.modules[f"polhode.{module}"])[STORES[module]]
+    assert isinstance(store, Memo)
+    assert store.size <= KEPT
+
+
+def test_formulas_of_fields_are_not_kept_for_ever():
+    """Each new field had 16 kB of series that nothing ever freed."""
+    first = ph.fields.gravity(1.0)
+    expansion.motion_series(first, False, 1)
+    alive = weakref.ref(first)
+    del first
+    for i in range(KEPT):
+        expansion.motion_series(ph.fields.gravity(2.0 + i), False, 1)
+    gc.collect()
+    assert alive() is None
