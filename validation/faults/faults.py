@@ -14,7 +14,12 @@ From the root of the repository, for all jobs and ways, or some of them, every c
 
     python validation/faults/faults.py [--jobs zarr,nc] [--ways kill,once:EIO] [--stride 7]
 
-RESULTS
+Printed on 2 cores with Python 3.11, with a part of the calls:
+
+    --jobs zarr,memory,digits --stride 29, all seven ways: 343 faults, 0 bad (447, 447 and 471 calls a job)
+    the other ten jobs, --ways kill,half,once:EIO,ever:ENOSPC --stride 37: 268 faults, 0 bad (73 to 677 calls a job)
+
+A run with every call takes some hours.
 """
 
 from __future__ import annotations

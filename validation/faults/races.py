@@ -4,9 +4,14 @@ Those that are not the first must be refused with InputError; the file left must
 bit, and nothing else may be left in the folder. For `overwrite` the processes have different steps: the file must be
 that of one of them.
 
-    python validation/faults/races.py [TRIALS]
+    python validation/faults/races.py [TRIALS [trajectory,NetCDF,ensemble]]
 
-RESULTS
+Printed on 2 cores with Python 3.11, 12 trials for trajectories and NetCDF, 20 for ensembles (NetCDF with overwrite was
+not run):
+
+    trajectory begin, resume, overwrite: each 12 ran, 18 refused, 12 right
+    NetCDF     begin, resume:            each 12 ran, 18 refused, 12 right
+    ensemble   begin, resume, overwrite: each 20 ran, 30 refused, 20 right
 """
 
 from __future__ import annotations
@@ -76,16 +81,15 @@ def main() -> None:
     """All kinds and ways."""
     trials, bad = int(sys.argv[1]) if len(sys.argv) > 1 else 60, 0
     with tempfile.TemporaryDirectory() as place:
-        for kind, (go, suffix) in KINDS.items():
+        for kind in sys.argv[2].split(",") if len(sys.argv) > 2 else KINDS:
+            go, suffix = KINDS[kind]
             for way, how in WAYS.items():
                 folder = Path(place) / f"{kind}{way}"
                 folder.mkdir()
                 wanted = []
                 for which in range(3 if way == "overwrite" else 1):
-                    go(Path(place) / f"reference{suffix}", which, overwrite=True) if way == "overwrite" else go(
-                        Path(place) / f"{way}{kind}{suffix}", which
-                    )
-                    path = Path(place) / (f"reference{suffix}" if way == "overwrite" else f"{way}{kind}{suffix}")
+                    path = Path(place) / f"{kind}{way}{which}{suffix}"
+                    go(path, which, **how)
                     wanted.append(states(path))
                 counts, out = collections.Counter[str](), folder / f"x{suffix}"
                 for trial in range(trials):
