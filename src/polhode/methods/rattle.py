@@ -70,7 +70,7 @@ def short_step(h: Number, m: Vec3, system: Any) -> Vec3:
 @method(
     order=2, order_free=2, symmetric=True, symplectic=True, poisson=True, solves=1, torque_evals=2,
     torque_at=ENDS, conserves=("energy", "spatial_momentum", "momentum_norm"), needs="attitude",
-    cite="andersen1983", where="Vilmart (2013), (11)", aliases=("RATTLE",), linear_bodies=False, flat_bodies=False,
+    cite="andersen1983", where="Vilmart (2013), (11)", aliases=("RATTLE",), linear_bodies=False,
 )  # fmt: skip
 @kernel
 def rattle(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
