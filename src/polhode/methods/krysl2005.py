@@ -75,10 +75,13 @@ def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     r"""Explicit midpoint Lie, variant 1 (the adjoint of variant 2): a free midpoint Lie step, then h T_1.
 
-    $$I \psi = h \exp(-\tfrac{1}{2}\psi)\,\Pi_0, \qquad R_1 = R_0 \exp(\psi), \qquad
-    \Pi_1 = \exp(-\psi)\,\Pi_0 + h\,T_1$$
+    $$\begin{aligned}
+    I \psi &= h \exp(-\tfrac{1}{2}\psi)\,\Pi_0, & R_1 &= R_0 \exp(\psi), \\
+    \Pi_- &= \exp(-\psi)\,\Pi_0, & \Pi_1 &= \Pi_- + h\,T(t + h, R_1, I^{-1} \Pi_-)
+    \end{aligned}$$
 
-    The first equation is solved for the rotation vector $\psi$; the impulse is given in the frame of the end.
+    The first equation is solved for the rotation vector $\psi$; the impulse is given in the frame of the end, by the
+    torque that acts at the angular velocity before it.
     """
     q, m = y
     turn, miss = _midpoint_turn(h, m, system, torque)
