@@ -6,11 +6,12 @@ that of one of them.
 
     python validation/faults/races.py [TRIALS [trajectory,NetCDF,ensemble]]
 
-Printed on 2 cores with Python 3.11, 12 trials for trajectories and NetCDF, 20 for ensembles (NetCDF with overwrite was
-not run):
+Printed on 2 cores with Python 3.11, 12 trials for trajectories and NetCDF, 20 for ensembles, 6 for NetCDF with
+overwrite:
 
     trajectory begin, resume, overwrite: each 12 ran, 18 refused, 12 right
     NetCDF     begin, resume:            each 12 ran, 18 refused, 12 right
+    NetCDF     overwrite:                6 ran, 9 refused, 6 right
     ensemble   begin, resume, overwrite: each 20 ran, 30 refused, 20 right
 """
 
