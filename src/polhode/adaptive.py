@@ -15,7 +15,7 @@ from .backends import floats
 from .compose import carried, whole
 from .engine import check_fit, identity, torque_kernel
 from .expansion import MOST, mixed_stages, motion_series, taylor_stage
-from .expression import COMPARISONS, ordered, symbols_in
+from .expression import COMPARISONS, ordered
 from .fields import Field
 from .loop import COLUMNS, one_step, travelling, visiting
 from .memo import Memo
@@ -23,7 +23,7 @@ from .methods import Method, lie_taylor, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .problem import Problem
 from .scalar import FUNCTIONS
-from .schedule import PARTS, Leg, Schedule, scheduled  # noqa: F401 - PARTS: for ensembles
+from .schedule import Leg, Schedule, scheduled
 from .so3 import conj, mul
 
 EPS = 2.0**-52
@@ -84,11 +84,6 @@ class Path:
     finished: bool
     crawling: bool = False
     """Was it given up because its steps are far too many."""
-
-
-def depends_on_time(problem: Problem) -> bool:
-    """Does the torque depend on t itself."""
-    return problem.field is not None and "t" in symbols_in(problem.field.graph[0])
 
 
 def is_smooth(field: Field | None) -> bool:

@@ -15,6 +15,7 @@ from .body import TOLERANCE, Body, real_array
 from .engine import check_fit
 from .errors import InputError
 from .fields import Field, FieldTemplate
+from .fields.field import like
 from .methods import Method
 from .problem import ROTATION_TOLERANCE, Problem, quaternion_of
 from .scalar import kernel, sqrt, where
@@ -40,6 +41,14 @@ class Crowd:
     def of(self, array: np.ndarray, i: int) -> np.ndarray:
         """The entry of body i."""
         return np.asarray(array[i if len(array) > 1 else 0])
+
+    def field_of(self, i: int) -> Field | None:
+        """The field with the parameters of body i."""
+        if self.field is None:
+            return None
+        known = self.field.values
+        values: tuple[Any, ...] = like(tuple(known.values()), self.of(self.values, i).tolist())[0]
+        return self.field.template.bound(dict(zip(known, values, strict=True)))
 
     def principal_momentum(self, m: Any) -> Any:
         """Momenta, a tuple of components, from the users' into principal axes."""

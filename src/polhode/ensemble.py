@@ -24,6 +24,7 @@ from .backends import floats
 from .crowd import Crowd, components, gathered, model_problem, step_counts
 from .engine import identity
 from .ensemble_run import DEVICES, run_on_cores
+from .ensemble_schedule import longest_steps
 from .ensemble_tolerance import Ends
 from .errors import InputError, ResultWarning
 from .fields import Field, FieldTemplate
@@ -33,6 +34,7 @@ from .methods import Method, methods
 from .methods.jacobi import jacobi
 from .methods.lie_taylor import taylor
 from .problem import Problem, finite_number
+from .schedule import Bounds
 from .so3 import matrix, rotate
 from .solve import whole_number
 from .statistics import Statistic, Watch, watch
@@ -124,6 +126,7 @@ def ensemble(
     steps: Any = None,
     tol: float | None = None,
     step_tol: float | None = None,
+    max_step: float | None = None,
     t_end: float | None = None,
     every: int | None = None,
     t0: float = 0.0,
@@ -159,6 +162,7 @@ def ensemble(
         ResultWarning names bodies for which `tol` is out of reach
     step_tol : instead of `tol`, the error allowed in a single step; that of the momentum is smaller long before the
         end, as a wrong momentum turns the body until then. Errors at the end are not estimated
+    max_step : with `tol` or `step_tol`, the longest step: for torques that act for a short time only
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
     statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
@@ -187,8 +191,9 @@ def ensemble(
         _refuse_with_tolerance(
             method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
         )
-        task = to_tolerance(bodies, attitudes, momenta, tol, step_tol, t_end, field, params, t0, device)
+        task = to_tolerance(bodies, attitudes, momenta, tol, step_tol, max_step, t_end, field, params, t0, device)
         return _told(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
+    Bounds.refuse(None, max_step)
     if method is None or dt is None or steps is None:
         raise InputError("an ensemble needs a method, dt and steps, or instead of all of them tol and t_end")
     alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
@@ -257,6 +262,8 @@ class Task:
     counts: np.ndarray | None = None
     tolerance: float | None = None
     """With one, every body goes through its only step `dt` in steps of its own."""
+    longest: np.ndarray | None = None
+    """The longest of these steps, for every body or for all of them."""
 
     @property
     def kept(self) -> np.ndarray:
@@ -339,8 +346,8 @@ def prepared(
 
 
 def to_tolerance(
-    bodies: Any, attitudes: Any, momenta: Any, tol: Any, step_tol: Any, t_end: Any, field: Any, params: Any, t0: Any,
-    device: str,
+    bodies: Any, attitudes: Any, momenta: Any, tol: Any, step_tol: Any, max_step: Any, t_end: Any, field: Any,
+    params: Any, t0: Any, device: str,
 ) -> Task:  # fmt: skip
     """What `ensemble` is given with a tolerance, checked."""
     if (tol is None) == (step_tol is None) or t_end is None:
@@ -364,7 +371,8 @@ def to_tolerance(
         )
     chosen = jacobi if free else taylor(taylor_order(given))
     model = model_problem(crowd, chosen, t0)
-    return Task(crowd, chosen, model, t0, 1, 1, device, tolerance=None if free else given)
+    longest = None if free else longest_steps(crowd, t0, t_end, max_step)
+    return Task(crowd, chosen, model, t0, 1, 1, device, tolerance=None if free else given, longest=longest)
 
 
 def _to_accuracy(task: Task, tol: float) -> Ensemble:
@@ -377,7 +385,10 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
     def travel(chosen: np.ndarray, step_tol: float) -> Ends:
         nonlocal seconds
         crowd = task.crowd if len(chosen) == task.crowd.number else task.crowd.some(chosen)
-        part = dataclasses.replace(task, crowd=crowd, method=taylor(taylor_order(step_tol)), tolerance=step_tol)
+        longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
+        part = dataclasses.replace(
+            task, crowd=crowd, method=taylor(taylor_order(step_tol)), tolerance=step_tol, longest=longest
+        )
         found = part.found()
         seconds += run_on_cores(part, found, None)
         q, m, behind, failed = found

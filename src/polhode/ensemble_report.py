@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from .backends import floats
 from .compose import whole
-from .crowd import Crowd
 from .engine import torque_kernel
 from .errors import InputError
-from .fields import Field
-from .fields.field import like
 from .loop import NO_STATE
 from .problem import Problem
 from .solve import unsolved
@@ -85,15 +82,6 @@ def _last_good(task: Task, many: Ensemble, i: int) -> Problem | str:
     if not (np.isfinite(q).all() and np.isfinite(m).all()):
         return NO_STATE
     try:
-        return Problem(crowd.body(i), _field(crowd, i), attitude=q / np.linalg.norm(q), momentum=m, t0=t)
+        return Problem(crowd.body(i), crowd.field_of(i), attitude=q / np.linalg.norm(q), momentum=m, t0=t)
     except InputError as fault:
         return str(fault)
-
-
-def _field(crowd: Crowd, i: int) -> Field | None:
-    """The field with the parameters of body i."""
-    if crowd.field is None:
-        return None
-    known = crowd.field.values
-    values: tuple[Any, ...] = like(tuple(known.values()), crowd.of(crowd.values, i).tolist())[0]
-    return crowd.field.template.bound(dict(zip(known, values, strict=True)))

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-import math
 import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .adaptive import PARTS, depends_on_time, mixed_orders, mixed_taylor
+from .adaptive import mixed_orders, mixed_taylor
 from .backends import floats
 from .engine import beginning, torque_kernel
 from .errors import InputError
@@ -105,16 +105,31 @@ def _travel(task: Task, found: Any, threads: int | None) -> float:
 
     problem, tolerance, span = task.model, task.tolerance, float(task.crowd.dt[0])
     assert tolerance is not None
+    assert task.longest is not None
+    longest, *more = np.unique(task.longest).tolist()
+    if more:
+        return sum(_travel_some(task, found, threads, np.flatnonzero(task.longest == x)) for x in (longest, *more))
     given, _ = task.given()
     stage, order = mixed_taylor(problem), int(task.method.order)
     name = f"travel|{stage.name}|{stage.text}"
     run = _RUNS(name, lambda: travel.loop(stage.make(), layout.sizes(given), name)[0])
-    longest = span / PARTS if depends_on_time(problem) else math.inf
     began = time.perf_counter()
     times = (task.t0, task.t0 + span, longest)
     orders = mixed_orders(tolerance, order)
     travel.run_on_cores(run, times, tolerance, orders, given, found, threads)
     return time.perf_counter() - began
+
+
+def _travel_some(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> float:
+    """The same for some of the bodies, whose longest steps are equal."""
+    assert task.longest is not None
+    part = dataclasses.replace(task, crowd=task.crowd.some(chosen), longest=task.longest[chosen[:1]])
+    parts = part.found()
+    seconds = _travel(part, parts, threads)
+    for whole, some in zip(found[:-1], parts[:-1], strict=True):
+        whole[:, chosen] = some
+    found[-1][chosen] = parts[-1]
+    return seconds
 
 
 def _run_on_card(task: Task, found: Any, threads: int | None) -> float:

@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from .backends import arrays, floats  # noqa: F401 - arrays: the torque is evaluated at many times at once
+from .body import Body
 from .errors import InputError
 from .expression import Expr, ordered, symbol, symbols_in
 from .fields import Field, formula_kernel
@@ -85,6 +86,8 @@ class Schedule:
 
     problem: Problem
     legs: tuple[Leg, ...]
+    spacing: float = 0.0
+    """Time between two samples of the torque; 0 if nothing can be hidden between samples."""
 
     def until(self, *looks: float) -> Iterator[Leg]:
         """The legs with a few more times at which a step ends."""
@@ -138,7 +141,18 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
     if _degree(held) <= HIGHEST:
         return Schedule(problem, _legs(borders, np.full(len(borders) - 1, math.inf), borders, max_step))
     cells = _cells(_sampler(problem, whole, end - problem.t0), borders, problem, tol)
-    return Schedule(problem, _legs(cells, np.diff(cells), borders, max_step))
+    return Schedule(problem, _legs(cells, np.diff(cells), borders, max_step), (end - problem.t0) / SAMPLES)
+
+
+def longest_step(field: Field, t0: float, end: float) -> float:
+    """The longest step from t0 to `end` that steps over nothing that the field does in time, for any body and state.
+
+    It is the shortest of all cells of time, so it depends on the field and its parameters alone.
+    """
+    if "t" not in symbols_in(field.graph[0]):
+        return math.inf
+    anybody = Problem(Body([1.0, 1.0, 1.0]), field, momentum=[1 / (end - t0)] * 3, t0=t0)
+    return min(leg.longest for leg in scheduled(anybody, end, 0.0).legs)
 
 
 def _legs(cells: np.ndarray, lengths: np.ndarray, borders: np.ndarray, max_step: float) -> tuple[Leg, ...]:

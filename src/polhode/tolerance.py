@@ -102,11 +102,18 @@ def _planned(problem: Problem, end: float, tol: float, method: Method | None, bo
     inner = rescaled(problem, units)
     legs = scheduled(inner, float(units.times(end)), tol, bounds.scaled(-units.time))
     made = _made(inner, legs, tol, end) if method is None else _given(inner, legs, tol, method, end)
+    if legs.spacing:
+        spacing = float(units.times(legs.spacing, back=True))
+        made.info = dataclasses.replace(made.info, reason=f"{made.info.reason}; {_sampled(spacing)}")
     if units == NO_UNITS:
         return made
     said = {name: getattr(made.info, name) for name in ("method", "tol", "reason", "error_estimate")}
     info = info_of(problem, dt=float(units.times(made.info.dt, back=True)), **said)
     return Plan(ScaledRun(made.run, units), made.error, info)
+
+
+def _sampled(spacing: float) -> str:
+    return f"the torque was sampled every {spacing:.2g}: name what lasts less than a few times that in stops or max_step"
 
 
 def _given(problem: Problem, legs: Schedule, tol: float, method: Method, end: float) -> Plan:
