@@ -310,3 +310,33 @@ def test_what_does_not_go_together_is_said(given, said) -> None:
     field = {"field": weight, "params": {"mgl": 1.0}} | given
     with pytest.raises(ph.InputError, match=said):
         ph.ensemble([1, 2, 2.5], None, [0, 0, 1.0], **field)
+
+
+@ph.torque
+def bump(t, size, centre, width):
+    return 0.0, 0.0, size * ph.math.exp(-(((t - centre) / width) ** 2))
+
+
+def gained(centres, **limits):
+    """The momenta that bodies at rest gain from short pulses at these times, over the right one."""
+    centres, width = np.asarray(centres, dtype=float), 0.05
+    params = {"size": 1.0, "centre": centres, "width": width}
+    rest = np.zeros((max(2, centres.size), 3))
+    many = ph.ensemble([1.0, 2.0, 2.5], None, rest, field=bump, params=params, step_tol=1e-9, t_end=100.0, **limits)
+    return many.momentum[-1, :, 2] / (width * np.sqrt(np.pi))
+
+
+def test_a_short_pulse_is_not_stepped_over():
+    np.testing.assert_allclose(gained(61.7), 1, rtol=1e-7)
+    np.testing.assert_allclose(gained([61.7, 3.2, 3.3]), 1, rtol=1e-7)
+    assert gained([61.7, 3.2, 3.3])[0] == gained(61.7)[0]
+
+
+def test_pulses_that_differ_in_too_many_bodies_are_told():
+    centres = np.linspace(20.0, 80.0, 40)
+    with pytest.warns(ph.ResultWarning, match=r"may be stepped over; give max_step"):
+        lost = gained(centres)
+    assert lost.min() < 0.5
+    np.testing.assert_allclose(gained(centres, max_step=0.05), 1, rtol=1e-7)
+    with pytest.raises(ph.InputError, match="max_step is for steps that follow from a tolerance"):
+        ph.ensemble([1.0, 2.0, 2.5], None, np.ones((2, 3)), "dmv2", dt=0.1, steps=1, max_step=0.1)
