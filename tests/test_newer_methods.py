@@ -61,6 +61,24 @@ def test_steps_controlled_by_the_estimate_meet_the_tolerance():
     assert error < tolerance * steps
 
 
+def test_a_tolerance_controls_its_steps():
+    """A swing through the top of a steep potential: steps of very different lengths, fewer than equal ones."""
+    top = ph.Problem(
+        ph.Body([1.0, 1.2, 0.4]), ph.fields.gravity(20.0), attitude=[0.8, 0.6, 0, 0], omega=[0.1, 0.2, 9.0]
+    )
+    found = ph.solve(top, "cf4", tol=1e-7, t_end=3.0)
+    assert found.method == "cf4"
+    assert "estimates of their errors" in found.reason
+    lengths = np.diff(found.t)[1:-1]
+    assert lengths.max() > 1.5 * lengths.min()
+    exact = ph.solve(top, tol=1e-12, t_end=3.0)
+    turn = (found.rotation[-1].inv() * exact.rotation[-1]).magnitude()
+    assert 1e-10 < turn <= 1e-7
+    assert found.error_estimate <= 1e-7
+    middle = ph.solve(top, tol=1e-12, t_end=1.234).momentum[-1]
+    np.testing.assert_allclose(found.at(1.234).momentum[-1], middle, atol=1e-5)
+
+
 # --- Hirota and Kimura ------------------------------------------------------------------------------
 
 

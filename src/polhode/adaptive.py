@@ -21,6 +21,7 @@ from .loop import COLUMNS, one_step, travelling, visiting
 from .memo import Memo
 from .methods import Method, lie_taylor, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
+from .methods.step_control import estimated_stage
 from .problem import Problem
 from .scalar import FUNCTIONS
 from .schedule import Leg, Schedule, scheduled
@@ -174,6 +175,19 @@ def pair(problem: Problem) -> Stage:
         return pair_stage(floats.number, torque_kernel(problem, floats.number))
 
     return Stage(PAIR_NAME, text, make, lambda tolerance: ORDER, PAIR_STEPS)
+
+
+def estimated(problem: Problem, method: Method) -> Stage:
+    """Steps of a method that estimates its errors."""
+    text = repr((problem.field.text[0] if problem.field else None, problem.body.has_own_axes))
+    attempt, order = method.estimated, int(method.order)
+    assert attempt is not None
+
+    def make() -> Any:
+        torque = torque_kernel(problem, floats.number, method)
+        return estimated_stage(attempt(floats.number), order, floats.number, torque)
+
+    return Stage(method.name, text, make, lambda tolerance: order, PAIR_STEPS)
 
 
 def runge_kutta(problem: Problem) -> Stage:

@@ -96,6 +96,8 @@ class Method:
     part : of such a method, the one whose steps it makes
     symplectic_defect : of a step that is not symplectic, where there is a formula: the function (h, psi, system) -> c,
         psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
+    estimated : alike, a step that also gives estimates of its errors, (y_new, of attitude, of momentum): with `tol` the
+        lengths of steps follow from them
     flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
     identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
     """
@@ -136,6 +138,7 @@ class Method:
     after: Build | None = None
     alone: Method | None = None
     flows: tuple[Flow, ...] = ()
+    estimated: Build | None = None
     symplectic_defect: Callable[..., Any] | None = None
 
     def takes(self, kind: str) -> bool:
@@ -170,7 +173,19 @@ class Method:
         return f"<Method {self.name}: {order}, {'implicit' if self.implicit else 'explicit'}>"
 
 
-UNDECLARED = ("build", "before", "after", "doc", "flows", "halves", "identity", "part", "alone", "symplectic_defect")
+UNDECLARED = (
+    "build",
+    "before",
+    "after",
+    "estimated",
+    "doc",
+    "flows",
+    "halves",
+    "identity",
+    "part",
+    "alone",
+    "symplectic_defect",
+)
 """Attributes of a method that are no part of its printed declaration."""
 
 

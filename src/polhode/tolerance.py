@@ -14,7 +14,7 @@ from . import adaptive, choice, record
 from .adaptive import LARGEST, SMALLEST, Measured, Path, is_smooth
 from .backends import floats
 from .body import real_array
-from .engine import identity
+from .engine import check_fit, identity
 from .errors import InputError, StepError
 from .events import Event
 from .methods import Method
@@ -113,11 +113,20 @@ def _planned(problem: Problem, end: float, tol: float, method: Method | None, bo
 
 
 def _sampled(spacing: float) -> str:
-    return f"the torque was sampled every {spacing:.2g}: name what lasts less than a few times that in stops or max_step"
+    return f"the torque was sampled every {spacing:.2g}: name what lasts less than a few of these in stops or max_step"
 
 
 def _given(problem: Problem, legs: Schedule, tol: float, method: Method, end: float) -> Plan:
-    """Equal steps of a given method, so many that the error is below tol; `end` is the time as the user gave it."""
+    """Steps of a given method: by its own estimates, or equal and so many that the error is below tol.
+
+    `end` is the time as the user gave it.
+    """
+    if method.estimated is not None:
+        check_fit(method, problem)
+        stage = adaptive.estimated(problem, method)
+        controlled = _measured(legs, stage, tol, adaptive.scale_of_momentum(problem, None))
+        reason = "given; steps chosen by its estimates of their errors" + _limit(controlled, tol)
+        return _plan(problem, tol, method.name, reason, controlled.run, controlled.error)
     turned = max(1.0, float(np.linalg.norm(problem.omega)) * (legs.legs[-1].end - problem.t0))
     if 4 * turned > choice.MOST_STEPS:
         raise InputError(

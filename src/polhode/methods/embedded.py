@@ -20,14 +20,11 @@ from ..so3 import add, along, cross, dexp, exp, mul, negative, norm, scale, unro
 from ..tableaus import DORMAND_PRINCE
 from ..unroll import combination
 from .munthe_kaas import all_stages, stage_slopes
-from .step_control import chosen, controlled
+from .step_control import estimated_stage
 
 PAIR = DORMAND_PRINCE
 ORDER, ESTIMATE_ORDER = 5, 4
 PAIR_NAME = "mkrk(dormand_prince)"
-
-SAFETY = Fraction(9, 10)
-"""The part taken of the step whose error would be the tolerance."""
 
 EMBEDDED = tuple(map(Fraction, ("5179/57600", "0", "7571/16695", "393/640", "-92097/339200", "187/2100", "1/40")))
 """The weights of order 4; the seventh belongs to the end of the step."""
@@ -60,12 +57,5 @@ def embedded(number: Callable[[Any], Any]) -> Step:
 
 
 def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
-    """A stage for `loop.travelling`: a step accepted if both errors are within their tolerances."""
-    attempt = embedded(number)
-
-    @kernel
-    def squared(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        new, attitude, momentum = attempt(h, t, y, system, torque)
-        return new, attitude * attitude, momentum * momentum
-
-    return chosen(squared, controlled(number, ORDER, SAFETY), torque)
+    """Steps of the pair for `loop.travelling`."""
+    return estimated_stage(embedded(number), ORDER, number, torque)

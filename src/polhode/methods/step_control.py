@@ -21,6 +21,9 @@ from ..exact_numbers import converted
 from ..loop import fitted
 from ..scalar import kernel, power, where
 
+SAFETY = Fraction(9, 10)
+"""The part taken of the step whose error would be the tolerance."""
+
 
 def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Callable[..., Any]:
     """Kernel (h, proposal, squares, tolerance) -> (the next step to propose, whether this one is accepted).
@@ -71,3 +74,14 @@ def chosen(attempt: Step, judged: Step, torque: Callable[..., Any]) -> Callable[
         return new, h, following, fine
 
     return stage
+
+
+def estimated_stage(attempt: Step, order: int, number: Callable[[Any], Any], torque: Callable[..., Any]) -> Step:
+    """A stage for `loop.travelling` from a step that gives estimates of its errors, not of their squares."""
+
+    @kernel
+    def squared(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        new, attitude, momentum = attempt(h, t, y, system, torque)
+        return new, attitude * attitude, momentum * momentum
+
+    return chosen(squared, controlled(number, order, SAFETY), torque)
