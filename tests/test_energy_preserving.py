@@ -422,3 +422,18 @@ def test_a_splitting_gains_from_ep_only_what_its_mean_energy_is_off():
     assert 0.5 < ratios[0] < 1.3
     assert ratios[1] > 2.5
     assert offsets[1] > 8 * offsets[0]
+
+
+def test_no_step_in_a_potential_jumps():
+    """Where turning changes kinetic and potential energy alike, only a turn of half a radian would keep their sum."""
+    rng = np.random.default_rng(1)
+    moments, q, m = rng.uniform(1, 1.9, (2048, 3)), rng.normal(size=(2048, 4)), rng.normal(size=(2048, 3))
+    weights = np.linspace(0.5, 2, 2048)
+    for i in (616, 1104, 1510, 1846):
+        field = ph.fields.gravity(weights[i])
+        top = ph.Problem(ph.Body(moments[i]), field, attitude=q[i] / np.linalg.norm(q[i]), momentum=m[i])
+        plain, kept = (ph.solve(top, name, dt=0.05, steps=200) for name in ("imidm", "ep(imidm)"))
+        assert np.ptp(kept.energy) < 1e-13
+        longest = np.abs(np.diff(plain.momentum, axis=0)).max()
+        assert np.abs(np.diff(kept.momentum, axis=0)).max() < 1.5 * longest
+        assert np.abs(kept.momentum - plain.momentum).max() < 0.05

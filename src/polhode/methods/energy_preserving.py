@@ -9,9 +9,9 @@ which keeps |Pi| since sum m_i^2 k_i = 0, gives the energy E* since sum a_i m_i^
 Then the least turn from m' to m is given to the attitude, so that the momentum in space is not touched.
 
 In a potential U(R) the energy to be kept is the total one: E* = E_0 + U(R_0) - U(R_1), with R_1 the attitude after the
-turn, so the size of the turn is the root of one equation. Where no turn reaches that energy (a spherical body, spin
-about a principal axis) the momentum is scaled instead. The change of the potential is that of its discrete gradient
-(`discrete_gradient.py`), without cancellation.
+turn, so the size of the turn is the root of one equation. Where no small turn reaches that energy (a spherical body,
+spin about a principal axis, a turn that changes both energies alike) the momentum is scaled instead. The change of the
+potential is that of its discrete gradient (`discrete_gradient.py`), without cancellation.
 
 For any other torque E* is the energy at the start of the step and the work done in it. Energies are counted from that
 of a spin about the axis d of the largest component, 2 E - a_d |Pi|^2 = sum (a_i - a_d) m_i^2, small next to a principal
@@ -250,7 +250,7 @@ TOTAL = r"""In a potential the total energy is kept,
 
 $$E_* = E_0 + U(R_0) - U(R'),$$
 
-which is solved for $E_*$; where no turn reaches it, $\Pi$ is scaled until
+which is solved for $E_*$; where no small turn reaches it, $\Pi$ is scaled until
 $\tfrac{1}{2}\,\Pi' \cdot I^{-1} \Pi' = E_0 + U(R_0) - U(R)$."""
 WORKED = r"""For any other torque $E_*$ is the energy at the start of the step and the work done in it,
 
@@ -281,11 +281,11 @@ def ep(part: str | Method) -> Method:
         return dataclasses.replace(varied(ep(base.part)), name=f"ep({base.name})")
     rule = None if base.series or not base.takes("attitude") else _rule(base)
     total = ("energy_linear_potential", "energy_potential") if base.takes("potential") else ()
-    cost = rule or base
+    cost, turn = rule or base, int(base.needs == "potential")  # the size of the turn is one more unknown
     return declare(
         (lambda number: _expanded) if base.series else functools.partial(_step, base, rule), register=False,
         name=f"ep({base.name})", order=base.order, order_free=base.order_free, symmetric=False, symplectic=False,
-        poisson=base.poisson if kept else False, implicit=base.implicit, solves=cost.solves,
+        poisson=base.poisson if kept else False, implicit=base.implicit or bool(turn), solves=cost.solves + turn,
         torque_evals=cost.torque_evals, torque_at=cost.torque_at & {"start"}, needs=base.needs,
         conserves=("energy", "spatial_momentum", "momentum_norm", *total), differences="potential" if total else "",
         corrector=base.corrector,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from ..carry import grown
-from ..iterate import STALL, newton
+from ..iterate import STALL, newton, radian
 from ..scalar import Number, Quat, Vec3, epsilon, fork, kernel, sqrt, where
 from ..so3 import add, along, conj, cross, dot, mul, scale, sub, times
 from ._mechanics import velocity
@@ -198,10 +198,23 @@ def _excess_columns(x: Any, data: Any, system: Any) -> Any:
     return (data[4], zero, zero), (zero, one, zero), (zero, zero, one)
 
 
-_excess_root = newton(_excess_residual, _excess_columns)
+_excess_root = newton(_excess_residual, _excess_columns, radian)  # its unknown is a number of size one
 
 ATTAINED = 2.0**-20
 """A turn has reached its energy if at most this part of the change is lacking; a turn that cannot lacks all of it."""
+
+
+MOST = 4.0
+"""A turn may take this many times the excess of energy from the kinetic energy, the rest going into the potential."""
+
+WIDEST = 16.0
+"""A turn may change the momentum this many times as much as scaling it would, which is the least change of all.
+
+Where turning the body changes its potential energy nearly as fast as its kinetic one, only a wide turn removes an
+excess of energy, and the body would jump. Errors of ep(imidm) after 200 steps of 2048 random tops, 99 of 100 below:
+0.065 with both bounds, 1.4 without them; 0.025 of imidm itself. Tighter bounds scale the momentum more often, which
+does not keep its component along an axis of symmetry.
+"""
 
 
 @kernel
@@ -234,12 +247,14 @@ def conserving(
     delta, turn = _candidate(x[0], data, system)
     lacking = dot(velocity(delta, system), along(scale(2, m), 1, delta)) / 2 + x[0] * excess
     left = abs(_excess_residual(x, data, system, torque)[0])
+    ratio = -excess / where(kinetic > 0, kinetic, one)
     turns = (
         (lost <= 0)
         & (left <= STALL * epsilon(left) * (1 + abs(x[0])))
         & (abs(lacking) <= ATTAINED * abs(x[0] * excess))
+        & (abs(x[0]) <= MOST)
+        & (dot(delta, delta) <= WIDEST * WIDEST * (ratio * ratio) * dot(m, m))
     )
-    ratio = -excess / where(kinetic > 0, kinetic, one)
     able = (1 + ratio >= 0) & ((kinetic > 0) | none)
     factor = ratio / (1 + sqrt(where(able, 1 + ratio, one)))
     delta = chosen3(turns, delta, scale(factor, m))
