@@ -417,7 +417,7 @@ def plain(t):
 
 
 BAD = [
-    ({"group": "SO(0)"}, r"a whole number of at least 2; got 0"),
+    ({"group": "SO(0)"}, r"a whole number from 2 to 100; got 0"),
     ({"group": "U(1)"}, r"one of SO\(n\), SU\(2\), SE\(3\)"),
     ({"W": 3.0}, "must be a plain Python function of t, or of t and y; got float"),
     ({"W": []}, "got none"),

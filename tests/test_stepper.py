@@ -15,6 +15,7 @@ import polhode as ph
 from polhode import engine
 from polhode.backends import cpu
 from polhode.loop import stepping
+from polhode.memo import Memo
 from polhode.stepper import _COMPILED, State
 
 pytestmark = pytest.mark.xdist_group("stepper")
@@ -174,8 +175,8 @@ BODIES = {
 @pytest.fixture
 def in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both run the kernels themselves, which takes no compiling."""
-    monkeypatch.setattr(engine, "_LOOPS", {})
-    monkeypatch.setattr(sys.modules[State.__module__], "_COMPILED", {})
+    monkeypatch.setattr(engine, "_LOOPS", Memo())
+    monkeypatch.setattr(sys.modules[State.__module__], "_COMPILED", Memo())
     monkeypatch.setattr(cpu, "compiled", lambda function, name: (function, True))
     monkeypatch.setattr(cpu, "loop", lambda step, torque, name, **parts: (stepping(step, torque, **parts), True))
 
@@ -286,8 +287,8 @@ BAD: dict[str, tuple[Any, str]] = {
         "dmv10 takes no torque held over a step; methods that do: ",
     ),
     "flat body": (
-        lambda: ph.stepper(ph.Body([0.6, 1.0, 1.6]), "rattle", 0.1),
-        "rattle divides by half the difference between the sum of two moments and the third, which is zero for a flat",
+        lambda: ph.stepper(ph.Body([0.6, 1.0, 1.6]), "mv_explicit", 0.1),
+        "mv_explicit divides by half the difference between the sum of two moments and the third, which is zero",
     ),
     "linear body": (
         lambda: step_of(ph.Body([2, 2, 0]))(GOOD),

@@ -169,8 +169,9 @@ def test_from_an_example_to_a_store(tmp_path):
     assert not out.exists()
     first = command(file, "--unit", 8)
     assert first.exit_code == 0, first.output
-    for word in ("bodies", "failed", "largest", "body-steps a second", "tops.zarr"):
+    for word in ("bodies", "failed", "largest", "body-steps a second"):
         assert word in first.output
+    assert "tops.zarr" in "".join(first.output.split())  # a table breaks a long path
     again = command(file)
     assert again.exit_code == 2
     assert "exists; choose another name" in again.output

@@ -170,6 +170,11 @@ def test_the_cheapest_drift_of_a_symmetric_body_is_exact():
     flows = choice.drifts(problem, np.array((*q, *m)))
     assert len(flows) == 2
     assert {flow.needs for flow in flows} == {"free"}
+    assert {flow.order_free for flow in flows} != {2}, "one of them has a high order"
+    for flow in (f for f in flows if f.order_free == 2):
+        top = ph.Problem(problem.body, momentum=[0.3, 0.5, 0.7])
+        there = ph.solve(top, flow, dt=0.5, steps=1)
+        assert np.abs(there.matrix[-1] - ph.exact(top, [0.5]).matrix[-1]).max() < 1e-14
 
 
 @ph.torque

@@ -99,7 +99,7 @@ def test_drift_is_the_largest_change_since_the_first_state() -> None:
     """By hand: lengths 2, 2.5, 1, 1.75; energies 4, 3, 5, 6; in space the ends of the momenta are at most 3 apart."""
     momentum = np.array([[2.0, 0, 0], [0, 2.5, 0], [0, 0, 1.0], [1.75, 0, 0]])
     spatial = np.array([[2.0, 0, 0], [2.0, 1.5, 0], [-1.0, 0, 0], [2.0, 0, 0.5]])
-    found = drift(np.array([4.0, 3.0, 5.0, 6.0]), spatial, momentum)
+    found = drift([(np.array([4.0, 3.0, 5.0, 6.0]), spatial, momentum)])
     assert found == {"energy": 0.5, "spatial_momentum": 1.5, "momentum_norm": 0.5}
 
 

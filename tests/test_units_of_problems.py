@@ -132,7 +132,7 @@ def stepped(method, k, j, steps=3):
     field = None if method.needs == "free" else ph.fields.gravity(math.ldexp(0.3, 2 * k + j))
     outer = ph.Problem(body, field, attitude=ATTITUDE, omega=omega)
     dt = math.ldexp(0.03125, -k)
-    units = units_of_steps(outer, dt)
+    units = units_of_steps(outer, dt, steps)
     inner, number = rescaled(outer, units), floats.number
     before, after = method.processors(number)
     torque = torque_kernel(inner, number, method)

@@ -149,10 +149,16 @@ def is_fast(problem: Problem, states: np.ndarray) -> bool:
     return True
 
 
+GENERIC = 0.48, 0.6, 0.64
+"""A direction that is not along an axis, nor in a plane, of symmetry."""
+
+
 def drifts(problem: Problem, row: np.ndarray) -> list[Method]:
     """The cheapest free flow that is exact for this body, and the cheapest of high order."""
     free = _free(problem, row)
     (q, m), system = free.kernel_data(floats.number)
+    if problem.body.linear_axis is None:  # about an axis of symmetry other methods are exact too, and only there
+        m = tuple(math.hypot(*m) * x for x in GENERIC)
     h = 0.5 / max(1e-300, math.hypot(*(i * x for i, x in zip(system[1], m, strict=True))))
     torque = torque_kernel(free, floats.number)
     exact, _ = jacobi.build(floats.number)(h, 0.0, (q, m), system, torque)

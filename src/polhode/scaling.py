@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .body import Body
-from .expression import Expr, symbol
+from .expression import Expr, symbol, symbols_in
 from .fields import Field
 from .plans import substituted
 from .problem import Problem
@@ -149,8 +150,12 @@ class ScaledField(Field):
         return [torque * x for x in substituted(formulas, meaning)]
 
 
+MOMENTS = 257
+"""Times at which the size of a torque of time is looked at."""
+
+
 def units_of(problem: Problem, span: float) -> Units:
-    """Units for a run: none (all exponents 0) where its numbers are of moderate size; `span` matters at rest only."""
+    """Units for a run: none (all exponents 0) where its numbers are of moderate size; at rest the span matters."""
     inertia = float(problem.body.moments.max())
     exponent = math.frexp(_rate(problem, span, inertia))[1]
     size = math.frexp(inertia)[1]
@@ -161,21 +166,25 @@ def units_of(problem: Problem, span: float) -> Units:
     return Units(min(max(time, (mass - LARGEST) // 2 + 1), (mass + LARGEST) // 2), mass)
 
 
-def units_of_steps(problem: Problem, dt: float) -> Units:
-    """The same for equal steps, at the least cost for usual numbers."""
+def units_of_steps(problem: Problem, dt: float, count: int) -> Units:
+    """The same for this many equal steps, at the least cost for usual numbers."""
     speed = max(map(abs, problem.omega.tolist()))
     if 2.0**-NEAR < speed < 2.0**NEAR and 2.0**-WIDE < problem.body.moments.max() < 2.0**WIDE:
         return NO_UNITS
-    return units_of(problem, dt)
+    return units_of(problem, count * dt)
 
 
 def _rate(problem: Problem, span: float, inertia: float) -> float:
     """How fast the motion is: the angular velocity, or that which the torque gives it in a radian."""
     rates = [float(np.abs(problem.omega).max())]
     if problem.field is not None:
-        for q in (problem.quaternion, (0.5, 0.5, -0.5, 0.5), (0.5, -0.5, 0.5, 0.5)):
+        times = [problem.t0]
+        if "t" in symbols_in(problem.field.graph[0]):  # a torque that begins later counts too, however short it is
+            times, rates = np.linspace(problem.t0, problem.t0 + span, MOMENTS).tolist(), [*rates, 1 / span]
+        attitudes = (problem.quaternion, (0.5, 0.5, -0.5, 0.5), (0.5, -0.5, 0.5, 0.5))
+        for t, q in itertools.product(times, attitudes):
             try:
-                push = problem.field.torque_value(problem.t0, matrix(q), tuple(problem.omega.tolist()))
+                push = problem.field.torque_value(t, matrix(q), tuple(problem.omega.tolist()))
             except (ArithmeticError, ValueError):
                 continue
             rates.append(math.sqrt(max(map(abs, push)) / inertia))

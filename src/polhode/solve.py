@@ -125,7 +125,7 @@ def solve(
             "events are looked for on all steps of a run in doubles in memory: leave every, digits and out"
         )
     count, end = length(problem, chosen, dt, t_end, steps)
-    units = NO_UNITS if chosen.clock or digits is not None else units_of_steps(problem, dt)
+    units = NO_UNITS if chosen.clock or digits is not None else units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
     run = engine(inner, chosen, digits)
     info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)

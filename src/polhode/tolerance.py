@@ -447,13 +447,15 @@ class Steps:
 
     problem: Problem
     method: Method
-    dt: float = 1.0
+    dt: float | None
+    """None where the problem is in the units of the run already."""
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Rows at any times within the run."""
-        units = units_of_steps(self.problem, self.dt)
+        units = NO_UNITS if self.dt is None else units_of_steps(self.problem, self.dt, max(1, len(path_times) - 1))
         if units is not NO_UNITS:
-            return ScaledRun(Steps(rescaled(self.problem, units), self.method), units).state_at(times, path_times, rows)
+            inner = Steps(rescaled(self.problem, units), self.method, None)
+            return ScaledRun(inner, units).state_at(times, path_times, rows)
         _, system = self.problem.kernel_data(floats.number)
         visit = adaptive.between_steps(self.problem, self.method)
         return adaptive.looked_at(visit, times, path_times, rows, system, 0)

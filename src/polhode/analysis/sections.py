@@ -155,7 +155,7 @@ def _with_steps(problem: Problem, cut: Event, method: Method, dt: float, t_end: 
     count, end = length(problem, method, dt, t_end, None)
     run = engine(problem, method, None)
     ride = Ride(run, problem, dt, count if end == math.inf else MOST_STEPS, 1, method=method, end=end)
-    kept = Crossings(problem, cut, Steps(problem, method.part or method))
+    kept = Crossings(problem, cut, Steps(problem, method.part or method, None))
     bar = Progress(progress, method.name, count)
     try:
         drive(ride, kept, bar)

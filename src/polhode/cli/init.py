@@ -24,6 +24,7 @@ mass = 0.2                          # or density = 2700.0
 pivot = [0.0, 0.0, -0.04]           # the fixed point, in the axes of the body; without it: the centre of mass
 # moments = [1.0, 2.0, 3.0]         # principal moments about the axes of the body; beside them mass, centre
 # tensor = [[2.0, 0.1, 0.0], [0.1, 3.0, 0.0], [0.0, 0.0, 4.0]]
+# physical = false                  # beside moments or tensor: also those that no rigid body has, such as 3, 3, 9
 # mesh = "part.stl"                 # a closed surface; beside it density or mass, and unit = "mm" (of its lengths)
 # points = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 # masses = [1.0, 2.0, 3.0]          # of the points

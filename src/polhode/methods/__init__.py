@@ -28,8 +28,8 @@ from .step_density import reversible
 EXAMPLE = next(
     m.name for m in methods.values()
     if m.symmetric and m.takes("attitude") and m.order == 2 and m.torque_evals == 1
-    and "spatial_momentum" in m.conserves and m.name.isidentifier()
+    and "spatial_momentum" in m.conserves and m.halves and m.name.isidentifier()
 )  # fmt: skip
-"""The method in examples of files and help texts: simple, symmetric, with the momentum kept and one torque a step."""
+"""The method in examples of files and help texts: two adjoint half steps, the momentum kept, one torque a step."""
 
 __all__ = ["CONSERVABLE", "NEEDS", "Method", "Methods", "methods", "mkrk", "reversible"]

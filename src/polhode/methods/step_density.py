@@ -146,7 +146,7 @@ def varied(base: Method) -> Method:
     """The method with these steps, whether or not it is symmetric."""
     return dataclasses.replace(
         base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
-        part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), increments=False,
+        part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), symplectic_defect=None, increments=False,
         torque_evals=base.torque_evals + (0 if base.torque_at_ends or base.needs == "free" else 1),
         identity=f"reversible {base.identity}",
         before=lambda number: _steps(base, number)[0], build=lambda number: _steps(base, number)[1],
