@@ -64,6 +64,14 @@ class StoredEnsemble(Ensemble):
         self.__dict__[name] = value
         return value
 
+    def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Attitude and momentum of body i at the end; of a Zarr store only their chunks are read."""
+        path = self.__dict__["path"]
+        if path.suffix != ".zarr":
+            return super().last_state(i)
+        root = crowd_store.opened(path)
+        return np.asarray(root["quaternion"][-1, i]), np.asarray(root["momentum"][-1, i])
+
     def _read_statistics(self) -> dict[str, Statistic]:
         names = str(self.__dict__["attributes"].get("statistics", "")).split()
         path = self.__dict__["path"]
