@@ -193,3 +193,17 @@ def test_a_resumed_run_in_other_units(tmp_path):
     whole = ph.solve(start, "imidm", dt=dt, steps=80)
     assert (parts.quaternion == whole.quaternion).all()
     assert (parts.momentum == whole.momentum).all()
+
+
+@pytest.mark.parametrize("exponent", [-80, 80])
+def test_units_in_which_products_are_no_doubles_are_refused(exponent):
+    """Where units are not changed for the user: squares of squares of angular velocities would be lost."""
+    dt, momenta = 10.0**exponent, np.full((2, 3), 0.1 / 10.0**exponent)
+    calls = (
+        lambda: ph.ensemble([1.0, 2.0, 2.5], None, momenta, "taylor(6)", dt=dt, steps=2),
+        lambda: ph.ensemble([1.0, 2.0, 2.5], None, momenta, tol=1e-6, t_end=dt),
+        lambda: ph.stepper(ph.Body([1.0, 2.0, 2.5]), "taylor(6)", dt),
+    )
+    for call in calls:
+        with pytest.raises(ph.InputError, match="choose a unit of time in which"):
+            call()

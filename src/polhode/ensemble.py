@@ -28,7 +28,7 @@ from .ensemble_schedule import longest_steps
 from .ensemble_tolerance import Ends
 from .errors import InputError, ResultWarning
 from .fields import Field, FieldTemplate
-from .inputs import check_times, flag
+from .inputs import check_times, check_unit_of_time, flag
 from .loop import kept_rows
 from .methods import Method, methods
 from .methods.jacobi import jacobi
@@ -341,6 +341,7 @@ def prepared(
     t0 = finite_number("t0", t0)
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, dt)
     check_times(t0, float(np.min(crowd.dt)), count)
+    check_unit_of_time("dt", float(np.abs(crowd.dt).min()), float(np.abs(crowd.dt).max()))
     model = model_problem(crowd, chosen, t0)
     return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
 
@@ -361,6 +362,7 @@ def to_tolerance(
         raise InputError(f"{name} must be from {SMALLEST:g} to {LARGEST:g}; got {given:g}")
     if t_end <= t0:
         raise InputError(f"t_end must be later than t0 = {t0:g}; got {t_end:g}")
+    check_unit_of_time("t_end - t0", t_end - t0, t_end - t0)
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, t_end - t0)
     free = crowd.field is None
     if device != "cpu" and not free:

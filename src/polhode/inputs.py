@@ -98,6 +98,22 @@ def check_times(t0: float, dt: float, steps: int) -> None:
         )
 
 
+MODERATE = 1e60
+"""Times beyond this, or below its inverse, belong to angular velocities whose fourth powers are no doubles."""
+
+
+def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
+    """Refuse times in a unit in which products of angular velocities leave the range of doubles.
+
+    `ph.solve` changes units by itself; many bodies share one, and a single step has none to choose.
+    """
+    if shortest < 1 / MODERATE or longest > MODERATE:
+        raise InputError(
+            f"{name} must lie between {1 / MODERATE:g} and {MODERATE:g}; got {longest if longest > 1 else shortest:g}: "
+            f"choose a unit of time in which angular velocities are of moderate size"
+        )
+
+
 def vector(name: str, value: Any) -> np.ndarray:
     """The value as three finite numbers."""
     expected = f"{name} must be three numbers"

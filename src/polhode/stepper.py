@@ -16,6 +16,7 @@ from .engine import check_fit, formula, torque_kernel
 from .errors import InputError, StepError
 from .fields import FRAMES, Field, FieldTemplate, unbound
 from .fields import torque as field_torque
+from .inputs import check_unit_of_time
 from .loop import NO_STATE, good, tidied
 from .memo import Memo
 from .methods import Method, methods
@@ -260,6 +261,7 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
     dt = finite_number("dt", dt)
     if dt == 0:
         raise InputError("dt must not be zero")
+    check_unit_of_time("|dt|", abs(dt), abs(dt))
     chosen = methods[method]
     if chosen.compensated:
         raise InputError(
