@@ -9,6 +9,8 @@ import json
 import os
 import random
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -344,11 +346,8 @@ def test_a_lock_comes_before_the_store() -> None:
 
 def test_a_lock_file_that_was_left_behind_is_taken() -> None:
     """The lock is dropped with its process, the file stays: it does not lock anything."""
-    child = os.fork()
-    if child == 0:
-        files.locked(Path("run.zarr"))
-        os._exit(0)
-    os.waitpid(child, 0)
+    code = "from pathlib import Path; from polhode import files; files.locked(Path('run.zarr')); import os; os._exit(0)"
+    subprocess.run([sys.executable, "-c", code], check=True)
     assert files.lock_file(Path("run.zarr")).exists()
     assert run("run.zarr").status == "finished"
     assert [p.name for p in Path().iterdir()] == ["run.zarr"]

@@ -16,7 +16,13 @@ DRIFT = "dmv10"
 SYMPLECTIC = "symrot"
 
 
-@pytest.mark.parametrize("name", [*compositions, *splittings])
+LONG = ("suzuki8",)
+"""125 steps in one: a minute of work in 50 digits."""
+
+
+@pytest.mark.parametrize(
+    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in (*compositions, *splittings)]
+)
 def test_every_scheme_is_what_it_declares(name):
     """Over a drift of order ten: order from both sides, symmetry, the torque points, what is conserved."""
     method = ph.methods[f"{name}({DRIFT})"]

@@ -144,9 +144,9 @@ def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int)
         ["energy", "", _told(change, "largest relative change" + (" of the states kept" if many.statistics else ""))],
         *([name, "", _told(library.quantiles(one.drift), "drift")] for name, one in many.statistics.items()),
         ["time", f"{seconds:.3g} s", speed],
-        ["written", f"{path}", "polhode.load or xarray.open_zarr opens it"],
     ]
     console().print(sheet(f"{task.method.name}, {task.count} steps", COLUMNS, rows))
+    typer.echo(f"written       {path} (polhode.load or xarray.open_zarr opens it)")  # no table breaks the path
 
 
 def _told(numbers: dict[str, float], what: str) -> str:
