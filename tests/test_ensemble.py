@@ -160,9 +160,9 @@ def test_a_number_of_steps_for_each_body(counts):
 
 def test_failures_keep_their_bodies_with_their_own_numbers_of_steps():
     counts = np.array([3] * (N - 1) + [5])
-    dt = np.where(np.arange(N) == 2, 1e200, 0.01)
+    momenta, dt = np.where(np.arange(N)[:, None] == 2, 1e200, 1.0) * MOMENTA, np.full(N, 0.01)
     with pytest.warns(ph.ResultWarning, match=f"1 of {N} bodies failed .*body 2 in step 1: the state became infinite"):
-        many = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "rk4_naive", dt=dt, steps=counts)
+        many = ph.ensemble(MOMENTS, ATTITUDES, momenta, "rk4_naive", dt=dt, steps=counts)
     assert many.failed[2] == 1
     assert (np.delete(many.failed, 2) == -1).all()
     alone = ph.ensemble(MOMENTS, ATTITUDES, MOMENTA, "rk4_naive", dt=np.full(N, 0.01), steps=5)
