@@ -79,6 +79,15 @@ def test_a_tolerance_controls_its_steps():
     np.testing.assert_allclose(found.at(1.234).momentum[-1], middle, atol=1e-5)
 
 
+def test_its_controlled_steps_end_on_the_edges_of_a_burn():
+    burn = ph.fields.thruster(torque=[0, 0, 0.2], on=[[10.0, 10.5], [40.0, 40.001]])
+    body = ph.Body([[3.0, 0.1, 0.0], [0.1, 4.0, 0.0], [0.0, 0.0, 5.0]])
+    found = ph.solve(ph.Problem(body, burn, omega=[0, 0, 0]), "cf4", tol=1e-9, t_end=100.0)
+    assert {10.0, 10.5, 40.0, 40.001} <= set(found.t.tolist())
+    assert abs(found.momentum[-1, 2] / 0.1002 - 1) < 1e-9
+    assert found.error_estimate <= 1e-9
+
+
 # --- Hirota and Kimura ------------------------------------------------------------------------------
 
 

@@ -123,8 +123,9 @@ def _given(problem: Problem, legs: Schedule, tol: float, method: Method, end: fl
     """
     if method.estimated is not None:
         check_fit(method, problem)
-        stage = adaptive.estimated(problem, method)
-        controlled = _measured(legs, stage, tol, adaptive.scale_of_momentum(problem, None))
+        stage = adaptive.estimated(legs.problem, method)  # the field between two of its edges
+        rough = adaptive.Run(legs.problem, stage, legs.legs[-1].end, ROUGH, schedule=legs)()
+        controlled = _measured(legs, stage, tol, adaptive.scale_of_momentum(problem, rough))
         reason = "given; steps chosen by its estimates of their errors" + _limit(controlled, tol)
         return _plan(problem, tol, method.name, reason, controlled.run, controlled.error)
     turned = max(1.0, float(np.linalg.norm(problem.omega)) * (legs.legs[-1].end - problem.t0))
