@@ -8,7 +8,7 @@ Measured (2 cores, Python 3.11, numba 0.68), before and after stores were bounde
 
     tol 900         10.6 kB for each call, without end        0.0 kB
     fields 180      0.0 kB                                    0.0 kB
-    functions 18    3.3 MB compiled, 0.3 MB read from disk    the same
+    functions       3.3 MB compiled, 0.3 MB read from disk    3.2 MB compiled
 
 What a function compiled in the process takes is numba's: of a plain numba function of five lines, 1.1 MB stay after its
 dispatcher is deleted and collected, as much as where it is kept. So a service that is given functions starts its worker
