@@ -18,8 +18,8 @@ every method, are needles with I_3/I_1 from 1e-4 to 1e-11. 24 runs of `ep(...)` 
 unit of mass.
 
 With a torque that pushes the body by a radian or more in a step (`Case.resolved` is false) implicit methods fail also
-where the body itself turns slowly, for instance about a principal axis: their equation may then have no solution next to
-the start, or several (not shown).
+where the body itself turns slowly, for instance about a principal axis: their equation may then have no solution
+next to the start, or several (not shown).
 """
 
 from __future__ import annotations
