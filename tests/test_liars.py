@@ -101,7 +101,7 @@ def test_a_defect_that_is_no_number_agrees_with_nothing(declared):
 def test_a_defect_that_is_no_number_is_the_largest(place):
     defects = [mpmath.mpf(1), mpmath.mpf(2)]
     defects.insert(place, mpmath.nan)
-    assert mpmath.isnan(checks._largest(defects))
+    assert mpmath.isnan(checks.largest(defects))
 
 
 def only_on_the_first_start(honest, faulty):
