@@ -40,6 +40,10 @@ ENDS = ("start", "end")
 """Where a step may take the torque so that another can use it too."""
 
 
+DIFFERENCES = ("", "torque", "potential")
+"""What a step may use of the potential between two states: nothing, the mean torque, or only the change."""
+
+
 class Term(NamedTuple):
     """An energy times h^weight and the product of `times`.
 

@@ -125,7 +125,8 @@ def generic(kind: str, which: Which = 0) -> Problem:
 
 
 @functools.cache
-def _exact_flow(kind: str, which: Which, h: float) -> Any:
+def exact_flow(kind: str, which: Which, h: float) -> Any:
+    """The exact solution of a generic problem after the time h."""
     from .taylor import flow
 
     return flow(generic(kind, which), h, digits=DIGITS)
@@ -234,7 +235,7 @@ def measured_order(method: Method, kind: str, which: Which = 0, steps: tuple[flo
 def local_error(method: Method, kind: str, which: Which, h: float) -> Any:
     """Distance from the exact flow after one step."""
     end, time = Setting(method, kind, which, repeated=method.clock).timed_step(h)
-    return distance(end, _exact_flow(kind, which, time))
+    return distance(end, exact_flow(kind, which, time))
 
 
 @fifty
@@ -390,9 +391,10 @@ def torque_points(method: Method, kind: str, which: Which = 0) -> tuple[int, set
         half = len(candidates) // 2
         return entering(candidates[:half]) + entering(candidates[half:]) if half else candidates
 
-    last = method.torque_evals  # one by one, since the last points asked for are most likely those that enter
-    used = [found for point in points[:last] for found in entering([point])] + entering(points[last:])
-    ends = {"start": _point(kind, setting.t, setting.y[0]), "end": _point(kind, setting.t + LARGE_STEP, plain[0])}
+    count = method.torque_evals  # one by one, since the last points asked for are most likely those that enter
+    used = [found for point in points[:count] for found in entering([point])] + entering(points[count:])
+    last = plain[2][0] + plain[2][1] if method.clock else setting.t + LARGE_STEP
+    ends = {"start": _point(kind, setting.t, setting.y[0]), "end": _point(kind, last, plain[0])}
     return len(used), {name for name, end in ends.items() if any(_same_point(end, p) for p in used)}
 
 

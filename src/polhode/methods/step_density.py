@@ -143,11 +143,15 @@ def reversible(method: str | Method) -> Method:
 
 
 def varied(base: Method) -> Method:
-    """The method with these steps, whether or not it is symmetric."""
+    """The method with these steps, whether or not it is symmetric.
+
+    With a torque the density of the steps takes it at the end of each step.
+    """
+    ends = base.torque_at if base.needs == "free" else base.torque_at | {"end"}
     return dataclasses.replace(
         base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
         part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), symplectic_defect=None, increments=False,
-        torque_evals=base.torque_evals + (0 if base.torque_at_ends or base.needs == "free" else 1),
+        torque_evals=base.torque_evals + len(ends - base.torque_at), torque_at=ends, estimated=None,
         identity=f"reversible {base.identity}",
         before=lambda number: _steps(base, number)[0], build=lambda number: _steps(base, number)[1],
         cite="hairer2005", where=f"the integrating controller; the step: {base.cite}, {base.where}",
