@@ -255,7 +255,7 @@ def check_needs(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     A more general field than the declared one is taken if the order (and the symmetry) hold with it too.
     """
     if method.needs == "free":
-        return _asks_for_no_torque(method)
+        return _asks_for_no_torque(method, starts)
     if method.needs == NEEDS[-1] or method.order is None or method.corrector:  # a corrector is that of a potential
         return []
     above = NEEDS[NEEDS.index(method.needs) + 1]
@@ -265,12 +265,13 @@ def check_needs(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 
 
 @fifty
-def _asks_for_no_torque(method: Method) -> list[str]:
+def _asks_for_no_torque(method: Method, starts: Starts) -> list[str]:
     faults = []
     if method.torque_evals or method.torque_at:
         faults.append(f"declared free, but with {method.torque_evals} torque evaluations at {set(method.torque_at)}")
     try:
-        Setting(method, "free").step(LARGE_STEP, torque=_refusing)
+        for which in starts:
+            Setting(method, "free", which).step(LARGE_STEP, torque=_refusing)
     except _Asked:
         faults.append("declared free, but it asks for a torque, which would act twice in a splitting")
     return faults
@@ -424,8 +425,8 @@ def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     ):
         if declared:
             faults += _property(f"the steps of its `{word}`", True, (error(method, which) for which in starts))
-    kept = memory_length(method)
-    if kept != method.memory:
+    kept = {memory_length(method, which) for which in starts}
+    if kept != {method.memory}:
         faults.append(f"declared to keep {method.memory} numbers from step to step, measured {kept}")
     return faults
 
