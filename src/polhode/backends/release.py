@@ -19,7 +19,8 @@ from llvmlite.binding import ffi, newpassmanagers
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.registry import cpu_target
-from numba.core.types import BaseTuple, Function
+from numba.core.types import Function
+from numba.core.types.containers import BaseTuple
 from numba.core.typing.templates import _OverloadFunctionTemplate, builtin_registry
 
 MODULES = 100
