@@ -51,23 +51,30 @@ def follow(dispatcher: Any) -> None:
 def collect(least: int = MODULES) -> None:
     """Give back memory if LLVM's engine has at least so many modules more than after the last time.
 
-    To be called between compilations; in the middle of one (a compiled kernel being typed) nothing is done.
+    To be called between compilations; while something is being compiled, here or in another thread, nothing is done.
     """
+    lock = global_compiler_lock._lock
+    if not lock.acquire(blocking=False):  # the caller may hold a lock that others need to run what is compiled already
+        return
+    try:
+        if not len(cpu_target.typing_context.callstack):
+            _collect(cpu_target.target_context.codegen()._engine._ee, least)
+    finally:
+        lock.release()
+
+
+def _collect(engine: Any, least: int) -> None:
     global _held
-    with global_compiler_lock:
-        if len(cpu_target.typing_context.callstack):
-            return
-        engine = cpu_target.target_context.codegen()._engine._ee
-        if len(engine._modules) - _held < least:
-            return
-        for program in list(_programs):
-            _strip(program)
-        _empty_caches()
-        gc.collect()  # dispatchers are parts of cycles
-        for module in [module for module in engine._modules if _is_unused(module)]:
-            engine.remove_module(module)
-            module.close()
-        _held = len(engine._modules)
+    if len(engine._modules) - _held < least:
+        return
+    for program in list(_programs):
+        _strip(program)
+    _empty_caches()
+    gc.collect()  # dispatchers are parts of cycles
+    for module in [module for module in engine._modules if _is_unused(module)]:
+        engine.remove_module(module)
+        module.close()
+    _held = len(engine._modules)
 
 
 def _is_unused(module: Any) -> bool:
