@@ -33,7 +33,7 @@ _permanent = _held = 0
 def repair_pass_managers() -> None:
     """Let pass managers of LLVM be freed with their Python object.
 
-    In llvmlite 0.44 to 0.50 both classes inherit from `ObjectRef`, whose `_dispose` does nothing, before
+    In llvmlite 0.50 both classes inherit from `ObjectRef`, whose `_dispose` does nothing, before
     `NewPassManager`, whose `_dispose` frees: 15 to 60 kB remain for each function and module that is optimised.
     """
     for manager in (newpassmanagers.ModulePassManager, newpassmanagers.FunctionPassManager):
