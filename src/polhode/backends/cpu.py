@@ -20,7 +20,7 @@ from .. import scalar
 from .._version import __version__
 from ..loop import stepping
 from ..scalar import APART, FORKS, FUNCTIONS, KERNELS, UNFUSED
-from . import dual_lanes, lane_functions, lanes, room, rows
+from . import dual_lanes, lane_functions, lanes, release, room, rows
 from .disk_cache import DiskCache, private_folder
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
@@ -151,6 +151,8 @@ def _teach_primitives() -> None:
     overload(scalar.finite, jit_options=INNER)(lambda x: lambda x: x - x == 0)
 
 
+release.repair_pass_managers()
+
 _taught = 0
 _forks_taught = 0
 
@@ -214,9 +216,11 @@ def compiled(function: Callable[..., Any], identity: str) -> tuple[Any, bool]:
     `identity` names what the function was made of beyond the kernels' source: the method, the field's
     formula. Where nothing can be kept on disk, each process compiles anew.
     """
+    release.collect()
     teach()
     sources = source_hash()
     dispatcher = numba.njit(**OPTIONS)(function)
+    release.follow(dispatcher)
     folder = private_folder(sources)
     if folder is None:
         return dispatcher, False
