@@ -575,11 +575,27 @@ def test_unsolved_step(method: str) -> None:
         return
     assert re.fullmatch(
         re.escape(method) + r" failed in step 1 \(from t = 0 with dt = 1e\+06\): its equation was not solved "
-        r"\(relative residual (\d\.\de[+-]\d+|infinite)\); try dt = 0\.\d+; the state before it is in \.partial",
+        r"\(relative residual (\d\.\de[+-]\d+|infinite)\); the step is long: the body turns by 1e\+06 rad in it; "
+        r"try dt = 0\.\d+; the state before it is in \.partial",
         error,
     ), error
     suggested = float(re.findall(r"try dt = ([\d.e+-]+)", error)[0])
     assert python_states(FREE, method, suggested, 1)[1] is None
+
+
+def test_unsolved_step_with_a_strong_torque() -> None:
+    """A slow body with a torque that turns it far in one step: the message says so."""
+    attitude = np.array([-0.75, 0.38, -0.08, -0.54])
+    field = ph.torque(lambda t, R: (6.85 * R[2][1], -6.85 * R[2][0], 6.85 * ph.math.sin(t)))()
+    start = ph.Problem(
+        ph.Body([0.91, 1.07, 0.77]), field, attitude=attitude / np.linalg.norm(attitude), momentum=[0.0, -0.01, 0.0]
+    )
+    error = failed_in_python(start, "trapm", 1.72)
+    assert error is not None
+    assert re.search(
+        r"; the step is long: the body turns by 0\.016 rad in it and its torque turns it by 7\.3 rad more; try dt = 0\.",
+        error,
+    ), error
 
 
 def python_ride(start: ph.Problem, method: str, dt: float, steps: int) -> Any:
@@ -613,7 +629,8 @@ def test_unsolved_step_of_a_run() -> None:
         solve(dt=1e6)
     assert re.fullmatch(
         r"imidm failed in step 1 \(from t = 0 with dt = 1e\+06\): its equation was not solved \(relative residual "
-        r"\d\.\de-\d+\); try dt = 0\.\d+; the state before it is in \.partial",
+        r"\d\.\de-\d+\); the step is long: the body turns by 1e\+06 rad in it; try dt = 0\.\d+; "
+        r"the state before it is in \.partial",
         str(caught.value),
     )
     assert caught.value.partial is not None

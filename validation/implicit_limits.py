@@ -21,7 +21,7 @@ Printed (2 cores, Python 3.11, 15 s; angles in radians):
     galpha(1)            turns  3.37, pushed    13.9: the branch reaches h, least determinant 1; solved
     trapm                turns  0.01, pushed    26.4: fold at 0.850437 h (determinant 4.0e-04); failed
     rattle               turns  1.23, pushed     1.4: fold at 0.676516 h (determinant 3.3e-05); failed
-    strang(dmv10)        turns  3.37, pushed     2.1: the branch ends at 0.827908 h, no fold (determinant -1.8e+09); failed
+    strang(dmv10)        turns  3.37, pushed     2.1: the branch ends at 0.827908 h (determinant -1.8e+09); failed
 
 Before the solvers used continuation themselves (`polhode/continuation.py`), all nine failed. Two of them have no
 solution at the end of their branch. Two, of Munthe-Kaas methods, have one that is not found: their iteration is a fixed
@@ -162,7 +162,7 @@ class Limit(NamedTuple):
             return f"the branch reaches h, least determinant {self.determinant:.2g}"
         if abs(self.determinant) < FOLD and self.linear < FOLD**0.5:
             return f"fold at {self.part:.6f} h (determinant {self.determinant:.1e})"
-        return f"the branch ends at {self.where:.6f} h, no fold (determinant {self.determinant:.1e})"
+        return f"the branch ends at {self.where:.6f} h (determinant {self.determinant:.1e})"
 
 
 def followed(step: Callable[[Any], Any], h: Any) -> Limit:

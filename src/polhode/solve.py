@@ -453,9 +453,9 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
     """One clear sentence about a step that failed."""
     with ride.run.precision():
         fault = _field_fault(method, ride)
-        smaller = None if fault else _smaller_step(ride)
+        smaller, length = (None, "") if fault else (_smaller_step(ride), _length(ride))
     if not fault:
-        fault = NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))
+        fault = (NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))) + length
         fault += f"; try dt = {ride.units.times(smaller, back=True):.2g}" if smaller else ""
     states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
     t, dt = ride.units.times((ride.t, ride.dt), back=True)
@@ -496,12 +496,37 @@ def _field_fault(method: Method, ride: Ride) -> str:
     return ""
 
 
+def _rate(ride: Ride, vector: Any) -> float:
+    """The length of I^-1 times a vector: the angular velocity of a momentum, the acceleration of a torque."""
+    return math.hypot(*(float(i * x) for i, x in zip(ride.run.system[1], vector, strict=True)))
+
+
+LONG_STEP = 0.5
+"""Radians in a step from which on a message names them."""
+
+
+def _length(ride: Ride) -> str:
+    """How far the body turns in the failed step by itself and by its torque, where that is far."""
+    number = floats.number if ride.run.digits is None else ride.run.number
+    turn, push = ride.dt * _rate(ride, ride.y[1]), 0.0
+    if ride.problem.field is not None:
+        try:
+            force = torque_kernel(ride.problem, number)(number(ride.t), ride.y[0], ride.y[1], ride.run.system)
+            push = ride.dt**2 / 2 * _rate(ride, force)
+        except (ArithmeticError, TypeError, ValueError):
+            pass  # a torque without a value here is not what is explained
+    if not max(turn, push) > LONG_STEP:
+        return ""
+    pushed = f" and its torque turns it by {push:.2g} rad more" if push > 0 else ""
+    return f"; the step is long: the body turns by {turn:.2g} rad in it{pushed}"
+
+
 def _smaller_step(ride: Ride) -> float | None:
     """A step size with which the failed step can be made: at most half, and less than a radian."""
     run = ride.run
     if ride.run.clock:
         return ride.dt / 2
-    speed = math.hypot(*(float(i * x) for i, x in zip(run.system[1], ride.y[1], strict=True)))
+    speed = _rate(ride, ride.y[1])
     h = min(ride.dt / 2, 1 / speed) if speed > 0 else ride.dt / 2
     for _ in range(HALVINGS):
         try:
