@@ -593,7 +593,7 @@ def test_unsolved_step_with_a_strong_torque() -> None:
     error = failed_in_python(start, "trapm", 1.72)
     assert error is not None
     assert re.search(
-        r"; the step is long: the body turns by 0\.016 rad in it and its torque turns it by 7\.3 rad more; try dt = 0\.",
+        r"; the step is long: the body turns by 0\.016 rad in it and its torque turns it by 7\.3 rad more; try dt",
         error,
     ), error
 
