@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import polhode as ph
+from waiting import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -42,7 +43,7 @@ def test_readme_passes_the_type_checker_of_a_user(tmp_path):
     package = Path(ph.__file__).parents[1]
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--config-file=", "user.py"],
-        cwd=tmp_path, capture_output=True, text=True, timeout=300,
+        cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE,
         env={"PYTHONPATH": str(package), "MYPY_CACHE_DIR": str(ROOT / ".mypy_cache" / "user"), "PATH": ""},
     )  # fmt: skip
     errors = [line for line in done.stdout.splitlines() if "error:" in line]
