@@ -46,8 +46,10 @@ UPGRADE ?=
 lock:
 	$(PYTHON) -m venv build/lock
 	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	printf 'jax<0.11\njaxlib<0.11\n' > build/lock/untested
 	build/lock/bin/uv pip compile --quiet --extra dev --universal --python-version 3.11 --generate-hashes \
-	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE) --output-file requirements.lock pyproject.toml
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE) \
+	  --constraints build/lock/untested --output-file requirements.lock pyproject.toml
 
 # The 3D library of the viewer, as one file within the package, with its licence beside it.
 three:
