@@ -418,9 +418,9 @@ def test_a_large_mesh_is_drawn_as_long_as_it_is_at_hand(tmp_path: Path) -> None:
     egg = trimesh.creation.icosphere(4).apply_scale([1.0, 0.6, 0.4])
     egg.export(tmp_path / "egg.stl")
     sol = ph.solve(ph.Problem(ph.Body.from_mesh(tmp_path / "egg.stl"), omega=[0.0, 3.0, 0.1]), "dmv6", dt=0.1, steps=9)
-    assert '"kind": "mesh"' in sol.view(tmp_path / "egg.html").read_text()
+    assert '"kind": "mesh"' in sol.view(tmp_path / "egg.html").read_text("utf-8")
     sol.save(tmp_path / "egg.nc")
-    assert '"kind": "mesh"' not in ph.load(tmp_path / "egg.nc").view(tmp_path / "file.html").read_text()
+    assert '"kind": "mesh"' not in ph.load(tmp_path / "egg.nc").view(tmp_path / "file.html").read_text("utf-8")
 
 
 def test_a_body_turns_about_its_pivot() -> None:
