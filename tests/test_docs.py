@@ -52,7 +52,7 @@ def prepared(folder):
     """The files that a reader has: a solid, a sweep (that of docs/sweeps.md), a run that was killed."""
     trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")
     sweep = next(text for _, text in blocks(ROOT / "docs" / "sweeps.md", "toml"))
-    (folder / "tops.toml").write_text(sweep.lstrip("\n"))
+    (folder / "tops.toml").write_text(sweep.lstrip("\n"), "utf-8")
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
@@ -156,7 +156,7 @@ def test_methods_for_vector_spaces_have_formulas(method):
 @pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "vector_spaces"])
 def test_the_code_of_a_page_runs(name, tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(made_by("method_pages").pages()[name])
+    page.write_text(made_by("method_pages").pages()[name], "utf-8")
     for _, block in blocks(page):
         exec(block, {})
 
@@ -248,10 +248,11 @@ def test_the_architecture_names_every_module_and_no_other():
 
 def test_files_named_in_documents_exist():
     for page in [*PAGES, ROOT / "ARCHITECTURE.md"]:
-        for name in re.findall(r"`((?:docs|tests|src|benchmarks|methods|vector)/[\w/.]+\.\w+)`", page.read_text("utf-8")):
+        text = page.read_text("utf-8")
+        for name in re.findall(r"`((?:docs|tests|src|benchmarks|methods|vector)/[\w/.]+\.\w+)`", text):
             exists = (ROOT / name).exists() or (PACKAGE / name).exists()
             assert exists or "your_family" in name, f"{page.name} names {name}"
-        for name in re.findall(r"\]\((?!https?:|#)([^)\s#]+)\)", re.sub(r"`[^`]*`", "", page.read_text("utf-8"))):
+        for name in re.findall(r"\]\((?!https?:|#)([^)\s#]+)\)", re.sub(r"`[^`]*`", "", text)):
             assert (page.parent / name).exists() or name in MADE, f"{page.name} links to {name}"
 
 
@@ -288,4 +289,5 @@ def test_the_table_of_labels_is_up_to_date():
 
 
 if __name__ == "__main__":
-    NOTATION.write_text(LABELS.sub(lambda found: found[1] + label_table() + found[3], NOTATION.read_text("utf-8")))
+    text = NOTATION.read_text("utf-8")
+    NOTATION.write_text(LABELS.sub(lambda found: found[1] + label_table() + found[3], text), "utf-8")
