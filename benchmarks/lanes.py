@@ -1,7 +1,7 @@
 """How much faster than the scalar loop bodies in lanes are, on one core, for every registered method in one run.
 
     python benchmarks/lanes.py [--out benchmarks/lanes.json] [--statistics energy] [METHOD ...]
-    NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES=+avx2,+fma python benchmarks/lanes.py --out benchmarks/lanes_avx2.json
+    NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES=+avx2,+fma python benchmarks/lanes.py --out benchmarks/results/avx2.json
     python benchmarks/lanes.py --page docs/lanes.md
 
 The second line measures code for AVX2 on a machine that has more; the third writes the page from the two files.
@@ -74,7 +74,7 @@ with much to do at once (long sums of products, as in the Taylor series, and the
 Veselov) are nearest to it.
 """
 
-FILES = (Path("benchmarks/lanes.json"), Path("benchmarks/lanes_avx2.json"))
+FILES = (Path("benchmarks/lanes.json"), Path("benchmarks/results/avx2.json"))
 
 
 def _table(found: list[dict[str, Any]], rows: str, first: str) -> str:

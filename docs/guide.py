@@ -12,7 +12,7 @@ import polhode as ph
 
 def _measured(file: str) -> dict[str, Any]:
     """What a benchmark wrote."""
-    found: dict[str, Any] = json.loads((BENCHMARKS / file).read_text())
+    found: dict[str, Any] = json.loads((BENCHMARKS / file).read_text("utf-8"))
     return found
 
 

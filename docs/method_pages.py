@@ -76,7 +76,7 @@ def expenses(method: Any) -> str:
     ]
     rows += [
         (f"compiled step, {row['problem']}, dt = {row['dt']:g}", f"{row['ns_per_step']:.0f} ns")
-        for row in json.loads((BENCHMARKS / "step_cost.json").read_text())["rows"]
+        for row in json.loads((BENCHMARKS / "step_cost.json").read_text("utf-8"))["rows"]
         if row["method"] == method.name
     ]
     return table(("of one step", ""), rows)

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 import polhode as ph
 from polhode import cli, problems
 from polhode.cli.words import sheet
+from waiting import PATIENCE
 
 METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
 EXPLICIT = next(m for m in ph.methods.values() if m.order == 2 and not m.implicit and m.takes("velocity"))
@@ -241,7 +242,7 @@ def process(*args, **named):
 
 def test_process_exit_code_and_no_traceback():
     child = process("run", "free_body", "--method", "nonsense", "--dt", "1")
-    out, err = child.communicate(timeout=60)
+    out, err = child.communicate(timeout=PATIENCE)
     assert (child.returncode, out) == (2, "")
     assert err.startswith("polhode: unknown method")
 
@@ -249,11 +250,11 @@ def test_process_exit_code_and_no_traceback():
 @pytest.mark.skipif(os.name == "nt", reason="signals as on Unix")
 def test_interrupt_leaves_a_readable_file_and_names_it():
     child = process("run", "free_body", "-m", METHOD.name, "--dt", "1e-7", "--every", "10000", "--out", "long.zarr")
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and not _has_rows("long.zarr"):
         time.sleep(0.2)
     child.send_signal(signal.SIGINT)
-    _, err = child.communicate(timeout=60)
+    _, err = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130
     assert "long.zarr holds them" in err
     assert "Traceback" not in err

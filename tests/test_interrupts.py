@@ -16,11 +16,11 @@ from polhode.backends import threads
 from polhode.backends.lanes import LANES
 from polhode.ensemble import prepared
 from polhode.ensemble_run import Course
+from waiting import PATIENCE
 
 N = LANES + 3
 RNG = np.random.default_rng(8)
 MOMENTS, MOMENTA = RNG.uniform(1, 1.9, (N, 3)), RNG.normal(size=(N, 3))
-PATIENCE = 120
 
 
 @ph.torque

@@ -30,6 +30,7 @@ from polhode.engine import engine
 from polhode.progress import Progress
 from polhode.solve import Ride, drive
 from polhode.trajectory import Info
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.xdist_group("resume")
 
@@ -327,7 +328,7 @@ def command(*args: str, **named: Any) -> subprocess.Popen[str]:
 
 
 def wait_for(path: Path, rows: int, child: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and child.poll() is None:
         with contextlib.suppress(ph.InputError):
             if len(ph.load(path)) > rows:
@@ -346,12 +347,12 @@ def test_the_command_line_killed_interrupted_and_continued() -> None:
     with command(*line, *out, stderr=subprocess.PIPE) as child:
         wait_for(Path("run.zarr"), rows, child)
         child.send_signal(signal.SIGINT)
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130
     assert said.startswith("polhode: interrupted at t = ")
     assert said.endswith("run.zarr holds them, and the same command with --resume goes on from there\n")
     with command(*line, *out, stdout=subprocess.PIPE) as child:
-        text, _ = child.communicate(timeout=120)
+        text, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0
     assert text.endswith("written       run.zarr\n")
     run("whole.zarr", dt=1e-5, steps=20_000_000, every=10_000)
@@ -684,11 +685,11 @@ def test_export_needs_little_memory() -> None:
 def test_export_by_command() -> None:
     run("run.zarr", steps=20)
     with command("export", "run.zarr", "run.nc", stdout=subprocess.PIPE) as child:
-        assert child.communicate(timeout=60)[0] == "written       run.nc: imidm, 20 steps, finished\n"
+        assert child.communicate(timeout=PATIENCE)[0] == "written       run.nc: imidm, 20 steps, finished\n"
     assert child.returncode == 0
     assert contents("run.nc")[0] == contents("run.zarr")[0]
     with command("export", "none.zarr", "a.nc", stderr=subprocess.PIPE) as child:
-        assert child.communicate(timeout=60)[1] == "polhode: there is no file none.zarr\n"
+        assert child.communicate(timeout=PATIENCE)[1] == "polhode: there is no file none.zarr\n"
     assert child.returncode == 2
 
 

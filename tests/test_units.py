@@ -20,6 +20,7 @@ import polhode as ph
 from polhode import crowd_store, files, integrity, store, units
 from polhode.ensemble import NOT_YET, prepared
 from polhode.problems import gravity
+from waiting import PATIENCE
 
 N, UNIT = 203, 8
 RNG = np.random.default_rng(3)
@@ -207,7 +208,7 @@ def test_killed_at_random_moments(tmp_path, whole):
             before, more = len(marks(path)), chance.randrange(3)
             print(path, file=it.stdin, flush=True)
             child = int(it.stdout.readline())
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE
             while len(marks(path)) < before + more and time.monotonic() < deadline:
                 time.sleep(0.001)
             time.sleep(chance.uniform(0, 0.05))

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
 import inspect
 import math
 import re
@@ -175,6 +176,11 @@ class Method:
     def __repr__(self) -> str:
         order = "exact" if self.order == math.inf else f"order {self.order}"
         return f"<Method {self.name}: {order}, {'implicit' if self.implicit else 'explicit'}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what is declared, and the source."""
+        notebook: Any = importlib.import_module("polhode.notebook")
+        return notebook.method_html(self)
 
 
 UNDECLARED = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -112,6 +113,11 @@ class Ensemble:
         failures, waiting = int((self.failed >= 0).sum()), int((self.failed == NOT_YET).sum())
         left = f", {waiting} not run yet" if waiting else ""
         return f"<Ensemble of {len(self)} bodies, {len(self.t)} states each, {self.method}, {failures} failed{left}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the size, the method, and which bodies failed."""
+        notebook: Any = importlib.import_module("polhode.notebook")
+        return notebook.ensemble_html(self)
 
 
 def ensemble(

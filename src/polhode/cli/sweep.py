@@ -61,7 +61,7 @@ def sweep_command(
 def _init(file: Path, text: str) -> None:
     if file.exists():
         raise InputError(f"{file} exists; choose another name")
-    file.write_text(text)
+    file.write_text(text, encoding="utf-8")
     typer.echo(f"written {file}; change it, then: polhode sweep {file} --dry-run")
 
 
