@@ -187,9 +187,9 @@ def index(made: dict[str, Any]) -> str:
     lines = [
         "# Methods",
         f"The registry contains {len(list(ph.methods))} named methods, listed here by source; every name links to the "
-        "equations of one step. The properties are declared with the code and verified in 50 digits ([what the properties "
-        "mean](../notation.md#what-a-declaration-means)). [Which method should I use?](../which_method.md) helps to "
-        "choose. The [combinators](#combinators), which build methods from other methods, follow at the end.",
+        "equations of one step. The properties are declared with the code and verified in 50 digits ([what the "
+        "properties mean](../notation.md#what-a-declaration-means)). [Which method should I use?](../which_method.md) "
+        "helps to choose. The [combinators](#combinators), which build methods from other methods, follow at the end.",
     ]
     head = ("method", "order", "symmetric", "symplectic", "conserves without torque", "solves", "torques", "takes")
     for cite, group in families().items():

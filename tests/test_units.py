@@ -290,11 +290,11 @@ def test_another_formula_of_the_same_name(made):
 
 
 BAD = {
-    "exists": ({}, "exists; choose another name or say overwrite=True"),
-    "both": ({"overwrite": True, "resume": True}, "overwrite and resume exclude each other"),
+    "exists": ({}, "exists; choose another name or give overwrite=True"),
+    "both": ({"overwrite": True, "resume": True}, "give overwrite or resume, not both"),
     "netcdf": ({"out": "crowd.nc"}, "written to a .zarr store; save the result as crowd.nc"),
     "suffix": ({"out": "crowd.txt"}, "must end in .zarr or .nc"),
-    "no file": ({"out": None, "resume": True}, "resume is about a file; give out="),
+    "no file": ({"out": None, "resume": True}, "resume needs a file; also give out="),
     "unit": ({"unit": 0, "overwrite": True}, "unit"),
 }
 

@@ -61,8 +61,8 @@ def card() -> Any:
         return cuda
     said = str(cuda.cuda_error() or "no card was found").strip().splitlines()[0]
     raise InputError(
-        f"device='cuda' needs an NVIDIA GPU, its driver and numba-cuda ({get}), and numba finds no card it can use: "
-        f"{said} Without a card use device='cpu'"
+        f"device='cuda' needs an NVIDIA GPU, its driver and numba-cuda ({get}), and numba finds no usable GPU: "
+        f"{said} Without a GPU use device='cpu'"
     )
 
 

@@ -87,10 +87,10 @@ def example(file: Path) -> str:
 @guarded
 def init_command(
     file: Annotated[Path, typer.Argument(help="The problem file to write.")] = Path("problem.toml"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
     schema: Annotated[bool, typer.Option("--schema", help="Print the JSON schema of problem files instead.")] = False,
 ) -> None:
-    """Write a problem file to be changed and run: complete, with a comment on every key."""
+    """Write an example problem file, complete and with a comment on every key."""
     if schema:
         from .. import problem_file
 
@@ -99,8 +99,8 @@ def init_command(
     if file.suffix != ".toml":
         raise InputError(f"a problem file's name must end in .toml; got {file}")
     if file.exists() and not overwrite:
-        raise InputError(f"{file} exists; choose another name or say --overwrite")
+        raise InputError(f"{file} exists; choose another name or use --overwrite")
     if not file.parent.is_dir():
-        raise InputError(f"the folder {file.parent} does not exist; make it first")
+        raise InputError(f"the folder {file.parent} does not exist; create it first")
     file.write_text(example(file), encoding="utf-8")
-    typer.echo(f"written       {file}   change it, then: polhode run {file}")
+    typer.echo(f"written       {file}   edit it, then run: polhode run {file}")
