@@ -117,7 +117,7 @@ BAD = {
     "isotropic": ({"vary": "[random]\ncount = 2\nseed = 1\nomega.z = {isotropic = 1}"}, "isotropic is for a vector"),
     "triangle": ({"vary": "[grid]\nmoments.z = [1.0, 30.0]"}, "body 1: moments of inertia must satisfy the triangle"),
     "twice": ({"vary": "[grid]\nomega.z = [1]\nmomentum.z = [2]"}, "omega and momentum cannot both vary"),
-    "dt varies": ({"vary": "[grid]\ndt = [0.1]"}, r"dt varies, so leave it out of \[run\]"),
+    "dt varies": ({"vary": "[grid]\ndt = [0.1]"}, r"dt varies, so remove it from \[run\]"),
     "free": ({"problem": 'name = "free_body"', "vary": "[grid]\nparams.mgl = [1]"}, "the problem has no field"),
     "parameter": ({"vary": "[grid]\nparams.mg = [1]"}, "gravity has no parameter 'mg'; it has mgl"),
     "field": ({"problem": 'moments = [1, 1, 1]\nfield = "gravty"'}, "unknown field 'gravty'; nearest: gravity"),

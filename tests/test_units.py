@@ -229,7 +229,9 @@ def test_full_disk(tmp_path):
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, usual[1]))
     try:
-        with pytest.raises(ph.StepError, match=r"crowd.zarr cannot be written \(File too large\); 4 units are missing"):
+        with pytest.raises(
+            ph.StepError, match=r"crowd.zarr cannot be written \(File too large\); 4 shards are missing"
+        ):
             run(out=path, unit=64, every=10)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)

@@ -164,7 +164,7 @@ def ensemble(
         end, as a wrong momentum turns the body until then. Errors at the end are not estimated
     max_step : with `tol` or `step_tol`, the longest step: for torques that act for a short time only
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
-    device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
+    device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off
     statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
         "momentum", "omega", functions of t, R, omega and parameters that return a number (as `ph.event` takes them), or
         a list of these. They are looked at at the start, at every `every`-th step (by default every one) and at the

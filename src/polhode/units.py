@@ -215,7 +215,7 @@ def _stopped_writing(path: Path, fault: OSError) -> StepError:
     """The error when the disk is full, or is not what it was."""
     why = fault.strerror or str(fault)
     try:
-        left = f"{len(crowd_store.missing(path))} units are missing; make room and go on with resume=True (--resume)"
+        left = f"{len(crowd_store.missing(path))} shards are missing; free disk space and use resume=True (--resume)"
     except InputError:
         left = "nothing is kept"
     return StepError(f"{path} cannot be written ({why}); {left}")

@@ -278,7 +278,7 @@ def print_quality(problem: Problem, sol: Trajectory) -> None:
     if reference is not None and math.isclose(reference.t, float(sol.last().t[0]), rel_tol=1e-12):
         attitude, momentum = convergence.end_errors(sol.last(), reference)
         typer.echo(f"error         attitude {small(attitude)} (spectral norm of R - R_ref), "
-                   f"momentum {small(momentum)} (relative); reference accurate to {small(reference.error)}")  # fmt: skip
+                   f"momentum {small(momentum)} (relative); reference good to {small(reference.error)}")  # fmt: skip
 
 
 def _largest_change(sol: Trajectory, directions: np.ndarray) -> float:
