@@ -423,5 +423,5 @@ def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
             remedy = "" if (moments == 0).any() else "; ph.Body(..., physical=False) accepts them for Euler's equations"
             raise InputError(f"moments of inertia must satisfy the triangle inequality: {fault}{remedy}")
         if physical is False:
-            warnings.warn(f"no rigid body has these moments of inertia: {fault}", ResultWarning, stacklevel=3)
+            warnings.warn(f"unphysical moments of inertia, of no rigid body: {fault}", ResultWarning, stacklevel=3)
     return np.where(moments > 0, moments.sum() / 2, 0.0) if (moments == 0).any() else moments
