@@ -263,7 +263,7 @@ def test_an_event_that_never_happens_is_empty():
 
 @pytest.mark.parametrize("given", [{"every": 2}, {"digits": 20}, {"out": "x.zarr"}])
 def test_events_need_all_steps(given):
-    with pytest.raises(ph.InputError, match="events are looked for on all steps"):
+    with pytest.raises(ph.InputError, match="events need every step in memory"):
         ph.solve(ph.problems.heavy_top(), "imidm", dt=0.1, steps=4, events=[upright], **given)
 
 
