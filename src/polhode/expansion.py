@@ -380,8 +380,7 @@ def _difference(a: Any, b: Any) -> Any:
 def mixed_stages(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:
     """The stage of `taylor_stage` in two: for a first step as it is, then with narrow numbers and paired sums.
 
-    orders = (last, first, radius): coefficients above `first` are narrow, those of `first` are computed both ways,
-    and
+    orders = (last, first, radius): coefficients above `first` are narrow, those of `first` are computed both ways, and
     the unit of time is `radius` times the proposal, the step before: about the radius of convergence. If the step
     length changed by more than a factor of two, if the two precisions disagree visibly, or if float32 overflowed,
     the step is recomputed in double precision.
