@@ -84,7 +84,7 @@ def test_a_worker_that_cannot_see_the_store(tmp_path):
     from polhode.units import plan, run_unit
 
     task = prepared(MOMENTS, None, MOMENTA, "fem", dt=0.1, steps=2)
-    with pytest.raises(ph.InputError, match="the store must lie in a folder that all workers share"):
+    with pytest.raises(ph.InputError, match="the store must be in a folder shared by all workers"):
         run_unit(plan(task, tmp_path / "elsewhere.zarr"), 0)
 
 

@@ -276,7 +276,7 @@ BAD = {
     "kind": ({"field": 3}, "field must be made by @ph.torque or @ph.potential; got int"),
     "linear": ({"bodies": [[1, 1, 0.0]] * N, "method": "rot123"}, "linear body"),
     "flat": ({"bodies": np.vstack([MOMENTS[:-1], [1, 2, 3.0]]), "method": "mv_explicit"}, "zero for a flat body"),
-    "axial": ({"bodies": [[1, 1, 0.0]] * N, "method": "akw"}, "neither turns about its axis"),
+    "axial": ({"bodies": [[1, 1, 0.0]] * N, "method": "akw"}, "neither rotates about its axis"),
 }  # fmt: skip
 
 

@@ -198,7 +198,7 @@ def test_sigterm_ends_a_command_like_ctrl_c(tmp_path):
         run.send_signal(signal.SIGTERM)
         said = run.communicate(timeout=PATIENCE)[1]
     assert run.returncode == 130
-    assert "interrupted; s.zarr lacks 1 units: go on with --resume" in said
+    assert "interrupted; s.zarr lacks 1 shards: use --resume to continue" in said
     assert "Traceback" not in said
     assert crowd_store.missing(tmp_path / "s.zarr") == [0]
 

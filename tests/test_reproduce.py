@@ -86,7 +86,7 @@ def test_some_results(tmp_path: Path) -> None:
     assert "http" not in report.replace("https://doi.org", "")
     code, said = run(QUICK[2], "--out", str(folder))
     assert code == 2
-    assert "holds results already" in said
+    assert "already holds results" in said
     assert run(QUICK[2], "--out", str(folder), "--overwrite")[0] == 0
 
 
@@ -138,7 +138,7 @@ def test_bad_input(tmp_path: Path) -> None:
     file.write_text("")
     code, said = run("vilmart-fig1", "--out", str(file))
     assert code == 2
-    assert "names a folder" in said
+    assert "must be a folder" in said
     with pytest.raises(ValueError, match="a verdict is one of"):
         Verdict("", "", "", "perhaps")
     with pytest.raises(ph.InputError, match="there is no result"):

@@ -31,7 +31,7 @@ SHAPES = {
     "energy": (),
 }  # fmt: skip
 TOP = ph.problems.fast_top()
-GO_ON = "make room and go on from there by resume=True (--resume)"
+GO_ON = "free some disk space and continue with resume=True (--resume)"
 
 
 def run(**said: Any) -> ph.Trajectory:

@@ -294,7 +294,7 @@ def _check_same_store(root: Any) -> None:
     """Refuse to write into a store that another run put in the place of the one that was opened."""
     path = Path(root.store.root)
     if described(path)["attributes"].get(DIGEST) != root.attrs[DIGEST]:
-        raise InputError(f"{path} was replaced by another run; what this one found is not written")
+        raise InputError(f"{path} was replaced by another run; the results of this run are not written")
 
 
 def body_axis(name: str) -> int:
@@ -392,8 +392,8 @@ def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np
     root = opened(path)
     if root.attrs["format"] != FORMAT:
         raise InputError(
-            f"{path} was written by an earlier version, without checksums, and cannot be gone on with; load what is "
-            f"there, and choose another name or say overwrite=True (--overwrite)"
+            f"{path} was written by an earlier version, without checksums, and cannot be resumed; load it, and "
+            "choose another name or give overwrite=True (--overwrite)"
         )
     for name, now in (description(task) | ({} if unit is None else {"unit": unit})).items():
         then = root.attrs.get(name)
@@ -429,7 +429,7 @@ def _told(value: Any) -> str:
 
 
 def _different(path: Path, what: str) -> InputError:
-    return InputError(f"{path} was made with {what}; going on needs the same, or choose another file")
+    return InputError(f"{path} was made with {what}; resume it with the same input, or choose another file")
 
 
 def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:

@@ -66,14 +66,14 @@ def check_fit(method: Method, problem: Problem) -> None:
     if problem.body.linear_axis is not None and not method.linear_bodies:
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.linear_bodies)
         raise InputError(
-            f"{method.name} divides by the moment that is zero for a linear body, or leaves it with momentum along its "
-            f"axis; methods that do not: {able}"
+            f"{method.name} divides by the zero moment of a linear body, or gives it momentum along its axis; "
+            f"methods that do not: {able}"
         )
     if not (problem.body.has_thickness or method.flat_bodies):
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.flat_bodies)
         raise InputError(
             f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
-            f"for a flat body (and negative for moments of no body); methods that do not: {able}"
+            f"for a flat body (and negative for unphysical moments); methods that do not: {able}"
         )
     if method.takes(problem.needs):
         return

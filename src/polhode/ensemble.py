@@ -170,7 +170,7 @@ def ensemble(
         end, as a wrong momentum turns the body until then. Errors at the end are not estimated
     max_step : with `tol` or `step_tol`, the longest step: for torques that act for a short time only
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
-    device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
+    device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off
     statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
         "momentum", "omega", functions of t, R, omega and parameters that return a number (as `ph.event` takes them), or
         a list of these. They are looked at at the start, at every `every`-th step (by default every one) and at the
@@ -201,7 +201,7 @@ def ensemble(
         return _told(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
     Bounds.refuse(None, max_step)
     if method is None or dt is None or steps is None:
-        raise InputError("an ensemble needs a method, dt and steps, or instead of all of them tol and t_end")
+        raise InputError("an ensemble needs either method, dt and steps, or tol and t_end")
     alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
     task = prepared(
         bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
@@ -236,21 +236,25 @@ def _told(task: Task, many: Ensemble, tol: float | None = None) -> Ensemble:
 def _refuse_with_own_steps(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"{name} needs the same number of steps for all bodies; leave it out, or give one number")
+            raise InputError(
+                f"{name} needs the same number of steps for all bodies; remove the argument {name}, or give one "
+                "number of steps"
+            )
 
 
 def _refuse_with_tolerance(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
-                f"with tol or step_tol bodies choose their own steps, and only their ends are kept; leave {name} out"
+                f"with tol or step_tol the steps are adaptive, and only the final states are kept; remove "
+                f"the argument {name}"
             )
 
 
 def _refuse_without_file(**given: Any) -> None:
     for name, value in given.items():
         if value is not None and value is not False:
-            raise InputError(f"{name} is about a file; give out='crowd.zarr' too")
+            raise InputError(f"{name} needs a file; also give out='crowd.zarr'")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -372,7 +376,7 @@ def to_tolerance(
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, t_end - t0)
     free = crowd.field is None
     if device != "cpu" and not free:
-        raise InputError("steps that bodies choose themselves need device='cpu'; give a method, dt and steps")
+        raise InputError("adaptive steps need device='cpu'; give a method, dt and steps")
     if not (free or is_smooth(crowd.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"

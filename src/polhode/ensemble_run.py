@@ -77,7 +77,7 @@ class Course:
         new = dict(zip(self.NAMES, (*task.found(), *vars(_cursor(task)).values()), strict=True))
         if arrays is not None:
             if any(arrays[name].shape != made.shape or arrays[name].dtype != made.dtype for name, made in new.items()):
-                raise InputError("a checkpoint does not fit the bodies and steps it is to go on with")
+                raise InputError("a checkpoint does not match the bodies and steps to be resumed")
             new = {name: np.ascontiguousarray(arrays[name]) for name in self.NAMES}
         self.arrays = new
 
@@ -137,7 +137,7 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
     from .backends import cuda, layout
 
     if task.crowd.field is not None and task.crowd.field.has_tables:
-        raise InputError("a table of more than 64 rows does not go on a card; use device='cpu', or fewer rows")
+        raise InputError("a table of more than 64 rows cannot be used on a GPU; use device='cpu', or fewer rows")
     cuda.card()
     method = task.method
     given, order = task.given()

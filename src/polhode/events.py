@@ -53,7 +53,7 @@ class Event:
             names = ", ".join(self.template.parameters)
             raise InputError(
                 f"the event {self.name} has no values for {names}; its function takes t, R, omega, and parameters, "
-                f"which are bound by a call, ph.event({self.name})({names}), or have defaults"
+                f"which must be bound by a call, ph.event({self.name})({names}), or have defaults"
             )
         return self.field
 

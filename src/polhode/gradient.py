@@ -107,7 +107,7 @@ def gradient(
     names = _names(wrt, problem)
     check_fit(chosen, problem)
     if chosen.clock and steps is None:
-        raise InputError(f"the steps of {chosen.name} vary with the motion, and so would their number; give steps")
+        raise InputError(f"the steps of {chosen.name} vary with the motion, so their number is not known; give steps")
     count = number_of_steps(problem, dt, t_end, steps)
     observable = Observable(fn)
     R = tuple(tuple(float(x) for x in row) for row in matrix(problem.quaternion))
@@ -133,10 +133,11 @@ def _names(wrt: Any, problem: Problem) -> list[str]:
         raise InputError(f"wrt must be some of {', '.join(WRT)}; got {got}")
     if "params" in names and not parameters:
         what = "has no field" if problem.field is None else f"has a field without parameters, {problem.field!r}"
-        raise InputError(f"wrt has 'params', and the problem {what}; leave it out")
+        raise InputError(f"wrt contains 'params', but the problem {what}; remove 'params'")
     if "inertia" in names and problem.body.linear_axis is not None:
         raise InputError(
-            "wrt has 'inertia', and the moments (0, I, I) of a linear body cannot change one by one; leave it out"
+            "wrt contains 'inertia', but the moments (0, I, I) of a linear body cannot vary independently; "
+            "remove 'inertia'"
         )
     return names
 
@@ -227,12 +228,12 @@ class Run:
         if not fine:
             raise StepError(
                 f"{self.method.name} failed in step {reached + 1} (from t = {t0 + reached * h:g} with dt = {h:g}); "
-                f"ph.solve says more about it"
+                f"ph.solve reports the reason"
             )
         if not np.isfinite(rows[..., : 1 + directions]).all():
             raise StepError(
                 f"the formulas of {self.method.name} have no finite derivative at this motion (equal moments, a spin "
-                f"about a principal axis, or a body at rest); take another method"
+                f"about a principal axis, or a body at rest); use another method"
             )
         end = [Dual(1, float(row[0]), row[1 : 1 + directions].copy()) for row in rows[0]]
         return end[COLUMNS] if self.method.clock else t0 + self.count * h, tuple(end[:4]), tuple(end[4:7])

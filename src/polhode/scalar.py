@@ -382,7 +382,7 @@ def epsilon(x: Number) -> Number:
 
 
 def narrow(x: Number) -> Number:
-    """X rounded to a type of half the bits and half the cost, where its type has such a one (lanes); else x."""
+    """Convert to single precision if the type has one (SIMD vectors); otherwise return x."""
     return x
 
 

@@ -111,7 +111,7 @@ def solve(
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
-            f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or an accuracy, such as "
+            f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or a tolerance, such as "
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]
@@ -122,7 +122,7 @@ def solve(
     digits = None if digits is None else whole_number("digits", digits)
     if wanted and (every > 1 or digits is not None or out is not None):
         raise InputError(
-            "events are looked for on all steps of a run in doubles in memory: leave every, digits and out"
+            "events need every step in memory in double precision; remove the arguments every, digits and out"
         )
     count, end = length(problem, chosen, dt, t_end, steps)
     units = NO_UNITS if chosen.clock or digits is not None else units_of_steps(problem, dt, count)
@@ -169,11 +169,13 @@ def solve(
 def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
     if resume and out is None:
-        raise InputError("resume=True goes on with the run in a file; name it with out")
+        raise InputError("resume=True continues the run in a file; name the file with out")
     if resume and overwrite:
-        raise InputError("give resume or overwrite, not both: a file is continued or replaced")
+        raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
     if resume and events:
-        raise InputError("events are found while a run is computed and are no part of its file: leave resume or events")
+        raise InputError(
+            "events are not stored in the file, so resume and events cannot be combined; remove one of them"
+        )
 
 
 def _recorder(
@@ -220,7 +222,7 @@ def _to_tolerance(
             raise InputError(f"give {name} or tol, not both: {why.get(name, 'tol is for doubles')}")
     chosen = None if method is None else methods[method]
     if chosen is not None and chosen.clock:
-        raise InputError(f"{chosen.name} chooses its steps by a rule of its own, without a tolerance; give dt")
+        raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
     end = end_time(problem, t_end)
     bounds = Bounds.of(problem.t0, end, **limits)
     how = checkpoint.begun(
@@ -294,7 +296,7 @@ def end_time(problem: Problem, t_end: float | None) -> float:
     """The end time asked for, or the problem's own."""
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None:
-        raise InputError("give t_end or steps: this problem has no end time of its own")
+        raise InputError("give t_end or steps: this problem has no end time")
     if end <= problem.t0:
         raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
     return end
@@ -466,7 +468,7 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
 def unsolved(residual: float) -> str:
     """Why a step whose equation has this residual is no step."""
     if residual == RUNAWAY:
-        return "the monitor of its step size changed by more than itself within one step"
+        return "the monitor function of the step size changed by more than its own value within one step"
     size = f"{residual:.1e}" if math.isfinite(residual) else "infinite"
     return f"its equation was not solved (relative residual {size})"
 
@@ -544,7 +546,7 @@ def _stopped_writing(method: Method, ride: Ride, problem: record.DiskError) -> S
     partial = problem.disk.rescue()
     return StepError(
         f"{method.name} stopped at step {ride.done}: {problem.disk.writer.path} cannot be written ({problem}); "
-        f"the {len(partial)} states written before are in .partial and in {problem.disk.writer.folder}; make room and "
-        f"go on from there by resume=True (--resume)",
+        f"the {len(partial)} states written before are in .partial and in {problem.disk.writer.folder}; free some "
+        "disk space and continue with resume=True (--resume)",
         partial,
     )

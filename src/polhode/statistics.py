@@ -133,7 +133,7 @@ def watch(given: Any, model: Problem) -> Watch | None:
     for one in asked:
         name, formulas = _observable(one, state, model)
         if name in found:
-            raise InputError(f"statistics has two observables of the name {name!r}; each needs a name of its own")
+            raise InputError(f"statistics has two observables named {name!r}; each needs a different name")
         found[name] = formulas
     if not found:
         raise InputError(f"statistics must be {_EXPECTED}; got none")

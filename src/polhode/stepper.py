@@ -181,8 +181,8 @@ class Stepper:
         if not self.method.takes("attitude"):
             able = ", ".join(m.name for m in methods.taking("attitude")[:8])
             raise InputError(
-                f"{self.method.name} takes no torque held over a step; methods that do: {able}, ... Without a torque "
-                f"write step(state)"
+                f"{self.method.name} does not take a torque that is constant over a step; methods that do: {able}, "
+                "... Without a torque, write step(state)"
             )
         body = _held_body_turned if self._own else _held_body
         torque = body if frame == "body" else _held_space
@@ -265,12 +265,12 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
     chosen = methods[method]
     if chosen.compensated:
         raise InputError(
-            f"{chosen.name} carries the low parts of the state from step to step, and a stepper's states have none; "
-            f"use ph.solve, or the method without compensated()"
+            f"{chosen.name} carries low parts of the state from step to step, which a stepper does not store; use "
+            "ph.solve, or the method without compensated()"
         )
     if chosen.memory:
         raise InputError(
-            f"{chosen.name} keeps numbers from step to step, and a stepper's states have none; use ph.solve, or a "
-            f"method of single steps"
+            f"{chosen.name} has memory from step to step, which a stepper does not store; use ph.solve, or a "
+            "one-step method"
         )
     return Stepper(body, chosen, dt)

@@ -165,8 +165,8 @@ class Trajectory:
         """The states at any times within the run, as accurate as its steps: each by one step from the last one kept."""
         if self.dense is None:
             raise InputError(
-                "the motion between the states is known for a run of this process in doubles that kept every step "
-                "(every=1), and not for a trajectory that was loaded or put together"
+                "dense output needs a run of this process in double precision that kept every step (every=1); it "
+                "is not available for a trajectory that was loaded or concatenated"
             )
         return Trajectory(self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense)
 

@@ -294,7 +294,7 @@ def _row(method: Method, problem: Problem, dt: float, curve: list[dict[str, floa
 def checked(path: Path, overwrite: bool) -> Path:
     """The path, if the figures may be written there."""
     if path.exists() and not overwrite:
-        raise InputError(f"{path} exists; choose another name or say --overwrite")
+        raise InputError(f"{path} exists; choose another name or use --overwrite")
     if not path.parent.exists():
         raise InputError(f"the folder {path.parent} does not exist")
     return place_for(path)

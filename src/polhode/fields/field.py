@@ -140,7 +140,7 @@ class Field:
         if len(self.parameters) > MOST_PARAMETERS:
             raise InputError(
                 f"the parameters of a field must be at most {MOST_PARAMETERS} numbers; {template.function.__name__} "
-                f"has {len(self.parameters)}, so leave some out"
+                f"has {len(self.parameters)}; remove some of them"
             )
         self.name = template.function.__name__
         self.kind = template.kind

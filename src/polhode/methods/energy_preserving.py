@@ -271,8 +271,7 @@ def ep(part: str | Method) -> Method:
     if "spatial_momentum" not in base.conserves:
         able = ", ".join(m.name for m in methods.values() if "spatial_momentum" in m.conserves)
         raise InputError(
-            f"ep() turns the body about a momentum that the method keeps, and {base.name} does not conserve the "
-            f"spatial momentum; take {able}"
+            f"ep() needs a method that conserves the spatial momentum, and {base.name} does not; use {able}"
         )
     kept = "energy" in base.conserves
     if kept and (base.needs == "free" or (base.needs == "potential" and "energy_potential" in base.conserves)):

@@ -96,7 +96,8 @@ def _flow(name: str, flow: str | Method) -> Method:
     chosen = steady(methods[flow])
     if chosen.needs != "free":
         raise InputError(
-            f"{name}() drifts by a free flow, and {chosen.name} integrates torques itself; compose it instead"
+            f"{name}() needs a free flow as its drift, and {chosen.name} integrates torques itself; use a "
+            "composition instead"
         )
     return chosen
 
@@ -245,8 +246,8 @@ def composition(
         base = steady(methods[part])
         if base.memory:
             raise InputError(
-                f"{name}() composes steps of different lengths, and {base.name} keeps a memory of its last step; "
-                f"take a method of one step"
+                f"{name}() composes steps of different lengths, and {base.name} has memory of its last step; use a "
+                "one-step method"
             )
         if not base.symmetric or base.order_free < 2:
             raise InputError(f"{name}() composes a symmetric method of order 2 or more; {base.name} is not one")
@@ -358,8 +359,8 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
         drift = _flow(scheme.name, flow)
         if not drift.symmetric:
             raise InputError(
-                f"{scheme.name}() undoes its change of variables by drifts over -h, and {drift.name} is not symmetric; "
-                f"take a symmetric free flow"
+                f"{scheme.name}() undoes its change of variables by drifts over -h, and {drift.name} is not "
+                "symmetric; use a symmetric free flow"
             )
         order, limit = _limited(scheme, drift)
         said: dict[str, Any] = {
@@ -407,7 +408,7 @@ def compensated(part: str | Method) -> Method:
         able = ", ".join(m.name for m in methods.values() if m.increments)
         raise InputError(
             f"compensated() needs steps written as increments of the state, and {base.name} computes new states; "
-            f"there are {able}, and schemes and compositions of them"
+            f"use {able}, or schemes and compositions of them"
         )
     if base.compensated:
         return base

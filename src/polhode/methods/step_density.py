@@ -133,7 +133,7 @@ def reversible(method: str | Method) -> Method:
     """
     base = methods[method]
     if not base.symmetric:
-        raise InputError(f"reversible() needs a symmetric method, and {base.name} is not one")
+        raise InputError(f"reversible() needs a symmetric method, and {base.name} is not symmetric")
     if base.memory or base.compensated or base.before:
         raise InputError(
             f"reversible() takes a method whose state is (attitude, momentum), and {base.name} carries more from step "

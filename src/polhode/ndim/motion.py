@@ -166,7 +166,7 @@ def solve(
     body, numbers = Body(J), numbers_for(digits)
     acting = None if potential is None else Potential(potential, body.n)
     if acting is not None and not chosen.takes("potential"):
-        raise InputError(f"{chosen.name} takes no potential; take strang({chosen.name}), which adds kicks to it")
+        raise InputError(f"{chosen.name} takes no potential; use strang({chosen.name}), which adds kicks to it")
     y = (momentum_of(body, M0), tidied_attitude(attitude_of(body, X0)))
     h = finite_number("h", h)
     if h <= 0:
