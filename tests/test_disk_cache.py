@@ -9,8 +9,10 @@ from pathlib import Path
 
 import platformdirs
 import pytest
+from typer.testing import CliRunner
 
 from polhode.backends import disk_cache, program
+from polhode.cli import app
 from polhode.errors import CacheWarning
 
 
@@ -289,3 +291,23 @@ def test_a_limit_that_is_no_size_is_said_once(cache, monkeypatch):
 def test_the_folder_is_that_of_the_platform(monkeypatch):
     monkeypatch.delenv("POLHODE_CACHE", raising=False)
     assert disk_cache.cache_folder() == platformdirs.user_cache_path("polhode", appauthor=False)
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def told(*words: str) -> list[str]:
+    done = CliRunner().invoke(app, ["cache", *words])
+    assert done.exit_code == 0, done.output
+    return done.output.splitlines()
+
+
+def test_the_command_shows_and_clears_the_cache(cache, monkeypatch):
+    monkeypatch.setenv("POLHODE_CACHE_SIZE", "500M")
+    assert told() == [f"folder        {cache}", "content       0 compiled functions, 0 bytes",
+                      "limit         500.0 MiB ($POLHODE_CACHE_SIZE)"]  # fmt: skip
+    filled(cache, 1000, 2000)
+    assert told()[1] == "content       2 compiled functions, 2.9 KiB"
+    assert told("clear") == [f"folder        {cache}", "removed       2 compiled functions, 2.9 KiB"]
+    assert told()[1] == "content       0 compiled functions, 0 bytes"
+    assert CliRunner().invoke(app, ["cache", "burn"]).exit_code == 2
