@@ -22,7 +22,7 @@ import pytest
 
 import polhode as ph
 from polhode import so3
-from polhode.backends import floats, program
+from polhode.backends import cpu, dual_lanes, floats, program
 from polhode.backends.fingerprint import UnknownContent, fingerprint
 from polhode.engine import coefficients, kind, structure, torque_kernel
 from polhode.loop import stepping
@@ -220,6 +220,19 @@ def test_a_method_of_the_same_name_with_other_numbers_has_another_key():
     assert coefficients(ph.methods["imidm"]) is None
     assert coefficients(ph.methods["mkrk(rk4)"]) is None
     assert coefficients(dataclasses.replace(ph.methods["fe"], name="be")) is not None
+
+
+def test_versions_and_options_are_in_every_key(monkeypatch):
+    before = program.environment.__wrapped__()
+    assert program.environment.__wrapped__() == before == program.environment()
+    for owner, name, value in (
+        (program, "__version__", "another"), (np, "__version__", "3"), (numba, "__version__", "1"),
+        (sys, "version", "4"), (cpu, "OPTIONS", {}), (cpu, "INNER", cpu.INNER | {"forceinline": False}),
+        (dual_lanes, "RULES", dual_lanes.RULES | {"sin": dual_lanes.RULES["cos"]}),
+    ):  # fmt: skip
+        with monkeypatch.context() as changed:
+            changed.setattr(owner, name, value)
+            assert program.environment.__wrapped__() != before, name
 
 
 def test_neither_other_methods_nor_other_kernels_change_a_key():

@@ -33,6 +33,7 @@ from numba.core import types as numba_types
 from numba.core.dispatcher import Dispatcher
 from numba.extending import _Intrinsic
 
+from ..errors import InputError
 from ..scalar import APART, UNFUSED
 
 PACKAGE = __name__.split(".")[0]
@@ -51,7 +52,7 @@ VERSIONED = ("llvmlite", "numba", "numpy")
 """Packages beside Python's own of which a name is enough, because the key of compiled code has their versions."""
 
 
-class UnknownContent(TypeError):
+class UnknownContent(InputError):
     """An object was reached that has no fingerprint."""
 
 
@@ -200,9 +201,11 @@ class _Reader:
         code, parts, kind = _read(x.__code__), [], "function"
         for variable, cell in zip(x.__code__.co_freevars, x.__closure__ or (), strict=True):
             try:
-                parts += [variable.encode(), self.used(cell.cell_contents, code.names)]
-            except ValueError:
+                value = cell.cell_contents
+            except ValueError:  # not assigned yet
                 parts += [variable.encode(), b"empty"]
+            else:
+                parts += [variable.encode(), self.used(value, code.names)]
         if x.__module__ in COMPILER:  # its source is in the key; its globals change as number types are registered
             kind = f"primitive {_name(x)}"
         else:

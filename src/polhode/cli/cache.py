@@ -22,9 +22,7 @@ class Action(enum.StrEnum):
 @app.command("cache", epilog=CACHE_HELP)
 @guarded
 def cache_command(
-    action: Annotated[
-        Action, typer.Argument(help="Show where and how large it is, or empty it.")
-    ] = Action.show,
+    action: Annotated[Action, typer.Argument(help="Show where and how large it is, or empty it.")] = Action.show,
 ) -> None:
     """Where compiled code is kept, how much of it there is, and how to remove it; $POLHODE_CACHE names the folder."""
     from ..backends import disk_cache
