@@ -1,4 +1,4 @@
-"""Shared set-up: one compile cache for the whole session, emptied never, keyed by content."""
+"""Shared set-up. Compiled code is kept in the ordinary cache folder, so that a second run compiles next to nothing."""
 
 import hypothesis
 import matplotlib

@@ -25,7 +25,6 @@ NO_CLAIM = {
     "cite": "a source; that references.bib has it is tested in test_references.py",
     "where": "a place in the source",
     "doc": "a description; its formulas are tested in test_formulas.py",
-    "identity": "part of the key of compiled code",
 }
 """Attributes that say nothing about the mathematics of the step, with the reason."""
 

@@ -11,11 +11,9 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import polhode as ph
-from polhode import engine
-from polhode.backends import cpu
-from polhode.loop import stepping
-from polhode.memo import Memo
-from polhode.stepper import _COMPILED, State
+from polhode.backends import program
+from polhode.memo import MADE
+from polhode.stepper import State
 
 pytestmark = pytest.mark.xdist_group("stepper")
 
@@ -139,10 +137,10 @@ def test_state() -> None:
 def test_bodies_share_compiled_code() -> None:
     first = start(BODY)
     ph.stepper(BODY, "imidm", 0.0625).step((first.quaternion, first.momentum), PUSH)
-    count = len(_COMPILED)
+    count = len(MADE.values())
     for moments in ([2, 3, 4], [5, 5, 1]):
         ph.stepper(ph.Body(moments), "imidm", 0.01).step((first.quaternion, first.momentum), PUSH)
-    assert len(_COMPILED) == count
+    assert len(MADE.values()) == count
 
 
 @pytest.mark.parametrize("torque", [PUSH, general(0.4)])
@@ -175,10 +173,7 @@ BODIES = {
 @pytest.fixture
 def in_plain_python(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both run the kernels themselves, which takes no compiling."""
-    monkeypatch.setattr(engine, "_LOOPS", Memo())
-    monkeypatch.setattr(sys.modules[State.__module__], "_COMPILED", Memo())
-    monkeypatch.setattr(cpu, "compiled", lambda function, name: (function, True))
-    monkeypatch.setattr(cpu, "loop", lambda step, torque, name, **parts: (stepping(step, torque, **parts), True))
+    monkeypatch.setattr(program, "program", lambda make, *shortcut: program.Program("", make(), True))
 
 
 def stepped_once(body: ph.Body, name: str, problem: ph.Problem, torque: Any) -> Any:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _version, integrity
+from .engine import coefficients
 from .errors import InputError
 from .methods import Method
 from .problem import Problem
@@ -92,7 +93,7 @@ def begun(problem: Problem, method: Method | None, **numbers: Any) -> dict[str, 
     field = problem.field
     return {
         "method": None if method is None else method.name,
-        "coefficients": _digest(method.identity) if method is not None and method.identity else None,
+        "coefficients": None if method is None else coefficients(method),
         **numbers,
         "t0": problem.t0,
         "inertia": problem.body.inertia.tolist(),

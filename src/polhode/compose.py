@@ -117,7 +117,6 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
         "differences": first.differences or second.differences,
         "linear_bodies": first.linear_bodies and second.linear_bodies,
         "flat_bodies": first.flat_bodies and second.flat_bodies,
-        "identity": f"{first.name} {first.identity} {second.name} {second.identity}",
         "corrector": first.corrector,
         "derivatives": first.derivatives,
     }

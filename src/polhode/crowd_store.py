@@ -22,6 +22,7 @@ import numpy as np
 
 from . import _version, file_format, files, integrity
 from .crowd import Crowd
+from .engine import coefficients
 from .ensemble import NOT_YET, Ensemble, Task
 from .errors import InputError
 from .integrity import CHECKSUMS, DIGEST, Damage
@@ -175,7 +176,7 @@ def description(task: Task) -> dict[str, Any]:
     return {
         "polhode_version": _version.__version__,
         "method": task.method.name,
-        "method_identity": _digest(task.method.identity),
+        "coefficients": coefficients(task.method) or "",
         "field": "" if field is None else field.name,
         "field_formula": formula,
         "parameters": [] if field is None else list(field.values),
@@ -187,7 +188,7 @@ def description(task: Task) -> dict[str, Any]:
         "own_dt": task.crowd.own_dt,
         "own_axes": task.crowd.own is not None,
         "statistics": "" if task.wanted is None else " ".join(task.wanted.sizes),
-        "statistics_formula": "" if task.wanted is None else _digest(task.wanted.identity),
+        "statistics_formula": "" if task.wanted is None else _digest(task.wanted.structure),
     }
 
 
@@ -413,7 +414,7 @@ def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np
 
 
 _WORDS = {
-    "method_identity": "the method's coefficients",
+    "coefficients": "the method's coefficients",
     "field_formula": "the field's formula",
     "bodies": "the number of bodies",
     "own_dt": "a dt for each body",

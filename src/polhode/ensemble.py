@@ -23,7 +23,6 @@ from .adaptive import (
 from .analysis import observables
 from .backends import floats
 from .crowd import Crowd, components, gathered, model_problem, step_counts
-from .engine import identity
 from .ensemble_run import DEVICES, run_on_cores
 from .ensemble_schedule import longest_steps
 from .ensemble_tolerance import Ends
@@ -289,11 +288,6 @@ class Task:
     def times(self) -> np.ndarray:
         """The times of the states kept, where they are the same for all bodies."""
         return self.t0 + self.kept * self.crowd.dt[0]
-
-    @property
-    def identity(self) -> str:
-        """What its compiled run is made of."""
-        return identity(self.method, self.model) + (f"|{self.wanted.identity}" if self.wanted else "")
 
     @property
     def behind(self) -> int:

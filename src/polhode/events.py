@@ -86,11 +86,6 @@ class Event:
         """Source and constants of ``event_value(t, R, w, p)``, which returns a tuple of one number."""
         return source("event_value", "t, R, w, p", self.bound.unpack, [self.graph])
 
-    @property
-    def identity(self) -> str:
-        """What a compiled kernel is made of, parameters included."""
-        return repr((self.text, self.parameters))
-
     def formula(self, t: Any, R: Any, omega: Any) -> Any:
         """Its values in the user's axes: of numbers, or of arrays of them."""
         return compiled(*self.text, floats.number)(t, R, omega, self.parameters)[0]

@@ -11,11 +11,10 @@ import numpy as np
 
 from .backends import floats
 from .backends.duals import Dual, plain
-from .engine import beginning, check_fit, identity, kind, torque_kernel
+from .engine import beginning, check_fit, kind, structure, torque_kernel
 from .errors import InputError, StepError
 from .fields import like
 from .loop import COLUMNS
-from .memo import Memo
 from .methods import Method, methods
 from .observable import Observable
 from .problem import Problem, finite_number
@@ -176,8 +175,6 @@ def _off_diagonal(problem: Problem, k: int) -> Direction:
 
 # --- the run ----------------------------------------------------------------------------------------
 
-_LOOPS = Memo()
-
 
 @dataclasses.dataclass(frozen=True)
 class Run:
@@ -241,18 +238,16 @@ class Run:
     def _loop(self, parameters: int, width: int) -> Any:
         """The compiled loop."""
         from .backends import tangents
-
-        name = identity(self.method, self.problem)
-        key = f"{width}|{name}"
+        from .backends.program import program
 
         def made() -> Any:
             before, after = self.method.processors(floats.number)
             return tangents.loop(
                 self.method.build(floats.number), torque_kernel(self.problem, floats.number, self.method),
-                kind(self.method), beginning(self.method), parameters, width, name, before=before, after=after,
-            )[0]  # fmt: skip
+                kind(self.method), beginning(self.method), parameters, width, before=before, after=after,
+            )  # fmt: skip
 
-        return _LOOPS(key, made)
+        return program(made, "slopes", width, *structure(self.problem, self.method)).run
 
 
 def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:

@@ -12,13 +12,12 @@ import numpy as np
 from .backends import floats
 from .body import Body
 from .compose import whole
-from .engine import check_fit, formula, torque_kernel
+from .engine import check_fit, torque_kernel
 from .errors import InputError, StepError
 from .fields import FRAMES, Field, FieldTemplate, unbound
 from .fields import torque as field_torque
 from .inputs import check_unit_of_time
 from .loop import NO_STATE, good, tidied
-from .memo import Memo
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from .scalar import finite, kernel
@@ -104,15 +103,15 @@ _HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
 
 # --- the stepper ------------------------------------------------------------------------------------
 
-_COMPILED = Memo()
 
+def _compiled(method: Method, torque: Callable[..., Any], kind: str, own_axes: bool) -> Any:
+    """The compiled step, shared by all bodies; `kind` is that of the torque, or the structure of a field."""
+    from .backends.program import program
 
-def _compiled(method: Method, torque: Callable[..., Any], key: str, own_axes: bool) -> Any:
-    """The compiled step, shared by all bodies."""
-    name = f"one|{method.name}|{method.identity}|{key}|{own_axes}"
-    from .backends import cpu
+    def one() -> Callable[..., Any]:
+        return _one_step(whole(method)(floats.number), torque, own_axes)
 
-    return _COMPILED(name, lambda: cpu.compiled(_one_step(whole(method)(floats.number), torque, own_axes), name)[0])
+    return program(one, "step", method, kind, own_axes).run
 
 
 @dataclasses.dataclass
@@ -198,8 +197,7 @@ class Stepper:
             problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
             check_fit(self.method, problem)
             torque = torque_kernel(problem, floats.number, self.method)
-            own_axes = bool(self._own)
-            advance = _compiled(self.method, torque, repr(formula(self.method, field, own_axes)), own_axes)
+            advance = _compiled(self.method, torque, field.structure, bool(self._own))
             self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
         return self._last
 

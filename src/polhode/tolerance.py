@@ -14,7 +14,7 @@ from . import adaptive, choice, record
 from .adaptive import LARGEST, SMALLEST, Measured, Path, is_smooth
 from .backends import floats
 from .body import real_array
-from .engine import check_fit, identity
+from .engine import check_fit
 from .errors import InputError, StepError
 from .events import Event
 from .methods import Method
@@ -90,7 +90,7 @@ def plan(
 ) -> Plan:
     """The plan for an end time and a tolerance, kept with the problem."""
     kept: dict[Any, Plan] = problem.__dict__.setdefault("_plans", {})
-    key = (end, tol, method and identity(method, problem), bounds.stops, bounds.max_step)
+    key = (end, tol, method, bounds.stops, bounds.max_step)
     if key not in kept:
         kept[key] = _planned(problem, end, tol, method, bounds)
     return kept[key]

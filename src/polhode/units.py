@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _version, crowd_files, crowd_store, files, store, unit_checkpoint
+from .engine import coefficients
 from .ensemble import Ensemble, Task
 from .errors import InputError, ResultWarning, StepError
 from .fields import Field
@@ -69,10 +70,7 @@ class Done:
 def plan(task: Task, path: Path) -> Plan:
     """What a unit of this task needs, in a form that can be sent."""
     model, method = task.model, task.method
-    try:
-        known = methods[method.name].identity == method.identity
-    except InputError:
-        known = False
+    known = coefficients(method) is None
     field = None if model.field is None else Field(model.field.template, model.field.values)  # nothing derived
     return Plan(
         str(path.absolute()), method.name if known else method, model.body, field, (model.quaternion, model.momentum),

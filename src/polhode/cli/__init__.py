@@ -12,6 +12,7 @@ from .._version import __version__
 from . import (  # noqa: F401 - importing enters the commands
     bench,
     body,
+    cache,
     compare,
     exact,
     export,

@@ -291,6 +291,11 @@ class Field:
         potential = source("potential_value", "R, p", unpack, [lift(0) if U is None else U])
         return torque, potential
 
+    @functools.cached_property
+    def structure(self) -> str:
+        """What its kernels are built from, values of parameters apart: fields of equal structure share them."""
+        return repr((type(self).__name__, self.kind, self.template.frame, len(self.parameters), self.text))
+
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
         """The body torque at one state, in the user's axes."""
         return formula_kernel(self.text[0], floats.number)(t, R, omega, self.parameters)

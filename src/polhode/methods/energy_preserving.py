@@ -289,7 +289,7 @@ def ep(part: str | Method) -> Method:
         conserves=("energy", "spatial_momentum", "momentum_norm", *total), differences="potential" if total else "",
         corrector=base.corrector,
         derivatives=base.derivatives, series=base.series, work=bool(base.series), linear_bodies=base.linear_bodies,
-        flat_bodies=base.flat_bodies, identity=base.identity, increments=base.increments,
+        flat_bodies=base.flat_bodies, increments=base.increments,
         compensated=base.compensated, memory=base.memory, before=base.before if base.memory else None,
         cite="buss2011", where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with energy preservation on the polhode.\n" + TURN % (base.name, _energy_wanted(base, rule))

@@ -152,7 +152,6 @@ def varied(base: Method) -> Method:
         base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
         part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), symplectic_defect=None, increments=False,
         torque_evals=base.torque_evals + len(ends - base.torque_at), torque_at=ends, estimated=None,
-        identity=f"reversible {base.identity}",
         before=lambda number: _steps(base, number)[0], build=lambda number: _steps(base, number)[1],
         cite="hairer2005", where=f"the integrating controller; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with time-reversible variable steps.\n"

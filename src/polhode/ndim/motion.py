@@ -161,7 +161,7 @@ def solve(
     StepError : a step has no solution; ``.partial`` holds the Motion before it
     """
     chosen = methods[method]
-    if chosen.identity != TAG:
+    if chosen.family != TAG:
         raise InputError(f"{chosen.name} is not a method for N-dimensional bodies; there are {', '.join(methods)}")
     body, numbers = Body(J), numbers_for(digits)
     acting = None if potential is None else Potential(potential, body.n)
