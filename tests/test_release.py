@@ -9,8 +9,9 @@ from llvmlite.binding import ffi
 from numba.core.registry import cpu_target
 
 import polhode as ph
-from polhode import engine
 from polhode.backends import cpu, release
+from polhode.backends.program import Program
+from polhode.memo import MADE
 
 BODY = ph.Body([5.0, 4.0, 1.0])
 
@@ -32,9 +33,15 @@ def fields(tmp_path, monkeypatch):
 
 
 def newest():
-    """The compiled loop made last, and its key."""
-    key = next(reversed(engine._LOOPS.entries))
-    return key, engine._LOOPS.entries[key][0]
+    """The dispatcher of the program made last."""
+    return [made for made in MADE.values() if isinstance(made, Program)][-1].run
+
+
+def forget(dispatcher):
+    """Remove a program from the memo, and what leads to it."""
+    for key, entry in list(MADE.entries.items()):
+        if getattr(entry.value, "run", None) is dispatcher:
+            del MADE.entries[key]
 
 
 def parts(library):
@@ -73,13 +80,14 @@ def test_a_program_that_is_gone_leaves_no_library_and_no_module(fields):
     release.collect(0)
     before = modules()
     solved(fields[0])
-    key, program = newest()
+    program = newest()
     (result,) = program.overloads.values()
     libraries = {result.library, *parts(result.library)}
     assert {library.name for library in libraries} >= set(OWN)
     assert modules() == before + len(OWN)
     alive = [weakref.ref(x) for x in (program, *(library for library in libraries if library.name in OWN))]
-    del engine._LOOPS.entries[key], program, result, libraries
+    forget(program)
+    del program, result, libraries
     release.collect(0)
     assert [one() for one in alive] == [None] * len(alive)
     assert modules() == before
@@ -88,7 +96,7 @@ def test_a_program_that_is_gone_leaves_no_library_and_no_module(fields):
 def test_a_program_in_use_keeps_only_its_own_library_and_gives_the_same_numbers(fields):
     """Also when it must be compiled for other arguments after its parts are gone."""
     expected = solved(fields[0])
-    _, program = newest()
+    program = newest()
     (result,) = program.overloads.values()
     alive = [weakref.ref(library) for library in parts(result.library) if library.name in OWN]
     del result
