@@ -11,21 +11,21 @@ STAMP := $(VENV)/.installed
 run: $(STAMP)
 	$(BIN)/polhode compare fast_top --out results --overwrite
 
-test: $(STAMP) browser
+test: $(STAMP)
 	$(BIN)/ruff check src tests benchmarks docs validation
 	$(BIN)/ruff format --check src tests benchmarks docs validation
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -m "not slow"
 
-test-all: $(STAMP) browser
+test-all: $(STAMP)
 	$(BIN)/pytest
 
-# The pages of the viewer are tested in Chromium; where there is none and we may, it is installed.
+# Installs Chromium from the system's packages (Debian, Ubuntu), in which the viewer is tested; without it those tests
+# are skipped.
 browser:
 	@command -v chromium > /dev/null || apt-get install --yes --quiet chromium > /dev/null \
-	  || (apt-get update --quiet > /dev/null && apt-get install --yes --quiet chromium > /dev/null) \
-	  || echo "the tests of the viewer need Chromium on the path: install Debian's package chromium, or another as chromium"
+	  || (apt-get update --quiet > /dev/null && apt-get install --yes --quiet chromium > /dev/null)
 
 bench: $(STAMP)
 	$(BIN)/polhode bench
@@ -33,7 +33,7 @@ bench: $(STAMP)
 $(STAMP): requirements.lock pyproject.toml
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'polhode needs Python 3.11 or newer; this is ' + sys.version.split()[0])"
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	touch $@
 
@@ -41,9 +41,15 @@ docs: $(STAMP)
 	$(BIN)/sphinx-build -q -W --keep-going docs docs/_build/html
 	@echo "written       docs/_build/html/index.html"
 
+# Every version with its hashes, for all platforms and Pythons; versions already locked are kept (UPGRADE=--upgrade: newest).
+UPGRADE ?=
 lock:
-	$(BIN)/python -m pip install --quiet --upgrade -e ".[dev]"
-	$(BIN)/python -m pip freeze --exclude-editable > requirements.lock
+	$(PYTHON) -m venv build/lock
+	build/lock/bin/python -m pip install --quiet --disable-pip-version-check uv
+	printf 'jax<0.11\njaxlib<0.11\n' > build/lock/untested
+	build/lock/bin/uv pip compile --quiet --extra dev --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header --no-annotate $(UPGRADE) \
+	  --constraints build/lock/untested --output-file requirements.lock pyproject.toml
 
 # The 3D library of the viewer, as one file within the package, with its licence beside it.
 three:

@@ -1,6 +1,6 @@
 """The tables of Buss's talk, made again: steps to an accuracy on the prism, and the relative cost of a step.
 
-``python benchmarks/buss_table.py --out benchmarks/buss_table.json``; without --out the tables are printed only.
+``python benchmarks/buss_table.py --out benchmarks/results/buss_table.json``; without --out the tables are printed only.
 """
 
 import argparse

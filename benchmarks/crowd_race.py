@@ -1,7 +1,7 @@
 """Many bodies to an accuracy: `ph.ensemble` against heyoka's batch mode, diffrax with vmap, and numbalsoda with prange.
 
     pip install "polhode[bench]"
-    python benchmarks/crowd_race.py [--out benchmarks/crowd_race.json] [--page docs/crowd_race.md] [--quick]
+    python benchmarks/crowd_race.py [--out benchmarks/results/crowd_race.json] [--page docs/crowd_race.md] [--quick]
 
 10^4 and 10^5 random free bodies and asymmetric heavy tops, from arrays to the attitudes at t = 10, on all cores. Every
 tool tries its settings on 2048 bodies; for each error the fastest setting that meets it is timed on the large crowds.

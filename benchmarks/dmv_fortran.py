@@ -1,6 +1,6 @@
 """Nanoseconds a step of dmv2 ... dmv10 against Hairer and Vilmart's Fortran, in one run.
 
-    python benchmarks/dmv_fortran.py [--out benchmarks/dmv_fortran.json]
+    python benchmarks/dmv_fortran.py [--out benchmarks/results/dmv_fortran.json]
 
 Their program took FORTRAN ns a step on another machine (AMD Zen 4, gfortran -O3 -march=native), where a sine and a
 cosine of libm took 9.6 ns; its figures are scaled by the ratio of that pair here. What a sine costs depends on its

@@ -1,4 +1,4 @@
-"""How accurate and how fast `ph.exact` is (--out benchmarks/exact_accuracy.json writes the figures).
+"""How accurate and how fast `ph.exact` is (--out benchmarks/results/exact_accuracy.json writes the figures).
 
 Random and degenerate motions (`polhode.analysis.exact_accuracy`), in doubles against the same kernels in many digits,
 and on a sample those digits against Taylor series, which share nothing with them. An error is given in units of

@@ -1,7 +1,7 @@
 """Body-steps a second of `ph.ensemble(..., device="cuda")`, its share of the card's peak, its agreement with the CPU.
 
-    python benchmarks/gpu.py [--out benchmarks/gpu.json] [--bodies 4194304]
-    python benchmarks/gpu.py --rivals [--out benchmarks/gpu_rivals.json]
+    python benchmarks/gpu.py [--out benchmarks/results/gpu.json] [--bodies 4194304]
+    python benchmarks/gpu.py --rivals [--out benchmarks/results/gpu_rivals.json]
 
 Throughput is that of whole runs, from host memory to host memory, all transfers included, best of three; with few steps
 a body the transfers show. Operations are those `analysis.cost` counts in one step of a typical body; elementary

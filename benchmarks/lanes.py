@@ -1,7 +1,7 @@
 """How much faster than the scalar loop bodies in lanes are, on one core, for every registered method in one run.
 
     python benchmarks/lanes.py [--out benchmarks/lanes.json] [--statistics energy] [METHOD ...]
-    NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES=+avx2,+fma python benchmarks/lanes.py --out benchmarks/lanes_avx2.json
+    NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES=+avx2,+fma python benchmarks/lanes.py --out benchmarks/results/avx2.json
     python benchmarks/lanes.py --page docs/lanes.md
 
 The second line measures code for AVX2 on a machine that has more; the third writes the page from the two files.
@@ -18,6 +18,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import textwrap
 from pathlib import Path
 from typing import Any
 
@@ -45,14 +46,18 @@ def measured(name: str, statistics: str | None) -> dict[str, Any]:
     return row
 
 
-PAGE = """# Lanes against single numbers
+PAGE = """# SIMD speed-up
 
 <!-- written by benchmarks/lanes.py -->
 
-Bodies of an ensemble share the lanes of vector registers: 16 bodies with AVX-512 (two registers a number), 8 otherwise.
-Here the same 32 random bodies, heavy tops or free ones where a method takes no field, make the same 500 steps of 0.01
-one after the other in the compiled loop of `ph.solve`, and in lanes, on one core, in one run ({processor}, {dates}).
-Nanoseconds of a body and step, and the ratio; asked for are {targets}.
+The bodies of an ensemble run in SIMD lanes: a vector register holds the same number of several
+bodies, one in each lane, and one instruction acts on all of them. With AVX-512 there are 16 bodies
+in a group (two registers for each number), otherwise 8.
+
+The benchmark integrates the same 32 random bodies (heavy tops, or free bodies for methods that take
+no field) over 500 steps of 0.01, once one after the other in the compiled scalar loop of `ph.solve`
+and once in SIMD lanes, on one core and in one run ({processor}, {dates}). The table gives
+nanoseconds per body-step and the speed-up; the targets are {targets}.
 
 ```{{code-block}} console
 {commands}
@@ -62,19 +67,20 @@ Nanoseconds of a body and step, and the ratio; asked for are {targets}.
 
 {below}
 
-## What the units allow
+## Hardware limits
 
-Independent operations on the same core, nanoseconds a number, in single numbers and in lanes:
+Independent operations on the same core, nanoseconds per number, scalar and in SIMD lanes:
 
 {units}
 
-This processor (Zen 4) sends a 512-bit instruction through 256-bit units in two halves. So where the scalar code keeps
-the units busy, the ratio is that of this table; it is larger where single numbers wait for each other's results. Steps
-with much to do at once (long sums of products, as in the Taylor series, and the short ones of Moser and
-Veselov) are nearest to it.
+This processor (Zen 4) executes a 512-bit instruction in two halves on 256-bit units. If the scalar
+code keeps the units busy, the speed-up is therefore the ratio in this table. It is larger if scalar
+instructions wait for each other's results. Steps with much instruction-level parallelism (the long
+sums of products in Taylor series, and the short steps of Moser and Veselov) are closest to the
+table.
 """
 
-FILES = (Path("benchmarks/lanes.json"), Path("benchmarks/lanes_avx2.json"))
+FILES = (Path("benchmarks/lanes.json"), Path("benchmarks/results/avx2.json"))
 
 
 def _table(found: list[dict[str, Any]], rows: str, first: str) -> str:
@@ -98,10 +104,10 @@ def _below(part: dict[str, Any]) -> str:
         products = cost(ph.methods[row["method"]], ph.problems.heavy_top(), 0.01).mul
         alone = [products * unit[kind] for kind in ("scalar_ns", "lanes_ns")]
         said.append(
-            f"`{row['method']}` ({row['ratio']:.2f}), whose {products} products a step alone, fused with sums, take "
-            f"{alone[0]:.0f} ns in single numbers and {alone[1]:.0f} ns in lanes, a ratio of {alone[0] / alone[1]:.1f}"
+            f"`{row['method']}` ({row['ratio']:.2f}), whose {products} multiply-adds per step alone take "
+            f"{alone[0]:.0f} ns in scalar code and {alone[1]:.0f} ns in lanes, a ratio of {alone[0] / alone[1]:.1f}"
         )
-    return f"Below {part['target']:g} with {part['vectors']}: {'; '.join(said) or 'none'}."
+    return f"Below the target of {part['target']:g} with {part['vectors']}: {'; '.join(said) or 'none'}."
 
 
 def page() -> str:
@@ -114,7 +120,7 @@ def page() -> str:
         targets=" and ".join(f"{part['target']:g} with {part['vectors']}" for part in found),
         commands="\n".join(commands),
         table=_table(found, "rows", "method"),
-        below=" ".join(_below(part) for part in found),
+        below=textwrap.fill(" ".join(_below(part) for part in found), 100),
         units=_table(found, "units", "operation"),
     )
 

@@ -1,6 +1,6 @@
 """Energy errors with reversible variable steps against fixed ones at equal cost: python benchmarks/reversible.py.
 
-Writes reversible.json and reversible.png beside itself; `--steps 20000 --out folder` as wanted. A minute or two.
+Writes results/reversible.json and reversible.png; `--steps 20000 --out folder` as wanted. A minute or two.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def picture(rows, path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20000)
-    parser.add_argument("--out", type=Path, default=HERE)
+    parser.add_argument("--out", type=Path, help="folder of both files")
     wish = parser.parse_args()
     rows = []
     for name, ladder in LADDERS.items():
@@ -115,8 +115,8 @@ def main():
             for dt in ladder:
                 rows.append(row(name, method, dt, wish.steps))
                 print(told(rows[-1]), flush=True)
-    bench.write({"machine": bench.machine(), "rows": rows}, wish.out / "reversible.json")
-    picture(rows, wish.out / "reversible.png")
+    bench.write({"machine": bench.machine(), "rows": rows}, (wish.out or HERE / "results") / "reversible.json")
+    picture(rows, (wish.out or HERE) / "reversible.png")
 
 
 if __name__ == "__main__":

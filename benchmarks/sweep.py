@@ -1,6 +1,6 @@
 """Body-steps a second of ensembles written to a store: one thread, all cores, a Dask cluster of two workers; memory.
 
-    python benchmarks/sweep.py [--out benchmarks/sweep.json] [--scale 1.0]
+    python benchmarks/sweep.py [--out benchmarks/results/sweep.json] [--scale 1.0]
 
 Every case is a process of its own, timed after a first run that compiles and imports; a figure is that of a whole
 run, from the call to the last mark on the disk. Memory is the largest resident set of a process (of a worker, for

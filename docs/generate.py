@@ -26,8 +26,8 @@ def write(folder: Path) -> None:
 def _put(path: Path, text: str) -> None:
     """Write a page if it changed, so that Sphinx rebuilds what it must."""
     path.parent.mkdir(exist_ok=True)
-    if not path.exists() or path.read_text() != text:
-        path.write_text(text)
+    if not path.exists() or path.read_text("utf-8") != text:
+        path.write_text(text, encoding="utf-8")
 
 
 def gallery(folder: Path) -> str:
@@ -36,7 +36,7 @@ def gallery(folder: Path) -> str:
     here = Path.cwd()
     for script in sorted(folder.glob("*.py")):
         picture = folder / f"{script.stem}.png"
-        source = script.read_text()
+        source = script.read_text("utf-8")
         if not picture.exists() or picture.stat().st_mtime < script.stat().st_mtime:
             os.chdir(folder)
             try:

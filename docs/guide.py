@@ -12,7 +12,7 @@ import polhode as ph
 
 def _measured(file: str) -> dict[str, Any]:
     """What a benchmark wrote."""
-    found: dict[str, Any] = json.loads((BENCHMARKS / file).read_text())
+    found: dict[str, Any] = json.loads((BENCHMARKS / file).read_text("utf-8"))
     return found
 
 
@@ -70,13 +70,13 @@ def to_an_accuracy() -> str:
     errors = sorted({error for found in cells.values() for error in found}, reverse=True)
     head = ("problem", *(f"error {error:.0e}" for error in errors))
     rows = [(case, *(found.get(error, "-") for error in errors)) for case, found in cells.items()]
-    return f"""## To an accuracy: let it choose
+    return f"""## Solving to a tolerance
 
-`ph.solve(problem, t_end=20.0, tol=1e-10)` takes the exact solution where there is one and else the method that
-needs the least work for the tolerance, and the result says which and why ([To an accuracy](tolerance.md)). For
-a spacecraft over some orbits, a top, a throw: this is the answer. What it took in [the
-race](tolerance_race.md), and the microseconds of the run (`verner87` is Verner's Runge-Kutta pair of orders 8
-and 7 with step control, which stands behind `tol` only):
+`ph.solve(problem, t_end=20.0, tol=1e-10)` uses the exact solution if there is one, and otherwise the method that
+needs the least work for the tolerance; the result says which and why ([Solving to a tolerance](tolerance.md)). Use
+it for a spacecraft over some orbits, a top, a thrown body. The table gives the methods chosen in the [tolerance
+benchmark](tolerance_race.md) and the run times in microseconds (`verner87` is Verner's Runge-Kutta pair of orders 8
+and 7 with step-size control, available only through `tol`):
 
 {table(head, rows)}
 """
@@ -86,10 +86,10 @@ def free() -> str:
     """Methods for a body on which nothing acts."""
     both = {"energy", "spatial_momentum"}
     kept = _cheapest_first([m for m in ph.methods.values() if both <= m.conserves], "free_body")
-    return f"""### Nothing acts
+    return f"""### Free bodies
 
-{_names([m for m in kept if m.order == float("inf")])} is the exact solution, at any step. Of the others these
-keep energy and momentum exactly, the cheapest first; take a high order, it costs little more:
+{_names([m for m in kept if m.order == float("inf")])} is the exact solution for any step size. The
+following methods conserve energy and momentum exactly, the cheapest first. A high order costs little more:
 
 {table(HEAD, _rows([m for m in kept if m.order < float("inf")], "free_body"))}
 """
@@ -126,20 +126,20 @@ def potential() -> str:
     flows = [m for m in ph.methods.values() if m.needs == "free" and m.symplectic]
     return f"""### A potential, or a torque of time and attitude
 
-Combine a free flow with a scheme: [`strang(symrot)`](methods/strang.md), `blanes_moan6a(dmv10)`, ... The
-fastest to an error at the end, with the schemes and flows that were raced ([free flows, and
+Combine a free flow with a scheme: [`strang(symrot)`](methods/strang.md), `blanes_moan6a(dmv10)`, ... The fastest
+combinations for a given final error among those that were measured ([free flows and splitting
 schemes](schemes.md)):
 
-{table(("problem", "error at the end", "method", "symplectic", "symmetric", "microseconds"), rows)}
+{table(("problem", "final error", "method", "symplectic", "symmetric", "microseconds"), rows)}
 
-- Symplectic, so that the energy does not drift in very long runs: any scheme over one of
+- Symplectic (the energy does not drift in very long runs): any scheme built from
   {_names(_cheapest_first(flows, "free_body"))}. Without a scheme: {_names(own)}.
 - Schemes above order 2: {", ".join(_link(name) for name in schemes)}.
-- Of these, reach their order over any symmetric flow: {", ".join(_link(name) for name in over_any)}. The others
+- These reach their order with any symmetric flow: {", ".join(_link(name) for name in over_any)}. The others
   need a flow of at least their order.
-- Also take torques T(t, R) which have no potential: {", ".join(_link(name) for name in for_torques)}.
-- Where the body spins fast against the torque: a flow that is exact for it ({_link("symrot_auto")} for a
-  symmetric body, {_link("jacobi")} for any), since the error is then that of the small torque only.
+- These also take torques T(t, R) without a potential: {", ".join(_link(name) for name in for_torques)}.
+- If the body spins fast and the torque is small: a flow that is exact for the body ({_link("symrot_auto")} for a
+  symmetric body, {_link("jacobi")} for any body), since the error then comes from the small torque only.
 """
 
 
@@ -151,18 +151,17 @@ def velocity() -> str:
     high = sorted(explicit, key=lambda m: (-m.order, _times("heavy_top").get(m.name, float("inf"))))
     return f"""### A torque that depends on the angular velocity
 
-Drag, damping, control, a gyrostat. Symmetric methods, which keep the long-time behaviour of reversible motions,
-the cheapest first (each solves an equation):
+Examples are drag, damping, control and gyrostats. Symmetric methods preserve the long-time behaviour of reversible
+motions. The cheapest first (each solves an implicit equation):
 
 {table(HEAD, _rows(symmetric, "heavy_top"))}
 
-Explicit ones, the highest order first:
+Explicit methods, the highest order first:
 
 {table(HEAD, _rows(high, "heavy_top"))}
 
-Any order by series: `lietaylor(k)`, which keeps the momentum, and `taylor(k)`, the cheapest, which keeps
-nothing. What the energy does is put right by [`ep(method)`](methods/ep.md), for every method that keeps the
-momentum.
+Taylor methods have any order: `lietaylor(k)` conserves the spatial momentum; `taylor(k)` is the cheapest and conserves
+nothing exactly. [`ep(method)`](methods/ep.md) corrects the energy, for every method that conserves the momentum.
 """
 
 
@@ -174,8 +173,8 @@ def what_is_kept() -> str:
         ("explicit", lambda m: not m.implicit),
     )  # fmt: skip
     parts = [
-        "## By what must be kept",
-        "From the declarations. A method that takes a kind of field takes those above it too.",
+        "## Methods by property",
+        "From the declarations. A method that takes a kind of field also takes the kinds listed above it.",
     ]
     for needs, said in KINDS.items():
         taken = [m for m in ph.methods.values() if m.needs == needs]
@@ -195,13 +194,13 @@ def long_runs() -> str:
             rows.append(said)
     return f"""### Very long runs
 
-[`compensated(...)`](methods/compensated.md) carries what rounding loses ([Very long runs](long_runs.md)).
-Largest rms errors of what the method keeps, which are round-off alone:
+[`compensated(...)`](methods/compensated.md) carries the rounding errors along ([Very long runs](long_runs.md)).
+Largest rms errors of the quantities that the method conserves; these errors are pure round-off:
 
 {table(("problem", "method", "steps", "energy", "spatial momentum"), rows)}
 
-Where the motion has fast and slow times, [`reversible(...)`](methods/reversible.md) takes short and long steps
-and stays symmetric ([variable steps](variable_steps.md)).
+If the motion has fast and slow phases, [`reversible(...)`](methods/reversible.md) adapts the step size and remains
+symmetric ([reversible variable steps](variable_steps.md)).
 """
 
 
@@ -211,32 +210,31 @@ def many() -> str:
     found = [(_link(r["method"]), f"{r['lanes_ns']:.1f}", f"{r['scalar_ns']:.0f}") for r in rows]
     return f"""### Many bodies
 
-`ph.ensemble` turns eight bodies at once on a core ([many bodies](ensembles.md)); then what counts is a method
-without branches and elementary functions. The cheapest first, on one core
-({_measured("lanes.json")["vectors"]}):
+`ph.ensemble` runs several bodies at once in SIMD lanes ([ensembles](ensembles.md)). Methods without branches and
+elementary functions gain most. The cheapest methods first, on one core ({_measured("lanes.json")["vectors"]}):
 
-{table(("method", "ns a body-step, eight at once", "one at a time"), found)}
+{table(("method", "ns per body-step in SIMD lanes", "scalar"), found)}
 """
 
 
 def page() -> str:
     """The whole page."""
-    head = """# Which method should I use
+    head = """# Which method should I use?
 
-Two answers: to an accuracy, none, it is chosen; with a fixed step, go by what acts on the body and what must be
-kept. The names lead to the equations. What is said of the methods comes from their declarations, which are
-measured in 50 digits, and the figures from the files in benchmarks/, which name their machines.
+If you need a given accuracy, none: give a tolerance, and the library chooses. For a fixed step, the choice depends on
+the field and on what must be conserved. The names link to the equations. The properties come from the declarations,
+which are verified in 50 digits, and the timings from the files in benchmarks/, which record the machines.
 
-| you have | take |
+| situation | use |
 |---|---|
-| an accuracy in mind | `ph.solve(problem, t_end=..., tol=1e-10)` |
+| a given accuracy | `ph.solve(problem, t_end=..., tol=1e-10)` |
 | a free body, any length of time | `ph.exact(problem, times)` |
 | a potential and a long run | a symplectic scheme, `strang(symrot)` or `kahan_li8(symrot)`, and a fixed step |
-| a torque T(t, R) | the same schemes: they stay symmetric |
-| drag, control, a torque of the angular velocity | `lietaylor(8)`, or a symmetric method such as `imidm` |
-| a loop of your own (molecular dynamics, grains, games) | `ph.stepper(body, "strang(symrot)", dt)` |
-| millions of bodies | `ph.ensemble(...)` with `dmv10`, or a scheme over it |
-| more than ten million steps | `compensated(...)` of one of these |
+| a torque T(t, R) | the same schemes: they remain symmetric |
+| drag, control, a torque that depends on the angular velocity | `lietaylor(8)`, or a symmetric method such as `imidm` |
+| your own loop (molecular dynamics, granular media, games) | `ph.stepper(body, "strang(symrot)", dt)` |
+| millions of bodies | `ph.ensemble(...)` with `dmv10`, or a scheme built from it |
+| more than ten million steps | `compensated(...)` with one of these |
 
 """
     return head + "\n".join((

@@ -17,13 +17,13 @@ from polhode.analysis.cost import cost
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 FLAGS = ("symmetric", "symplectic", "poisson", "implicit")
 KINDS = {
-    "free": "no torque", "potential": "potentials", "attitude": "torques of time and attitude",
-    "velocity": "any torque, also of the angular velocity",
+    "free": "no torque", "potential": "potentials", "attitude": "torques that depend on time and attitude",
+    "velocity": "any torque, including dependence on the angular velocity",
 }  # fmt: skip
 SYMBOLS = (
     "The subscripts 0 and 1 mean the start and the end of a step of length $h$ that begins at the time $t$; $R$ is the "
     "attitude (body to space), $\\Pi$ the momentum, $\\omega = I^{-1} \\Pi$ the angular velocity and $T$ the torque, "
-    "all in the body frame. [Notation](../notation.md#in-formulas) has the rest."
+    "all in the body frame. See [Notation](../notation.md#in-formulas) for the other symbols."
 )
 
 
@@ -71,24 +71,26 @@ def expenses(method: Any) -> str:
     """What a step costs: from the declaration, counted, and measured."""
     rows = [
         ("vector unknowns solved for", word(method.solves)),
-        ("points where the torque is taken", word(method.torque_evals)),
+        ("torque evaluations", word(method.torque_evals)),
         ("operations, counted", operations(method)),
     ]
     rows += [
         (f"compiled step, {row['problem']}, dt = {row['dt']:g}", f"{row['ns_per_step']:.0f} ns")
-        for row in json.loads((BENCHMARKS / "step_cost.json").read_text())["rows"]
+        for row in json.loads((BENCHMARKS / "step_cost.json").read_text("utf-8"))["rows"]
         if row["method"] == method.name
     ]
-    return table(("of one step", ""), rows)
+    return table(("cost of one step", ""), rows)
 
 
 def operations(method: Any) -> str:
     """Operations of one step on the heavy top, or on the free body."""
     problem = ph.problems.get("heavy_top" if method.takes("potential") else "free_body")
     if method.compensated or problem.dt is None:
-        return "those of the method it carries, and six sums for each number of the state"
+        return "those of the underlying method, and six sums for each number of the state"
     one = cost(method, problem, problem.dt / 8)
-    return f"{one.flops} sums, products, quotients and roots, {one.function} elementary functions ({problem.name})"
+    return (
+        f"{one.flops} sums, products, quotients and square roots, {one.function} elementary functions ({problem.name})"
+    )
 
 
 def source(method: Any) -> str:
@@ -116,10 +118,10 @@ def page(method: Any, title: str | None = None, intro: str | None = None) -> str
         intro or method.summary,
         *([f"Also called {also}."] if also else []),
         "## One step", method.formula, SYMBOLS,
-        "## Properties", properties(method), "Each is measured in 50 digits: [what the words mean]"
+        "## Properties", properties(method), "Each property is verified in 50 digits: [what the properties mean]"
         "(../notation.md#what-a-declaration-means).",
         "## Cost", expenses(method),
-        *(["Times were measured on one core; benchmarks/step_cost.json names the machine."]
+        *(["Times were measured on one core; benchmarks/step_cost.json records the machine."]
           if "compiled step" in expenses(method) else []),
         "## Source", source(method),
         "## Use", example(method),
@@ -184,28 +186,27 @@ def index(made: dict[str, Any]) -> str:
     """All methods with what they declare, and what makes methods of them."""
     lines = [
         "# Methods",
-        f"{len(list(ph.methods))} methods stand in the book under a name, by the source of their formulas; every name "
-        "leads to the equations of one step. What is said of them is declared with the code and measured in 50 digits "
-        "([what the words mean](../notation.md#what-a-declaration-means)). [Which method should I use]"
-        "(../which_method.md) chooses among them. Below them stand the [combinators](#methods-of-methods), which make "
-        "methods of methods.",
+        f"The registry contains {len(list(ph.methods))} named methods, listed here by source; every name links to the "
+        "equations of one step. The properties are declared with the code and verified in 50 digits ([what the "
+        "properties mean](../notation.md#what-a-declaration-means)). [Which method should I use?](../which_method.md) "
+        "helps to choose. The [combinators](#combinators), which build methods from other methods, follow at the end.",
     ]
-    head = ("method", "order", "symmetric", "symplectic", "keeps without torque", "solves", "torques", "takes")
+    head = ("method", "order", "symmetric", "symplectic", "conserves without torque", "solves", "torques", "takes")
     for cite, group in families().items():
         lines += [f"## {bibliography.short(cite)}", bibliography.entries()[cite]["title"] + "."]
         lines.append(table(head, [line(method) for method in group]))
     lines += [
-        "## Methods of methods",
-        "Written as expressions, `strang(dmv10)`, in strings and in Python. What they make is declared, checked and "
-        "compiled like any other method. An order of your own: "
+        "## Combinators",
+        "Combinators are written as expressions, `strang(dmv10)`, in strings or in Python. The resulting methods are "
+        "declared, checked and compiled like any other method. These take the order or the tableau as an argument: "
         + ", ".join(f"`{name}(...)`" for name in ph.methods.combinators if name not in made) + ".",
-        table(("expression", "what it makes", "cited"), [
+        table(("expression", "result", "source"), [
             (f"[`{name}(...)`]({slug(name)}.md)", told(name).splitlines()[0], bibliography.short(m.cite))
             for name, m in made.items()
         ]),
     ]  # fmt: skip
     lines.append(
-        "The rules for vector spaces that some of these are modelled on have [a page of their own](vector_spaces.md)."
+        "The vector-space methods on which some of these are modelled have [a separate page](vector_spaces.md)."
     )
     pages = [slug(method.name) for method in ph.methods.values()] + [slug(name) for name in made] + ["vector_spaces"]
     return "\n\n".join([*lines, "\n".join(["```{toctree}", ":hidden:", *pages, "```"])]) + "\n"
@@ -216,8 +217,8 @@ def vector_page() -> str:
     parts = [
         "# Methods for vector spaces",
         "`polhode.vector` integrates $\\dot p = f(u, t)$, $\\dot u = M^{-1} p$ in $n$ dimensions with a mass matrix "
-        "$M$ and a force $f$: what rules for rotations are modelled on. $f_0 = f(u_0, t)$ and $f_1 = f(u_1, t + h)$. "
-        "The words of the declarations are read for $du \\wedge dp$ and without a force, where all of these are "
+        "$M$ and a force $f$. The rotation methods are modelled on these. $f_0 = f(u_0, t)$ and $f_1 = f(u_1, t + h)$. "
+        "The declared properties refer to $du \\wedge dp$ and to motion without a force, for which all of these are "
         "exact.",
         "\n".join((
             "```python", "import math", "", "from polhode import vector", "",

@@ -218,7 +218,7 @@ def drag(omega):
 def test_what_has_no_modified_energy_is_refused():
     top, body = ph.problems.heavy_top(), ph.Body([1.0, 2.0, 3.0])
     sol = ph.solve(top, "imidm", dt=0.1, steps=2)
-    with pytest.raises(ph.InputError, match="imidm is not symplectic, so no modified energy"):
+    with pytest.raises(ph.InputError, match="imidm is not symplectic, so its modified energy"):
         ph.modified_energy(top, sol)
     stirred = ph.Problem(body, drag(), omega=[1, 2, 3])
     with pytest.raises(ph.InputError, match=r"needs a potential, and drag\(\) is a torque"):

@@ -56,7 +56,7 @@ def test_bench_measures_every_figure_it_prints(monkeypatch):
 def test_figures_are_not_overwritten(tmp_path):
     path = bench.write({"rows": []}, bench.checked(tmp_path / "figures.json", False))
     assert json.loads(path.read_text()) == {"rows": []}
-    with pytest.raises(ph.InputError, match="exists; choose another name or say --overwrite"):
+    with pytest.raises(ph.InputError, match="exists; choose another name or use --overwrite"):
         bench.checked(path, False)
     with pytest.raises(ph.InputError, match="does not exist"):
         bench.checked(tmp_path / "missing" / "figures.json", False)

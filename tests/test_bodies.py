@@ -206,11 +206,11 @@ WRONG = [
     (lambda: ph.Body.box(1, 2, 3, mass=1, density=1), "give the mass or the density, not both"),
     (lambda: ph.Body.box(1, 2, 3, mass=-1), "mass must be positive; got -1"),
     (lambda: ph.Body.torus(1, 2), "a torus needs r <= R"),
-    (lambda: ph.Body.from_points([[1, 2, 3]]), "all points are in one place"),
+    (lambda: ph.Body.from_points([[1, 2, 3]]), "all points coincide"),
     (lambda: ph.Body.from_points([[1, 2, 3], [1, 2]]), "positions must be points of three numbers"),
     (lambda: ph.Body.from_points([[1, 2, 3], [0, 0, 0]], [1, 2, 3]), "one number for each of the 2 points"),
     (lambda: ph.Body.from_points([[1, 2, 3], [0, 0, 0]], [1, -2]), "masses must be positive and finite"),
-    (lambda: ph.Body.box(1, 1, 1) + 3, "a body can be joined with a ph.Body; got int"),
+    (lambda: ph.Body.box(1, 1, 1) + 3, "a body can only be combined with a ph.Body; got int"),
     (lambda: ph.Body.box(1, 1, 1) - ph.Body.box(1, 1, 1), "nothing is left: a mass of 1"),
     (lambda: ph.Body.box(1, 1, 1) - ph.Body.box(5, 5, 5, mass=0.9), "must not be negative"),
     (lambda: ph.Body.box(1, 1, 1).moved([1, 2]), "by must be three numbers"),
@@ -342,13 +342,13 @@ def far_too_large():
 
 BROKEN = [
     (overlapping, "parts of part.stl overlap, near ("),
-    (one_part_inside_out, "a part of part.stl, near (5, 0, 0), is inside out and no cavity of another"),
-    (far_too_large, "part.stl has corners beyond 1e+30; what unit is that?"),
+    (one_part_inside_out, "a part of part.stl, near (5, 0, 0), is inside out and not a cavity of another"),
+    (far_too_large, "part.stl has corners beyond 1e+30; give the unit"),
     (open_box, "part.stl is not watertight: 3 edges belong to one triangle only, the first near ("),
     (flipped_face, "the triangles of part.stl are not wound consistently"),
     (inside_out, "part.stl is inside out (its volume is -6)"),
     (sliver, "part.stl has 1 degenerate triangles (without area)"),
-    (doubled, "part.stl is no simple surface: 3 edges belong to more than two triangles"),
+    (doubled, "part.stl is not a simple surface: 3 edges belong to more than two triangles"),
     (two_sided, "part.stl encloses no volume"),
 ]
 

@@ -12,6 +12,7 @@ import pytest
 import polhode as ph
 from polhode import cluster
 from test_units import MOMENTA, MOMENTS, assert_same, marks
+from waiting import PATIENCE
 
 STEPS = 20_000
 """A unit of eight bodies then takes some hundredths of a second."""
@@ -51,7 +52,7 @@ def test_a_worker_killed_costs_only_its_units(tmp_path):
         killer.start()
         done = []
         many = run(out=path, unit=8, scheduler=two.scheduler_address, progress=done.append)
-        killer.join(timeout=10)
+        killer.join(timeout=PATIENCE)
         assert_same(many, whole)
         assert killer.before is not None
         after = marks(path)
@@ -83,7 +84,7 @@ def test_a_worker_that_cannot_see_the_store(tmp_path):
     from polhode.units import plan, run_unit
 
     task = prepared(MOMENTS, None, MOMENTA, "fem", dt=0.1, steps=2)
-    with pytest.raises(ph.InputError, match="the store must lie in a folder that all workers share"):
+    with pytest.raises(ph.InputError, match="the store must be in a folder shared by all workers"):
         run_unit(plan(task, tmp_path / "elsewhere.zarr"), 0)
 
 

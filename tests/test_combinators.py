@@ -36,7 +36,7 @@ def test_what_a_combinator_makes_is_what_it_declares(expression):
 
 
 def test_the_sweep_finds_a_false_declaration(monkeypatch):
-    false = dataclasses.replace(ph.methods["rot123"], name="false", order_free=3, symmetric=False)
+    false = dataclasses.replace(ph.methods["rot123"], name="false", order=3, order_free=3, symmetric=False)
     monkeypatch.setattr(sweep.ph, "methods", {"false": false})
     monkeypatch.setattr(checks, "CHECKS", QUICK)
     faults = sweep.checked(("false", (0,), True)).faults

@@ -9,9 +9,9 @@ from polhode.analysis import checks
 
 
 @pytest.mark.parametrize("name", list(ph.methods))
-@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_method_is_what_it_declares(name, check):
-    assert check(ph.methods[name]) == []
+def test_method_is_what_it_declares(name):
+    """All checks in one test: they share steps of the method."""
+    assert checks.check(ph.methods[name]) == []
 
 
 def test_every_method_is_named_once_and_found_by_its_labels():

@@ -7,10 +7,12 @@ import shutil
 import threading
 from pathlib import Path
 
+import platformdirs
 import pytest
+from typer.testing import CliRunner
 
-import polhode as ph
-from polhode.backends import cpu, disk_cache
+from polhode.backends import disk_cache, program
+from polhode.cli import app
 from polhode.errors import CacheWarning
 
 
@@ -24,9 +26,14 @@ def cache(tmp_path, monkeypatch):
 
 def shifted(amount):
     """x + amount, compiled or from the cache: the value at 1, and how often the cache was hit."""
-    function, _ = cpu.compiled(lambda x: x + amount, f"test shift {amount}")
-    value = function(1.0)
-    return value, sum(function.stats.cache_hits.values())
+    run = made(lambda x: x + amount)
+    value = run(1.0)
+    return value, sum(run.stats.cache_hits.values())
+
+
+def made(function):
+    """What a process that begins would compile or find on disk."""
+    return program._made(function, program.key_of(function)).run
 
 
 def entries(folder: Path) -> list[Path]:
@@ -169,7 +176,7 @@ def test_a_place_that_cannot_be_written_is_no_obstacle(cache, tmp_path, monkeypa
 
 
 def test_a_folder_that_vanishes_is_no_obstacle(cache):
-    function, _ = cpu.compiled(lambda x: x + 1.0, "test vanishing")
+    function = made(lambda x: x + 1.0)
     shutil.rmtree(cache)
     with pytest.warns(CacheWarning, match="cannot be used"):
         assert function(1.0) == 2.0
@@ -201,18 +208,106 @@ def test_writers_and_readers_of_one_entry_do_not_meet(tmp_path):
     assert None not in seen[seen.index(next(filter(None, seen))) :]
 
 
-def test_every_source_that_can_influence_code_is_in_the_key(tmp_path, monkeypatch):
-    """Coefficient tables hold no kernels; an edit of one must still change the key."""
-    tree = tmp_path / "polhode"
-    shutil.copytree(Path(ph.__file__).parent, tree, ignore=shutil.ignore_patterns("__pycache__"))
-    monkeypatch.setattr(cpu, "__file__", str(tree / "backends" / "cpu.py"))
-    key = cpu.library_hash.__wrapped__
-    before = key()
-    for path in sorted(tree.rglob("*.py")):
-        text = path.read_bytes()
-        path.write_bytes(text + b"#")
-        changed = key() != before
-        path.write_bytes(text)
-        assert changed == (path.relative_to(tree).parts[0] not in cpu.SURFACE), path
-    monkeypatch.setattr(cpu, "__version__", "another")
-    assert key() != before
+# --- the size limit ---------------------------------------------------------------------------------
+
+
+def filled(cache: Path, *sizes: int) -> list[Path]:
+    """Entries of some sizes, each used later than the one before."""
+    folder = disk_cache.private_folder("0" * 16)
+    assert folder is not None
+    assert folder.parent == cache
+    paths = [folder / f"{i:032x}-{i:032x}.nbc" for i in range(len(sizes))]
+    for i, (path, size) in enumerate(zip(paths, sizes, strict=True)):
+        path.write_bytes(b"x" * size)
+        os.utime(path, (1000 + i, 1000 + i))
+    return paths
+
+
+def test_the_entries_not_used_for_longest_make_room(cache):
+    a, b, c, d = filled(cache, 100, 100, 100, 100)
+    disk_cache._mark_used(a)
+    assert disk_cache.trim(cache, 250) == 2
+    assert [p.exists() for p in (a, b, c, d)] == [True, False, False, True]
+    assert disk_cache.trim(cache, 250) == 0
+
+
+def test_only_entries_are_removed(cache):
+    (entry,) = filled(cache, 100)
+    mine = [cache / "notes.txt", cache / "numba.nbc", entry.parent / "numba.nbc", cache / "other" / entry.name]
+    for path in mine:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    abandoned = entry.parent / ".abc.tmp"
+    abandoned.write_text("half of an entry")
+    assert disk_cache.clear(cache) == 1
+    assert not entry.exists()
+    assert not abandoned.exists()
+    assert all(path.read_text() == "mine" for path in mine)
+    assert disk_cache.clear(cache) == 0
+    assert disk_cache.clear(cache / "nowhere") == 0
+
+
+def test_what_is_written_keeps_the_limit_and_what_is_read_counts_as_used(cache, monkeypatch):
+    shifted(1.0)
+    (first,) = entries(cache)
+    size = first.stat().st_size
+    old = filled(cache, size)[0]
+    os.utime(first, (500, 500))
+    assert shifted(1.0) == (2.0, 1)
+    assert first.stat().st_mtime == 500
+    monkeypatch.setenv("POLHODE_CACHE_SIZE", str(5 * size // 2))
+    shifted(2.0)
+    assert first.exists()
+    assert not old.exists()
+    monkeypatch.setenv("POLHODE_CACHE_SIZE", "0")
+    shifted(3.0)
+    assert entries(cache) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "size"),
+    [
+        ("", 1 << 30),
+        ("0", 0),
+        ("1000", 1000),
+        ("500M", 500 << 20),
+        ("2G", 2 << 30),
+        ("1.5 gib", 3 << 29),
+        ("7kB", 7168),
+    ],
+)
+def test_the_limit_as_it_is_said(cache, monkeypatch, said, size):
+    monkeypatch.setenv("POLHODE_CACHE_SIZE", said)
+    assert disk_cache.size_limit() == size
+
+
+def test_a_limit_that_is_no_size_is_said_once(cache, monkeypatch):
+    monkeypatch.setenv("POLHODE_CACHE_SIZE", "much")
+    with pytest.warns(CacheWarning, match="such as 500M") as told:
+        assert disk_cache.size_limit() == disk_cache.size_limit() == 1 << 30
+    assert len(told) == 1
+
+
+def test_the_folder_is_that_of_the_platform(monkeypatch):
+    monkeypatch.delenv("POLHODE_CACHE", raising=False)
+    assert disk_cache.cache_folder() == platformdirs.user_cache_path("polhode", appauthor=False)
+
+
+# --- the command ------------------------------------------------------------------------------------
+
+
+def told(*words: str) -> list[str]:
+    done = CliRunner().invoke(app, ["cache", *words])
+    assert done.exit_code == 0, done.output
+    return done.output.splitlines()
+
+
+def test_the_command_shows_and_clears_the_cache(cache, monkeypatch):
+    monkeypatch.setenv("POLHODE_CACHE_SIZE", "500M")
+    assert told() == [f"folder        {cache}", "content       0 compiled functions, 0 bytes",
+                      "limit         500.0 MiB ($POLHODE_CACHE_SIZE)"]  # fmt: skip
+    filled(cache, 1000, 2000)
+    assert told()[1] == "content       2 compiled functions, 2.9 KiB"
+    assert told("clear") == [f"folder        {cache}", "removed       2 compiled functions, 2.9 KiB"]
+    assert told()[1] == "content       0 compiled functions, 0 bytes"
+    assert CliRunner().invoke(app, ["cache", "burn"]).exit_code == 2

@@ -35,7 +35,7 @@ LABELS = re.compile(r"(<!-- labels: .*? -->\n)(.*?)(<!-- end of labels -->)", re
 
 def blocks(page, kinds="python"):
     """Blocks of a page: the language, and the text behind as many empty lines as keep its line numbers true."""
-    text = page.read_text()
+    text = page.read_text("utf-8")
     for found in re.finditer(rf"^```({kinds})\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         yield found[1], "\n" * text[: found.start(2)].count("\n") + found[2]
 
@@ -52,7 +52,7 @@ def prepared(folder):
     """The files that a reader has: a solid, a sweep (that of docs/sweeps.md), a run that was killed."""
     trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")
     sweep = next(text for _, text in blocks(ROOT / "docs" / "sweeps.md", "toml"))
-    (folder / "tops.toml").write_text(sweep.lstrip("\n"))
+    (folder / "tops.toml").write_text(sweep.lstrip("\n"), "utf-8")
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
@@ -84,7 +84,7 @@ def test_code_in_documents_runs(page, kinds, tmp_path, monkeypatch):
 def test_no_command_stands_outside_of_a_block_that_runs():
     """Other than in a sentence: what is not run is marked sh and needs something from outside."""
     for page in PAGES:
-        text = re.sub(r"^```.*?^```$", "", page.read_text(), flags=re.DOTALL | re.MULTILINE)
+        text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
         assert not re.search(r"^ {4}polhode ", text, re.MULTILINE), page
         for _, block in blocks(page, "sh"):
             assert not re.search(r"^polhode (?!.*tcp://)", block, re.MULTILINE), page
@@ -156,7 +156,7 @@ def test_methods_for_vector_spaces_have_formulas(method):
 @pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "vector_spaces"])
 def test_the_code_of_a_page_runs(name, tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(made_by("method_pages").pages()[name])
+    page.write_text(made_by("method_pages").pages()[name], "utf-8")
     for _, block in blocks(page):
         exec(block, {})
 
@@ -188,7 +188,7 @@ def test_which_method_names_what_is_declared():
 
 
 def test_every_page_is_in_the_table_of_contents():
-    listed = re.findall(r"^[\w/]+$", (ROOT / "docs" / "index.md").read_text(), re.MULTILINE)
+    listed = re.findall(r"^[\w/]+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE)
     made = {name.removesuffix(".md") for name in MADE}
     written = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index", "which_method"}
     assert set(listed) - made == written
@@ -207,20 +207,20 @@ def test_the_documentation_builds(tmp_path):
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_code_blocks_are_closed(page):
-    fences = re.findall(r"^```(.*)$", page.read_text(), re.MULTILINE)
+    fences = re.findall(r"^```(.*)$", page.read_text("utf-8"), re.MULTILINE)
     assert len(fences) % 2 == 0
     assert all(language == "" for language in fences[1::2])
 
 
 def test_the_readme_names_the_two_commands():
-    text = (ROOT / "README.md").read_text()
+    text = (ROOT / "README.md").read_text("utf-8")
     assert "make run" in text
     assert "make test" in text
 
 
 def entries():
     """Keys of references.bib with the fields of each entry."""
-    entries = re.split(r"^@\w+\{", (PACKAGE / "references.bib").read_text(), flags=re.MULTILINE)[1:]
+    entries = re.split(r"^@\w+\{", (PACKAGE / "references.bib").read_text("utf-8"), flags=re.MULTILINE)[1:]
     return {entry.split(",", 1)[0]: dict(re.findall(r"(\w+) = \{(.*)\}", entry)) for entry in entries}
 
 
@@ -238,7 +238,7 @@ def modules():
 
 def test_the_architecture_names_every_module_and_no_other():
     """By its path, or by its folder (`cli/`) where all files of the folder are of one kind."""
-    text = (ROOT / "ARCHITECTURE.md").read_text()
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
     files, folders = (set(re.findall(rf"`([\w/]+{end})`", text)) for end in (r"\.py", "/"))
     assert files <= set(modules())
     assert all((PACKAGE / folder).is_dir() for folder in folders)
@@ -248,15 +248,16 @@ def test_the_architecture_names_every_module_and_no_other():
 
 def test_files_named_in_documents_exist():
     for page in [*PAGES, ROOT / "ARCHITECTURE.md"]:
-        for name in re.findall(r"`((?:docs|tests|src|benchmarks|methods|vector)/[\w/.]+\.\w+)`", page.read_text()):
+        text = page.read_text("utf-8")
+        for name in re.findall(r"`((?:docs|tests|src|benchmarks|methods|vector)/[\w/.]+\.\w+)`", text):
             exists = (ROOT / name).exists() or (PACKAGE / name).exists()
             assert exists or "your_family" in name, f"{page.name} names {name}"
-        for name in re.findall(r"\]\((?!https?:|#)([^)\s#]+)\)", re.sub(r"`[^`]*`", "", page.read_text())):
+        for name in re.findall(r"\]\((?!https?:|#)([^)\s#]+)\)", re.sub(r"`[^`]*`", "", text)):
             assert (page.parent / name).exists() or name in MADE, f"{page.name} links to {name}"
 
 
 def test_the_citation_file_has_the_version():
-    text = (ROOT / "CITATION.cff").read_text()
+    text = (ROOT / "CITATION.cff").read_text("utf-8")
     assert re.search(r"^version: (.*)$", text, re.MULTILINE)[1] == ph.__version__
 
 
@@ -283,9 +284,10 @@ def label_table():
 
 
 def test_the_table_of_labels_is_up_to_date():
-    written = LABELS.search(NOTATION.read_text())[2]
+    written = LABELS.search(NOTATION.read_text("utf-8"))[2]
     assert written == label_table(), "run `python tests/test_docs.py` to write it anew"
 
 
 if __name__ == "__main__":
-    NOTATION.write_text(LABELS.sub(lambda found: found[1] + label_table() + found[3], NOTATION.read_text()))
+    text = NOTATION.read_text("utf-8")
+    NOTATION.write_text(LABELS.sub(lambda found: found[1] + label_table() + found[3], text), "utf-8")

@@ -64,7 +64,9 @@ def test_a_method_of_unproven_order_gets_a_rule_for_the_highest_it_may_have():
 
 
 def test_what_cannot_be_turned_is_refused():
-    with pytest.raises(ph.InputError, match="imid does not conserve the spatial momentum; take mkrk"):
+    with pytest.raises(
+        ph.InputError, match="needs a method that conserves the spatial momentum, and imid does not; use mkrk"
+    ):
         ph.ep("imid")
 
 

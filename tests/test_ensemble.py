@@ -2,13 +2,13 @@
 
 import dataclasses
 import re
-import sys
 
 import numba
 import numpy as np
 import pytest
 
 import polhode as ph
+from polhode.backends import program
 from polhode.backends.lanes import LANES, Lanes, extract, insert
 from polhode.memo import Memo
 from polhode.scalar import kernel, tan
@@ -79,8 +79,10 @@ def fresh(tmp_path, monkeypatch):
     """Runs that compile anew, so that their code can be read; the function gives the last one."""
     runs = Memo()
     monkeypatch.setenv("POLHODE_CACHE", str(tmp_path))
-    monkeypatch.setattr(sys.modules["polhode.ensemble_run"], "_RUNS", runs)
-    return lambda: list(runs.entries.values())[-1]
+    monkeypatch.setattr(program, "MADE", runs)
+    return lambda: next(
+        entry.value.run for key, entry in reversed(runs.entries.items()) if key[:2] == ("shortcut", "lanes")
+    )
 
 
 @pytest.mark.parametrize(
@@ -276,7 +278,7 @@ BAD = {
     "kind": ({"field": 3}, "field must be made by @ph.torque or @ph.potential; got int"),
     "linear": ({"bodies": [[1, 1, 0.0]] * N, "method": "rot123"}, "linear body"),
     "flat": ({"bodies": np.vstack([MOMENTS[:-1], [1, 2, 3.0]]), "method": "mv_explicit"}, "zero for a flat body"),
-    "axial": ({"bodies": [[1, 1, 0.0]] * N, "method": "akw"}, "neither turns about its axis"),
+    "axial": ({"bodies": [[1, 1, 0.0]] * N, "method": "akw"}, "neither rotates about its axis"),
 }  # fmt: skip
 
 

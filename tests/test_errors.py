@@ -25,7 +25,7 @@ pytestmark = pytest.mark.xdist_group("errors")
 RUBBER = "allowed are arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions made of these"
 INERTIA = "inertia must be three moments or a symmetric 3x3 tensor of numbers"
 ATTITUDE = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
-LINEAR = "a linear body neither turns about its axis nor carries momentum along it"
+LINEAR = "a linear body neither rotates about its axis nor has momentum along it"
 BODY = ph.Body([1.0, 2.0, 2.5])
 FREE = ph.Problem(BODY, omega=[1.0, 0.1, 0.2])
 OUT = "run.zarr"
@@ -300,7 +300,7 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: solve(steps=None, dt=0.1, t_end=0.01),
         "t_end - t0 = 0.01 is not a whole number of steps dt = 0.1 (0.1); the nearest t_end are 0.1 and 0.2",
     ),
-    "t_end missing": (lambda: solve(steps=None), "give t_end or steps: this problem has no end time of its own"),
+    "t_end missing": (lambda: solve(steps=None), "give t_end or steps: this problem has no end time"),
     "t_end and steps": (lambda: solve(t_end=1.0), "give t_end or steps, not both"),
     "t_end too far": (
         lambda: solve(steps=None, t_end=1e300),
@@ -421,7 +421,7 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     # files
     "suffix": (lambda: solve(out="run.txt"), "a trajectory file must end in .zarr or .nc; got 'run.txt'"),
     "not a path": (lambda: solve(out=3), "a trajectory file must be a path that ends in .zarr or .nc; got 3"),
-    "folder": (lambda: solve(out="none/run.zarr"), "the folder none does not exist; make it first"),
+    "folder": (lambda: solve(out="none/run.zarr"), "the folder none does not exist; create it first"),
     "no such file": (lambda: ph.load("none.zarr"), "there is no file none.zarr"),
     "load suffix": (lambda: ph.load("notes.txt"), "a trajectory file must end in .zarr or .nc; got 'notes.txt'"),
 }  # fmt: skip
@@ -459,7 +459,7 @@ def test_messages_are_value_errors() -> None:
 def test_file_exists(suffix: str) -> None:
     path = Path(f"run{suffix}")
     solve(out=path)
-    message = f"{path} exists; choose another name or say overwrite=True (--overwrite)"
+    message = f"{path} exists; choose another name or give overwrite=True (--overwrite)"
     refused(lambda: solve(out=path), message)
     refused(lambda: ph.load(path).save(path), message)
     assert len(solve(out=path, steps=5, overwrite=True)) == 6
@@ -477,8 +477,8 @@ def test_unfinished_netcdf_run_is_not_overwritten() -> None:
     Path("run.nc.partial.zarr").mkdir()
     refused(
         lambda: solve(out="run.nc"),
-        "run.nc.partial.zarr holds an unfinished run; load it, choose another name or say overwrite=True "
-        "(--overwrite), or go on with it by resume=True (--resume)",
+        "run.nc.partial.zarr holds an unfinished run; load it, choose another name or give overwrite=True "
+        "(--overwrite), or continue it with resume=True (--resume)",
     )
 
 
@@ -575,11 +575,27 @@ def test_unsolved_step(method: str) -> None:
         return
     assert re.fullmatch(
         re.escape(method) + r" failed in step 1 \(from t = 0 with dt = 1e\+06\): its equation was not solved "
-        r"\(relative residual (\d\.\de[+-]\d+|infinite)\); try dt = 0\.\d+; the state before it is in \.partial",
+        r"\(relative residual (\d\.\de[+-]\d+|infinite)\); the step is long: the body turns by 1e\+06 rad in it; "
+        r"try dt = 0\.\d+; the state before it is in \.partial",
         error,
     ), error
     suggested = float(re.findall(r"try dt = ([\d.e+-]+)", error)[0])
     assert python_states(FREE, method, suggested, 1)[1] is None
+
+
+def test_unsolved_step_with_a_strong_torque() -> None:
+    """A slow body with a torque that turns it far in one step: the message says so."""
+    attitude = np.array([-0.75, 0.38, -0.08, -0.54])
+    field = ph.torque(lambda t, R: (6.85 * R[2][1], -6.85 * R[2][0], 6.85 * ph.math.sin(t)))()
+    start = ph.Problem(
+        ph.Body([0.91, 1.07, 0.77]), field, attitude=attitude / np.linalg.norm(attitude), momentum=[0.0, -0.01, 0.0]
+    )
+    error = failed_in_python(start, "trapm", 1.72)
+    assert error is not None
+    assert re.search(
+        r"; the step is long: the body turns by 0\.016 rad in it and its torque turns it by 7\.3 rad more; try dt",
+        error,
+    ), error
 
 
 def python_ride(start: ph.Problem, method: str, dt: float, steps: int) -> Any:
@@ -613,7 +629,8 @@ def test_unsolved_step_of_a_run() -> None:
         solve(dt=1e6)
     assert re.fullmatch(
         r"imidm failed in step 1 \(from t = 0 with dt = 1e\+06\): its equation was not solved \(relative residual "
-        r"\d\.\de-\d+\); try dt = 0\.\d+; the state before it is in \.partial",
+        r"\d\.\de-\d+\); the step is long: the body turns by 1e\+06 rad in it; try dt = 0\.\d+; "
+        r"the state before it is in \.partial",
         str(caught.value),
     )
     assert caught.value.partial is not None
@@ -681,7 +698,7 @@ def test_linear_body(method: str, tensor: bool) -> None:
         inertia, omega = LINEAR_AXES @ inertia @ LINEAR_AXES.T, LINEAR_AXES @ omega
     start = ph.Problem(ph.Body(inertia), attitude=Rotation.from_rotvec([1, 2, 3]), omega=omega)
     if not ph.methods[method].linear_bodies:
-        with pytest.raises(ph.InputError, match="divides by the moment that is zero for a linear body"):
+        with pytest.raises(ph.InputError, match="divides by the zero moment of a linear body"):
             ph.solve(start, method, dt=0.05, steps=20)
         return
     exact = matrix(mul(start.quaternion, exp(tuple(omega))))

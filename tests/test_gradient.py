@@ -406,7 +406,7 @@ def _free():
         (lambda R: R[0][0] > 0, "it returned a truth value"),
         (lambda R: (R[0], 1.0), "as many of them in every row"),
         (lambda R: np.array(R), "np.array, which cannot be compiled"),
-        (lambda R, k: k * R[0][0], "takes k, and none is known"),
+        (lambda R, k: k * R[0][0], "takes k, which have no values"),
         (lambda R: 1 / (R[0][0] - 1), "raised ZeroDivisionError at the start"),
         (lambda R: R[3][0], "cannot be compiled"),
         (lambda *R: 0, "must name its arguments"),

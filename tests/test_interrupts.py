@@ -16,11 +16,11 @@ from polhode.backends import threads
 from polhode.backends.lanes import LANES
 from polhode.ensemble import prepared
 from polhode.ensemble_run import Course
+from waiting import PATIENCE
 
 N = LANES + 3
 RNG = np.random.default_rng(8)
 MOMENTS, MOMENTA = RNG.uniform(1, 1.9, (N, 3)), RNG.normal(size=(N, 3))
-PATIENCE = 120
 
 
 @ph.torque
@@ -198,7 +198,7 @@ def test_sigterm_ends_a_command_like_ctrl_c(tmp_path):
         run.send_signal(signal.SIGTERM)
         said = run.communicate(timeout=PATIENCE)[1]
     assert run.returncode == 130
-    assert "interrupted; s.zarr lacks 1 units: go on with --resume" in said
+    assert "interrupted; s.zarr lacks 1 shards: use --resume to continue" in said
     assert "Traceback" not in said
     assert crowd_store.missing(tmp_path / "s.zarr") == [0]
 

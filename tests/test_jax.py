@@ -272,7 +272,7 @@ def test_wrong_values_are_named(given, said):
 @pytest.mark.parametrize(
     ("method", "options", "said"),
     [
-        ("strang(jacobi)", {}, "made of elliptic functions, .*; methods that are: mkrk"),
+        ("strang(jacobi)", {}, "uses elliptic functions, .*; methods that can: mkrk"),
         ("reversible(strang(dmv2))", {}, "chooses its steps"),
         ("dmv2", {}, "dmv2"),
         ("fe", {"dt": 0}, "dt must be positive"),

@@ -280,7 +280,10 @@ def not_a_gradient(R):
 SYMMETRIC = ph.Body([2.0, 2.0, 1.0])
 WRONG = {
     "asymmetric body": (ph.problems.heavy_top(), "not symmetric about the line"),
-    "wrong axis": (ph.Problem(ph.Body([2.0, 1.0, 2.0]), gravity(1.0), **COMMON), "moments 1.5 across and 2 along"),
+    "wrong axis": (
+        ph.Problem(ph.Body([2.0, 1.0, 2.0]), gravity(1.0), **COMMON),
+        "moments 1.5 perpendicular and 2 parallel",
+    ),
     "oblique": (ph.Problem(SYMMETRIC, uniform((0, 0, 1), (0, 0.1, 1)), **COMMON), "not symmetric about the line"),
     "nearly symmetric": (ph.Problem(ph.Body([2.0, 2.0 + 1e-13, 1.0]), gravity(1.0), **COMMON), "differs by 2.5e-14"),
     "wall": (ph.problems.soft_wall(), "not linear in the attitude"),

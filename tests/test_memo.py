@@ -9,7 +9,7 @@ import pytest
 
 import polhode as ph
 from polhode import expansion
-from polhode.memo import KEPT, Memo
+from polhode.memo import KEPT, MADE, Memo
 
 
 def test_the_least_recently_used_entry_makes_room():
@@ -47,17 +47,31 @@ def test_what_fails_to_be_made_is_not_kept():
     assert memo("key", lambda: 2) == 2
 
 
-STORES = {
-    "engine": "_LOOPS", "adaptive": "_COMPILED", "stepper": "_COMPILED", "ensemble_run": "_RUNS", "gradient": "_LOOPS",
-    "vector.motion": "_LOOPS", "fields.kernels": "_FLOAT_KERNELS",
-}  # fmt: skip
+def test_one_thing_is_made_while_another_is():
+    memo, inside, outside = Memo(), threading.Event(), threading.Event()
+
+    def slow():
+        inside.set()
+        assert outside.wait(30)
+
+    thread = threading.Thread(target=memo, args=("slow", slow))
+    thread.start()
+    assert inside.wait(30)
+    assert memo("quick", lambda: 1) == 1
+    outside.set()
+    thread.join()
+    assert len(memo) == 2
 
 
-@pytest.mark.parametrize("module", STORES)
-def test_every_store_of_compiled_code_is_bounded(module):
-    store = vars(sys.modules[f"polhode.{module}"])[STORES[module]]
-    assert isinstance(store, Memo)
-    assert store.size <= KEPT
+def test_one_memo_holds_all_compiled_code_and_is_bounded():
+    """No other store of things compiled, in any module."""
+    assert MADE.size <= 4 * KEPT
+    stores = {
+        f"{name}.{variable}"
+        for name, module in list(sys.modules.items()) if name.split(".")[0] == "polhode"
+        for variable, value in vars(module).items() if isinstance(value, Memo) and value is not MADE
+    }  # fmt: skip
+    assert stores == set()
 
 
 def test_formulas_of_fields_are_not_kept_for_ever():

@@ -95,7 +95,7 @@ def test_the_checks_and_compositions_begin_it_anew():
 
 
 def test_a_stepper_refuses_it():
-    with pytest.raises(ph.InputError, match="keeps numbers from step to step"):
+    with pytest.raises(ph.InputError, match="has memory from step to step"):
         ph.stepper(ph.Body([1.0, 2.0, 2.5]), ab2, 0.1)
 
 

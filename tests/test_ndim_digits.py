@@ -217,7 +217,7 @@ def test_without_a_potential_kicks_are_nothing():
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"potential": uneven}, r"takes no potential; take strang\(moser_veselov\)"),
+        ({"potential": uneven}, r"takes no potential; use strang\(moser_veselov\)"),
         ({"potential": 3.0, "method": "strang(mv)"}, "must be a function of X"),
         ({"potential": lambda X: np.linalg.norm(X), "method": "strang(mv)"}, "cannot be compiled"),
         ({"potential": lambda X: 1.0 if X[0][0] > 0 else 0.0, "method": "strang(mv)"}, "branches on a number"),

@@ -157,7 +157,7 @@ def test_generalised_alpha_refuses_other_radii(rho):
 def test_generalised_alpha_is_named_by_its_radius():
     assert ph.methods["galpha(0.80)"] is ph.methods["galpha(0.8)"]
     assert ph.galpha(0.8) is ph.methods["generalized_alpha"]
-    with pytest.raises(ph.InputError, match="keeps a memory"):
+    with pytest.raises(ph.InputError, match="has memory"):
         ph.methods["yoshida4(galpha(1))"]
 
 

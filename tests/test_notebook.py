@@ -16,6 +16,7 @@ import pytest
 
 import polhode as ph
 from polhode import notebook
+from waiting import PATIENCE
 
 METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
 
@@ -107,5 +108,5 @@ def test_a_method_shows_its_declaration(method):
 
 def test_nothing_is_imported_before_it_is_shown():
     code = "import polhode, sys; print({'matplotlib', 'polhode.plots', 'polhode.notebook'} & set(sys.modules))"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=120)
+    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=PATIENCE)
     assert said.stdout.strip() == "set()"

@@ -57,7 +57,7 @@ def test_pictures_over_time(sol, name, tmp_path):
     assert finite_points(ax) >= len(sol) - 1
     plots.save(fig, tmp_path / "a.png", tmp_path / "a.svg")
     assert (tmp_path / "a.png").stat().st_size > 5000
-    assert (tmp_path / "a.svg").read_text().count("<path") > 5
+    assert (tmp_path / "a.svg").read_text("utf-8").count("<path") > 5
 
 
 @pytest.mark.parametrize("name", ["attitude", "polhode"])

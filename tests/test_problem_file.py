@@ -188,8 +188,8 @@ FAULTS = [
     (MOMENTS, 'moments = [1, 2, "3"]', 2, "body.moments", 'got "3"; write for example moments = [1.0, 2.0, 3.0]'),
     (MOMENTS, "moments = [1, 2, 5]", 2, "body.moments", "triangle inequality"),
     (MOMENTS, "# nothing", 1, "body", "give exactly one of .*; got none of them: write for example"),
-    (MOMENTS, f'{MOMENTS}\nshape = "box"', 3, "body.shape", "got moments and shape: leave out all but one"),
-    (MOMENTS, f'{MOMENTS}\nunit = "mm"', 3, "body.unit", "this does not go with moments, only with mesh"),
+    (MOMENTS, f'{MOMENTS}\nshape = "box"', 3, "body.shape", "got moments and shape: remove all but one"),
+    (MOMENTS, f'{MOMENTS}\nunit = "mm"', 3, "body.unit", "this cannot be combined with moments, only with mesh"),
     (MOMENTS, 'shape = "bax"', 2, "body.shape", "unknown shape 'bax'; did you mean box?"),
     (MOMENTS, 'shape = "box"\ndimensions = [1, 2]', 3, "body.dimensions", "the shape box has a, b, c; got 2 numbers"),
     (MOMENTS, 'shape = "box"\ndimensions = {a=1, b=2, h=3}', 3, "body.dimensions.h", "no such length; there are a"),
@@ -210,7 +210,7 @@ FAULTS = [
     (FIELD, f'{FIELD}\n[field.deep]\nx = 1', 7, "field.deep", "must be a number, .*; got { x = 1 }"),
     (f"[field]\n{FIELD}", f'[[field]]\n{FIELD}\n[[field]]\nname = "linear_drag"\ncoefficients = -1', 9,
      "field.coefficients", "must not be negative"),
-    (OMEGA, f"{OMEGA}\nmomentum = [1, 2, 3]", 10, "start.momentum", "got omega and momentum: leave out all but one"),
+    (OMEGA, f"{OMEGA}\nmomentum = [1, 2, 3]", 10, "start.momentum", "got omega and momentum: remove all but one"),
     (OMEGA, "t0 = 0", 8, "start", "got none of them: write for example omega"),
     (OMEGA, "omega = [0, inf, 1]", 9, "start.omega", "must be three numbers: angular velocity .*; got inf"),
     (OMEGA, f"{OMEGA}\nquaternion = [1, 1, 0, 0]", 10, "start.quaternion", "its length is 1.41.*, so divide by it"),
@@ -219,12 +219,12 @@ FAULTS = [
     (OMEGA, f"{OMEGA}\neuler = [1, 0, 0]", 10, "start.euler", "euler and sequence go together"),
     (OMEGA, f'{OMEGA}\neuler = [1, 0, 0]\nsequence = "abc"', 11, "start.sequence", "must be three letters"),
     (OMEGA, f'{OMEGA}\neuler = [1, 0, 0]\nsequence = "XXZ"', 11, "start.sequence", "neighbouring axes must differ"),
-    (OMEGA, f"{OMEGA}\ndegrees = true", 10, "start.degrees", "goes with euler or rotation_vector"),
+    (OMEGA, f"{OMEGA}\ndegrees = true", 10, "start.degrees", "only for euler or rotation_vector"),
     (METHOD_LINE, f'method = "{METHOD.name}x"', 12, "run.method", f"nearest: .*{METHOD.name}"),
     (METHOD_LINE, f'method = "{FREE.name}"', 12, "run.method", "methods that take it"),
-    (METHOD_LINE, f"{METHOD_LINE}\ntol = 1e-6", 12, "run.method", "does not go with tol, .*leave method or tol out"),
+    (METHOD_LINE, f"{METHOD_LINE}\ntol = 1e-6", 12, "run.method", "cannot be combined with tol, .*remove method"),
     (METHOD_LINE, "# nothing", 11, "run", "method is missing: give method and dt, or tol"),
-    ("dt = 0.01", "dt = 0.01\nstops = [0.5]", 14, "run.stops", "for steps that follow from tol; give tol or leave"),
+    ("dt = 0.01", "dt = 0.01\nstops = [0.5]", 14, "run.stops", "for adaptive steps; give tol or remove"),
     ("dt = 0.01", "dt = 0.01\nmax_step = -1", 14, "run.max_step", "must be a number above 0: the longest step"),
     (f"{METHOD_LINE}\ndt = 0.01", "tol = 1e-6\nstops = [2.0]", 13, "run.stops", "between t0 = 0 and t_end = 1; got 2"),
     ("dt = 0.01", "dt = 0.03", 14, "run.t_end", "the nearest t_end are 0.99 and 1.02"),
@@ -238,7 +238,7 @@ FAULTS = [
     ("[run]", '[output]\nfil = "x.nc"\n[run]', 12, "output.fil", "did you mean file?"),
     ("[run]", '[output]\nfile = "x.txt"\n[run]', 12, "output.file", 'must be a .zarr or .nc file .*; got "x.txt"'),
     ("[run]", '[output]\nfile = "x\\u0000.nc"\n[run]', 12, "output.file", "must be a .zarr or .nc file"),
-    ("[run]", '[output]\nview = "no/x.html"\n[run]', 12, "output.view", "the folder no does not exist; make it first"),
+    ("[run]", '[output]\nview = "no/x.html"\n[run]', 12, "output.view", "the folder no does not exist; create it"),
     ("t_end = 1.0", "steps = 99999999999999999999", 14, "run.steps", "must be a whole number"),
     ("[run]", "[rum]", 11, "rum", "there is no such table here; did you mean run?"),
     ("[body]", "dt = 1\n[body]", 1, "dt", "it belongs in [run]"),
@@ -363,7 +363,7 @@ def test_options_replace_what_the_file_says():
     assert "50 steps of dt = 0.02 to t = 1" in good("run", path, "--dt", "0.02")
     assert "30 steps of dt = 0.01 to t = 0.3" in good("run", path, "--steps", "30")
     assert "asked for 1e-06" in good("run", path, "--tol", "1e-6")
-    assert "stops is for steps that follow from a tolerance" in refused("run", path, "--stops", "0.5")
+    assert "stops is for adaptive steps" in refused("run", path, "--stops", "0.5")
     assert "stops must be times" in refused("run", path, "--tol", "1e-6", "--stops", "0.5,soon")
     assert "max_step must be positive" in refused("run", path, "--tol", "1e-6", "--max-step", "0")
     good("run", path, "--tol", "1e-6", "--stops", "0.5,0.25", "--max-step", "0.125", "--out", "stops.zarr")

@@ -144,8 +144,8 @@ def test_a_long_table_is_stepped_through_row_by_row(rows):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"stops": [1.0], "method": "imidm", "dt": 0.1}, "stops is for steps that follow from a tolerance"),
-        ({"max_step": 1.0, "method": "imidm", "dt": 0.1}, "max_step is for steps that follow"),
+        ({"stops": [1.0], "method": "imidm", "dt": 0.1}, "stops is for adaptive steps"),
+        ({"max_step": 1.0, "method": "imidm", "dt": 0.1}, "max_step is for adaptive steps"),
         ({"stops": [11.0], "tol": 1e-6}, "stops must lie between t0 = 0 and t_end = 10; got 11"),
         ({"stops": "soon", "tol": 1e-6}, "stops must be times"), ({"stops": [[1.0]], "tol": 1e-6}, "stops must be tim"),
         ({"stops": [math.nan], "tol": 1e-6}, "all of them finite"), ({"max_step": 0, "tol": 1e-6}, "must be positive"),

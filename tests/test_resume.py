@@ -30,6 +30,7 @@ from polhode.engine import engine
 from polhode.progress import Progress
 from polhode.solve import Ride, drive
 from polhode.trajectory import Info
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.xdist_group("resume")
 
@@ -327,7 +328,7 @@ def command(*args: str, **named: Any) -> subprocess.Popen[str]:
 
 
 def wait_for(path: Path, rows: int, child: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline and child.poll() is None:
         with contextlib.suppress(ph.InputError):
             if len(ph.load(path)) > rows:
@@ -346,12 +347,12 @@ def test_the_command_line_killed_interrupted_and_continued() -> None:
     with command(*line, *out, stderr=subprocess.PIPE) as child:
         wait_for(Path("run.zarr"), rows, child)
         child.send_signal(signal.SIGINT)
-        _, said = child.communicate(timeout=60)
+        _, said = child.communicate(timeout=PATIENCE)
     assert child.returncode == 130
     assert said.startswith("polhode: interrupted at t = ")
-    assert said.endswith("run.zarr holds them, and the same command with --resume goes on from there\n")
+    assert said.endswith("run.zarr holds them; run the same command with --resume to continue\n")
     with command(*line, *out, stdout=subprocess.PIPE) as child:
-        text, _ = child.communicate(timeout=120)
+        text, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0
     assert text.endswith("written       run.zarr\n")
     run("whole.zarr", dt=1e-5, steps=20_000_000, every=10_000)
@@ -433,7 +434,7 @@ def test_room_is_made_and_the_run_goes_on() -> None:
     run("whole.zarr", steps=40_000)
     with small_files(600_000), pytest.raises(ph.StepError) as caught:
         run("parts.zarr", steps=40_000)
-    assert str(caught.value).endswith("; make room and go on from there by resume=True (--resume)")
+    assert str(caught.value).endswith("; free some disk space and continue with resume=True (--resume)")
     partial = caught.value.partial
     assert partial is not None
     assert 1 < len(partial) < 40_001
@@ -484,8 +485,8 @@ def test_the_command_line_on_a_full_disk() -> None:
     assert done.returncode == 1
     assert done.stderr.startswith("polhode: imidm stopped at step ")
     assert done.stderr.endswith(
-        f": run.zarr cannot be written ({os.strerror(errno.EFBIG)}); run.zarr holds the {rows} states before it; make "
-        f"room, and the same command with --resume goes on from there\n"
+        f": run.zarr cannot be written ({os.strerror(errno.EFBIG)}); run.zarr holds the {rows} states before it; free "
+        "some disk space and run the same command with --resume to continue\n"
     )
 
 
@@ -560,19 +561,21 @@ def test_other_refusals() -> None:
     run("run.zarr")
     store.export("run.zarr", "copy.zarr")
     for name in ("saved.zarr", "copy.zarr"):
-        with pytest.raises(ph.InputError, match=rf"^{name} cannot be resumed: it does not say how its run was begun"):
+        with pytest.raises(
+            ph.InputError, match=rf"^{name} cannot be resumed: it does not record how its run was started"
+        ):
             run(name, resume=True)
-    with pytest.raises(ph.InputError, match="name it with out"):
+    with pytest.raises(ph.InputError, match="name the file with out"):
         run(resume=True)
     with pytest.raises(ph.InputError, match="resume or overwrite, not both"):
         run("run.zarr", resume=True, overwrite=True)
     with pytest.raises(ph.InputError, match="the folder none does not exist"):
         run("none/run.zarr", resume=True)
-    with pytest.raises(ph.InputError, match="leave resume or events"):
+    with pytest.raises(ph.InputError, match="remove one of them"):
         run("new.zarr", resume=True, tol=1e-6, method=None, dt=None, steps=None, t_end=1.0,
             events=ph.event(lambda R: R[0][0])())  # fmt: skip
     stopped("open.zarr")
-    with pytest.raises(ph.InputError, match=r"exists; .* or go on with it by resume=True \(--resume\)$"):
+    with pytest.raises(ph.InputError, match=r"exists; .* or continue it with resume=True \(--resume\)$"):
         run("open.zarr")
     Path("notes.zarr").mkdir()
     with pytest.raises(ph.InputError, match=r"notes\.zarr cannot be read as a trajectory"):
@@ -595,14 +598,16 @@ def test_files_of_early_versions_are_read() -> None:
     said = store.read("run.zarr")[1]
     integrity.replace_attributes(Path("run.zarr"), {name: said[name] for name in said if name not in gone})
     np.testing.assert_array_equal(ph.load("run.zarr").momentum, whole.momentum)
-    with pytest.raises(ph.InputError, match="written by an early version"):
+    with pytest.raises(ph.InputError, match="or by an early version"):
         run("run.zarr", resume=True)
 
 
 def test_other_software_is_told_and_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
     stopped("run.zarr", 0.01, steps=50_000)
     monkeypatch.setattr(record, "software", lambda: "polhode 9")
-    with pytest.warns(UserWarning, match=r"was computed by polhode .* and goes on with polhode 9: its last bits may"):
+    with pytest.warns(
+        UserWarning, match=r"was computed by polhode .* and is resumed with polhode 9: its last bits may"
+    ):
         run("run.zarr", steps=50_000, resume=True)
     said = store.read("run.zarr")[1]["software"]
     assert said.startswith("polhode ")
@@ -684,11 +689,11 @@ def test_export_needs_little_memory() -> None:
 def test_export_by_command() -> None:
     run("run.zarr", steps=20)
     with command("export", "run.zarr", "run.nc", stdout=subprocess.PIPE) as child:
-        assert child.communicate(timeout=60)[0] == "written       run.nc: imidm, 20 steps, finished\n"
+        assert child.communicate(timeout=PATIENCE)[0] == "written       run.nc: imidm, 20 steps, finished\n"
     assert child.returncode == 0
     assert contents("run.nc")[0] == contents("run.zarr")[0]
     with command("export", "none.zarr", "a.nc", stderr=subprocess.PIPE) as child:
-        assert child.communicate(timeout=60)[1] == "polhode: there is no file none.zarr\n"
+        assert child.communicate(timeout=PATIENCE)[1] == "polhode: there is no file none.zarr\n"
     assert child.returncode == 2
 
 

@@ -25,9 +25,8 @@ PARTS = ("imidm", "trapm", "akw", "jacobi", "strang(symrot_auto)", "nystrom4(rot
 
 
 @pytest.mark.parametrize("part", PARTS)
-@pytest.mark.parametrize("check", checks.CHECKS, ids=lambda check: check.__name__.removeprefix("check_"))
-def test_it_is_what_it_declares(part, check):
-    assert check(ph.reversible(part)) == []
+def test_it_is_what_it_declares(part):
+    assert checks.check(ph.reversible(part)) == []
 
 
 LIES = {
@@ -285,7 +284,9 @@ def test_progress_counts_time():
 
 
 def test_a_step_that_runs_away_says_so():
-    with pytest.raises(ph.StepError, match="the monitor of its step size changed by more than itself") as stop:
+    with pytest.raises(
+        ph.StepError, match="the monitor function of the step size changed by more than its own value"
+    ) as stop:
         ph.solve(ph.problems.coulomb_wall(), WALL, dt=2.0, t_end=20.0)
     assert "try dt = 1;" in str(stop.value)
     assert 0 < stop.value.partial.t[-1] < 20
@@ -295,7 +296,7 @@ def test_a_step_that_runs_away_says_so():
 @pytest.mark.parametrize(
     ("make", "match"),
     [
-        (lambda: ph.reversible("fem"), "needs a symmetric method, and fem is not one"),
+        (lambda: ph.reversible("fem"), "needs a symmetric method, and fem is not symmetric"),
         (lambda: ph.reversible("compensated(dmv2)"), "apply reversible.. to the method inside"),
         (lambda: ph.reversible("reversible(imidm)"), "apply reversible.. to the method inside"),
         (lambda: ph.yoshida4("reversible(imidm)"), "make it the outermost"),
@@ -315,5 +316,5 @@ def test_refused(make, match):
 def test_a_comparison_at_one_time_refuses_it():
     from polhode.analysis.convergence import convergence
 
-    with pytest.raises(ph.InputError, match="ends past the given time"):
+    with pytest.raises(ph.InputError, match="ends after the given time"):
         convergence(ph.problems.soft_wall(), [WALL], [0.1])

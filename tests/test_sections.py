@@ -132,14 +132,14 @@ def never(R):
 @pytest.mark.parametrize(
     ("said", "where", "axes", "more"),
     [
-        ("not terminal", ph.event(leaning, terminal=True), (angle, rate), {}),
+        ("must not be a terminal event", ph.event(leaning, terminal=True), (angle, rate), {}),
         ("no motion crosses never = 0", never, (angle, rate), {}),
         ("two functions", leaning, angle, {}),
         ("two functions", leaning, (angle, 3), {}),
         ("a function of t, R, omega or a ph.event", "R", (angle, rate), {}),
-        ("a method and its dt", leaning, (angle, rate), {"dt": 0.1}),
+        ("both method and dt", leaning, (angle, rate), {"dt": 0.1}),
         ("dt must be positive", leaning, (angle, rate), {"method": METHOD, "dt": -0.1}),
-        ("give step_tol=1e-09, that of one step", leaning, (angle, rate), {"tol": 1e-9}),
+        ("give step_tol=1e-09, the error of one step", leaning, (angle, rate), {"tol": 1e-9}),
         ("step_tol must lie", leaning, (angle, rate), {"step_tol": 0}),
         ("t_end must lie after", leaning, (angle, rate), {"t_end": -1.0}),
     ],

@@ -121,7 +121,9 @@ def test_dmv_solves_the_equation_of_moser_and_veselov():
 @pytest.mark.parametrize("flow_name", ["symrot", "dmv4", "rot_auto"])
 def test_strang_over_any_free_flow_and_nothing_else(flow_name):
     assert ph.methods[f"strang({flow_name})"].order == 2
-    with pytest.raises(ph.InputError, match=r"strang\(\) drifts by a free flow, and imidm integrates torques itself"):
+    with pytest.raises(
+        ph.InputError, match=r"strang\(\) needs a free flow as its drift, and imidm integrates torques itself"
+    ):
         ph.methods["strang(imidm)"]
 
 

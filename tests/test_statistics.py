@@ -182,7 +182,7 @@ BAD = {
     "kind": (3, "statistics must be .*; got 3"),
     "one of": (["energy", 3], "statistics must be .*; got 3"),
     "none": ([], "got none"),
-    "twice": (["energy", "energy"], "two observables of the name 'energy'"),
+    "twice": (["energy", "energy"], "two observables named 'energy'"),
     "branch": (branch, "the observable branch cannot be compiled"),
     "vector": (lambda R: R[0], "must return one number"),
     "parameter": (

@@ -117,7 +117,7 @@ BAD = {
     "isotropic": ({"vary": "[random]\ncount = 2\nseed = 1\nomega.z = {isotropic = 1}"}, "isotropic is for a vector"),
     "triangle": ({"vary": "[grid]\nmoments.z = [1.0, 30.0]"}, "body 1: moments of inertia must satisfy the triangle"),
     "twice": ({"vary": "[grid]\nomega.z = [1]\nmomentum.z = [2]"}, "omega and momentum cannot both vary"),
-    "dt varies": ({"vary": "[grid]\ndt = [0.1]"}, r"dt varies, so leave it out of \[run\]"),
+    "dt varies": ({"vary": "[grid]\ndt = [0.1]"}, r"dt varies, so remove it from \[run\]"),
     "free": ({"problem": 'name = "free_body"', "vary": "[grid]\nparams.mgl = [1]"}, "the problem has no field"),
     "parameter": ({"vary": "[grid]\nparams.mg = [1]"}, "gravity has no parameter 'mg'; it has mgl"),
     "field": ({"problem": 'moments = [1, 1, 1]\nfield = "gravty"'}, "unknown field 'gravty'; nearest: gravity"),
@@ -155,11 +155,13 @@ def test_what_failed_is_told(tmp_path):
     done = command(file)
     assert done.exit_code == 0, done.output
     said = " ".join(done.output.split())
-    assert "failed 1 the first is body 2, in step 1: its equation was not solved (relative residual" in said
+    assert "failed 1 first: body 2, in step 1: its equation was not solved (relative residual" in said
 
 
 def test_from_an_example_to_a_store(tmp_path):
-    file, out = tmp_path / "tops.toml", tmp_path / "tops.zarr"
+    folder = tmp_path / ("longer than any line " * 8)  # no table may break the name of a file in two
+    folder.mkdir()
+    file, out = folder / "tops.toml", folder / "tops.zarr"
     assert command(file, "--init").exit_code == 0
     assert command(file, "--init").exit_code == 2
     file.write_text(file.read_text().replace("count = 41", "count = 4").replace("t_end = 20.0 ", "t_end = 1.0 "))
@@ -169,7 +171,7 @@ def test_from_an_example_to_a_store(tmp_path):
     assert not out.exists()
     first = command(file, "--unit", 8)
     assert first.exit_code == 0, first.output
-    for word in ("bodies", "failed", "largest", "body-steps a second"):
+    for word in ("bodies", "failed", "largest", "body-steps per second"):
         assert word in first.output
     assert str(out) in first.output
     again = command(file)

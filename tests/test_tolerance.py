@@ -315,7 +315,7 @@ def test_threads_do_not_mix_their_states():
 
 
 def test_far_ends_are_refused_or_named():
-    with pytest.raises(ph.InputError, match="one rounding of the data"):
+    with pytest.raises(ph.InputError, match="one rounding error in the data"):
         ph.solve(ph.problems.free_body(), tol=1e-6, t_end=1e17)
     assert "do not allow" in ph.solve(ph.problems.free_body(), tol=1e-10, t_end=1e9).reason
     with pytest.raises(ph.InputError, match="too far for imidm"):

@@ -22,6 +22,7 @@ from scipy.spatial.transform import Rotation
 import polhode as ph
 from polhode import integrity, record, store
 from polhode.analysis.observables import drift
+from waiting import PATIENCE
 
 pytestmark = pytest.mark.xdist_group("trajectory")
 
@@ -30,7 +31,7 @@ SHAPES = {
     "energy": (),
 }  # fmt: skip
 TOP = ph.problems.fast_top()
-GO_ON = "make room and go on from there by resume=True (--resume)"
+GO_ON = "free some disk space and continue with resume=True (--resume)"
 
 
 def run(**said: Any) -> ph.Trajectory:
@@ -330,7 +331,7 @@ def interrupted(path: Path, kind: signal.Signals) -> tuple[int, str]:
     run(every=500, steps=1000)  # compiled once, before the clock starts
     command = [sys.executable, "-c", textwrap.dedent(CHILD), str(path)]
     seen = store.staging(path)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
             while time.monotonic() < deadline and child.poll() is None:
@@ -339,7 +340,7 @@ def interrupted(path: Path, kind: signal.Signals) -> tuple[int, str]:
                 time.sleep(0.05)
             assert child.poll() is None
             child.send_signal(kind)
-            out, _ = child.communicate(timeout=60)
+            out, _ = child.communicate(timeout=PATIENCE)
         finally:
             child.kill()
     return child.returncode, out

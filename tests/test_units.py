@@ -20,6 +20,7 @@ import polhode as ph
 from polhode import crowd_store, files, integrity, store, units
 from polhode.ensemble import NOT_YET, prepared
 from polhode.problems import gravity
+from waiting import PATIENCE
 
 N, UNIT = 203, 8
 RNG = np.random.default_rng(3)
@@ -207,7 +208,7 @@ def test_killed_at_random_moments(tmp_path, whole):
             before, more = len(marks(path)), chance.randrange(3)
             print(path, file=it.stdin, flush=True)
             child = int(it.stdout.readline())
-            deadline = time.monotonic() + 30
+            deadline = time.monotonic() + PATIENCE
             while len(marks(path)) < before + more and time.monotonic() < deadline:
                 time.sleep(0.001)
             time.sleep(chance.uniform(0, 0.05))
@@ -229,7 +230,9 @@ def test_full_disk(tmp_path):
     usual = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, usual[1]))
     try:
-        with pytest.raises(ph.StepError, match=r"crowd.zarr cannot be written \(File too large\); 4 units are missing"):
+        with pytest.raises(
+            ph.StepError, match=r"crowd.zarr cannot be written \(File too large\); 4 shards are missing"
+        ):
             run(out=path, unit=64, every=10)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, usual)
@@ -290,11 +293,11 @@ def test_another_formula_of_the_same_name(made):
 
 
 BAD = {
-    "exists": ({}, "exists; choose another name or say overwrite=True"),
-    "both": ({"overwrite": True, "resume": True}, "overwrite and resume exclude each other"),
+    "exists": ({}, "exists; choose another name or give overwrite=True"),
+    "both": ({"overwrite": True, "resume": True}, "give overwrite or resume, not both"),
     "netcdf": ({"out": "crowd.nc"}, "written to a .zarr store; save the result as crowd.nc"),
     "suffix": ({"out": "crowd.txt"}, "must end in .zarr or .nc"),
-    "no file": ({"out": None, "resume": True}, "resume is about a file; give out="),
+    "no file": ({"out": None, "resume": True}, "resume needs a file; also give out="),
     "unit": ({"unit": 0, "overwrite": True}, "unit"),
 }
 

@@ -72,7 +72,7 @@ def test_methods_that_need_no_mass_distribution_take_it(problem, name):
 
 @pytest.mark.parametrize("name", [m.name for m in ph.methods.values() if not m.flat_bodies])
 def test_the_others_refuse_it(problem, name):
-    with pytest.raises(ph.InputError, match=r"half the difference .* negative for moments of no body"):
+    with pytest.raises(ph.InputError, match=r"half the difference .* negative for unphysical moments"):
         ph.solve(problem, name, dt=0.01, steps=1)
 
 

@@ -15,6 +15,7 @@ from polhode.analysis.bench import reference_error
 from polhode.analysis.taylor import flow
 from polhode.backends import cpu, floats, lanes
 from polhode.backends.multiprecision import number
+from polhode.backends.program import compiled
 from polhode.engine import torque_kernel
 from polhode.exact_numbers import converted
 from polhode.loop import travelling
@@ -261,7 +262,7 @@ def test_compiled_as_uncompiled_in_axes_of_its_own():
 def test_rows_are_combined_compiled_and_in_lanes():
     weights = 0.5, -3.0, 0.25
     rows = tuple(tuple(float((3 * i + 5 * j) % 7) for i in range(7)) for j in range(3))
-    fast, _ = cpu.compiled(lambda rows: combined(weights, rows), "test_verner combined")
+    fast = compiled(lambda rows: combined(weights, rows)).run
     assert fast(rows) == combined(weights, rows)  # eighths of small whole numbers: exact
 
     n = lanes.LANES

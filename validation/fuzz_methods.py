@@ -14,12 +14,14 @@ time and angular velocity; the angle turned in a step goes from 1e-6 to 30 radia
 Measured (2 cores, Python 3.11; seed 1, 40 cases of each method and kind of field, 55 s): 7560 runs, of which 742 were
 refused because of the body or its field, 6267 ended and 551 failed. No state that is no rotation. One drift, 4e-11 of
 `dmv2` on a needle with I_3/I_1 = 1e-11. 22 needless failures; those looked at, the first of
-every method, are needles with I_3/I_1 from 1e-4 to 1e-11. 24 runs of `ep(...)` and one blow-up of `fe` depend on the
-unit of mass.
+every method, are needles with I_3/I_1 from 1e-4 to 1e-11. 24 runs of `ep(...)` and one blow-up of `fe` depended on the
+unit of mass. Since `ep` turns the body by a ratio of momenta: one of 680 runs of `ep(buss3)`, `ep(rk4_quat)`,
+`ep(imidm)`, `liemid_e1`, `imidm` and `dg2`, with a component of omega of 1e-76, whose square may leave the range of
+doubles in other units (that this is the cause is not shown).
 
 With a torque that pushes the body by a radian or more in a step (`Case.resolved` is false) implicit methods fail also
-where the body itself turns slowly, for instance about a principal axis: their equation may then have no solution
-next to the start, or several (not shown).
+where the body itself turns slowly, for instance about a principal axis: the branch of solutions from short steps may
+end in a fold (`implicit_limits.py`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,6 @@ memory with all checks of what is given, stand beside them.
 from __future__ import annotations
 
 import dataclasses
-import sys
 import time
 import traceback
 from collections.abc import Callable
@@ -17,12 +16,11 @@ import numpy as np
 
 import polhode.ensemble  # noqa: F401 - `ph.ensemble` is the function
 from polhode.backends import layout
+from polhode.memo import MADE
 
 from . import crowd_ours, crowd_rivals
 from .crowd_clock import Runner, timed
 from .crowds import QUANTILE, TARGETS, Crowd, free_bodies, heavy_tops
-
-library = sys.modules["polhode.ensemble_run"]
 
 DATA_SHEET = {"H200": 34e12, "H100": 34e12, "A100": 9.7e12}
 """Double-precision operations a second without tensor cores, by NVIDIA's data sheets of these cards."""
@@ -72,8 +70,7 @@ def on_card(crowd: Crowd, name: str, setting: float) -> float:
     from numba import cuda
 
     task, counts = crowd_ours.prepared(crowd, name, setting)
-    runs = library._RUNS.entries
-    kernel = runs[next(key for key in reversed(runs) if key.startswith("cuda"))]
+    kernel = next(entry.value for key, entry in reversed(MADE.entries.items()) if key[0] == "cuda")
     given, order = dataclasses.replace(task, count=int(counts.max()), counts=counts).given()
     width = len(crowd)
     data = np.empty((layout.sizes(given).rows, layout.padded(width)))

@@ -35,7 +35,7 @@ def lines_of(found: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:
 def table(lines: list[dict[str, Any]], names: list[str]) -> str:
     """Nanoseconds a body, in brackets how many times as long as ours."""
     text = [
-        "| crowd | bodies | error | polhode (ns) | method | " + " | ".join(names) + " |",
+        "| ensemble | bodies | error | polhode (ns) | method | " + " | ".join(names) + " |",
         "|---" * (5 + len(names)) + "|",
     ]
     for line in lines:
@@ -52,7 +52,9 @@ def table(lines: list[dict[str, Any]], names: list[str]) -> str:
 
 def settings(lines: list[dict[str, Any]], peak: float, quantile: float) -> str:
     """What was run for us: method, tolerance, errors, operations, share of the peak."""
-    head = "| crowd | bodies | error | method | tolerance | 95 % | median | largest | flop a body | share of peak |"
+    head = (
+        "| ensemble | bodies | error | method | tolerance | 95 % | median | largest | flop per body | of float64 peak |"
+    )
     text = [head, "|---" * 10 + "|"]
     for line in lines:
         run = line["ours"]
@@ -68,7 +70,7 @@ def settings(lines: list[dict[str, Any]], peak: float, quantile: float) -> str:
 
 def sentences(lines: list[dict[str, Any]], found: dict[str, Any], peak: float, cores: int) -> str:
     """The smallest ratios, and who could not take part."""
-    said = [f"{cores} cores, together {peak / 1e9:.0f} Gflop/s in double precision, measured."]
+    said = [f"{cores} cores, measured peak {peak / 1e9:.0f} Gflop/s in double precision."]
     for crowd, goal in GOALS.items():
         for target in dict.fromkeys(line["target"] for line in lines):
             those = [n for n in lines if n["crowd"] == crowd and n["target"] == target and "ratio" in n]
@@ -76,7 +78,7 @@ def sentences(lines: list[dict[str, Any]], found: dict[str, Any], peak: float, c
                 worst = min(those, key=lambda n: n["ratio"])
                 mark = "" if worst["ratio"] >= goal else f" (wanted: {goal:.0f})"
                 said.append(
-                    f"{crowd}, error {target:.0e}: the best of the others ({worst['best']}) takes "
+                    f"{crowd}, error {target:.0e}: the fastest other tool ({worst['best']}) takes "
                     f"{ratio(worst['ratio'])} times as long{mark}."
                 )
     for crowd, tools in found.items():
@@ -86,7 +88,7 @@ def sentences(lines: list[dict[str, Any]], found: dict[str, Any], peak: float, c
 
 def compiling(found: dict[str, Any]) -> str:
     """Seconds of the first calls."""
-    text = ["| crowd | tool | first call of each method (s) |", "|---|---|---|"]
+    text = ["| ensemble | tool | first call of each method (s) |", "|---|---|---|"]
     for crowd, tools in found.items():
         for name, tool in tools.items():
             each = ", ".join(f"{label} {s:.1f}" for label, s in tool.get("compile_seconds", {}).items())

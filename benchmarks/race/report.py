@@ -81,14 +81,14 @@ def sentences(rows: list[dict[str, Any]]) -> list[str]:
             if theirs is not None and row["polhode"] is None:
                 said.append(f"{place}: {name} ({theirs['method']}) reaches it, polhode does not.")
             elif theirs is not None and theirs["ratio"] < 1:
-                said.append(f"{place}: {name} ({theirs['method']}) is ahead, {ratio(theirs['ratio'])} of our time.")
-    said = said or ["No rival is ahead at any error it reaches."]
+                said.append(f"{place}: {name} ({theirs['method']}) is faster, {ratio(theirs['ratio'])} of our time.")
+    said = said or ["No other tool is faster at any error it reaches."]
     for case in dict.fromkeys(row["case"] for row in rows if row["case"].startswith("free_body")):
         factors = [
             t["ratio"] for row in rows if row["case"] == case for t in row["rivals"].values() if t and "ratio" in t
         ]
         if factors:
-            said.append(f"{case}: the best of the others needs at least {ratio(min(factors))} times as long.")
+            said.append(f"{case}: the fastest other tool needs at least {ratio(min(factors))} times as long.")
     return said
 
 

@@ -1,7 +1,8 @@
-"""The flip of a body about its middle axis.
+"""The flip of a body about its intermediate axis.
 
-A wing nut, a T-handle, a phone: spun about the axis of the middle moment of inertia, it turns over again and again
-(Dzhanibekov; explained by Poinsot's polhodes, which leave this axis). The exact solution in elliptic functions.
+A wing nut, a T-handle or a phone that spins about the axis of its intermediate moment of inertia flips periodically
+(the Dzhanibekov effect; Poinsot's polhodes explain it, since they lead away from this axis). The curves are the exact
+solution in elliptic functions.
 """
 
 import matplotlib.pyplot as plt

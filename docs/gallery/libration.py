@@ -1,7 +1,7 @@
-"""A satellite held by the gradient of gravity.
+"""Gravity-gradient libration of a satellite.
 
-The named problem `libration`: the torque of a distant mass turns the long axis towards it, and the body swings. The
-energy error of a symplectic method stays where it is over a thousand swings; that of Runge-Kutta grows.
+The named problem `libration`: the torque of a distant mass pulls the long axis towards it, and the body librates. The
+energy error of a symplectic method stays bounded over a thousand oscillations; the error of Runge-Kutta grows.
 """
 
 import matplotlib.pyplot as plt

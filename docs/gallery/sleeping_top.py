@@ -1,7 +1,7 @@
-"""A top that sleeps, and one too slow to.
+"""A sleeping top, and one that is too slow.
 
-An upright symmetric top stands if its spin exceeds 2 sqrt(m g l I1)/I3, here 20: above, a nudge makes it nod a little;
-below, it falls and rises again. Exact solutions (Lagrange's top).
+An upright symmetric top is stable if its spin exceeds 2 sqrt(m g l I1)/I3, here 20. Above this value a small push
+causes a small nutation; below it, the top falls and rises again. Exact solutions (the Lagrange top).
 """
 
 import matplotlib.pyplot as plt

@@ -1,7 +1,7 @@
 """The soft wall with large steps.
 
-Krysl's example 5.4: forty degrees a step, forty thousand steps. Three methods whose energy error stays where it is, and
-one (the trapezoidal tableau with all its terms) that is not symmetric and drifts away.
+Krysl's example 5.4: forty degrees per step, forty thousand steps. The energy error of three methods stays bounded; one
+method (the trapezoidal tableau with all its terms) is not symmetric, and its energy drifts.
 """
 
 import matplotlib.pyplot as plt

@@ -1,4 +1,4 @@
-"""Toutatis, an asteroid that tumbles.
+"""Toutatis, a tumbling asteroid.
 
 Its long axis precesses about the angular momentum in 7.4 days while it rolls about this axis in 5.4 days (Ostro and
 others, Science 270 (1995) 80; Takahashi, Busch and Scheeres, Astronomical Journal 146 (2013) 95). Moments in ratio

@@ -1,8 +1,8 @@
 """A million tumblers.
 
-Bodies that start alike but for one part in a thousand of their moments of inertia: their long axes, seen along the
-angular momentum, spread over the ring in which they precess. `ph.ensemble` turns eight or sixteen of them at a time on
-every core, by the exact solution.
+The bodies start in the same state; their moments of inertia differ by one part in a thousand. Their long axes, seen
+along the angular momentum, spread over the ring in which they precess. `ph.ensemble` computes eight or sixteen bodies
+at a time on every core, with the exact solution.
 """
 
 import matplotlib.pyplot as plt

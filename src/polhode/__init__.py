@@ -3,7 +3,7 @@
 from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C while the rest is imported
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from . import fields, math, problems, tableaus, vector
 from ._version import __version__
@@ -26,55 +26,42 @@ from .store import load
 from .tableaus import Tableau
 from .trajectory import Trajectory
 
+if TYPE_CHECKING:
+    from . import jax, lie, ndim, plots
+    from .analysis.backward_error import modified_energy
+    from .lie.kinematics import kinematics
+    from .viewer import view
 
-def _plots(trajectory: Trajectory) -> Any:
-    """Pictures of a trajectory: ``sol.plot.energy()``, ``.momentum()``, ``.drift()``, ``.attitude()``, ``.polhode()``.
-
-    And ``.herpolhode()``, ``.overview()``.
-    """
-    from . import plots
-
-    return plots.TrajectoryPlots(trajectory)
-
-
-def _view(trajectory: Trajectory, path: Any, *others: Trajectory, **named: Any) -> Any:
-    """Write a page that shows the body turning in a browser, others beside it; see `ph.view`."""
-    return importlib.import_module(f"{__name__}.viewer").view([trajectory, *others], path, **named)
-
-
-def _shown(name: str) -> Any:
-    """What a notebook shows of an object, by the function of that name in `notebook.py`."""
-
-    def shown(thing: Any) -> str:
-        return str(getattr(importlib.import_module(f"{__name__}.notebook"), name)(thing))
-
-    return shown
+_LAZY = {
+    "jax": "jax",
+    "kinematics": "lie.kinematics:kinematics",
+    "lie": "lie",
+    "modified_energy": "analysis.backward_error:modified_energy",
+    "ndim": "ndim",
+    "plots": "plots",
+    "view": "viewer:view",
+}
+"""Public names that are imported on first use, because importing them takes long or needs an extra: their modules."""
 
 
 def __getattr__(name: str) -> Any:
     """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
 
-    `jax`, `lie`, `ndim`, `plots`, `view`, `kinematics` and `modified_energy` are imported when asked for.
+    The names of `_LAZY` are imported when they are asked for.
     """
-    if name in ("jax", "lie", "ndim"):
-        return importlib.import_module(f"{__name__}.{name}")  # ndim needs scipy.linalg, half a second
-    if name == "kinematics":
-        return importlib.import_module(f"{__name__}.lie.kinematics").kinematics
-    if name == "view":
-        return importlib.import_module(f"{__name__}.viewer").view
-    if name == "plots":
-        return importlib.import_module(f"{__name__}.plots")
-    if name == "modified_energy":
-        return importlib.import_module(f"{__name__}.analysis.backward_error").modified_energy  # needs mpmath
+    if name in _LAZY:
+        module, _, attribute = _LAZY[name].partition(":")
+        found = importlib.import_module(f"{__name__}.{module}")
+        return getattr(found, attribute) if attribute else found
     if name in methods.combinators:
         return methods.combinators[name]
     raise AttributeError(f"module 'polhode' has no attribute {name!r}")
 
 
-Trajectory.plot = property(_plots)  # type: ignore[attr-defined]
-Trajectory.view = _view  # type: ignore[attr-defined]
-for _kind, _name in ((Trajectory, "trajectory_html"), (Ensemble, "ensemble_html"), (Method, "method_html")):
-    setattr(_kind, "_repr_html_", _shown(_name))  # noqa: B010 - the classes do not know of notebooks
+def __dir__() -> list[str]:
+    """The public names: those of `__all__`, and every combinator."""
+    return sorted({*__all__, *methods.combinators})
+
 
 __all__ = [
     "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "ResultWarning", "State",

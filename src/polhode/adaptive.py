@@ -5,20 +5,20 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import dataclasses
+import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import numpy as np
 
 from .backends import floats
 from .compose import carried, whole
-from .engine import check_fit, identity, torque_kernel
+from .engine import check_fit, structure, torque_kernel
 from .expansion import MOST, mixed_stages, motion_series, taylor_stage
 from .expression import COMPARISONS, ordered
 from .fields import Field
 from .loop import COLUMNS, one_step, travelling, visiting
-from .memo import Memo
 from .methods import Method, lie_taylor, verner
 from .methods.embedded import ORDER, PAIR_NAME, pair_stage
 from .methods.step_control import estimated_stage
@@ -56,16 +56,6 @@ def watched(tell: Callable[[float], Any]) -> Iterator[None]:
         _watcher.reset(token)
 
 
-_COMPILED = Memo()
-
-
-def compiled(make: Callable[[], Any], name: str) -> Any:
-    """A compiled function, made once in a process."""
-    from .backends import cpu
-
-    return _COMPILED(name, lambda: cpu.compiled(make(), name)[0])
-
-
 def scale_of_momentum(problem: Problem, path: Path | None) -> float:
     """The size against which errors of the momentum count: the largest on a path, or that of the start."""
     sizes = [math.hypot(*problem.momentum)]
@@ -98,12 +88,18 @@ def is_smooth(field: Field | None) -> bool:
     return all(node.op not in ("abs", *COMPARISONS) for node in moving)
 
 
+def _compiled(make: Callable[[], Any], *shortcut: Hashable) -> Any:
+    from .backends.program import program
+
+    return program(make, *shortcut).run
+
+
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """A way to choose steps: its name, and its kernel for one number type."""
+    """A way to choose steps: its name, what its kernel is built from, and the kernel for doubles."""
 
     name: str
-    text: str
+    structure: tuple[Hashable, ...]
     make: Callable[[], Any]
     order_for: Callable[[float], int]
     most: float = math.inf
@@ -117,24 +113,24 @@ class Stage:
 
     def travel(self) -> Any:
         """The compiled loop."""
-        return compiled(lambda: travelling(self.make()), f"travel|{self.name}|{self.text}")
+        return _compiled(lambda: travelling(self.make()), "travel", self.name, *self.structure)
 
     def visit(self) -> Any:
         """The compiled look between steps."""
-        return compiled(lambda: visiting(self.make()), f"visit|{self.name}|{self.text}")
+        return _compiled(lambda: visiting(self.make()), "visit", self.name, *self.structure)
 
 
 def taylor(problem: Problem) -> Stage:
     """Taylor steps: the order from the tolerance, the length from the series."""
     field, own_axes = problem.field, problem.body.has_own_axes
-    text = repr((field.text[0] if field else None, own_axes))
 
     def ns(order: int) -> float:
         terms = motion_series(field, own_axes).terms
         return NS_EXPANSION + NS_TERM * terms * order * (order - 1) / 2
 
     name = lie_taylor.taylor.__name__
-    return Stage(name, text, lambda: taylor_stage(field, own_axes, floats.number), taylor_order, SERIES_STEPS, ns)
+    make = functools.partial(taylor_stage, field, own_axes, floats.number)
+    return Stage(name, structure(problem), make, taylor_order, SERIES_STEPS, ns)
 
 
 def taylor_order(tolerance: float) -> int:
@@ -169,17 +165,15 @@ def mixed_orders(tolerance: float, order: int) -> tuple[int, int, float]:
 
 def pair(problem: Problem) -> Stage:
     """Steps of an embedded pair, for fields with branches."""
-    text = repr((problem.field.text[0] if problem.field else None, problem.body.has_own_axes))
 
     def make() -> Any:
         return pair_stage(floats.number, torque_kernel(problem, floats.number))
 
-    return Stage(PAIR_NAME, text, make, lambda tolerance: ORDER, PAIR_STEPS)
+    return Stage(PAIR_NAME, structure(problem), make, lambda tolerance: ORDER, PAIR_STEPS)
 
 
 def estimated(problem: Problem, method: Method) -> Stage:
     """Steps of a method that estimates its errors."""
-    text = repr((problem.field.text[0] if problem.field else None, problem.body.has_own_axes))
     attempt, order = method.estimated, int(method.order)
     assert attempt is not None
 
@@ -187,12 +181,11 @@ def estimated(problem: Problem, method: Method) -> Stage:
         torque = torque_kernel(problem, floats.number, method)
         return estimated_stage(attempt(floats.number), order, floats.number, torque)
 
-    return Stage(method.name, text, make, lambda tolerance: order, PAIR_STEPS)
+    return Stage(method.name, structure(problem, method), make, lambda tolerance: order, PAIR_STEPS)
 
 
 def runge_kutta(problem: Problem) -> Stage:
     """Steps of Verner's pair 8(7) on plain numbers: cheap ones, for moderate accuracy."""
-    text = repr((problem.field.text[0] if problem.field else None, problem.body.has_own_axes))
 
     def make() -> Any:
         return verner.runge_kutta_stage(floats.number, torque_kernel(problem, floats.number))
@@ -200,7 +193,7 @@ def runge_kutta(problem: Problem) -> Stage:
     def ns(order: int) -> float:
         return NS_PAIR + verner.STAGES * (NS_STAGE + NS_FLOP * torque_flops(problem))
 
-    return Stage(verner.NAME, text, make, lambda tolerance: verner.ORDER, PAIR_STEPS, ns)
+    return Stage(verner.NAME, structure(problem), make, lambda tolerance: verner.ORDER, PAIR_STEPS, ns)
 
 
 def torque_flops(problem: Problem) -> int:
@@ -341,7 +334,7 @@ def between_steps(problem: Problem, method: Method) -> Any:
         step = carried(step) if method.compensated else step
         return visiting(one_step(step, torque_kernel(problem, floats.number, method)))
 
-    return compiled(make, f"visit|{identity(method, problem)}")
+    return _compiled(make, "visit", *structure(problem, method))
 
 
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:

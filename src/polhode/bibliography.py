@@ -11,7 +11,7 @@ from importlib import resources
 @functools.cache
 def entries() -> dict[str, dict[str, str]]:
     """Fields of every entry, by key."""
-    text = resources.files(__package__).joinpath("references.bib").read_text()
+    text = resources.files(__package__).joinpath("references.bib").read_text("utf-8")
     found = {}
     for part in re.split(r"^@", text, flags=re.MULTILINE)[1:]:
         head = re.match(r"(\w+)\{([^,]+),", part)

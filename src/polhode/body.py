@@ -105,7 +105,7 @@ class Body:
         I3 = m (R^2 + 3/4 r^2), I1 = m (R^2/2 + 5/8 r^2).
         """
         if positive("r", r) > positive("R", R):
-            raise InputError(f"a torus needs r <= R, or it cuts itself; got R = {R!r}, r = {r!r}")
+            raise InputError(f"a torus needs r <= R, or it intersects itself; got R = {R!r}, r = {r!r}")
         return cls._solid("torus", {"R": R, "r": r}, mass, density)
 
     @classmethod
@@ -150,7 +150,7 @@ class Body:
         arms = points - centre
         tensor = _of_squares(np.einsum("n,ni,nj->ij", weights, arms, arms))
         if not np.abs(tensor).max() > TOLERANCE * mass * np.abs(points).max() ** 2:
-            raise InputError("all points are in one place; a body needs at least two places")
+            raise InputError("all points coincide; a body needs at least two different points")
         return cls(_tidied(tensor), mass=mass, centre=centre, shapes=[Shape("points", vertices=points)])
 
     @classmethod
@@ -255,11 +255,11 @@ class Body:
 
     def _joined(self, other: Any, sign: int) -> Body:
         if not isinstance(other, Body):
-            raise InputError(f"a body can be joined with a ph.Body; got {type(other).__name__}")
+            raise InputError(f"a body can only be combined with a ph.Body; got {type(other).__name__}")
         m1, m2 = self._matter(), sign * other._matter()
         mass = m1 + m2
         if mass <= TOLERANCE * m1:
-            raise InputError(f"nothing is left: a mass of {-m2:g} is taken out of a body of {m1:g}")
+            raise InputError(f"nothing is left: a mass of {-m2:g} is removed from a body of mass {m1:g}")
         centre = (m1 * self.centre + m2 * other.centre) / mass
         tensor = self.central + sign * other.central
         tensor = tensor + parallel(m1 * m2 / mass, other.centre - self.centre)
@@ -274,8 +274,8 @@ class Body:
     def _matter(self) -> float:
         if self.mass is None:
             raise InputError(
-                "this needs a body with a mass: one made by ph.Body.box and so on, or ph.Body(inertia, mass=..., "
-                "centre=...)"
+                "this needs a body with a mass: make it with ph.Body.box or another shape, or with "
+                "ph.Body(inertia, mass=..., centre=...)"
             )
         return self.mass
 
@@ -423,5 +423,5 @@ def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
             remedy = "" if (moments == 0).any() else "; ph.Body(..., physical=False) accepts them for Euler's equations"
             raise InputError(f"moments of inertia must satisfy the triangle inequality: {fault}{remedy}")
         if physical is False:
-            warnings.warn(f"moments of inertia of no rigid body: {fault}", ResultWarning, stacklevel=3)
+            warnings.warn(f"unphysical moments of inertia, of no rigid body: {fault}", ResultWarning, stacklevel=3)
     return np.where(moments > 0, moments.sum() / 2, 0.0) if (moments == 0).any() else moments

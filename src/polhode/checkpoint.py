@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from . import _version, integrity
+from .engine import coefficients
 from .errors import InputError
 from .methods import Method
 from .problem import Problem
@@ -92,7 +93,7 @@ def begun(problem: Problem, method: Method | None, **numbers: Any) -> dict[str, 
     field = problem.field
     return {
         "method": None if method is None else method.name,
-        "coefficients": _digest(method.identity) if method is not None and method.identity else None,
+        "coefficients": None if method is None else coefficients(method),
         **numbers,
         "t0": problem.t0,
         "inertia": problem.body.inertia.tolist(),
@@ -150,8 +151,8 @@ def check_same(path: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> N
     old, new = differences(then, now)
     if old:
         raise InputError(
-            f"{path} was begun with {' and '.join(old)}, and this run has {' and '.join(new)}; resume it as it was "
-            f"begun, or choose another name"
+            f"{path} was begun with {' and '.join(old)}, and this run has {' and '.join(new)}; resume it with the "
+            "original settings, or choose another name"
         )
 
 
@@ -169,8 +170,8 @@ def check_end(path: Path, how: Mapping[str, Any], then: Mapping[str, Any], now: 
             for key, value in ((name, before), (other, after))
         )
         raise InputError(
-            f"{path} was begun with {old}, and this run has {new}; a run can be continued to a later end, not to an "
-            f"earlier one: load it and take the rows you need"
+            f"{path} was begun with {old}, and this run has {new}; a run can be extended to a later end, but not "
+            "shortened: load it and select the rows you need"
         )
 
 
@@ -187,8 +188,8 @@ def words(path: Path, said: Mapping[str, Any], name: str) -> dict[str, Any]:
     """One of the attributes of a file that say how its run was begun and where it ends."""
     if name not in said:
         raise InputError(
-            f"{path} cannot be resumed: it does not say how its run was begun (it was saved as a whole, exported, or "
-            f"written by an early version); load it, choose another name or say overwrite=True (--overwrite)"
+            f"{path} cannot be resumed: it does not record how its run was started (it was written by save or "
+            "export, or by an early version); load it, choose another name or give overwrite=True (--overwrite)"
         )
     try:
         return dict(json.loads(said[name]))

@@ -92,7 +92,7 @@ def _check_answer(distributed: Any, scheduler: str) -> None:
 def _no_answer(scheduler: str) -> InputError:
     return InputError(
         f"no Dask scheduler answers at {scheduler!r} within {ANSWER:.0f} seconds; start one with `dask scheduler`, "
-        "which says its address, and workers with `dask worker ADDRESS`. A scheduler with TLS needs a "
+        "which prints its address, and workers with `dask worker ADDRESS`. A scheduler with TLS needs a "
         "distributed.Client(ADDRESS, security=...) as scheduler"
     )
 
@@ -123,8 +123,8 @@ def _failed(distributed: Any, result: Any) -> BaseException:
     problem = result[1] if isinstance(result, tuple) else result
     if isinstance(problem, distributed.scheduler.KilledWorker):
         return StepError(
-            "a unit was given up after the workers that ran it died one after another (too little memory?); "
-            "what is done is kept: go on with resume=True (--resume)"
+            "a shard was abandoned after the workers that ran it died one after another (too little memory?); "
+            "finished shards are kept: continue with resume=True (--resume)"
         )
     if isinstance(problem, InputError | StepError | OSError):
         return problem

@@ -60,7 +60,7 @@ def steady(method: Method) -> Method:
     """The method itself, if it can be a part of another: one whose steps are h."""
     if method.clock:
         raise InputError(
-            f"{method.name} chooses its own steps and cannot be a part of another method; make it the outermost"
+            f"{method.name} chooses its own steps and cannot be part of another method; make it the outermost one"
         )
     return method
 
@@ -91,8 +91,8 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
     common = steady(first).conserves & steady(second).conserves
     if _asked(first) != _asked(second):
         raise InputError(
-            f"{first.name} and {second.name} ask for different things of a field (a torque, its derivatives, a series, "
-            f"the torque of a modified potential); halves() takes two methods that ask for the same"
+            f"{first.name} and {second.name} need different data from the field (a torque, its derivatives, a "
+            "series, the torque of a modified potential); halves() takes two methods that need the same"
         )
     midpoint = {"spatial_momentum_midpoint"} if "spatial_momentum" in common else set()
     derived: dict[str, Any] = {
@@ -117,7 +117,6 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
         "differences": first.differences or second.differences,
         "linear_bodies": first.linear_bodies and second.linear_bodies,
         "flat_bodies": first.flat_bodies and second.flat_bodies,
-        "identity": f"{first.name} {first.identity} {second.name} {second.identity}",
         "corrector": first.corrector,
         "derivatives": first.derivatives,
     }

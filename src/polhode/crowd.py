@@ -188,7 +188,8 @@ def _quaternions(attitudes: Any) -> np.ndarray:
     length = np.sqrt(norm2(components(given)))
     bad = np.flatnonzero(~is_unit(components(given)))
     raise InputError(
-        f"attitudes must be unit quaternions (scalar first); that of body {bad[0]} has length {length[bad[0]]:.8g}"
+        f"attitudes must be unit quaternions (scalar first); the quaternion of body {bad[0]} has length "
+        f"{length[bad[0]]:.8g}"
     )
 
 
@@ -254,7 +255,7 @@ def _bound_to(
         for name, array in given.items()
     ]
     if math.prod(map(len, readings)) > MOST_READINGS:
-        raise InputError(f"params can be read in too many ways; bind the field first: {_binding(template)}")
+        raise InputError(f"params are ambiguous; bind the field first: {_binding(template)}")
     found, faults = list[tuple[Field, list[str]]](), list[InputError]()
     choices = list(itertools.product(*readings))
     for choice in choices:
@@ -405,7 +406,7 @@ def _check_axial(crowd: Crowd) -> None:
     size = np.sqrt(m[0] ** 2 + m[1] ** 2 + m[2] ** 2)
     bad = np.flatnonzero(np.abs(np.where(zero, np.stack(m, -1), 0)).max(axis=1) > TOLERANCE * size)
     if bad.size:
-        raise InputError(f"body {bad[0]} is linear and must carry no momentum along its axis")
+        raise InputError(f"body {bad[0]} is linear and must have no momentum along its axis")
 
 
 def components(array: np.ndarray) -> Any:

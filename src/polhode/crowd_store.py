@@ -22,6 +22,7 @@ import numpy as np
 
 from . import _version, file_format, files, integrity
 from .crowd import Crowd
+from .engine import coefficients
 from .ensemble import NOT_YET, Ensemble, Task
 from .errors import InputError
 from .integrity import CHECKSUMS, DIGEST, Damage
@@ -175,7 +176,7 @@ def description(task: Task) -> dict[str, Any]:
     return {
         "polhode_version": _version.__version__,
         "method": task.method.name,
-        "method_identity": _digest(task.method.identity),
+        "coefficients": coefficients(task.method) or "",
         "field": "" if field is None else field.name,
         "field_formula": formula,
         "parameters": [] if field is None else list(field.values),
@@ -187,7 +188,7 @@ def description(task: Task) -> dict[str, Any]:
         "own_dt": task.crowd.own_dt,
         "own_axes": task.crowd.own is not None,
         "statistics": "" if task.wanted is None else " ".join(task.wanted.sizes),
-        "statistics_formula": "" if task.wanted is None else _digest(task.wanted.identity),
+        "statistics_formula": "" if task.wanted is None else _digest(task.wanted.structure),
     }
 
 
@@ -294,7 +295,7 @@ def _check_same_store(root: Any) -> None:
     """Refuse to write into a store that another run put in the place of the one that was opened."""
     path = Path(root.store.root)
     if described(path)["attributes"].get(DIGEST) != root.attrs[DIGEST]:
-        raise InputError(f"{path} was replaced by another run; what this one found is not written")
+        raise InputError(f"{path} was replaced by another run; the results of this run are not written")
 
 
 def body_axis(name: str) -> int:
@@ -392,8 +393,8 @@ def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np
     root = opened(path)
     if root.attrs["format"] != FORMAT:
         raise InputError(
-            f"{path} was written by an earlier version, without checksums, and cannot be gone on with; load what is "
-            f"there, and choose another name or say overwrite=True (--overwrite)"
+            f"{path} was written by an earlier version, without checksums, and cannot be resumed; load it, and "
+            "choose another name or give overwrite=True (--overwrite)"
         )
     for name, now in (description(task) | ({} if unit is None else {"unit": unit})).items():
         then = root.attrs.get(name)
@@ -413,7 +414,7 @@ def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np
 
 
 _WORDS = {
-    "method_identity": "the method's coefficients",
+    "coefficients": "the method's coefficients",
     "field_formula": "the field's formula",
     "bodies": "the number of bodies",
     "own_dt": "a dt for each body",
@@ -429,7 +430,7 @@ def _told(value: Any) -> str:
 
 
 def _different(path: Path, what: str) -> InputError:
-    return InputError(f"{path} was made with {what}; going on needs the same, or choose another file")
+    return InputError(f"{path} was made with {what}; resume it with the same input, or choose another file")
 
 
 def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:

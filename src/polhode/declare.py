@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import importlib
 import inspect
 import math
 import re
@@ -20,6 +21,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from .errors import InputError
+from .memo import Memo
 
 Step = Callable[..., Any]
 Build = Callable[[Callable[[Any], Any]], Step]
@@ -38,6 +40,10 @@ for the state after the first half of a method that is a composition of two half
 
 ENDS = ("start", "end")
 """Where a step may take the torque so that another can use it too."""
+
+
+DIFFERENCES = ("", "torque", "potential")
+"""What a step may use of the potential between two states: nothing, the mean torque, or only the change."""
 
 
 class Term(NamedTuple):
@@ -99,7 +105,7 @@ class Method:
     estimated : alike, a step that also gives estimates of its errors, (y_new, of attitude, of momentum): with `tol` the
         lengths of steps follow from them
     flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
-    identity : what the step is made of beyond its source (coefficients); part of the key of compiled code
+    family : the kind of space the method is for where that is not the rotations of a body: "lie", "ndim"; else empty
     """
 
     name: str
@@ -119,7 +125,7 @@ class Method:
     doc: str = ""
     aliases: tuple[str, ...] = ()
     halves: tuple[Method, ...] = ()
-    identity: str = ""
+    family: str = ""
     torque_at: frozenset[str] = frozenset()
     corrector: bool = False
     derivatives: int = 0
@@ -172,6 +178,11 @@ class Method:
         order = "exact" if self.order == math.inf else f"order {self.order}"
         return f"<Method {self.name}: {order}, {'implicit' if self.implicit else 'explicit'}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what is declared, and the source."""
+        notebook: Any = importlib.import_module("polhode.notebook")
+        return notebook.method_html(self)
+
 
 UNDECLARED = (
     "build",
@@ -181,7 +192,7 @@ UNDECLARED = (
     "doc",
     "flows",
     "halves",
-    "identity",
+    "family",
     "part",
     "alone",
     "symplectic_defect",
@@ -225,9 +236,11 @@ class Methods:
         self._expressions: dict[str, str] = {}
         self._families: dict[str, Callable[[str], Method]] = {}
         self._known: list[Known] = []
+        self._made = Memo()
 
     def add(self, method: Method) -> Method:
         """Enter a method under its name and aliases, which must be new."""
+        self._made.clear()
         for label in (method.name, *method.aliases):
             if self._labels.get(_key(label), method.name) != method.name or label in self._methods:
                 raise ValueError(f"the label {label!r} names {self._labels[_key(label)]!r} already")
@@ -239,6 +252,7 @@ class Methods:
         """Let a label stand for a method or an expression, such as a paper's own name; `known` lists those cited."""
         if label in self:
             raise ValueError(f"the label {label!r} is taken already")
+        self._made.clear()
         self._expressions[_key(label)] = expression
         if cite:
             self._known.append(Known(label, expression, cite, where))
@@ -250,10 +264,12 @@ class Methods:
 
     def add_combinator(self, name: str, make: Callable[..., Method]) -> None:
         """Let ``name(argument, ...)`` be written in expressions."""
+        self._made.clear()
         self._combinators[name] = make
 
     def add_family(self, prefix: str, make: Callable[[str], Method]) -> None:
         """Let ``prefix`` followed by a whole number be a name, also where that number is not registered."""
+        self._made.clear()
         self._families[_key(prefix)] = make
 
     @property
@@ -270,6 +286,11 @@ class Methods:
         found = self._labels.get(_key(label))
         if found is not None:
             return self._methods[found]
+        made: Method = self._made(label, lambda: self._parsed(label))  # the same object again: so is its compiled code
+        return made
+
+    def _parsed(self, label: str) -> Method:
+        """The method that an expression or the name of a family's member stands for."""
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
         if call and call[1].lower() in self._combinators:
             return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from typing import Any
 
 import numpy as np
@@ -14,14 +14,12 @@ from .backends import floats
 from .carry import remembering, widened
 from .errors import InputError
 from .expansion import lie_taylor_kernel, taylor_kernel
-from .fields import Field, no_difference, no_pair, no_torque
+from .fields import no_difference, no_pair, no_torque
 from .inputs import number_of_digits
 from .loop import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
-from .memo import Memo
 from .methods import Method, methods
 from .problem import Problem
 from .rates import no_rates, rates_kernel
-from .rates import text as rates_text
 from .scalar import by_arguments, kernel
 from .steepness import rated
 
@@ -58,22 +56,20 @@ class Engine:
 GUARD_DIGITS = 5
 """Digits carried beyond those asked for."""
 
-_LOOPS = Memo()
-
 
 def check_fit(method: Method, problem: Problem) -> None:
     """Refuse a method that cannot take the problem's body or field, and name those that can."""
     if problem.body.linear_axis is not None and not method.linear_bodies:
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.linear_bodies)
         raise InputError(
-            f"{method.name} divides by the moment that is zero for a linear body, or leaves it with momentum along its "
-            f"axis; methods that do not: {able}"
+            f"{method.name} divides by the zero moment of a linear body, or gives it momentum along its axis; "
+            f"methods that do not: {able}"
         )
     if not (problem.body.has_thickness or method.flat_bodies):
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.flat_bodies)
         raise InputError(
             f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
-            f"for a flat body (and negative for moments of no body); methods that do not: {able}"
+            f"for a flat body (and negative for unphysical moments); methods that do not: {able}"
         )
     if method.takes(problem.needs):
         return
@@ -85,23 +81,26 @@ def check_fit(method: Method, problem: Problem) -> None:
     )
 
 
-def identity(method: Method, problem: Problem) -> str:
-    """What a compiled loop is made of, beyond the kernels' source."""
-    own_axes = problem.body.has_own_axes
-    field = "free"
-    if problem.field is not None:
-        field = repr(formula(method, problem.field, own_axes))
-    return "|".join((method.name, method.identity, field, str(own_axes)))
+def structure(problem: Problem, method: Method | None = None) -> tuple[Hashable, ...]:
+    """What the kernels of a method for a problem are built from: a shortcut to programs (`backends.program`)."""
+    field = problem.field
+    return method, problem.body.has_own_axes, None if field is None else field.structure
 
 
-def formula(method: Method, field: Field, own_axes: bool) -> Any:
-    """Source and constants of what the method asks of a field."""
-    if method.differences and field.kind == "potential":
-        alone = dataclasses.replace(method, differences="")
-        return formula(alone, field, own_axes), field.difference_text
-    if method.derivatives:
-        return rates_text(field, method.derivatives, own_axes)
-    return field.pair_text(own_axes) if method.corrector else field.text[0]
+def coefficients(method: Method) -> str | None:
+    """Digest of the numbers that a method is made of, for files; None where its name says which method it is."""
+    from .backends.fingerprint import fingerprint
+
+    def steps(some: Method) -> tuple[Any, ...]:
+        return some.build(floats.number), *some.processors(floats.number)
+
+    try:
+        known = methods[method.name]
+    except InputError:
+        known = None
+    if known is method or (known is not None and fingerprint(steps(known)) == fingerprint(steps(method))):
+        return None
+    return fingerprint(steps(method), portable=True)[:16]
 
 
 def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method | None = None) -> Callable[..., Any]:
@@ -156,21 +155,17 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     check_fit(method, problem)
     if digits is not None:
         return _precise(problem, method, digits)
-    from .backends import cpu
+    from .backends.program import program
 
-    name = identity(method, problem)
-
-    def made() -> tuple[Any, bool]:
+    def made() -> Callable[..., Any]:
         before, after = method.processors(floats.number)
         torque = torque_kernel(problem, floats.number, method)
-        return cpu.loop(
-            method.build(floats.number), torque, name, kind=kind(method), before=before, after=after
-        )  # fmt: skip
+        return stepping(method.build(floats.number), torque, kind(method), before, after)
 
-    advance, warm = _LOOPS(name, made)
+    loop = program(made, "loop", *structure(problem, method))
     y, system = start(problem, method, floats.number)
-    columns, warm = COLUMNS + method.clock, warm or bool(advance.signatures)
-    return Engine(advance, y, system, float, lambda n: np.empty((n, columns)), warm, None, method.clock)
+    columns = COLUMNS + method.clock
+    return Engine(loop.run, y, system, float, lambda n: np.empty((n, columns)), loop.is_warm, None, method.clock)
 
 
 def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any, y: Any) -> Any:

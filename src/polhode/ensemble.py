@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import warnings
 from collections.abc import Mapping
 from pathlib import Path
@@ -22,7 +23,6 @@ from .adaptive import (
 from .analysis import observables
 from .backends import floats
 from .crowd import Crowd, components, gathered, model_problem, step_counts
-from .engine import identity
 from .ensemble_run import DEVICES, run_on_cores
 from .ensemble_schedule import longest_steps
 from .ensemble_tolerance import Ends
@@ -113,6 +113,11 @@ class Ensemble:
         left = f", {waiting} not run yet" if waiting else ""
         return f"<Ensemble of {len(self)} bodies, {len(self.t)} states each, {self.method}, {failures} failed{left}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the size, the method, and which bodies failed."""
+        notebook: Any = importlib.import_module("polhode.notebook")
+        return notebook.ensemble_html(self)
+
 
 def ensemble(
     bodies: Any,
@@ -164,7 +169,7 @@ def ensemble(
         end, as a wrong momentum turns the body until then. Errors at the end are not estimated
     max_step : with `tol` or `step_tol`, the longest step: for torques that act for a short time only
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
-    device : "cpu", or "cuda" for an NVIDIA card (extra `cuda`); the results agree to round-off
+    device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off
     statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
         "momentum", "omega", functions of t, R, omega and parameters that return a number (as `ph.event` takes them), or
         a list of these. They are looked at at the start, at every `every`-th step (by default every one) and at the
@@ -195,7 +200,7 @@ def ensemble(
         return _told(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
     Bounds.refuse(None, max_step)
     if method is None or dt is None or steps is None:
-        raise InputError("an ensemble needs a method, dt and steps, or instead of all of them tol and t_end")
+        raise InputError("an ensemble needs either method, dt and steps, or tol and t_end")
     alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
     task = prepared(
         bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
@@ -230,21 +235,25 @@ def _told(task: Task, many: Ensemble, tol: float | None = None) -> Ensemble:
 def _refuse_with_own_steps(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(f"{name} needs the same number of steps for all bodies; leave it out, or give one number")
+            raise InputError(
+                f"{name} needs the same number of steps for all bodies; remove the argument {name}, or give one "
+                "number of steps"
+            )
 
 
 def _refuse_with_tolerance(**given: Any) -> None:
     for name, value in given.items():
         if value is not None:
             raise InputError(
-                f"with tol or step_tol bodies choose their own steps, and only their ends are kept; leave {name} out"
+                f"with tol or step_tol the steps are adaptive, and only the final states are kept; remove "
+                f"the argument {name}"
             )
 
 
 def _refuse_without_file(**given: Any) -> None:
     for name, value in given.items():
         if value is not None and value is not False:
-            raise InputError(f"{name} is about a file; give out='crowd.zarr' too")
+            raise InputError(f"{name} needs a file; also give out='crowd.zarr'")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -279,11 +288,6 @@ class Task:
     def times(self) -> np.ndarray:
         """The times of the states kept, where they are the same for all bodies."""
         return self.t0 + self.kept * self.crowd.dt[0]
-
-    @property
-    def identity(self) -> str:
-        """What its compiled run is made of."""
-        return identity(self.method, self.model) + (f"|{self.wanted.identity}" if self.wanted else "")
 
     @property
     def behind(self) -> int:
@@ -366,7 +370,7 @@ def to_tolerance(
     crowd = gathered(bodies, attitudes, momenta, field, params or {}, t_end - t0)
     free = crowd.field is None
     if device != "cpu" and not free:
-        raise InputError("steps that bodies choose themselves need device='cpu'; give a method, dt and steps")
+        raise InputError("adaptive steps need device='cpu'; give a method, dt and steps")
     if not (free or is_smooth(crowd.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"

@@ -29,7 +29,7 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
         first = int(lost[0])
         yield (
             f"{_counted(lost.size, len(many))} failed and stopped early: {_named(lost)}; body {first} in step "
-            f"{many.failed[first]}: {reason(task, many, first)}. `failed` has the steps, counting from 1"
+            f"{many.failed[first]}: {reason(task, many, first)}. `failed` has the step numbers, counted from 1"
         )
     if tol is None or many.error_estimate is None:
         return
@@ -37,8 +37,8 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
     if off.size:
         worst = float(many.error_estimate[off].max())
         yield (
-            f"the error at the end may be above tol = {tol:g} for {_counted(off.size, len(many))}, as round-off and "
-            f"the spread of neighbouring motions allow no less: {_named(off)}; the largest estimate is {worst:.2g}, "
+            f"the error at the end may be above tol = {tol:g} for {_counted(off.size, len(many))}, because "
+            f"round-off or chaos makes the tolerance unreachable: {_named(off)}; the largest estimate is {worst:.2g}, "
             f"and `error_estimate` has all of them"
         )
 
@@ -60,7 +60,7 @@ def reason(task: Task, many: Ensemble, i: int) -> str:
 
         if many.steps is not None and many.steps[i] >= MOST:
             return f"it needs more than {MOST:.0f} steps"
-        return "no further step, however short, gives a finite state"
+        return "no step, however short, gives a finite state"
     problem = _last_good(task, many, i)
     if isinstance(problem, str):
         return problem

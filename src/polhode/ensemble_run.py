@@ -5,38 +5,41 @@ from __future__ import annotations
 import dataclasses
 import functools
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .adaptive import mixed_orders, mixed_taylor
 from .backends import floats
-from .engine import beginning, torque_kernel
+from .engine import beginning, structure, torque_kernel
 from .errors import InputError
 from .loop import COLUMNS
-from .memo import Memo
+from .memo import MADE
 
 if TYPE_CHECKING:
     from .ensemble import Task
-
-_RUNS = Memo()
-"""Compiled runs of this process."""
 
 
 def _compiled(task: Task) -> Any:
     """The compiled loop of a task with fixed steps."""
     from .backends import layout, simd
+    from .backends.program import program
 
     crowd, method = task.crowd, task.method
-    name = f"{task.identity}|{crowd.own_dt}"
 
     def made() -> Any:
         torque, size = torque_kernel(task.model, floats.number, method), layout.sizes(task.given()[0])
-        parts = method.build(floats.number), torque, size, crowd.own_dt, beginning(method), name
-        return simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)[0]
+        parts = method.build(floats.number), torque, size, crowd.own_dt, beginning(method)
+        return simd.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
 
-    return _RUNS(name, made)
+    return program(made, "lanes", crowd.own_dt, *_structure(task)).run
+
+
+def _structure(task: Task) -> tuple[Hashable, ...]:
+    """What the kernels of a task are built from."""
+    observed = None if task.wanted is None else task.wanted.structure
+    return task.crowd.own is not None, observed, *structure(task.model, task.method)
 
 
 def _cursor(task: Task, group: int = 0) -> Any:
@@ -77,7 +80,7 @@ class Course:
         new = dict(zip(self.NAMES, (*task.found(), *vars(_cursor(task)).values()), strict=True))
         if arrays is not None:
             if any(arrays[name].shape != made.shape or arrays[name].dtype != made.dtype for name, made in new.items()):
-                raise InputError("a checkpoint does not fit the bodies and steps it is to go on with")
+                raise InputError("a checkpoint does not match the bodies and steps to be resumed")
             new = {name: np.ascontiguousarray(arrays[name]) for name in self.NAMES}
         self.arrays = new
 
@@ -102,6 +105,7 @@ class Course:
 def _travel(task: Task, found: Any, threads: int | None) -> float:
     """The same where bodies choose their steps; their numbers follow the state."""
     from .backends import layout, travel
+    from .backends.program import program
 
     problem, tolerance, span = task.model, task.tolerance, float(task.crowd.dt[0])
     assert tolerance is not None
@@ -111,8 +115,8 @@ def _travel(task: Task, found: Any, threads: int | None) -> float:
         return sum(_travel_some(task, found, threads, np.flatnonzero(task.longest == x)) for x in (longest, *more))
     given, _ = task.given()
     stage, order = mixed_taylor(problem), int(task.method.order)
-    name = f"travel|{stage.name}|{stage.text}"
-    run = _RUNS(name, lambda: travel.loop(stage.make(), layout.sizes(given), name)[0])
+    size = layout.sizes(given)
+    run = program(lambda: travel.loop(stage.make(), size), "travelling lanes", size, stage.name, *stage.structure).run
     began = time.perf_counter()
     times = (task.t0, task.t0 + span, longest)
     orders = mixed_orders(tolerance, order)
@@ -137,18 +141,17 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
     from .backends import cuda, layout
 
     if task.crowd.field is not None and task.crowd.field.has_tables:
-        raise InputError("a table of more than 64 rows does not go on a card; use device='cpu', or fewer rows")
+        raise InputError("a table of more than 64 rows cannot be used on a GPU; use device='cpu', or fewer rows")
     cuda.card()
     method = task.method
     given, order = task.given()
-    name = f"cuda|{task.identity}"
 
     def made() -> Any:
         torque = torque_kernel(task.model, floats.number, method)
         parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
         return cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
 
-    run = _RUNS(name, made)
+    run = MADE(("cuda", *_structure(task)), made)
     began = time.perf_counter()
     cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.behind, found)
     return time.perf_counter() - began

@@ -28,8 +28,8 @@ def longest_steps(crowd: Crowd, t0: float, end: float, max_step: Any) -> np.ndar
         return np.minimum([longest_step(field, t0, end) for field in fields if field], given)[which.ravel()]
     if given == math.inf:
         warnings.warn(
-            f"the torque depends on time, with different parameters for more than {MOST_DIFFERENT} bodies: what it "
-            f"does within less than 1/{PARTS} of the run may be stepped over; give max_step, the longest step allowed",
+            f"the torque depends on time, with different parameters for more than {MOST_DIFFERENT} bodies: features "
+            f"shorter than 1/{PARTS} of the run may be missed; give max_step, the longest step allowed",
             ResultWarning,
             stacklevel=4,
         )

@@ -53,7 +53,7 @@ class Event:
             names = ", ".join(self.template.parameters)
             raise InputError(
                 f"the event {self.name} has no values for {names}; its function takes t, R, omega, and parameters, "
-                f"which are bound by a call, ph.event({self.name})({names}), or have defaults"
+                f"which must be bound by a call, ph.event({self.name})({names}), or have defaults"
             )
         return self.field
 
@@ -85,11 +85,6 @@ class Event:
     def text(self) -> tuple[str, dict[str, Any]]:
         """Source and constants of ``event_value(t, R, w, p)``, which returns a tuple of one number."""
         return source("event_value", "t, R, w, p", self.bound.unpack, [self.graph])
-
-    @property
-    def identity(self) -> str:
-        """What a compiled kernel is made of, parameters included."""
-        return repr((self.text, self.parameters))
 
     def formula(self, t: Any, R: Any, omega: Any) -> Any:
         """Its values in the user's axes: of numbers, or of arrays of them."""

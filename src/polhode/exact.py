@@ -51,15 +51,13 @@ _VISITS: dict[str, Callable[..., None]] = {
     "top": _visiting_top(False),
     "top near its separatrix": _visiting_top(True),
 }
-_COMPILED: dict[str, Callable[..., None]] = {}
 
 
 def _compiled(name: str) -> Callable[..., None]:
-    if name not in _COMPILED:
-        from .backends import cpu
+    from .backends.program import program
 
-        _COMPILED[name] = cpu.compiled(_VISITS[name], f"exact|{name}")[0]
-    return _COMPILED[name]
+    visit: Callable[..., None] = program(lambda: _VISITS[name], "exact", name).run
+    return visit
 
 
 def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:

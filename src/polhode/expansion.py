@@ -381,9 +381,9 @@ def mixed_stages(field: Field | None, own_axes: bool, number: Callable[[Any], An
     """The stage of `taylor_stage` in two: for a first step as it is, then with narrow numbers and paired sums.
 
     orders = (last, first, radius): coefficients above `first` are narrow, those of `first` are computed both ways, and
-    the unit of time is `radius` times the proposal, the step before: about the radius of convergence. Where a step is
-    of another length, where the two ways differ by what would show in the result, or by no number (narrow numbers have
-    a narrow range), all is done in the usual way.
+    the unit of time is `radius` times the proposal, the step before: about the radius of convergence. If the step
+    length changed by more than a factor of two, if the two precisions disagree visibly, or if float32 overflowed,
+    the step is recomputed in double precision.
     """
     made = motion_series(field, own_axes, paired=True)
     fill, extend = (compiled(text, made.constants, number) for text in (made.text, made.more))

@@ -173,7 +173,7 @@ def _lock(path: Path, handle: int, place: Path | None) -> Lock | None:
         os.close(handle)
         if isinstance(fault, BlockingIOError):
             raise InputError(
-                f"{path} is being written by another run; wait until it is done, or choose another name"
+                f"{path} is being written by another run; wait until it has finished, or choose another name"
             ) from None
         if fault.errno not in NO_LOCKS:
             raise

@@ -11,11 +11,10 @@ import numpy as np
 
 from .backends import floats
 from .backends.duals import Dual, plain
-from .engine import beginning, check_fit, identity, kind, torque_kernel
+from .engine import beginning, check_fit, kind, structure, torque_kernel
 from .errors import InputError, StepError
 from .fields import like
 from .loop import COLUMNS
-from .memo import Memo
 from .methods import Method, methods
 from .observable import Observable
 from .problem import Problem, finite_number
@@ -107,7 +106,7 @@ def gradient(
     names = _names(wrt, problem)
     check_fit(chosen, problem)
     if chosen.clock and steps is None:
-        raise InputError(f"the steps of {chosen.name} vary with the motion, and so would their number; give steps")
+        raise InputError(f"the steps of {chosen.name} vary with the motion, so their number is not known; give steps")
     count = number_of_steps(problem, dt, t_end, steps)
     observable = Observable(fn)
     R = tuple(tuple(float(x) for x in row) for row in matrix(problem.quaternion))
@@ -133,10 +132,11 @@ def _names(wrt: Any, problem: Problem) -> list[str]:
         raise InputError(f"wrt must be some of {', '.join(WRT)}; got {got}")
     if "params" in names and not parameters:
         what = "has no field" if problem.field is None else f"has a field without parameters, {problem.field!r}"
-        raise InputError(f"wrt has 'params', and the problem {what}; leave it out")
+        raise InputError(f"wrt contains 'params', but the problem {what}; remove 'params'")
     if "inertia" in names and problem.body.linear_axis is not None:
         raise InputError(
-            "wrt has 'inertia', and the moments (0, I, I) of a linear body cannot change one by one; leave it out"
+            "wrt contains 'inertia', but the moments (0, I, I) of a linear body cannot vary independently; "
+            "remove 'inertia'"
         )
     return names
 
@@ -174,8 +174,6 @@ def _off_diagonal(problem: Problem, k: int) -> Direction:
 
 
 # --- the run ----------------------------------------------------------------------------------------
-
-_LOOPS = Memo()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -227,12 +225,12 @@ class Run:
         if not fine:
             raise StepError(
                 f"{self.method.name} failed in step {reached + 1} (from t = {t0 + reached * h:g} with dt = {h:g}); "
-                f"ph.solve says more about it"
+                f"ph.solve reports the reason"
             )
         if not np.isfinite(rows[..., : 1 + directions]).all():
             raise StepError(
                 f"the formulas of {self.method.name} have no finite derivative at this motion (equal moments, a spin "
-                f"about a principal axis, or a body at rest); take another method"
+                f"about a principal axis, or a body at rest); use another method"
             )
         end = [Dual(1, float(row[0]), row[1 : 1 + directions].copy()) for row in rows[0]]
         return end[COLUMNS] if self.method.clock else t0 + self.count * h, tuple(end[:4]), tuple(end[4:7])
@@ -240,18 +238,16 @@ class Run:
     def _loop(self, parameters: int, width: int) -> Any:
         """The compiled loop."""
         from .backends import tangents
-
-        name = identity(self.method, self.problem)
-        key = f"{width}|{name}"
+        from .backends.program import program
 
         def made() -> Any:
             before, after = self.method.processors(floats.number)
             return tangents.loop(
                 self.method.build(floats.number), torque_kernel(self.problem, floats.number, self.method),
-                kind(self.method), beginning(self.method), parameters, width, name, before=before, after=after,
-            )[0]  # fmt: skip
+                kind(self.method), beginning(self.method), parameters, width, before=before, after=after,
+            )  # fmt: skip
 
-        return _LOOPS(key, made)
+        return program(made, "slopes", width, *structure(self.problem, self.method)).run
 
 
 def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:

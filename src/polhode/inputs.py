@@ -89,12 +89,12 @@ def check_times(t0: float, dt: float, steps: int) -> None:
     """Refuse steps that doubles cannot tell apart: t0 + n dt would be the same time again and again."""
     end = t0 + steps * dt
     if not math.isfinite(end):
-        raise InputError(f"{steps} steps of dt = {dt:g} lead beyond the largest double; choose a smaller dt or fewer")
+        raise InputError(f"{steps} steps of dt = {dt:g} exceed the largest double; choose a smaller dt or fewer steps")
     spacing = max(float(np.spacing(abs(t0))), float(np.spacing(np.nextafter(abs(end), 0.0))))
     if abs(dt) < spacing:
         raise InputError(
             f"dt = {dt:g} is below {spacing:g}, the spacing of doubles between t0 = {t0:g} and t_end = {end:g}: the "
-            f"times of steps would coincide; choose a larger dt, or let t0 be nearer to 0"
+            "times of the steps would coincide; choose a larger dt, or a t0 closer to 0"
         )
 
 

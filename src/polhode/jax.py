@@ -78,14 +78,14 @@ def _traceable(method: Method, problem: Problem) -> Method:
     check_fit(method, problem)
     if method.clock:
         raise InputError(
-            f"{method.name} chooses its steps, so that the time of step n depends on the start; ph.jax takes methods "
-            f"whose steps are dt"
+            f"{method.name} chooses its own steps, so the time of step n depends on the initial state; ph.jax "
+            "takes methods with a fixed dt"
         )
     if math.isinf(method.order_free):
         able = ", ".join(m.name for m in methods.taking(problem.needs) if not math.isinf(m.order_free))
         raise InputError(
-            f"{method.name} is made of elliptic functions, whose formulas are not smooth where the motion is "
-            f"(symmetric bodies, spins about an axis), so they are not differentiated; methods that are: {able}"
+            f"{method.name} uses elliptic functions, whose formulas are not smooth for symmetric bodies and spins "
+            f"about an axis, so it cannot be differentiated; methods that can: {able}"
         )
     return method
 

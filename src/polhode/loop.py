@@ -168,7 +168,8 @@ LATER = 0.1
 def allowed(tolerance: Any, left: Any, m: Any, largest: Any, system: Any) -> Any:
     """The errors of attitude and momentum allowed in a step, `left` before the end, and the largest |m| so far.
 
-    That of the momentum is in proportion to its largest size, and less long before the end: a wrong momentum makes the
+    The momentum tolerance scales with the largest momentum so far and is tighter far from the end: a wrong
+    momentum makes the
     attitude wrong until then.
     """
     size = norm(m)

@@ -127,9 +127,9 @@ def _loaded(trimesh: Any, file: Path, kind: str) -> Surface:
     if not np.isfinite(given).all():
         raise InputError(f"{file.name} has corners that are not finite numbers; export the mesh again")
     if np.abs(given).max() > LARGEST:
-        raise InputError(f"{file.name} has corners beyond {LARGEST:g}; what unit is that? Give it, or scale the mesh")
+        raise InputError(f"{file.name} has corners beyond {LARGEST:g}; give the unit, or scale the mesh")
     if corners.ndim != 2 or corners.shape[1] != 3 or corners.min() < 0 or corners.max() >= len(given):
-        raise InputError(f"{file.name} has triangles whose corners it does not have; export the mesh again")
+        raise InputError(f"{file.name} has triangles that refer to missing vertices; export the mesh again")
     vertices, place = np.unique(given + 0.0, axis=0, return_inverse=True)  # -0 + 0 is 0
     return Surface(vertices, place.reshape(-1)[corners])
 
@@ -143,17 +143,17 @@ def checked(surface: Surface, name: str) -> None:
         hole = surface.vertices[pairs[counts == 1][0]].mean(axis=0)
         raise InputError(
             f"{name} is not watertight: {int((counts == 1).sum())} edges belong to one triangle only, the first near "
-            f"{_point(hole)}; close the holes in the program the mesh comes from"
+            f"{_point(hole)}; close the holes in the program that made the mesh"
         )
     if (counts > 2).any():
         raise InputError(
-            f"{name} is no simple surface: {int((counts > 2).sum())} edges belong to more than two triangles; "
-            f"remove inner walls and triangles that stand twice"
+            f"{name} is not a simple surface: {int((counts > 2).sum())} edges belong to more than two triangles; "
+            f"remove inner walls and duplicate triangles"
         )
     if len(np.unique(edges, axis=0)) < len(edges):
         raise InputError(
-            f"the triangles of {name} are not wound consistently: neighbours run along an edge the same way; let the "
-            f"program the mesh comes from make the normals consistent"
+            f"the triangles of {name} are not wound consistently: neighbouring triangles traverse an edge in the "
+            "same direction; make the normals consistent in the program that made the mesh"
         )
     _check_volume(surface, name)
     _check_parts(surface, name)
@@ -176,7 +176,7 @@ def _check_volume(surface: Surface, name: str) -> None:
     if abs(volume) <= EMPTY * surface.size**3:
         raise InputError(f"{name} encloses no volume ({volume:.3g}); a solid part is needed")
     if volume < 0:
-        raise InputError(f"{name} is inside out (its volume is {volume:.4g}); turn all its triangles around")
+        raise InputError(f"{name} is inside out (its volume is {volume:.4g}); reverse all its triangles")
 
 
 def _check_parts(surface: Surface, name: str) -> None:
@@ -193,13 +193,13 @@ def _check_parts(surface: Surface, name: str) -> None:
         around = sum((_winding(other, some) for other in others), np.zeros(len(some)))
         if part.volumes.sum() < 0 and around.min() < 0.25:
             raise InputError(
-                f"a part of {name}, near {_point(corners.mean(axis=0))}, is inside out and no cavity of another; turn "
-                f"its triangles around"
+                f"a part of {name}, near {_point(corners.mean(axis=0))}, is inside out and not a cavity of another "
+                "part; reverse its triangles"
             )
         if part.volumes.sum() > 0 and around.max() > 0.75:
             raise InputError(
                 f"parts of {name} overlap, near {_point(some[around.argmax()])}, and their common volume would count "
-                f"twice; unite them in the program the mesh comes from"
+                f"twice; unite them in the program that made the mesh"
             )
 
 

@@ -62,7 +62,7 @@ class RateField(Field):
                     raise InputError(
                         f"{hand.name}, given as the derivative of order {n} of {self.name}, is not it: component "
                         f"{axis + 1} is {float(b[axis]):.10g} instead of {float(a[axis]):.10g} at t = "
-                        f"{float(at):g}; leave it out and it is derived"
+                        f"{float(at):g}; remove it, and it is computed"
                     )
 
 

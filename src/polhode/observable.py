@@ -26,8 +26,8 @@ class Observable:
         self.name = template.function.__name__
         if not template.complete:
             raise InputError(
-                f"the observable {self.name} takes {', '.join(template.parameters)}, and none is known: its arguments "
-                f"are t, R, omega, momentum, and parameters with defaults"
+                f"the observable {self.name} takes {', '.join(template.parameters)}, which have no values: its "
+                "arguments are t, R, omega, momentum, and parameters with defaults"
             )
         self.field: Field = template()
         traced = self.field.traced(_nested)

@@ -59,9 +59,7 @@ def _zeros(event: Event, problem: Problem, look: Look, times: np.ndarray, rows: 
     g = values(times, rows)
     if not np.isfinite(g).all():
         bad = times[~np.isfinite(g)][0]
-        raise InputError(
-            f"the event {event.name} must be a finite number everywhere on the way; it is not at t = {bad:g}"
-        )
+        raise InputError(f"the event {event.name} must be finite during the whole run; it is not at t = {bad:g}")
     here = event.happened(g[:-1], g[1:])
     low, high, sign = times[:-1][here], times[1:][here], np.sign(g[:-1][here])
     for _ in range(HALVINGS):

@@ -29,7 +29,7 @@ def _cycle(problem: Problem, digits: int | None) -> tuple[Any, Any]:
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     if problem.field is not None:
-        raise InputError(f"only the free body has a period of its own here, and {problem.field!r} acts on this one")
+        raise InputError(f"the period is known for free bodies only, and {problem.field!r} acts on this one")
     if digits is None:
         (_, m), system = problem.kernel_data(floats.number)
         period, angle = cycle(motion(m, system[0]))
@@ -85,7 +85,9 @@ def finite_period(problem: Problem) -> float:
     """The period, if there is one."""
     found = float(period(problem))
     if not math.isfinite(found):
-        raise InputError(f"the momentum of {problem!r} does not go around (its period is infinite); start it elsewhere")
+        raise InputError(
+            f"the momentum of {problem!r} is not periodic (its period is infinite); choose another initial state"
+        )
     return found
 
 

@@ -206,7 +206,7 @@ def check_axial(body: Body, name: str, vector: np.ndarray) -> None:
     axial = float(body.axes[:, axis] @ vector)
     if abs(axial) > TOLERANCE * np.abs(vector).max():
         raise InputError(
-            f"a linear body neither turns about its axis nor carries momentum along it; {name} has the component "
+            f"a linear body neither rotates about its axis nor has momentum along it; {name} has the component "
             f"{axial:.3g} there, and it must be 0"
         )
 

@@ -52,7 +52,7 @@ def one_of(part: Strict, table: str, *words: str, none: bool = False) -> str | N
     if len(given) > 1:
         wanted = "at most" if none else "exactly"
         raise Fault(
-            f"{table}.{given[-1]}", f"give {wanted} one of {choice}; got {' and '.join(given)}: leave out all but one"
+            f"{table}.{given[-1]}", f"give {wanted} one of {choice}; got {' and '.join(given)}: remove all but one"
         )
     if not given and not none:
         info = type(part).model_fields[words[0]]
@@ -94,7 +94,7 @@ class BodyPart(Strict):
         for word in ("dimensions", "unit", "masses", "mass", "density", "centre", "physical"):
             if getattr(self, word) is not None and word not in ALONGSIDE[what or ""]:
                 others = " or ".join(kind for kind, words in ALONGSIDE.items() if word in words)
-                raise Fault(f"body.{word}", f"this does not go with {what}, only with {others}; leave it out")
+                raise Fault(f"body.{word}", f"this cannot be combined with {what}, only with {others}; remove it")
         return self
 
 
@@ -179,7 +179,7 @@ class StartPart(Strict):
                 "start.euler", 'euler and sequence go together; write for example sequence = "ZXZ" beside euler'
             )
         if self.degrees is not None and how not in ("euler", "rotation_vector"):
-            raise Fault("start.degrees", "this goes with euler or rotation_vector; leave it out")
+            raise Fault("start.degrees", "this is only for euler or rotation_vector; remove it")
         return self
 
     def attitude(self) -> Any:
@@ -216,7 +216,7 @@ class RunPart(Strict):
                 if getattr(self, word) is not None:
                     raise Fault(
                         f"run.{word}",
-                        f"this does not go with tol, which chooses method and steps; leave {word} or tol out",
+                        f"this cannot be combined with tol, which chooses method and steps; remove {word} or tol",
                     )
         elif self.method is None or self.dt is None:
             lacking = "method" if self.method is None else "dt"
@@ -224,7 +224,7 @@ class RunPart(Strict):
         else:
             for word in ("stops", "max_step"):
                 if getattr(self, word) is not None:
-                    raise Fault(f"run.{word}", f"this is for steps that follow from tol; give tol or leave {word} out")
+                    raise Fault(f"run.{word}", f"this is for adaptive steps; give tol or remove {word}")
         one_of(self, "run", "t_end", "steps")
         return self
 
@@ -313,7 +313,7 @@ def _out(folder: Path, word: str, name: str | None) -> Path | None:
         return None
     path = folder / name
     if not path.parent.is_dir():
-        raise Fault(f"output.{word}", f"the folder {path.parent} does not exist; make it first")
+        raise Fault(f"output.{word}", f"the folder {path.parent} does not exist; create it first")
     return path
 
 

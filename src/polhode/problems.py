@@ -25,7 +25,7 @@ def quadratic(R: Any, k: Any) -> Any:
 
 
 def _references() -> dict[str, Any]:
-    text = resources.files(__package__).joinpath("references.json").read_text()
+    text = resources.files(__package__).joinpath("references.json").read_text("utf-8")
     return dict(json.loads(text))
 
 

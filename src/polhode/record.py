@@ -268,8 +268,8 @@ def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping
             kept |= {UNTIL: json.dumps(end), SOFTWARE: _software(there, kept.get(SOFTWARE, ""), mark)}
             if whole.stored.sums is None:
                 warnings.warn(
-                    f"{there} was written by an earlier version, without checksums: whether it is as it was written "
-                    f"cannot be checked; from now on it has them",
+                    f"{there} was written by an earlier version, without checksums: damage cannot be detected; "
+                    "from now on it has checksums",
                     ResultWarning,
                     stacklevel=4,
                 )
@@ -287,8 +287,8 @@ def _software(path: Path, then: str, mark: Checkpoint | None) -> str:
     if then.rpartition(": ")[2] == now:
         return then
     warnings.warn(
-        f"{path} was computed by {then or 'an unknown version'}, and goes on with {now}: its last bits may not be "
-        f"those of a run in one go",
+        f"{path} was computed by {then or 'an unknown version'}, and is resumed with {now}: its last bits may "
+        "differ from those of an uninterrupted run",
         stacklevel=4,
     )
     return f"{then}; from step {mark.step if mark else 0} on: {now}"

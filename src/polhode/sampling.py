@@ -165,7 +165,7 @@ def in_parallel(table: Mapping[str, Any], folder: Path) -> dict[str, np.ndarray]
 
 def _csv(path: Path) -> dict[str, list[float]]:
     try:
-        with path.open(newline="") as file:
+        with path.open(encoding="utf-8", newline="") as file:
             names, *rows = [row for row in csv.reader(file) if row]
     except (OSError, ValueError) as problem:
         raise Fault("csv", f"{path} cannot be read: {getattr(problem, 'strerror', None) or problem}") from None

@@ -7,8 +7,10 @@ that number types exist: a type says once, with `register`, which namespace hold
 """
 
 import bisect
+import contextlib
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from typing import Any, TypeVar
 
 Number = Any
@@ -97,8 +99,20 @@ def by_slopes(plain: Callable[..., Any], following: Callable[..., Any]) -> Calla
     return forked
 
 
-SOLVE_LISTENERS: list[Callable[[Any], None]] = []
-"""Called with the first guess of every equation that is solved in plain Python: how checks count solves."""
+_solve_listener: ContextVar[Callable[[Any], None] | None] = ContextVar("solve_listener", default=None)
+
+
+@contextlib.contextmanager
+def solve_listener(listen: Callable[[Any], None]) -> Iterator[None]:
+    """Call `listen` with the first guess of every equation that this thread solves in plain Python.
+
+    This is how checks count solves. Other threads, and compiled code, do not notice it.
+    """
+    token = _solve_listener.set(listen)
+    try:
+        yield
+    finally:
+        _solve_listener.reset(token)
 
 
 def solver(
@@ -112,8 +126,9 @@ def solver(
     """
 
     def solved(guess: Any, *given: Any) -> Any:
-        for listener in SOLVE_LISTENERS:
-            listener(guess)
+        listen = _solve_listener.get()
+        if listen is not None:
+            listen(guess)
         first = guess
         while isinstance(first, tuple):
             first = first[0]
@@ -367,7 +382,7 @@ def epsilon(x: Number) -> Number:
 
 
 def narrow(x: Number) -> Number:
-    """X rounded to a type of half the bits and half the cost, where its type has such a one (lanes); else x."""
+    """Convert to single precision if the type has one (SIMD vectors); otherwise return x."""
     return x
 
 

@@ -296,7 +296,7 @@ class Bounds:
         """Both are for runs to a tolerance only."""
         for name, value in (("stops", stops), ("max_step", max_step)):
             if value is not None:
-                raise InputError(f"{name} is for steps that follow from a tolerance: give tol too, or leave {name} out")
+                raise InputError(f"{name} is for adaptive steps: also give tol, or remove the argument {name}")
 
     def scaled(self, exponent: int) -> Bounds:
         """In another unit of time: all times multiplied by this power of two."""

@@ -36,7 +36,8 @@ class Series:
 
     Coefficients of one order lie together: the k-th of the i-th series asked for, times unit^k, is
     ``work[rows[i] + stride * k]``. The second kernel goes on from the order `first` > 1 where the first one ended, with
-    narrow numbers in `thin`; those of the order `first` it computes anew, so one sees what they are worth.
+    narrow numbers in `thin`; order `first` is computed in both precisions, which gives an error
+    estimate.
     """
 
     text: str

@@ -111,7 +111,7 @@ def solve(
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
-            f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or an accuracy, such as "
+            f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or a tolerance, such as "
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]
@@ -122,7 +122,7 @@ def solve(
     digits = None if digits is None else whole_number("digits", digits)
     if wanted and (every > 1 or digits is not None or out is not None):
         raise InputError(
-            "events are looked for on all steps of a run in doubles in memory: leave every, digits and out"
+            "events need every step in memory in double precision; remove the arguments every, digits and out"
         )
     count, end = length(problem, chosen, dt, t_end, steps)
     units = NO_UNITS if chosen.clock or digits is not None else units_of_steps(problem, dt, count)
@@ -169,11 +169,13 @@ def solve(
 def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
     if resume and out is None:
-        raise InputError("resume=True goes on with the run in a file; name it with out")
+        raise InputError("resume=True continues the run in a file; name the file with out")
     if resume and overwrite:
-        raise InputError("give resume or overwrite, not both: a file is continued or replaced")
+        raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
     if resume and events:
-        raise InputError("events are found while a run is computed and are no part of its file: leave resume or events")
+        raise InputError(
+            "events are not stored in the file, so resume and events cannot be combined; remove one of them"
+        )
 
 
 def _recorder(
@@ -220,7 +222,7 @@ def _to_tolerance(
             raise InputError(f"give {name} or tol, not both: {why.get(name, 'tol is for doubles')}")
     chosen = None if method is None else methods[method]
     if chosen is not None and chosen.clock:
-        raise InputError(f"{chosen.name} chooses its steps by a rule of its own, without a tolerance; give dt")
+        raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
     end = end_time(problem, t_end)
     bounds = Bounds.of(problem.t0, end, **limits)
     how = checkpoint.begun(
@@ -294,7 +296,7 @@ def end_time(problem: Problem, t_end: float | None) -> float:
     """The end time asked for, or the problem's own."""
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None:
-        raise InputError("give t_end or steps: this problem has no end time of its own")
+        raise InputError("give t_end or steps: this problem has no end time")
     if end <= problem.t0:
         raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
     return end
@@ -453,9 +455,9 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
     """One clear sentence about a step that failed."""
     with ride.run.precision():
         fault = _field_fault(method, ride)
-        smaller = None if fault else _smaller_step(ride)
+        smaller, length = (None, "") if fault else (_smaller_step(ride), _length(ride))
     if not fault:
-        fault = NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))
+        fault = (NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))) + length
         fault += f"; try dt = {ride.units.times(smaller, back=True):.2g}" if smaller else ""
     states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
     t, dt = ride.units.times((ride.t, ride.dt), back=True)
@@ -466,7 +468,7 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
 def unsolved(residual: float) -> str:
     """Why a step whose equation has this residual is no step."""
     if residual == RUNAWAY:
-        return "the monitor of its step size changed by more than itself within one step"
+        return "the monitor function of the step size changed by more than its own value within one step"
     size = f"{residual:.1e}" if math.isfinite(residual) else "infinite"
     return f"its equation was not solved (relative residual {size})"
 
@@ -496,12 +498,37 @@ def _field_fault(method: Method, ride: Ride) -> str:
     return ""
 
 
+def _rate(ride: Ride, vector: Any) -> float:
+    """The length of I^-1 times a vector: the angular velocity of a momentum, the acceleration of a torque."""
+    return math.hypot(*(float(i * x) for i, x in zip(ride.run.system[1], vector, strict=True)))
+
+
+LONG_STEP = 0.5
+"""Radians in a step from which on a message names them."""
+
+
+def _length(ride: Ride) -> str:
+    """How far the body turns in the failed step by itself and by its torque, where that is far."""
+    number = floats.number if ride.run.digits is None else ride.run.number
+    turn, push = ride.dt * _rate(ride, ride.y[1]), 0.0
+    if ride.problem.field is not None:
+        try:
+            force = torque_kernel(ride.problem, number)(number(ride.t), ride.y[0], ride.y[1], ride.run.system)
+            push = ride.dt**2 / 2 * _rate(ride, force)
+        except (ArithmeticError, TypeError, ValueError):
+            pass  # a torque without a value here is not what is explained
+    if not max(turn, push) > LONG_STEP:
+        return ""
+    pushed = f" and its torque turns it by {push:.2g} rad more" if push > 0 else ""
+    return f"; the step is long: the body turns by {turn:.2g} rad in it{pushed}"
+
+
 def _smaller_step(ride: Ride) -> float | None:
     """A step size with which the failed step can be made: at most half, and less than a radian."""
     run = ride.run
     if ride.run.clock:
         return ride.dt / 2
-    speed = math.hypot(*(float(i * x) for i, x in zip(run.system[1], ride.y[1], strict=True)))
+    speed = _rate(ride, ride.y[1])
     h = min(ride.dt / 2, 1 / speed) if speed > 0 else ride.dt / 2
     for _ in range(HALVINGS):
         try:
@@ -519,7 +546,7 @@ def _stopped_writing(method: Method, ride: Ride, problem: record.DiskError) -> S
     partial = problem.disk.rescue()
     return StepError(
         f"{method.name} stopped at step {ride.done}: {problem.disk.writer.path} cannot be written ({problem}); "
-        f"the {len(partial)} states written before are in .partial and in {problem.disk.writer.folder}; make room and "
-        f"go on from there by resume=True (--resume)",
+        f"the {len(partial)} states written before are in .partial and in {problem.disk.writer.folder}; free some "
+        "disk space and continue with resume=True (--resume)",
         partial,
     )

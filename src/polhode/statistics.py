@@ -133,7 +133,7 @@ def watch(given: Any, model: Problem) -> Watch | None:
     for one in asked:
         name, formulas = _observable(one, state, model)
         if name in found:
-            raise InputError(f"statistics has two observables of the name {name!r}; each needs a name of its own")
+            raise InputError(f"statistics has two observables named {name!r}; each needs a different name")
         found[name] = formulas
     if not found:
         raise InputError(f"statistics must be {_EXPECTED}; got none")
@@ -240,9 +240,9 @@ class Watch:
         """Numbers kept of a body: `SLOTS` for every component, and one for every vector, its largest change squared."""
         return SLOTS * self.components + sum(size > 1 for size in self.sizes.values())
 
-    @property
-    def identity(self) -> str:
-        """What a compiled loop is made of because of it."""
+    @functools.cached_property
+    def structure(self) -> str:
+        """What its kernels are built from."""
         return repr((self.sizes, self.text))
 
     @functools.cached_property

@@ -12,13 +12,12 @@ import numpy as np
 from .backends import floats
 from .body import Body
 from .compose import whole
-from .engine import check_fit, formula, torque_kernel
+from .engine import check_fit, torque_kernel
 from .errors import InputError, StepError
 from .fields import FRAMES, Field, FieldTemplate, unbound
 from .fields import torque as field_torque
 from .inputs import check_unit_of_time
 from .loop import NO_STATE, good, tidied
-from .memo import Memo
 from .methods import Method, methods
 from .problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from .scalar import finite, kernel
@@ -104,15 +103,15 @@ _HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
 
 # --- the stepper ------------------------------------------------------------------------------------
 
-_COMPILED = Memo()
 
+def _compiled(method: Method, torque: Callable[..., Any], kind: str, own_axes: bool) -> Any:
+    """The compiled step, shared by all bodies; `kind` is that of the torque, or the structure of a field."""
+    from .backends.program import program
 
-def _compiled(method: Method, torque: Callable[..., Any], key: str, own_axes: bool) -> Any:
-    """The compiled step, shared by all bodies."""
-    name = f"one|{method.name}|{method.identity}|{key}|{own_axes}"
-    from .backends import cpu
+    def one() -> Callable[..., Any]:
+        return _one_step(whole(method)(floats.number), torque, own_axes)
 
-    return _COMPILED(name, lambda: cpu.compiled(_one_step(whole(method)(floats.number), torque, own_axes), name)[0])
+    return program(one, "step", method, kind, own_axes).run
 
 
 @dataclasses.dataclass
@@ -181,8 +180,8 @@ class Stepper:
         if not self.method.takes("attitude"):
             able = ", ".join(m.name for m in methods.taking("attitude")[:8])
             raise InputError(
-                f"{self.method.name} takes no torque held over a step; methods that do: {able}, ... Without a torque "
-                f"write step(state)"
+                f"{self.method.name} does not take a torque that is constant over a step; methods that do: {able}, "
+                "... Without a torque, write step(state)"
             )
         body = _held_body_turned if self._own else _held_body
         torque = body if frame == "body" else _held_space
@@ -198,8 +197,7 @@ class Stepper:
             problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
             check_fit(self.method, problem)
             torque = torque_kernel(problem, floats.number, self.method)
-            own_axes = bool(self._own)
-            advance = _compiled(self.method, torque, repr(formula(self.method, field, own_axes)), own_axes)
+            advance = _compiled(self.method, torque, field.structure, bool(self._own))
             self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
         return self._last
 
@@ -265,12 +263,12 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
     chosen = methods[method]
     if chosen.compensated:
         raise InputError(
-            f"{chosen.name} carries the low parts of the state from step to step, and a stepper's states have none; "
-            f"use ph.solve, or the method without compensated()"
+            f"{chosen.name} carries low parts of the state from step to step, which a stepper does not store; use "
+            "ph.solve, or the method without compensated()"
         )
     if chosen.memory:
         raise InputError(
-            f"{chosen.name} keeps numbers from step to step, and a stepper's states have none; use ph.solve, or a "
-            f"method of single steps"
+            f"{chosen.name} has memory from step to step, which a stepper does not store; use ph.solve, or a "
+            "one-step method"
         )
     return Stepper(body, chosen, dt)

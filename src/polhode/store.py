@@ -55,7 +55,7 @@ def folder_checked(path: str | Path) -> Path:
     """The path, if its suffix names a format and its folder is there."""
     path = checked(path)
     if not path.parent.is_dir():
-        raise InputError(f"the folder {path.parent} does not exist; make it first")
+        raise InputError(f"the folder {path.parent} does not exist; create it first")
     return path
 
 
@@ -67,11 +67,11 @@ def fresh(path: str | Path, overwrite: bool) -> Path:
             _check_ours(there)
         return path
     if os.path.lexists(path):
-        raise InputError(f"{path} exists; choose another name or say overwrite=True (--overwrite){_or_resume(path)}")
+        raise InputError(f"{path} exists; choose another name or give overwrite=True (--overwrite){_or_resume(path)}")
     if os.path.lexists(staging(path)):
         raise InputError(
-            f"{staging(path)} holds an unfinished run; load it, choose another name or say overwrite=True "
-            f"(--overwrite), or go on with it by resume=True (--resume)"
+            f"{staging(path)} holds an unfinished run; load it, choose another name or give overwrite=True "
+            "(--overwrite), or continue it with resume=True (--resume)"
         )
     return path
 
@@ -87,8 +87,8 @@ def _check_ours(path: Path) -> None:
     if all((path / name / "zarr.json").is_file() for name in ("t", "quaternion", "momentum")):
         return
     raise InputError(
-        f"{path} is a folder, and not a store of this library; it is not replaced: choose another name, or remove it "
-        f"yourself"
+        f"{path} is a folder that is not a store of this library, so it is not replaced; choose another name, or "
+        "remove it yourself"
     )
 
 
@@ -118,7 +118,7 @@ def _or_resume(path: Path) -> str:
         unfinished = load(path).status in ("running", "interrupted")
     except InputError:
         return ""
-    return ", or go on with it by resume=True (--resume)" if unfinished else ""
+    return ", or continue it with resume=True (--resume)" if unfinished else ""
 
 
 def standing(path: Path) -> Path | None:
@@ -279,7 +279,9 @@ class Stored(Mapping[str, np.ndarray]):
     def __getitem__(self, name: str) -> np.ndarray:
         with self._told(name), self._opened((name,)) as data:
             if 8 * self.rows * math.prod(data[name].shape[1:]) > integrity.memory():
-                raise InputError(f"{name} of {self.path} does not fit into memory; open it with xarray, or thin it out")
+                raise InputError(
+                    f"{name} of {self.path} does not fit into memory; open it with xarray, or load fewer rows"
+                )
             values = np.asarray(data[name][: self.rows])
             integrity.check(name, integrity.checksum(values), self.sums)
             return values

@@ -45,18 +45,18 @@ name = "fast_top"            # `polhode problems` lists them; or moments, field,
 method = "METHOD"            # `polhode methods` lists them
 dt = 0.01
 t_end = 20.0                 # or steps
-every = 100                  # states kept; without it the first and the last
+every = 100                  # record every 100th state; default: the first and the last
 # statistics = ["energy"]    # instead of a path: first, last, min, max, mean and drift over every step
 
-[grid]                       # every combination; [list] takes them in parallel, [random] draws them
+[grid]                       # all combinations; [list] takes lists in parallel, [random] draws samples
 params.mgl = [10, 15, 20, 25, 30]
 omega.z = { from = 10, to = 50, count = 41 }
 
 # [random]
 # count = 1000
 # seed = 1
-# attitude = "random"                      # all rotations alike
-# momentum = { isotropic = 5.0 }           # all directions alike, of this length
+# attitude = "random"                      # uniformly distributed rotations
+# momentum = { isotropic = 5.0 }           # uniformly distributed directions, of this length
 # params.mgl = { normal = [20.0, 1.0] }    # mean and standard deviation; or uniform, loguniform = [from, to]
 """.replace('"METHOD"'.ljust(20), f'"{METHOD}"'.ljust(20))
 
@@ -71,7 +71,7 @@ class ProblemPart(Strict):
     moments: list[Any] | None = optional(
         "three principal moments of inertia, or a tensor of three rows", [1.0, 2.0, 2.5]
     )
-    field: str | None = optional("a ready-made field, or your own as file.py:name", "gravity")
+    field: str | None = optional("a built-in field, or your own as file.py:name", "gravity")
     params: dict[str, Any] = Field(default_factory=dict, description="a table of the field's parameters")
     attitude: Quaternion | None = optional("four numbers, the SCALAR FIRST, body to space", [1.0, 0.0, 0.0, 0.0])
     omega: Vector | None = optional("three numbers: angular velocity in the body frame", [0.0, 0.1, 5.0])
@@ -83,7 +83,7 @@ class ProblemPart(Strict):
         if self.name is None and self.moments is None:
             raise ValueError("give the name of a problem, or moments = [I1, I2, I3]")
         if self.name is not None and (self.moments is not None or self.field is not None):
-            raise ValueError("a named problem has its moments and field already; leave out name, or the others")
+            raise ValueError("a named problem has its moments and field already; remove name, or the others")
         if self.omega is not None and self.momentum is not None:
             raise ValueError("give omega or momentum, not both")
         return self
@@ -205,7 +205,7 @@ class Sweep:
     def _momenta(self, said: ProblemPart, base: Problem, moments: np.ndarray) -> np.ndarray:
         """Momenta in the body frame; where omega is given or varies it is held, and the momentum follows."""
         if self._varies("omega") and self._varies("momentum"):
-            raise Fault(f"{self._table}.omega", "omega and momentum cannot both vary; leave one of them out")
+            raise Fault(f"{self._table}.omega", "omega and momentum cannot both vary; remove one of them")
         by_omega = self._varies("omega") or (said.omega is not None and not self._varies("momentum"))
         if not by_omega:
             return self._vector("momentum", said.momentum or base.momentum)
@@ -230,7 +230,7 @@ class Sweep:
         run = self.said.run
         if "dt" in self.columns:
             if run.dt is not None:
-                raise Fault("run.dt", "dt varies, so leave it out of [run]")
+                raise Fault("run.dt", "dt varies, so remove it from [run]")
             if run.steps is None:
                 raise Fault("run.steps", "dt varies, so give steps in [run]: all bodies make the same number of them")
             return self.columns["dt"], run.steps

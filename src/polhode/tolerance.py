@@ -14,7 +14,7 @@ from . import adaptive, choice, record
 from .adaptive import LARGEST, SMALLEST, Measured, Path, is_smooth
 from .backends import floats
 from .body import real_array
-from .engine import check_fit, identity
+from .engine import check_fit
 from .errors import InputError, StepError
 from .events import Event
 from .methods import Method
@@ -90,7 +90,7 @@ def plan(
 ) -> Plan:
     """The plan for an end time and a tolerance, kept with the problem."""
     kept: dict[Any, Plan] = problem.__dict__.setdefault("_plans", {})
-    key = (end, tol, method and identity(method, problem), bounds.stops, bounds.max_step)
+    key = (end, tol, method, bounds.stops, bounds.max_step)
     if key not in kept:
         kept[key] = _planned(problem, end, tol, method, bounds)
     return kept[key]
@@ -131,14 +131,14 @@ def _given(problem: Problem, legs: Schedule, tol: float, method: Method, end: fl
     turned = max(1.0, float(np.linalg.norm(problem.omega)) * (legs.legs[-1].end - problem.t0))
     if 4 * turned > choice.MOST_STEPS:
         raise InputError(
-            f"t_end = {end:g} is {turned:.2g} radians away, too far for {method.name} with at most {choice.MOST_STEPS} "
-            f"steps; give dt, or leave the method out"
+            f"t_end = {end:g} is {turned:.2g} radians away, too far for {method.name} with at most "
+            f"{choice.MOST_STEPS} steps; give dt, or remove the argument method"
         )
     found = choice.measured_steps(legs, method, tol, max(4, math.ceil(4 * turned)))
     if found is None:
         raise InputError(
-            f"{method.name} does not reach {tol:g} at t = {end:g} with a reasonable number of steps; ask for less, or "
-            f"leave the method out"
+            f"{method.name} does not reach {tol:g} at t = {end:g} with a reasonable number of steps; give a larger "
+            "tol, or remove the argument method"
         )
     reason = f"given; {found.run.count} steps give the accuracy asked for"
     return _plan(problem, tol, method.name, reason, found.run, found.error, found.run.dt)
@@ -152,8 +152,8 @@ def _made(problem: Problem, legs: Schedule, tol: float, t_end: float) -> Plan:
         error = 10 * adaptive.EPS * (1 + turned)
         if error > 1:
             raise InputError(
-                f"t_end = {t_end:g} is {turned:.2g} radians away: one rounding of the data turns the body by about "
-                f"{error:.2g}; choose an earlier t_end"
+                f"t_end = {t_end:g} is {turned:.2g} radians away: one rounding error in the data rotates the body "
+                f"by about {error:.2g}; choose an earlier t_end"
             )
         reason = "free body: the exact solution, by elliptic functions"
         found = Measured(ExactRun(problem, end), error, error <= tol)
@@ -293,8 +293,8 @@ def solve_to(
         raise InputError(f"tol must lie between {SMALLEST:g} and {LARGEST:g}; got {tol:g}")
     if (end - problem.t0) / FEWEST_TIMES < math.ulp(max(abs(problem.t0), abs(end))):
         raise InputError(
-            f"there are fewer than {FEWEST_TIMES} doubles between t0 = {problem.t0:g} and t_end = {end:g}, too few for "
-            f"the times of steps; let t0 be nearer to 0"
+            f"there are fewer than {FEWEST_TIMES} doubles between t0 = {problem.t0:g} and t_end = {end:g}, too few "
+            "for the times of the steps; choose a t0 closer to 0"
         )
     bar, chosen, happened = _Bar(Progress(progress, f"to {tol:g}", 1000)), None, list[np.ndarray]()
     try:
@@ -337,7 +337,9 @@ def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) ->
     def look(times: np.ndarray) -> np.ndarray:
         rows = run.state_at(times, path.times, path.rows)
         if rows is None:
-            raise StepError("the motion between two steps, where events are looked for, could not be computed", None)
+            raise StepError(
+                "the dense output between two steps, needed for the event search, could not be computed", None
+            )
         return np.asarray(rows)
 
     found = occurrences(events, problem, look, path.times)
@@ -410,7 +412,7 @@ class Dense:
             raise InputError(f"t must be times between {first:g} and {last:g}, in one dimension; got {t!r}")
         rows = self.run.state_at(times, self.path.times, self.path.rows)
         if rows is None:
-            raise InputError("the states between two steps could not be computed; ask for other times")
+            raise InputError("the states between two steps could not be computed; choose other times")
         return record.primary(self.problem, times, rows)
 
 

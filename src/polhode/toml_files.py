@@ -89,9 +89,9 @@ def read(path: Path, model: type[Model], make: Callable[[Model, str], Made]) -> 
     try:
         table = tomllib.loads(text + "\n")  # a mistake in a last line without an end then has its line, too
     except RecursionError:
-        raise InputError(f"{path} is not a file for this: its lists are nested too deeply") from None
+        raise InputError(f"{path} cannot be read: its lists are nested too deeply") from None
     except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{path} is not TOML: {problem}; texts stand in quotes, lists in [ ]") from None
+        raise InputError(f"{path} is not TOML: {problem}; strings need quotes, lists need [ ]") from None
     except ValueError:
         raise InputError(f"{path} has a whole number of thousands of digits; write it as a float") from None
     try:
@@ -121,7 +121,7 @@ def _text(path: Path) -> str:
     try:
         return path.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise InputError(f"{path} is not a text in UTF-8; save it as such") from None
+        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
     except OSError as problem:
         raise InputError(f"{path} cannot be read: {problem.strerror or problem}") from None
 

@@ -119,7 +119,7 @@ def directions(field: Field, N: list[list[Any]]) -> tuple[list[Any], list[Any], 
     if defect > ROUNDING:
         raise InputError(
             f"{field!r} is linear in the attitude, but not U = const + a . R b with one vector a in space and one "
-            f"vector b in the body (it misses by {float(defect):.2g}), so there is no exact solution; {INSTEAD}"
+            f"vector b in the body (it is off by {float(defect):.2g}), so there is no exact solution; {INSTEAD}"
         )
     return a, b, defect
 
@@ -142,7 +142,8 @@ def moments_about(problem: Problem, b: list[Any]) -> tuple[Any, Any, Any]:
         line = ", ".join(f"{float(x / mp.sqrt(square)):.6g}" for x in b)
         raise InputError(
             f"the body is not symmetric about the line ({line}) on which {problem.field!r} acts: its inertia differs "
-            f"by {float(defect):.2g} from moments {float(across):.6g} across and {float(along):.6g} along it, so "
+            f"by {float(defect):.2g} from moments {float(across):.6g} perpendicular and {float(along):.6g} "
+            "parallel to it, so "
             f"there is no exact solution; {INSTEAD}"
         )
     linear = problem.body.linear_axis is not None
@@ -211,8 +212,8 @@ class Top:
         if digits is not None and defect > mp.mpf(10) ** -(digits + 5):
             raise InputError(
                 f"the body is symmetric about the line on which {problem.field!r} acts only to round-off "
-                f"({float(defect):.1g}), so there is no exact solution to {digits} digits; leave digits out, or give "
-                f"moments that are equal"
+                f"({float(defect):.1g}), so there is no exact solution to {digits} digits; remove the argument "
+                "digits, or give moments that are exactly equal"
             )
 
     def digits_of_turns(self, times: Any) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import types
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     import xarray
     from scipy.spatial.transform import Rotation
 
+    from .body import Body
+    from .plots import TrajectoryPlots
     from .problem import Problem
 
 PRIMARY = ("t", "quaternion", "momentum", "energy")
@@ -162,8 +165,8 @@ class Trajectory:
         """The states at any times within the run, as accurate as its steps: each by one step from the last one kept."""
         if self.dense is None:
             raise InputError(
-                "the motion between the states is known for a run of this process in doubles that kept every step "
-                "(every=1), and not for a trajectory that was loaded or put together"
+                "dense output needs a run of this process in double precision that kept every step (every=1); it "
+                "is not available for a trajectory that was loaded or concatenated"
             )
         return Trajectory(self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense)
 
@@ -243,3 +246,29 @@ class Trajectory:
         from . import store
 
         return store.save(self, path, overwrite)
+
+    @property
+    def plot(self) -> TrajectoryPlots:
+        """Plots: ``sol.plot.energy()``, ``.momentum()``, ``.drift()``, ``.attitude()``, ``.polhode()``.
+
+        And ``.herpolhode()``, ``.overview()``.
+        """
+        plots: Any = importlib.import_module("polhode.plots")  # on first use: matplotlib takes long to import
+        return plots.TrajectoryPlots(self)
+
+    def view(
+        self,
+        path: str | Path,
+        *others: Trajectory,
+        body: Body | None = None,
+        title: str = "",
+        overwrite: bool = False,
+    ) -> Path:
+        """Write a page that shows the body turning in a browser, others beside it; see `ph.view`."""
+        viewer: Any = importlib.import_module("polhode.viewer")
+        return viewer.view([self, *others], path, body=body, title=title, overwrite=overwrite)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how it was made, its drift, and its path on the sphere."""
+        notebook: Any = importlib.import_module("polhode.notebook")
+        return notebook.trajectory_html(self)

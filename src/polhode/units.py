@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _version, crowd_files, crowd_store, files, store, unit_checkpoint
+from .engine import coefficients
 from .ensemble import Ensemble, Task
 from .errors import InputError, ResultWarning, StepError
 from .fields import Field
@@ -69,10 +70,7 @@ class Done:
 def plan(task: Task, path: Path) -> Plan:
     """What a unit of this task needs, in a form that can be sent."""
     model, method = task.model, task.method
-    try:
-        known = methods[method.name].identity == method.identity
-    except InputError:
-        known = False
+    known = coefficients(method) is None
     field = None if model.field is None else Field(model.field.template, model.field.values)  # nothing derived
     return Plan(
         str(path.absolute()), method.name if known else method, model.body, field, (model.quaternion, model.momentum),
@@ -88,9 +86,9 @@ def run_unit(plan: Plan, number: int, stop: threading.Event | None = None) -> Do
     began = time.perf_counter()
     path = Path(plan.path)
     if plan.version != _version.__version__:
-        raise InputError(f"a worker has polhode {_version.__version__}, and the run was begun by {plan.version}")
+        raise InputError(f"a worker has polhode {_version.__version__}, but the run was started by {plan.version}")
     if not path.is_dir():
-        raise InputError(f"a worker cannot see {path}; the store must lie in a folder that all workers share")
+        raise InputError(f"a worker cannot see {path}; the store must be in a folder shared by all workers")
     root = crowd_store.opened(path, "r+")
     if not crowd_store.is_done(root, number):
         task = plan.task(root, number)
@@ -157,8 +155,8 @@ def _repair(path: Path) -> None:
     crowd_store.tidy(path)
     if bad := crowd_store.repair(path):
         warnings.warn(
-            f"{path} was damaged: {len(bad)} units (the first is number {bad[0]}) did not have the checksums they were "
-            f"written with, and are run again",
+            f"{path} was damaged: {len(bad)} shards (the first is number {bad[0]}) do not match their checksums "
+            "and are run again",
             ResultWarning,
             stacklevel=4,
         )
@@ -167,12 +165,12 @@ def _repair(path: Path) -> None:
 def place(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
     """The path of a store that may be written."""
     if out is None:
-        raise InputError("a scheduler needs out='crowd.zarr': the workers write to a store that all of them see")
+        raise InputError("a scheduler needs out='crowd.zarr': the workers write to a shared store")
     if overwrite and resume:
-        raise InputError("overwrite and resume exclude each other: a run begins anew, or goes on")
+        raise InputError("give overwrite or resume, not both: a run is either restarted or resumed")
     path = store.checked(out)
     if path.suffix != ".zarr":
-        raise InputError(f"many bodies are written to a .zarr store; save the result as {path.name} afterwards")
+        raise InputError(f"an ensemble is written to a .zarr store; save the result as {path.name} afterwards")
     if resume and path.exists():
         return path
     return store.fresh(path, overwrite)
@@ -215,7 +213,7 @@ def _stopped_writing(path: Path, fault: OSError) -> StepError:
     """The error when the disk is full, or is not what it was."""
     why = fault.strerror or str(fault)
     try:
-        left = f"{len(crowd_store.missing(path))} units are missing; make room and go on with resume=True (--resume)"
+        left = f"{len(crowd_store.missing(path))} shards are missing; free disk space and use resume=True (--resume)"
     except InputError:
         left = "nothing is kept"
     return StepError(f"{path} cannot be written ({why}); {left}")

@@ -214,8 +214,8 @@ def check_flows(method: Method, problem: Problem) -> None:
         why = "is not symplectic" if method.symplectic is False else "is not made of exact flows"
         known = ", ".join(m.name for m in methods.values() if m.flows)
         raise InputError(
-            f"{method.name} {why}, so no modified energy of it is known here; there are {known}, and strang, "
-            f"compositions and splittings over them"
+            f"{method.name} {why}, so its modified energy is not available; use {known}, or strang, compositions "
+            "and splittings of these"
         )
 
 
@@ -236,7 +236,7 @@ def modified_energy(problem: Problem, sol: Trajectory, terms: int = 1, method: s
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     if not isinstance(sol, Trajectory):
-        raise InputError(f"the second argument must be what ph.solve returned; got {type(sol).__name__}")
+        raise InputError(f"the second argument must be a trajectory from ph.solve; got {type(sol).__name__}")
     chosen = methods[sol.method if method is None else method]
     check_flows(chosen, problem)
     if isinstance(terms, bool) or not isinstance(terms, int) or not 0 <= terms <= MOST_TERMS:

@@ -161,7 +161,7 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
 
 def right_hand_side(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
     """The rates q (0, omega)/2 and Pi x omega + T of a body as scipy takes them, compiled."""
-    from ..backends import cpu
+    from ..backends.program import compiled
 
     rates, system = equations(problem, floats.number)
 
@@ -169,8 +169,8 @@ def right_hand_side(problem: Problem) -> Callable[[float, np.ndarray], np.ndarra
         turning, turned = rates(t, (y[0], y[1], y[2], y[3]), (y[4], y[5], y[6]), system)
         return np.array([turning[0], turning[1], turning[2], turning[3], turned[0], turned[1], turned[2]])
 
-    field = problem.field.text[0] if problem.field is not None else "free"
-    return cpu.compiled(right, f"rates of {system} {field!r}")[0]
+    run: Callable[[float, np.ndarray], np.ndarray] = compiled(right).run
+    return run
 
 
 def equations(problem: Problem, number: Callable[[Any], Any]) -> tuple[Callable[..., Any], Any]:
@@ -244,7 +244,7 @@ def machine() -> dict[str, Any]:
 
 def _processor() -> str:
     try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
         return next(line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
     except (OSError, StopIteration):
         return platform.processor() or platform.machine()
@@ -294,7 +294,7 @@ def _row(method: Method, problem: Problem, dt: float, curve: list[dict[str, floa
 def checked(path: Path, overwrite: bool) -> Path:
     """The path, if the figures may be written there."""
     if path.exists() and not overwrite:
-        raise InputError(f"{path} exists; choose another name or say --overwrite")
+        raise InputError(f"{path} exists; choose another name or use --overwrite")
     if not path.parent.exists():
         raise InputError(f"the folder {path.parent} does not exist")
     return place_for(path)
@@ -302,5 +302,5 @@ def checked(path: Path, overwrite: bool) -> Path:
 
 def write(result: dict[str, Any], path: Path) -> Path:
     """Write the figures as JSON."""
-    path.write_text(json.dumps(result, indent=1) + "\n")
+    path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     return path

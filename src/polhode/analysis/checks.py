@@ -7,15 +7,29 @@ all generic starts of `measurements.py`, unless it is given fewer.
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Callable, Iterable, Sequence
+import typing
+from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any
 
 import mpmath
 
 from ..backends.multiprecision import number
+from ..declare import CONSERVABLE, DIFFERENCES, ENDS
 from ..methods import NEEDS, Method, methods
 from .backward_error import Mechanics, corrections
+from .construction import (
+    DIFFERENCE,
+    alone_error,
+    difference_use,
+    estimates,
+    field_use,
+    halves_error,
+    memory_length,
+    part_error,
+    true_errors,
+)
 from .defect_formula import defect_formula_error, defect_parts
 from .measurements import (
     DIGITS,
@@ -42,7 +56,10 @@ from .measurements import (
     implicit_stages,
     increment_error,
     invariants,
+    largest,
+    measurable,
     measured_order,
+    node_changes,
     poisson_defect,
     stir,
     symplectic_defect,
@@ -64,13 +81,6 @@ ALL_STARTS = tuple(range(len(STARTS)))
 Starts = Sequence[int]
 
 
-def _largest(defects: Iterable[Any]) -> Any:
-    """The largest of some defects; NaN if one of them is NaN, wherever it stands."""
-    found = list(defects)
-    strange = [defect for defect in found if mpmath.isnan(defect)]
-    return strange[0] if strange else max(found)
-
-
 def _exactness(what: str, declared: bool | None, defect: Any) -> list[str]:
     """Compare a declared yes or no with a measured defect. NaN agrees with neither, and a measured property is said."""
     size = mpmath.nstr(defect, 3)
@@ -83,6 +93,29 @@ def _exactness(what: str, declared: bool | None, defect: Any) -> list[str]:
     return []
 
 
+def _property(what: str, declared: bool | None, defects: Iterable[Any]) -> list[str]:
+    """The same over several starts: a property must hold on all of them, and one that shows its absence is enough."""
+    found = []
+    for defect in defects:
+        found.append(defect)
+        if declared is False and defect >= VISIBLE:
+            break
+    return _exactness(what, declared, largest(found))
+
+
+def _reported(check: Callable[..., list[str]]) -> Callable[..., list[str]]:
+    """The check, an error in a step being a fault: a false declaration may give a step what it cannot use."""
+
+    @functools.wraps(check)
+    def run(method: Method, *starts: Starts) -> list[str]:
+        try:
+            return check(method, *starts)
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+            return [f"{check.__name__} cannot be done: {type(error).__name__}: {error}"]
+
+    return run
+
+
 def _agrees(measured: float, declared: float) -> bool:
     return measured == declared or abs(measured - declared) <= SLOPE_TOLERANCE
 
@@ -93,9 +126,34 @@ def _order_on(method: Method, kind: str, which: Which, declared: float) -> float
     return measured if _agrees(measured, declared) else measured_order(method, kind, which, FINE_STEPS)
 
 
+@_reported
+def check_complete(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
+    """Everything is said, and in a value of its type: a declaration that leaves a word out cannot be compared."""
+    faults = []
+    for name, expected in typing.get_type_hints(Method).items():
+        value = getattr(method, name)
+        allowed = (int, float) if expected is float else (expected,)
+        if expected in (bool, int, float, str) and type(value) not in allowed:
+            faults.append(f"declares {name}={value!r}, expected is a value of type {expected.__name__}")
+    for name, words, said in (
+        ("conserves", CONSERVABLE, method.conserves),
+        ("torque_at", ENDS, method.torque_at),
+        ("needs", NEEDS, {method.needs}),
+        ("differences", DIFFERENCES, {method.differences}),
+    ):
+        if not isinstance(said, Set) or not said <= set(words):
+            faults.append(f"declares {name}={getattr(method, name)!r}; the words are {words}")
+    return faults
+
+
+@_reported
 def check_order(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Order with and without torque, from both sides."""
     faults = []
+    if method.needs == "free" and method.order != method.order_free:
+        faults.append(
+            f"declared order {method.order}, but {method.order_free} for the free body, which is all it takes"
+        )
     kinds = {"free": method.order_free} | ({method.needs: method.order} if method.needs != "free" else {})
     for kind, declared in kinds.items():
         if declared is None:
@@ -108,47 +166,61 @@ def check_order(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return faults
 
 
+@_reported
 def check_symmetric(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Symmetry with the most general field the method takes."""
-    return _exactness("symmetric", method.symmetric, _largest(asymmetry(method, method.needs, i) for i in starts))
+    return _property("symmetric", method.symmetric, (asymmetry(method, method.needs, i) for i in starts))
 
 
-def _differentiated(what: str, declared: bool | None, measured: Callable[[float], Any]) -> list[str]:
-    """Compare with a defect by central differences, whose own error is NUDGE^2 = 1e-28; nothing below 1e-25 counts.
+def _differentiated(defect: Callable[[float], Any], declared: bool | None) -> Any:
+    """A defect by central differences, whose own error is NUDGE^2 = 1e-28: nothing below 1e-25 counts.
 
     A method of high order that denies the property may need a larger step to show it.
     """
-    defect = measured(LARGE_STEP)
-    if declared is False and defect < VISIBLE:
-        defect = measured(LARGER_STEP)
-    return _exactness(what, declared, 0 * defect if defect <= mpmath.mpf(10) ** -25 else defect)
+    found = defect(LARGE_STEP)
+    if declared is False and found < VISIBLE:
+        found = defect(LARGER_STEP)
+    return 0 * found if found <= mpmath.mpf(10) ** -25 else found
 
 
+@_reported
 def check_symplectic(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The two-form of T*SO(3), free and with a potential."""
-    kinds = ["free", *(["potential"] if method.takes("potential") else [])]
-    return _differentiated(
-        "symplectic",
-        method.symplectic,
-        lambda h: _largest(symplectic_defect(method, kind, i, h) for kind in kinds for i in starts),
+    declared, kinds = method.symplectic, ["free", *(["potential"] if method.takes("potential") else [])]
+    defects = (
+        _differentiated(functools.partial(symplectic_defect, method, kind, which), declared)
+        for kind in kinds
+        for which in starts
     )
+    return _property("symplectic", declared, defects)
 
 
+@_reported
 def check_poisson(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The bracket of so(3)* for the free body."""
-    return _differentiated("poisson", method.poisson, lambda h: _largest(poisson_defect(method, i, h) for i in starts))
+    declared = method.poisson
+    defects = (_differentiated(functools.partial(poisson_defect, method, which), declared) for which in starts)
+    return _property("poisson", declared, defects)
 
 
+@_reported
 def check_conserves(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Everything declared is kept; everything else visibly changes."""
-    measured = [changes(method, i) for i in starts]
-    faults = [f"{name} cannot be conserved by this kind of method" for name in method.conserves - set(measured[0])]
-    for name in measured[0]:
-        change = _largest(found[name] for found in measured)
-        faults += _exactness(f"to conserve {name}", name in method.conserves, change)
+    parts = measurable(method)
+    possible = {name for part in parts for name in part.names}
+    faults = [f"{name} cannot be conserved by this kind of method" for name in method.conserves - possible]
+    for part in parts:
+        found: list[dict[str, Any]] = []
+        for which in starts:
+            found.append(node_changes(method, which, part))
+            if not any(name in method.conserves or all(f[name] < VISIBLE for f in found) for name in part.names):
+                break  # none of them is claimed, and each was seen to change
+        for name in part.names:
+            faults += _property(f"to conserve {name}", name in method.conserves, (f[name] for f in found))
     return faults
 
 
+@_reported
 def check_cost(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Implicit or not, number of solves, number of torque points."""
     faults = []
@@ -163,7 +235,7 @@ def check_cost(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
         points, ends = torque_points(method, method.needs, which)
         if points != method.torque_evals:
             faults.append(f"declared {method.torque_evals} torque evaluations, measured {points} on start {which}")
-        if ends != method.torque_at and not method.clock:
+        if ends != method.torque_at:
             faults.append(f"declared to take the torque at {set(method.torque_at)} of the step, measured {ends}")
     return faults
 
@@ -176,33 +248,36 @@ def _refusing(*given: Any) -> Any:
     raise _Asked
 
 
+@_reported
 def check_needs(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The most general field: a free flow asks for no torque, and no method takes the next kind of field as well.
 
     A more general field than the declared one is taken if the order (and the symmetry) hold with it too.
     """
     if method.needs == "free":
-        return _asks_for_no_torque(method)
+        return _asks_for_no_torque(method, starts)
     if method.needs == NEEDS[-1] or method.order is None or method.corrector:  # a corrector is that of a potential
         return []
     above = NEEDS[NEEDS.index(method.needs) + 1]
     kept = all(_agrees(_order_on(method, above, i, method.order), method.order) for i in starts)
-    kept = kept and not (method.symmetric and _largest(asymmetry(method, above, i) for i in starts) > EXACT)
+    kept = kept and not (method.symmetric and any(not asymmetry(method, above, i) <= EXACT for i in starts))
     return [f"declared needs={method.needs!r}, but it takes fields of kind {above!r} as well"] if kept else []
 
 
 @fifty
-def _asks_for_no_torque(method: Method) -> list[str]:
+def _asks_for_no_torque(method: Method, starts: Starts) -> list[str]:
     faults = []
     if method.torque_evals or method.torque_at:
         faults.append(f"declared free, but with {method.torque_evals} torque evaluations at {set(method.torque_at)}")
     try:
-        Setting(method, "free").step(LARGE_STEP, torque=_refusing)
+        for which in starts:
+            Setting(method, "free", which).step(LARGE_STEP, torque=_refusing)
     except _Asked:
         faults.append("declared free, but it asks for a torque, which would act twice in a splitting")
     return faults
 
 
+@_reported
 def check_in_splitting(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """A free flow is what others are made of: its Strang splitting has the order and the symmetry derived for it."""
     if method.needs != "free" or method.clock:
@@ -211,6 +286,7 @@ def check_in_splitting(method: Method, starts: Starts = ALL_STARTS) -> list[str]
     return [f"in {made.name}: {fault}" for one in (check_order, check_symmetric) for fault in one(made, starts)]
 
 
+@_reported
 def check_bodies(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Linear and flat bodies: the order holds about every axis, or visibly fails about one.
 
@@ -242,14 +318,16 @@ def _takes_body(method: Method, body: str) -> bool:
         return False
 
 
+@_reported
 def check_frame(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """No method may depend on the choice of the space frame."""
-    return _exactness("independent of the space frame", True, _largest(frame_dependence(method, i) for i in starts))
+    return _property("independent of the space frame", True, (frame_dependence(method, i) for i in starts))
 
 
+@_reported
 def check_increments(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Increments with an error of their own round-off, or states without low parts."""
-    return _exactness("written by increments", method.increments, _largest(increment_error(method, i) for i in starts))
+    return _property("written by increments", method.increments, (increment_error(method, i) for i in starts))
 
 
 @fifty
@@ -271,7 +349,8 @@ def modified_slope(method: Method, kind: str, which: int = 0, steps: tuple[float
     return math.inf if changed[0] < EXACT else float(mpmath.log(changed[0] / changed[1], 2))
 
 
-def check_flows(method: Method, starts: Starts = ALL_STARTS[:2]) -> list[str]:
+@_reported
+def check_flows(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The flows a step is said to be made of: their modified energy is kept to two orders more than the energy."""
     if not method.flows or method.order is None or method.order_free is None:
         return []
@@ -287,6 +366,7 @@ def check_flows(method: Method, starts: Starts = ALL_STARTS[:2]) -> list[str]:
     return faults
 
 
+@_reported
 def check_symplectic_defect(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The formula for the growth of the two-form, where one is declared; differences leave NUDGE^2 = 1e-28."""
     if not defect_parts(method):
@@ -294,16 +374,86 @@ def check_symplectic_defect(method: Method, starts: Starts = ALL_STARTS) -> list
     faults = []
     for which in starts:
         error, size = defect_formula_error(method, which)
-        if error > 1e-25:
+        if not error <= 1e-25:
             faults.append(f"the formula for the symplectic defect is off by {mpmath.nstr(error, 3)} on start {which}")
-        if size < VISIBLE:
+        if not size >= VISIBLE:
             faults.append(f"a formula for the symplectic defect, but the defect is only {mpmath.nstr(size, 3)}")
     return faults
 
 
+@_reported
+def check_asks(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
+    """What the step is said to ask of the field is given to it, and it uses all of it."""
+    said = {word: getattr(method, word) for word in ASKED if getattr(method, word)}
+    if method.needs == "free":
+        return [f"declared free, but to ask of a field: {said}"] if said else []
+    several = len({"corrector", "derivatives", "series"} & set(said)) > 1
+    if several or ({"work", "entries"} & set(said) and not (method.series and method.work != method.entries)):
+        return [f"declared to ask of the field what cannot be asked together: {said}"]
+    uses = [field_use(method, method.needs, which) for which in starts]
+    unused = [
+        part for part in uses[0] if part.place and part.extra != DIFFERENCE and not any(use[part] for use in uses)
+    ]
+    faults = [f"the field gives {part}, as declared by {said}, and the step does not use it" for part in unused]
+    if method.clock and not any(part.extra == 1 for part in uses[0]):
+        faults.append("declared to keep its own time, but the step does not ask for the rate of the torque")
+    potential = uses if method.needs == "potential" else [field_use(method, "potential", which) for which in starts]
+    found = {difference_use(use) for use in potential}
+    if found != {method.differences}:
+        faults.append(f"declared differences={method.differences!r}, measured {found}")
+    return faults
+
+
+ASKED = ("corrector", "derivatives", "series", "work", "entries", "differences")
+"""Attributes that say what a step asks of the field."""
+
+
+@_reported
+def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
+    """The methods a step is said to consist of, and the numbers it keeps: the same steps come out of them."""
+    faults = []
+    if bool(method.after) != bool(method.alone):
+        faults.append("a processed method declares `after` and `alone` together, or neither of them")
+    if method.clock != bool(method.part):
+        faults.append("a method that keeps its own time declares `clock` and `part` together, or neither of them")
+    if method.compensated and not method.increments:
+        faults.append("declared compensated, but not to be written by increments")
+    for word, declared, error in (
+        ("halves", method.halves, halves_error),
+        ("alone", method.alone, alone_error),
+        ("part", method.part, part_error),
+    ):
+        if declared:
+            faults += _property(f"the steps of its `{word}`", True, (error(method, which) for which in starts))
+    kept = {memory_length(method, which) for which in starts}
+    if kept != {method.memory}:
+        faults.append(f"declared to keep {method.memory} numbers from step to step, measured {kept}")
+    return faults
+
+
+@_reported
+def check_estimated(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
+    """The step with estimates is the step, and they are the errors of an embedded method of one order less."""
+    if method.estimated is None or method.order is None:
+        return []
+    faults = []
+    for which in starts:
+        (difference, *long), (_, *short) = (estimates(method, h, which) for h in LOCAL_STEPS)
+        faults += _exactness("with estimates to make the same step", True, difference)
+        errors = true_errors(method, LOCAL_STEPS[1], which)
+        for word, before, now, error in zip(("attitude", "momentum"), long, short, errors, strict=True):
+            measured = float(mpmath.log(before / now, 2))
+            if not _agrees(measured, method.order):
+                faults.append(f"the estimate of the {word} goes as h^{measured:.2f}, not as h^{method.order}")
+            if not now >= error:
+                faults.append(f"the estimate of the {word}, {mpmath.nstr(now, 3)}, is below {mpmath.nstr(error, 3)}")
+    return faults
+
+
 CHECKS: tuple[Callable[..., list[str]], ...] = (
-    check_order, check_symmetric, check_symplectic, check_poisson, check_conserves, check_cost, check_needs,
-    check_in_splitting, check_bodies, check_frame, check_increments, check_flows, check_symplectic_defect,
+    check_complete, check_order, check_symmetric, check_symplectic, check_poisson, check_conserves, check_cost,
+    check_needs, check_in_splitting, check_bodies, check_frame, check_increments, check_flows,
+    check_symplectic_defect, check_asks, check_parts, check_estimated,
 )  # fmt: skip
 
 

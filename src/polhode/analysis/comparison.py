@@ -115,7 +115,7 @@ def write_json(path: Path, problem: Problem, reference: Reference, rows: Sequenc
         "measured_order": {name: measured_order(of) for name, of in by_method(rows).items()},
         "rows": [dataclasses.asdict(row) for row in rows],
     }
-    path.write_text(json.dumps(plain(said), indent=1) + "\n")
+    path.write_text(json.dumps(plain(said), indent=1) + "\n", encoding="utf-8")
 
 
 def plain(value: Any) -> Any:
@@ -133,7 +133,7 @@ def write_csv(path: Path, rows: Sequence[Row]) -> None:
     """All results as a table with one line per run."""
     import csv
 
-    with path.open("w", newline="") as file:
+    with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, [f.name for f in dataclasses.fields(Row)])
         writer.writeheader()
         writer.writerows(dataclasses.asdict(row) for row in rows)

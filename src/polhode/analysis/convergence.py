@@ -107,8 +107,8 @@ def check(problem: Problem, methods: Iterable[Method], dts: Iterable[float], t_e
         check_fit(method, problem)
         if method.clock:
             raise InputError(
-                f"{method.name} chooses its own steps and ends past the given time, where there is no reference; "
-                f"run it with ph.solve and read sol.t"
+                f"{method.name} chooses its own steps and ends after the given time, where there is no reference; "
+                "run it with ph.solve and use sol.t"
             )
     for dt in dts:
         if not finite_number("dt", dt) > 0:
@@ -121,7 +121,7 @@ def reference_solution(problem: Problem, t_end: float | None = None) -> Referenc
     """The converged solution at the end: the problem's own reference, or a Taylor solution computed now."""
     end = problem.t_end if t_end is None else t_end
     if end is None:
-        raise InputError("give t_end: this problem has no end time of its own")
+        raise InputError("give t_end: this problem has no end time")
     known = problem.reference
     if known is not None and abs(known.t - end) <= 1e-12 * abs(end):
         return known

@@ -11,7 +11,7 @@ from ..compose import whole
 from ..loop import good
 from ..methods import Method
 from ..so3 import conj, cross, dot, mul, norm, scale, sub
-from .measurements import LARGE_STEP, NUDGE, Setting, Which, _form, _nudged, _tangent, fifty
+from .measurements import LARGE_STEP, NUDGE, Setting, Which, fifty, largest, nudged, slopes, two_form
 
 
 def _rotation_vector(start: Any, end: Any) -> Any:
@@ -51,8 +51,8 @@ def defect_formula_error(method: Method, which: Which = 0) -> tuple[Any, Any]:
     """
     setting, parts = Setting(method, "free", which), defect_parts(method)
     path = _path(method, setting, setting.y)
-    near = [[_path(method, setting, _nudged(setting.y, k, s * NUDGE)) for s in (1, -1)] for k in range(6)]
-    slopes = [[_difference(path[n], up[n], down[n]) for up, down in near] for n in range(len(path))]
+    near = [[_path(method, setting, nudged(setting.y, k, s * NUDGE)) for s in (1, -1)] for k in range(6)]
+    rates = [[slopes(path[n], up[n], down[n]) for up, down in near] for n in range(len(path))]
     turns = []
     for n in range(len(parts)):
         pairs = [tuple(_rotation_vector(*states[n : n + 2]) for states in both) for both in near]
@@ -62,16 +62,11 @@ def defect_formula_error(method: Method, which: Which = 0) -> tuple[Any, Any]:
         for n, (part, fraction) in enumerate(parts)
         if part.symplectic_defect
     ]
-    worst = largest = mpmath.mpf(0)
+    errors, growths = [], []
     for i in range(6):
         for j in range(i):
-            first, last = (_form(path[n][1], slopes[n][i], slopes[n][j]) for n in (0, -1))
+            first, last = (two_form(path[n][1], rates[n][i], rates[n][j]) for n in (0, -1))
             said = sum(dot(c, cross(turn[i], turn[j])) for c, turn in zip(formulas, turns, strict=True))
-            worst, largest = max(worst, abs(last - first - said)), max(largest, abs(last - first))
-    return worst, largest
-
-
-def _difference(y: Any, up: Any, down: Any) -> Any:
-    """The tangent at y of a path through two close states, by a central difference."""
-    pair = (_tangent(y, up), _tangent(y, down))
-    return tuple(scale(1 / (2 * NUDGE), sub(u, v)) for u, v in zip(*pair, strict=True))
+            errors.append(abs(last - first - said))
+            growths.append(abs(last - first))
+    return largest(errors), largest(growths)

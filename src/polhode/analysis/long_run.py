@@ -53,7 +53,7 @@ def drifts(problem: Problem, method: Method, dt: float, counts: Sequence[int]) -
                 dt, problem.t0, done, count - done, never, run.last(never), y, run.system, rows
             )
             if not fine:
-                raise StepError(f"{method.name} failed in step {done + 1} with dt = {dt:g} (miss {miss:.1e})")
+                raise StepError(f"{method.name} failed in step {done + 1} with dt = {dt:g} (residual {miss:.1e})")
             found.append(_compared(count, start, measure(y)))
     return found
 

@@ -2,19 +2,19 @@
 
 The problems are generic: three different moments, no zero or equal components, torques neither linear nor
 constant. `LINEAR` and `FLAT` are the degenerate bodies that some methods cannot take.
+
+Several measurements start with the same steps. `first_step` and `neighbours` compute each of them once.
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
 
 import mpmath
 
-from .. import scalar
 from ..backends.multiprecision import number
 from ..body import Body
 from ..carry import remembering, rounded, widened
@@ -24,6 +24,7 @@ from ..fields import potential, torque
 from ..loop import good
 from ..methods import CONSERVABLE, Method
 from ..problem import Problem
+from ..scalar import solve_listener
 from ..so3 import add, conj, cross, dot, exp, mul, norm, rotate, scale, sub, times, unit
 
 DIGITS = 50
@@ -75,8 +76,10 @@ def stir(t: Any, R: Any, omega: Any, a: Any) -> Any:
 STARTS: tuple[dict[str, Any], ...] = (
     {"inertia": (0.6, 0.8, 1.0), "attitude": (0.8, 0.4, 0.2, -0.4), "momentum": (1.8, 0.4, -0.9), "t0": 0.25},
     {"inertia": (1.9, 0.7, 1.4), "attitude": (0.5, -0.5, 0.1, 0.7), "momentum": (-0.7, 1.1, 0.6), "t0": -0.375},
-    {"inertia": (2.0, 3.0, 4.5), "attitude": (0.1, 0.7, 0.5, 0.5), "momentum": (2.1, -1.7, 3.2), "t0": 0.5},
+    {"inertia": (3.0, 2.0, 4.5), "attitude": (0.1, 0.7, 0.5, 0.5), "momentum": (2.1, -1.7, 3.2), "t0": 0.5},
 )
+"""Generic starts. The axis with the middle moment is the second, the third, and the first; the first two bodies turn
+about the axis of their smallest moment, and the last, near the separatrix, about that of its largest."""
 Which = int | str
 """A generic start by its number, or a degenerate one by its name."""
 
@@ -122,7 +125,8 @@ def generic(kind: str, which: Which = 0) -> Problem:
 
 
 @functools.cache
-def _exact_flow(kind: str, which: Which, h: float) -> Any:
+def exact_flow(kind: str, which: Which, h: float) -> Any:
+    """The exact solution of a generic problem after the time h."""
     from .taylor import flow
 
     return flow(generic(kind, which), h, digits=DIGITS)
@@ -175,9 +179,42 @@ class Setting:
         return rounded(new), new[2][0] + new[2][1] - self.t
 
 
+def largest(values: Iterable[Any]) -> Any:
+    """The largest of some numbers; NaN if one of them is NaN (for `max` that depends on where it stands)."""
+    found = list(values)
+    undefined = [value for value in found if mpmath.isnan(value)]
+    return undefined[0] if undefined else max(found)
+
+
 def distance(a: Any, b: Any) -> Any:
     """Largest difference between two states' numbers."""
-    return max(abs(x - y) for u, v in zip(a, b, strict=True) for x, y in zip(u, v, strict=True))
+    return largest(abs(x - y) for u, v in zip(a, b, strict=True) for x, y in zip(u, v, strict=True))
+
+
+# --- steps that several measurements share ----------------------------------------------------------
+
+
+NUDGE = mpmath.mpf(10) ** -14
+"""Step of the central differences: their error is its square."""
+
+
+@functools.lru_cache(maxsize=64)
+def _setting(method: Method, kind: str, which: Which) -> Setting:
+    return Setting(method, kind, which)
+
+
+@functools.lru_cache(maxsize=64)
+def first_step(method: Method, kind: str, which: Which, h: float) -> Any:
+    """The state after one step from the start; call it with `DIGITS` digits, as all measurements do."""
+    return _setting(method, kind, which).step(h)
+
+
+@functools.lru_cache(maxsize=256)
+def neighbours(method: Method, kind: str, which: Which, h: float, direction: int) -> tuple[Any, Any]:
+    """The states after one step from both sides of the start in one of six directions, NUDGE away from it."""
+    setting = _setting(method, kind, which)
+    up, down = (setting.step(h, y=nudged(setting.y, direction, s * NUDGE)) for s in (1, -1))
+    return up, down
 
 
 # --- measurements -----------------------------------------------------------------------------------
@@ -187,15 +224,18 @@ def distance(a: Any, b: Any) -> Any:
 def measured_order(method: Method, kind: str, which: Which = 0, steps: tuple[float, float] = LOCAL_STEPS) -> float:
     """Order from the local errors of one step at two step sizes: log2 of their ratio, minus one.
 
-    Infinite if a large step has no error.
+    Infinite if a large step has no error either.
     """
-    errors = []
-    for h in (LARGE_STEP, *steps):
-        end, time = Setting(method, kind, which, repeated=method.clock).timed_step(h)
-        errors.append(distance(end, _exact_flow(kind, which, time)))
-        if errors[0] < EXACT:
-            return math.inf
-    return float(mpmath.log(errors[1] / errors[2], 2)) - 1
+    long, short = (local_error(method, kind, which, h) for h in steps)
+    if long < EXACT and local_error(method, kind, which, LARGE_STEP) < EXACT:
+        return math.inf
+    return float(mpmath.log(long / short, 2)) - 1
+
+
+def local_error(method: Method, kind: str, which: Which, h: float) -> Any:
+    """Distance from the exact flow after one step."""
+    end, time = Setting(method, kind, which, repeated=method.clock).timed_step(h)
+    return distance(end, exact_flow(kind, which, time))
 
 
 @fifty
@@ -204,101 +244,112 @@ def asymmetry(method: Method, kind: str, which: Which = 0) -> Any:
     setting = Setting(method, kind, which, repeated=method.memory > 0)
     h = number(LARGE_STEP)
     start = setting.begun(h)
-    back = setting.step(-h, setting.t + h, setting.step(h, y=start))
-    return distance(back, start)
+    ahead = setting.step(h, y=start) if method.memory else first_step(method, kind, which, LARGE_STEP)
+    return distance(setting.step(-h, setting.t + h, ahead), start)
 
 
-def _nudged(y: Any, direction: int, size: Any) -> Any:
+def nudged(y: Any, direction: int, size: Any) -> Any:
     """The state moved along one of six directions: rotation in the body frame, then momentum."""
     q, m = y
     shift = tuple(size if i == direction % 3 else 0 * size for i in range(3))
     return (mul(q, exp(shift)), m) if direction < 3 else (q, add(m, shift))
 
 
-def _tangent(y: Any, near: Any) -> tuple[Any, Any]:
+def tangent(y: Any, near: Any) -> tuple[Any, Any]:
     """The small rotation (body frame) and momentum change from one state to a close one."""
     d = mul(conj(y[0]), near[0])
     return scale(2, (d[1], d[2], d[3])), sub(near[1], y[1])
 
 
-def _form(m: Any, a: Any, b: Any) -> Any:
+def two_form(m: Any, a: Any, b: Any) -> Any:
     """The canonical two-form of T*SO(3), trivialised by body rotations: dm.l' - dm'.l - m.(l x l')."""
     return dot(a[1], b[0]) - dot(b[1], a[0]) - dot(m, cross(a[0], b[0]))
-
-
-NUDGE = mpmath.mpf(10) ** -14
-"""Step of the central differences: their error is its square."""
 
 
 @fifty
 def symplectic_defect(method: Method, kind: str, which: Which = 0, h: float = LARGE_STEP) -> Any:
     """Largest change of the canonical two-form over a step, by central differences (error NUDGE^2)."""
-    setting = Setting(method, kind, which)
-    size = NUDGE
-    end = setting.step(h)
-    before, after = [], []
-    for k in range(6):
-        pair = [setting.step(h, y=_nudged(setting.y, k, s * size)) for s in (1, -1)]
-        ahead, behind = (_tangent(end, y) for y in pair)
-        after.append(tuple(scale(1 / (2 * size), sub(u, v)) for u, v in zip(ahead, behind, strict=True)))
-        ahead, behind = (_tangent(setting.y, _nudged(setting.y, k, s * size)) for s in (1, -1))
-        before.append(tuple(scale(1 / (2 * size), sub(u, v)) for u, v in zip(ahead, behind, strict=True)))
-    return max(
-        abs(_form(end[1], after[i], after[j]) - _form(setting.y[1], before[i], before[j]))
+    start, end = _setting(method, kind, which).y, first_step(method, kind, which, h)
+    before = [slopes(start, nudged(start, k, NUDGE), nudged(start, k, -NUDGE)) for k in range(6)]
+    after = [slopes(end, *neighbours(method, kind, which, h, k)) for k in range(6)]
+    return largest(
+        abs(two_form(end[1], after[i], after[j]) - two_form(start[1], before[i], before[j]))
         for i in range(6)
         for j in range(i)
     )
 
 
+def slopes(y: Any, up: Any, down: Any) -> Any:
+    """The tangent at y of a path through two close states, by a central difference."""
+    pair = (tangent(y, up), tangent(y, down))
+    return tuple(scale(1 / (2 * NUDGE), sub(u, v)) for u, v in zip(*pair, strict=True))
+
+
 @fifty
 def poisson_defect(method: Method, which: Which = 0, h: float = LARGE_STEP) -> Any:
     """Largest entry of A hat(m0) A^T - hat(m1), A = dm1/dm0 of the free body."""
-    setting = Setting(method, "free", which)
-    size = NUDGE
-    end = setting.step(h)[1]
+    start, end = _setting(method, "free", which).y[1], first_step(method, "free", which, h)[1]
     columns = []
     for k in range(3, 6):
-        up, down = (setting.step(h, y=_nudged(setting.y, k, s * size))[1] for s in (1, -1))
-        columns.append(scale(1 / (2 * size), sub(up, down)))
+        up, down = neighbours(method, "free", which, h, k)
+        columns.append(scale(1 / (2 * NUDGE), sub(up[1], down[1])))
     rows = list(zip(*columns, strict=True))
-    start = setting.y[1]
     axes = ((0, 1, 2), (1, 2, 0), (2, 0, 1))
-    return max(abs(dot(rows[i], cross(start, rows[j])) + end[k]) for i, j, k in axes)
+    return largest(abs(dot(rows[i], cross(start, rows[j])) + end[k]) for i, j, k in axes)
 
 
 STEPS = 4
 
 
+class Kept(NamedTuple):
+    """A few steps that show changes: kind of field, half step to the midpoints, quantities by conservable name."""
+
+    kind: str
+    half: Method | None
+    names: dict[str, str]
+
+
+def measurable(method: Method) -> list[Kept]:
+    """What there is to measure of the conservable quantities that the method could have."""
+    found = [Kept("free", None, {name: name for name in ("energy", "spatial_momentum", "momentum_norm")})]
+    if method.takes("potential"):
+        found.append(Kept("linear", None, {"energy_linear_potential": "energy"}))
+        found.append(Kept("potential", None, {"energy_potential": "energy"}))
+    if method.halves:
+        names = {f"{name}_midpoint": name for name in ("energy", "spatial_momentum")}
+        found.append(Kept("free", method.halves[0], names))
+    return found
+
+
 @fifty
 def changes(method: Method, which: Which = 0) -> dict[str, Any]:
     """How much each conservable quantity changes over a few steps (only those the method could have)."""
-    found = _node_changes(method, "free", which)
-    if method.takes("potential"):
-        found["energy_linear_potential"] = _node_changes(method, "linear", which)["energy"]
-        found["energy_potential"] = _node_changes(method, "potential", which)["energy"]
-    if method.halves:
-        middle = _node_changes(method, "free", which, method.halves[0])
-        found["energy_midpoint"], found["spatial_momentum_midpoint"] = middle["energy"], middle["spatial_momentum"]
+    found: dict[str, Any] = {}
+    for part in measurable(method):
+        found |= node_changes(method, which, part)
     return {name: found[name] for name in CONSERVABLE if name in found}
 
 
-def _node_changes(method: Method, kind: str, which: Which, half: Method | None = None) -> dict[str, Any]:
-    """Changes of energy and momenta between steps, or between the midpoints that `half` leads to."""
-    setting = Setting(method, kind, which)
-    push_half = half.build(number) if half else None
+@fifty
+def node_changes(method: Method, which: Which, part: Kept) -> dict[str, Any]:
+    """Changes of energy and momenta between steps, or between the midpoints that the half step leads to."""
+    setting = Setting(method, part.kind, which)
+    push_half = part.half.build(number) if part.half else None
     y, h = setting.y, number(LARGE_STEP)
     seen = []
     for n in range(STEPS + 1):
         t = setting.t + n * h
+        if n:
+            y = setting.step(h, t - h, y) if n > 1 else first_step(method, part.kind, which, LARGE_STEP)
         here = y if push_half is None else push_half(h / 2, t, y, setting.system, setting.torque)[0]
         seen.append(invariants(setting.problem, here, setting.system))
-        y = setting.step(h, t, y)
     first = seen[0]
-    return {
-        "energy": max(abs(e - first[0]) for e, _, _ in seen),
-        "spatial_momentum": max(norm(sub(m, first[1])) for _, m, _ in seen),
-        "momentum_norm": max(abs(n - first[2]) for _, _, n in seen),
+    changed = {
+        "energy": largest(abs(e - first[0]) for e, _, _ in seen),
+        "spatial_momentum": largest(norm(sub(m, first[1])) for _, m, _ in seen),
+        "momentum_norm": largest(abs(n - first[2]) for _, _, n in seen),
     }
+    return {name: changed[quantity] for name, quantity in part.names.items()}
 
 
 def invariants(problem: Problem, y: Any, system: Any) -> tuple[Any, Any, Any]:
@@ -331,10 +382,19 @@ def torque_points(method: Method, kind: str, which: Which = 0) -> tuple[int, set
     for point in reversed(asked):
         if not any(_same_point(point, p) for p in points):
             points.append(point)
-    used = [
-        p for p in points if distance(setting.step(LARGE_STEP, torque=_bumped(setting, kind, p)), plain) > BUMP / 10**9
-    ]
-    ends = {"start": _point(kind, setting.t, setting.y[0]), "end": _point(kind, setting.t + LARGE_STEP, plain[0])}
+
+    def entering(candidates: list[Any]) -> list[Any]:
+        """Those of the points at which a changed torque changes the result, by bisection."""
+        changed = setting.step(LARGE_STEP, torque=_bumped(setting, kind, candidates)) if candidates else plain
+        if not distance(changed, plain) > BUMP / 10**9:
+            return []
+        half = len(candidates) // 2
+        return entering(candidates[:half]) + entering(candidates[half:]) if half else candidates
+
+    count = method.torque_evals  # one by one, since the last points asked for are most likely those that enter
+    used = [found for point in points[:count] for found in entering([point])] + entering(points[count:])
+    last = plain[2][0] + plain[2][1] if method.clock else setting.t + LARGE_STEP
+    ends = {"start": _point(kind, setting.t, setting.y[0]), "end": _point(kind, last, plain[0])}
     return len(used), {name for name, end in ends.items() if any(_same_point(end, p) for p in used)}
 
 
@@ -354,29 +414,22 @@ def _same_point(a: Any, b: Any) -> bool:
     return bool(distance(((a[0],), a[1]), ((b[0],), b[1])) < POINT_RADIUS)
 
 
-def _bumped(setting: Setting, kind: str, point: Any) -> Callable[..., Any]:
+def _bumped(setting: Setting, kind: str, points: list[Any]) -> Callable[..., Any]:
+    """The torque with a change at these points, one of its own at each, so that no two cancel."""
+
     def bumped(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         force = setting.torque(t, q, m, system, *more)
         rates = setting.method.clock and len(more) == 1  # these follow from the torque
-        if rates or not any(_same_point(p, point) for p in _points(setting, kind, t, q, *more)):
+        asked = _points(setting, kind, t, q, *more)
+        here = [i for i, point in enumerate(points) if any(_same_point(p, point) for p in asked)]
+        if rates or not here:
             return force
-        bump = (BUMP, 2 * BUMP, 3 * BUMP)
+        bump = scale((1 + here[0] / 7) * BUMP, (1, 2, 3))
         if not isinstance(force[0], tuple):
             return add(force, bump)
         return tuple(add(f, bump) if isinstance(f, tuple) else f for f in force)  # the work is a number
 
     return bumped
-
-
-@contextlib.contextmanager
-def _listening() -> Iterator[list[Any]]:
-    """Collect the first guesses of all equations that are solved."""
-    guesses: list[Any] = []
-    scalar.SOLVE_LISTENERS.append(guesses.append)
-    try:
-        yield guesses
-    finally:
-        scalar.SOLVE_LISTENERS.remove(guesses.append)
 
 
 def _stages_of(guess: Any) -> int:
@@ -387,7 +440,8 @@ def _stages_of(guess: Any) -> int:
 @fifty
 def implicit_stages(method: Method, which: Which = 0) -> int:
     """Implicit stages solved in one step with the most general field (some of `ep` serve the work done)."""
-    with _listening() as guesses:
+    guesses: list[Any] = []
+    with solve_listener(guesses.append):
         Setting(method, method.needs, which, repeated=True).step(LARGE_STEP)
     return sum(map(_stages_of, guesses))
 
@@ -403,9 +457,9 @@ def axial_momentum(method: Method, which: str) -> Any:
 @fifty
 def frame_dependence(method: Method, which: Which = 0) -> Any:
     """Difference between turning the start and turning the result, for the free body: always zero."""
-    setting = Setting(method, "free", which)
+    setting = _setting(method, "free", which)
     turn = unit(tuple(number(x) for x in (3, -1, 2, 5)))
-    q, m = setting.step(LARGE_STEP)
+    q, m = first_step(method, "free", which, LARGE_STEP)
     moved = setting.step(LARGE_STEP, y=(mul(turn, setting.y[0]), setting.y[1]))
     return distance(moved, (mul(turn, q), m))
 

@@ -47,7 +47,7 @@ def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> dict[st
         changes = energy - first[0], np.linalg.norm(spatial_momentum - first[1], axis=1), length - first[2]
         largest = np.maximum(largest, [np.abs(change).max() for change in changes])
     if first is None:
-        raise InputError("there is no state to measure a drift from")
+        raise InputError("the drift cannot be computed: there are no states")
     scales = np.array([abs(first[0]), first[2], first[2]])
     names = ("energy", "spatial_momentum", "momentum_norm")
     return dict(zip(names, relative(largest, scales).tolist(), strict=True))

@@ -54,7 +54,7 @@ def main() -> None:
         made[name] = entry(name)
         print(f"{name:12s} t = {made[name]['t']:g}  error {made[name]['error']}  {time.perf_counter() - began:.0f} s")
     path = Path(str(resources.files("polhode").joinpath("references.json")))
-    path.write_text(json.dumps(made, indent=1) + "\n")
+    path.write_text(json.dumps(made, indent=1) + "\n", encoding="utf-8")
     print(f"wrote {path.name}: {', '.join(made)}")
 
 

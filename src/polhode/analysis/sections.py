@@ -39,7 +39,7 @@ def surface(given: Any) -> Event:
             raise InputError(f"a section must be a function of t, R, omega or a ph.event; got {type(given).__name__}")
         given = event(given, direction=1)
     if given.terminal:
-        raise InputError(f"a section is crossed again and again; make {given.name} an event that is not terminal")
+        raise InputError(f"a section is crossed many times; {given.name} must not be a terminal event")
     return given
 
 
@@ -71,13 +71,14 @@ def section(
     StepError : a step failed; ``.partial`` holds the crossings before
     """
     if not isinstance(problem, Problem):
-        raise InputError(f"a section is of a ph.Problem; got {type(problem).__name__}")
+        raise InputError(f"problem must be a ph.Problem; got {type(problem).__name__}")
     if tol is not None:
         raise InputError(
-            f"tol would be the error at the end, which chaos does not allow; give step_tol={tol!r}, that of one step"
+            f"tol would bound the error at the end, which is impossible in chaotic motion; give "
+            f"step_tol={tol!r}, the error of one step"
         )
     if (method is None) != (dt is None):
-        raise InputError("give a method and its dt, or neither: steps then follow from step_tol")
+        raise InputError("give both method and dt, or neither (then step_tol controls the steps)")
     (cut,) = checked([surface(where)], problem)
     if method is None or dt is None:
         return _to_tolerance(problem, cut, end_time(problem, t_end), finite_number("step_tol", step_tol), progress)
@@ -141,7 +142,7 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     if not fine:
         partial = kept.finish(status="failed", **said)
         raise StepError(
-            f"{said['method']} failed at t = {kept.time:g}: no step leads on, or far too many would be needed; the "
+            f"{said['method']} failed at t = {kept.time:g}: no step succeeds, or far too many would be needed; the "
             f"{len(partial)} crossings before are in .partial",
             partial,
         )
@@ -185,7 +186,7 @@ def on_energy_level(problem: Problem, energy: float, along: Any) -> Problem:
     energy = finite_number("energy", energy)
     d = np.array([finite_number("along", x) for x in along])
     if d.shape != (3,) or not d.any():
-        raise InputError(f"along must be a vector of three numbers, not zero; got {along!r}")
+        raise InputError(f"along must be a nonzero vector of three numbers; got {along!r}")
     spin = angular_velocity(d, problem.body.inertia)
     a, b = float(spin @ d), float(spin @ problem.momentum)
     room = b * b - 2 * a * (problem.energy() - energy)

@@ -1,15 +1,11 @@
-"""Kernels compiled by numba for one trajectory, kept on disk under a key of their content."""
+"""How numba compiles kernels: what it is taught about primitives, kernels and forks."""
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import importlib
-import marshal
 import math
-import sys
+import threading
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numba
@@ -17,11 +13,8 @@ from numba.core.target_extension import current_target
 from numba.extending import overload, register_jitable
 
 from .. import scalar
-from .._version import __version__
-from ..loop import stepping
 from ..scalar import APART, FORKS, FUNCTIONS, KERNELS, UNFUSED
-from . import dual_lanes, lane_functions, lanes, room, rows
-from .disk_cache import DiskCache, private_folder
+from . import dual_lanes, lane_functions, lanes, release, room, rows
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 """`contract` lets a product and a sum be rounded once (a fused multiply-add), except in the kernels of `UNFUSED`."""
@@ -151,25 +144,29 @@ def _teach_primitives() -> None:
     overload(scalar.finite, jit_options=INNER)(lambda x: lambda x: x - x == 0)
 
 
+release.repair_pass_managers()
+
 _taught = 0
 _forks_taught = 0
+_teaching = threading.Lock()
 
 
 def teach() -> None:
     """Make every kernel and fork defined so far callable from compiled code."""
     global _taught, _forks_taught
-    if _taught == 0:
-        _teach_primitives()
-    for function in KERNELS[_taught:]:
-        changes = {"fastmath": False} if function in UNFUSED else {"forceinline": False} if function in APART else {}
-        register_jitable(**INNER | changes)(function)
-    _taught = len(KERNELS)
-    for forked, choice in FORKS[_forks_taught:]:
-        overload(forked, strict=False, jit_options=INNER)(choice)
-    _forks_taught = len(FORKS)
+    with _teaching:
+        if _taught == 0:
+            _teach_primitives()
+        for function in KERNELS[_taught:]:
+            unlike = {"fastmath": False} if function in UNFUSED else {"forceinline": False} if function in APART else {}
+            register_jitable(**INNER | unlike)(function)
+            _taught += 1
+        for forked, choice in FORKS[_forks_taught:]:
+            overload(forked, strict=False, jit_options=INNER)(choice)
+            _forks_taught += 1
 
 
-# --- the disk cache ---------------------------------------------------------------------------------
+# --- compiling --------------------------------------------------------------------------------------
 
 
 def processor() -> str:
@@ -178,53 +175,10 @@ def processor() -> str:
     return name
 
 
-SURFACE = ("cli", "papers", "plots", "viewer")
-"""Subpackages that compiled code cannot depend on."""
-
-
-@functools.cache
-def library_hash() -> str:
-    """Hash of the version and of every source file that can influence compiled code, coefficient tables included."""
-    package = Path(__file__).parent.parent
-    versions = (__version__, numba.__version__, importlib.import_module("llvmlite").__version__, sys.version)
-    digest = hashlib.sha256(" ".join(versions).encode())
-    for path in sorted(package.rglob("*.py")):
-        name = path.relative_to(package)
-        if name.parts[0] not in SURFACE:
-            digest.update(b"\n" + name.as_posix().encode() + b"\n" + path.read_bytes())
-    return digest.hexdigest()
-
-
-def _is_ours(function: Callable[..., Any]) -> bool:
-    return function.__module__.split(".")[0] == __name__.split(".")[0]
-
-
-def source_hash() -> str:
-    """Hash of everything compiled code can be made of: the library's source and the user's kernels."""
-    digest = hashlib.sha256(library_hash().encode())
-    for function in KERNELS:
-        if not _is_ours(function):
-            digest.update(marshal.dumps(function.__code__))
-    return digest.hexdigest()[:16]
-
-
-def compiled(function: Callable[..., Any], identity: str) -> tuple[Any, bool]:
-    """A compiled function, and whether the disk cache holds it already.
-
-    `identity` names what the function was made of beyond the kernels' source: the method, the field's
-    formula. Where nothing can be kept on disk, each process compiles anew.
-    """
+def jitted(function: Callable[..., Any]) -> Any:
+    """The dispatcher that compiles a function when it is called; see `program` for one that is kept."""
+    release.collect()
     teach()
-    sources = source_hash()
     dispatcher = numba.njit(**OPTIONS)(function)
-    folder = private_folder(sources)
-    if folder is None:
-        return dispatcher, False
-    cache = DiskCache(folder, hashlib.sha256(f"{sources} {identity}".encode()).hexdigest()[:24])
-    dispatcher._cache = cache
-    return dispatcher, cache.is_warm
-
-
-def loop(step: Callable[..., Any], torque: Callable[..., Any], identity: str, **processors: Any) -> tuple[Any, bool]:
-    """The compiled loop of a step kernel and a torque, and whether it was compiled before."""
-    return compiled(stepping(step, torque, **processors), identity)
+    release.follow(dispatcher)
+    return dispatcher

@@ -3,6 +3,9 @@
 Reading an entry runs code (it is a pickle with machine code in it). So an entry is read only if folder and file belong
 to the user and nobody else can write them, and only if the digest at its head matches the rest. Whatever is wrong with
 the cache (damage, a full disk, no permission), the function is compiled instead, and one warning says why.
+
+The cache has a size limit. Entries carry the time of their last use, and those not used for longest are removed. Any
+number of processes may share a folder: a process that finds an entry gone compiles, and writes it again.
 """
 
 from __future__ import annotations
@@ -11,12 +14,15 @@ import contextlib
 import hashlib
 import os
 import pickle
+import re
 import stat
 import tempfile
+import time
 import warnings
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import platformdirs
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -25,6 +31,18 @@ from ..errors import CacheWarning
 
 HEAD = b"polhode compiled code 1\n"
 DIGEST_BYTES = 32
+
+LIMIT = 1 << 30
+"""Bytes that the cache may take, unless $POLHODE_CACHE_SIZE says otherwise."""
+
+FOLDER = "[0-9a-f]" * 16
+"""Pattern of the names of folders: digests of what the code in them was compiled with."""
+
+ENTRY = re.compile(r"[0-9a-f]{24,32}-[0-9a-f]{32}\.nbc")
+"""Names of entries: a key, and a digest of the signature and the processor."""
+
+ABANDONED = 3600.0
+"""Seconds after which a temporary file belongs to a process that was killed."""
 
 _warned: set[str] = set()
 
@@ -39,9 +57,31 @@ def warn_once(fault: str, message: str) -> None:
 def cache_folder() -> Path:
     """Where compiled code is kept: $POLHODE_CACHE, or polhode under the user's cache folder."""
     given = os.environ.get("POLHODE_CACHE")
-    if given:
-        return Path(given)
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "polhode"
+    return Path(given) if given else platformdirs.user_cache_path("polhode", appauthor=False)
+
+
+def size_limit() -> int:
+    """Bytes that the cache may take: $POLHODE_CACHE_SIZE, such as 500M or 2G, or `LIMIT`."""
+    given = os.environ.get("POLHODE_CACHE_SIZE")
+    if not given:
+        return LIMIT
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(?:i?B)?\s*", given, re.IGNORECASE)
+    if found is None:
+        warn_once(
+            "limit",
+            f"POLHODE_CACHE_SIZE must be a number of bytes such as 500M or 2G; got {given!r}, so it is {shown(LIMIT)}",
+        )
+        return LIMIT
+    return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+
+
+def shown(size: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("bytes", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} GiB"
 
 
 def _is_private(status: os.stat_result) -> bool:
@@ -122,7 +162,9 @@ class DiskCache(_Cache):
         if content is None:
             return None
         try:
-            return CompileResult._rebuild(target_context, *pickle.loads(content))
+            found = CompileResult._rebuild(target_context, *pickle.loads(content))
+            _mark_used(path)
+            return found
         except ImportError:  # it refers to a namespace that is no module of this process
             return None
         except Exception as fault:
@@ -135,6 +177,7 @@ class DiskCache(_Cache):
             return
         try:
             write_verified(self._path(sig, data.codegen), dumps(data._reduce()))
+            trim(self.folder.parent, size_limit())
         except OSError as fault:
             _not_kept(fault)
 
@@ -189,3 +232,71 @@ def _damaged(path: Path, reason: str) -> None:
     with contextlib.suppress(OSError):
         path.unlink()
     warn_once("damaged", f"compiled code in {path} is not used, {reason}; the function is compiled again")
+
+
+# --- all entries ------------------------------------------------------------------------------------
+
+
+class Entry(NamedTuple):
+    """A file of the cache, when it was last used, and its size."""
+
+    used: float
+    size: int
+    path: Path
+
+
+def entries(root: Path) -> list[Entry]:
+    """The entries below a cache folder, the one not used for longest first."""
+    found = []
+    for path in root.glob(f"{FOLDER}/*.nbc"):
+        if not ENTRY.fullmatch(path.name):
+            continue
+        with contextlib.suppress(OSError):  # another process may have removed it
+            status = path.lstat()
+            found.append(Entry(max(status.st_atime, status.st_mtime), status.st_size, path))
+    return sorted(found)
+
+
+def trim(root: Path, limit: int) -> int:
+    """Remove the entries not used for longest until the rest take at most `limit` bytes; how many were removed."""
+    kept = entries(root)
+    total, removed = sum(entry.size for entry in kept), 0
+    for entry in kept:
+        if total <= limit:
+            break
+        _remove(entry.path)
+        total, removed = total - entry.size, removed + 1
+    if removed:
+        _sweep(root, time.time() - ABANDONED)
+    return removed
+
+
+def clear(root: Path) -> int:
+    """Remove all entries and the folders they were in, and nothing else; how many entries there were."""
+    found = entries(root)
+    for entry in found:
+        _remove(entry.path)
+    _sweep(root, time.time())
+    for folder in root.glob(FOLDER):
+        with contextlib.suppress(OSError):  # not empty
+            folder.rmdir()
+    return len(found)
+
+
+def _remove(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.unlink()
+
+
+def _sweep(root: Path, before: float) -> None:
+    """Remove temporary files older than some time."""
+    for path in root.glob(f"{FOLDER}/.*.tmp"):
+        with contextlib.suppress(OSError):
+            if path.lstat().st_mtime <= before:
+                path.unlink()
+
+
+def _mark_used(path: Path) -> None:
+    """Set the time of access, which many file systems do not, and leave that of the last change."""
+    with contextlib.suppress(OSError):
+        os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))

@@ -393,7 +393,8 @@ def _rule(name: str) -> Callable[..., Any]:
     return compiled(*source(f"{name}_and_slopes", ", ".join(letters), unpack, [node, *slopes]), float)
 
 
-_RULES = {name: _rule(name) for name in FUNCTIONS}
+RULES = {name: _rule(name) for name in FUNCTIONS}
+"""The kernel of each elementary function."""
 
 
 def teach(options: dict[str, Any]) -> None:
@@ -423,7 +424,7 @@ def teach(options: dict[str, Any]) -> None:
 
 def function(name: str, *kinds: Any) -> Callable[..., Any]:
     """The elementary function of that name for arguments of these types, one of them a dual."""
-    rule = _RULES[name]
+    rule = RULES[name]
 
     def one(x: Any) -> Any:
         value, slope = rule(value_of(x))

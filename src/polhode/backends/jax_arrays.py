@@ -111,7 +111,7 @@ def doubles(name: str, value: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
     """The numbers of an array in doubles, in order; a sentence where it is none or JAX is not set to doubles."""
     if not jax.config.jax_enable_x64:
         raise InputError(
-            "JAX works in single precision unless told otherwise, and kernels need doubles: say "
+            "JAX uses single precision by default, and the kernels need doubles: call "
             'jax.config.update("jax_enable_x64", True) at the start of the program, or call inside '
             "`with jax.enable_x64(True):`"
         )

@@ -7,7 +7,6 @@ the number of steps. `data` has a row for every number and a column for every bo
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -20,6 +19,7 @@ from ..scalar import UNFUSED, settled, where
 from ..so3 import conj, mul, rotate, unrotate
 from . import cpu, floats
 from .lanes import LANES, load, store
+from .program import program
 from .threads import share_out
 
 STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
@@ -213,13 +213,7 @@ def hand_over(given: Any, bodies: Any, low: int, high: int, rows: Any, at: int, 
 # --- passes over all bodies -------------------------------------------------------------------------
 
 
-def _compiled(function: Callable[..., Any], identity: str) -> Any:
-    return cpu.compiled(function, identity)[0]
-
-
-@functools.cache
-def _laying_out(size: Sizes) -> Any:
-    cpu.teach()
+def _laying_out(size: Sizes) -> Callable[..., Any]:
     lay = laying(size)
 
     def lay_out(given: Any, order: Any, number: int, data: Any, first: int, begin: int, end: int) -> None:
@@ -228,18 +222,17 @@ def _laying_out(size: Sizes) -> Any:
             named(first + g * LANES, order, number, bodies)
             lay(given, bodies, data, g * LANES)
 
-    return _compiled(lay_out, f"lay out {size}")
+    return lay_out
 
 
 def lay_out(given: tuple[np.ndarray, ...], order: np.ndarray, number: int, data: np.ndarray, first: int = 0) -> None:
     """Fill `data`, whose width is a multiple of LANES, with the bodies from the place `first` on."""
-    run = _laying_out(sizes(given))
+    size = sizes(given)
+    run = program(lambda: _laying_out(size), "lay out", size).run
     share_out(lambda begin, end: run(given, order, number, data, first, begin, end), data.shape[1] // LANES)
 
 
-@functools.cache
-def _handing_over(size: Sizes) -> Any:
-    cpu.teach()
+def _handing_over(size: Sizes) -> Callable[..., Any]:
     turn_back, take_axes, axes = turning_back(size), taking(size.axes), PARAMETERS + size.values
 
     def hand_all_over(
@@ -253,26 +246,25 @@ def _handing_over(size: Sizes) -> Any:
             turn_back(rows, at, block, 0)
             hand_over(given, bodies, 0, min(LANES, last - first - at), rows, at, q, m, behind)
 
-    return _compiled(hand_all_over, f"hand over {size}")
+    return hand_all_over
 
 
 def hand_all_over(
     given: tuple[np.ndarray, ...], order: np.ndarray, rows: np.ndarray, first: int, last: int, found: Any
 ) -> None:
     """The states kept of the bodies at the places from `first` to `last`, into the arrays of the result."""
-    run = _handing_over(sizes(given))
+    size = sizes(given)
+    run = program(lambda: _handing_over(size), "hand over", size).run
     share_out(lambda begin, end: run(given, order, rows, first, last, *found, begin, end), rows.shape[2] // LANES)
 
 
 # --- checks -----------------------------------------------------------------------------------------
 
 
-@functools.cache
-def _looking(holds: Callable[..., Any], width: int, change: Callable[..., Any] | None) -> Any:
+def _looking(holds: Callable[..., Any], width: int, change: Callable[..., Any] | None) -> Callable[..., Any]:
     take, read = taking(width), three if width == 3 else four
     condition = one_by_one(lambda v: (holds(v),), width)
     straight = None if change is None else one_by_one(change, width)
-    cpu.teach()
 
     def put(v: Any, bodies: Any, block: Any, out: Any) -> None:
         new = straight(v)  # type: ignore[misc]
@@ -296,8 +288,7 @@ def _looking(holds: Callable[..., Any], width: int, change: Callable[..., Any] |
             finish(v, bodies, block, out)
         return True
 
-    kernels = " ".join(f"{k.__module__}.{k.__qualname__}" for k in (holds, change) if k is not None)
-    return _compiled(look, f"look {kernels} {width}")
+    return look
 
 
 def all_hold(holds: Callable[..., Any], array: np.ndarray) -> bool:
@@ -312,7 +303,8 @@ def changed(holds: Callable[..., Any], change: Callable[..., Any], array: np.nda
 
 
 def _looked(holds: Callable[..., Any], change: Callable[..., Any] | None, array: np.ndarray, out: np.ndarray) -> bool:
-    run, fine = _looking(holds, array.shape[1], change), []
+    width, fine = array.shape[1], []
+    run = program(lambda: _looking(holds, width, change), "look", holds, width, change).run
     given = np.require(array, float, ("C", "W"))
     share_out(lambda begin, end: fine.append(run(given, EVERYBODY, out, begin, end)), padded(len(array)) // LANES)
     return all(fine)

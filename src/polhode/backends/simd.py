@@ -160,13 +160,12 @@ def loop(
     size: Sizes,
     own_dt: bool,
     start: Callable[..., Any],
-    identity: str,
     before: Callable[..., Any] | None = None,
     after: Callable[..., Any] | None = None,
     clock: bool = False,
     watch: Watch | None = None,
-) -> tuple[Any, bool]:
-    """The compiled run of many bodies, and whether it was compiled before; `start` makes a state of (q, m).
+) -> Callable[..., Any]:
+    """The run of many bodies, to be compiled; `start` makes a state of (q, m).
 
     ``run(h, t0, every, given, order, end, quota, place, rows, saved, q, m, behind, failed)`` runs the groups of bodies,
     in an order, from where the arrays of a `Cursor` stand to `end`, writes their starts and the states kept to the
@@ -179,7 +178,6 @@ def loop(
     plain = LANE_CLOCKED if clock else LANE_KIND
     kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, kind, before, after))
-    cpu.teach()
     begun, record, folded = start, plain.record, watch is not None
     save, restore = _keeping(sizes_of_state(start))
     read, copies, dt_row, numbers = reader(size.parameters), _copier(size.parameters), size.dt, size.rows
@@ -261,7 +259,7 @@ def loop(
         place[0], place[1], place[2] = end, -1, 0
         return True
 
-    return cpu.compiled(run, f"lanes|{identity}")
+    return run
 
 
 PLENTY = 20_000

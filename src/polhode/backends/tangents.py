@@ -47,14 +47,13 @@ def _tuple_of(first: int, count: int, load: Callable[..., Any]) -> Callable[...,
 
 def loop(
     step: Callable[..., Any], torque: Callable[..., Any], kind: Kind, begun: Callable[..., Any], parameters: int,
-    width: int, identity: str, **processors: Any,
-) -> tuple[Any, bool]:  # fmt: skip
-    """The compiled run, and whether it was compiled before; `begun` makes a state of (q, m).
+    width: int, **processors: Any,
+) -> Callable[..., Any]:  # fmt: skip
+    """The run, to be compiled; `begun` makes a state of (q, m).
 
     ``run(h, t0, count, last, data, rows)`` makes `count` steps; ``data[k]`` has the value and the slopes of number k,
     and ``rows[0]`` gets the last state in the same way. It returns the steps made, and whether all went well.
     """
-    cpu.teach()
     load, store = access(width)
     advance = register_jitable(**cpu.INNER)(stepping(step, torque, _row_kind(kind, store), **processors))
     attitude, momentum = _tuple_of(STATE, 4, load), _tuple_of(STATE + 4, 3, load)
@@ -67,4 +66,4 @@ def loop(
         _, reached, _, _, fine = advance(h, t0, 0, count, count, last, y, system, rows)
         return reached, fine
 
-    return cpu.compiled(run, f"slopes {width}|{identity}")
+    return run

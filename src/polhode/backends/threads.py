@@ -52,8 +52,9 @@ def share_out(
 ) -> None:
     """Call ``work(begin, end)`` until all from 0 to `number` is done, by as many threads as it is worth.
 
-    What it is worth shows the time of a first small part; where the work is known to be long, all is shared out at
-    once. This thread takes its part, and no other one is needed where there is little to do. Work that may take longer
+    A first small piece is timed to decide how many threads pay off; work known to be long is
+    distributed immediately. This thread takes its part, and no other one is needed where there is little to do.
+    Work that may take longer
     than `SLICE` is a generator that yields between slices: after an exception (Ctrl-C is one) no thread begins another
     slice, and all have stopped when the exception leaves this function.
     """

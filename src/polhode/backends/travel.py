@@ -33,8 +33,8 @@ QUOTA = 2000
 """Tried steps of a vector of bodies in the first slice: some milliseconds."""
 
 
-def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) -> tuple[Any, bool]:
-    """The compiled run, and whether it was compiled before; a stage for the first step of a body, one for the others.
+def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
+    """The run, to be compiled; a stage for the first step of a body, one for the others.
 
     ``run(t0, end, longest, tolerance, orders, data, begin, stop, quota, block, body, place, rows, failed)`` takes the
     bodies from `begin` to `stop`, columns of `data`, to the time `end`, and returns True when all are there. After
@@ -44,7 +44,6 @@ def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) ->
     gets the number of that step, counting from 1, and the column the last good state. The tolerance is that of the
     attitude; that of the momentum is what `loop.allowed` says. The data are used up.
     """
-    cpu.teach()
     size = sizes.dt
     TIME, _, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
     begin_with, go_on = (register_jitable(**cpu.INNER)(_stepper(stage, sizes)) for stage in stages)
@@ -105,7 +104,7 @@ def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes, identity: str) ->
         place[0], place[1] = coming, left
         return left == 0
 
-    return cpu.compiled(run, f"travelling lanes|{identity}")
+    return run
 
 
 def _stepper(stage: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:

@@ -1,4 +1,4 @@
-"""The command line, one command a file. Thin: the library does the work."""
+"""The command line, one file for each command. Thin: the library does the work."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from .._version import __version__
 from . import (  # noqa: F401 - importing enters the commands
     bench,
     body,
+    cache,
     compare,
     exact,
     export,
@@ -37,7 +38,7 @@ def _version(wanted: bool) -> None:
 @app.callback()
 def _root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Show the version and exit.")
     ] = False,
 ) -> None:
     pass

@@ -16,11 +16,11 @@ BENCH_HELP = examples("polhode bench", f"polhode bench --methods {EXAMPLE}", "po
 @app.command("bench", epilog=BENCH_HELP)
 @guarded
 def bench_command(
-    methods: Annotated[str | None, typer.Option(help="Names with commas between; by default all.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the figures to this JSON file.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace that file.")] = False,
+    methods: Annotated[str | None, typer.Option(help="Comma-separated method names (default: all).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the results to this JSON file.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
-    """Time a step of every method, against plain Python and against scipy's DOP853, in one run."""
+    """Time a step of every method and compare it with plain Python and with scipy's DOP853."""
     from ..analysis import bench
 
     if out is not None:

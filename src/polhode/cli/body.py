@@ -24,21 +24,21 @@ BODY_HELP = examples(
 @guarded
 def body_command(
     what: Annotated[str, typer.Argument(help=f"A mesh ({', '.join(SUFFIXES)}) or a shape ({', '.join(SHAPES)}).")],
-    sizes: Annotated[list[float] | None, typer.Argument(help="Lengths of the shape, in the order of ph.Body.")] = None,
-    mass: Annotated[float | None, typer.Option(help="Mass; by default 1, unless a density is given.")] = None,
+    sizes: Annotated[list[float] | None, typer.Argument(help="Dimensions of the shape, as in ph.Body.")] = None,
+    mass: Annotated[float | None, typer.Option(help="Mass (default: 1, unless a density is given).")] = None,
     density: Annotated[
-        float | None, typer.Option(help="Mass of a unit of volume (of a cubic metre with --unit).")
+        float | None, typer.Option(help="Mass per unit of volume (per cubic metre with --unit).")
     ] = None,
     unit: Annotated[str, typer.Option(help=f"Unit of the lengths: {', '.join(UNITS)}. Results are in metres.")] = "m",
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """Mass, centre of mass, inertia tensor, principal moments and axes of a mesh or a shape."""
+    """Print mass, centre of mass, inertia tensor, principal moments and axes of a mesh or a shape."""
     body = _made(what, sizes or [], mass, density, unit)
     if as_json:
         typer.echo(json.dumps(_facts(body), indent=1))
         return
     typer.secho(Path(what).name, bold=True)
-    typer.echo("units         metres, and the unit of the mass; axes are those of the mesh or shape")
+    typer.echo("units         metres and the given unit of mass; in the axes of the mesh or shape")
     typer.echo(f"mass          {body.mass:.10g}")
     typer.echo(f"centre        {_row(body.centre)}")
     rows = [[name, *(f"{x:.10g}" for x in row)] for name, row in zip("xyz", body.tensor, strict=True)]
@@ -59,7 +59,7 @@ def _made(what: str, sizes: list[float], mass: float | None, density: float | No
         return Body.from_shape(what, **lengths, mass=mass, density=density)
     if sizes or not Path(what).suffix:
         shapes, files = ", ".join(SHAPES), ", ".join(SUFFIXES)
-        raise InputError(f"{what!r} is neither a shape ({shapes}), which lengths follow, nor a mesh ({files})")
+        raise InputError(f"{what!r} is neither a shape ({shapes}), followed by its dimensions, nor a mesh ({files})")
     return Body.from_mesh(what, mass=mass, density=density, unit=unit)
 
 

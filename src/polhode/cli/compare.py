@@ -56,14 +56,15 @@ FILES = (
 def compare_command(
     problem: Annotated[str, typer.Argument(help="A named problem; `polhode problems` lists them.")],
     methods: Annotated[
-        str | None, typer.Option(help="Names or expressions with commas between; by default a dozen that suit.")
+        str | None,
+        typer.Option(help="Comma-separated names or expressions (default: about twelve suitable methods)."),
     ] = None,
-    dt: Annotated[str | None, typer.Option(help="Step sizes with commas between; by default seven.")] = None,
-    t_end: Annotated[float | None, typer.Option(help="End time; by default the problem's own.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for the results; by default results-PROBLEM.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there.")] = False,
+    dt: Annotated[str | None, typer.Option(help="Comma-separated step sizes (default: seven).")] = None,
+    t_end: Annotated[float | None, typer.Option(help="End time (default: that of the problem).")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the results (default: results-PROBLEM).")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing results.")] = False,
 ) -> None:
-    """Integrate a problem by many methods: errors, drifts, cost, as a table, pictures and files."""
+    """Integrate a problem with many methods; report errors, drifts and cost as a table, plots and files."""
     from ..analysis import comparison, convergence
 
     what = problems.get(problem)
@@ -73,7 +74,7 @@ def compare_command(
     folder = _new_folder(out or Path(f"results-{problem}"), overwrite)
     cold = sum(convergence.is_cold(what, m) for m in chosen)
     if cold:
-        typer.echo(f"first run: {cold} methods are compiled now, some 2 s each; they are kept for later runs", err=True)
+        typer.echo(f"first run: compiling {cold} methods, about 2 s each (cached for later runs)", err=True)
     try:
         with watched(f"{problem}, {len(chosen)} methods") as watch:
             rows = convergence.convergence(what, chosen, sizes, t_end=t_end, watch=watch)
@@ -90,19 +91,19 @@ def _sizes(text: str) -> list[float]:
     try:
         sizes = [float(x) for x in text.replace(",", " ").split()]
     except ValueError:
-        raise InputError(f"--dt must be numbers with commas between; got {text!r}") from None
+        raise InputError(f"--dt must be comma-separated numbers; got {text!r}") from None
     if not sizes:
-        raise InputError("--dt names no step size")
+        raise InputError("--dt contains no step size")
     return sizes
 
 
 def _new_folder(folder: Path, overwrite: bool) -> Path:
     """A folder into which the results may be written; only our own files are ever replaced."""
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"{folder} is a file; --out names a folder")
+        raise InputError(f"{folder} is a file; --out must be a folder")
     there = [name for name in FILES if (folder / name).exists()]
     if there and not overwrite:
-        raise InputError(f"{folder} holds results already ({there[0]}, ...); choose another --out or say --overwrite")
+        raise InputError(f"{folder} already holds results ({there[0]}, ...); choose another --out or use --overwrite")
     return folder_for(folder)
 
 
@@ -122,8 +123,8 @@ def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row
         )
     title = f"{problem.name} to t = {reference.t:g} with dt = {dt:g}"
     console().print(sheet(title, (*columns, "ns/step"), lines, numbers=len(columns)))
-    typer.echo(f"Errors against the converged solution, good to {small(reference.error)}: spectral norm of R - R_ref. "
-               "Drifts are largest relative changes.")  # fmt: skip
+    typer.echo(f"Errors relative to the converged solution, accurate to {small(reference.error)}: spectral norm of "
+               "R - R_ref. Drifts are largest relative changes.")  # fmt: skip
     for row, _ in comparison.table(rows, dt):
         if row.failure:
             typer.echo(sentence(row.failure))

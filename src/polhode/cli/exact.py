@@ -26,15 +26,15 @@ EXACT_HELP = examples(
 @guarded
 def exact_command(
     problem: Annotated[str, typer.Argument(help="A named free body or symmetric top; `polhode problems` lists them.")],
-    t: Annotated[float | None, typer.Option("--t", help="Time of the state; by default the problem's end.")] = None,
+    t: Annotated[float | None, typer.Option("--t", help="Time of the state (default: the problem's end time).")] = None,
     digits: Annotated[int | None, typer.Option(help="Compute with this many digits.")] = None,
     plot: Annotated[
         Path | None,
-        typer.Option(help="Draw the motion (of a free body Poinsot's curves and periods): .png, .svg, .pdf."),
+        typer.Option(help="Plot the motion (for a free body, Poinsot's curves and periods): .png, .svg, .pdf."),
     ] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
-    """The exact motion of a free body or a Lagrange top: its state at a time; of a free body also its periods."""
+    """Print the exact state of a free body or a Lagrange top at one time; for a free body, also its periods."""
     from ..exact import exact
 
     what = problems.get(problem)
@@ -58,9 +58,9 @@ def _print_cycle(problem: Problem) -> None:
 
     time = float(period(problem))
     if not math.isfinite(time):
-        typer.echo("period        infinite: the momentum does not go around in the body")
+        typer.echo("period        infinite: the body momentum is not periodic")
         return
     angle, ring = float(precession_angle(problem)), herpolhode_ring(problem)
-    typer.echo(f"period        {time:.12g}   of the momentum in the body")
-    typer.echo(f"precession    {math.degrees(angle):.12g} degrees a period, {angle / (2 * math.pi):.6g} turns")
+    typer.echo(f"period        {time:.12g}   of the body momentum")
+    typer.echo(f"precession    {math.degrees(angle):.12g} degrees per period, {angle / (2 * math.pi):.6g} revolutions")
     typer.echo(f"herpolhode    between {ring[0]:.6g} and {ring[1]:.6g} from the momentum")

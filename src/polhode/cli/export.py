@@ -16,9 +16,9 @@ EXPORT_HELP = examples("polhode export run.zarr run.nc", "polhode export run.nc.
 @app.command("export", epilog=EXPORT_HELP)
 @guarded
 def export_command(
-    source: Annotated[Path, typer.Argument(help="The file of a run, finished or not: .zarr or .nc.")],
+    source: Annotated[Path, typer.Argument(help="The file of a finished or unfinished run: .zarr or .nc.")],
     path: Annotated[Path, typer.Argument(help="The new file: .nc (NetCDF) or .zarr.")],
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a file that exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
     """Copy the trajectory or ensemble in a file to NetCDF or Zarr, with bounded memory; xarray opens both."""
     store.export(source, path, overwrite)

@@ -25,12 +25,13 @@ REPORT = "report.html"
 @guarded
 def reproduce_command(
     ids: Annotated[
-        list[str] | None, typer.Argument(help="Figures and tables to make, or `all`; without one they are listed.")
+        list[str] | None,
+        typer.Argument(help="Figures and tables to reproduce, or `all`; list them if omitted."),
     ] = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("papers"),
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace results that are there.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing results.")] = False,
 ) -> None:
-    """Make the figures and tables of the papers: pictures, data, and what holds of what the papers say."""
+    """Reproduce the papers' figures and tables and report which of their claims hold."""
     from .. import papers
 
     if not ids:
@@ -64,15 +65,15 @@ def _tell(watch: Callable[[str, int, int], None], id: str, done: int, total: int
 def _list(results: dict[str, Any]) -> None:
     rows = [[r.id, bibliography.short(r.cite), r.where, r.title] for r in results.values()]
     console().print(sheet("Results of the papers", ("id", "document", "where", "what"), rows))
-    typer.echo("`polhode reproduce ID` makes one, `polhode reproduce all` makes all and one report")
+    typer.echo("`polhode reproduce ID` reproduces one result, `polhode reproduce all` all of them with one report")
 
 
 def _check_folder(out: Path, ids: list[str], overwrite: bool) -> None:
     if out.exists() and not out.is_dir():
-        raise InputError(f"{out} is a file; --out names a folder")
+        raise InputError(f"{out} is a file; --out must be a folder")
     there = [name for name in (*ids, REPORT) if (out / name).exists()]
     if there and not overwrite:
-        raise InputError(f"{out} holds results already ({there[0]}, ...); choose another --out or say --overwrite")
+        raise InputError(f"{out} already holds results ({there[0]}, ...); choose another --out or use --overwrite")
     folder_for(out)
 
 
@@ -83,4 +84,4 @@ def _farewell(made: list[Any], out: Path, seconds: float) -> None:
         counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
         rows.append([result.id, result.where, counts])
     console().print(sheet(f"{len(made)} results in {seconds:.0f} s", ("id", "where", "statements"), rows))
-    typer.echo(f"written       {out / REPORT}   open it in a browser; pictures and data are in folders beside it")
+    typer.echo(f"written       {out / REPORT}   open it in a browser; figures and data are in the folders next to it")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ..trajectory import Trajectory
 
 STATES_WITHOUT_FILE = 10_000
-"""How many states `run` keeps, about, when nothing is written."""
+"""Approximate number of states that `run` keeps when no file is written."""
 
 RUN_HELP = examples(
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01",
@@ -42,50 +42,56 @@ RUN_HELP = examples(
     "polhode run soft_wall --tol 1e-10",
     "polhode init && polhode run problem.toml",
     f"polhode run fast_top --method {EXAMPLE} --dt 1e-5 --every 1000 --out long.zarr --resume   "
-    "(the same line begins, continues and extends a run)",
+    "(the same command starts, resumes or extends a run)",
 )
 
 
 @app.command("run", epilog=RUN_HELP)
 @guarded
 def run_command(
-    problem: Annotated[str, typer.Argument(help="A named problem (see `polhode problems`), or a problem file, .toml.")],
+    problem: Annotated[str, typer.Argument(help="A named problem (see `polhode problems`) or a problem file (.toml).")],
     method: Annotated[
-        str | None, typer.Option("--method", "-m", help="A name, alias or expression; see `polhode methods`.")
+        str | None, typer.Option("--method", "-m", help="Method name, alias or expression; see `polhode methods`.")
     ] = None,
-    dt: Annotated[float | None, typer.Option(help="Step size, in the unit of time of the problem.")] = None,
+    dt: Annotated[float | None, typer.Option(help="Step size, in the problem's unit of time.")] = None,
     tol: Annotated[
-        float | None, typer.Option(help="Error allowed at the end, instead of a step size; a method is then chosen.")
+        float | None, typer.Option(help="Error allowed at the end; replaces --dt, and --method becomes optional.")
     ] = None,
     stops: Annotated[
-        str | None, typer.Option(help="With --tol: times at which steps shall end, such as 3,4.5 (a jump, a pulse).")
+        str | None, typer.Option(help="With --tol: times at which steps must end, such as 3,4.5 (a jump, a pulse).")
     ] = None,
     max_step: Annotated[float | None, typer.Option(help="With --tol: the longest step allowed.")] = None,
-    t_end: Annotated[float | None, typer.Option(help="End time; by default the problem's own.")] = None,
+    t_end: Annotated[float | None, typer.Option(help="End time (default: that of the problem).")] = None,
     steps: Annotated[int | None, typer.Option(help="Number of steps, instead of an end time.")] = None,
     every: Annotated[
-        int | None, typer.Option(help="Keep every K-th state; by default each in a file, else a few thousand.")
+        int | None,
+        typer.Option(help="Record every K-th state (default: all with --out, otherwise a few thousand)."),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Write the trajectory to this .zarr or .nc as the run goes.")] = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace files that exist.")] = False,
+    out: Annotated[
+        Path | None, typer.Option(help="Write the trajectory to this .zarr or .nc file during the run.")
+    ] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
     resume: Annotated[
         bool,
         typer.Option(
-            "--resume", help="Go on with the run in --out, to the bits of a run in one go; begin it if there is none."
+            "--resume",
+            help="Resume the run in --out (bit-identical to an uninterrupted run); start it if there is no file.",
         ),
     ] = False,
     digits: Annotated[int | None, typer.Option(help="Compute with this many digits (slow).")] = None,
     plot: Annotated[
-        Path | None, typer.Option(help="Draw energy, momentum, attitude and polhode: .png, .svg, .pdf.")
+        Path | None, typer.Option(help="Plot energy, momentum, attitude and polhode: .png, .svg, .pdf.")
     ] = None,
-    view: Annotated[Path | None, typer.Option(help="Write a page that shows the motion in a browser: .html.")] = None,
+    view: Annotated[
+        Path | None, typer.Option(help="Write an HTML page that shows the motion in a browser: .html.")
+    ] = None,
     allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Let a problem file run the Python files it names.")
+        bool, typer.Option("--allow-code", help="Allow a problem file to run the Python files it names.")
     ] = False,
 ) -> None:
-    """Integrate a problem by one method or to a tolerance, and say how the result ends and how good it is.
+    """Integrate a problem with a given method or to a tolerance; print the final state and the conservation errors.
 
-    Options given beside a problem file replace what the file says.
+    Options override the settings of a problem file.
     """
     how: dict[str, Any] = {
         "method": method, "dt": dt, "tol": tol, "t_end": t_end, "steps": steps, "every": every, "digits": digits,
@@ -119,7 +125,7 @@ def run_command(
         viewer.view(sol, view, overwrite=overwrite or resume)
     for path in (out, plot, view):
         if path is not None and path == out and before == _standing(out):
-            typer.echo(f"complete      {path} was complete, and is unchanged")
+            typer.echo(f"complete      {path} was already complete and is unchanged")
         elif path is not None:
             typer.echo(f"written       {path}")
 
@@ -207,7 +213,7 @@ def new_picture(path: Path | None, overwrite: bool) -> Path | None:
     from .. import plots
 
     if path.exists() and not overwrite:
-        raise InputError(f"{path} exists; choose another name or say --overwrite")
+        raise InputError(f"{path} exists; choose another name or use --overwrite")
     return plots.checked(path)
 
 
@@ -225,8 +231,8 @@ def _interrupted(partial: Trajectory | None, out: Path | None) -> str:
         return "interrupted"
     reached = f"interrupted at t = {partial.last().t[0]:g} after {len(partial)} states"
     if out is None:
-        return f"{reached}; with --out they would have been kept"
-    return f"{reached}; {out} holds them, and the same command with --resume goes on from there"
+        return f"{reached}; use --out to keep them"
+    return f"{reached}; {out} holds them; run the same command with --resume to continue"
 
 
 def _kept(out: Path | None, failure: StepError) -> str:
@@ -237,7 +243,7 @@ def _kept(out: Path | None, failure: StepError) -> str:
         return ""
     kept = f"; {store.standing(out)} holds the {len(failure.partial)} states before it"
     full = isinstance(failure.__cause__, DiskError)
-    return f"{kept}; make room, and the same command with --resume goes on from there" if full else kept
+    return f"{kept}; free some disk space and run the same command with --resume to continue" if full else kept
 
 
 def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, written: bool) -> None:
@@ -251,7 +257,7 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, writ
     print_quality(problem, sol)
     seconds = sol.info.seconds
     if written:
-        typer.echo(f"time          {seconds:.3g} s, with writing")
+        typer.echo(f"time          {seconds:.3g} s, including writing")
         return
     loop = seconds if sol.info.digits else convergence.loop_seconds(problem, method, sol.dt, steps, seconds)
     typer.echo(f"time          {seconds:.3g} s, {1e9 * loop / steps:.0f} ns/step")

@@ -41,13 +41,13 @@ METHODS_HELP = examples(
 @app.command("methods", epilog=METHODS_HELP)
 @guarded
 def methods_command(
-    name: Annotated[str | None, typer.Argument(help="Show this one in full: a name, alias or expression.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show this method in full: a name, alias or expression.")] = None,
     takes: Annotated[
-        str | None, typer.Option(help=f"Only those that take this kind of field: {', '.join(NEEDS)}.")
+        str | None, typer.Option(help=f"List only methods that take this kind of field: {', '.join(NEEDS)}.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
-    """List the methods with what they declare, or show one in full."""
+    """List the methods with their declared properties, or show one in full."""
     if name is not None:
         _show_method(book[name], as_json)
         return
@@ -61,7 +61,7 @@ def methods_command(
     console().print(sheet("", columns, [_method_line(m) for m in chosen]))
     named = [_known_line(known) for known in book.known if book[known.expression].takes(takes or NEEDS[0])]
     console().print(sheet("Known elsewhere as", ("name", "here", "source"), named))
-    typer.echo(f"{len(chosen)} methods. `polhode methods NAME` shows one with its formulas and its source.")
+    typer.echo(f"{len(chosen)} methods. `polhode methods NAME` shows one method with its formulas and source.")
 
 
 def _known_line(known: Known) -> list[str]:
@@ -115,7 +115,7 @@ def _problem_facts(problem: Problem) -> dict[str, Any]:
 @app.command("problems", epilog=examples("polhode problems", "polhode problems fast_top", "polhode problems --json"))
 @guarded
 def problems_command(
-    name: Annotated[str | None, typer.Argument(help="Show this one in full.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Show this problem in full.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """List the named problems, or show one in full."""
@@ -130,8 +130,8 @@ def problems_command(
         [f["name"], f["description"], f["field"] or "free", word(f["t_end"]), _good_to(f["reference_error"])]
         for f in facts
     ]
-    console().print(sheet("", ("problem", "what it is", "field", "t end", "reference good to"), rows, numbers=2))
-    typer.echo("`polhode problems NAME` shows one with its start; units are any consistent ones.")
+    console().print(sheet("", ("problem", "what it is", "field", "t end", "reference accurate to"), rows, numbers=2))
+    typer.echo("`polhode problems NAME` shows one problem with its initial state; units are any consistent set.")
 
 
 def _good_to(error: float | None) -> str:
@@ -152,4 +152,4 @@ def _show_problem(problem: Problem, as_json: bool) -> None:
     typer.echo(f"energy         {facts['energy']:.12g}")
     typer.echo(f"t end          {word(facts['t_end'])}")
     if problem.reference is not None:
-        typer.echo(f"reference      good to {_good_to(facts['reference_error'])}: {facts['reference_source']}")
+        typer.echo(f"reference accurate to {_good_to(facts['reference_error'])}: {facts['reference_source']}")

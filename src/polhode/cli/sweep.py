@@ -30,23 +30,31 @@ COLUMNS = "quantity", "value", "remark"
 @app.command("sweep", epilog=SWEEP_HELP)
 @guarded
 def sweep_command(
-    file: Annotated[Path, typer.Argument(help="A TOML file: problem, run, and what varies.")],
-    out: Annotated[Path | None, typer.Option(help="The .zarr store to write.")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a sweep that was stopped.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the store if it exists.")] = False,
+    file: Annotated[Path, typer.Argument(help="A TOML file with the problem, the run and the varied quantities.")],
+    out: Annotated[Path | None, typer.Option(help="The .zarr store to write (default: FILE with .zarr).")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted sweep.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing store.")] = False,
     scheduler: Annotated[
-        str | None, typer.Option(help="A Dask scheduler, tcp://host:port; by default the cores of this machine.")
+        str | None,
+        typer.Option(help="A Dask scheduler, tcp://host:port (default: the cores of this machine)."),
     ] = None,
     unit: Annotated[
-        int | None, typer.Option(help="Bodies run and written together; by default a second's work.")
+        int | None,
+        typer.Option(help="Bodies in a shard, run and written together (default: about a second of work)."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say how much it is and how long it takes.")] = False,
-    allow_code: Annotated[
-        bool, typer.Option("--allow-code", help="Let the file run the Python file it names for its field.")
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run", help="Print the number of bodies, the output size and an estimate of the run time; do not run."
+        ),
     ] = False,
-    init: Annotated[bool, typer.Option("--init", help="Write an example to FILE, to be changed.")] = False,
+    allow_code: Annotated[
+        bool,
+        typer.Option("--allow-code", help="Allow the sweep file to run the Python file of its field."),
+    ] = False,
+    init: Annotated[bool, typer.Option("--init", help="Write an example sweep file to FILE.")] = False,
 ) -> None:
-    """Integrate a problem many times with some of its numbers varied: over a grid, a list, or at random."""
+    """Integrate a problem many times while varying some of its parameters: on a grid, from a list, or at random."""
     from .. import sweep as library
 
     if init:
@@ -61,8 +69,8 @@ def sweep_command(
 def _init(file: Path, text: str) -> None:
     if file.exists():
         raise InputError(f"{file} exists; choose another name")
-    file.write_text(text)
-    typer.echo(f"written {file}; change it, then: polhode sweep {file} --dry-run")
+    file.write_text(text, encoding="utf-8")
+    typer.echo(f"written {file}; edit it, then run: polhode sweep {file} --dry-run")
 
 
 def _say(sweep: Sweep) -> None:
@@ -74,10 +82,10 @@ def _say(sweep: Sweep) -> None:
     size = unit_size(task)
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
-        ["steps", f"{task.count}", f"{task.method.name}; {len(task.kept)} states kept of each body"],
+        ["steps", f"{task.count}", f"{task.method.name}; {len(task.kept)} states recorded for each body"],
         ["body-steps", f"{sweep.number * task.count:.3g}", ""],
-        ["output", _bytes(library.bytes_of(task)), f"{-(-sweep.number // size)} units of {size} bodies"],
-        ["time", _duration(library.estimate(sweep)), "about, on this machine's cores, from a small part of it"],
+        ["output", _bytes(library.bytes_of(task)), f"{-(-sweep.number // size)} shards of {size} bodies"],
+        ["time", _duration(library.estimate(sweep)), "estimate for the cores of this machine, from a small sample"],
     ]
     console().print(sheet("nothing was run", COLUMNS, rows))
 
@@ -120,7 +128,7 @@ def _left(path: Path) -> str:
     from .. import crowd_store
 
     with contextlib.suppress(InputError):
-        return f"interrupted; {path} lacks {len(crowd_store.missing(path))} units: go on with --resume"
+        return f"interrupted; {path} lacks {len(crowd_store.missing(path))} shards: use --resume to continue"
     return "interrupted before anything was written"
 
 
@@ -136,12 +144,16 @@ def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int)
     first = ""
     if failed.size:
         i = int(failed[0])
-        first = f"the first is body {i}, in step {many.failed[i]}: {ensemble_report.reason(task, many, i)}"
-    speed = f"{bodies * task.count / seconds:.3g} body-steps a second" if ran else "everything was done before"
+        first = f"first: body {i}, in step {many.failed[i]}: {ensemble_report.reason(task, many, i)}"
+    speed = f"{bodies * task.count / seconds:.3g} body-steps per second" if ran else "everything was already done"
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
         ["failed", f"{failed.size}", first],
-        ["energy", "", _told(change, "largest relative change" + (" of the states kept" if many.statistics else ""))],
+        [
+            "energy",
+            "",
+            _told(change, "largest relative change" + (" over the recorded states" if many.statistics else "")),
+        ],
         *([name, "", _told(library.quantiles(one.drift), "drift")] for name, one in many.statistics.items()),
         ["time", f"{seconds:.3g} s", speed],
     ]

@@ -24,21 +24,21 @@ VIEW_HELP = examples(
 def view_command(
     files: Annotated[list[Path], typer.Argument(help="Saved trajectories (.zarr or .nc), shown side by side.")],
     out: Annotated[
-        Path | None, typer.Option(help="The page to write; by default the first file's name, .html.")
+        Path | None, typer.Option(help="The page to write (default: the first file's name with .html).")
     ] = None,
     mesh: Annotated[Path | None, typer.Option(help="Draw this mesh (.stl, .obj, .ply) as the body.")] = None,
-    title: Annotated[str, typer.Option(help="Title of the page; by default the problem's name.")] = "",
+    title: Annotated[str, typer.Option(help="Title of the page (default: the problem's name).")] = "",
     show: Annotated[bool, typer.Option("--open", help="Open the page in the browser.")] = False,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace a page that exists.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing page.")] = False,
 ) -> None:
-    """Write one self-contained page that shows the body turning in a browser, without a network."""
+    """Write a self-contained HTML page that shows the rotating body in a browser, without network access."""
     from ..viewer import view
 
     body = None if mesh is None else Body.from_mesh(mesh)
     sols = [_trajectory(file) for file in files]
     target = out or files[0].with_suffix(".html")
     page = view(sols, target, body=body, title=title, overwrite=overwrite)
-    typer.echo(f"written       {page}   open it in any browser; it needs no network")
+    typer.echo(f"written       {page}   open it in any browser")
     if show:
         webbrowser.open(page.resolve().as_uri())
 
@@ -47,5 +47,5 @@ def _trajectory(file: Path) -> Trajectory:
     """The trajectory in a file; many bodies at once are no motion to look at."""
     sol = load(file)
     if not isinstance(sol, Trajectory):
-        raise InputError(f"{file} holds many bodies; view shows one trajectory in a panel: run one of them by itself")
+        raise InputError(f"{file} holds an ensemble; view shows trajectories: run one body with ph.solve")
     return sol

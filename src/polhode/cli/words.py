@@ -1,4 +1,4 @@
-"""What the commands share: the app, its errors, tables, numbers, progress."""
+"""What the commands share: the app, error handling, tables, number formats, progress bars."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ PIPE_WIDTH = 160
 
 
 def console(stderr: bool = False) -> Console:
-    """A console on stdout or stderr, wide where nobody looks."""
+    """A console on stdout or stderr; wide if it is not a terminal."""
     from rich.console import Console
 
     made = Console(stderr=stderr, highlight=False)
@@ -53,7 +53,7 @@ def console(stderr: bool = False) -> Console:
 
 
 def stop(message: object, code: int) -> typer.Exit:
-    """Say one sentence on stderr; the result ends the program with this code."""
+    """Print one sentence to stderr; raising the result ends the program with this code."""
     typer.echo(f"polhode: {message}", err=True)
     return typer.Exit(code)
 
@@ -200,8 +200,8 @@ def watched(title: str) -> Iterator[Callable[[str, int, int], None]]:
 
 
 def named_methods(text: str) -> list[Method]:
-    """The methods of a list with commas between."""
+    """The methods of a comma-separated list."""
     chosen = list(dict.fromkeys(book[m] for m in arguments(text)))
     if not chosen:
-        raise InputError("--methods names no method")
+        raise InputError("--methods contains no method")
     return chosen

@@ -23,7 +23,7 @@ def inertia_of(body: Any) -> tuple[Any, Callable[..., Any]]:
     Three moments where the body's axes are the principal ones, else the tensor by rows.
     """
     if not isinstance(body, Body):
-        raise InputError(f"this field is made for a ph.Body, whose inertia it needs; got {type(body).__name__}")
+        raise InputError(f"this field needs the inertia of a ph.Body; got {type(body).__name__}")
     return (body.inertia.tolist(), apply) if body.has_own_axes else (body.moments.tolist(), times)
 
 

@@ -38,8 +38,8 @@ def uniform_gravity(body: Any, g: Any = STANDARD_GRAVITY) -> Field:
     """
     if getattr(body, "mass", None) is None:
         raise InputError(
-            "uniform gravity needs a body with a mass: one made of matter (a shape, a mesh, points), or one with mass, "
-            "centre and pivot (the fixed point) given beside its inertia"
+            "uniform gravity needs a body with a mass: a shape, a mesh or points, or a body with mass, centre and "
+            "pivot (the fixed point) given in addition to its inertia"
         )
     return _uniform_gravity()(body.centre - body.pivot, body.mass * vector("g", g))
 
@@ -133,7 +133,9 @@ def _mean_motion(mu: float, name: str, radius: Any) -> float:
     a = positive(name, radius)
     rate = math.sqrt(mu) / a / math.sqrt(a)
     if not 0 < rate < math.inf:
-        raise InputError(f"mu = {mu:g} and {name} = {a:g} give an orbital rate beyond all doubles; check the units")
+        raise InputError(
+            f"mu = {mu:g} and {name} = {a:g} give an orbital rate outside the range of doubles; check the units"
+        )
     return rate
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import types
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 from ..errors import InputError
 from .field import FRAMES, FieldTemplate
@@ -37,6 +37,10 @@ def check_frame(frame: Any) -> str:
     return frame
 
 
+@overload
+def torque(function: Callable[..., Any], *, frame: str = "body") -> FieldTemplate: ...
+@overload
+def torque(function: None = None, *, frame: str = "body") -> Callable[[Callable[..., Any]], FieldTemplate]: ...
 def torque(function: Any = None, *, frame: str = "body") -> Any:
     """Make a torque of a function of t, R, omega (any of them) and parameters.
 
@@ -49,6 +53,10 @@ def torque(function: Any = None, *, frame: str = "body") -> Any:
     return template_of(function, "torque", frame, ())
 
 
+@overload
+def potential(function: Callable[..., Any], *, torque: Any = None) -> FieldTemplate: ...
+@overload
+def potential(function: None = None, *, torque: Any = None) -> Callable[[Callable[..., Any]], FieldTemplate]: ...
 def potential(function: Any = None, *, torque: Any = None) -> Any:
     """Make a potential energy of a function of R and parameters; its torque follows by itself.
 

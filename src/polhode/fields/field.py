@@ -140,7 +140,7 @@ class Field:
         if len(self.parameters) > MOST_PARAMETERS:
             raise InputError(
                 f"the parameters of a field must be at most {MOST_PARAMETERS} numbers; {template.function.__name__} "
-                f"has {len(self.parameters)}, so leave some out"
+                f"has {len(self.parameters)}; remove some of them"
             )
         self.name = template.function.__name__
         self.kind = template.kind
@@ -290,6 +290,11 @@ class Field:
         torque = source("torque_value", "t, R, w, p", unpack, force)
         potential = source("potential_value", "R, p", unpack, [lift(0) if U is None else U])
         return torque, potential
+
+    @functools.cached_property
+    def structure(self) -> str:
+        """What its kernels are built from, values of parameters apart: fields of equal structure share them."""
+        return repr((type(self).__name__, self.kind, self.template.frame, len(self.parameters), self.text))
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
         """The body torque at one state, in the user's axes."""

@@ -7,18 +7,16 @@ from typing import Any
 
 from ..backends import floats
 from ..expression import compiled
-from ..memo import Memo
+from ..memo import MADE
 from ..scalar import kernel
 from ..so3 import conj, dot, matrix, mul, rotate, times, unrotate
-
-_FLOAT_KERNELS = Memo()
 
 
 def formula_kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any]) -> Callable[..., Any]:
     """The kernel of a formula; the one for doubles is made once (others depend on the working precision)."""
     if number is not floats.number:
         return compiled(*text, number)
-    made: Callable[..., Any] = _FLOAT_KERNELS(repr(text), lambda: compiled(*text, number))
+    made: Callable[..., Any] = MADE(("formula", repr(text)), lambda: compiled(*text, number))
     return made
 
 

@@ -235,7 +235,7 @@ def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarra
     if knots.ndim != 1 or table.shape != (len(knots), 3):
         raise InputError(f"{name} must be three numbers for each of the times; got shapes {table.shape}, {knots.shape}")
     if not 2 <= len(knots) <= MOST_ROWS:
-        raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}: take fewer, or run it in parts")
+        raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}: use fewer, or split the run")
     if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
         raise InputError("times must increase, and all numbers of a table must be finite")
     if not isinstance(between, str):

@@ -73,5 +73,5 @@ def make(name: str, body: Any = None, **given: Any) -> Field:
     if "body" not in known:
         return maker(**given)
     if body is None:
-        raise InputError(f"the field {name} is made for a body; give it as body=...")
+        raise InputError(f"the field {name} needs a body; give it as body=...")
     return maker(body=body, **given)

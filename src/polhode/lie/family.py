@@ -28,7 +28,7 @@ from .order_conditions import crouch_grossman_order
 from .tableaus import OWN, tableau_named
 
 TAG = "lie"
-"""Part of the identity of every method of this family."""
+"""The family of these methods."""
 
 SWEEPS = 200
 """Fixed-point sweeps after which an implicit step is given up."""
@@ -123,7 +123,7 @@ def taylor(order: int | str) -> Method:
         return guarded(step, setting)
 
     return declared(
-        build, name=f"taylor({p})", order=p, implicit=False, solves=0, torque_evals=1, identity=f"{TAG} {p}",
+        build, name=f"taylor({p})", order=p, implicit=False, solves=0, torque_evals=1, family=TAG,
         cite="magnus1954", where="Bernoulli's recursion", doc=f"Taylor series of the exponent to order {p}.",
     )  # fmt: skip
 
@@ -246,7 +246,7 @@ def _runge_kutta_method(kind: str, tableau: Tableau, point: Any, order: int | No
     return declared(
         functools.partial(runge_kutta, tableau, point), name=f"{kind}({tableau.name})", order=order, cite=cite,
         where=where, implicit=bool(implicit), solves=sum(map(len, implicit)), torque_evals=len(tableau.b),
-        identity=f"{TAG} {tableau.a} {tableau.b} {tableau.c}", doc=f"{kind} with the tableau {tableau.name!r}.",
+        family=TAG, doc=f"{kind} with the tableau {tableau.name!r}.",
     )  # fmt: skip
 
 

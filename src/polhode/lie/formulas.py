@@ -85,7 +85,7 @@ class Formula:
         if self.known is not None and order > self.known:
             raise InputError(
                 f"order {order} needs W and its first {order - 1} derivatives, {order} functions; got {self.known}. "
-                f"Give W as one function, and its derivatives follow from it"
+                f"Give W as one function, and its derivatives are computed"
             )
 
     def values(self, numbers: Numbers) -> Callable[[Any, Any], Matrix]:

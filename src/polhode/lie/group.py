@@ -111,7 +111,7 @@ class Group:
     def defect(self, y: Any) -> float:
         """How far a matrix is from the group: the largest of the quantities that must vanish on it."""
         if self._defect is None:
-            raise InputError(f"the group {self.name} was made without a defect function, so its elements are not known")
+            raise InputError(f"the group {self.name} has no defect function, so membership cannot be checked")
         return float(np.max(np.abs(self._defect(np.asarray(y)))))
 
     def element(self, y: Any, numbers: Numbers) -> Matrix:
@@ -187,7 +187,7 @@ def _inverse(gram: list[list[Fraction]], name: str) -> list[list[Fraction]]:
         pivot = next((k for k in range(i, n) if rows[k][i]), None)
         if pivot is None:
             raise InputError(
-                f"the basis of {name} must be linearly independent; matrix {i + 1} depends on those before"
+                f"the basis of {name} must be linearly independent; matrix {i + 1} depends on the previous ones"
             )
         rows[i], rows[pivot] = rows[pivot], rows[i]
         rows[i] = [x / rows[i][i] for x in rows[i]]
@@ -206,5 +206,5 @@ def _check_closed(group: Group) -> None:
         if gap > 1e-9 * (np.abs(bracket).max() + np.abs(one[i]).max() * np.abs(one[j]).max()):
             raise InputError(
                 f"the basis of {group.name} does not span a Lie algebra: the bracket of matrices {i + 1} and {j + 1} "
-                f"is no combination of the basis (it is off by {gap:.3g}); add what is missing"
+                f"is not a combination of the basis (it is off by {gap:.3g}); add the missing matrices"
             )

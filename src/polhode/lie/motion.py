@@ -98,7 +98,7 @@ def solve(
     StepError : a step failed; ``.partial`` holds the Motion before it
     """
     chosen = methods[method]
-    if not chosen.identity.startswith(TAG):
+    if chosen.family != TAG:
         raise InputError(f"{chosen.name} is not a method for Lie groups; there are {', '.join(methods)}")
     place, numbers = group_named(group), numbers_for(digits)
     start = types.SimpleNamespace(t0=finite_number("t0", t0), t_end=None)

@@ -271,8 +271,7 @@ def ep(part: str | Method) -> Method:
     if "spatial_momentum" not in base.conserves:
         able = ", ".join(m.name for m in methods.values() if "spatial_momentum" in m.conserves)
         raise InputError(
-            f"ep() turns the body about a momentum that the method keeps, and {base.name} does not conserve the "
-            f"spatial momentum; take {able}"
+            f"ep() needs a method that conserves the spatial momentum, and {base.name} does not; use {able}"
         )
     kept = "energy" in base.conserves
     if kept and (base.needs == "free" or (base.needs == "potential" and "energy_potential" in base.conserves)):
@@ -290,7 +289,7 @@ def ep(part: str | Method) -> Method:
         conserves=("energy", "spatial_momentum", "momentum_norm", *total), differences="potential" if total else "",
         corrector=base.corrector,
         derivatives=base.derivatives, series=base.series, work=bool(base.series), linear_bodies=base.linear_bodies,
-        flat_bodies=base.flat_bodies, identity=base.identity, increments=base.increments,
+        flat_bodies=base.flat_bodies, increments=base.increments,
         compensated=base.compensated, memory=base.memory, before=base.before if base.memory else None,
         cite="buss2011", where=f"part III, energy preservation; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with energy preservation on the polhode.\n" + TURN % (base.name, _energy_wanted(base, rule))

@@ -150,7 +150,7 @@ def galpha(rho: float | str, *, register: bool = False) -> Method:
         lambda number: _steps(radius, number)[0], before=lambda number: _steps(radius, number)[1], register=register,
         name=name, memory=MEMORY, order=2, order_free=2, symmetric=radius == 1, symplectic=False, poisson=False,
         implicit=True, solves=1, torque_evals=1, torque_at=("end",), needs="velocity", cite="bruels2012",
-        where="the Lie group generalized-alpha method without constraints", identity=text, doc=DOC % text,
+        where="the Lie group generalized-alpha method without constraints", doc=DOC % text,
     )  # fmt: skip
 
 

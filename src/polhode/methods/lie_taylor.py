@@ -90,7 +90,7 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
     return declare(
         _build, name=name, series=k, order=k, order_free=k, conserves=("spatial_momentum", "momentum_norm"),
         cite="buss2011", where="Z(h) to any order, by the recursion with Bernoulli numbers", doc=lietaylor.__doc__,
-        identity=str(k), register=register, **SERIES,
+        register=register, **SERIES,
     )  # fmt: skip
 
 
@@ -115,7 +115,7 @@ def taylor(order: int | str, register: bool = False) -> Method:
     return declare(
         lambda number: _plain_step, name=name, series=k, entries=True, order=k, order_free=k, conserves=(),
         cite="jorba2005", where="section 2, the series by automatic differentiation", doc=taylor.__doc__,
-        identity=str(k), register=register, **SERIES,
+        register=register, **SERIES,
     )  # fmt: skip
 
 

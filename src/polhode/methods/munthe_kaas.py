@@ -282,7 +282,6 @@ def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
         register=register,
         name=f"mkrk({tableau.name})",
         aliases=LABELS.get(tableau.name, ()) if register else (),
-        identity=f"{tableau.a} {tableau.b} {tableau.c}",
         order=tableau.order,
         order_free=tableau.order,
         symmetric=tableau.symmetric,

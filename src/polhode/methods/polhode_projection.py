@@ -85,12 +85,17 @@ def _move(m: Number, part: Number, n: Number, inside: Any, found: Any) -> Number
 
 @kernel
 def least_turn(change: Vec3, m: Vec3) -> Quat:
-    """The quaternion of the least rotation from m + change to m, vectors of one length, less 1; of two zeros, 0."""
-    c, square = cross(change, m), dot(m, m)
+    """The quaternion of the least rotation from m + change to m, vectors of one length, less 1; of two zeros, 0.
+
+    The tangent of half its angle is |change x m|/(2 |m|^2 + change.m). Squares of that ratio do not depend on the unit
+    of momentum, while |m|^4 leaves the range of doubles for |m| beyond 2^256 or below 2^-256.
+    """
+    square = dot(m, m)
     w = where(square > 0, 2 * square + dot(change, m), 1 + square)
-    size = sqrt(w * w + dot(c, c))
-    x, y, z = c[0] / size, c[1] / size, c[2] / size
-    return (-(x * x + y * y + z * z) / (1 + w / size), x, y, z)
+    tangent = scale(1 / w, cross(change, m))
+    cosine = 1 / sqrt(1 + dot(tangent, tangent))
+    x, y, z = scale(cosine, tangent)
+    return (-(x * x + y * y + z * z) / (1 + cosine), x, y, z)
 
 
 @kernel

@@ -96,7 +96,8 @@ def _flow(name: str, flow: str | Method) -> Method:
     chosen = steady(methods[flow])
     if chosen.needs != "free":
         raise InputError(
-            f"{name}() drifts by a free flow, and {chosen.name} integrates torques itself; compose it instead"
+            f"{name}() needs a free flow as its drift, and {chosen.name} integrates torques itself; use a "
+            "composition instead"
         )
     return chosen
 
@@ -141,7 +142,7 @@ def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **sa
         sequence_build(flow, sequence, corrector), register=False, name=f"{name}({flow.name})",
         order_free=flow.order_free, implicit=flow.implicit, solves=flow.solves * drifts, torque_evals=kicks,
         torque_at=ENDS if sequence[0].flow == "U" else (), conserves=flow.conserves, corrector=corrector,
-        needs="potential" if corrector else "attitude", identity=f"{flow.identity} {sequence}",
+        needs="potential" if corrector else "attitude",
         linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, increments=flow.increments,
         compensated=flow.compensated, flows=_flows(flow, sequence),
         doc=f"{summary}\n{SEQUENCE.format(flow.name, *_shown(name, sequence))}{flow.formula}",
@@ -245,8 +246,8 @@ def composition(
         base = steady(methods[part])
         if base.memory:
             raise InputError(
-                f"{name}() composes steps of different lengths, and {base.name} keeps a memory of its last step; "
-                f"take a method of one step"
+                f"{name}() composes steps of different lengths, and {base.name} has memory of its last step; use a "
+                "one-step method"
             )
         if not base.symmetric or base.order_free < 2:
             raise InputError(f"{name}() composes a symmetric method of order 2 or more; {base.name} is not one")
@@ -296,7 +297,7 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         implicit=base.implicit, solves=n * base.solves, torque_evals=n * base.torque_evals - shared,
         torque_at=base.torque_at,
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
-        identity=f"{base.identity} {weights}", linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
+        linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
         increments=base.increments, compensated=base.compensated, corrector=base.corrector,
         differences=base.differences, flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
     )  # fmt: skip
@@ -358,8 +359,8 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
         drift = _flow(scheme.name, flow)
         if not drift.symmetric:
             raise InputError(
-                f"{scheme.name}() undoes its change of variables by drifts over -h, and {drift.name} is not symmetric; "
-                f"take a symmetric free flow"
+                f"{scheme.name}() undoes its change of variables by drifts over -h, and {drift.name} is not "
+                "symmetric; use a symmetric free flow"
             )
         order, limit = _limited(scheme, drift)
         said: dict[str, Any] = {
@@ -370,8 +371,7 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
         before, after = (sequence_build(drift, parts, made.corrector) for parts in (scheme.pre, scheme.post))
         alone = kicked(scheme.name, drift, joined(scheme.sequence), **said)
         return dataclasses.replace(
-            made, before=before, after=after, alone=alone, identity=f"{made.identity} {scheme.post}",
-            flows=alone.flows,
+            made, before=before, after=after, alone=alone, flows=alone.flows,
             doc=f"{made.summary}\n" + PROCESSED % _shown(f"{scheme.name}, post", scheme.post) + made.formula,
         )  # fmt: skip
 
@@ -407,12 +407,12 @@ def compensated(part: str | Method) -> Method:
         able = ", ".join(m.name for m in methods.values() if m.increments)
         raise InputError(
             f"compensated() needs steps written as increments of the state, and {base.name} computes new states; "
-            f"there are {able}, and schemes and compositions of them"
+            f"use {able}, or schemes and compositions of them"
         )
     if base.compensated:
         return base
     return dataclasses.replace(
-        base, name=f"compensated({base.name})", aliases=(), compensated=True, identity=f"compensated {base.identity}",
+        base, name=f"compensated({base.name})", aliases=(), compensated=True,
         cite="vilmart2008", where=f"compensated summation; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with compensated sums.\n" + COMPENSATED % base.name + base.formula,
     )  # fmt: skip

@@ -133,7 +133,7 @@ def reversible(method: str | Method) -> Method:
     """
     base = methods[method]
     if not base.symmetric:
-        raise InputError(f"reversible() needs a symmetric method, and {base.name} is not one")
+        raise InputError(f"reversible() needs a symmetric method, and {base.name} is not symmetric")
     if base.memory or base.compensated or base.before:
         raise InputError(
             f"reversible() takes a method whose state is (attitude, momentum), and {base.name} carries more from step "
@@ -143,12 +143,15 @@ def reversible(method: str | Method) -> Method:
 
 
 def varied(base: Method) -> Method:
-    """The method with these steps, whether or not it is symmetric."""
+    """The method with these steps, whether or not it is symmetric.
+
+    With a torque the density of the steps takes it at the end of each step.
+    """
+    ends = base.torque_at if base.needs == "free" else base.torque_at | {"end"}
     return dataclasses.replace(
         base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
         part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), symplectic_defect=None, increments=False,
-        torque_evals=base.torque_evals + (0 if base.torque_at_ends or base.needs == "free" else 1),
-        identity=f"reversible {base.identity}",
+        torque_evals=base.torque_evals + len(ends - base.torque_at), torque_at=ends, estimated=None,
         before=lambda number: _steps(base, number)[0], build=lambda number: _steps(base, number)[1],
         cite="hairer2005", where=f"the integrating controller; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with time-reversible variable steps.\n"

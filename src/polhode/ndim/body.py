@@ -48,14 +48,16 @@ class Body:
         given = _array("J", J.J if isinstance(J, Body) else J)
         if given.ndim == 2 and given.shape[0] == given.shape[1]:
             if (given - np.diag(np.diag(given))).any():
-                raise InputError("J must be diagonal; turn to the principal axes first (numpy.linalg.eigh)")
+                raise InputError("J must be diagonal; transform to the principal axes first (numpy.linalg.eigh)")
             given = np.diag(given)
         if given.ndim != 1 or given.size < 2:
             raise InputError(f"J must be a sequence of N >= 2 numbers, or a diagonal matrix; got shape {given.shape}")
         if (given < 0).any():
             raise InputError(f"the entries of J are integrals of x^2 dm and cannot be negative; got {given.tolist()}")
         if np.count_nonzero(given == 0) > 1:
-            raise InputError(f"at most one entry of J may be zero, else M does not fix Omega; got {given.tolist()}")
+            raise InputError(
+                f"at most one entry of J may be zero, otherwise M does not determine Omega; got {given.tolist()}"
+            )
         self.J: np.ndarray = given.copy()
         self.n = given.size
         self.sums = given[:, None] + given[None, :]

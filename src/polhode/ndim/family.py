@@ -45,7 +45,7 @@ LONGEST = -triple_jump(float)[1]
 """The longest of them, which is negative."""
 
 TAG = "ndim"
-"""Part of the identity of every method of this family."""
+"""The family of these methods."""
 
 
 class Book(Methods):
@@ -71,7 +71,7 @@ def declared(build: Callable[[Body], Step], *, bounded: float | None = None, **s
     if said["conserves"] - set(WORDS):
         raise ValueError(f"{said['name']}: unknown words in the declaration: {said['conserves'] - set(WORDS)}")
     shared: dict[str, Any] = {
-        "order_free": said["order"], "implicit": True, "torque_evals": 0, "needs": "free", "identity": TAG,
+        "order_free": said["order"], "implicit": True, "torque_evals": 0, "needs": "free", "family": TAG,
         "doc": build.__doc__ or "",
     }  # fmt: skip
     builder: Build = build  # type: ignore[assignment]
@@ -319,7 +319,7 @@ def turned(X: np.ndarray, A: np.ndarray) -> np.ndarray:
 
 def _inner(name: str, method: str | Method) -> Method:
     inner = methods[method]
-    if inner.identity != TAG or inner.order != 2 or not inner.symmetric:
+    if inner.family != TAG or inner.order != 2 or not inner.symmetric:
         raise InputError(f"{name} takes a symmetric method of order 2 for N-dimensional bodies; got {inner.name}")
     return inner
 

@@ -161,12 +161,12 @@ def solve(
     StepError : a step has no solution; ``.partial`` holds the Motion before it
     """
     chosen = methods[method]
-    if chosen.identity != TAG:
+    if chosen.family != TAG:
         raise InputError(f"{chosen.name} is not a method for N-dimensional bodies; there are {', '.join(methods)}")
     body, numbers = Body(J), numbers_for(digits)
     acting = None if potential is None else Potential(potential, body.n)
     if acting is not None and not chosen.takes("potential"):
-        raise InputError(f"{chosen.name} takes no potential; take strang({chosen.name}), which adds kicks to it")
+        raise InputError(f"{chosen.name} takes no potential; use strang({chosen.name}), which adds kicks to it")
     y = (momentum_of(body, M0), tidied_attitude(attitude_of(body, X0)))
     h = finite_number("h", h)
     if h <= 0:

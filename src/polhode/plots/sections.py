@@ -49,7 +49,7 @@ def poincare(
     total = sum(map(len, found))
     if not total:
         raise InputError(
-            f"no motion crosses {cut.name} = 0 that way before its end; give a later t_end, or more starts"
+            f"no motion crosses {cut.name} = 0 in this direction before its end; give a later t_end, or more problems"
         )
     fig, ax = axes_of(ax, (5.4, 4.6))
     for i, (start, states) in enumerate(zip(starts, found, strict=True)):

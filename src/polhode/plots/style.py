@@ -113,7 +113,7 @@ def checked(path: str | Path) -> Path:
     path = Path(path)
     kinds = FigureCanvasBase.get_supported_filetypes()
     if path.suffix[1:].lower() not in kinds:
-        raise InputError(f"a picture must end in .png, .svg or .pdf; got {path.name!r}")
+        raise InputError(f"the name of a plot file must end in .png, .svg or .pdf; got {path.name!r}")
     if not path.parent.exists():
         raise InputError(f"the folder {path.parent} does not exist")
     return place_for(path)

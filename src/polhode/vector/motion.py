@@ -19,7 +19,6 @@ from ..expression import compiled, gradient, lift, source, symbol
 from ..fields import RUBBER, rebound
 from ..inputs import number_of_digits, real_array
 from ..loop import Kind, stepping
-from ..memo import Memo
 from ..methods import Method
 from ..problem import finite_number
 from ..progress import Progress
@@ -33,7 +32,6 @@ KIND = Kind(good, same, record)
 COMPILED = 8
 """Largest dimension for which the loop is compiled: written out, a matrix has n^2 entries."""
 
-_LOOPS = Memo()
 
 SYMMETRY = 1e-12
 """Relative to the largest entry: what counts as a symmetric mass matrix."""
@@ -195,13 +193,13 @@ class System:
 
     def _compiled(self, method: Method) -> tuple[Any, bool]:
         """The compiled loop, and whether it was compiled before."""
-        from ..backends import cpu
+        from ..backends.program import program
 
-        name = "|".join(("vector", method.name, method.identity, str(self.n), str(self.diagonal), repr(self.text)))
-        advance, warm = _LOOPS(
-            name, lambda: cpu.compiled(self._loop(method, floats.number, self.force_kernel(floats.number)), name)
-        )
-        return advance, warm or bool(advance.signatures)
+        def made() -> Callable[..., Any]:
+            return self._loop(method, floats.number, self.force_kernel(floats.number))
+
+        loop = program(made, "vector", method, self.n, self.diagonal, repr(self.text))
+        return loop.run, loop.is_warm
 
     def _loop(self, method: Method, number: Callable[[Any], Any], force: Callable[..., Any]) -> Callable[..., Any]:
         return stepping(method.build(Space(number, self.n, self.diagonal)), force, KIND)

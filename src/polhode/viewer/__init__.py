@@ -79,7 +79,7 @@ def _several(sols: Any) -> list[Trajectory]:
     several: list[Any] = list(sols) if isinstance(sols, Iterable) and not isinstance(sols, str | np.ndarray) else [sols]
     strange = [type(s).__name__ for s in several if not isinstance(s, Trajectory)]
     if strange:
-        raise InputError(f"view shows trajectories, as of ph.solve, ph.exact or ph.load; got {strange[0]}")
+        raise InputError(f"view shows trajectories from ph.solve, ph.exact or ph.load; got {strange[0]}")
     if not 1 <= len(several) <= PANELS:
         raise InputError(f"view needs 1 to {PANELS} trajectories; got {len(several)}")
     return several
@@ -112,7 +112,7 @@ def checked(path: str | Path, overwrite: bool) -> Path:
     """A path that a page may be written to."""
     path = file_path(path, "path must be the name of a page such as 'spin.html'")
     if path.suffix.lower() not in (".html", ".htm"):
-        raise InputError(f"a view is a page: its name must end in .html; got {path}")
+        raise InputError(f"the name of the page must end in .html; got {path}")
     if not path.parent.exists():
         raise InputError(f"there is no folder {path.parent}")
     if path.exists() and not flag("overwrite", overwrite):

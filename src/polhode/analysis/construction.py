@@ -1,0 +1,164 @@
+"""What a step is made of, measured in 50 digits: what it asks of the field, its parts, its memory, its estimates."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import mpmath
+
+from ..backends.multiprecision import number
+from ..carry import remembering
+from ..compose import after, whole
+from ..methods import Method
+from ..so3 import add, conj, cross, mul, norm, scale, sub
+from .measurements import LARGE_STEP, Setting, Which, distance, exact_flow, fifty, first_step
+
+CHANGE = mpmath.mpf(10) ** -15
+"""A change of what the field gives, small enough for every solver to follow it."""
+SEEN = mpmath.mpf(10) ** -35
+"""A change of the step above this is due to that change; round-off is a billion times smaller."""
+
+
+# --- what a step asks of the field ------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """A part of what the torque returns: how many arguments the call had beyond (t, q, m, system), and its place."""
+
+    extra: int
+    place: int
+
+
+DIFFERENCE = 3
+"""Arguments t1, q1, m1 beyond the usual ones: such a call asks for the potential between two states."""
+
+
+def _parts(answer: Any) -> tuple[Any, ...]:
+    """The vectors and numbers in the answer of a torque; the torque alone is one vector."""
+    return answer if isinstance(answer[0], tuple) else (answer,)
+
+
+def _changed(answer: Any, place: int, change: Any) -> Any:
+    """The answer with a change of one part: this vector, or for a number its first component."""
+    parts = [
+        part if i != place else add(part, change) if isinstance(part, tuple) else part + change[0]
+        for i, part in enumerate(_parts(answer))
+    ]
+    return tuple(parts) if isinstance(answer[0], tuple) else parts[0]
+
+
+@fifty
+def field_use(method: Method, kind: str, which: Which = 0) -> dict[Part, bool]:
+    """Every part of what the field gives to the step, and whether a change of it changes the step."""
+    setting = Setting(method, kind, which, repeated=True)
+    used: dict[Part, bool] = {}
+
+    def listening(*arguments: Any) -> Any:
+        answer = setting.torque(*arguments)
+        used.update({Part(len(arguments) - 4, place): False for place in range(len(_parts(answer)))})
+        return answer
+
+    start = setting.begun(LARGE_STEP)
+    plain = setting.step(LARGE_STEP, y=start, torque=listening)
+    for part in used:
+        changed = setting.step(LARGE_STEP, y=start, torque=_with_change(setting, part))
+        used[part] = bool(distance(changed, plain) > SEEN)
+    return used
+
+
+def _with_change(setting: Setting, part: Part) -> Any:
+    def changed(*arguments: Any) -> Any:
+        answer = setting.torque(*arguments)
+        if len(arguments) - 4 != part.extra:
+            return answer
+        return _changed(answer, part.place, scale(CHANGE, _direction(part, arguments)))
+
+    return changed
+
+
+def _direction(part: Part, arguments: Any) -> Any:
+    """The direction of the change. That of a mean torque is perpendicular to the turn between the two attitudes.
+
+    Such a change leaves the difference of the potential that follows from the torque, U_1 - U_0 = -T.v with v along the
+    axis of the turn, as it is: only a step that applies the torque itself is changed by it.
+    """
+    direction = (1, 2, 3)
+    if part != (DIFFERENCE, 0):
+        return direction
+    turn = mul(conj(arguments[1]), arguments[5])
+    return cross((turn[1], turn[2], turn[3]), direction)
+
+
+def difference_use(used: dict[Part, bool]) -> str:
+    """What the step uses of the potential between two states, in the words of `Method.differences`."""
+    if Part(DIFFERENCE, 0) not in used:
+        return ""
+    return "torque" if used[Part(DIFFERENCE, 0)] else "potential"
+
+
+# --- parts and memory -------------------------------------------------------------------------------
+
+
+@fifty
+def memory_length(method: Method, which: Which = 0) -> int:
+    """How many numbers a step returns beside (q, m), from a state with as many as declared."""
+    setting = Setting(method, method.needs, which, repeated=True)
+    y = remembering(method.memory)(setting.y) if method.memory else setting.y
+    for build in (method.before, method.build):
+        if build is not None and not method.compensated:
+            y, _ = build(number)(number(LARGE_STEP), setting.t, y, setting.system, setting.torque)
+    return len(y[2]) if len(y) == 3 else 0
+
+
+class _Placed(Setting):
+    """A method in the setting of another one: same state, system and torque."""
+
+    def __init__(self, method: Method, setting: Setting) -> None:
+        self.problem, self.y, self.system = setting.problem, setting.y, setting.system
+        self.torque, self.t = setting.torque, setting.t
+        self.kernel, self.method, self.repeated = whole(method)(number), method, False
+
+
+@fifty
+def halves_error(method: Method, which: Which = 0) -> Any:
+    """Distance between a step and its two half steps one after the other."""
+    setting = Setting(method, method.needs, which)
+    first, second = (whole(half)(number) for half in method.halves)
+    composed = _Placed(method, setting)
+    composed.kernel = after(first, second)
+    return distance(composed.step(LARGE_STEP), first_step(method, method.needs, which, LARGE_STEP))
+
+
+@fifty
+def alone_error(method: Method, which: Which = 0) -> Any:
+    """Distance between a step of a processed method with both processors and the step of `alone`."""
+    end = first_step(method, method.needs, which, LARGE_STEP)
+    return distance(first_step(method.alone, method.needs, which, LARGE_STEP), end) if method.alone else 0 * end[0][0]
+
+
+@fifty
+def part_error(method: Method, which: Which = 0) -> Any:
+    """Distance between a step of a method with its own clock and the step of `part` over the same time."""
+    setting = Setting(method, method.needs, which, repeated=True)
+    end, time = setting.timed_step(LARGE_STEP)
+    return distance(_Placed(method.part, setting).step(time), end) if method.part else 0 * time
+
+
+# --- estimates --------------------------------------------------------------------------------------
+
+
+@fifty
+def estimates(method: Method, h: float, which: Which = 0) -> tuple[Any, Any, Any]:
+    """Of a step that estimates its errors: distance from the step without estimates, and the two estimates."""
+    assert method.estimated is not None
+    setting = Setting(method, method.needs, which)
+    new, attitude, momentum = method.estimated(number)(number(h), setting.t, setting.y, setting.system, setting.torque)
+    return distance(new, first_step(method, method.needs, which, h)), attitude, momentum
+
+
+@fifty
+def true_errors(method: Method, h: float, which: Which = 0) -> tuple[Any, Any]:
+    """The errors of attitude (an angle) and momentum of one step."""
+    (q, m), (q1, m1) = first_step(method, method.needs, which, h), exact_flow(method.needs, which, h)
+    d = mul(conj(q), q1)
+    return 2 * norm(d[1:]), norm(sub(m, m1))

@@ -1,0 +1,134 @@
+"""Memory that compiling leaves behind, given back.
+
+For each program numba compiles every kernel it is made of, and keeps for each the LLVM module, the types and the
+numba IR, for as long as the process lives. Kernels that are made for one program, such as the torque of a user, are
+never needed again once that program is compiled. So from time to time `collect` empties what are only caches of
+numba: a kernel that is needed once more is compiled once more. Nothing is unregistered, and machine code is never freed
+(MCJIT cannot), so code that runs, in this thread or another, keeps running.
+"""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from collections.abc import Iterator
+from types import FunctionType
+from typing import Any
+
+from llvmlite.binding import ffi, newpassmanagers
+from numba.core.compiler_lock import global_compiler_lock
+from numba.core.environment import lookup_environment
+from numba.core.registry import cpu_target
+from numba.core.types import Function
+from numba.core.types.containers import BaseTuple
+from numba.core.typing.templates import _OverloadFunctionTemplate, builtin_registry
+
+MODULES = 100
+"""When LLVM's engine holds so many modules more than after the last time, memory is given back."""
+
+_programs: weakref.WeakSet[Any] = weakref.WeakSet()
+_permanent = _held = 0
+
+
+def repair_pass_managers() -> None:
+    """Let pass managers of LLVM be freed with their Python object.
+
+    In llvmlite 0.50 both classes inherit from `ObjectRef`, whose `_dispose` does nothing, before
+    `NewPassManager`, whose `_dispose` frees: 15 to 60 kB remain for each function and module that is optimised.
+    """
+    for manager in (newpassmanagers.ModulePassManager, newpassmanagers.FunctionPassManager):
+        if manager._dispose is ffi.ObjectRef._dispose:
+            manager._dispose = newpassmanagers.NewPassManager._dispose
+
+
+def follow(dispatcher: Any) -> None:
+    """Let `collect` know of a program; kernels registered with numba before the first one are kept compiled."""
+    global _permanent
+    _permanent = _permanent or len(builtin_registry.globals)
+    _programs.add(dispatcher)
+
+
+def collect(least: int = MODULES) -> None:
+    """Give back memory if LLVM's engine has at least so many modules more than after the last time.
+
+    To be called between compilations; while something is being compiled, here or in another thread, nothing is done.
+    """
+    lock = global_compiler_lock._lock
+    if not lock.acquire(blocking=False):  # the caller may hold a lock that others need to run what is compiled already
+        return
+    try:
+        if not len(cpu_target.typing_context.callstack):
+            _collect(cpu_target.target_context.codegen()._engine._ee, least)
+    finally:
+        lock.release()
+
+
+def _collect(engine: Any, least: int) -> None:
+    global _held
+    if len(engine._modules) - _held < least:
+        return
+    for program in list(_programs):
+        _strip(program)
+    _empty_caches()
+    gc.collect()  # dispatchers are parts of cycles
+    for module in [module for module in engine._modules if _is_unused(module)]:
+        engine.remove_module(module)
+        module.close()
+    _held = len(engine._modules)
+
+
+def _is_unused(module: Any) -> bool:
+    """Is the library gone that a module of LLVM was made for; only its machine code can still be in use."""
+    library = getattr(module, "_CPUCodeLibrary__library", None)  # a weak proxy, set by numba
+    try:
+        return library is not None and not library.name
+    except ReferenceError:
+        return True
+
+
+def _strip(program: Any) -> None:
+    """Leave of a compiled program what it needs to run and to show its code.
+
+    It holds the libraries of its kernels, and does not hold their environments, to which its code points.
+    """
+    for signature, result in list(program.overloads.items()):
+        library = result.library
+        library._linking_libraries, library._shared_module = [], None
+        if not result.referenced_envs:
+            names = [variable.name for variable in library._final_module.global_variables]
+            found = [environment for environment in map(lookup_environment, names) if environment is not None]
+            result = result._replace(referenced_envs=found)
+        program.overloads[signature] = result._replace(type_annotation="", metadata=None)
+
+
+def _templates() -> Iterator[tuple[int, Any, Any, Any]]:
+    """Place in the registry, function, type and template of everything numba knows by `overload`."""
+    for place, (function, kind) in enumerate(builtin_registry.globals):
+        if isinstance(kind, Function):
+            for template in kind.templates:
+                if _OverloadFunctionTemplate in template.__mro__:  # issubclass fills the caches of abc without end
+                    yield place, function, kind, template
+
+
+def _is_made(function: Any) -> bool:
+    """Was a function made at run time: inside another function, or from a text."""
+    return isinstance(function, FunctionType) and (
+        "<locals>" in function.__qualname__ or "__name__" not in function.__globals__
+    )
+
+
+def _empty_caches() -> None:
+    """Forget the compiled forms of kernels made for programs, and of kernels that were given such a kernel."""
+    made = {kind for place, function, kind, _ in _templates() if place >= _permanent and _is_made(function)}
+
+    def concerned(found: Any) -> bool:
+        return any(map(concerned, found)) if isinstance(found, (tuple, BaseTuple)) else found in made
+
+    for _, _, kind, template in _templates():
+        for key in [key for key in template._impl_cache if kind in made or concerned(key[1])]:
+            dispatcher, _ = template._impl_cache[key]
+            if dispatcher is None or dispatcher.targetctx is cpu_target.target_context:
+                del template._impl_cache[key]
+        for store in (template._compiled_overloads, kind._impl_keys):
+            for key in [key for key in store if kind in made or concerned(key)]:
+                del store[key]

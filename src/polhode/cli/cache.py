@@ -1,0 +1,38 @@
+"""``polhode cache``."""
+
+from __future__ import annotations
+
+import enum
+from typing import Annotated
+
+import typer
+
+from .words import app, examples, guarded
+
+CACHE_HELP = examples("polhode cache", "polhode cache clear")
+
+
+class Action(enum.StrEnum):
+    """What to do with the cache."""
+
+    show = "show"
+    clear = "clear"
+
+
+@app.command("cache", epilog=CACHE_HELP)
+@guarded
+def cache_command(
+    action: Annotated[Action, typer.Argument(help="Show where and how large it is, or empty it.")] = Action.show,
+) -> None:
+    """Where compiled code is kept, how much of it there is, and how to remove it; $POLHODE_CACHE names the folder."""
+    from ..backends import disk_cache
+
+    root = disk_cache.cache_folder()
+    found = disk_cache.entries(root)
+    size = disk_cache.shown(sum(entry.size for entry in found))
+    typer.echo(f"folder        {root}")
+    if action is Action.clear:
+        typer.echo(f"removed       {disk_cache.clear(root)} compiled functions, {size}")
+        return
+    typer.echo(f"content       {len(found)} compiled functions, {size}")
+    typer.echo(f"limit         {disk_cache.shown(disk_cache.size_limit())} ($POLHODE_CACHE_SIZE)")
