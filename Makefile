@@ -12,8 +12,8 @@ run: $(STAMP)
 	$(BIN)/polhode compare fast_top --out results --overwrite
 
 test: $(STAMP)
-	$(BIN)/ruff check src tests benchmarks docs validation
-	$(BIN)/ruff format --check src tests benchmarks docs validation
+	$(BIN)/ruff check src tests benchmarks docs tools validation
+	$(BIN)/ruff format --check src tests benchmarks docs tools validation
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/pytest -m "not slow"

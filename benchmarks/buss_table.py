@@ -7,8 +7,10 @@ import argparse
 import json
 from pathlib import Path
 
+from validation import buss_table
+
 import polhode as ph
-from polhode.analysis import bench, buss_table
+from polhode.analysis import bench
 
 UNIT = "ep(buss3)"
 """What costs 1.00 in the talk."""

@@ -1,4 +1,4 @@
-"""What a step costs, from the operations in it: the constants of `polhode.choice` and `polhode.adaptive`.
+"""What a step costs, from the operations in it: the constants of `polhode.run.candidates` and `polhode.run.adaptive`.
 
     python benchmarks/cost_model.py
 
@@ -14,11 +14,11 @@ import time
 import numpy as np
 
 import polhode as ph
-from polhode import adaptive, choice
 from polhode.analysis.bench import compiled_ns
-from polhode.analysis.cost import cost
-from polhode.expansion import motion_series
-from polhode.methods import verner
+from polhode.methods.adaptive import verner87
+from polhode.physics.taylor_steps import motion_series
+from polhode.run import adaptive, candidates
+from polhode.run.cost import cost
 
 PROBLEMS = ("fast_top", "heavy_top", "soft_wall", "libration")
 
@@ -38,8 +38,8 @@ def splittings() -> None:
     for name in PROBLEMS:
         problem = ph.problems.get(name)
         (q, m), _ = problem.kernel_data(float)
-        for flow in choice.drifts(problem, np.array((*q, *m))):
-            for scheme in choice.schemes():
+        for flow in candidates.drifts(problem, np.array((*q, *m))):
+            for scheme in candidates.schemes():
                 method = ph.methods.combinators[scheme](flow)
                 h = 0.2 / float(np.linalg.norm(problem.omega))
                 work = cost(method, problem, h)
@@ -75,7 +75,7 @@ def pairs() -> None:
         for _ in range(20):
             seconds, path = _timed(run)
             best, tried = min(best, seconds), len(path.times) - 1 + path.rejected
-        rows.append([1.0, verner.STAGES * adaptive.torque_flops(problem)])
+        rows.append([1.0, verner87.STAGES * adaptive.torque_flops(problem)])
         times.append(1e9 * best / tried)
     fitted(rows, times, ["a step of the pair with its stages", "an operation of the torque"])
 

@@ -26,9 +26,9 @@ import numpy as np
 
 from polhode import problems
 from polhode.analysis.bench import machine
-from polhode.engine import engine
-from polhode.loop import COLUMNS
+from polhode.kernels.loops import COLUMNS
 from polhode.methods import methods
+from polhode.run.integrator import engine
 
 ORDERS = (2, 4, 6, 8, 10)
 FORTRAN = {

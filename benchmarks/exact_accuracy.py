@@ -1,6 +1,6 @@
 """How accurate and how fast `ph.exact` is (--out benchmarks/results/exact_accuracy.json writes the figures).
 
-Random and degenerate motions (`polhode.analysis.exact_accuracy`), in doubles against the same kernels in many digits,
+Random and degenerate motions (`validation.exact_accuracy`), in doubles against the same kernels in many digits,
 and on a sample those digits against Taylor series, which share nothing with them. An error is given in units of
 EPS (1 + |omega| t); where it exceeds 100, also as a multiple of what one unit in the last place of one datum does.
 """
@@ -19,10 +19,7 @@ from typing import Any
 
 import mpmath
 import numpy as np
-
-import polhode as ph
-from polhode.analysis.bench import machine, write
-from polhode.analysis.exact_accuracy import (
+from validation.exact_accuracy import (
     ALLOWED,
     EPS,
     TOPS,
@@ -34,7 +31,10 @@ from polhode.analysis.exact_accuracy import (
     precise,
     top_case,
 )
-from polhode.analysis.taylor import flow
+
+import polhode as ph
+from polhode.analysis.bench import machine, write
+from polhode.analysis.reference import flow
 
 TIMES = 10**6
 TAYLOR_RADIANS = 8.0

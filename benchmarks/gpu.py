@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 import polhode as ph
-from polhode.analysis.cost import cost
-from polhode.backends.cuda import card
+from polhode.compile.cuda import card
+from polhode.run.cost import cost
 
 FREE = ("symrot", "dmv10", "imidm", "rot_auto", "lietaylor(8)", "jacobi", "compensated(dmv10)")
 HEAVY = ("strang(symrot)", "strang(dmv10)", "imidm", "lietaylor(8)", "mkrk(rk4)")

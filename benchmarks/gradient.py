@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 
 import polhode as ph
-from polhode.engine import engine
-from polhode.gradient import UNITS, WIDTHS, Direction, Run, seeds
+from polhode.run.gradient import UNITS, WIDTHS, Direction, Run, seeds
+from polhode.run.integrator import engine
 
 METHODS = (
     "fem",

@@ -26,8 +26,8 @@ from race.units import units
 
 import polhode as ph
 from polhode.analysis.bench import lanes_over_scalar, machine
-from polhode.analysis.cost import cost
-from polhode.backends.lanes import FEATURES
+from polhode.compile.simd.vector_types import FEATURES
+from polhode.run.cost import cost
 
 TARGETS = {"avx512f": 5.0, "avx2": 3.0}
 """Times the throughput of the scalar loop that are asked for; other vectors have no target."""

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 
 import polhode as ph
-from polhode import scalar
 from polhode.analysis import bench
 from polhode.analysis.convergence import convergence
+from polhode.numbers import dispatch
 
 PROBLEMS = ("heavy_top", "slow_top", "fast_top", "soft_wall")
 TARGETS = (1e-6, 1e-9, 1e-12)
@@ -58,12 +58,12 @@ def heyoka_curve(problem: Any, tolerances: list[float]) -> Curve:
     """The Taylor integrator of heyoka on the same equations, traced through our own kernels into its expressions."""
     import heyoka
 
-    class Functions(scalar.Floats):
+    class Functions(dispatch.Floats):
         sqrt, exp, log = heyoka.sqrt, heyoka.exp, heyoka.log
         sin, cos, tan, atan2 = heyoka.sin, heyoka.cos, heyoka.tan, heyoka.atan2
         power = staticmethod(operator.pow)
 
-    scalar.register(heyoka.expression, Functions)
+    dispatch.register(heyoka.expression, Functions)
     names = ("q0", "q1", "q2", "q3", "m1", "m2", "m3")
     x = heyoka.make_vars(*names)
     rates, system = bench.equations(problem, float)

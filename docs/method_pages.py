@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import polhode as ph
-from polhode import bibliography, vector
-from polhode.analysis.cost import cost
+from polhode import vector
+from polhode.methods import citations as bibliography
+from polhode.run.cost import cost
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 FLAGS = ("symmetric", "symplectic", "poisson", "implicit")

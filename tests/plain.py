@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import polhode as ph
-from polhode.backends import floats
-from polhode.engine import check_fit, kind, start, torque_kernel
-from polhode.loop import COLUMNS, stepping
+from polhode.kernels.loops import COLUMNS, stepping
+from polhode.numbers import floats
+from polhode.run.integrator import check_fit, kind, start, torque_kernel
 
 
 class Run(NamedTuple):

@@ -2,7 +2,7 @@
 
 import re
 
-from polhode.backends.lanes import LANES
+from polhode.compile.simd.vector_types import LANES
 
 ARITHMETIC = re.compile(r"= f(?:add|sub|mul|div|rem)\b[a-z ]*? (<\d+ x double>|double) ")
 CALL = re.compile(r"= (?:tail |notail |musttail )?call\b[a-z ]*? double @(?:llvm\.)?(\w+)")

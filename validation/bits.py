@@ -29,7 +29,8 @@ BODY = ph.Body([1.0, 1.7, 2.3])
 TURNED = ph.Body([[2.0, 0.3, 0.1], [0.3, 1.5, -0.2], [0.1, -0.2, 2.5]])
 OMEGA = [0.4, -1.1, 0.7]
 COMBINED = (
-    "strang(jacobi)", "strang(dmv10)", "yoshida4(imidm)", "suzuki4(dg2)", "kahan_li6(strang(symrot_auto))", "saba2c(jacobi)",
+    "strang(jacobi)", "strang(dmv10)", "yoshida4(imidm)", "suzuki4(dg2)", "kahan_li6(strang(symrot_auto))",
+    "saba2c(jacobi)",
     "nystrom4(jacobi)", "processed4(dmv4)", "ep(symrot123)", "ep(imidm)", "compensated(dmv6)", "reversible(imidm)",
     "blanes_moan4(rot123)", "mclachlan8(strang(dmv2))", "dmv(16)", "taylor(12)",
 )  # fmt: skip

@@ -289,10 +289,11 @@ def mutated(text: str, chance: random.Random) -> str:
 
 def toml(count: str = "2000") -> None:
     """Mistaken problem and sweep files."""
-    from polhode import problem_file, sweep
+    from polhode import problem_file
+    from polhode.config import sweep_file
 
     tally, chance, file = Tally(), random.Random(1), Path("x.toml")
-    readers = [(text, problem_file.load) for text in PROBLEMS] + [(text, sweep.read) for text in SWEEPS]
+    readers = [(text, problem_file.load) for text in PROBLEMS] + [(text, sweep_file.read) for text in SWEEPS]
     for k in range(int(count)):
         text, reader = chance.choice(readers)
         file.write_text(mutated(text, chance), encoding="utf-8")

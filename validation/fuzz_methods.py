@@ -38,7 +38,7 @@ from typing import Any
 import numpy as np
 
 import polhode as ph
-from polhode.so3 import rotate
+from polhode.kernels.so3 import rotate
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from plain import Run, run

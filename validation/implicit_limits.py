@@ -45,9 +45,9 @@ import mpmath
 import numpy as np
 
 import polhode as ph
-from polhode.backends.multiprecision import Mp
-from polhode.compose import in_turn
-from polhode.engine import start, torque_kernel
+from polhode.methods.combinators.compose import in_turn
+from polhode.numbers.multiprecision import Mp
+from polhode.run.integrator import start, torque_kernel
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from fuzz_methods import bowl

@@ -5,7 +5,7 @@ python validation/memory.py tol 300          the same function with new paramete
 python validation/memory.py fields 300       a new function with the same formula each time
 
 Measured (2 cores, Python 3.11, numba 0.68, llvmlite 0.50), before and after stores were bounded, and since memory is
-given back after compiling (backends/release.py):
+given back after compiling (compile/release.py):
 
     tol 900         10.6 kB for each call, without end        0.0 kB
     fields 180      0.0 kB                                    0.0 kB

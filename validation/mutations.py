@@ -63,7 +63,7 @@ def tested(source: Path, tests: str, chosen: str) -> tuple[int, str]:
         "0",
         "-p",
         "no:cacheprovider",
-        str(ROOT / "tests" / tests),
+        str(next((ROOT / "tests").rglob(tests))),
     ]
     command += ["-k", chosen] if chosen else []
     environment = os.environ | {"PYTHONPATH": str(source), "POLHODE_CACHE": str(source.parent / "cache")}

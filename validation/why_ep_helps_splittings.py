@@ -57,8 +57,8 @@ import numpy as np
 from scipy.spatial.transform import Rotation
 
 import polhode as ph
-from polhode.methods.polhode_projection import least_turn, to_polhode
-from polhode.so3 import mul
+from polhode.kernels.so3 import mul
+from polhode.methods.combinators.polhode_projection import least_turn, to_polhode
 
 ROWS = (("mry2_132", 6000), ("mry2_321", 1200), ("mry4_321", 400))
 """Splittings as in the talk's table, each with about the steps it needs for the talk's accuracy."""

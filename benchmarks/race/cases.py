@@ -11,7 +11,7 @@ from numba.extending import register_jitable
 
 import polhode as ph
 from polhode.analysis import bench
-from polhode.analysis.observables import matrices
+from polhode.results.observables import matrices
 
 TARGETS = (1e-3, 1e-6, 1e-9, 1e-12)
 DIGITS = 40

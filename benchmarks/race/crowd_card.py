@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-
 import polhode.ensemble  # noqa: F401 - `ph.ensemble` is the function
-from polhode.backends import layout
-from polhode.memo import MADE
+
+from polhode._memo import MADE
+from polhode.compile.batch import layout
 
 from . import crowd_ours, crowd_rivals
 from .crowd_clock import Runner, timed

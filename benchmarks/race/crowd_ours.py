@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 import polhode as ph
-from polhode.analysis.cost import cost, cost_to_tolerance
+from polhode.run.cost import cost, cost_to_tolerance
 
 from .crowd_clock import Run, Runner
 from .crowds import END, Crowd, problem, weight
 
-library = sys.modules["polhode.ensemble"]
+library = sys.modules["polhode.run.ensemble.api"]
 
 TOPS = ("processed6(dmv10)", "taylor(8)", "taylor(10)", "taylor(12)", "taylor(14)", "taylor(16)")
 """On a card, where all threads want equal steps."""

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 import polhode as ph
-from polhode.analysis import taylor
-from polhode.analysis.observables import matrices
+from polhode.analysis import reference
+from polhode.results.observables import matrices
 
 END = 10.0
 SAMPLE = 64
@@ -119,5 +119,5 @@ def _tops_reference(given: Any) -> np.ndarray:
 
 
 def _end(given: Any, i: int) -> list[float]:
-    q, _ = taylor.flow(problem(given, i), END, digits=DIGITS)
+    q, _ = reference.flow(problem(given, i), END, digits=DIGITS)
     return [float(x) for x in q]

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 import polhode as ph
-from polhode import adaptive, choice, tolerance
-from polhode.exact import prepared
-from polhode.loop import COLUMNS
+from polhode.kernels.loops import COLUMNS
+from polhode.run import adaptive, candidates, tolerance
+from polhode.run.exact import prepared
 
 from .cases import Case
 from .clock import Attempt, Ladder
@@ -33,7 +33,7 @@ def _attempt(case: Case, tol: float) -> Attempt | None:
     plan = tolerance.plan(case.problem, case.end, tol)
     run = plan.run
     made = _travelling(run) if isinstance(run, adaptive.Run) else None
-    made = made or (_stepping(run) if isinstance(run, choice.FixedRun) else _exactly(case))
+    made = made or (_stepping(run) if isinstance(run, candidates.FixedRun) else _exactly(case))
     made.method = plan.info.method
     return made
 
@@ -58,7 +58,7 @@ def _travelling(run: adaptive.Run) -> Attempt:
     return Attempt(call, lambda r: r[0][0], lambda r: r[1], "", lambda r: r[2])
 
 
-def _stepping(run: choice.FixedRun) -> Attempt:
+def _stepping(run: candidates.FixedRun) -> Attempt:
     """Steps of equal length, only the last state recorded."""
     rows = np.empty((1, COLUMNS))
     made, n = run.engine, run.count

@@ -9,8 +9,8 @@ from typing import Any
 import numba
 import numpy as np
 
-from polhode.backends import threads
-from polhode.backends.lanes import LANES, load, store
+from polhode.compile import threads
+from polhode.compile.simd.vector_types import LANES, load, store
 
 CHAINS = 10
 """Sums that do not wait for each other: more than the four or five cycles of one multiply-add."""

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from polhode.backends.lanes import LANES, load, store
+from polhode.compile.simd.vector_types import LANES, load, store
 
 OPERATIONS = {"multiply-add": "# * b + b", "sum": "# + b", "division": "b / #", "square root": "sqrt(#)"}
 CHAINS = 12

@@ -7,24 +7,25 @@ from typing import TYPE_CHECKING, Any
 
 from . import fields, math, problems, tableaus, vector
 from ._version import __version__
-from .body import Body
-from .ensemble import Ensemble, ensemble
 from .errors import InputError, ResultWarning, StepError
-from .events import Event, event
-from .exact import exact
-from .exact_numbers import Surd, surd
-from .fields import potential, torque
-from .gradient import Gradient, gradient
 from .methods import Method, methods, mkrk
-from .momentum_rate import momentum_rate
-from .poinsot import period, precession_angle
-from .problem import Problem, Reference
-from .scalar import where
-from .solve import solve
-from .stepper import State, stepper
-from .store import load
-from .tableaus import Tableau
-from .trajectory import Trajectory
+from .methods.tables.butcher import Tableau
+from .numbers.exact import Surd, surd
+from .numbers.primitives import where
+from .physics.body import Body
+from .physics.fields import potential, torque
+from .physics.fields.momentum_rate import momentum_rate
+from .physics.observers.event import Event, event
+from .physics.problem import Problem, Reference
+from .results.ensemble import Ensemble
+from .results.store.trajectory_store import load
+from .results.trajectory import Trajectory
+from .run.ensemble.api import ensemble
+from .run.exact import exact
+from .run.gradient import Gradient, gradient
+from .run.poinsot import period, precession_angle
+from .run.solve import solve
+from .run.stepper import State, stepper
 
 if TYPE_CHECKING:
     from . import jax, lie, ndim, plots

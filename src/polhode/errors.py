@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from .trajectory import Trajectory
+    from .results.trajectory import Trajectory
 
 
 LONGEST = 1500

@@ -71,7 +71,8 @@ def jobs(source: Path) -> dict[str, tuple[str, Callable[[Path], Any]]]:
     import numpy as np
 
     import polhode as ph
-    from polhode import record, store
+    from polhode.results import recorder
+    from polhode.results.store import trajectory_store
 
     top, draw = ph.problems.fast_top(), np.random.default_rng(1)
     moments, momenta = np.array([1.5, 2.0, 2.5]) * draw.uniform(0.9, 1.1, (200, 3)), draw.normal(size=(200, 3))
@@ -82,7 +83,7 @@ def jobs(source: Path) -> dict[str, tuple[str, Callable[[Path], Any]]]:
 
     def solve(method: str, often: bool, **said: Any) -> Callable[[Path], Any]:
         def go(out: Path) -> Any:
-            record.FLUSH_SECONDS = 0.0 if often else 1.0
+            recorder.FLUSH_SECONDS = 0.0 if often else 1.0
             return ph.solve(top, method, out=out, resume=True, progress=False, **said)
 
         return go
@@ -111,8 +112,8 @@ def jobs(source: Path) -> dict[str, tuple[str, Callable[[Path], Any]]]:
         "statistics": (".zarr", lambda out: ensemble(out, statistics=["energy", "omega"])),
         "save zarr": (".zarr", lambda out: in_memory.save(out, overwrite=True)),
         "save nc": (".nc", lambda out: in_memory.save(out, overwrite=True)),
-        "export nc": (".nc", lambda out: store.export(saved, out, overwrite=True)),
-        "export crowd": (".nc", lambda out: store.export(crowd, out, overwrite=True)),
+        "export nc": (".nc", lambda out: trajectory_store.export(saved, out, overwrite=True)),
+        "export crowd": (".nc", lambda out: trajectory_store.export(crowd, out, overwrite=True)),
     }
 
 
@@ -202,12 +203,12 @@ class Trial:
 
     def faults(self, way: str, call: int) -> list[str]:
         """What went wrong with a fault at this call."""
-        from polhode import store
+        from polhode.results.store import trajectory_store
 
         self.clear()
         code, text = self.child(way, call)
         found = [f"raw error: {text[-300:]}"] if code == RAW else []
-        there = store.standing(self.out)
+        there = trajectory_store.standing(self.out)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:

@@ -24,18 +24,18 @@ from typing import Any
 
 import numpy as np
 
-from ..backends import floats
-from ..backends.duals import Dual, slope
-from ..backends.multiprecision import mp, number, public, working
-from ..declare import Flow
-from ..engine import GUARD_DIGITS, torque_kernel
 from ..errors import InputError
-from ..exact_numbers import converted
+from ..kernels.so3 import conj, cross, dot, mul, times, unrotate
 from ..methods import Method, methods
-from ..methods.energies import total
-from ..problem import Problem
-from ..so3 import conj, cross, dot, mul, times, unrotate
-from ..trajectory import Trajectory
+from ..methods.flows import total
+from ..methods.record import Flow
+from ..numbers import floats
+from ..numbers.dual import Dual, slope
+from ..numbers.exact import converted
+from ..numbers.multiprecision import GUARD_DIGITS, mp, number, public, working
+from ..physics.problem import Problem
+from ..results.trajectory import Trajectory
+from ..run.integrator import torque_kernel
 
 MOST_TERMS = 12
 """Corrections that can be asked for; their cost grows exponentially."""

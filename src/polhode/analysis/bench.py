@@ -13,23 +13,23 @@ from typing import Any
 
 import numpy as np
 
-from .. import fields, problems
 from .._version import __version__
-from ..backends import floats
-from ..body import Body
-from ..engine import engine, kind, torque_kernel
-from ..ensemble import ensemble
 from ..errors import InputError, StepError
-from ..files import place_for
-from ..loop import COLUMNS, stepping
+from ..kernels.loops import COLUMNS, stepping
+from ..kernels.so3 import add, mul
 from ..methods import Method, methods
-from ..methods._mechanics import gyration, velocity
-from ..problem import Problem
-from ..scalar import kernel
-from ..so3 import add, mul
-from ..solve import solve
-from .cost import cost
-from .observables import attitude_error, matrices
+from ..methods.mechanics import gyration, velocity
+from ..numbers import floats
+from ..numbers.dispatch import kernel
+from ..physics import fields, library
+from ..physics.body import Body
+from ..physics.problem import Problem
+from ..results.observables import attitude_error, matrices
+from ..results.store.atomic import place_for
+from ..run.cost import cost
+from ..run.ensemble.api import ensemble
+from ..run.integrator import engine, kind, torque_kernel
+from ..run.solve import solve
 
 STEP_SIZES = {"free_body": 0.01, "slow_top": 0.001, "fast_top": 0.001, "soft_wall": 0.01, "heavy_top": 0.01}
 """The problems timed, each with its step size."""
@@ -161,7 +161,7 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
 
 def right_hand_side(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
     """The rates q (0, omega)/2 and Pi x omega + T of a body as scipy takes them, compiled."""
-    from ..backends.program import compiled
+    from ..compile.program import compiled
 
     rates, system = equations(problem, floats.number)
 
@@ -261,7 +261,7 @@ def _commit() -> str:
 def measure(names: list[str] | None, tell: Callable[[str, int, int], Any]) -> dict[str, Any]:
     """Time methods (all by default) on the problems of STEP_SIZES, in one run; `tell` what, done, in all."""
     chosen = [methods[name] for name in names] if names else methods.values()
-    known = {name: problems.get(name) for name in STEP_SIZES}
+    known = {name: library.get(name) for name in STEP_SIZES}
     pairs = [(m, known[name]) for m in chosen for name in STEP_SIZES if m.takes(known[name].needs)]
     tell("scipy DOP853", 0, len(pairs))
     curve = dop853_curve(known[RIVAL], [10.0**-k for k in range(3, 14)])

@@ -15,9 +15,9 @@ from typing import Any
 
 import mpmath
 
-from ..backends.multiprecision import number
-from ..declare import CONSERVABLE, DIFFERENCES, ENDS
 from ..methods import NEEDS, Method, methods
+from ..methods.record import CONSERVABLE, DIFFERENCES, ENDS
+from ..numbers.multiprecision import number
 from .backward_error import Mechanics, corrections
 from .construction import (
     DIFFERENCE,

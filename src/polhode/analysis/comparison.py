@@ -15,9 +15,10 @@ from .. import _version
 from ..errors import StepError
 from ..methods import Method
 from ..methods import methods as book
-from ..problem import Problem, Reference
-from ..solve import number_of_steps, solve
-from ..trajectory import Trajectory
+from ..physics.problem import Problem, Reference
+from ..results.trajectory import Trajectory
+from ..run.solve import solve
+from ..run.step_count import number_of_steps
 from .convergence import Row, by_method, measured_order, partial_of
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 
 import mpmath
 
-from ..backends.multiprecision import number
-from ..carry import remembering
-from ..compose import after, whole
+from ..kernels.so3 import add, conj, cross, mul, norm, scale, sub
+from ..kernels.state import remembering
 from ..methods import Method
-from ..so3 import add, conj, cross, mul, norm, scale, sub
+from ..methods.combinators.compose import after, whole
+from ..numbers.multiprecision import number
 from .measurements import LARGE_STEP, Setting, Which, distance, exact_flow, fifty, first_step
 
 CHANGE = mpmath.mpf(10) ** -15

@@ -10,16 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from ..engine import check_fit, engine
 from ..errors import InputError, StepError
+from ..kernels.so3 import matrix
 from ..methods import Method
 from ..methods import methods as book
-from ..problem import Problem, Reference, finite_number
-from ..so3 import matrix
-from ..solve import number_of_steps, solve
-from ..trajectory import Trajectory
+from ..physics.problem import Problem, Reference, finite_number
+from ..results.observables import attitude_error
+from ..results.trajectory import Trajectory
+from ..run.integrator import check_fit, engine
+from ..run.solve import solve
+from ..run.step_count import number_of_steps
 from .invariants import conserved_directions, energy_change, momentum_change
-from .observables import attitude_error
 
 WATCHED_STATES = 256
 """States of a run at which its drift is read."""
@@ -125,7 +126,7 @@ def reference_solution(problem: Problem, t_end: float | None = None) -> Referenc
     known = problem.reference
     if known is not None and abs(known.t - end) <= 1e-12 * abs(end):
         return known
-    from .taylor import solution
+    from .reference import solution
 
     q, m, error = solution(problem, end)
     return Reference(

@@ -6,11 +6,11 @@ from typing import Any
 
 import mpmath
 
-from ..backends.multiprecision import number
-from ..compose import whole
-from ..loop import good
+from ..kernels.loops import good
+from ..kernels.so3 import conj, cross, dot, mul, norm, scale, sub
 from ..methods import Method
-from ..so3 import conj, cross, dot, mul, norm, scale, sub
+from ..methods.combinators.compose import whole
+from ..numbers.multiprecision import number
 from .measurements import LARGE_STEP, NUDGE, Setting, Which, fifty, largest, nudged, slopes, two_form
 
 

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from ..problem import Problem
-from ..so3 import matrix, unit
+from ..kernels.so3 import matrix, unit
+from ..physics.problem import Problem
 
 SAMPLES = 24
 """Random states at which a field is asked for its torque."""

@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 
 import mpmath
 
-from ..backends.multiprecision import number
-from ..body import Body
-from ..carry import remembering, rounded, widened
-from ..compose import whole
-from ..engine import torque_kernel
-from ..fields import potential, torque
-from ..loop import good
+from ..kernels.loops import good
+from ..kernels.so3 import add, conj, cross, dot, exp, mul, norm, rotate, scale, sub, times, unit
+from ..kernels.state import remembering, rounded, widened
 from ..methods import CONSERVABLE, Method
-from ..problem import Problem
-from ..scalar import solve_listener
-from ..so3 import add, conj, cross, dot, exp, mul, norm, rotate, scale, sub, times, unit
+from ..methods.combinators.compose import whole
+from ..numbers.dispatch import solve_listener
+from ..numbers.multiprecision import number
+from ..physics.body import Body
+from ..physics.fields import potential, torque
+from ..physics.problem import Problem
+from ..run.integrator import torque_kernel
 
 DIGITS = 50
 EXACT = mpmath.mpf(10) ** -44
@@ -127,7 +127,7 @@ def generic(kind: str, which: Which = 0) -> Problem:
 @functools.cache
 def exact_flow(kind: str, which: Which, h: float) -> Any:
     """The exact solution of a generic problem after the time h."""
-    from .taylor import flow
+    from .reference import flow
 
     return flow(generic(kind, which), h, digits=DIGITS)
 

@@ -11,19 +11,25 @@ from typing import Any
 
 import numpy as np
 
-from .. import adaptive, record
-from ..adaptive import Path
-from ..engine import engine
 from ..errors import InputError, StepError
-from ..events import Event, checked, event
 from ..methods import Method, methods
-from ..problem import Problem, finite_number
-from ..progress import Progress
-from ..schedule import scheduled
-from ..solve import MOST_STEPS, Ride, drive, end_time, explain, length
-from ..tolerance import Steps, found_on, stage_of
-from ..trajectory import Trajectory, info_of
-from .observables import angular_velocity, columns
+from ..physics.observers.event import Event, checked, event
+from ..physics.problem import Problem, finite_number
+from ..physics.validate import MOST_STEPS
+from ..results import convert
+from ..results.observables import angular_velocity, columns
+from ..results.progress import Progress
+from ..results.trajectory import Trajectory, info_of
+from ..run import adaptive
+from ..run.adaptive import Path
+from ..run.dense import Steps
+from ..run.event_search import found_on
+from ..run.failures import explain
+from ..run.fixed_step import Ride, drive
+from ..run.integrator import engine
+from ..run.schedule import scheduled
+from ..run.step_count import end_time, length
+from ..run.tolerance import stage_of
 
 TOLERANCE = 1e-12
 """Error of a single step, unless told otherwise: after thousands of crossings the energy is good to about 1e-9."""
@@ -117,7 +123,7 @@ class Crossings:
 
     def finish(self, **info: Any) -> Trajectory:
         """All crossings so far."""
-        data = record.primary(self.problem, np.concatenate(self.times), np.concatenate(self.rows))
+        data = convert.primary(self.problem, np.concatenate(self.times), np.concatenate(self.rows))
         return Trajectory(data, info_of(self.problem, **info))
 
 

@@ -9,22 +9,9 @@ import typer
 
 from .. import _interrupt
 from .._version import __version__
-from . import (  # noqa: F401 - importing enters the commands
-    bench,
-    body,
-    cache,
-    compare,
-    exact,
-    export,
-    init,
-    reproduce,
-    run,
-    show,
-    sweep,
-    view,
-)
+from . import bench, body, cache, compare, exact, export, init, reproduce, run, show, sweep, view
 from .compare import FILES
-from .words import INTERRUPTED, app
+from .console import INTERRUPTED, app
 
 __all__ = ["FILES", "app", "main"]
 

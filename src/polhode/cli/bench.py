@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from .words import EXAMPLE, app, console, examples, guarded, named_methods, sheet, watched
+from .console import EXAMPLE, app, console, examples, guarded, named_methods, sheet, watched
 
 BENCH_HELP = examples("polhode bench", f"polhode bench --methods {EXAMPLE}", "polhode bench --out step_cost.json")
 

@@ -8,10 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..body import SHAPES, Body, shape_sizes
 from ..errors import InputError
-from ..meshes import SUFFIXES, UNITS, scale_of
-from .words import app, console, examples, guarded, sheet
+from ..physics.body import SHAPES, Body, shape_sizes
+from ..physics.meshes import SUFFIXES, UNITS, scale_of
+from .console import app, console, examples, guarded, sheet
 
 BODY_HELP = examples(
     "polhode body part.stl --density 2700 --unit mm",

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from .words import app, examples, guarded
+from .console import app, examples, guarded
 
 CACHE_HELP = examples("polhode cache", "polhode cache clear")
 
@@ -25,7 +25,7 @@ def cache_command(
     action: Annotated[Action, typer.Argument(help="Show where and how large it is, or empty it.")] = Action.show,
 ) -> None:
     """Where compiled code is kept, how much of it there is, and how to remove it; $POLHODE_CACHE names the folder."""
-    from ..backends import disk_cache
+    from ..compile import disk_cache
 
     root = disk_cache.cache_folder()
     found = disk_cache.entries(root)

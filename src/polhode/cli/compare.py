@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from .. import problems
-from ..declare import word
 from ..errors import InputError
-from ..files import folder_for
-from ..problem import Problem
-from .words import (
+from ..methods.record import word
+from ..physics import library
+from ..physics.problem import Problem
+from ..results.store.atomic import folder_for
+from .console import (
     ACCURATE,
     EXAMPLE,
     INTERRUPTED,
@@ -33,8 +33,8 @@ from .words import (
 
 if TYPE_CHECKING:
     from ..analysis.convergence import Row
-    from ..problem import Reference
-    from ..trajectory import Trajectory
+    from ..physics.problem import Reference
+    from ..results.trajectory import Trajectory
 
 COMPARE_HELP = examples(
     "polhode compare fast_top",
@@ -67,7 +67,7 @@ def compare_command(
     """Integrate a problem with many methods; report errors, drifts and cost as a table, plots and files."""
     from ..analysis import comparison, convergence
 
-    what = problems.get(problem)
+    what = library.get(problem)
     chosen = named_methods(methods) if methods is not None else comparison.default_methods(what)
     sizes = _sizes(dt) if dt is not None else comparison.default_steps(what, t_end)
     convergence.check(what, chosen, sizes, t_end)
@@ -154,7 +154,7 @@ def _farewell(folder: Path, problem: Problem, rows: Sequence[Row], dt: float) ->
     from ..analysis import comparison
 
     best = comparison.table(rows, dt)[0][0].method
-    other = next((name for name in problems.names() if name != problem.name), problem.name)
+    other = next((name for name in library.names() if name != problem.name), problem.name)
     typer.echo(
         f"\nEverything is in {folder}: error_vs_dt, error_vs_time and drift as .png and .svg, "
         "trajectories.nc (xarray), results.csv, results.json. Next: "

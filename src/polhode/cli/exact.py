@@ -9,10 +9,10 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from .. import problems
-from ..problem import Problem
+from ..physics import library
+from ..physics.problem import Problem
+from .console import app, drawn, examples, guarded
 from .run import new_picture, print_state
-from .words import app, drawn, examples, guarded
 
 PICTURE_STATES = 2001
 """States of a top in its picture."""
@@ -35,9 +35,9 @@ def exact_command(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
     """Print the exact state of a free body or a Lagrange top at one time; for a free body, also its periods."""
-    from ..exact import exact
+    from ..run.exact import exact
 
-    what = problems.get(problem)
+    what = library.get(problem)
     picture = new_picture(plot, overwrite)
     end = t if t is not None else what.t_end if what.t_end is not None else what.t0
     sol = exact(what, [end], digits=digits)
@@ -54,7 +54,7 @@ def exact_command(
 
 def _print_cycle(problem: Problem) -> None:
     """Period and precession in words."""
-    from ..poinsot import herpolhode_ring, period, precession_angle
+    from ..run.poinsot import herpolhode_ring, period, precession_angle
 
     time = float(period(problem))
     if not math.isfinite(time):

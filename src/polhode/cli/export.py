@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from .. import store
-from .words import app, examples, guarded
+from ..results.store import trajectory_store
+from .console import app, examples, guarded
 
 EXPORT_HELP = examples("polhode export run.zarr run.nc", "polhode export run.nc.partial.zarr so_far.zarr --overwrite")
 
@@ -21,8 +21,8 @@ def export_command(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
     """Copy the trajectory or ensemble in a file to NetCDF or Zarr, with bounded memory; xarray opens both."""
-    store.export(source, path, overwrite)
-    copy = store.load(path)
+    trajectory_store.export(source, path, overwrite)
+    copy = trajectory_store.load(path)
     info = getattr(copy, "info", None)  # an ensemble has none
     told = f"{len(copy)} bodies, {copy.method}" if info is None else f"{info.method}, {info.steps} steps"
     typer.echo(f"written       {path}: {told}, {copy.status}")

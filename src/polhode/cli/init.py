@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ..errors import InputError
-from .words import EXAMPLE, app, examples, guarded
+from .console import EXAMPLE, app, examples, guarded
 
 TEXT = """\
 # A problem for polhode. Run it with `polhode run` and the name of this file.
@@ -92,7 +92,7 @@ def init_command(
 ) -> None:
     """Write an example problem file, complete and with a comment on every key."""
     if schema:
-        from .. import problem_file
+        from ..config import problem_file
 
         typer.echo(json.dumps(problem_file.schema(), indent=1))
         return

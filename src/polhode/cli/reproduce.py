@@ -10,10 +10,10 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import bibliography
 from ..errors import InputError
-from ..files import folder_for
-from .words import INTERRUPTED, app, console, examples, guarded, sheet, stop, watched
+from ..methods import citations
+from ..results.store.atomic import folder_for
+from .console import INTERRUPTED, app, console, examples, guarded, sheet, stop, watched
 
 REPRODUCE_HELP = examples(
     "polhode reproduce", "polhode reproduce krysl2006-fig3", "polhode reproduce all --out papers --overwrite"
@@ -63,7 +63,7 @@ def _tell(watch: Callable[[str, int, int], None], id: str, done: int, total: int
 
 
 def _list(results: dict[str, Any]) -> None:
-    rows = [[r.id, bibliography.short(r.cite), r.where, r.title] for r in results.values()]
+    rows = [[r.id, citations.short(r.cite), r.where, r.title] for r in results.values()]
     console().print(sheet("Results of the papers", ("id", "document", "where", "what"), rows))
     typer.echo("`polhode reproduce ID` reproduces one result, `polhode reproduce all` all of them with one report")
 

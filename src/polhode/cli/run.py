@@ -9,28 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 import typer
 
-from .. import problems, store, viewer
+from .. import viewer
 from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods import methods as book
-from ..problem import Problem
-from ..schedule import Bounds
-from .words import (
-    EXAMPLE,
-    FAILED,
-    INTERRUPTED,
-    app,
-    drawn,
-    examples,
-    guarded,
-    sentence,
-    small,
-    stop,
-    vector,
-)
+from ..physics import library
+from ..physics.problem import Problem
+from ..results.store import trajectory_store as store
+from ..run.schedule import Bounds
+from .console import EXAMPLE, FAILED, INTERRUPTED, app, drawn, examples, guarded, sentence, small, stop, vector
 
 if TYPE_CHECKING:
-    from ..trajectory import Trajectory
+    from ..results.trajectory import Trajectory
 
 STATES_WITHOUT_FILE = 10_000
 """Approximate number of states that `run` keeps when no file is written."""
@@ -99,13 +89,13 @@ def run_command(
     }  # fmt: skip
     how = {name: value for name, value in how.items() if value is not None}
     if problem.endswith(".toml") or Path(problem).is_file():
-        from .. import problem_file
+        from ..config import problem_file
 
         said = problem_file.load(problem, allow_code=allow_code)
         what, how = said.problem, _replaced(said.settings, how)
         out, plot, view = out or said.file, plot or said.plot, view or said.view
     else:
-        what = problems.get(problem)
+        what = library.get(problem)
     if view is not None:
         viewer.checked(view, overwrite or resume)
     before = _standing(out) if resume else None
@@ -156,7 +146,7 @@ def _to_tolerance(
     what: Problem, *, tol: float, out: Path | None, overwrite: bool, resume: bool, plot: Path | None, **others: Any
 ) -> Trajectory:
     """A run to a tolerance, and what it has to say."""
-    from ..solve import solve
+    from ..run.solve import solve
 
     new_picture(plot, overwrite or resume)
     try:
@@ -180,7 +170,9 @@ def _with_steps(
 ) -> Trajectory:  # fmt: skip
     """A run with steps of one length."""
     from ..analysis import convergence
-    from ..solve import length, solve, whole_number
+    from ..physics.validate import whole_number
+    from ..run.solve import solve
+    from ..run.step_count import length
 
     if not how.clock:
         convergence.check(what, [how], [dt])
@@ -237,7 +229,7 @@ def _interrupted(partial: Trajectory | None, out: Path | None) -> str:
 
 def _kept(out: Path | None, failure: StepError) -> str:
     """What a failed run left in its file."""
-    from ..record import DiskError
+    from ..results.recorder import DiskError
 
     if out is None or failure.partial is None:
         return ""

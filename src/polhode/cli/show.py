@@ -8,23 +8,16 @@ from typing import Annotated, Any
 
 import typer
 
-from .. import bibliography, problems
-from ..declare import Known, word
 from ..errors import InputError
 from ..methods import NEEDS, Method
+from ..methods import citations as bibliography
 from ..methods import methods as book
-from ..problem import Problem
-from ..typeset import plain
-from .words import (
-    EXAMPLE,
-    app,
-    console,
-    examples,
-    guarded,
-    sheet,
-    small,
-    vector,
-)
+from ..methods.record import word
+from ..methods.registry import Known
+from ..physics import library
+from ..physics.problem import Problem
+from ..symbolic.latex import plain
+from .console import EXAMPLE, app, console, examples, guarded, sheet, small, vector
 
 
 def _jsonable(method: Method) -> dict[str, Any]:
@@ -99,7 +92,7 @@ def _problem_facts(problem: Problem) -> dict[str, Any]:
     reference = problem.reference
     return {
         "name": problem.name,
-        "description": problems.describe(problem.name),
+        "description": library.describe(problem.name),
         "inertia": problem.body.inertia.diagonal().tolist(),
         "field": repr(problem.field) if problem.field else None,
         "needs": problem.needs,
@@ -120,9 +113,9 @@ def problems_command(
 ) -> None:
     """List the named problems, or show one in full."""
     if name is not None:
-        _show_problem(problems.get(name), as_json)
+        _show_problem(library.get(name), as_json)
         return
-    facts = [_problem_facts(problems.get(name)) for name in problems.names()]
+    facts = [_problem_facts(library.get(name)) for name in library.names()]
     if as_json:
         typer.echo(json.dumps(facts, indent=1))
         return

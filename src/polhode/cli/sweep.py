@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..errors import InputError
-from .words import INTERRUPTED, app, console, examples, guarded, sheet, small, stop
+from .console import INTERRUPTED, app, console, examples, guarded, sheet, small, stop
 
 if TYPE_CHECKING:
-    from ..ensemble import Ensemble
-    from ..sweep import Sweep
+    from ..config.sweep_file import Sweep
+    from ..results.ensemble import Ensemble
 
 SWEEP_HELP = examples(
     "polhode sweep sweep.toml --init",
@@ -55,7 +55,7 @@ def sweep_command(
     init: Annotated[bool, typer.Option("--init", help="Write an example sweep file to FILE.")] = False,
 ) -> None:
     """Integrate a problem many times while varying some of its parameters: on a grid, from a list, or at random."""
-    from .. import sweep as library
+    from ..config import sweep_file as library
 
     if init:
         return _init(file, library.EXAMPLE)
@@ -75,8 +75,8 @@ def _init(file: Path, text: str) -> None:
 
 def _say(sweep: Sweep) -> None:
     """How much a sweep is."""
-    from .. import sweep as library
-    from ..units import unit_size
+    from ..config import sweep_file as library
+    from ..run.ensemble.shards import unit_size
 
     task = sweep.task
     size = unit_size(task)
@@ -105,8 +105,8 @@ def _duration(seconds: float) -> str:
 
 
 def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str | None, unit: int | None) -> None:
-    from .. import sweep as library
-    from .. import units
+    from ..config import sweep_file as library
+    from ..run.ensemble import shards as units
 
     units.place(path, overwrite, resume)
     if scheduler is None:
@@ -125,7 +125,7 @@ def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str
 
 
 def _left(path: Path) -> str:
-    from .. import crowd_store
+    from ..results.store import ensemble_store as crowd_store
 
     with contextlib.suppress(InputError):
         return f"interrupted; {path} lacks {len(crowd_store.missing(path))} shards: use --resume to continue"
@@ -134,8 +134,8 @@ def _left(path: Path) -> str:
 
 def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int) -> None:
     """What came out, and what to do with it."""
-    from .. import ensemble_report
-    from .. import sweep as library
+    from ..config import sweep_file as library
+    from ..run.ensemble import report as ensemble_report
 
     task, data = sweep.task, many.to_xarray()
     failed = (many.failed >= 0).nonzero()[0]

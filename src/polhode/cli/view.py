@@ -8,11 +8,11 @@ from typing import Annotated
 
 import typer
 
-from ..body import Body
 from ..errors import InputError
-from ..store import load
-from ..trajectory import Trajectory
-from .words import app, examples, guarded
+from ..physics.body import Body
+from ..results.store.trajectory_store import load
+from ..results.trajectory import Trajectory
+from .console import app, examples, guarded
 
 VIEW_HELP = examples(
     "polhode view run.zarr", "polhode view one.zarr other.nc --out both.html", "polhode view run.zarr --open"

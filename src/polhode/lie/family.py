@@ -15,11 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from ..declare import Build, Method, Methods, Step
 from ..errors import InputError
-from ..exact_numbers import converted
-from ..iterate import PATIENCE, STALL
-from ..tableaus import Tableau, tableaus
+from ..kernels.loops import Step
+from ..kernels.solvers import PATIENCE, STALL
+from ..methods.record import Build, Method
+from ..methods.registry import Methods
+from ..methods.tables.butcher import Tableau, tableaus
+from ..numbers.exact import converted
 from .formulas import Formula
 from .group import Group, Matrix
 from .magnus import Algebra, dexpinv, exponent, summed

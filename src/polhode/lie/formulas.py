@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis.taylor import expansion
 from ..errors import InputError
-from ..expression import Expr, compiled, lift, ordered, source, symbol
-from ..fields import RUBBER, rebound
-from ..plans import Plan, plan, substituted
+from ..physics.fields import RUBBER, rebound
+from ..symbolic.expression import Expr, compiled, lift, ordered, source, symbol
+from ..taylor.graph import Plan, plan, substituted
+from ..taylor.interpreter import expansion
 from .group import Group, Matrix
 from .numbers import Numbers
 

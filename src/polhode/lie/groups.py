@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from .. import so3
 from ..errors import InputError
-from ..scalar import cosh, sinh, sqrt
+from ..kernels import so3
+from ..numbers.primitives import cosh, sinh, sqrt
 from .group import Group, Matrix
 
 # --- rotations and motions of space -----------------------------------------------------------------

@@ -17,13 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..analysis import observables
-from ..analysis.taylor import expansion
 from ..errors import InputError, StepError
-from ..plans import plan
-from ..problem import _attitude, finite_number
-from ..so3 import exp, mul, nearly_unit, norm, scale, sub, unit
-from ..solve import number_of_steps, whole_number
+from ..kernels.so3 import exp, mul, nearly_unit, norm, scale, sub, unit
+from ..physics.problem import _attitude, finite_number
+from ..physics.validate import whole_number
+from ..results import observables
+from ..run.step_count import number_of_steps
+from ..taylor.graph import plan
+from ..taylor.interpreter import expansion
 from .family import HIGHEST
 from .formulas import Trace
 from .groups import SO3

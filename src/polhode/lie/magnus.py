@@ -17,8 +17,8 @@ from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from ..exact_numbers import converted
-from ..so3 import along, cross, scale
+from ..kernels.so3 import along, cross, scale
+from ..numbers.exact import converted
 
 
 class Algebra(NamedTuple):

@@ -12,15 +12,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..declare import Method
-from ..engine import Engine
 from ..errors import InputError, StepError
-from ..fields import no_torque
-from ..loop import Kind, stepping
-from ..problem import finite_number
-from ..progress import Progress
-from ..record import Rows
-from ..solve import Ride, drive, number_of_steps, whole_number
+from ..kernels.loops import Kind, stepping
+from ..methods.record import Method
+from ..physics.fields import no_torque
+from ..physics.problem import finite_number
+from ..physics.validate import whole_number
+from ..results.progress import Progress
+from ..results.recorder import Rows
+from ..run.fixed_step import Ride, drive
+from ..run.integrator import Engine
+from ..run.step_count import number_of_steps
 from .family import TAG, Setting, methods
 from .formulas import SIDES, Formula
 from .group import Group, commutator
@@ -90,7 +92,7 @@ def solve(
     trivialised : "right", y' y^-1 = W, or "left", y^-1 y' = W (as the attitude's R' = R hat(omega))
     every : keep steps 0, every, 2 every, ... and always the last
     digits : run with this many digits in mpmath (slow)
-    progress : as in `polhode.solve`
+    progress : as in `polhode.run.solve`
 
     Raises
     ------
@@ -252,6 +254,6 @@ def _number_of(entries: list[Any]) -> Callable[[Any], Any]:
         return float
     if all(isinstance(x, int | Fraction) for x in entries):
         return Fraction
-    from ..backends.multiprecision import number
+    from ..numbers.multiprecision import number
 
     return number

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..analysis import taylor
-from ..backends import floats
-from ..engine import GUARD_DIGITS
-from ..inputs import number_of_digits
+from ..numbers import floats
+from ..numbers.multiprecision import GUARD_DIGITS
+from ..physics.validate import number_of_digits
+from ..taylor import interpreter
 
 
 class Numbers:
@@ -20,7 +20,7 @@ class Numbers:
 
     digits: int | None = None
     number: Callable[[Any], Any] = staticmethod(floats.number)
-    arithmetic = taylor.DOUBLES
+    arithmetic = interpreter.DOUBLES
     bits = 53
     reach = 1.0
 
@@ -70,10 +70,10 @@ class Digits(Numbers):
     """The same with so many digits."""
 
     def __init__(self, digits: Any) -> None:
-        from ..backends.multiprecision import mp, number
+        from ..numbers.multiprecision import mp, number
 
         self.digits, self.number = number_of_digits(digits), number
-        self.arithmetic = taylor.MULTIPRECISION
+        self.arithmetic = interpreter.MULTIPRECISION
         with self.precision():
             self.bits = int(mp.prec)
             self.reach = 2.0 ** (-math.isqrt(self.bits) // 2)  # balances squarings and terms
@@ -81,14 +81,14 @@ class Digits(Numbers):
     @contextmanager
     def precision(self) -> Iterator[None]:
         """Work with the digits asked for, and a few more."""
-        from ..backends.multiprecision import working
+        from ..numbers.multiprecision import working
 
         with working((self.digits or 0) + GUARD_DIGITS):
             yield
 
     def array(self, real: Any, imag: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Numbers as an array of mpmath numbers."""
-        from ..backends.multiprecision import mp
+        from ..numbers.multiprecision import mp
 
         entries = [self.number(x) for x in real]
         if len(imag):
@@ -105,13 +105,13 @@ class Digits(Numbers):
 
     def public(self, y: np.ndarray) -> np.ndarray:
         """The array with numbers of ``import mpmath``."""
-        from ..backends.multiprecision import public
+        from ..numbers.multiprecision import public
 
         return np.asarray(public(y))
 
     def exp(self, A: np.ndarray) -> np.ndarray:
         """The matrix exponential; squaring doubles relative errors, so it is done with more bits."""
-        from ..backends.multiprecision import mp
+        from ..numbers.multiprecision import mp
 
         with mp.extraprec(16 + math.isqrt(self.bits)):
             found = super().exp(A)

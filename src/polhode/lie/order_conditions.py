@@ -21,8 +21,8 @@ from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from typing import Any
 
-from ..exact_numbers import Surd, converted
-from ..tableaus import Tableau
+from ..methods.tables.butcher import Tableau
+from ..numbers.exact import Surd, converted
 
 HIGHEST = 5
 """Orders are looked for up to this one."""

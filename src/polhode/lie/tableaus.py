@@ -7,7 +7,7 @@ classical ones, the first of them sum_i b_i^2 c_i + 2 sum_(i<j) b_i c_i b_j = 1/
 from __future__ import annotations
 
 from ..errors import InputError
-from ..tableaus import Tableau, aliases, tableaus
+from ..methods.tables.butcher import Tableau, aliases, tableaus
 
 CG3 = Tableau(
     [[0, 0, 0], ["3/4", 0, 0], ["119/216", "17/108", 0]], ["13/51", "-2/3", "24/17"],

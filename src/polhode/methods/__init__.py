@@ -1,29 +1,29 @@
 """Every method of the library, one file per family."""
 
-from ..declare import CONSERVABLE, NEEDS, Method, Methods, methods
-from . import (  # noqa: F401 - enters them in the book
+from . import names
+from .combinators import energy_projection, kick_drift
+from .combinators.reversible import reversible
+from .families import (
     adams,
     buss,
     commutator_free,
+    comparators,
     dmv,
     energy_conserving,
-    energy_preserving,
     generalized_alpha,
     jacobi,
     kahan,
     krysl2005,
     krysl2006,
-    lie_taylor,
     munthe_kaas,
-    mv_explicit,
-    names,
     rattle,
-    rivals,
-    schemes,
     splitting,
+    taylor,
+    zanna,
 )
-from .munthe_kaas import mkrk
-from .step_density import reversible
+from .families.munthe_kaas import mkrk
+from .record import CONSERVABLE, NEEDS, Method
+from .registry import Methods, methods
 
 EXAMPLE = next(
     m.name for m in methods.values()

@@ -6,7 +6,7 @@ from the printed algorithms where these are explicit.
 
 from __future__ import annotations
 
-from ..declare import methods
+from .registry import methods
 
 KNOWN_AS: tuple[tuple[str, str, str, str], ...] = (
     ("NO_SQUISH", "rot321", "miller2002", "the five rotations of the quaternion, axes 3, 2, 1, 2, 3; LAMMPS, HOOMD"),

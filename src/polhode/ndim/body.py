@@ -69,7 +69,7 @@ class Body:
 
     def in_digits(self) -> Body:
         """The same body with mpmath numbers of the working precision; `plain` is the one with doubles."""
-        from ..backends.multiprecision import mp, number
+        from ..numbers.multiprecision import mp, number
 
         made = copy.copy(self)
         made.number, made.bits = number, mp.prec
@@ -225,7 +225,7 @@ def pfaffians(M: np.ndarray, signed: bool = True) -> dict[tuple[int, ...], np.nd
 
 def precise(A: np.ndarray) -> np.ndarray:
     """A matrix of doubles as one of mpmath numbers of the working precision."""
-    from ..backends.multiprecision import number
+    from ..numbers.multiprecision import number
 
     return np.array(np.vectorize(number, otypes=[object])(A), dtype=object)
 

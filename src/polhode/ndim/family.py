@@ -22,8 +22,10 @@ import numpy as np
 import scipy.linalg
 import scipy.optimize
 
-from ..declare import Build, Method, Methods, Step
 from ..errors import InputError
+from ..kernels.loops import Step
+from ..methods.record import Build, Method
+from ..methods.registry import Methods
 from . import linear
 from .body import WORDS, Body, momentum_of
 from .linear import plain

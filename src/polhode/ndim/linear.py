@@ -32,7 +32,7 @@ def epsilon(A: np.ndarray) -> Any:
     """Distance from 1 to the next number of the matrix's type."""
     if not is_precise(A):
         return EPS
-    from ..backends.multiprecision import mp
+    from ..numbers.multiprecision import mp
 
     return +mp.eps
 

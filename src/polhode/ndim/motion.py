@@ -10,15 +10,17 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..declare import Method
-from ..engine import Engine
 from ..errors import InputError, StepError
+from ..kernels.loops import Kind, stepping
 from ..lie.numbers import numbers_for
-from ..loop import Kind, stepping
-from ..problem import finite_number
-from ..progress import Progress
-from ..record import Rows
-from ..solve import Ride, drive, number_of_steps, whole_number
+from ..methods.record import Method
+from ..physics.problem import finite_number
+from ..physics.validate import whole_number
+from ..results.progress import Progress
+from ..results.recorder import Rows
+from ..run.fixed_step import Ride, drive
+from ..run.integrator import Engine
+from ..run.step_count import number_of_steps
 from .body import Body, attitude_of, momentum_of, precise
 from .family import BOUNDED, TAG, largest_step, methods
 from .linear import plain
@@ -153,7 +155,7 @@ def solve(
     potential : a plain function U of X, nested tuples X[i][j], that gives T = G^T X - X^T G, G = dU/dX; without it T is
         zero. It needs a method with kicks, ``"strang(moser_veselov)"`` or ``"yoshida4(strang(moser_veselov))"``
     digits : run with this many digits in mpmath (slow); ``.mp`` then holds them
-    progress : as in `polhode.solve`
+    progress : as in `polhode.run.solve`
 
     Raises
     ------

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..expression import BranchError, compiled, gradient, lift, source, symbol
-from ..fields import RUBBER, rebound
+from ..physics.fields import RUBBER, rebound
+from ..symbolic.expression import BranchError, compiled, gradient, lift, source, symbol
 
 
 class Potential:

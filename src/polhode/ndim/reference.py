@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..inputs import finite_number, number_of_digits, real_array
+from ..physics.validate import finite_number, number_of_digits, real_array
 from .body import Body, attitude_of, momentum_of
 from .motion import Motion
 
@@ -38,7 +38,7 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
         found = _at(times, t0, M, X, body.rates, ORDER, float(np.finfo(float).eps))
         return Motion(times, *found, body, "taylor")
     digits = number_of_digits(digits, 1000)
-    from ..backends.multiprecision import number, public, working
+    from ..numbers.multiprecision import number, public, working
 
     with working(digits + 5):
         precise = np.vectorize(number, otypes=[object])

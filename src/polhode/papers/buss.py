@@ -6,8 +6,10 @@ import itertools
 import math
 from typing import Any
 
-from ..analysis import bench, buss_table
-from ..analysis.buss_table import DEGREES, MOST, ROWS, displacement, least_steps
+from validation import buss_table
+from validation.buss_table import DEGREES, MOST, ROWS, displacement, least_steps
+
+from ..analysis import bench
 from ..methods import methods
 from ..plots import bars
 from .curves import listed, named

@@ -9,10 +9,10 @@ from typing import Any
 
 import mpmath
 
-from .. import so3
 from ..analysis.checks import DIGITS
-from ..backends.multiprecision import number
+from ..kernels import so3
 from ..lie.magnus import VECTORS, exponent
+from ..numbers.multiprecision import number
 from .results import OURS, Outcome, Verdict, Watch, misprint, not_zero, passed, result, zero
 
 RATES = tuple(

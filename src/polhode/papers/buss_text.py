@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from validation.buss_table import ROWS
 
 from .. import plots
-from ..analysis.buss_table import ROWS
 from ..analysis.checks import changes, measured_order, symplectic_defect
 from ..analysis.hyperboloid import weights
-from ..body import Body
 from ..methods import methods
-from ..problem import Problem
-from ..solve import solve
+from ..physics.body import Body
+from ..physics.problem import Problem
+from ..run.solve import solve
 from .curves import listed, named, over_time
 from .results import FAILS, HOLDS, IN_PART, Outcome, Verdict, Watch, not_zero, passed, result, zero
 

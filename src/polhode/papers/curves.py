@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from .. import plots, problems
+from .. import plots
 from ..analysis.convergence import Row, by_method, convergence, measured_order
 from ..methods import methods
-from ..problem import Problem
+from ..physics import library
+from ..physics.problem import Problem
 from .results import Table, Watch
 
 
@@ -82,4 +83,4 @@ def listed(pairs: Sequence[tuple[str, float]]) -> str:
 
 def named(name: str) -> Problem:
     """A named problem."""
-    return problems.get(name)
+    return library.get(name)

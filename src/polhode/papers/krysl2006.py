@@ -7,12 +7,12 @@ import typing
 import numpy as np
 
 from .. import plots
-from ..backends import floats
 from ..errors import StepError
-from ..exact import exact
-from ..problem import Problem
-from ..solve import solve
-from ..trajectory import Trajectory
+from ..numbers import floats
+from ..physics.problem import Problem
+from ..results.trajectory import Trajectory
+from ..run.exact import exact
+from ..run.solve import solve
 from .curves import Errors, listed, named, over_time
 from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, passed, result
 

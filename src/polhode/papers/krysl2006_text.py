@@ -9,7 +9,7 @@ import numpy as np
 from ..analysis.checks import asymmetry, changes, measured_order, symplectic_defect
 from ..analysis.identities import apart, unconjugated, undone
 from ..methods import methods
-from ..solve import solve
+from ..run.solve import solve
 from .curves import named
 from .results import EXACT, Outcome, Verdict, Watch, not_zero, passed, result, zero
 

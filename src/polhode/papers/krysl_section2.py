@@ -12,13 +12,13 @@ from typing import Any
 
 import mpmath
 
-from .. import so3
 from ..analysis.checks import DIGITS, generic
 from ..analysis.identities import apart
-from ..analysis.taylor import flow
-from ..backends.multiprecision import number
-from ..engine import torque_kernel
+from ..analysis.reference import flow
+from ..kernels import so3
 from ..methods import methods as rotations
+from ..numbers.multiprecision import number
+from ..run.integrator import torque_kernel
 from ..vector import methods
 from ..vector.tuples import Space
 from .curves import listed

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from ..body import Body
-from ..exact import exact
+from ..physics.body import Body
+from ..physics.library import gravity
+from ..physics.problem import Problem
 from ..plots import side_by_side, stacked
-from ..problem import Problem
-from ..problems import gravity
-from ..solve import solve
+from ..run.exact import exact
+from ..run.solve import solve
 from .curves import listed, over_time
 from .results import FAILS, IN_PART, OURS, Outcome, Table, Verdict, Watch, passed, result
 

@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from .. import _version, bibliography
+from .. import _version
+from ..methods import citations as bibliography
 from .results import FAILS, HOLDS, IN_PART, OPEN, Outcome, Result, Table
 
 COLOURS = {HOLDS: "#1b7837", IN_PART: "#b35806", FAILS: "#b2182b", OPEN: "#666666"}

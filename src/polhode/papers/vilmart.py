@@ -10,12 +10,12 @@ from fractions import Fraction
 import numpy as np
 
 from ..analysis.checks import VISIBLE, changes, measured_order, poisson_defect, symplectic_defect
-from ..exact import exact
 from ..methods import Method, methods
-from ..methods.dmv_series import SERIES
+from ..methods.tables.dmv_series import SERIES
 from ..plots import TrajectoryPlots
-from ..poinsot import period
-from ..solve import solve
+from ..run.exact import exact
+from ..run.poinsot import period
+from ..run.solve import solve
 from .curves import named
 from .results import Outcome, Table, Verdict, Watch, passed, result
 

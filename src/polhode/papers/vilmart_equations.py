@@ -14,15 +14,16 @@ from typing import Any
 import mpmath
 import numpy as np
 
-from .. import plots, so3
+from .. import plots
 from ..analysis.checks import DIGITS, asymmetry, generic
-from ..analysis.taylor import flow
-from ..backends.multiprecision import number
-from ..body import Body
-from ..engine import torque_kernel
+from ..analysis.reference import flow
+from ..kernels import so3
 from ..methods import methods
-from ..problem import Problem
-from ..solve import solve
+from ..numbers.multiprecision import number
+from ..physics.body import Body
+from ..physics.problem import Problem
+from ..run.integrator import torque_kernel
+from ..run.solve import solve
 from .curves import over_time
 from .results import EXACT, FAILS, HOLDS, IN_PART, Outcome, Verdict, Watch, misprint, not_zero, passed, result, zero
 

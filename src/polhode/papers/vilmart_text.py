@@ -11,13 +11,13 @@ from scipy.spatial.transform import Rotation
 
 from ..analysis.checks import changes, measured_order
 from ..analysis.identities import apart
-from ..backends import floats
-from ..body import Body
-from ..exact import exact
 from ..methods import methods
-from ..problem import Problem
-from ..problems import gravity
-from ..solve import solve
+from ..numbers import floats
+from ..physics.body import Body
+from ..physics.library import gravity
+from ..physics.problem import Problem
+from ..run.exact import exact
+from ..run.solve import solve
 from .curves import listed
 from .results import Outcome, Verdict, Watch, passed, result, zero
 

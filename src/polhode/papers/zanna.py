@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from ..analysis.checks import poisson_defect
-from ..analysis.cost import cost
-from ..analysis.taylor import solution
-from ..exact import exact
+from ..analysis.reference import solution
 from ..methods import methods
 from ..plots import side_by_side, stacked
-from ..solve import solve
+from ..run.cost import cost
+from ..run.exact import exact
+from ..run.solve import solve
 from .curves import listed, named, over_time
 from .results import EXACT, FAILS, HOLDS, IN_PART, OURS, Outcome, Table, Verdict, Watch, passed, result, unchecked
 

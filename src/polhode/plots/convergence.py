@@ -10,7 +10,7 @@ import numpy as np
 
 from ..analysis.convergence import Row, by_method
 from ..errors import InputError
-from ..trajectory import Trajectory
+from ..results.trajectory import Trajectory
 from .style import SMALLEST, Picture, axes_of, legend_right, log_axes, look, styled
 from .trajectories import drift_plot
 

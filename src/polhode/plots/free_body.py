@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from ..analysis.invariants import polhode_sides
-from ..body import Body
-from ..exact import exact
-from ..inputs import positive
-from ..poinsot import cycles, finite_period, herpolhode, herpolhode_ring, precession_angle
-from ..problem import Problem
-from ..solve import whole_number
+from ..physics.body import Body
+from ..physics.problem import Problem
+from ..physics.validate import positive, whole_number
+from ..run.exact import exact
+from ..run.poinsot import cycles, finite_period, herpolhode, herpolhode_ring, precession_angle
 from .sphere import frame_of, path_on, sphere
 from .style import COLOURS, DASHES, TIME, Picture, across_momentum, axes_of, expect, legend_above, styled
 from .trajectories import TrajectoryPlots

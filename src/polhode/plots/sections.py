@@ -8,9 +8,9 @@ from typing import Any
 from ..analysis.sections import TOLERANCE, coordinate, surface
 from ..analysis.sections import section as crossings_of
 from ..errors import InputError
-from ..events import Event, event
 from ..methods import Method
-from ..problem import Problem
+from ..physics.observers.event import Event, event
+from ..physics.problem import Problem
 from .style import COLOURS, Picture, axes_of, styled
 
 DOT = 1.2

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from ..errors import InputError
-from ..files import place_for
+from ..results.store.atomic import place_for
 
 Picture = tuple[Any, Any]
 Drawing = TypeVar("Drawing", bound=Callable[..., Any])

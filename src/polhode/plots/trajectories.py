@@ -11,8 +11,8 @@ import numpy as np
 
 from ..analysis.invariants import energy_change, momentum_change, polhodes
 from ..errors import InputError
-from ..poinsot import omega_across
-from ..trajectory import Trajectory
+from ..results.trajectory import Trajectory
+from ..run.poinsot import omega_across
 from .sphere import ends_of, frame_of, path_on, sphere
 from .style import (
     COLOURS,

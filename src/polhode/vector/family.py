@@ -15,11 +15,13 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from ..compose import halves
-from ..declare import Build, Step, declare
-from ..iterate import broyden
+from ..kernels.loops import Step
+from ..kernels.solvers import broyden
 from ..methods import Method, Methods
-from ..scalar import kernel
+from ..methods.combinators.compose import halves
+from ..methods.record import Build
+from ..methods.registry import declare
+from ..numbers.dispatch import kernel
 from .tuples import Space, norm
 
 IMPLICIT_PAPER, EXPLICIT_PAPER = "krysl2006", "krysl2005"

@@ -12,18 +12,20 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..backends import arrays, floats  # noqa: F401 - makes arrays a number type
-from ..engine import GUARD_DIGITS, Engine
 from ..errors import InputError, StepError
-from ..expression import compiled, gradient, lift, source, symbol
-from ..fields import RUBBER, rebound
-from ..inputs import number_of_digits, real_array
-from ..loop import Kind, stepping
+from ..kernels.loops import Kind, stepping
 from ..methods import Method
-from ..problem import finite_number
-from ..progress import Progress
-from ..record import Rows
-from ..solve import Ride, drive, number_of_steps, whole_number
+from ..numbers import arrays, floats  # noqa: F401 - makes arrays a number type
+from ..numbers.multiprecision import GUARD_DIGITS
+from ..physics.fields import RUBBER, rebound
+from ..physics.problem import finite_number
+from ..physics.validate import number_of_digits, real_array, whole_number
+from ..results.progress import Progress
+from ..results.recorder import Rows
+from ..run.fixed_step import Ride, drive
+from ..run.integrator import Engine
+from ..run.step_count import number_of_steps
+from ..symbolic.expression import compiled, gradient, lift, source, symbol
 from .family import forced, methods
 from .tuples import Space, good, record, same
 
@@ -101,7 +103,7 @@ def solve(
     every : keep steps 0, every, 2 every, ... and always the last
     potential : plain function of u, or of u and t, whose energy is then recorded
     digits : run the same kernels in mpmath with this many digits (slow)
-    progress : as in `polhode.solve`
+    progress : as in `polhode.run.solve`
 
     Raises
     ------
@@ -193,7 +195,7 @@ class System:
 
     def _compiled(self, method: Method) -> tuple[Any, bool]:
         """The compiled loop, and whether it was compiled before."""
-        from ..backends.program import program
+        from ..compile.program import program
 
         def made() -> Callable[..., Any]:
             return self._loop(method, floats.number, self.force_kernel(floats.number))
@@ -219,7 +221,7 @@ class System:
 
     def _precise(self, method: Method, digits: int) -> Engine:
         digits = number_of_digits(digits)
-        from ..backends.multiprecision import mp, number, working
+        from ..numbers.multiprecision import mp, number, working
 
         with working(digits + GUARD_DIGITS):
             if self.diagonal:
@@ -247,7 +249,7 @@ class System:
 
 
 def _full_precision(rows: np.ndarray, n: int) -> types.SimpleNamespace:
-    from ..backends.multiprecision import public
+    from ..numbers.multiprecision import public
 
     found = public(rows)
     return types.SimpleNamespace(u=found[:, :n], p=found[:, n:])

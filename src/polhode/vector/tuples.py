@@ -7,9 +7,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..iterate import Algebra
-from ..scalar import Number, finite, kernel, sqrt
-from ..unroll import written
+from ..kernels.solvers import Algebra
+from ..kernels.unroll import written
+from ..numbers.dispatch import kernel
+from ..numbers.primitives import finite, sqrt
+from ..numbers.types import Number
 
 Vector = tuple[Number, ...]
 

@@ -18,14 +18,14 @@ from typing import Any
 import numpy as np
 
 from ..analysis.invariants import energy_change, momentum_change
-from ..analysis.observables import shown
-from ..body import Body
 from ..errors import InputError
-from ..files import place_for, write_whole
-from ..inputs import file_path, flag
-from ..problem import quaternion_of
-from ..shapes import Shape
-from ..trajectory import Trajectory
+from ..physics.body import Body
+from ..physics.problem import quaternion_of
+from ..physics.shapes import Shape
+from ..physics.validate import file_path, flag
+from ..results.observables import shown
+from ..results.store.atomic import place_for, write_whole
+from ..results.trajectory import Trajectory
 
 FRAMES, ALL_FRAMES = 20_000, 60_000
 """States shown at most, of one trajectory and of all together; more are thinned evenly."""

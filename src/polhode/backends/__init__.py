@@ -1,1 +1,0 @@
-"""How a kernel becomes a runnable loop."""

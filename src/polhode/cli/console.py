@@ -1,0 +1,207 @@
+"""What the commands share: the app, error handling, tables, number formats, progress bars."""
+
+from __future__ import annotations
+
+import functools
+import math
+import shutil
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import typer
+
+from ..errors import InputError, StepError
+from ..methods import EXAMPLE as EXAMPLE
+from ..methods import Method
+from ..methods import methods as book
+from ..methods.registry import arguments
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+FRAMED = shutil.get_terminal_size().columns >= 60
+"""On a narrower screen the framed help would cut off the names of options."""
+
+app = typer.Typer(
+    help="Integrate the rotation of rigid bodies.",
+    epilog="Start with: polhode compare fast_top",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich" if FRAMED else None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+ACCURATE = next(m.name for m in book.values() if m.order >= 4 and not m.implicit and m.takes("attitude"))
+"""The methods in the examples of the help texts."""
+
+BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
+PIPE_WIDTH = 160
+"""Columns of a table that goes to a file or a pipe."""
+
+
+def console(stderr: bool = False) -> Console:
+    """A console on stdout or stderr; wide if it is not a terminal."""
+    from rich.console import Console
+
+    made = Console(stderr=stderr, highlight=False)
+    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+
+
+def stop(message: object, code: int) -> typer.Exit:
+    """Print one sentence to stderr; raising the result ends the program with this code."""
+    typer.echo(f"polhode: {message}", err=True)
+    return typer.Exit(code)
+
+
+def guarded(command: Command) -> Command:
+    """No traceback for what a user can cause: a sentence and an exit code."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **named: Any) -> Any:
+        try:
+            with plain_warnings():
+                return command(*args, **named)
+        except InputError as problem:
+            raise stop(problem, BAD_INPUT) from None
+        except StepError as problem:
+            raise stop(problem, FAILED) from None
+        except BrokenPipeError:
+            raise
+        except OSError as problem:
+            said = f"{problem.filename} cannot be used: " if problem.filename else ""
+            raise stop(f"{said}{problem.strerror or problem}", FAILED) from None
+        except KeyboardInterrupt:
+            raise stop("interrupted", INTERRUPTED) from None
+
+    return run  # type: ignore[return-value]
+
+
+def examples(*lines: str) -> str:
+    """The epilog of a help text."""
+    if not FRAMED:
+        return "\n\n".join(("Examples:", *lines))
+    return "[bold]Examples[/bold]\n\n" + "\n\n".join(line.replace("[", r"\[") for line in lines)
+
+
+NARROWEST = 14
+"""Columns of the screen that a column of words is given at least; on a narrower screen a table is a list."""
+
+
+class Sheet:
+    """A table; the last `numbers` columns stand to the right, the first never wraps. Where it does not fit, a list."""
+
+    def __init__(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> None:
+        self.title, self.columns, self.rows = title, columns, rows
+        self.right = [i >= len(columns) - numbers for i in range(len(columns))]
+        self.rigid = [i == 0 or right for i, right in enumerate(self.right)]
+
+    def __rich_console__(self, console: Any, options: Any) -> Iterator[Any]:
+        """The table, or the list."""
+        if self.width() <= options.max_width:
+            yield self.table()
+        else:
+            yield from self.items()
+
+    def width(self) -> int:
+        """Columns of the screen that the table needs."""
+        cells = zip(self.columns, *self.rows, strict=True)
+        needs = [max(len(line) for cell in column for line in cell.split("\n")) for column in cells]
+        return sum(1 + (n if rigid else min(n, NARROWEST)) for n, rigid in zip(needs, self.rigid, strict=True)) + 1
+
+    def table(self) -> Any:
+        """All in one, a line or more for a row."""
+        from rich import box
+        from rich.table import Table
+
+        table = Table(
+            title=self.title or None,
+            box=box.SIMPLE_HEAD,
+            title_justify="left",
+            title_style="bold",
+            pad_edge=False,
+            padding=(0, 1, 0, 0),
+        )
+        for name, right, rigid in zip(self.columns, self.right, self.rigid, strict=True):
+            table.add_column(name, justify="right" if right else "left", no_wrap=rigid, overflow="fold")
+        for row in self.rows:
+            table.add_row(*row)
+        return table
+
+    def items(self) -> Iterator[Any]:
+        """One thing below the other."""
+        from rich.padding import Padding
+        from rich.text import Text
+
+        if self.title:
+            yield Text(self.title, style="bold")
+        for row in self.rows:
+            yield Text(row[0], style="bold")
+            for name, value in zip(self.columns[1:], row[1:], strict=True):
+                yield Padding(Text(f"{' '.join(name.split())}: {value or '-'}", overflow="fold"), (0, 0, 0, 2))
+
+
+def sheet(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> Sheet:
+    """A table for the console; the last `numbers` columns stand to the right."""
+    return Sheet(title, columns, rows, numbers)
+
+
+def small(value: float) -> str:
+    """An error or drift."""
+    return "-" if math.isnan(value) else f"{value:.1e}"
+
+
+def vector(values: Any, digits: int = 12) -> str:
+    """Components in parentheses."""
+    return "(" + ", ".join(f"{float(x): .{digits}g}" for x in values) + ")"
+
+
+def drawn(make: Callable[[Any], Any], *paths: Path) -> None:
+    """Make a figure without a display, and write it."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from .. import plots
+
+    plots.save(make(plots)[0], *paths)
+
+
+def sentence(failure: object) -> str:
+    """Why a step failed, without the hint for Python users where the partial result is."""
+    return str(failure).partition("; the ")[0]
+
+
+@contextmanager
+def plain_warnings() -> Iterator[None]:
+    """Warnings as sentences of the program, without the line of code they come from."""
+    usual = warnings.formatwarning
+    warnings.formatwarning = lambda message, *args, **named: f"polhode: {message}\n"
+    try:
+        yield
+    finally:
+        warnings.formatwarning = usual
+
+
+@contextmanager
+def watched(title: str) -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar with an estimate on stderr; on a pipe, one line at the end."""
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    columns = (TextColumn(title), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn())
+    with Progress(
+        *columns, TimeRemainingColumn(), TextColumn("{task.description}"), console=console(stderr=True)
+    ) as bar:
+        task = bar.add_task("", total=None)
+        yield lambda what, done, total: bar.update(task, description=what, completed=done, total=total)
+
+
+def named_methods(text: str) -> list[Method]:
+    """The methods of a comma-separated list."""
+    chosen = list(dict.fromkeys(book[m] for m in arguments(text)))
+    if not chosen:
+        raise InputError("--methods contains no method")
+    return chosen

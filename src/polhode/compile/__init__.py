@@ -1,0 +1,1 @@
+"""How kernels become compiled code: for one body, for batches in SIMD lanes, for GPUs, for JAX."""

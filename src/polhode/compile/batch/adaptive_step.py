@@ -1,0 +1,154 @@
+"""Runs of many bodies whose steps follow from a tolerance: every lane has its own time and its own steps.
+
+A lane whose body has arrived takes the next body, so that none waits for another; lanes know nothing of each other, so
+a body has the same bits in any company.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from ...kernels.loops import COLUMNS, STALLED, allowed, trying
+from ...numbers.primitives import settled, where
+from .. import numba_target
+from ..simd.vector_types import LANES, load, store
+from ..threads import share_out, sliced
+from . import layout
+from .fixed_step import LANE_KIND, reader
+from .layout import Sizes
+
+MOST = 1e6
+"""Tried steps after which a body is given up."""
+
+EXTRA = 5
+"""Numbers of a lane behind those of its body: time, proposal, largest momentum so far, steps, tries without one."""
+
+BEHIND = 2
+"""Numbers that follow a state in the result: the steps, and the largest momentum on the way."""
+
+QUOTA = 2000
+"""Tried steps of a vector of bodies in the first slice: some milliseconds."""
+
+
+def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
+    """The run, to be compiled; a stage for the first step of a body, one for the others.
+
+    ``run(t0, end, longest, tolerance, orders, data, begin, stop, quota, block, body, place, rows, failed)`` takes the
+    bodies from `begin` to `stop`, columns of `data`, to the time `end`, and returns True when all are there. After
+    `quota` tried steps it returns False; called again with the same arrays it goes on (`block`: the lanes, `body`: who
+    sits in them, `place`: next body, bodies left, whether the first steps are made; zeros at the start). The columns of
+    `rows` get the state, the number of steps and the largest momentum. Where no further step succeeds ``failed[body]``
+    gets the number of that step, counting from 1, and the column the last good state. The tolerance is that of the
+    attitude; that of the momentum is what `loop.allowed` says. The data are used up.
+    """
+    size = sizes.dt
+    TIME, _, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
+    begin_with, go_on = (register_jitable(**numba_target.INNER)(_stepper(stage, sizes)) for stage in stages)
+
+    def seated(block: Any, lane: int, data: Any, body: int) -> None:
+        """Put a body into a lane."""
+        for j in range(size + EXTRA):
+            block[j, lane] = data[j, body]
+
+    seat = register_jitable(**numba_target.INNER)(seated)
+
+    def first_steps(block: Any, t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int,
+                    stop: int) -> None:  # fmt: skip
+        """All bodies make their first step together, as it may be of another kind."""
+        for first in range(begin, stop, LANES):
+            for i in range(LANES):
+                seat(block, i, data, min(first + i, stop - 1))
+                for j in range(size, size + EXTRA):
+                    block[j, i] = 0.0
+                block[TIME, i] = t0
+            begin_with(block, end, longest, tolerance, orders)
+            for i in range(min(LANES, stop - first)):
+                for j in range(size + EXTRA):
+                    data[j, first + i] = block[j, i]
+
+    together = register_jitable(**numba_target.INNER)(first_steps)
+
+    def run(
+        t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int, stop: int, quota: int,
+        block: Any, body: Any, place: Any, rows: Any, failed: Any,
+    ) -> bool:  # fmt: skip
+        if place[2] == 0:
+            together(block, t0, end, longest, tolerance, orders, data, begin, stop)
+            for i in range(LANES):
+                block[TIME, i] = end  # nobody has a seat yet
+                body[i] = -1
+            place[0], place[1], place[2] = begin, stop - begin, 1
+        coming, left, tries = place[0], place[1], 0
+        while left > 0 and tries < quota:
+            for i in range(LANES):
+                if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
+                    continue
+                b = body[i]
+                if b >= 0:
+                    for j in range(COLUMNS):  # a slice would take ten times as long to compile
+                        rows[j, b] = block[j, i]
+                    rows[COLUMNS, b] = block[STEPS, i]
+                    rows[COLUMNS + 1, b] = block[LARGEST, i]
+                    failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i] + 1
+                    left -= 1
+                seat(block, i, data, min(coming, stop - 1))
+                body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
+                coming += 1
+            going = left > 0
+            while going and tries < quota:
+                going = go_on(block, end, longest, tolerance, orders)
+                tries += 1
+        place[0], place[1] = coming, left
+        return left == 0
+
+    return run
+
+
+def _stepper(stage: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
+    """Try a step in every lane; do all of them go on."""
+    tried = register_jitable(**numba_target.INNER)(trying(stage, LANE_KIND))
+    read, size = reader(sizes.parameters), sizes.dt
+    TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
+
+    def stepped(block: Any, end: Any, longest: Any, tolerance: Any, orders: Any) -> Any:
+        (q, m), system = read(block)
+        t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
+        limits, largest = allowed(tolerance, end - t, m, largest, system)
+        (p, n), now, proposal, counts = tried(t, end, longest, proposal, (q, m), system, limits, orders)
+        for j in range(4):
+            store(block[j], 0, where(counts, p[j], q[j]))
+        for j in range(3):
+            store(block[4 + j], 0, where(counts, n[j], m[j]))
+        now, stalls = where(counts, now, t), where(counts, 0.0, load(block[STALLS], 0) + 1)
+        steps = load(block[STEPS], 0) + where(counts, 1.0, 0.0)
+        store(block[TIME], 0, now)
+        store(block[PROPOSAL], 0, proposal)
+        store(block[LARGEST], 0, largest)
+        store(block[STEPS], 0, steps)
+        store(block[STALLS], 0, stalls)
+        return settled((now < end) & (stalls < STALLED) & (steps < MOST))
+
+    return stepped
+
+
+def run_on_cores(
+    run: Any, times: tuple[float, float, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
+    found: Any, threads: int | None = None,
+) -> None:  # fmt: skip
+    """Run all bodies, shared out among the cores, into the arrays `found` of the result."""
+    *states, failed = found
+    number, width, size = len(failed), layout.padded(len(failed)), layout.sizes(given).dt + EXTRA
+    data, rows = np.empty((size, width)), np.empty((1, COLUMNS + BEHIND, width))
+    layout.lay_out(given, layout.EVERYBODY, number, data)
+
+    def part(begin: int, end: int) -> Callable[[int], bool]:
+        lanes = np.zeros((size, LANES)), np.zeros(LANES, np.int64), np.zeros(3, np.int64)
+        return lambda quota: run(*times, tolerance, orders, data, begin, end, quota, *lanes, rows[0], failed)
+
+    part(0, 0)(1)  # compiled once, before the threads start
+    share_out(lambda begin, end: sliced(part(begin, end), QUOTA), number, threads, long=True)
+    layout.hand_all_over(given, layout.EVERYBODY, rows, 0, number, states)

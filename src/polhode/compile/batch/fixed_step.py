@@ -1,0 +1,297 @@
+"""The loop over steps for many bodies: a vector of them at a time in lanes, such groups on all cores."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from ...kernels.loops import COLUMNS, ROTATION, Kind, stepping
+from ...kernels.state import rounded
+from ...physics.observers.statistics import Watch, nothing
+from .. import numba_target
+from ..simd.vector_types import LANES, extract, load, spread, store
+from ..threads import share_out, sliced
+from . import layout
+from .layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
+
+
+def _record(rows: Any, i: int, y: Any) -> None:
+    """Write the states of a group of bodies: rows[i] has seven rows of as many numbers."""
+    q, m = rounded(y)
+    for j in range(4):
+        store(rows[i, j], 0, q[j])
+    for j in range(3):
+        store(rows[i, 4 + j], 0, m[j])
+
+
+_recorded = register_jitable(**numba_target.INNER)(_record)
+
+
+def _timed_record(rows: Any, i: int, y: Any) -> None:
+    """The same with their times, which stand first in the memory, in an eighth row."""
+    _recorded(rows, i, y)
+    store(rows[i, COLUMNS], 0, y[2][0])
+
+
+LANE_KIND = Kind(ROTATION.good, ROTATION.tidied, _recorded)
+"""How the loop handles the states of a group at once."""
+
+LANE_CLOCKED = Kind(ROTATION.good, ROTATION.tidied, register_jitable(**numba_target.INNER)(_timed_record))
+"""The same where every body has its own time; runs end by the number of steps."""
+
+
+def _behind(rows: Any, j: int) -> Any:
+    """The j-th numbers of a group of bodies in the only row."""
+    return load(rows[0, j], 0)
+
+
+def _put_behind(rows: Any, j: int, v: Any) -> None:
+    store(rows[0, j], 0, v)
+
+
+_read_behind, _write_behind = (register_jitable(**numba_target.INNER)(f) for f in (_behind, _put_behind))
+
+
+def watched(kind: Kind, watch: Watch | None, read: Any, write: Any, clock: bool) -> tuple[Kind, Callable[..., Any]]:
+    """The kind of a run with statistics, and the kernel that opens it; without any, the kind itself."""
+    return watch.kind(kind, clock, read, write) if watch is not None else (kind, nothing)
+
+
+def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
+    """Compiled function that returns the tuple of `item` with # = 0, 1, ... count - 1."""
+    items = "".join(item.replace("#", str(j)) + ", " for j in range(count))
+    space: dict[str, Any] = {"load": load, "spread": spread, "extract": extract}
+    exec(f"def made({parameters}):\n    return ({items})\n", space)  # made of our own words only
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])
+    return made
+
+
+def reader(parameters: int) -> Callable[..., Any]:
+    """Compiled function (data) -> state and system of the bodies of a group."""
+    values = _written("data, first", "load(data[first + #], 0)", parameters)
+
+    def read(data: Any) -> Any:
+        y = (four(data, STATE, 0), three(data, STATE + 4, 0))
+        return y, (three(data, INERTIA, 0), three(data, INVERSE, 0), values(data, PARAMETERS))
+
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(read)
+    return made
+
+
+def _copier(parameters: int) -> Callable[..., Any]:
+    """Compiled function (y, system, i) -> the same with the body of lane i in all lanes."""
+    three, four = _written("v, i", "spread(extract(v[#], i))", 3), _written("v, i", "spread(extract(v[#], i))", 4)
+    values = _written("v, i", "spread(extract(v[#], i))", parameters)
+
+    def copies(y: Any, system: Any, i: int) -> Any:
+        return (four(y[0], i), three(y[1], i)), (three(system[0], i), three(system[1], i), values(system[2], i))
+
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(copies)
+    return made
+
+
+def _next_count(steps: Any, i: int, done: int) -> int:
+    """The steps after which some lane is at its end, the next after those done: that of lane i, or of any (i < 0)."""
+    if i >= 0:
+        return int(steps[i])
+    least = 0
+    for lane in range(LANES):
+        count = int(steps[lane])
+        if count > done and (least == 0 or count < least):
+            least = count
+    return least
+
+
+def _arrived(steps: Any, i: int, count: int) -> tuple[int, int]:
+    """The lanes at their end after so many steps, from one to another: bodies come in the order of their steps."""
+    if i >= 0:
+        return i, i + 1
+    low, high = LANES, 0
+    for lane in range(LANES):
+        if steps[lane] == count:
+            low, high = min(low, lane), lane + 1
+    return low, high
+
+
+def sizes_of_state(start: Callable[..., Any]) -> tuple[int, ...]:
+    """How many numbers each part of a method's state has: attitude, momentum, and low parts or a memory."""
+    return tuple(len(part) for part in start(((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0))))
+
+
+def _keeping(sizes: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Compiled functions (state, saved) that save a state of these sizes in rows of `saved`, and read it back."""
+    places = [(i, j) for i, size in enumerate(sizes) for j in range(size)]
+    lines = "".join(f"    store(saved[{k}], 0, state[{i}][{j}])\n" for k, (i, j) in enumerate(places))
+    rows = iter(range(len(places)))
+    parts = "".join("(" + "".join(f"load(saved[{next(rows)}], 0), " for _ in range(n)) + "), " for n in sizes)
+    space: dict[str, Any] = {"load": load, "store": store}
+    exec(f"def save(state, saved):\n{lines}\ndef restore(saved):\n    return ({parts})\n", space)  # our own words only
+    save, restore = (register_jitable(**numba_target.INNER)(space[name]) for name in ("save", "restore"))
+    return save, restore
+
+
+@dataclasses.dataclass
+class Cursor:
+    """Where the loop over some groups stands: with these arrays, and those of the result, it can go on.
+
+    Attributes
+    ----------
+    place : group, lane (-1: all together), and the steps of the group that are done
+    rows : the states kept of that group
+    saved : the state of that group
+    """
+
+    place: np.ndarray
+    rows: np.ndarray
+    saved: np.ndarray
+
+    @classmethod
+    def at(cls, group: int, kept: int, columns: int, sizes: tuple[int, ...]) -> Cursor:
+        """At the start of a group."""
+        return cls(np.array([group, -1, 0]), np.empty((kept, columns, LANES)), np.empty((sum(sizes), LANES)))
+
+
+def loop(
+    step: Callable[..., Any],
+    torque: Callable[..., Any],
+    size: Sizes,
+    own_dt: bool,
+    start: Callable[..., Any],
+    before: Callable[..., Any] | None = None,
+    after: Callable[..., Any] | None = None,
+    clock: bool = False,
+    watch: Watch | None = None,
+) -> Callable[..., Any]:
+    """The run of many bodies, to be compiled; `start` makes a state of (q, m).
+
+    ``run(h, t0, every, given, order, end, quota, place, rows, saved, q, m, behind, failed)`` runs the groups of bodies,
+    in an order, from where the arrays of a `Cursor` stand to `end`, writes their starts and the states kept to the
+    arrays of the result, and what follows a state (a time, statistics) to `behind`, and returns True. After `quota`
+    steps it returns False, and goes on from there when it is called again; the bits are the same. Where a step fails,
+    ``failed[body]`` gets its number, counting from 1, else -1; the states after it are NaN but the last, which is the
+    last good one. With statistics there is one row, of the last state and the numbers folded so far. Bodies of a group
+    may have different numbers of steps: each is written when it is there.
+    """
+    plain = LANE_CLOCKED if clock else LANE_KIND
+    kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
+    advance = register_jitable(**numba_target.INNER)(stepping(step, torque, kind, before, after))
+    begun, record, folded = start, plain.record, watch is not None
+    save, restore = _keeping(sizes_of_state(start))
+    read, copies, dt_row, numbers = reader(size.parameters), _copier(size.parameters), size.dt, size.rows
+    lay, turn_back, named, hand_over = layout.laying(size), layout.turning_back(size), layout.named, layout.hand_over
+    next_count, arrived = layout.inner(_next_count), layout.inner(_arrived)
+
+    def step_of(h: Any, data: Any) -> Any:
+        return load(data[dt_row], 0)
+
+    def shared(h: Any, data: Any) -> Any:
+        return h
+
+    def next_row(done: int, every: int) -> int:
+        return 0 if folded else done // every
+
+    def same(h: Any, i: int) -> Any:
+        return h
+
+    def own(h: Any, i: int) -> Any:
+        return spread(extract(h, i))
+
+    dt_of = register_jitable(**numba_target.INNER)(step_of if own_dt else shared)
+    dt_at = register_jitable(**numba_target.INNER)(own if own_dt else same)
+    row_after = register_jitable(**numba_target.INNER)(next_row)
+
+    def run(
+        h: Any, t0: Any, every: int, given: Any, order: Any, end: int, quota: int, place: Any, rows: Any, saved: Any,
+        q: Any, m: Any, behind: Any, failed: Any,
+    ) -> bool:  # fmt: skip
+        bodies, data = np.empty(LANES, np.int64), np.empty((numbers, LANES))
+        steps, left = data[dt_row + 1], quota
+        first, i, done = place[0], place[1], place[2]
+        for g in range(first, end):
+            named(g * LANES, order, len(failed), bodies)
+            lay(given, bodies, data, 0)
+            # all together (i = -1); where a step fails, again one by one, so that a body is the same in any company
+            while i < LANES:
+                y, system = read(data)
+                dt = dt_of(h, data)
+                if i >= 0:
+                    y, system = copies(y, system, i)
+                    dt = dt_at(dt, i)
+                if done == 0:
+                    if i >= 0:
+                        rows[:] = np.nan
+                    opened(rows, t0, y, system)
+                    state = begun(y)
+                else:
+                    state = restore(saved)
+                fine, count = True, next_count(steps, i, done)
+                while fine and count > done:
+                    if left <= 0:
+                        if done > 0:
+                            save(state, saved)
+                        place[0], place[1], place[2] = g, i, done
+                        return False
+                    some, there = min(count - done, left), rows[row_after(done, every) :]
+                    state, reached, _, _, fine = advance(dt, t0, done, some, every, count, state, system, there)
+                    left -= some
+                    if fine and reached < count:
+                        done = reached
+                        continue
+                    if not fine:
+                        if i < 0:
+                            break
+                        record(rows, len(rows) - 1, state)
+                    turn_back(rows, 0, data, 0)
+                    low, high = arrived(steps, i, count)
+                    hand_over(given, bodies, low, high, rows, 0, q, m, behind)
+                    for lane in range(low, high):
+                        failed[bodies[lane]] = -1 if fine else reached + 1
+                    done = count
+                    count = next_count(steps, i, done)
+                done = 0
+                if i < 0 and fine:
+                    break
+                i += 1
+            i = -1
+        place[0], place[1], place[2] = end, -1, 0
+        return True
+
+    return run
+
+
+PLENTY = 20_000
+"""Steps of a group that are work for all cores, whatever the method: some milliseconds at least."""
+
+QUOTA = 5_000
+"""Steps of a group in the first slice: about a millisecond with explicit methods."""
+
+
+def run_on_cores(
+    run: Any, h: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, found: Any,
+    cursor_at: Callable[[int], Cursor], threads: int | None = None,
+) -> None:  # fmt: skip
+    """Run all groups, shared out among the cores, into the arrays `found` of the result."""
+    groups = layout.padded(len(found[-1])) // LANES
+    long = bool(groups * given[layout.STEPS].max() > PLENTY)
+
+    def part(begin: int, end: int) -> Iterator[None]:
+        at = vars(cursor_at(begin)).values()
+        return sliced(lambda quota: run(h, t0, every, given, order, end, quota, *at, *found), QUOTA)
+
+    if long:
+        for _ in part(0, 0):  # compiled once, before the threads start
+            pass
+    share_out(part, groups, threads, long)
+
+
+def run_on_one(
+    run: Any, h: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, found: Any,
+    cursor: Cursor,
+) -> Iterator[None]:  # fmt: skip
+    """The same on this thread, from where a cursor stands; between slices the caller may save it, or stop."""
+    groups, at = layout.padded(len(found[-1])) // LANES, vars(cursor).values()
+    return sliced(lambda quota: run(h, t0, every, given, order, groups, quota, *at, *found), QUOTA)

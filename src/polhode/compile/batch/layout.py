@@ -1,0 +1,312 @@
+"""The numbers of many bodies: from arrays with a row for every body to lanes, and from lanes back to such arrays.
+
+`given` is a tuple of arrays with a row for every body, or one for all: quaternions and momenta in the users' axes,
+principal moments, parameters of the field, axes (a quaternion from principal to user axes, or no column), the step, and
+the number of steps. `data` has a row for every number and a column for every body, in principal axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numba.extending import register_jitable
+
+from ...kernels.loops import COLUMNS
+from ...kernels.so3 import conj, mul, rotate, unrotate
+from ...numbers import floats
+from ...numbers.dispatch import UNFUSED
+from ...numbers.primitives import settled, where
+from ...symbolic.expression import compiled, source, symbol
+from .. import numba_target
+from ..program import program
+from ..simd.vector_types import LANES, load, store
+from ..threads import share_out
+
+STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
+"""First rows of `data`: quaternion and momentum, moments, their inverses, parameters; then dt and the steps."""
+
+ATTITUDE, MOMENTUM, MOMENTS, VALUES, AXES, DT, STEPS = range(7)
+"""What stands where in `given`."""
+
+EVERYBODY = np.empty(0, dtype=np.int64)
+"""The order of bodies that are taken as they come."""
+
+
+class Sizes(NamedTuple):
+    """Numbers of the field's parameters, and of the axes: four or none."""
+
+    values: int
+    axes: int
+
+    @property
+    def parameters(self) -> int:
+        """Numbers a torque finds in the system."""
+        return self.values + self.axes
+
+    @property
+    def dt(self) -> int:
+        """The row of the step; that of the number of steps follows."""
+        return PARAMETERS + self.parameters
+
+    @property
+    def rows(self) -> int:
+        """Rows of `data`."""
+        return self.dt + 2
+
+
+def sizes(given: tuple[np.ndarray, ...]) -> Sizes:
+    """How many parameters there are."""
+    return Sizes(given[VALUES].shape[1], given[AXES].shape[1])
+
+
+def inner(function: Callable[..., Any]) -> Callable[..., Any]:
+    """A function for compiled code only."""
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(function)
+    return made
+
+
+def one_by_one(function: Callable[..., Any], *widths: int) -> Callable[..., Any]:
+    """A kernel of tuples as one straight line in which no product is fused with a sum: the bits NumPy would give."""
+    names = [chr(ord("a") + i) for i in range(len(widths))]
+    symbols = [tuple(symbol(f"{x}{j}") for j in range(n)) for x, n in zip(names, widths, strict=True)]
+    unpack = {f"{x}{j}": f"{x}[{j}]" for x, n in zip(names, widths, strict=True) for j in range(n)}
+    made = compiled(*source("straight", ", ".join(names), unpack, function(*symbols)), floats.number)
+    UNFUSED.add(made)
+    return made
+
+
+def padded(number: int) -> int:
+    """The next multiple of LANES."""
+    return number + -number % LANES
+
+
+# --- parts of compiled code -------------------------------------------------------------------------
+
+
+@inner
+def named(k: int, order: Any, number: int, bodies: Any) -> None:
+    """The bodies at the places k, k + 1, ... of a vector; beyond the last one, that one again."""
+    for lane in range(LANES):
+        i = min(k + lane, number - 1)
+        bodies[lane] = order[i] if len(order) else i
+
+
+def taking(width: int) -> Callable[..., Any]:
+    """Compiled function that puts rows of some bodies into lanes: ``data[first + j, at + lane]``."""
+
+    def take(array: Any, bodies: Any, data: Any, first: int, at: int) -> None:
+        several = len(array) > 1
+        for lane in range(LANES):
+            i = bodies[lane] if several else 0
+            for j in range(width):
+                data[first + j, at + lane] = array[i, j]
+
+    return inner(take)
+
+
+_take1, _take3, _take4 = taking(1), taking(3), taking(4)
+
+
+@inner
+def three(data: Any, first: int, at: int) -> Any:
+    """A vector of every body, in lanes."""
+    return load(data[first], at), load(data[first + 1], at), load(data[first + 2], at)
+
+
+@inner
+def four(data: Any, first: int, at: int) -> Any:
+    """A quaternion of every body, in lanes."""
+    return load(data[first], at), load(data[first + 1], at), load(data[first + 2], at), load(data[first + 3], at)
+
+
+_product, _turned, _turned_back, _back = (
+    one_by_one(mul, 4, 4),
+    one_by_one(rotate, 4, 3),
+    one_by_one(unrotate, 4, 3),
+    one_by_one(lambda q, a: mul(q, conj(a)), 4, 4),
+)
+
+
+def laying(size: Sizes) -> Callable[..., Any]:
+    """Compiled function (given, bodies, data, at) that fills the columns of some bodies."""
+    values, axes, dt, turned = taking(size.values), PARAMETERS + size.values, size.dt, size.axes > 0
+
+    def turn(data: Any, at: int) -> Any:
+        a = four(data, axes, at)
+        q, m = _product(four(data, STATE, at), a), _turned_back(a, three(data, STATE + 4, at))
+        for j in range(4):
+            store(data[STATE + j], at, q[j])
+        return m
+
+    def keep(data: Any, at: int) -> Any:
+        return three(data, STATE + 4, at)
+
+    momentum, take_axes = inner(turn if turned else keep), taking(size.axes)
+
+    def lay(given: Any, bodies: Any, data: Any, at: int) -> None:
+        _take4(given[ATTITUDE], bodies, data, STATE, at)
+        _take3(given[MOMENTUM], bodies, data, STATE + 4, at)
+        _take3(given[MOMENTS], bodies, data, INERTIA, at)
+        values(given[VALUES], bodies, data, PARAMETERS, at)
+        take_axes(given[AXES], bodies, data, axes, at)
+        _take1(given[DT], bodies, data, dt, at)
+        _take1(given[STEPS], bodies, data, dt + 1, at)
+        m, moments = momentum(data, at), three(data, INERTIA, at)
+        for j in range(3):  # a linear body has no momentum along its axis, and none of its moments is divided by
+            there = moments[j] > 0
+            store(data[STATE + 4 + j], at, where(there, m[j], 0.0))
+            store(data[INVERSE + j], at, where(there, 1 / moments[j], 0.0))
+
+    return inner(lay)
+
+
+def turning_back(size: Sizes) -> Callable[..., Any]:
+    """Compiled function (rows, at, data, column) that turns states kept into users' axes, which stand in `data`."""
+    axes = PARAMETERS + size.values
+
+    def turn(rows: Any, at: int, data: Any, column: int) -> None:
+        a = four(data, axes, column)
+        for i in range(len(rows)):
+            q, m = _back(four(rows[i], 0, at), a), _turned(a, three(rows[i], 4, at))
+            for j in range(4):
+                store(rows[i, j], at, q[j])
+            for j in range(3):
+                store(rows[i, 4 + j], at, m[j])
+
+    def keep(rows: Any, at: int, data: Any, column: int) -> None:
+        pass
+
+    return inner(turn if size.axes else keep)
+
+
+@inner
+def copied(array: Any, bodies: Any, low: int, high: int, out: Any, width: int) -> None:
+    """Rows of some bodies, or that of all, into another array."""
+    several = len(array) > 1
+    for lane in range(low, high):
+        body = bodies[lane]
+        row, there = array[body if several else 0], out[body]
+        for j in range(width):
+            there[j] = row[j]
+
+
+@inner
+def from_lanes(block: Any, first: int, at: int, bodies: Any, low: int, high: int, out: Any, width: int) -> None:
+    """Numbers in lanes into rows of some bodies."""
+    for lane in range(low, high):
+        there = out[bodies[lane]]
+        for j in range(width):
+            there[j] = block[first + j, at + lane]
+
+
+@inner
+def hand_over(given: Any, bodies: Any, low: int, high: int, rows: Any, at: int, q: Any, m: Any, behind: Any) -> None:
+    """The starts of the bodies in the lanes from `low` to `high` and the states kept into the arrays of the result."""
+    copied(given[ATTITUDE], bodies, low, high, q[0], 4)
+    copied(given[MOMENTUM], bodies, low, high, m[0], 3)
+    for n in range(len(rows)):
+        from_lanes(rows[n], 0, at, bodies, low, high, q[n + 1], 4)
+        from_lanes(rows[n], 4, at, bodies, low, high, m[n + 1], 3)
+        from_lanes(rows[n], COLUMNS, at, bodies, low, high, behind[n], behind.shape[2])
+
+
+# --- passes over all bodies -------------------------------------------------------------------------
+
+
+def _laying_out(size: Sizes) -> Callable[..., Any]:
+    lay = laying(size)
+
+    def lay_out(given: Any, order: Any, number: int, data: Any, first: int, begin: int, end: int) -> None:
+        bodies = np.empty(LANES, np.int64)
+        for g in range(begin, end):
+            named(first + g * LANES, order, number, bodies)
+            lay(given, bodies, data, g * LANES)
+
+    return lay_out
+
+
+def lay_out(given: tuple[np.ndarray, ...], order: np.ndarray, number: int, data: np.ndarray, first: int = 0) -> None:
+    """Fill `data`, whose width is a multiple of LANES, with the bodies from the place `first` on."""
+    size = sizes(given)
+    run = program(lambda: _laying_out(size), "lay out", size).run
+    share_out(lambda begin, end: run(given, order, number, data, first, begin, end), data.shape[1] // LANES)
+
+
+def _handing_over(size: Sizes) -> Callable[..., Any]:
+    turn_back, take_axes, axes = turning_back(size), taking(size.axes), PARAMETERS + size.values
+
+    def hand_all_over(
+        given: Any, order: Any, rows: Any, first: int, last: int, q: Any, m: Any, behind: Any, begin: int, end: int
+    ) -> None:
+        bodies, block = np.empty(LANES, np.int64), np.empty((axes + 4, LANES))
+        for g in range(begin, end):
+            at = g * LANES
+            named(first + at, order, last, bodies)
+            take_axes(given[AXES], bodies, block, axes, 0)
+            turn_back(rows, at, block, 0)
+            hand_over(given, bodies, 0, min(LANES, last - first - at), rows, at, q, m, behind)
+
+    return hand_all_over
+
+
+def hand_all_over(
+    given: tuple[np.ndarray, ...], order: np.ndarray, rows: np.ndarray, first: int, last: int, found: Any
+) -> None:
+    """The states kept of the bodies at the places from `first` to `last`, into the arrays of the result."""
+    size = sizes(given)
+    run = program(lambda: _handing_over(size), "hand over", size).run
+    share_out(lambda begin, end: run(given, order, rows, first, last, *found, begin, end), rows.shape[2] // LANES)
+
+
+# --- checks -----------------------------------------------------------------------------------------
+
+
+def _looking(holds: Callable[..., Any], width: int, change: Callable[..., Any] | None) -> Callable[..., Any]:
+    take, read = taking(width), three if width == 3 else four
+    condition = one_by_one(lambda v: (holds(v),), width)
+    straight = None if change is None else one_by_one(change, width)
+
+    def put(v: Any, bodies: Any, block: Any, out: Any) -> None:
+        new = straight(v)  # type: ignore[misc]
+        for j in range(width):
+            store(block[j], 0, new[j])
+        from_lanes(block, 0, 0, bodies, 0, LANES, out, width)
+
+    def leave(v: Any, bodies: Any, block: Any, out: Any) -> None:
+        pass
+
+    finish = inner(leave if change is None else put)
+
+    def look(array: Any, order: Any, out: Any, begin: int, end: int) -> bool:
+        bodies, block = np.empty(LANES, np.int64), np.empty((width, LANES))
+        for g in range(begin, end):
+            named(g * LANES, order, len(array), bodies)
+            take(array, bodies, block, 0, 0)
+            v = read(block, 0, 0)
+            if not settled(condition(v)[0]):
+                return False
+            finish(v, bodies, block, out)
+        return True
+
+    return look
+
+
+def all_hold(holds: Callable[..., Any], array: np.ndarray) -> bool:
+    """Does a condition, a kernel of three or four numbers, hold for every row."""
+    return _looked(holds, None, array, np.empty((0, array.shape[1])))
+
+
+def changed(holds: Callable[..., Any], change: Callable[..., Any], array: np.ndarray) -> np.ndarray | None:
+    """Every row changed by a kernel, if a condition holds for all of them; else None."""
+    out = np.empty(array.shape)
+    return out if _looked(holds, change, array, out) else None
+
+
+def _looked(holds: Callable[..., Any], change: Callable[..., Any] | None, array: np.ndarray, out: np.ndarray) -> bool:
+    width, fine = array.shape[1], []
+    run = program(lambda: _looking(holds, width, change), "look", holds, width, change).run
+    given = np.require(array, float, ("C", "W"))
+    share_out(lambda begin, end: fine.append(run(given, EVERYBODY, out, begin, end)), padded(len(array)) // LANES)
+    return all(fine)

@@ -1,0 +1,92 @@
+"""Programs: functions compiled by numba, each once on a machine.
+
+What a program is follows from its content alone: the fingerprint of the Python function, together with the versions
+and the compiler's sources it is compiled with, is its key, in the memo of the process and on disk. To build a function
+and to take its fingerprint takes some milliseconds. Therefore the memo also keeps a shortcut to each program, under
+objects from which the function was built; a shortcut only saves time, and never leaves the process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import hashlib
+import importlib
+import sys
+from collections.abc import Callable, Hashable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+
+from .._memo import MADE
+from .._version import __version__
+from . import numba_target
+from .disk_cache import DiskCache, private_folder
+from .fingerprint import COMPILER, fingerprint
+from .simd import dual
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Program:
+    """A function that numba compiles for each new signature, unless the disk cache holds it.
+
+    Attributes
+    ----------
+    key : digest of everything that the compiled code depends on, except the signature and the processor
+    run : the compiled function; call it
+    was_kept : did the disk cache hold it when this process first asked for it
+    """
+
+    key: str
+    run: Any
+    was_kept: bool
+
+    @property
+    def is_warm(self) -> bool:
+        """Can it be called without compiling."""
+        return self.was_kept or bool(self.run.signatures)
+
+
+@functools.cache
+def environment() -> str:
+    """Digest of what all programs depend on: versions, options, and the compiler's sources and derivatives."""
+    llvmlite = importlib.import_module("llvmlite")
+    versions = (__version__, numba.__version__, llvmlite.__version__, np.__version__, sys.version)
+    digest = hashlib.sha256(repr(versions).encode())
+    for name in COMPILER:
+        source = Path(str(importlib.import_module(name).__file__)).read_bytes()
+        digest.update(f"\n{name} {len(source)}\n".encode() + source)
+    digest.update(fingerprint((numba_target.OPTIONS, numba_target.INNER, dual.RULES)).encode())
+    return digest.hexdigest()
+
+
+def key_of(function: Callable[..., Any]) -> str:
+    """The key of the program of a function."""
+    return hashlib.sha256(f"{environment()} {fingerprint(function)}".encode()).hexdigest()[:32]
+
+
+def compiled(function: Callable[..., Any]) -> Program:
+    """The program of a function: that of an equal function, if this process has one."""
+    key = key_of(function)
+    program: Program = MADE(("program", key), lambda: _made(function, key))
+    return program
+
+
+def program(make: Callable[[], Callable[..., Any]], *shortcut: Hashable) -> Program:
+    """The program of the function that `make` builds; built once for each shortcut.
+
+    The shortcut names what is built and the objects that it is built from, so that equal shortcuts mean equal programs.
+    """
+    found: Program = MADE(("shortcut", *shortcut), lambda: compiled(make()))
+    return found
+
+
+def _made(function: Callable[..., Any], key: str) -> Program:
+    run = numba_target.jitted(function)
+    folder = private_folder(environment()[:16])
+    if folder is None:
+        return Program(key, run, False)
+    run._cache = DiskCache(folder, key)
+    return Program(key, run, run._cache.is_warm)

@@ -1,0 +1,1 @@
+"""Vectors of doubles as a number type for numba."""

@@ -1,0 +1,150 @@
+"""Room for numbers on the stack of compiled code: what `scalar.scratch` gives a kernel.
+
+It is a bare pointer, so reading and writing cost nothing beyond the memory, and it holds vectors as well as single
+numbers. It must not leave the kernel that asked for it.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.core.imputils import lower_builtin
+from numba.core.typing.templates import AbstractTemplate, infer_global, signature
+from numba.extending import intrinsic, models, overload, register_model
+
+from ...numbers import dispatch, primitives
+from .dual import DualType
+from .vector_types import Lanes, Vector, half, joined
+
+
+class Room(types.Type):
+    """The type of room for numbers of one type."""
+
+    def __init__(self, number: Any) -> None:
+        self.number = number
+        super().__init__(name=f"room for {number}")
+
+
+@register_model(Room)
+class _RoomModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, manager.lookup(kind.number).get_value_type().as_pointer())
+
+
+@infer_global(operator.getitem)
+class _Get(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], Room) and isinstance(args[1], types.Integer):
+            return signature(args[0].number, args[0], types.intp)
+        return None
+
+
+@infer_global(operator.setitem)
+class _Set(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], Room) and isinstance(args[1], types.Integer):
+            return signature(types.none, args[0], types.intp, args[0].number)
+        return None
+
+
+@lower_builtin(operator.getitem, Room, types.intp)
+def _get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.load(builder.gep(args[0], [args[1]]))
+
+
+@lower_builtin(operator.setitem, Room, types.intp, types.Any)
+def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    builder.store(args[2], builder.gep(args[0], [args[1]]))
+    return context.get_dummy_value()
+
+
+class Halves(types.Type):
+    """The type of room for one half of the lanes: every second place of room for all of them."""
+
+    number = half
+
+    def __init__(self) -> None:
+        super().__init__(name=f"every second {half} of room")
+
+
+@register_model(Halves)
+class _HalvesModel(models.PrimitiveModel):
+    def __init__(self, manager: Any, kind: Any) -> None:
+        super().__init__(manager, kind, manager.lookup(half).get_value_type().as_pointer())
+
+
+@intrinsic
+def _halves(typingctx: Any, room: Any, which: Any) -> Any:
+    def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+        pointer = builder.bitcast(args[0], context.get_value_type(sig.return_type))
+        return builder.gep(pointer, [args[1]])
+
+    return Halves()(room, types.intp), make
+
+
+@infer_global(operator.getitem)
+class _GetHalf(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], Halves) and isinstance(args[1], types.Integer):
+            return signature(half, args[0], types.intp)
+        return None
+
+
+@infer_global(operator.setitem)
+class _SetHalf(AbstractTemplate):
+    def generic(self, args: Any, kws: Any) -> Any:
+        if isinstance(args[0], Halves) and isinstance(args[1], types.Integer):
+            return signature(types.none, args[0], types.intp, half)
+        return None
+
+
+def _place(builder: Any, room: Any, i: Any) -> Any:
+    return builder.gep(room, [builder.mul(i, ir.Constant(ir.IntType(64), 2))])
+
+
+@lower_builtin(operator.getitem, Halves, types.intp)
+def _get_half(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    return builder.load(_place(builder, args[0], args[1]))
+
+
+@lower_builtin(operator.setitem, Halves, types.intp, types.Any)
+def _set_half(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+    builder.store(args[2], _place(builder, args[0], args[1]))
+    return context.get_dummy_value()
+
+
+def _halver(plain: Callable[..., Any], room: Any) -> Callable[..., Any]:
+    """For `scalar.by_halves`."""
+    if not (isinstance(room, Room) and isinstance(room.number, Lanes)):
+        return plain
+    return lambda room, k: joined(plain(_halves(room, 0), k), plain(_halves(room, 1), k))
+
+
+dispatch.register_halves(_halver)
+
+
+def _allocator(number: Any, count: int) -> Callable[..., Any]:
+    @intrinsic
+    def allocate(typingctx: Any) -> Any:
+        def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
+            size = ir.Constant(ir.IntType(64), count)
+            return cgutils.alloca_once(builder, context.get_value_type(number), size=size)
+
+        return Room(number)(), make
+
+    made: Callable[..., Any] = allocate
+    return made
+
+
+def teach(options: dict[str, Any]) -> None:
+    """Make `scalar.scratch` known to numba; the number of numbers must be known when a kernel is compiled."""
+
+    def scratch(like: Any, count: Any) -> Any:
+        allocate = _allocator(like if isinstance(like, (Vector, DualType)) else types.float64, count.literal_value)
+        return lambda like, count: allocate()
+
+    overload(primitives.scratch, strict=False, prefer_literal=True, jit_options=options)(scratch)

@@ -1,0 +1,425 @@
+"""Problem files: body, field, start, run and output of one computation, in TOML.
+
+    [body]    moments, tensor, shape, mesh or points
+    [field]   a ready-made field by name with its keywords, or python = "mine.py:name"; several as [[field]] are added
+    [start]   attitude, and one of omega, momentum, spatial_momentum
+    [run]     method and dt, or tol; t_end or steps
+    [output]  what is written
+
+`polhode init` writes an example with a comment on every key.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import inspect
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
+from scipy.spatial.transform import Rotation
+
+from ..errors import InputError
+from ..methods import EXAMPLE, methods
+from ..physics import fields
+from ..physics.body import SHAPES, Body, shape_sizes
+from ..physics.fields import Field as BoundField
+from ..physics.meshes import UNITS
+from ..physics.problem import Problem
+from ..physics.validate import attitude_quaternion
+from ..results.trajectory import Trajectory
+from ..run.integrator import check_fit
+from ..run.schedule import Bounds
+from ..run.solve import solve
+from ..run.step_count import end_time, length
+from .toml import Fault, Positive, Quaternion, Strict, Vector, Whole, at, key, nearest, python_field, read, toml
+
+Absent = SkipJsonSchema[None]
+Matrix = Annotated[list[Vector], Field(min_length=3, max_length=3)]
+Sequence = Annotated[str, Field(pattern="^([xyz]{3}|[XYZ]{3})$")]
+
+IDENTITY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+
+
+# --- what a file says -------------------------------------------------------------------------------
+
+
+def one_of(part: Strict, table: str, *words: str, none: bool = False) -> str | None:
+    """The one of these keys of a table that is given."""
+    given = [word for word in words if getattr(part, word) is not None]
+    choice = ", ".join(words)
+    if len(given) > 1:
+        wanted = "at most" if none else "exactly"
+        raise Fault(
+            f"{table}.{given[-1]}", f"give {wanted} one of {choice}; got {' and '.join(given)}: remove all but one"
+        )
+    if not given and not none:
+        info = type(part).model_fields[words[0]]
+        example = f"{words[0]} = {toml((info.examples or [None])[0])}"
+        raise Fault(table, f"give exactly one of {choice}; got none of them: write for example {example}")
+    return given[0] if given else None
+
+
+class BodyPart(Strict):
+    """What turns. Lengths and masses in any consistent units; vectors in the axes of the body."""
+
+    moments: Vector | Absent = key(
+        "three principal moments of inertia, above 0, about the body's axes", [1.0, 2.0, 3.0]
+    )
+    tensor: Matrix | Absent = key("an inertia tensor, three rows of three numbers in the axes of the body", IDENTITY)
+    shape: str | Absent = key(f"a shape: {', '.join(SHAPES)}", "box", schema={"enum": list(SHAPES)})
+    dimensions: list[float] | dict[str, float] | Absent = key(
+        "the lengths of the shape, by name or in order", {"a": 3.0, "b": 2.0, "c": 1.0}
+    )
+    mesh: str | Absent = key("a closed surface of triangles in an STL, OBJ or PLY file", "part.stl")
+    unit: str | Absent = key("the unit of the mesh's lengths, which become metres", "mm", schema={"enum": list(UNITS)})
+    points: list[Vector] | Absent = key("a list of points of three numbers", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    masses: float | list[float] | Absent = key("one mass for each point, or one for all, above 0", [1.0, 2.0])
+    mass: Positive | Absent = key("a number above 0: the mass of the whole body", 2.0)
+    density: Positive | Absent = key("a number above 0: mass of a unit of volume", 2700.0)
+    centre: Vector | Absent = key("three numbers: the centre of mass of a body given by its inertia", [0.0, 0.0, 0.1])
+    pivot: Vector | Absent = key(
+        "three numbers: the fixed point about which the body turns; without it the centre of mass", [0.0, 0.0, -0.1]
+    )
+
+    physical: bool | Absent = key(
+        "false accepts positive moments that no distribution of mass has, with a warning", False
+    )
+
+    @model_validator(mode="after")
+    def _whole(self) -> BodyPart:
+        what = one_of(self, "body", *ALONGSIDE)
+        one_of(self, "body", "mass", "density", none=True)
+        for word in ("dimensions", "unit", "masses", "mass", "density", "centre", "physical"):
+            if getattr(self, word) is not None and word not in ALONGSIDE[what or ""]:
+                others = " or ".join(kind for kind, words in ALONGSIDE.items() if word in words)
+                raise Fault(f"body.{word}", f"this cannot be combined with {what}, only with {others}; remove it")
+        return self
+
+
+ALONGSIDE = {
+    "moments": ("mass", "centre", "physical"),
+    "tensor": ("mass", "centre", "physical"),
+    "shape": ("dimensions", "mass", "density"),
+    "mesh": ("unit", "mass", "density"),
+    "points": ("masses",),
+}
+"""The ways to describe a body, and what may stand beside each."""
+
+
+def _field_schema(schema: dict[str, Any]) -> None:
+    """The keywords of every ready-made field."""
+    schema["allOf"] = [
+        {
+            "if": {"properties": {"name": {"const": name}}, "required": ["name"]},
+            "then": {"required": required, "propertyNames": {"enum": ["name", *known]}},
+        }
+        for name in fields.names()
+        for known, required in [_keywords(name)]
+    ]
+    schema["oneOf"] = [{"required": ["name"]}, {"required": ["python"]}]
+
+
+def _keywords(name: str) -> tuple[list[str], list[str]]:
+    """All keywords of a ready-made field in a file, and those that must be given. The body is the file's."""
+    known = {word: default for word, default in fields.keywords(name).items() if word != "body"}
+    return list(known), [word for word, default in known.items() if default is inspect.Parameter.empty]
+
+
+class FieldPart(Strict):
+    """What acts on it: a ready-made field or the user's own, and its parameters beside."""
+
+    model_config = ConfigDict(extra="allow", json_schema_extra=_field_schema)
+
+    name: str | Absent = key("a ready-made field", "gravity", schema={"enum": fields.names()})
+    python: str | Absent = key("a field of your own, a Python file and a name in it", "mine.py:drag")
+
+    @model_validator(mode="after")
+    def _whole(self) -> FieldPart:
+        if (self.name is None) == (self.python is None):
+            got = "both" if self.name else f"neither, but {', '.join(self.parameters) or 'nothing'}"
+            raise ValueError(f'give name or python, for example name = "gravity"; got {got}')
+        return self
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys beside its name."""
+        return dict(self.model_extra or {})
+
+
+ATTITUDES = ("quaternion", "rotation_vector", "euler", "matrix")
+"""The ways to give an attitude."""
+
+
+class StartPart(Strict):
+    """The state at t0. The attitude turns body into space coordinates; without one they agree."""
+
+    quaternion: Quaternion | Absent = key(
+        "four numbers, the SCALAR FIRST: a unit quaternion, body to space", [1.0, 0.0, 0.0, 0.0]
+    )
+    rotation_vector: Vector | Absent = key("three numbers: axis times angle, body to space", [0.3, 0.0, 0.0])
+    euler: Vector | Absent = key("three Euler angles, body to space, in the order of sequence", [0.1, 0.3, 0.0])
+    sequence: Sequence | Absent = key(
+        "three letters: XYZ, ZXZ and so on about axes that turn along, xyz and so on about axes that rest", "ZXZ"
+    )
+    degrees: bool | Absent = key("true or false: are these angles in degrees; else they are in radians", True)
+    matrix: Matrix | Absent = key("a rotation matrix, three rows of three numbers, body to space", IDENTITY)
+    omega: Vector | Absent = key("three numbers: angular velocity in the body frame", [0.0, 0.1, 5.0])
+    momentum: Vector | Absent = key("three numbers: angular momentum in the body frame", [0.0, 0.1, 5.0])
+    spatial_momentum: Vector | Absent = key("three numbers: angular momentum in the space frame", [0.0, 0.0, 5.0])
+    t0: float | Absent = key("a number: the time of this state; without it 0", 0.0)
+
+    @model_validator(mode="after")
+    def _whole(self) -> StartPart:
+        how = one_of(self, "start", *ATTITUDES, none=True)
+        one_of(self, "start", "omega", "momentum", "spatial_momentum")
+        if (how == "euler") != (self.sequence is not None):
+            raise Fault(
+                "start.euler", 'euler and sequence go together; write for example sequence = "ZXZ" beside euler'
+            )
+        if self.degrees is not None and how not in ("euler", "rotation_vector"):
+            raise Fault("start.degrees", "this is only for euler or rotation_vector; remove it")
+        return self
+
+    def attitude(self) -> Any:
+        """The attitude for `ph.Problem`."""
+        if self.rotation_vector is not None:
+            return Rotation.from_rotvec(self.rotation_vector, degrees=bool(self.degrees))
+        if self.euler is not None and self.sequence is not None:
+            try:
+                return Rotation.from_euler(self.sequence, self.euler, degrees=bool(self.degrees))
+            except ValueError:
+                raise Fault(
+                    "start.sequence", f"neighbouring axes must differ, as in ZXZ; got {self.sequence}"
+                ) from None
+        return self.quaternion or self.matrix
+
+
+class RunPart(Strict):
+    """How it is run."""
+
+    method: str | Absent = key("a method; `polhode methods` lists them", EXAMPLE)
+    dt: Positive | Absent = key("a number above 0: the step size", 0.01)
+    tol: Positive | Absent = key("a number above 0: the error allowed at the end, instead of method and dt", 1e-10)
+    stops: list[float] | Absent = key("a list of times at which steps shall end, with tol: [3.0, 4.5]", [3.0, 4.5])
+    max_step: Positive | Absent = key("a number above 0: the longest step allowed, with tol", 0.5)
+    t_end: float | Absent = key("a number: the end time, after t0", 20.0)
+    steps: Whole | Absent = key("a whole number from 1 on: the number of steps", 1000)
+    every: Whole | Absent = key("a whole number from 1 on: every how many steps a state is kept", 10)
+    digits: Whole | Absent = key("a whole number from 1 on: digits of the numbers computed with (slow)", 50)
+
+    @model_validator(mode="after")
+    def _whole(self) -> RunPart:
+        if self.tol is not None:
+            for word in ("method", "dt", "steps", "every", "digits"):
+                if getattr(self, word) is not None:
+                    raise Fault(
+                        f"run.{word}",
+                        f"this cannot be combined with tol, which chooses method and steps; remove {word} or tol",
+                    )
+        elif self.method is None or self.dt is None:
+            lacking = "method" if self.method is None else "dt"
+            raise ValueError(f"{lacking} is missing: give method and dt, or tol = 1e-10 to have them chosen")
+        else:
+            for word in ("stops", "max_step"):
+                if getattr(self, word) is not None:
+                    raise Fault(f"run.{word}", f"this is for adaptive steps; give tol or remove {word}")
+        one_of(self, "run", "t_end", "steps")
+        return self
+
+
+def ending(*suffixes: str) -> Any:
+    """A file name of these kinds; NUL and its like are no part of names."""
+    return Field(pattern=rf"^[^\x00-\x1f]*\.({'|'.join(suffixes)})$")
+
+
+class OutputPart(Strict):
+    """What is written. Paths are relative to the problem file."""
+
+    file: Annotated[str, ending("zarr", "nc")] | Absent = key("a .zarr or .nc file for the states", "spin.zarr")
+    plot: Annotated[str, ending("png", "svg", "pdf")] | Absent = key(
+        "a .png, .svg or .pdf file for a picture", "spin.png"
+    )
+    view: Annotated[str, ending("html")] | Absent = key(
+        "an .html file that shows the body turning in a browser", "spin.html"
+    )
+
+
+class Contents(Strict):
+    """A problem file for polhode."""
+
+    body: BodyPart = Field(description="a table, [body]: what turns; `polhode init` writes an example")
+    field: list[FieldPart] = Field([], description="a table, [field], or several, [[field]]: what acts on the body")
+    start: StartPart = Field(description="a table, [start]: attitude and motion; `polhode init` writes an example")
+    run: RunPart = Field(description="a table, [run]: method and dt, or tol; `polhode init` writes an example")
+    output: OutputPart = Field(OutputPart(), description="a table, [output]: the files to write")
+
+    @field_validator("field", mode="before")
+    @classmethod
+    def _one_or_several(cls, said: Any) -> Any:
+        return [said] if isinstance(said, dict) else said
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of a problem file."""
+    found = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Contents.model_json_schema()}
+    several = found["properties"]["field"]
+    found["properties"]["field"] = {"description": several["description"], "anyOf": [several["items"], several]}
+    found["properties"]["output"].pop("default", None)
+    return found
+
+
+# --- what it means ----------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class ProblemFile:
+    """A file that was read and checked.
+
+    `settings` are keywords of `ph.solve`; `file`, `plot` and `view` are paths to write, or None.
+    """
+
+    problem: Problem
+    settings: dict[str, Any]
+    file: Path | None
+    plot: Path | None
+    view: Path | None
+
+    def solve(self, **others: Any) -> Trajectory:
+        """Run it, in memory; keywords are those of `ph.solve` and replace the file's. No file is written."""
+        return solve(self.problem, **(self.settings | others))
+
+
+def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
+    """Read a problem file.
+
+    allow_code : may ``python = "mine.py:name"`` run that file; without it nothing in a problem file runs code
+    """
+    path = Path(path)
+
+    def made(said: Contents, text: str) -> ProblemFile:
+        problem = _problem(said, path, allow_code)
+        settings = {word: value for word, value in said.run if value is not None}
+        _check_run(problem, said.run)
+        return ProblemFile(problem, settings, **{word: _out(path.parent, word, name) for word, name in said.output})
+
+    return read(path, Contents, made)
+
+
+def _out(folder: Path, word: str, name: str | None) -> Path | None:
+    """Where an output goes."""
+    if name is None:
+        return None
+    path = folder / name
+    if not path.parent.is_dir():
+        raise Fault(f"output.{word}", f"the folder {path.parent} does not exist; create it first")
+    return path
+
+
+def _problem(said: Contents, path: Path, allow_code: bool) -> Problem:
+    what = next(word for word in ALONGSIDE if getattr(said.body, word) is not None)
+    body = at("body", lambda: _body(said.body, path.parent), BodyPart.model_fields, what)
+    acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(said.field)]
+    start = said.start
+    given = {word: getattr(start, word) for word in ("omega", "momentum", "spatial_momentum", "t0")}
+    given = {word: value for word, value in given.items() if value is not None}
+    turned = next((word for word in ATTITUDES if getattr(start, word) is not None), None)
+    attitude = at("start", lambda: attitude_quaternion(start.attitude()), main=turned)
+    named = {"attitude": attitude, "name": path.stem, **given}
+    free = at("start", lambda: Problem(body, **named))
+    return at("field", lambda: Problem(body, sum(acting[1:], acting[0]), **named)) if acting else free
+
+
+def _body(said: BodyPart, folder: Path) -> Body:
+    if said.moments is not None or said.tensor is not None:
+        centre = said.centre or [0.0, 0.0, 0.0]
+        inertia, physical = said.moments or said.tensor, said.physical is not False
+        return Body(inertia, mass=said.mass, centre=centre, pivot=said.pivot, physical=physical)
+    if said.shape is not None:
+        body = _shape(said)
+    elif said.mesh is not None:
+        body = Body.from_mesh(folder / said.mesh, mass=said.mass, density=said.density, unit=said.unit or "m")
+    else:
+        body = Body.from_points(said.points, 1.0 if said.masses is None else said.masses)
+    return body if said.pivot is None else body.about(said.pivot)
+
+
+def _shape(said: BodyPart) -> Body:
+    name, sizes = said.shape or "", said.dimensions or {}
+    if name not in SHAPES:
+        raise Fault("body.shape", f"unknown shape {name!r}; {nearest(name, list(SHAPES))}")
+    words = shape_sizes(name)
+    if isinstance(sizes, list):
+        if len(sizes) != len(words):
+            raise Fault("body.dimensions", f"the shape {name} has {', '.join(words)}; got {len(sizes)} numbers")
+        sizes = dict(zip(words, sizes, strict=True))
+    unknown = [word for word in sizes if word not in words]
+    if unknown:
+        raise Fault(
+            f"body.dimensions.{unknown[0]}", f"the shape {name} has no such length; {nearest(unknown[0], words)}"
+        )
+    if not sizes and name != "t_handle":  # which has lengths of its own
+        lengths = ", ".join(f"{word} = 1.0" for word in words)
+        raise Fault("body.shape", f"its lengths are missing; write for example dimensions = {{ {lengths} }}")
+    try:
+        return Body.from_shape(name, **sizes, mass=said.mass, density=said.density)
+    except InputError as problem:
+        raise Fault("body.dimensions" if said.dimensions is not None else "body.shape", str(problem)) from None
+
+
+def _field(i: int, said: FieldPart, body: Body, path: Path, allow_code: bool) -> BoundField:
+    given = said.parameters
+    for word, value in given.items():
+        _check_value(f"field.{i}.{word}", value)
+    keys = {"name", "python", *given}
+    if said.python is None:
+        return at(f"field.{i}", lambda: _ready(i, said.name or "", given, body), keys)
+    if not allow_code:
+        raise Fault(
+            f"field.{i}.python", f"this runs the Python code in {said.python}; if you trust it, say --allow-code"
+        )
+    template = at(f"field.{i}.python", lambda: python_field(said.python or "", path.parent))
+    return at(f"field.{i}", lambda: template(**given), keys)
+
+
+def _ready(i: int, name: str, given: dict[str, Any], body: Body) -> BoundField:
+    if name not in fields.names():
+        raise Fault(f"field.{i}.name", f"unknown field {name!r}; {nearest(name, fields.names())}")
+    known, required = _keywords(name)
+    for word in given:
+        if word not in known:
+            raise Fault(f"field.{i}.{word}", f"the field {name} has no such keyword; {nearest(word, known)}")
+    for word in required:
+        if word not in given:
+            raise Fault(f"field.{i}.{word}", f"is missing; the field {name} needs {', '.join(required)}")
+    return fields.make(name, body, **given)
+
+
+def _check_value(place: str, value: Any) -> None:
+    """Numbers, lists of them and texts are what a field takes."""
+    if isinstance(value, bool | dict | datetime.date | datetime.time):
+        raise Fault(place, f"must be a number, a list of numbers or a text in quotes; got {toml(value)}")
+    for inner in value if isinstance(value, list) else ():
+        _check_value(place, inner)
+
+
+def _check_run(problem: Problem, run: RunPart) -> None:
+    """Refuse, before anything runs, a method that does not suit the problem and steps that do not fit the time."""
+    if run.tol is not None:
+        end_of_run = at("run.t_end", lambda: end_time(problem, run.t_end))
+        at("run.stops", lambda: Bounds.of(problem.t0, end_of_run, run.stops))
+    elif run.method is not None and run.dt is not None:
+        name, dt = run.method, run.dt
+        method = at("run.method", lambda: methods[name])
+        at("run.method", lambda: check_fit(method, problem))
+        end = "t_end" if run.steps is None else "steps"
+        at(f"run.{end}", lambda: length(problem, method, dt, run.t_end, run.steps))
+
+
+__all__ = [
+    "ProblemFile",
+    "load",
+    "schema",
+]

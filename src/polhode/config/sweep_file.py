@@ -1,0 +1,334 @@
+"""Sweeps: a problem with some of its numbers varied over a grid, a list or at random, from a TOML file.
+
+    [problem]  a named problem, or moments, field, params, attitude and one of omega, momentum
+    [run]      method, dt, steps or t_end, every, statistics, device
+    [grid]     every combination of the values given;  or
+    [list]     the first values of all, the second values of all, ...;  or
+    [random]   count, seed, and a distribution for each
+
+What can vary: `moments`, `omega`, `momentum` (whole, or by component as `omega.x`), `attitude`, `params.NAME`, `dt`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from pydantic import Field, model_validator
+
+from ..errors import InputError
+from ..methods import EXAMPLE as METHOD
+from ..methods import methods
+from ..physics import fields, library
+from ..physics.body import Body
+from ..physics.fields import Field as BoundField
+from ..physics.fields import FieldTemplate
+from ..physics.observers.statistics import PARTS, WORDS
+from ..physics.problem import Problem
+from ..run.ensemble.api import Task, prepared
+from ..run.ensemble.shards import cores
+from ..run.step_count import number_of_steps
+from . import toml
+from .sampling import AXES, at_random, in_parallel, numbers_in, on_grid, within
+from .toml import Fault, Positive, Quaternion, Strict, Vector, Whole, at, needed, python_field
+from .toml import key as optional
+
+EXAMPLE = """\
+# Tops with different spins and weights: 5 x 41 of them, each through 20 time units.
+[problem]
+name = "fast_top"            # `polhode problems` lists them; or moments, field, params, attitude, omega
+
+[run]
+method = "METHOD"            # `polhode methods` lists them
+dt = 0.01
+t_end = 20.0                 # or steps
+every = 100                  # record every 100th state; default: the first and the last
+# statistics = ["energy"]    # instead of a path: first, last, min, max, mean and drift over every step
+
+[grid]                       # all combinations; [list] takes lists in parallel, [random] draws samples
+params.mgl = [10, 15, 20, 25, 30]
+omega.z = { from = 10, to = 50, count = 41 }
+
+# [random]
+# count = 1000
+# seed = 1
+# attitude = "random"                      # uniformly distributed rotations
+# momentum = { isotropic = 5.0 }           # uniformly distributed directions, of this length
+# params.mgl = { normal = [20.0, 1.0] }    # mean and standard deviation; or uniform, loguniform = [from, to]
+""".replace('"METHOD"'.ljust(20), f'"{METHOD}"'.ljust(20))
+
+
+# --- what a file says -------------------------------------------------------------------------------
+
+
+class ProblemPart(Strict):
+    """The problem all bodies have in common."""
+
+    name: str | None = optional("a named problem; `polhode problems` lists them", "fast_top")
+    moments: list[Any] | None = optional(
+        "three principal moments of inertia, or a tensor of three rows", [1.0, 2.0, 2.5]
+    )
+    field: str | None = optional("a built-in field, or your own as file.py:name", "gravity")
+    params: dict[str, Any] = Field(default_factory=dict, description="a table of the field's parameters")
+    attitude: Quaternion | None = optional("four numbers, the SCALAR FIRST, body to space", [1.0, 0.0, 0.0, 0.0])
+    omega: Vector | None = optional("three numbers: angular velocity in the body frame", [0.0, 0.1, 5.0])
+    momentum: Vector | None = optional("three numbers: angular momentum in the body frame", [0.0, 0.1, 5.0])
+    t0: float = Field(0.0, description="a number: the time of the start", examples=[0.0])
+
+    @model_validator(mode="after")
+    def _whole(self) -> ProblemPart:
+        if self.name is None and self.moments is None:
+            raise ValueError("give the name of a problem, or moments = [I1, I2, I3]")
+        if self.name is not None and (self.moments is not None or self.field is not None):
+            raise ValueError("a named problem has its moments and field already; remove name, or the others")
+        if self.omega is not None and self.momentum is not None:
+            raise ValueError("give omega or momentum, not both")
+        return self
+
+
+class RunPart(Strict):
+    """How it is run."""
+
+    method: str = needed("a method; `polhode methods` lists them", METHOD)
+    dt: Positive | None = optional("a number above 0: the step size", 0.01)
+    steps: Whole | None = optional("a whole number from 1 on: the number of steps", 1000)
+    t_end: float | None = optional("a number: the end time", 20.0)
+    every: Whole | None = optional("a whole number from 1 on: every how many steps a state is kept", 100)
+    statistics: list[Literal[tuple(WORDS)]] | None = Field(  # type: ignore[valid-type]
+        None, min_length=1, description="a list of words: what is followed instead of the path", examples=[["energy"]]
+    )
+    device: Literal["cpu", "cuda"] = Field("cpu", description='"cpu" or "cuda"', examples=["cuda"])
+
+    @model_validator(mode="after")
+    def _whole(self) -> RunPart:
+        if self.steps is not None and self.t_end is not None:
+            raise ValueError("give steps or t_end, not both")
+        return self
+
+
+class SweepFile(Strict):
+    """A whole file."""
+
+    problem: ProblemPart = Field(description="a table, [problem]: what all bodies have in common")
+    run: RunPart = Field(description="a table, [run]: method, dt, and steps or t_end")
+    grid: dict[str, Any] | None = Field(None, description="a table, [grid], of lists of values")
+    list_: dict[str, Any] | None = Field(None, alias="list", description="a table, [list], of lists of values")
+    random: dict[str, Any] | None = Field(None, description="a table, [random], with count, seed and distributions")
+
+    @model_validator(mode="after")
+    def _whole(self) -> SweepFile:
+        if sum(part is not None for part in (self.grid, self.list_, self.random)) != 1:
+            raise ValueError("give exactly one of [grid], [list], [random]")
+        return self
+
+
+# --- the sweep --------------------------------------------------------------------------------------
+
+
+class Sweep:
+    """A file that was read and checked: `task` to run, and what varies, a number for each body, in `labels`."""
+
+    def __init__(
+        self, said: SweepFile, columns: dict[str, np.ndarray], folder: Path, text: str, allow_code: bool = False
+    ) -> None:
+        self.text, self.said, self.allow_code = text, said, allow_code
+        self.columns = columns
+        self.number = len(next(iter(columns.values())))
+        self.task = self._task(folder)
+
+    @property
+    def labels(self) -> dict[str, np.ndarray]:
+        """What varies, by component: a number for each body."""
+        found: dict[str, np.ndarray] = {}
+        for key, values in self.columns.items():
+            words = ("w", *AXES) if key == "attitude" else AXES if numbers_in(key) == 3 else range(9999)
+            found |= (
+                {key: values} if values.ndim == 1 else {f"{key}.{w}": v for w, v in zip(words, values.T, strict=False)}
+            )
+        return found
+
+    def _task(self, folder: Path) -> Task:
+        said, run = self.said.problem, self.said.run
+        base = at("problem.name", lambda: library.get(said.name or "")) if said.name else self._problem(said, folder)
+        moments = self._vector("moments", base.body.moments)
+        if base.body.has_own_axes and not self._varies("moments"):
+            bodies: Any = base.body
+        elif base.body.has_own_axes:
+            raise Fault("problem.moments", "moments vary, so give principal moments in [problem], not a tensor")
+        else:
+            bodies = [Body(row) for row in moments] if moments.shape == (3, 3) else moments  # that could be a tensor
+        attitude = self.columns.get("attitude", np.array(said.attitude or base.quaternion))
+        dt, steps = self._steps(base)
+        at("run.method", lambda: methods[run.method])
+        return prepared(
+            bodies, attitude, self._momenta(said, base, moments), run.method,
+            field=self._field(said, base), params=self._params(base),
+            dt=dt, steps=steps, every=run.every, t0=said.t0 or base.t0, device=run.device,
+            statistics=run.statistics,
+        )  # fmt: skip
+
+    def _problem(self, said: ProblemPart, folder: Path) -> Problem:
+        """The problem that a file describes itself; its first body's where something varies."""
+        field = None if said.field is None else _field(said.field, folder, self.allow_code)
+        if field is None and said.params:
+            raise Fault("problem.params", "params are given but no field")
+        start: dict[str, Any] = (
+            {"omega": said.omega} if said.omega is not None else {"momentum": said.momentum or [0.0, 0.0, 0.0]}
+        )
+        first = {key.partition(".")[2]: v[0].tolist() for key, v in self.columns.items() if key.startswith("params.")}
+        bound = None if field is None else _bound(field, first | said.params)
+        return Problem(Body(said.moments), bound, attitude=said.attitude, t0=said.t0, **start)
+
+    @property
+    def _table(self) -> str:
+        """The table in which stands what varies."""
+        return next(word for word in ("grid", "list_", "random") if getattr(self.said, word) is not None).strip("_")
+
+    def _varies(self, head: str) -> bool:
+        return any(key.partition(".")[0] == head for key in self.columns)
+
+    def _vector(self, head: str, base: Any) -> np.ndarray:
+        """A quantity for every body: whole, or with some components varied; one for all where none is."""
+        if head in self.columns:
+            return self.columns[head]
+        if not self._varies(head):
+            return np.array(base, dtype=float)
+        rows = np.tile(np.array(base, dtype=float), (self.number, 1))
+        for i, axis in enumerate(AXES):
+            if f"{head}.{axis}" in self.columns:
+                rows[:, i] = self.columns[f"{head}.{axis}"]
+        return rows
+
+    def _momenta(self, said: ProblemPart, base: Problem, moments: np.ndarray) -> np.ndarray:
+        """Momenta in the body frame; where omega is given or varies it is held, and the momentum follows."""
+        if self._varies("omega") and self._varies("momentum"):
+            raise Fault(f"{self._table}.omega", "omega and momentum cannot both vary; remove one of them")
+        by_omega = self._varies("omega") or (said.omega is not None and not self._varies("momentum"))
+        if not by_omega:
+            return self._vector("momentum", said.momentum or base.momentum)
+        omega = self._vector("omega", said.omega or base.omega)
+        return omega @ base.body.inertia if base.body.has_own_axes else omega * moments
+
+    def _field(self, said: ProblemPart, base: Problem) -> BoundField | None:
+        if base.field is None:
+            return None
+        bound: BoundField = base.field.template(**(base.field.values | said.params))
+        return bound
+
+    def _params(self, base: Problem) -> dict[str, np.ndarray]:
+        """The parameters that vary."""
+        varied = {key.partition(".")[2]: column for key, column in self.columns.items() if key.startswith("params.")}
+        if varied and base.field is None:
+            raise Fault(f"{self._table}.params", "this varies, but the problem has no field")
+        return varied
+
+    def _steps(self, base: Problem) -> tuple[Any, int]:
+        """The step, and how many."""
+        run = self.said.run
+        if "dt" in self.columns:
+            if run.dt is not None:
+                raise Fault("run.dt", "dt varies, so remove it from [run]")
+            if run.steps is None:
+                raise Fault("run.steps", "dt varies, so give steps in [run]: all bodies make the same number of them")
+            return self.columns["dt"], run.steps
+        if run.dt is None:
+            raise Fault("run.dt", "give dt in [run]")
+        if run.steps is not None:
+            return run.dt, run.steps
+        end = base.t_end if run.t_end is None else run.t_end
+        if end is None:
+            raise Fault("run.t_end", "give steps or t_end in [run]")
+        dt = run.dt
+        return dt, at("run.t_end", lambda: number_of_steps(base, dt, end, None))
+
+
+def _bound(field: FieldTemplate, params: dict[str, Any]) -> BoundField:
+    """The field with its parameters."""
+    absent = [name for name in field.parameters if name not in params]
+    if absent:
+        raise Fault("problem.params", f"the field needs params.{absent[0]} in [problem]")
+    bound: BoundField = field(**params)
+    return bound
+
+
+def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
+    """A ready-made field, or ``file.py:name``."""
+    known = {k: made for k in fields.names() if isinstance(made := fields.get(k), FieldTemplate)}
+    if name in known:
+        return known[name]
+    if ":" not in name:
+        near = difflib.get_close_matches(name, known, n=3, cutoff=0.4) or list(known)
+        raise Fault(
+            "problem.field", f"unknown field {name!r}; nearest: {', '.join(near)}, or your own as 'file.py:name'"
+        )
+    if not allow_code:
+        raise Fault("problem.field", f"this runs the Python code in {name}; if you trust it, say --allow-code")
+    try:
+        return python_field(name, folder)
+    except InputError as problem:
+        raise Fault("problem.field", str(problem)) from problem
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def read(path: Path, allow_code: bool = False) -> Sweep:
+    """Read and check a file; a mistake is told with its line and key. Code it names runs only if that is allowed."""
+    folder = path.parent
+    return toml.read(path, SweepFile, lambda said, text: Sweep(said, _columns(said, folder), folder, text, allow_code))
+
+
+def _columns(said: SweepFile, folder: Path) -> dict[str, np.ndarray]:
+    for table, values, make in (
+        ("grid", said.grid, on_grid),
+        ("list", said.list_, lambda given: in_parallel(given, folder)),
+        ("random", said.random, at_random),
+    ):
+        if values is not None:
+            return within(table, make, values)
+    raise AssertionError("one of them is given: SweepFile looked")
+
+
+# --- before and after -------------------------------------------------------------------------------
+
+SAMPLE_BODIES, SAMPLE_STEPS = 64, 2000
+"""What is run to say how long a sweep will take."""
+
+
+def estimate(sweep: Sweep) -> float:
+    """Seconds the sweep will take on the cores of this machine, from a small part of it, once compiled."""
+    task = sweep.task
+    crowd = task.crowd
+    some = {
+        name: value[:SAMPLE_BODIES] if len(value) > 1 else value
+        for name in ("moments", "own", "quaternion", "momentum", "dt", "values")
+        if (value := getattr(crowd, name)) is not None
+    }
+    number, steps = min(crowd.number, SAMPLE_BODIES), min(task.count, SAMPLE_STEPS)
+    part = dataclasses.replace(crowd, number=number, **some)
+    every = steps if task.wanted is None else min(task.every, steps)
+    sample = dataclasses.replace(task, crowd=part, count=steps, every=every)
+    sample.run(threads=1)
+    seconds = min(sample.run(threads=1).seconds for _ in range(3))
+    share = cores() if task.device == "cpu" else 1
+    return seconds * math.ceil(crowd.number / number) * (task.count / steps) / share
+
+
+def bytes_of(task: Task) -> int:
+    """Bytes of the states and statistics a sweep writes."""
+    numbers = 7 + (1 if task.own_times else 0)
+    parts = [] if task.wanted is None else [(len(PARTS) - 1) * size + 1 for size in task.wanted.sizes.values()]
+    return 8 * task.crowd.number * (len(task.kept) * numbers + 5 + sum(parts))
+
+
+SUMMARY_QUANTILES: tuple[tuple[str, float], ...] = (("median", 0.5), ("90 %", 0.9), ("largest", 1.0))
+
+
+def quantiles(values: np.ndarray) -> dict[str, float]:
+    """Some quantiles of the numbers that are finite."""
+    fine = values[np.isfinite(values)]
+    return {name: float(np.quantile(fine, q)) if fine.size else math.nan for name, q in SUMMARY_QUANTILES}

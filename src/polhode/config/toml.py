@@ -1,0 +1,293 @@
+"""TOML files that a model checks: every mistake is told with its file, line, key, what was expected and what to do."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+import json
+import tomllib
+import typing
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.fields import FieldInfo
+
+from ..errors import InputError
+from ..physics.fields import FieldTemplate
+
+Model = TypeVar("Model", bound="Strict")
+Made = TypeVar("Made")
+Place = tuple[str | int, ...]
+"""Keys and numbers in lists, from the outermost table inwards."""
+
+Positive = Annotated[float, Field(gt=0)]
+Whole = Annotated[int, Field(ge=1)]
+Vector = Annotated[list[float], Field(min_length=3, max_length=3)]
+Quaternion = Annotated[list[float], Field(min_length=4, max_length=4)]
+
+LONGEST = 60
+"""Characters of a wrong value that are shown."""
+
+
+class Strict(BaseModel):
+    """A table that refuses keys it does not know, and converts nothing but whole numbers to floats."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Fault(ValueError):
+    """Something wrong with one key, named with dots: ``run.dt``, ``field.0.mgl``."""
+
+    def __init__(self, key: str, text: str) -> None:
+        super().__init__(text)
+        self.key = key
+
+    @property
+    def place(self) -> Place:
+        """The key as a place."""
+        if not self.key:
+            return ()
+        return tuple(int(word) if word.isdigit() else word for word in self.key.split("."))
+
+
+def key(expected: str, example: Any, **limits: Any) -> Any:
+    """A key that may be left out: what it must be (said in errors and in the schema), and an example."""
+    extra = limits.pop("schema", {})
+
+    def without_null(schema: dict[str, Any]) -> None:
+        schema.pop("default", None)
+        schema.update(extra)
+
+    return Field(None, description=expected, examples=[example], json_schema_extra=without_null, **limits)
+
+
+def needed(expected: str, example: Any, **limits: Any) -> Any:
+    """A key that must be given: what it must be, and an example."""
+    return Field(description=expected, examples=[example], **limits)
+
+
+def at(table: str, make: Callable[[], Made], keys: Any = (), main: str | None = None) -> Made:
+    """What `make` makes; an error is told at the key its sentence begins with, or at the main one, or at the table."""
+    try:
+        return make()
+    except Fault:
+        raise
+    except (InputError, OSError) as problem:
+        first, *_ = str(problem).removeprefix("parameter ").replace(":", " ").split() or [""]
+        word = first if first in keys else main
+        raise Fault(f"{table}.{word}" if word else table, str(problem)) from None
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+def read(path: Path, model: type[Model], make: Callable[[Model, str], Made]) -> Made:
+    """What `make` makes of a file's checked contents and text; its `Fault` or `InputError` is told with the place."""
+    text = _text(path)
+    try:
+        table = tomllib.loads(text + "\n")  # a mistake in a last line without an end then has its line, too
+    except RecursionError:
+        raise InputError(f"{path} cannot be read: its lists are nested too deeply") from None
+    except tomllib.TOMLDecodeError as problem:
+        raise InputError(f"{path} is not TOML: {problem}; strings need quotes, lists need [ ]") from None
+    except ValueError:
+        raise InputError(f"{path} has a whole number of thousands of digits; write it as a float") from None
+    try:
+        return make(validated(model, table), text)
+    except Fault as fault:
+        place, what = fault.place, str(fault)
+    except InputError as problem:
+        place, what = (), str(problem)
+    raise InputError(f"{path}{line_of(text, place)}: {named(place)}{what}") from None
+
+
+def validated(model: type[Model], table: Any) -> Model:
+    """The contents of a table; what is wrong with it is told as a `Fault`."""
+    try:
+        return model.model_validate(table)
+    except ValidationError as problem:
+        # An unknown key comes first: where it is a slip of the pen, what is missing is its right spelling.
+        worst = sorted(problem.errors(), key=lambda error: error["type"] != "extra_forbidden")[0]
+    inner = worst.get("ctx", {}).get("error")
+    if isinstance(inner, Fault):
+        raise inner
+    place, what = _told(model, worst)
+    raise Fault(".".join(map(str, place)), what)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise InputError(f"{path} is not UTF-8 text; save it as UTF-8") from None
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror or problem}") from None
+
+
+# --- where a key stands -----------------------------------------------------------------------------
+
+
+def line_of(text: str, place: Place) -> str:
+    """Where a key stands, as ", line N"; if it is not there, where its table does; nothing if neither is."""
+    lines = dict(reversed(list(places(text))))  # of several places the first
+    for end in range(len(place), 0, -1):
+        for found in (place[:end], tuple(part for part in place[:end] if isinstance(part, str))):
+            if found in lines:
+                return f", line {lines[found]}"
+    return ""
+
+
+def places(text: str) -> Iterator[tuple[Place, int]]:
+    """Every key and table of a valid file with its line. A statement is the fewest lines that are TOML themselves."""
+    lines, begin, counts = text.split("\n"), 0, dict[Place, int]()
+    table: Place = ()
+    while begin < len(lines):
+        end, said = _statement(lines, begin)
+        head = lines[begin].lstrip()
+        if head.startswith("["):
+            table = _numbered(_longest(said), counts, more=head.startswith("[["))
+            yield table, begin + 1
+            yield tuple(part for part in table if isinstance(part, str)), begin + 1
+        else:
+            for place in _keys(said):
+                yield (*table, *place), begin + 1
+        begin = end
+
+
+def _statement(lines: list[str], begin: int) -> tuple[int, dict[str, Any]]:
+    """The line behind the statement that begins here, and what it says."""
+    for end in range(begin + 1, len(lines) + 1):
+        if end > begin + 1 and lines[end - 1].rstrip().endswith(","):
+            continue  # a list goes on; without this, long ones would take long
+        try:
+            return end, tomllib.loads("\n".join(lines[begin:end]))
+        except tomllib.TOMLDecodeError:
+            continue
+    return len(lines), {}
+
+
+def _keys(said: Any, above: Place = ()) -> Iterator[Place]:
+    if isinstance(said, dict):
+        for word, inner in said.items():
+            yield (*above, word)
+            yield from _keys(inner, (*above, word))
+
+
+def _longest(said: Any) -> tuple[str, ...]:
+    """The keys of a header: ``[a.b]`` is read as {a: {b: {}}}."""
+    if isinstance(said, list):
+        return _longest(said[0])
+    return next(((word, *_longest(inner)) for word, inner in said.items()), ())
+
+
+def _numbered(words: tuple[str, ...], counts: dict[Place, int], more: bool) -> Place:
+    """The place of a header's table, with its number where it is one of several."""
+    place: Place = ()
+    for i, word in enumerate(words):
+        place = (*place, word)
+        if more and i == len(words) - 1:
+            counts[place] = counts.get(place, -1) + 1
+        if place in counts:
+            place = (*place, counts[place])
+    return place
+
+
+# --- sentences --------------------------------------------------------------------------------------
+
+
+def named(place: Place) -> str:
+    """The key for a sentence, "run.dt: "."""
+    words = ".".join(part for part in place if isinstance(part, str))
+    return f"{words}: " if words else ""
+
+
+def toml(value: Any) -> str:
+    """A value as it is written in a file."""
+    if isinstance(value, dict):
+        return "{ " + ", ".join(f"{word} = {toml(inner)}" for word, inner in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
+
+
+def nearest(word: str, known: list[str]) -> str:
+    """A remedy for an unknown word."""
+    near = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+
+
+def _told(model: type[Strict], error: Any) -> tuple[Place, str]:
+    """Where a mistake is; what was expected, what came, what to do."""
+    loc = error["loc"]
+    owner, info, place = _declared(model, loc)
+    if error["type"] == "extra_forbidden":
+        word = str(loc[-1])
+        elsewhere = [table for table, inner in _tables(model) if word in inner.model_fields]
+        near = f"it belongs in [{elsewhere[0]}]" if elsewhere else nearest(word, _words(owner))
+        return loc, f"there is no such {'key' if len(loc) > 1 else 'table'} here; {near}"
+    if error["type"] == "value_error":
+        return place, str(error["ctx"]["error"])
+    expected = info.description if info else "something else"
+    example = f"; write for example {place[-1]} = {toml(info.examples[0])}" if info and info.examples else ""
+    if error["type"] == "missing":
+        return place, f"is missing; it is {expected}{example}"
+    got = toml(error["input"])
+    return place, f"must be {expected}; got {got[:LONGEST]}{'...' * (len(got) > LONGEST)}{example}"
+
+
+def _words(model: type[Strict]) -> list[str]:
+    """The keys of a table as they are written."""
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _declared(model: type[Strict], loc: Place) -> tuple[type[Strict], FieldInfo | None, Place]:
+    """The model that declares a key, its declaration, and its place: a location without what follows a key's name."""
+    info: FieldInfo | None = None
+    place: Place = ()
+    for i, part in enumerate(loc):
+        model = (_inner(info.annotation) if info else None) or model
+        if isinstance(part, str):
+            known = dict(zip(_words(model), model.model_fields.values(), strict=True))
+            if part not in known:
+                break
+            info, place = known[part], loc[: i + 1]
+    return model, info, place
+
+
+def _tables(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
+    for name, info in model.model_fields.items():
+        inner = _inner(info.annotation)
+        if inner:
+            yield name, inner
+
+
+def _inner(annotation: Any) -> type[Strict] | None:
+    """The model of a table, or of each of several."""
+    if isinstance(annotation, type) and not typing.get_args(annotation):
+        return annotation if issubclass(annotation, Strict) else None
+    return next((found for part in typing.get_args(annotation) if (found := _inner(part))), None)
+
+
+# --- fields in the user's own Python files ----------------------------------------------------------
+
+
+def python_field(where: str, folder: Path) -> FieldTemplate:
+    """The torque or potential ``file.py:name``. This RUNS the file: only for files that the user trusts."""
+    file, colon, name = where.rpartition(":")
+    path = folder / file
+    spec = importlib.util.spec_from_file_location(f"_polhode_{path.stem}", path) if colon else None
+    if spec is None or spec.loader is None or not path.is_file():
+        raise InputError(f"expected a Python file and a name, such as mine.py:drag; there is no such file: {where!r}")
+    module = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except (Exception, SystemExit) as problem:
+        raise InputError(f"{path} cannot be run: {type(problem).__name__} {problem}") from problem
+    found = getattr(module, name, None)
+    if not isinstance(found, FieldTemplate):
+        raise InputError(f"{path} has no torque or potential {name!r}; make it with @ph.torque or @ph.potential")
+    return found

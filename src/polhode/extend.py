@@ -1,0 +1,14 @@
+"""What authors of methods import: the decorator that declares a method, and the parts that kernels are built of.
+
+A complete example is in CONTRIBUTING.md; it needs nothing from the rest of the library.
+"""
+
+from .kernels import so3
+from .kernels.solvers import broyden, newton
+from .methods.combinators.compose import halves
+from .methods.mechanics import turning
+from .methods.registry import method, methods
+from .numbers.dispatch import kernel
+from .numbers.primitives import where
+
+__all__ = ["broyden", "halves", "kernel", "method", "methods", "newton", "so3", "turning", "where"]

@@ -1,0 +1,1 @@
+"""Rotations, special functions, solvers, states and the loop over steps: pure functions on tuples of numbers."""

@@ -1,0 +1,101 @@
+"""The quartic equation of the discrete Moser-Veselov map, and its small root."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..numbers.dispatch import kernel, solver
+from ..numbers.primitives import epsilon, settled, steady, where
+from ..numbers.types import Number, Vec3
+from .solvers import SWEEPS, arrived
+
+
+@kernel
+def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
+    """The small root k of the quartic of Moser and Veselov, r = c + k^2, and the miss if there is none.
+
+    k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). Which root that
+    is `_belongs` says.
+
+    The guess `near` has an error of third order in x and c, that of the inverse slope `inverse` is of second order;
+    one correction with it leaves an error of at most 32 (e1 x)^2 of the correction. Where that is not round-off,
+    Newton's method. The root is a number that is subtracted from 1/g_i, so errors count relative to the root or 1/e1,
+    whichever is larger. In r the square of the correction, of sixth order, is left out: then r is ready when k is.
+    """
+    miss = 0
+    value = quartic(near, x, c, e)
+    r = (near * near + c) + (2 * near * inverse) * value
+    k = near + inverse * value
+    done = (x * x) * ((e[0] * e[0] * e[0]) * abs(value)) <= epsilon(x) / 32
+    if not settled(done):
+        k, miss = _searched(near, k, done, 8 * e[0] * x < 1, x, c, e)
+        r = where(done, r, k * k + c)
+    return k, r, miss
+
+
+@kernel
+def _searched(near: Number, k: Number, done: Any, trusted: Any, x: Number, c: Number, e: Vec3) -> tuple[Number, Number]:
+    """The same by Newton's method from k, or from zero where k is not to be trusted; done lanes stay as they are.
+
+    Left of the root the polynomial is falling and convex, and the correction after d is at most
+    d^2 (e1 + 2 e3 c)/slope.
+    """
+    last, enough = k - near, epsilon(x) / 32
+    for _ in range(SWEEPS):
+        if settled(done):
+            break
+        near = where(trusted, k, 0 * k)
+        slope = _fall(near, c, e)
+        before, last = last, quartic(near, x, c, e) / slope
+        k = where(done, k, near + last)
+        reach = 1 + e[0] * near
+        soon = (e[0] * last) * ((e[0] + 2 * e[2] * c) * last) <= enough * reach * slope
+        there = soon | (trusted & arrived(abs(e[0] * last), abs(e[0] * before), reach))
+        done = done | (there & _belongs(near, c, e))
+        trusted = near == near
+    return k, where(done, 0 * x, abs(last) + epsilon(x))
+
+
+@kernel
+def _belongs(k: Number, c: Number, e: Vec3) -> Any:
+    """Is a root of the quartic on the branch of short steps, which ends where two roots meet.
+
+    There the spectrum of W = Omega^T D has Re > 0, so that its trace, half the sum of the moments less k, is positive:
+    k < e2/(4 e3). Of a linear body, whose axis has g = 0, this says nothing, and k = 2 I solves the quartic for every
+    step; but up to the small root the quartic is convex, and there it is not.
+    """
+    bend = e[0] + 2 * e[2] * (c + 3 * k * k) - 3 * e[1] * k
+    return (4 * e[2] * k <= e[1]) & (8 * bend > -e[0])
+
+
+@kernel
+def _small_root_followed(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
+    k, _, miss = _small_root(steady(near), steady(inverse), steady(x), steady(c), steady(e))
+    f = quartic(k, x, c, e) / _fall(k, steady(c), steady(e))
+    k = k + (f - steady(f))
+    return k, k * k + c, miss
+
+
+@kernel
+def _fall(k: Number, c: Number, e: Vec3) -> Number:
+    """Less the slope of the quartic in k."""
+    square = k * k
+    r = square + c
+    return 1 - 2 * k * (e[0] + 2 * e[2] * r) + e[1] * (2 * square + r)
+
+
+@kernel
+def quartic(k: Number, x: Number, c: Number, e: Vec3) -> Number:
+    """The polynomial x - k + e1 k^2 + r (e3 r - e2 k), r = c + k^2."""
+    r = k * k + c
+    return r * (e[2] * r - e[1] * k) + (k * (e[0] * k) + (x - k))
+
+
+def _small_root_of(find: Callable[..., Any], near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
+    """The same by any solver: from a guess to be trusted, or from zero."""
+    k, miss = find(quartic, where(8 * e[0] * x < 1, near, 0 * near), x, c, e)
+    return k, k * k + c, where(_belongs(k, c, e), miss, 1 + 0 * k)
+
+
+small_root = solver(_small_root, _small_root_followed, _small_root_of)

@@ -1,0 +1,159 @@
+"""States: (q, m); (q, m, memory) with what a method keeps; or one that carries what rounding loses.
+
+The last is (q, m, q_low, m_low), whose value is the sum of its parts.
+
+Added to (q, m) an increment of size h leaves an error of epsilon; added to the longer state (a compensated sum, after
+Kahan) only its own, epsilon times h. The parts of a step know both kinds of state by `fork`.
+G. Vilmart, J. Comput. Phys. 227 (2008) 7083-7088.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from ..numbers.dispatch import fork, kernel
+from ..numbers.double_double import Pair, two_product, two_sum
+from ..numbers.types import Number, Quat, Vec3
+from .so3 import add, along, nearly_unit, restored
+from .unroll import written
+
+
+@kernel
+def summed(a: Number, low: Number, step: Number) -> Pair:
+    """The sum (a + low) + step as a rounded number and what it lacks.
+
+    What the first sum loses meets the low part before anything else does: added to the step at once, both being whole
+    multiples of nearly the same power of two, the low part would be rounded with a bias.
+    """
+    total, lost = two_sum(a, step)
+    low = low + lost
+    high = total + low
+    return high, low - (high - total)
+
+
+@kernel
+def _summed3(a: Vec3, low: Vec3, step: Vec3) -> tuple[Vec3, Vec3]:
+    x, y, z = summed(a[0], low[0], step[0]), summed(a[1], low[1], step[1]), summed(a[2], low[2], step[2])
+    return (x[0], y[0], z[0]), (x[1], y[1], z[1])
+
+
+@kernel
+def _summed4(a: Quat, low: Quat, step: Quat) -> tuple[Quat, Quat]:
+    w, x = summed(a[0], low[0], step[0]), summed(a[1], low[1], step[1])
+    y, z = summed(a[2], low[2], step[2]), summed(a[3], low[3], step[3])
+    return (w[0], x[0], y[0], z[0]), (w[1], x[1], y[1], z[1])
+
+
+# --- increments -------------------------------------------------------------------------------------
+
+
+@kernel
+def grown(y: Any, dq: Quat, dm: Vec3) -> Any:
+    """The longer state grown by increments of attitude and momentum."""
+    q, low = _summed4(y[0], y[2], dq)
+    m, m_low = _summed3(y[1], y[3], dm)
+    return q, m, low, m_low
+
+
+@kernel
+def moved(y: Any, dm: Vec3, vector: Vec3, scalar: Vec3) -> Any:
+    """The state (q, m) with increments of the momentum and of the parts of q, which is normalised.
+
+    Of the last only the first number counts: a kernel that gives increments gives them by threes.
+    """
+    q, m = y
+    s = scalar[0]
+    return restored((q[0] + s, q[1] + vector[0], q[2] + vector[1], q[3] + vector[2])), add(m, dm)
+
+
+@kernel
+def corrected(y: Any, factor: Number, dm: Vec3) -> Any:
+    """The longer state with a correction of the momentum, factor dm, that is below the round-off of dm."""
+    return y[0], y[1], y[2], along(y[3], factor, dm)
+
+
+@kernel
+def _pushed(y: Any, dm: Vec3) -> Any:
+    """The state after a kick: its momentum grows by dm."""
+    return y[0], add(y[1], dm)
+
+
+@kernel
+def _pushed_carrying(y: Any, dm: Vec3) -> Any:
+    m, low = _summed3(y[1], y[3], dm)
+    return y[0], m, y[2], low
+
+
+pushed = fork(_pushed, _pushed_carrying)
+
+
+# --- between steps ----------------------------------------------------------------------------------
+
+
+@kernel
+def _tidied(y: Any) -> Any:
+    """The state with the round-off of one step taken out of the quaternion's length."""
+    return nearly_unit(y[0]), y[1]
+
+
+@kernel
+def _lengthening(q: Quat, low: Quat) -> Number:
+    """How much longer than 1 the quaternion q + low is, to twice the precision."""
+    w, x, y, z = two_product(q[0], q[0]), two_product(q[1], q[1]), two_product(q[2], q[2]), two_product(q[3], q[3])
+    a, b = two_sum(w[0], x[0]), two_sum(y[0], z[0])
+    s, rest = two_sum(a[0], b[0])
+    rest = rest + (a[1] + b[1]) + ((w[1] + x[1]) + (y[1] + z[1]))
+    return ((s - 1) + rest) / 2 + (q[0] * low[0] + q[1] * low[1] + q[2] * low[2] + q[3] * low[3])
+
+
+@kernel
+def _tidied_carrying(y: Any) -> Any:
+    """The same by the low part alone: what is added is parallel to q, so the attitude does not change.
+
+    A length known to round-off only would not do: its error depends on q and returns in the next increments of q, in
+    the same direction whenever q comes by.
+    """
+    q, m, low, m_low = y
+    c = -_lengthening(q, low)
+    return q, m, (low[0] + c * q[0], low[1] + c * q[1], low[2] + c * q[2], low[3] + c * q[3]), m_low
+
+
+@kernel
+def _rounded(y: Any) -> Any:
+    """The state as (q, m)."""
+    return y
+
+
+@kernel
+def _rounded_carrying(y: Any) -> Any:
+    q, m, low, m_low = y
+    return (q[0] + low[0], q[1] + low[1], q[2] + low[2], q[3] + low[3]), add(m, m_low)
+
+
+@kernel
+def _tidied_remembering(y: Any) -> Any:
+    return nearly_unit(y[0]), y[1], y[2]
+
+
+@kernel
+def _forgotten(y: Any) -> Any:
+    return y[0], y[1]
+
+
+tidied = fork(_tidied, _tidied_carrying, _tidied_remembering)
+rounded = fork(_rounded, _rounded_carrying, _forgotten)
+
+
+@kernel
+def widened(y: Any) -> Any:
+    """The state (q, m) with low parts, zero."""
+    q, m = y
+    return q, m, (0 * q[0], 0 * q[1], 0 * q[2], 0 * q[3]), (0 * m[0], 0 * m[1], 0 * m[2])
+
+
+@functools.cache
+def remembering(numbers: int) -> Callable[[Any], Any]:
+    """Kernel: the state (q, m) with a memory of so many numbers, zero."""
+    return written("y", f"(y[0], y[1], ({'0 * y[0][0], ' * numbers}))")

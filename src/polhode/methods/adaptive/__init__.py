@@ -1,0 +1,1 @@
+"""Pairs with an error estimate, and the control of their steps."""

@@ -1,0 +1,152 @@
+"""Combinators: methods made of methods, with declarations derived from their parts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...errors import InputError
+from ...kernels.loops import Step
+from ...kernels.state import remembering, rounded, widened
+from ...numbers.dispatch import kernel
+from ..record import NEEDS, Build, Method
+from ..registry import declare
+
+
+def after(first: Step, second: Step) -> Step:
+    """The step kernel: `first` over h/2, then `second` over the rest."""
+
+    @kernel
+    def both(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        half = h / 2
+        y, miss = first(half, t, y, system, torque)
+        y, more = second(half, t + half, y, system, torque)
+        return y, miss + more
+
+    return both
+
+
+def whole(method: Method) -> Build:
+    """The builder of one step that begins and ends in the variables of the problem, processors and memory included."""
+    if method.before is None and method.after is None and not method.memory:
+        return method.build
+
+    def build(number: Any) -> Step:
+        before, after = method.processors(number)
+        step = in_turn([part for part in (before, method.build(number), after) if part is not None])
+        return forgetful(step, method.memory) if method.memory else step
+
+    return build
+
+
+def forgetful(step: Step, memory: int) -> Step:
+    """The step kernel on (q, m) of a step that keeps so many numbers more."""
+    return _within(step, remembering(memory))
+
+
+def carried(step: Step) -> Step:
+    """The step kernel on (q, m) of a step that carries low parts."""
+    return _within(step, widened)
+
+
+def _within(step: Step, begun: Callable[[Any], Any]) -> Step:
+    @kernel
+    def alone(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        y, miss = step(h, t, begun(y), system, torque)
+        return rounded(y), miss
+
+    return alone
+
+
+def steady(method: Method) -> Method:
+    """The method itself, if it can be a part of another: one whose steps are h."""
+    if method.clock:
+        raise InputError(
+            f"{method.name} chooses its own steps and cannot be part of another method; make it the outermost one"
+        )
+    return method
+
+
+def in_turn(steps: Sequence[Step]) -> Step:
+    """The step kernel: all of these over the same h from the same t, one after the other."""
+    first, *rest = steps
+    if not rest:
+        return first
+    then = in_turn(rest)
+
+    @kernel
+    def both(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        y, miss = first(h, t, y, system, torque)
+        y, more = then(h, t, y, system, torque)
+        return y, miss + more
+
+    return both
+
+
+def halves(first: Method, second: Method, *, register: bool = True, **said: Any) -> Method:
+    """The method second_{h/2} o first_{h/2}.
+
+    Derived: what both parts conserve is conserved; the field must suit both; solves add up; a map that
+    both parts preserve is preserved. If the second part is the adjoint of the first, the caller says so
+    with ``symmetric=True, order=2`` (S0 section 3.7), and the checks prove it.
+    """
+    common = steady(first).conserves & steady(second).conserves
+    if _asked(first) != _asked(second):
+        raise InputError(
+            f"{first.name} and {second.name} need different data from the field (a torque, its derivatives, a "
+            "series, the torque of a modified potential); halves() takes two methods that need the same"
+        )
+    midpoint = {"spatial_momentum_midpoint"} if "spatial_momentum" in common else set()
+    derived: dict[str, Any] = {
+        "name": f"halves({first.name},{second.name})",
+        "order": min(first.order, second.order),
+        "order_free": min(first.order_free, second.order_free),
+        "symmetric": False,
+        "symplectic": _both(first.symplectic, second.symplectic),
+        "poisson": _both(first.poisson, second.poisson),
+        "implicit": first.implicit or second.implicit,
+        "solves": first.solves + second.solves,
+        "torque_evals": first.torque_evals + second.torque_evals,
+        "torque_at": (first.torque_at & {"start"}) | (second.torque_at & {"end"}),
+        "conserves": common | midpoint,
+        "needs": min(first.needs, second.needs, key=NEEDS.index),
+        "cite": first.cite,
+        "where": "",
+        "halves": (first, second),
+        "doc": _halves_description(first, second),
+        "increments": first.increments and second.increments,
+        "compensated": first.compensated and second.compensated,
+        "differences": first.differences or second.differences,
+        "linear_bodies": first.linear_bodies and second.linear_bodies,
+        "flat_bodies": first.flat_bodies and second.flat_bodies,
+        "corrector": first.corrector,
+        "derivatives": first.derivatives,
+    }
+    said["conserves"] = frozenset(said.get("conserves", ())) | derived["conserves"]
+    return declare(
+        lambda number: after(whole(first)(number), whole(second)(number)), register=register, **(derived | said)
+    )
+
+
+def _asked(method: Method) -> tuple[Any, ...]:
+    """What a method asks of a field."""
+    return method.corrector, method.derivatives, method.series, method.work, method.entries, method.differences
+
+
+def _halves_description(first: Method, second: Method) -> str:
+    """What a composition of two half steps is, with the formulas of both."""
+    return rf"""{first.name}, then {second.name}, each over half the step.
+
+$$\Phi_h = \Phi^{{(2)}}_{{h/2}} \circ \Phi^{{(1)}}_{{h/2}}$$
+
+A step $\Phi^{{(1)}}_h$ of {first.name}:
+
+{first.formula}
+
+A step $\Phi^{{(2)}}_h$ of {second.name}:
+
+{second.formula}"""
+
+
+def _both(a: bool | None, b: bool | None) -> bool | None:
+    return None if a is None or b is None else a and b

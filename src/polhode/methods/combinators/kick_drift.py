@@ -1,0 +1,433 @@
+"""Kick-drift schemes over a free flow, and symmetric compositions of any method.
+
+A kick is the flow of the potential, Pi += c h T(t, R), R fixed; a drift is a free flow. The combinators
+take the flow or the method as a name, an expression or a Method, and derive the declaration of what they
+make: the scheme's order if the drift is accurate enough, else the drift's.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from ...errors import InputError
+from ...kernels.loops import Step
+from ...kernels.so3 import along, scale
+from ...kernels.state import pushed
+from ...numbers.dispatch import kernel
+from ...numbers.exact import Surd, converted
+from ...symbolic import latex
+from ..flows import scaled
+from ..record import ENDS, Build, Flow, Method, Term
+from ..registry import declare, methods
+from ..tables.compositions import Part, Processed, Splitting, compositions, splittings
+from ..tables.compositions import processed as processed_splittings
+from .compose import steady, whole
+
+Number = Callable[[Any], Any]
+
+
+def kick_drift(flow: Step, kicks: Sequence[Any], drifts: Sequence[Any], at_start: bool = True) -> Step:
+    """Step kernel: kicks and drifts in turn with these fractions of h, a kick first if `at_start`.
+
+    The drifts carry the clock.
+    """
+    first, later, parts = kicks[0], tuple(kicks[at_start:]), tuple(drifts)
+    clock, kicked = tuple(itertools.accumulate(parts)), len(later)
+
+    @kernel
+    def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        if at_start:
+            y = pushed(y, scale(first * h, torque(t, y[0], y[1], system)))
+        miss = 0 * h
+        for i in range(len(parts)):
+            y, more = flow(parts[i] * h, t, y, system, torque)
+            miss = miss + more
+            if i < kicked:
+                y = pushed(y, scale(later[i] * h, torque(t + clock[i] * h, y[0], y[1], system)))
+        return y, miss
+
+    return step
+
+
+def corrected_kick_drift(
+    flow: Step, kicks: Sequence[Any], drifts: Sequence[Any], modified: Sequence[Any], at_start: bool = True
+) -> Step:
+    """As `kick_drift`, each kick also by the torque of V over its `modified` part of h^3."""
+    first, later, parts = kicks[0], tuple(kicks[at_start:]), tuple(drifts)
+    extra, extras, kicked = modified[0], tuple(modified[at_start:]), len(later)
+
+    @kernel
+    def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        h3 = h * h * h
+        if at_start:
+            force, curl = torque(t, y[0], y[1], system)
+            y = pushed(y, along(scale(first * h, force), extra * h3, curl))
+        miss = 0 * h
+        for i in range(len(parts)):
+            y, more = flow(parts[i] * h, t, y, system, torque)
+            miss = miss + more
+            if i < kicked:
+                force, curl = torque(t, y[0], y[1], system)
+                y = pushed(y, along(scale(later[i] * h, force), extras[i] * h3, curl))
+        return y, miss
+
+    return step
+
+
+def composed(step: Step, weights: Sequence[Any]) -> Step:
+    """Step kernel: the given one over w_1 h, then over w_2 h, and so on."""
+    parts = tuple(weights)
+    starts = (0 * parts[0], *itertools.accumulate(parts))
+
+    @kernel
+    def steps(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        miss = 0 * h
+        for i in range(len(parts)):
+            y, more = step(parts[i] * h, t + starts[i] * h, y, system, torque)
+            miss = miss + more
+        return y, miss
+
+    return steps
+
+
+def _flow(name: str, flow: str | Method) -> Method:
+    chosen = steady(methods[flow])
+    if chosen.needs != "free":
+        raise InputError(
+            f"{name}() needs a free flow as its drift, and {chosen.name} integrates torques itself; use a "
+            "composition instead"
+        )
+    return chosen
+
+
+def _half(value: Any) -> Any:
+    return value / 2 if isinstance(value, Fraction) else Surd(value.rational / 2, value.factor / 2, value.radicand)
+
+
+def sequence_build(flow: Method, sequence: Sequence[Part], corrector: bool) -> Build:
+    """The builder of drifts by this flow and kicks in turn; with a corrector the torque comes with that of V."""
+    kicks, drifts = ([part for part in sequence if part.flow == kind] for kind in "UT")
+    at_start = sequence[0].flow == "U"
+
+    def build(number: Number) -> Step:
+        def exact(values: Iterable[Any]) -> list[Any]:
+            return [converted(value, number) for value in values]
+
+        times = exact(kick.time for kick in kicks), exact(drift.time for drift in drifts)
+        if not corrector:
+            return kick_drift(flow.build(number), *times, at_start)
+        return corrected_kick_drift(flow.build(number), *times, exact(kick.modified for kick in kicks), at_start)
+
+    return build
+
+
+def joined(sequence: Iterable[Part]) -> list[Part]:
+    """The same drifts and kicks, neighbours of one kind made one."""
+    found: list[Part] = []
+    for part in sequence:
+        if found and found[-1].flow == part.flow:
+            last = found.pop()
+            part = Part(part.flow, last.time + part.time, last.modified + part.modified)
+        found.append(part)
+    return found
+
+
+def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **said: Any) -> Method:
+    """The kick-drift method over a free flow, its declaration derived from the flow's."""
+    corrector = any(part.modified != 0 for part in sequence)
+    kicks, drifts = (sum(part.flow == kind for part in sequence) for kind in "UT")
+    return declare(
+        sequence_build(flow, sequence, corrector), register=False, name=f"{name}({flow.name})",
+        order_free=flow.order_free, implicit=flow.implicit, solves=flow.solves * drifts, torque_evals=kicks,
+        torque_at=ENDS if sequence[0].flow == "U" else (), conserves=flow.conserves, corrector=corrector,
+        needs="potential" if corrector else "attitude",
+        linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, increments=flow.increments,
+        compensated=flow.compensated, flows=_flows(flow, sequence),
+        doc=f"{summary}\n{SEQUENCE.format(flow.name, *_shown(name, sequence))}{flow.formula}",
+        **(_kept_by(flow) | said),
+    )  # fmt: skip
+
+
+SEQUENCE = r"""
+A step is a sequence of kicks and drifts, the first to act on the right:
+
+$$\Phi_h = {1}$$
+
+A kick $\mathrm K$ leaves the attitude and changes the momentum, a drift $\mathrm D(s)$ is the step of {0} over $s$, and
+the clock runs with the drifts. With the coefficients
+
+{2}
+
+The drift:
+
+"""
+KICK = r"""$$\mathrm K(b) \colon \quad \Pi \leftarrow \Pi + b\,h\,T(t, R)$$"""
+CORRECTED_KICK = r"""$$\mathrm K(b, v) \colon \quad \Pi \leftarrow \Pi + b\,h\,T(R) + v\,h^3\,T_V(R)$$
+
+where $T_V = -\operatorname{rot}(R^{\mathsf T} \partial V/\partial R)$ is the torque of the modified potential
+$V = T \cdot I^{-1} T$."""
+
+
+SHOWN: dict[tuple[str, int], tuple[str, str]] = {}
+"""The texts of sequences, by the name of their scheme and their length: a scheme is used over many flows."""
+
+
+def _shown(name: str, sequence: Sequence[Part]) -> tuple[str, str]:
+    """A sequence as a formula, and its coefficients."""
+    key = name, len(sequence)
+    if key not in SHOWN:
+        SHOWN[key] = _in_turn(sequence), _values(sequence)
+    return SHOWN[key]
+
+
+def _in_turn(sequence: Sequence[Part]) -> str:
+    """The formula of the sequence: its first part on the right, as maps are written."""
+    counts = {"U": 0, "T": 0}
+    named = []
+    corrected = any(part.modified != 0 for part in sequence)
+    for part in sequence:
+        counts[part.flow] += 1
+        n = counts[part.flow]
+        modified = f", v_{{{n}}}" if corrected else ""
+        named.append(f"\\mathrm K(b_{{{n}}}{modified})" if part.flow == "U" else f"\\mathrm D(a_{{{n}}} h)")
+    named.reverse()
+    return " \\circ ".join(named if len(named) < 8 else [*named[:3], "\\cdots", *named[-3:]])
+
+
+def _values(sequence: Sequence[Part]) -> str:
+    """The kick, and the coefficients of a sequence, as displayed formulas."""
+    kicks, drifts = ([part for part in sequence if part.flow == kind] for kind in "UT")
+    modified = tuple(kick.modified for kick in kicks)
+    lists = [("b", tuple(kick.time for kick in kicks)), ("a", tuple(drift.time for drift in drifts))]
+    lists += [("v", modified)] if any(v != 0 for v in modified) else []
+    kick = CORRECTED_KICK if any(v != 0 for v in modified) else KICK
+    return "\n\n".join([*(latex.numbered(letter, values) for letter, values in lists), kick])
+
+
+def _flows(flow: Method, sequence: Sequence[Part]) -> tuple[Flow, ...]:
+    """The exact flows of kicks and drifts, where those of the drift are known."""
+    found: list[Flow] = []
+    for part in sequence if flow.flows else ():
+        if part.flow == "T":
+            found += scaled(flow.flows, part.time)
+        else:
+            modified = (Term("V", (part.modified,), 3),) if part.modified != 0 else ()
+            found.append((Term("U", (part.time,)), *modified))
+    return tuple(found)
+
+
+def _kept_by(flow: Method) -> dict[str, Any]:
+    """Properties of a flow that kicks keep."""
+    return {"symmetric": flow.symmetric, "symplectic": flow.symplectic, "poisson": flow.poisson}
+
+
+def strang(flow: str | Method) -> Method:
+    """Half a kick, a drift, half a kick: the splitting of Strang over any free flow."""
+    drift = _flow("strang", flow)
+    half = Part("U", Fraction(1, 2))
+    return kicked(
+        "strang", drift, (half, Part("T", Fraction(1)), half), order=2,
+        cite="strang1968", where="Vilmart (2013), (16)", summary=f"Strang splitting with the drift {drift.name}.",
+    )  # fmt: skip
+
+
+def composition(
+    name: str, weights: Sequence[Any], order: int, cite: str, where: str
+) -> Callable[[str | Method], Method]:
+    """The combinator of a symmetric composition with these weights.
+
+    Of a symmetric method of order 2 or more it makes one of its own order. Of a free flow it makes the
+    composition of its Strang splitting, neighbouring half kicks joined.
+    """
+
+    def combine(part: str | Method) -> Method:
+        base = steady(methods[part])
+        if base.memory:
+            raise InputError(
+                f"{name}() composes steps of different lengths, and {base.name} has memory of its last step; use a "
+                "one-step method"
+            )
+        if not base.symmetric or base.order_free < 2:
+            raise InputError(f"{name}() composes a symmetric method of order 2 or more; {base.name} is not one")
+        summary = f"{name}: symmetric composition of order {order} with {len(weights)} stages of {base.name}."
+        if base.needs == "free":
+            joined = [_half(weights[0]), *(_half(a + b) for a, b in itertools.pairwise(weights)), _half(weights[-1])]
+            sequence = [Part("U", joined[0])]
+            for weight, kick in zip(weights, joined[1:], strict=True):
+                sequence += [Part("T", weight), Part("U", kick)]
+            made = kicked(name, base, sequence, summary, order=order, cite=cite, where=where)
+            return dataclasses.replace(made, order_free=max(order, base.order_free))
+        parts = COMPOSITION % (_stages(weights), latex.numbered("w", weights), base.name)
+        doc = f"{summary}\n{parts}{base.formula}"
+        return _composed(name, base, weights, order, cite=cite, where=where, doc=doc)
+
+    combine.__name__, combine.__doc__ = name, f"Symmetric composition of order {order}, {len(weights)} stages ({cite})."
+    return combine
+
+
+COMPOSITION = r"""
+$$\Phi_h = %s$$
+
+%s
+
+$\Psi_s$ is a step of %s over $s$; the clock runs with the stages.
+
+"""
+
+
+def _stages(weights: Sequence[Any]) -> str:
+    """The formula of a composition, its last stage on the left."""
+    named = [f"\\Psi_{{w_{{{i}}} h}}" for i in range(len(weights), 0, -1)]
+    return " \\circ ".join(named if len(named) < 6 else [*named[:2], "\\cdots", *named[-2:]])
+
+
+def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **said: Any) -> Method:
+    """A composition of a method that integrates torques itself."""
+    n = len(weights)
+    shared = n - 1 if base.torque_at_ends else 0
+
+    def build(number: Number) -> Step:
+        return composed(whole(base)(number), [converted(w, number) for w in weights])
+
+    return declare(
+        build, register=False, name=f"{name}({base.name})", order=max(order, base.order),
+        order_free=max(order, base.order_free), symmetric=True, symplectic=base.symplectic, poisson=base.poisson,
+        implicit=base.implicit, solves=n * base.solves, torque_evals=n * base.torque_evals - shared,
+        torque_at=base.torque_at,
+        conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
+        linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
+        increments=base.increments, compensated=base.compensated, corrector=base.corrector,
+        differences=base.differences, flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
+    )  # fmt: skip
+
+
+def _generalised(scheme: Splitting) -> str:
+    """The orders in h of the terms of first and second order in a small potential, where the scheme is made for one."""
+    return " (for a small potential {}, {})".format(*scheme.generalised) if scheme.generalised else ""
+
+
+def splitting(scheme: Splitting) -> Callable[[str | Method], Method]:
+    """The combinator of a splitting into kicks and drifts; it needs a drift at least as accurate as itself."""
+
+    def combine(flow: str | Method) -> Method:
+        drift = _flow(scheme.name, flow)
+        order, limit = _limited(scheme, drift)
+        return kicked(
+            scheme.name, drift, scheme.sequence, order=order, cite=scheme.cite, where=scheme.where,
+            summary=f"{scheme.name} splitting with the drift {drift.name}.{limit}",
+        )  # fmt: skip
+
+    combine.__name__, combine.__doc__ = (
+        scheme.name,
+        f"Splitting of order {scheme.order}{_generalised(scheme)}: {scheme.where} ({scheme.cite}).",
+    )
+    return combine
+
+
+def _limited(scheme: Splitting | Processed, drift: Method) -> tuple[int, str]:
+    """The order a scheme has over a drift, and a sentence where the drift is what limits it."""
+    order = int(min(scheme.order, drift.order_free))
+    return order, "" if order == scheme.order else f" Order {order} only: the drift is of order {drift.order_free}."
+
+
+PROCESSED = r"""
+A run changes variables once, makes all its steps $\Phi_h$ in the new ones, and changes back where a state is looked at:
+
+$$y_n = \pi_h \circ \Phi_h^n \circ \pi_h^{-1}\,(y_0)$$
+
+The change of variables $\pi_h$ is itself a sequence of kicks and drifts,
+
+$$\pi_h = %s$$
+
+%s
+
+and $\pi_h^{-1}$ is the same sequence backwards with negative coefficients. The step:
+
+"""
+
+
+def processed(scheme: Processed) -> Callable[[str | Method], Method]:
+    """The combinator of a processed splitting: `before`, then many steps of the kernel, then `after`.
+
+    The two changes of variables undo each other exactly, as the drift undoes itself with -h. They are even in h only
+    up to the order that the scheme needs, so the whole is not symmetric, though its kernel is.
+    """
+
+    def combine(flow: str | Method) -> Method:
+        drift = _flow(scheme.name, flow)
+        if not drift.symmetric:
+            raise InputError(
+                f"{scheme.name}() undoes its change of variables by drifts over -h, and {drift.name} is not "
+                "symmetric; use a symmetric free flow"
+            )
+        order, limit = _limited(scheme, drift)
+        said: dict[str, Any] = {
+            "order": order, "symmetric": False, "cite": scheme.cite, "where": scheme.where,
+            "summary": f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
+        }  # fmt: skip
+        made = kicked(scheme.name, drift, scheme.kernel.sequence, **said)
+        before, after = (sequence_build(drift, parts, made.corrector) for parts in (scheme.pre, scheme.post))
+        alone = kicked(scheme.name, drift, joined(scheme.sequence), **said)
+        return dataclasses.replace(
+            made, before=before, after=after, alone=alone, flows=alone.flows,
+            doc=f"{made.summary}\n" + PROCESSED % _shown(f"{scheme.name}, post", scheme.post) + made.formula,
+        )  # fmt: skip
+
+    combine.__name__, combine.__doc__ = (
+        scheme.name,
+        f"Processed splitting of order {scheme.order}: {scheme.where} ({scheme.cite}).",
+    )
+    return combine
+
+
+COMPENSATED = r"""
+Every number $x$ of the state is carried as a sum $x + \delta$ of a double and what rounding took from it. A part of
+the step that grows it by $\Delta$ gives, with $\oplus$ the rounded sum,
+
+$$\begin{aligned}
+s &= x \oplus \Delta, & \delta_1 &= \delta_0 \oplus (x + \Delta - s), \\
+x_1 &= s \oplus \delta_1, & \delta_2 &= \delta_1 - (x_1 - s)
+\end{aligned}$$
+
+where $x + \Delta - s$, the error of a rounded sum, is exact. The increments are those of a step of %s:
+
+"""
+
+
+def compensated(part: str | Method) -> Method:
+    """The same method, its run carrying what rounding loses: for very long runs.
+
+    In exact arithmetic nothing changes, so the declaration is that of the part. G. Vilmart, Reducing round-off errors
+    in rigid body dynamics (2008).
+    """
+    base = methods[part]
+    if not base.increments:
+        able = ", ".join(m.name for m in methods.values() if m.increments)
+        raise InputError(
+            f"compensated() needs steps written as increments of the state, and {base.name} computes new states; "
+            f"use {able}, or schemes and compositions of them"
+        )
+    if base.compensated:
+        return base
+    return dataclasses.replace(
+        base, name=f"compensated({base.name})", aliases=(), compensated=True,
+        cite="vilmart2008", where=f"compensated summation; the step: {base.cite}, {base.where}",
+        doc=f"{base.name} with compensated sums.\n" + COMPENSATED % base.name + base.formula,
+    )  # fmt: skip
+
+
+methods.add_combinator("compensated", compensated)
+methods.add_combinator("strang", strang)
+for _composition in compositions.values():
+    methods.add_combinator(
+        _composition.name,
+        composition(_composition.name, _composition.weights, _composition.order, _composition.cite, _composition.where),
+    )
+for _splitting in splittings.values():
+    methods.add_combinator(_splitting.name, splitting(_splitting))
+for _processed in processed_splittings.values():
+    methods.add_combinator(_processed.name, processed(_processed))

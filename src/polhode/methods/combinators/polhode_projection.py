@@ -1,0 +1,271 @@
+"""The turn of a body onto the polhode of a wanted energy, and onto the surface of a wanted total energy in a potential.
+
+The formulas and their source are in `energy_preserving.py`, which applies them after the steps of any method.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...kernels.so3 import add, along, conj, cross, dot, mul, scale, sub, times
+from ...kernels.solvers import STALL, newton, radian
+from ...kernels.state import grown
+from ...numbers.dispatch import fork, kernel
+from ...numbers.primitives import epsilon, sqrt, where
+from ...numbers.types import Number, Quat, Vec3
+from ..mechanics import velocity
+
+# --- the projection ---------------------------------------------------------------------------------
+
+
+@kernel
+def leads(m: Vec3, system: Any) -> Vec3:
+    """The a_i - a_d, with d the axis of the largest component."""
+    x, y, z = m[0] * m[0], m[1] * m[1], m[2] * m[2]
+    a = system[1]
+    d = where((x >= y) & (x >= z), a[0], where(y >= z, a[1], a[2]))
+    return (a[0] - d, a[1] - d, a[2] - d)
+
+
+@kernel
+def _sign(x: Number) -> Number:
+    one = 0 * x + 1
+    return where(x < 0, -one, one)
+
+
+@kernel
+def _inverse(x: Number) -> Number:
+    """1/x, or zero of zero."""
+    return where(x == 0, x, 1 / where(x == 0, 1 + x, x))
+
+
+@kernel
+def _with_zero(n: Vec3, u: Vec3) -> Vec3:
+    """Squares n, one of them negative, moved along u until that one is zero."""
+    v = (_inverse(u[0]), _inverse(u[1]), _inverse(u[2]))
+    part = where(n[0] < 0, n[0] * v[0], where(n[1] < 0, n[1] * v[1], n[2] * v[2]))
+    return along(n, -part, u)
+
+
+@kernel
+def to_polhode(m: Vec3, lacking: Number, system: Any) -> Vec3:
+    """What to add to the momentum m so that twice its energy grows by `lacking` and its length stays.
+
+    On a principal axis nothing. Where the direction of the move leaves the octant before it meets the polhode, the
+    component that would change its sign becomes zero and the two integrals fix the others (u changes neither of them).
+    Where there is no such polhode, because more work was done than the momentum allows, nothing.
+    """
+    a = system[1]
+    x, y, z = m[0] * m[0], m[1] * m[1], m[2] * m[2]
+    u = (a[1] - a[2], a[2] - a[0], a[0] - a[1])
+    k = (y * u[2] - z * u[1], z * u[0] - x * u[2], x * u[1] - y * u[0])
+    w = velocity(m, system)
+    whirl = cross(m, w)
+    bend, square = dot(whirl, whirl), x + y + z
+    tiny = epsilon(bend)
+    straight = bend <= tiny * tiny * (square * dot(w, w))
+    s = where(straight, 0 * bend, lacking) / where(straight, 1 + bend, bend)
+    r = (1 + s * k[0], 1 + s * k[1], 1 + s * k[2])
+    inside = (r[0] >= 0) & (r[1] >= 0) & (r[2] >= 0)
+    n = _with_zero((x * r[0], y * r[1], z * r[2]), u)
+    out = -tiny * square
+    found = (n[0] > out) & (n[1] > out) & (n[2] > out)
+    return (
+        _move(m[0], s * k[0], n[0], inside, found),
+        _move(m[1], s * k[1], n[1], inside, found),
+        _move(m[2], s * k[2], n[2], inside, found),
+    )
+
+
+@kernel
+def _move(m: Number, part: Number, n: Number, inside: Any, found: Any) -> Number:
+    """A component's change: m (sqrt(1 + part) - 1) inside the octant, else to the root of n, else none."""
+    near = m * part / (1 + sqrt(where(inside, 1 + part, 1 + 0 * part)))
+    root = _sign(m) * sqrt(where(found & (n > 0), n, 0 * n))
+    return where(inside, near, where(found, root - m, 0 * m))
+
+
+@kernel
+def least_turn(change: Vec3, m: Vec3) -> Quat:
+    """The quaternion of the least rotation from m + change to m, vectors of one length, less 1; of two zeros, 0.
+
+    The tangent of half its angle is |change x m|/(2 |m|^2 + change.m). Squares of that ratio do not depend on the unit
+    of momentum, while |m|^4 leaves the range of doubles for |m| beyond 2^256 or below 2^-256.
+    """
+    square = dot(m, m)
+    w = where(square > 0, 2 * square + dot(change, m), 1 + square)
+    tangent = scale(1 / w, cross(change, m))
+    cosine = 1 / sqrt(1 + dot(tangent, tangent))
+    x, y, z = scale(cosine, tangent)
+    return (-(x * x + y * y + z * z) / (1 + cosine), x, y, z)
+
+
+@kernel
+def _growth(new: Any, y: Any) -> Vec3:
+    """How the body momentum changed from the state y to a new one."""
+    return sub(new[1], y[1])
+
+
+@kernel
+def _growth_carrying(new: Any, y: Any) -> Vec3:
+    return add(sub(new[1], y[1]), sub(new[3], y[3]))
+
+
+@kernel
+def _grown(y: Any, dq: Quat, dm: Vec3) -> Any:
+    """The state grown by increments of attitude and momentum."""
+    q = y[0]
+    return (q[0] + dq[0], q[1] + dq[1], q[2] + dq[2], q[3] + dq[3]), add(y[1], dm)
+
+
+@kernel
+def _grown_remembering(y: Any, dq: Quat, dm: Vec3) -> Any:
+    q, m = _grown(y, dq, dm)
+    return q, m, y[2]
+
+
+growth = fork(_growth, _growth_carrying, _growth)
+increased = fork(_grown, grown, _grown_remembering)
+
+
+@kernel
+def corrected(new: Any, y: Any, done: Number, lead: Vec3, system: Any) -> Any:
+    """The state after a step from y, turned onto the polhode that half of `done` leads to; momentum in space kept.
+
+    What lacks is `done` less the change of sum lead_i m_i^2, a product of sum and difference: next to a principal axis
+    and over a short step it is small, and this without cancellation.
+    """
+    m = new[1]
+    lacking = done - dot(times(lead, growth(new, y)), add(m, y[1]))
+    change = to_polhode(m, lacking, system)
+    return increased(new, mul(new[0], least_turn(change, m)), change)
+
+
+# --- the total energy in a potential ----------------------------------------------------------------
+
+
+@kernel
+def _turned_by(new: Any, y: Any) -> Quat:
+    """How the quaternion changed from the state y to a new one."""
+    q, p = new[0], y[0]
+    return (q[0] - p[0], q[1] - p[1], q[2] - p[2], q[3] - p[3])
+
+
+@kernel
+def _turned_by_carrying(new: Any, y: Any) -> Quat:
+    d, q, p = _turned_by(new, y), new[2], y[2]
+    return (d[0] + (q[0] - p[0]), d[1] + (q[1] - p[1]), d[2] + (q[2] - p[2]), d[3] + (q[3] - p[3]))
+
+
+turned_by = fork(_turned_by, _turned_by_carrying, _turned_by)
+
+
+@kernel
+def _cayley_vector(turn: Quat) -> Vec3:
+    """The v with cay(v) the rotation of the quaternion 1 + turn; zero for half a turn."""
+    w = 1 + turn[0]
+    s = 2 / where(w == 0, 1 + w, w)
+    return (s * turn[1], s * turn[2], s * turn[3])
+
+
+WIDE = 0.5
+"""Beyond 120 degrees, of which this is the cosine of the half, the Cayley vector is no measure of a turn."""
+
+
+@kernel
+def _potential_change(turn: Quat, force: Vec3, change: Number) -> Number:
+    """U_1 - U_0 = -T.v of the mean torque, small as the turn is; over wide turns the difference of values itself."""
+    return where(1 + turn[0] > WIDE, -dot(force, _cayley_vector(turn)), change)
+
+
+@kernel
+def _candidate(part: Number, data: Any, system: Any) -> tuple[Vec3, Quat]:
+    """Change of the momentum, and turn less 1, that remove this part of the excess of energy from the kinetic one."""
+    _, _, m, excess, _ = data
+    change = to_polhode(m, -2 * part * excess, system)
+    return change, least_turn(change, m)
+
+
+@kernel
+def _excess_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
+    """What is left of the excess of total energy, in units of it, after the part x[0] of it has been removed."""
+    t, q, m, excess, _ = data
+    _, turn = _candidate(x[0], data, system)
+    step = mul(q, turn)
+    end = (q[0] + step[0], q[1] + step[1], q[2] + step[2], q[3] + step[3])
+    force, change = torque(t, q, m, system, t, end, m)
+    more = _potential_change(turn, force, change)
+    none = excess == 0
+    return (x[0] - 1 - where(none, 0 * more, more) / where(none, 1 + excess, excess), x[1], x[2])
+
+
+@kernel
+def _excess_columns(x: Any, data: Any, system: Any) -> Any:
+    zero, one = 0 * x[0], 0 * x[0] + 1
+    return (data[4], zero, zero), (zero, one, zero), (zero, zero, one)
+
+
+_excess_root = newton(_excess_residual, _excess_columns, radian)  # its unknown is a number of size one
+
+ATTAINED = 2.0**-20
+"""A turn has reached its energy if at most this part of the change is lacking; a turn that cannot lacks all of it."""
+
+
+MOST = 4.0
+"""A turn may take this many times the excess of energy from the kinetic energy, the rest going into the potential."""
+
+WIDEST = 16.0
+"""A turn may change the momentum this many times as much as scaling it would, which is the least change of all.
+
+Where turning the body changes its potential energy nearly as fast as its kinetic one, only a wide turn removes an
+excess of energy, and the body would jump. Errors of ep(imidm) after 200 steps of 2048 random tops, 99 of 100 below:
+0.065 with both bounds, 1.4 without them; 0.025 of imidm itself. Tighter bounds scale the momentum more often, which
+does not keep its component along an axis of symmetry.
+"""
+
+
+@kernel
+def chosen3(condition: Any, yes: Vec3, no: Vec3) -> Vec3:
+    """One of two vectors."""
+    return (where(condition, yes[0], no[0]), where(condition, yes[1], no[1]), where(condition, yes[2], no[2]))
+
+
+@kernel
+def conserving(
+    force: Vec3, change: Number, done: Number, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any
+) -> Any:
+    """The state after a step from y with the total energy of y, and the miss where there is none.
+
+    `force` and `change` are the mean torque of the potential over the step and its change. The unknown of the solve is
+    the part of the excess e = H_1 - H_0 that the turn takes from the kinetic energy.
+    """
+    q, m = new[0], new[1]
+    turn = mul(conj(y[0]), turned_by(new, y))
+    kinetic = dot(velocity(m, system), m) / 2
+    excess = dot(velocity(growth(new, y), system), add(m, y[1])) / 2 + _potential_change(turn, force, change)
+    none = excess == 0
+    one = 0 * kinetic + 1
+    data = (t + h, q, m, excess, one)
+    _, first = _candidate(one, data, system)
+    still, _ = torque(t + h, q, m, system, t + h, q, m)
+    slope = 1 + where(none, 0 * one, dot(still, _cayley_vector(first))) / where(none, one, excess)
+    data = (t + h, q, m, excess, where(slope == 0, one, slope))
+    x, lost = _excess_root((one, 0 * one, 0 * one), data, system, torque)
+    delta, turn = _candidate(x[0], data, system)
+    lacking = dot(velocity(delta, system), along(scale(2, m), 1, delta)) / 2 + x[0] * excess
+    left = abs(_excess_residual(x, data, system, torque)[0])
+    ratio = -excess / where(kinetic > 0, kinetic, one)
+    turns = (
+        (lost <= 0)
+        & (left <= STALL * epsilon(left) * (1 + abs(x[0])))
+        & (abs(lacking) <= ATTAINED * abs(x[0] * excess))
+        & (abs(x[0]) <= MOST)
+        & (dot(delta, delta) <= WIDEST * WIDEST * (ratio * ratio) * dot(m, m))
+    )
+    able = (1 + ratio >= 0) & ((kinetic > 0) | none)
+    factor = ratio / (1 + sqrt(where(able, 1 + ratio, one)))
+    delta = chosen3(turns, delta, scale(factor, m))
+    zero = 0 * one
+    vector = chosen3(turns, (turn[1], turn[2], turn[3]), (zero, zero, zero))
+    turn = (where(turns, turn[0], zero), vector[0], vector[1], vector[2])
+    return increased(new, mul(q, turn), delta), where(turns | able, zero, one)

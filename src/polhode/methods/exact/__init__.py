@@ -1,0 +1,1 @@
+"""Exact flows: the free body as a series, the Lagrange top."""

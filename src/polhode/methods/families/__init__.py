@@ -1,0 +1,1 @@
+"""One family of methods a file, with its paper."""

@@ -1,0 +1,208 @@
+"""What a method says about itself, and the book in which all methods stand.
+
+A method is a step kernel plus a declaration. A step is a pure function
+
+    step(h, t, y, system, torque) -> (y_new, miss)
+
+with y = (q, m): attitude quaternion (scalar first, body to space) and body momentum;
+system = (inertia, inverse inertia, parameters of the field); torque(t, q, m, system) the body torque;
+and miss zero unless an implicit equation was not solved.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..kernels.loops import Step
+
+Build = Callable[[Callable[[Any], Any]], Step]
+
+NEEDS = ("free", "potential", "attitude", "velocity")
+"""Kinds of field, each including those before it: none, U(R), T(t, R), T(t, R, omega)."""
+
+CONSERVABLE = (
+    *("energy", "spatial_momentum", "momentum_norm"),
+    *("energy_midpoint", "spatial_momentum_midpoint", "energy_linear_potential", "energy_potential"),
+)
+"""What a method may conserve exactly. All for the free body, except the last two: kinetic plus potential
+energy of the heavy top, whose potential is linear in R, and with any potential U(R). The midpoint ones hold
+for the state after the first half of a method that is a composition of two half steps."""
+
+
+ENDS = ("start", "end")
+"""Where a step may take the torque so that another can use it too."""
+
+
+DIFFERENCES = ("", "torque", "potential")
+"""What a step may use of the potential between two states: nothing, the mean torque, or only the change."""
+
+
+class Term(NamedTuple):
+    """An energy times h^weight and the product of `times`.
+
+    The energy is a function (m, system) -> (E, dE/dm), or "U" or "V": the potential, or the modified potential.
+    """
+
+    energy: Callable[..., Any] | str
+    times: tuple[Any, ...] = ()
+    weight: int = 1
+
+
+Flow = tuple[Term, ...]
+"""The exact flow of a sum of energies over one unit of time."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Method:
+    """One integrator: its step and everything the library knows about it.
+
+    Attributes
+    ----------
+    name : the registered name or the expression that makes it, such as ``"mkrk(rk4)"``
+    order, order_free : order with a torque and for the free body (`math.inf` if exact)
+    symmetric : is the step with -h the inverse of the step with h, torque included
+    symplectic : on T*SO(3), free and with a potential; None = unproven
+    poisson : is the momentum map of the free body a Poisson map of so(3)*; None = unproven
+    implicit : does a step solve an equation
+    solves : implicit stages in a step: unknowns that are a number, a vector, or a rotation and a momentum
+    torque_evals : distinct points (t, R) at which the torque enters a step (of a processed method, the repeated one)
+    torque_at : which ends of the step are among them, "start" and "end"; with both, neighbouring steps share one
+    conserves : what is kept exactly, names from `CONSERVABLE`
+    needs : the most general field the method takes, one of `NEEDS`
+    cite, where, aliases : key in references.bib, equation, the papers' own labels
+    doc : what it is, in one line; then the equations of one step as LaTeX, symbols as in docs/notation.md
+    build : makes the step for one number type, given the conversion of exact coefficients to it
+    before, after : alike, of a processed method: the change of variables before the first step and the one back where a
+        state is looked at; `build` is then the step between them, and the properties are those of all three together
+    alone : of a processed method, one step with both, as a method without them
+    halves : the two half steps of a composition, else empty
+    corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
+    derivatives : how many derivatives of the torque along the motion the step also uses (`torque` then returns all)
+    series : the order of the Taylor series of the motion that make the step (its `torque` then expands); 0 for none
+    work : does such a step also use the series of the work done (its `torque` then gives that too)
+    entries : are they the series of quaternion and momentum themselves (`torque` then gives their increments)
+    differences : what the step uses of the potential between two states, "torque" or "potential"; else empty
+        (`torque(t, q, m, system, t1, q1, m1)` is then the mean torque and the change of the potential, integers for a
+        field that has none)
+    linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
+    flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
+    increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
+    compensated : does a run carry the low parts of the state
+    memory : how many numbers a run keeps from step to step beside (q, m), zero before `before` fills them
+    clock : does a run keep its own time, memory[0], its steps not being h; `torque` then also gives the torque's rate
+    part : of such a method, the one whose steps it makes
+    symplectic_defect : of a step that is not symplectic, where there is a formula: the function (h, psi, system) -> c,
+        psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
+    estimated : alike, a step that also gives estimates of its errors, (y_new, of attitude, of momentum): with `tol` the
+        lengths of steps follow from them
+    flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
+    family : the kind of space the method is for where that is not the rotations of a body: "lie", "ndim"; else empty
+    """
+
+    name: str
+    build: Build
+    order: float
+    order_free: float
+    symmetric: bool | None
+    symplectic: bool | None
+    poisson: bool | None
+    implicit: bool
+    solves: int
+    torque_evals: int
+    conserves: frozenset[str]
+    needs: str
+    cite: str
+    where: str
+    doc: str = ""
+    aliases: tuple[str, ...] = ()
+    halves: tuple[Method, ...] = ()
+    family: str = ""
+    torque_at: frozenset[str] = frozenset()
+    corrector: bool = False
+    derivatives: int = 0
+    series: int = 0
+    work: bool = False
+    entries: bool = False
+    differences: str = ""
+    linear_bodies: bool = True
+    flat_bodies: bool = True
+    increments: bool = False
+    compensated: bool = False
+    memory: int = 0
+    clock: bool = False
+    part: Method | None = None
+    before: Build | None = None
+    after: Build | None = None
+    alone: Method | None = None
+    flows: tuple[Flow, ...] = ()
+    estimated: Build | None = None
+    symplectic_defect: Callable[..., Any] | None = None
+
+    def takes(self, kind: str) -> bool:
+        """Can the method take a field of this kind (one of `NEEDS`)."""
+        return NEEDS.index(kind) <= NEEDS.index(self.needs)
+
+    @property
+    def torque_at_ends(self) -> bool:
+        """Is the torque taken at both ends of the step, so that neighbouring steps share one."""
+        return self.torque_at == frozenset(ENDS)
+
+    def processors(self, number: Callable[[Any], Any]) -> tuple[Step | None, Step | None]:
+        """The steps `before` and `after` in one number type; None where there are none."""
+        return self.before and self.before(number), self.after and self.after(number)
+
+    def declaration(self) -> dict[str, Any]:
+        """Everything it declares, in the order of its attributes: not the step itself, nor its description."""
+        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
+
+    @property
+    def summary(self) -> str:
+        """First line of the description."""
+        return self.doc.splitlines()[0] if self.doc else ""
+
+    @property
+    def formula(self) -> str:
+        """The rest of the description: the equations of one step, LaTeX between dollar signs, and words about them."""
+        return self.doc.partition("\n")[2].strip()
+
+    def __repr__(self) -> str:
+        order = "exact" if self.order == math.inf else f"order {self.order}"
+        return f"<Method {self.name}: {order}, {'implicit' if self.implicit else 'explicit'}>"
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: what is declared, and the source."""
+        notebook: Any = importlib.import_module("polhode.viewer.notebook")
+        return notebook.method_html(self)
+
+
+UNDECLARED = (
+    "build",
+    "before",
+    "after",
+    "estimated",
+    "doc",
+    "flows",
+    "halves",
+    "family",
+    "part",
+    "alone",
+    "symplectic_defect",
+)
+"""Attributes of a method that are no part of its printed declaration."""
+
+
+def word(value: Any) -> str:
+    """A declared value as a word."""
+    if value is None:
+        return "?"
+    if isinstance(value, bool):
+        return "yes" if value else "-"
+    if isinstance(value, float):
+        return "exact" if value == math.inf else f"{value:g}"
+    if isinstance(value, frozenset | set | tuple | list):
+        return ", ".join(sorted(str(v) for v in value)) or "-"
+    return str(value)

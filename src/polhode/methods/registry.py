@@ -1,0 +1,172 @@
+"""The registry of methods: look-up by name, alias or expression; how methods enter it."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+from .._memo import Memo
+from ..errors import InputError
+from ..kernels.loops import Step
+from .record import CONSERVABLE, ENDS, NEEDS, Build, Method
+
+
+def _key(label: str) -> str:
+    return re.sub(r"\s+", "", label).lower()
+
+
+class Known(NamedTuple):
+    """A name that a method has elsewhere: the name, the method or expression, key in references.bib, what of it."""
+
+    label: str
+    expression: str
+    cite: str
+    where: str
+
+
+class Methods:
+    """The book of methods: ``ph.methods["imidm"]``, ``ph.methods["mkrk(rk4)"]``; iterating gives the names."""
+
+    def __init__(self) -> None:
+        self._methods: dict[str, Method] = {}
+        self._labels: dict[str, str] = {}
+        self._combinators: dict[str, Callable[..., Method]] = {}
+        self._expressions: dict[str, str] = {}
+        self._families: dict[str, Callable[[str], Method]] = {}
+        self._known: list[Known] = []
+        self._made = Memo()
+
+    def add(self, method: Method) -> Method:
+        """Enter a method under its name and aliases, which must be new."""
+        self._made.clear()
+        for label in (method.name, *method.aliases):
+            if self._labels.get(_key(label), method.name) != method.name or label in self._methods:
+                raise ValueError(f"the label {label!r} names {self._labels[_key(label)]!r} already")
+            self._labels[_key(label)] = method.name
+        self._methods[method.name] = method
+        return method
+
+    def add_label(self, label: str, expression: str, cite: str = "", where: str = "") -> None:
+        """Let a label stand for a method or an expression, such as a paper's own name; `known` lists those cited."""
+        if label in self:
+            raise ValueError(f"the label {label!r} is taken already")
+        self._made.clear()
+        self._expressions[_key(label)] = expression
+        if cite:
+            self._known.append(Known(label, expression, cite, where))
+
+    @property
+    def known(self) -> list[Known]:
+        """Names of methods elsewhere in the literature, with their sources."""
+        return list(self._known)
+
+    def add_combinator(self, name: str, make: Callable[..., Method]) -> None:
+        """Let ``name(argument, ...)`` be written in expressions."""
+        self._made.clear()
+        self._combinators[name] = make
+
+    def add_family(self, prefix: str, make: Callable[[str], Method]) -> None:
+        """Let ``prefix`` followed by a whole number be a name, also where that number is not registered."""
+        self._made.clear()
+        self._families[_key(prefix)] = make
+
+    @property
+    def combinators(self) -> dict[str, Callable[..., Method]]:
+        """What makes methods of methods, by name."""
+        return dict(self._combinators)
+
+    def __getitem__(self, label: str | Method) -> Method:
+        if isinstance(label, Method):
+            return label
+        if not isinstance(label, str):
+            raise InputError(f"a method is given by name, expression or Method; got {type(label).__name__}")
+        label = self._expressions.get(_key(label), label)
+        found = self._labels.get(_key(label))
+        if found is not None:
+            return self._methods[found]
+        made: Method = self._made(label, lambda: self._parsed(label))  # the same object again: so is its compiled code
+        return made
+
+    def _parsed(self, label: str) -> Method:
+        """The method that an expression or the name of a family's member stands for."""
+        call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
+        if call and call[1].lower() in self._combinators:
+            return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))
+        member = re.fullmatch(r"([a-z_]+)(\d+)", _key(label))
+        if member and member[1] in self._families:
+            return self._families[member[1]](member[2])
+        raise InputError(self._unknown(label))
+
+    @staticmethod
+    def _combined(label: str, make: Callable[..., Method], given: list[str]) -> Method:
+        try:
+            inspect.signature(make).bind(*given)
+        except TypeError as problem:
+            raise InputError(f"{label!r} is not a method: {problem}") from None
+        return make(*given)
+
+    def _unknown(self, label: str) -> str:
+        names_of = self._expressions | self._labels
+        near = difflib.get_close_matches(_key(label), names_of, n=4, cutoff=0.5)
+        names = list(dict.fromkeys(names_of[n] for n in near))
+        hint = f"nearest: {', '.join(names)}" if names else "no name is near"
+        return f"unknown method {label!r}; {hint}. `polhode methods` lists all of them"
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._methods)
+
+    def __len__(self) -> int:
+        return len(self._methods)
+
+    def __contains__(self, label: object) -> bool:
+        return isinstance(label, str) and (_key(label) in self._labels or _key(label) in self._expressions)
+
+    def values(self) -> list[Method]:
+        """All registered methods, in order of registration."""
+        return list(self._methods.values())
+
+    def taking(self, kind: str) -> list[Method]:
+        """The methods that take a field of this kind."""
+        return [m for m in self.values() if m.takes(kind)]
+
+
+def arguments(text: str) -> list[str]:
+    """Split ``a, f(b, c)`` at the commas outside parentheses."""
+    parts, depth, start = [], 0, 0
+    for i, char in enumerate(text):
+        depth += {"(": 1, ")": -1}.get(char, 0)
+        if char == "," and depth == 0:
+            parts.append(text[start:i].strip())
+            start = i + 1
+    tail = text[start:].strip()
+    return [*parts, tail] if tail else parts
+
+
+methods = Methods()
+
+
+def declare(build: Build, *, register: bool = True, **said: Any) -> Method:
+    """Make a Method from a builder and its declaration, check the words, and enter it in the book."""
+    said["conserves"] = frozenset(said.get("conserves", ()))
+    said["torque_at"] = frozenset(said.get("torque_at", ()))
+    unknown = (said["conserves"] - set(CONSERVABLE)) | (said["torque_at"] - set(ENDS))
+    if unknown or said["needs"] not in NEEDS:
+        raise ValueError(f"{said['name']}: unknown words in the declaration: {unknown or said['needs']}")
+    said["doc"] = inspect.cleandoc(said.get("doc") or build.__doc__ or "")
+    method = Method(build=build, **said)
+    return methods.add(method) if register else method
+
+
+def method(**said: Any) -> Callable[[Step], Method]:
+    """Declare the decorated step kernel a method of that name: ``@method(order=2, ...) def imid(...)``."""
+
+    def enter(step: Step) -> Method:
+        said.setdefault("name", step.__name__)
+        said.setdefault("doc", step.__doc__)
+        said.setdefault("implicit", said.get("solves", 0) > 0)
+        return declare(lambda number: step, **said)
+
+    return enter

@@ -1,0 +1,1 @@
+"""Coefficients: Butcher tableaus, compositions, series."""

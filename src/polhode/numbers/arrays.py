@@ -1,0 +1,42 @@
+"""NumPy arrays as a number type: kernels on whole recorded paths at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .dispatch import register
+
+
+class Arrays:
+    """NumPy's functions under the names kernels use."""
+
+    sqrt, exp, log = np.sqrt, np.exp, np.log
+    sin, cos, tan = np.sin, np.cos, np.tan
+    asin, acos, atan, atan2 = np.arcsin, np.arccos, np.arctan, np.arctan2
+    sinh, cosh, tanh = np.sinh, np.cosh, np.tanh
+    power, where = np.power, np.where
+
+    @staticmethod
+    def epsilon() -> float:
+        """Distance from 1 to the next double."""
+        return 2.0**-52
+
+    @staticmethod
+    def piece(x: np.ndarray, knots: Any) -> np.ndarray:
+        """The pieces of a table in which x lies."""
+        return np.clip(np.searchsorted(np.asarray(knots), x, side="right") - 1, 0, len(knots) - 2)
+
+    @staticmethod
+    def entry(index: np.ndarray, column: Any) -> np.ndarray:
+        """Entries of a table."""
+        return np.asarray(column)[index]
+
+
+register(np.ndarray, Arrays)
+
+
+def relative(change: Any, scale: Any) -> np.ndarray:
+    """Changes relative to a scale, as they are where that is zero."""
+    return np.asarray(change / np.where(scale > 0, scale, 1.0))

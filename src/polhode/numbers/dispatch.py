@@ -1,0 +1,242 @@
+"""Kernels, and which of several stands for a name: by number type, by kind of state, by arguments."""
+
+from __future__ import annotations
+
+import bisect
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
+from typing import Any, TypeVar
+
+from .types import Number
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KERNELS: list[Callable[..., Any]] = []
+"""Every kernel, in order of definition; the compiling backends read this list."""
+
+
+def kernel(function: F) -> F:
+    """Mark a function as a kernel. It stays an ordinary Python function."""
+    KERNELS.append(function)
+    return function
+
+
+FORKS: list[tuple[Callable[..., Any], Callable[..., Callable[..., Any]]]] = []
+"""Every fork with the choice of its kernel by the (types of the) arguments; the compiling backends read this list."""
+
+
+def fork(
+    plain: Callable[..., Any], carrying: Callable[..., Any], remembering: Callable[..., Any] | None = None
+) -> Callable[..., Any]:
+    """One name for kernels whose first argument is a state: (q, m), with low parts, or with a memory.
+
+    Which one is meant follows from the length of the state, 2, 4 or 3, so compiled code holds only one of them.
+    """
+    kernels = {2: plain, 4: carrying} | ({3: remembering} if remembering else {})
+
+    def forked(y: Any, *rest: Any) -> Any:
+        return kernels[len(y)](y, *rest)
+
+    forked.__name__, forked.__doc__ = plain.__name__.strip("_"), plain.__doc__
+    FORKS.append((forked, lambda y, *rest: kernels[len(y)]))
+    return forked
+
+
+def by_arguments(few: Callable[..., Any], more: Callable[..., Any], count: int) -> Callable[..., Any]:
+    """One name for two kernels: `more` where there are more than `count` arguments, else `few`."""
+
+    def forked(*given: Any) -> Any:
+        return (more if len(given) > count else few)(*given)
+
+    FORKS.append((forked, lambda *given: more if len(given) > count else few))
+    return forked
+
+
+_SLOPED: set[type] = set()
+
+_GROUPS: list[Any] = [tuple]
+
+_SEEDERS: list[Callable[..., Any]] = []
+
+
+def register_slopes(number_type: type, groups: tuple[type, ...] = (), seeder: Callable[..., Any] | None = None) -> None:
+    """Say that a number type carries slopes (derivatives).
+
+    `groups` are types besides `tuple` that hold several numbers; `seeder` does what `seeded` promises.
+    """
+    _SLOPED.add(number_type)
+    _GROUPS.extend(groups)
+    _SEEDERS.extend([seeder] if seeder else [])
+
+
+def sloped(x: Any) -> bool:
+    """Does a number, or one of a tuple of numbers, carry slopes; asked of values, and of types when compiling."""
+    if any(isinstance(x, group) for group in _GROUPS):
+        return any(sloped(part) for part in x)
+    return type(x) in _SLOPED
+
+
+def by_slopes(plain: Callable[..., Any], following: Callable[..., Any]) -> Callable[..., Any]:
+    """One name for two kernels: `following` where an argument carries slopes, else `plain`."""
+
+    def forked(*given: Any) -> Any:
+        return (following if sloped(given) else plain)(*given)
+
+    FORKS.append((forked, lambda *given: following if sloped(given) else plain))
+    return forked
+
+
+_solve_listener: ContextVar[Callable[[Any], None] | None] = ContextVar("solve_listener", default=None)
+
+
+@contextlib.contextmanager
+def solve_listener(listen: Callable[[Any], None]) -> Iterator[None]:
+    """Call `listen` with the first guess of every equation that this thread solves in plain Python.
+
+    This is how checks count solves. Other threads, and compiled code, do not notice it.
+    """
+    token = _solve_listener.set(listen)
+    try:
+        yield
+    finally:
+        _solve_listener.reset(token)
+
+
+def solver(
+    plain: Callable[..., Any], following: Callable[..., Any], equation: Callable[..., Any]
+) -> Callable[..., Any]:
+    """One name for three ways to solve an equation from a guess, with what it is made of.
+
+    `plain(guess, *given)` is a loop whose end depends on numbers; `following` is for numbers that carry slopes. Traced
+    numbers cannot end a loop: for them equation(root, guess, *given) says the same by the `root` of their namespace,
+    root(f, x, *data) -> (the solution of f(x, *data) = 0 next to x, miss).
+    """
+
+    def solved(guess: Any, *given: Any) -> Any:
+        listen = _solve_listener.get()
+        if listen is not None:
+            listen(guess)
+        first = guess
+        while isinstance(first, tuple):
+            first = first[0]
+        root = getattr(_space(first), "root", None)
+        if root is not None:
+            return equation(root, guess, *given)
+        return (following if sloped((guess, *given)) else plain)(guess, *given)
+
+    FORKS.append((solved, lambda *given: following if sloped(given) else plain))
+    return solved
+
+
+_WHOLE: list[type] = [int]
+
+
+def register_whole(number_type: type) -> None:
+    """Say that a type, when compiling, is one of integers."""
+    _WHOLE.append(number_type)
+
+
+def by_absence(present: Callable[..., Any], missing: Callable[..., Any]) -> Callable[..., Any]:
+    """One name for two kernels: `missing` where the first argument is a torque that is `absent`, else `present`."""
+
+    def forked(force: Any, *rest: Any) -> Any:
+        return (missing if isinstance(force[0], tuple(_WHOLE)) else present)(force, *rest)
+
+    FORKS.append((forked, lambda force, *rest: missing if isinstance(force[0], tuple(_WHOLE)) else present))
+    return forked
+
+
+_HALVERS: list[Callable[..., Any]] = []
+
+
+def register_halves(halver: Callable[..., Any]) -> None:
+    """Say how sums over room for vectors are taken: halver(kernel, room) is the kernel by halves, or the kernel."""
+    _HALVERS.append(halver)
+
+
+def by_halves(plain: Callable[..., Any]) -> Callable[..., Any]:
+    """A kernel (room, k) -> tuple of numbers that vectors of two registers pass one register after the other."""
+
+    def forked(room: Any, k: int) -> Any:
+        return plain(room, k)
+
+    FORKS.append((forked, lambda room, k: _HALVERS[0](plain, room)))
+    return forked
+
+
+UNFUSED: set[Callable[..., Any]] = set()
+"""Kernels in which no product may be fused with a sum."""
+
+
+def unfused(function: F) -> F:
+    """Mark a kernel that lives on the rounding of every single operation: error-free sums and products."""
+    UNFUSED.add(function)
+    return kernel(function)
+
+
+APART: set[Callable[..., Any]] = set()
+"""Kernels that compiled code calls, where it contains the others."""
+
+
+def apart(function: F) -> F:
+    """Say of a kernel that it is rarely needed: code that calls it does not grow by it."""
+    APART.add(function)
+    return function
+
+
+class Floats:
+    """Functions of the built-in numbers; every registered type has a namespace of this shape."""
+
+    sqrt, exp, log = math.sqrt, math.exp, math.log
+    sin, cos, tan = math.sin, math.cos, math.tan
+    asin, acos, atan, atan2 = math.asin, math.acos, math.atan, math.atan2
+    sinh, cosh, tanh = math.sinh, math.cosh, math.tanh
+    power = math.pow
+
+    @staticmethod
+    def epsilon() -> float:
+        """Distance from 1 to the next number."""
+        return 2.0**-52
+
+    @staticmethod
+    def where(condition: Any, yes: Number, no: Number) -> Number:
+        """Choose by a condition."""
+        return yes if condition else no
+
+    @staticmethod
+    def piece(x: Number, knots: Any) -> Any:
+        """The piece of a table in which x lies."""
+        return min(max(bisect.bisect_right(knots, x) - 1, 0), len(knots) - 2)
+
+    @staticmethod
+    def entry(index: Any, column: Any) -> Number:
+        """An entry of a table."""
+        value = column[index]
+        return value.item() if hasattr(value, "item") else value
+
+
+_SPACES: dict[type, Any] = {}
+
+_BUILT_ON_OTHERS: set[type] = set()
+
+
+def register(number_type: type, namespace: Any, built_on_others: bool = False) -> None:
+    """Say which namespace (shaped like `Floats`) holds the functions of a number type.
+
+    A type made of other numbers takes the call also where one of the arguments is such a number.
+    """
+    _SPACES[number_type] = namespace
+    if built_on_others:
+        _BUILT_ON_OTHERS.add(number_type)
+
+
+def _space(*values: Any) -> Any:
+    chosen = None
+    for value in values:
+        found = _SPACES.get(type(value))
+        if type(value) in _BUILT_ON_OTHERS:
+            return found
+        chosen = chosen or found
+    return chosen or Floats

@@ -1,0 +1,197 @@
+"""Dual numbers a + b eps, eps^2 = 0, over any number type: exact derivatives of kernels along directions.
+
+Their parts may be dual numbers again, of a lower `level`: then eps_1, eps_2, ... are different, and the part of all of
+them is a mixed derivative. Between two levels the lower number is a constant of the higher.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from . import dispatch, primitives
+from .derivatives import _slope
+from .dispatch import register, register_slopes
+from .primitives import FUNCTIONS
+
+
+class Dual:
+    """The number value + slope eps of a level."""
+
+    __slots__ = ("level", "slope", "value")
+    __array_ufunc__ = None  # arrays leave the operation to us
+
+    def __init__(self, level: int, value: Any, slope: Any) -> None:
+        self.level, self.value, self.slope = level, value, slope
+
+    def __add__(self, other: Any) -> Dual:
+        level, a, b, c, d = _parts(self, other)
+        return Dual(level, a + c, _sum(b, d))
+
+    def __sub__(self, other: Any) -> Dual:
+        level, a, b, c, d = _parts(self, other)
+        return Dual(level, a - c, b if d is None else -d if b is None else b - d)
+
+    def __mul__(self, other: Any) -> Dual:
+        level, a, b, c, d = _parts(self, other)
+        return Dual(level, a * c, _sum(None if b is None else b * c, None if d is None else a * d))
+
+    def __truediv__(self, other: Any) -> Dual:
+        level, a, b, c, d = _parts(self, other)
+        value = a / c
+        return Dual(level, value, _sum(None if b is None else b / c, None if d is None else -(value * d / c)))
+
+    def __radd__(self, other: Any) -> Dual:
+        return self + other
+
+    def __rmul__(self, other: Any) -> Dual:
+        return self * other
+
+    def __rsub__(self, other: Any) -> Dual:
+        return -self + other
+
+    def __rtruediv__(self, other: Any) -> Dual:
+        value = other / self.value
+        return Dual(self.level, value, -(value * self.slope / self.value))
+
+    def __neg__(self) -> Dual:
+        return Dual(self.level, -self.value, -self.slope)
+
+    def __abs__(self) -> Dual:
+        return Duals.where(self < 0, -self, self)
+
+    def __eq__(self, other: Any) -> Any:
+        return plain(self) == plain(other)
+
+    def __ne__(self, other: Any) -> Any:
+        return plain(self) != plain(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __lt__(self, other: Any) -> Any:
+        return plain(self) < plain(other)
+
+    def __le__(self, other: Any) -> Any:
+        return plain(self) <= plain(other)
+
+    def __gt__(self, other: Any) -> Any:
+        return plain(self) > plain(other)
+
+    def __ge__(self, other: Any) -> Any:
+        return plain(self) >= plain(other)
+
+
+def _sum(a: Any, b: Any) -> Any:
+    return b if a is None else a if b is None else a + b
+
+
+def _parts(x: Dual, y: Any) -> tuple[int, Any, Any, Any, Any]:
+    """The higher level, then value and slope of both at this level; a slope that is zero is None."""
+    if not isinstance(y, Dual) or y.level < x.level:
+        return x.level, x.value, x.slope, y, None
+    if y.level > x.level:
+        return y.level, x, None, y.value, y.slope
+    return x.level, x.value, x.slope, y.value, y.slope
+
+
+def plain(x: Any) -> Any:
+    """The number without any eps."""
+    while isinstance(x, Dual):
+        x = x.value
+    return x
+
+
+def slope(x: Any, level: int) -> Any:
+    """The part of eps of the highest level that can occur; zero if x does not depend on it."""
+    return x.slope if isinstance(x, Dual) and x.level == level else 0 * plain(x)
+
+
+class Duals:
+    """The functions of dual numbers, shaped like `scalar.Floats`."""
+
+    @staticmethod
+    def where(condition: Any, yes: Any, no: Any) -> Any:
+        """Choose by a condition, each part by itself."""
+        level = max(x.level if isinstance(x, Dual) else 0 for x in (yes, no))
+        if not level:
+            return primitives.where(condition, yes, no)
+        parts = [
+            (x.value, x.slope) if isinstance(x, Dual) and x.level == level else (x, 0 * plain(x)) for x in (yes, no)
+        ]
+        return Dual(level, *(Duals.where(condition, a, b) for a, b in zip(*parts, strict=True)))
+
+    @staticmethod
+    def piece(x: Any, knots: Any) -> Any:
+        """The piece of a table in which x lies."""
+        return primitives.piece(plain(x), knots)
+
+    @staticmethod
+    def epsilon() -> float:
+        """Of doubles."""
+        return dispatch.Floats.epsilon()
+
+    @staticmethod
+    def steady(x: Dual) -> Any:
+        """The number without any eps."""
+        return plain(x)
+
+    @staticmethod
+    def slope(x: Dual, i: int) -> Any:
+        """Entry i of a slope that is an array."""
+        return x.slope[i]
+
+    @staticmethod
+    def slopes_squared(x: Dual) -> Dual:
+        """Zero with the slopes squared."""
+        return Dual(x.level, 0 * x.value, x.slope * x.slope)
+
+    @staticmethod
+    def steepest(a: Dual, b: Dual) -> Any:
+        """The largest quotient of the slopes."""
+        pairs = zip(np.atleast_1d(a.slope).tolist(), np.atleast_1d(b.slope).tolist(), strict=True)
+        return max(x / y if y != 0 else x for x, y in pairs)
+
+    @staticmethod
+    def power(x: Any, y: Any) -> Any:
+        """The real power x**y: exp(y log x), with the slope in x alone where y is a constant."""
+        if isinstance(y, Dual):
+            return primitives.exp(y * primitives.log(x))
+        return Dual(x.level, primitives.power(x.value, y), y * primitives.power(x.value, y - 1) * x.slope)
+
+    @staticmethod
+    def atan2(y: Any, x: Any) -> Any:
+        """Angle of the point (x, y)."""
+        level, a, b, c, d = _parts(y, x) if isinstance(y, Dual) else _parts(0 * x + y, x)
+        square = a * a + c * c
+        turned = _sum(None if b is None else b * c, None if d is None else -(a * d))
+        return Dual(level, primitives.atan2(a, c), turned / square)
+
+
+def _function(name: str) -> Callable[[Any], Any]:
+    def function(x: Any) -> Any:
+        value = getattr(primitives, name)(x.value)
+        try:
+            return Dual(x.level, value, _slope(name, x.value, value) * x.slope)
+        except ZeroDivisionError:  # an infinite derivative, which what does not vary does not feel
+            if np.any(x.slope != 0):
+                raise
+            return Dual(x.level, value, 0 * x.slope)
+
+    return function
+
+
+for _name in FUNCTIONS:
+    if not hasattr(Duals, _name):
+        setattr(Duals, _name, staticmethod(_function(_name)))
+register(Dual, Duals, built_on_others=True)
+
+
+def seeded(v: Any) -> Any:
+    """Three numbers as independent variables: their slopes are arrays."""
+    x, y, z = np.eye(3, dtype=int)
+    return Dual(1, v[0], x), Dual(1, v[1], y), Dual(1, v[2], z)
+
+
+register_slopes(Dual, seeder=seeded)

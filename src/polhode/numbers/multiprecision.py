@@ -1,0 +1,116 @@
+"""mpmath numbers as a number type, each thread with a working precision of its own.
+
+The precision of mpmath is a property of its context, and the context of ``import mpmath`` is one for the whole process.
+Runs with `digits` therefore use private contexts, one for each thread (`working`): the user's precision neither changes
+nor matters, and threads with different digits do not disturb one another. Outside of `working`, the same functions mean
+the context of ``import mpmath``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import mpmath
+import numpy as np
+
+from .dispatch import Floats, register
+from .primitives import FUNCTIONS
+
+_free: list[Any] = []
+"""Contexts of threads that have ended, to be used again: each has number types, which are never unregistered."""
+
+
+class _Private:
+    """The context of one thread; when the thread ends it goes to the next one."""
+
+    def __init__(self) -> None:
+        self.free = _free  # modules are emptied before the last thread ends
+        try:
+            self.context = _free.pop()
+        except IndexError:
+            self.context = mpmath.MPContext()
+            register(self.context.mpf, Mp)
+
+    def __del__(self) -> None:
+        self.free.append(self.context)
+
+
+class _Thread(threading.local):
+    current: Any = mpmath.mp
+    private: _Private | None = None
+
+
+_thread = _Thread()
+
+
+class _Current:
+    """The context in which this thread works now: all functions of mpmath under their names."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(_thread.current, name)
+
+
+mp: Any = _Current()
+
+
+@contextlib.contextmanager
+def working(digits: int) -> Iterator[None]:
+    """Work with so many digits in this thread. Numbers that leave it go through `public`."""
+    if _thread.private is None:
+        _thread.private = _Private()
+    outer, context = _thread.current, _thread.private.context
+    _thread.current = context
+    try:
+        with context.workdps(digits):
+            yield
+    finally:
+        _thread.current = outer
+
+
+def public(value: Any) -> Any:
+    """A number, or an array of numbers, with all its digits as a number of ``import mpmath``."""
+    if isinstance(value, np.ndarray):
+        found = np.empty(value.size, dtype=object)
+        found[:] = [public(x) for x in value.ravel()]
+        return found.reshape(value.shape)
+    if hasattr(value, "_mpc_"):
+        return mpmath.mp.make_mpc(value._mpc_)
+    return mpmath.mp.make_mpf(value._mpf_) if hasattr(value, "_mpf_") else value
+
+
+class Mp:
+    """mpmath's functions under the names kernels use."""
+
+    @staticmethod
+    def epsilon() -> Any:
+        """Distance from 1 to the next number at the working precision."""
+        return +mp.eps
+
+    @staticmethod
+    def where(condition: Any, yes: Any, no: Any) -> Any:
+        """Choose by a condition."""
+        return yes if condition else no
+
+    piece = Floats.piece
+
+
+def _function(name: str) -> Any:
+    return staticmethod(lambda *given: getattr(_thread.current, name)(*given))
+
+
+for _name in FUNCTIONS:
+    setattr(Mp, _name, _function(_name))
+
+register(mpmath.mpf, Mp)
+
+
+def number(value: Any) -> Any:
+    """A number of the working precision from an integer, a float (taken exactly), or a constant's name."""
+    return +getattr(mp, value) if isinstance(value, str) else mp.mpf(value)
+
+
+GUARD_DIGITS = 5
+"""Digits carried beyond those asked for."""

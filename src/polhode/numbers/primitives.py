@@ -1,0 +1,230 @@
+"""Numbers: what a kernel may do with them, whatever their type.
+
+Kernels are plain functions on tuples of numbers. They use ``+ - * /``, comparisons, ``&`` and ``|``
+between comparisons, ``abs``, and the primitives of this file; so the same source runs on floats, on
+mpmath numbers, on NumPy arrays, on traced expressions, and compiled. This is the only file that knows
+that number types exist: a type says once, with `register`, which namespace holds its functions.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from .dispatch import _SEEDERS, _SLOPED, _space
+from .types import Number, Vec3
+
+FUNCTIONS = (
+    *("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2"),
+    *("sinh", "cosh", "tanh", "exp", "log", "power"),
+)
+"""Names of the elementary functions every number type provides."""
+
+
+def sqrt(x: Number) -> Number:
+    """Square root."""
+    return _space(x).sqrt(x)
+
+
+def sin(x: Number) -> Number:
+    """Sine."""
+    return _space(x).sin(x)
+
+
+def cos(x: Number) -> Number:
+    """Cosine."""
+    return _space(x).cos(x)
+
+
+def tan(x: Number) -> Number:
+    """Tangent."""
+    return _space(x).tan(x)
+
+
+def asin(x: Number) -> Number:
+    """Inverse sine."""
+    return _space(x).asin(x)
+
+
+def acos(x: Number) -> Number:
+    """Inverse cosine."""
+    return _space(x).acos(x)
+
+
+def atan(x: Number) -> Number:
+    """Inverse tangent."""
+    return _space(x).atan(x)
+
+
+def atan2(y: Number, x: Number) -> Number:
+    """Angle of the point (x, y)."""
+    return _space(y, x).atan2(y, x)
+
+
+def sinh(x: Number) -> Number:
+    """Hyperbolic sine."""
+    return _space(x).sinh(x)
+
+
+def cosh(x: Number) -> Number:
+    """Hyperbolic cosine."""
+    return _space(x).cosh(x)
+
+
+def tanh(x: Number) -> Number:
+    """Hyperbolic tangent."""
+    return _space(x).tanh(x)
+
+
+def exp(x: Number) -> Number:
+    """Exponential of a number (the rotation through a vector is `so3.exp`)."""
+    return _space(x).exp(x)
+
+
+def log(x: Number) -> Number:
+    """Natural logarithm."""
+    return _space(x).log(x)
+
+
+def power(x: Number, y: Number) -> Number:
+    """The real power x**y, x > 0."""
+    return _space(x, y).power(x, y)
+
+
+def sincos(x: Number) -> tuple[Number, Number]:
+    """Sine and cosine of one angle."""
+    return sin(x), cos(x)
+
+
+def where(condition: Any, yes: Number, no: Number) -> Number:
+    """Choose by a condition. Both sides are computed, so both must be finite."""
+    return _space(condition, yes, no).where(condition, yes, no)
+
+
+def piece(x: Number, knots: Any) -> Any:
+    """The k with knots[k] <= x < knots[k + 1], of the first or the last piece outside; only for `entry`. No slope."""
+    return _space(x).piece(x, knots)
+
+
+def entry(index: Any, column: Any) -> Number:
+    """column[index], a constant; the index is a `piece`."""
+    return _space(index).entry(index, column)
+
+
+_TABLES: dict[Callable[[Any], Any], Callable[[Any], Any]] = {}
+
+
+def register_table(number: Callable[[Any], Any], make: Callable[[Any], Any]) -> None:
+    """Say how many constants become a table of the numbers that `number` makes; a tuple unless said."""
+    _TABLES[number] = make
+
+
+def table(values: tuple[float, ...], number: Callable[[Any], Any]) -> Any:
+    """Constants as a table: the knots of `piece`, the column of `entry`."""
+    return _TABLES[number](values) if number in _TABLES else tuple(number(x) for x in values)
+
+
+def epsilon(x: Number) -> Number:
+    """Distance from 1 to the next number of x's type."""
+    return _space(x).epsilon()
+
+
+def narrow(x: Number) -> Number:
+    """Convert to single precision if the type has one (SIMD vectors); otherwise return x."""
+    return x
+
+
+def widen(x: Number) -> Number:
+    """The number of the usual type with the value of a narrow one."""
+    return x
+
+
+def rough_log2(x: Number) -> Number:
+    """The logarithm of a narrow number x >= 0 to the base 2, to a tenth; that of zero is some number below -100."""
+    return math.log2(max(x, 1e-300))
+
+
+def rough_exp2(x: Number) -> Number:
+    """2^x, to one part in a thousand."""
+    return 2.0**x
+
+
+def circle(x: Number) -> tuple[Number, Number]:
+    """The number pi of x's type, and what it lacks to twice the precision."""
+    pi = 4 * atan(0 * x + 1)
+    return pi, sin(pi)
+
+
+def scratch(like: Number, count: int) -> Any:
+    """Room for `count` numbers of one type, to be written before they are read; gone when the kernel returns."""
+    return [like] * count
+
+
+def combined(weights: Any, rows: Any) -> Any:
+    """The sum of weights[j] rows[j], from the first to the last, number by number; weights are single numbers.
+
+    Compiled, the numbers of a row travel together through the sum, as one vector.
+    """
+    totals = []
+    for i in range(len(rows[0])):
+        total = weights[0] * rows[0][i]
+        for weight, row in zip(weights[1:], rows[1:], strict=True):
+            total = total + weight * row[i]
+        totals.append(total)
+    return tuple(totals)
+
+
+def settled(condition: Any) -> bool:
+    """Is the condition true everywhere: for one number itself, for lanes in all of them."""
+    return bool(condition)
+
+
+def absent(force: Any) -> bool:
+    """Is this the torque on a free body: the integers of `fields.no_torque`. Known when a kernel is compiled."""
+    return isinstance(force[0], int)
+
+
+def finite(x: Number) -> Any:
+    """Is x neither infinite nor NaN."""
+    return x - x == 0
+
+
+# --- numbers that carry slopes ----------------------------------------------------------------------
+
+
+def steady(x: Any) -> Any:
+    """A number, or nested tuples of numbers, as constants: without slopes, not differentiated by JAX."""
+    if isinstance(x, tuple):
+        return tuple(steady(part) for part in x)
+    constant = getattr(_space(x), "steady", None)
+    return constant(x) if constant else x
+
+
+def seeded(v: Vec3) -> Vec3:
+    """Three plain numbers as independent variables: with the slopes (1, 0, 0), (0, 1, 0), (0, 0, 1)."""
+    return _SEEDERS[0](v)
+
+
+def slope(x: Number, i: int) -> Number:
+    """The slope of a number made of `seeded` ones in direction i, as a plain number."""
+    return _space(x).slope(x, i)
+
+
+def slopes_squared(x: Number) -> Number:
+    """A number with the value zero and the squares of x's slopes."""
+    return _space(x).slopes_squared(x)
+
+
+def steepest(a: Number, b: Number) -> Number:
+    """The largest quotient, over all directions, of a's and b's slopes; none is negative, and 0/0 counts as 0."""
+    return _space(a).steepest(a, b)
+
+
+def relative_slopes(x: Any) -> Number:
+    """A number with the value zero, its slopes those of the numbers in nested tuples, squared, in units of them.
+
+    The sum over all innermost tuples of |slopes|^2/|values|^2, without those of zeros.
+    """
+    numbers = [part for part in x if type(part) in _SLOPED]
+    total = sum((relative_slopes(part) for part in x if isinstance(part, tuple)), 0)
+    size = sum(steady(part) * steady(part) for part in numbers)
+    return sum((slopes_squared(part) for part in numbers), 0 * size) / size + total if size > 0 else total

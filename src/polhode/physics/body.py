@@ -1,0 +1,427 @@
+"""Rigid bodies."""
+
+from __future__ import annotations
+
+import difflib
+import inspect
+import warnings
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, ResultWarning
+from ..kernels.so3 import matrix
+from .shapes import SOLIDS, Shape
+from .validate import attitude_quaternion, positive, real_array, vector
+
+TOLERANCE = 1e-12
+"""Relative to the largest moment: what counts as symmetric, equal, zero."""
+
+SMALLEST, LARGEST = 1e-100, 1e100
+"""Range of the largest moment: squares and products of momenta then stay within doubles."""
+
+
+class Body:
+    """A rigid body, known by its inertia about the fixed point or the centre of mass.
+
+    Parameters
+    ----------
+    inertia : three principal moments, or a symmetric 3x3 tensor. With a tensor everything in and out
+        stays in the axes it is written in.
+    mass, centre : mass, and position of the centre of mass in the axes of the body; only gravity and compositions
+        (``+``, `moved`, `about`) need them
+    pivot : the point about which the inertia is taken and the body turns; the centre of mass unless given
+    shapes : what the body looks like
+    physical : False accepts positive moments that no distribution of mass has, such as (3, 3, 9), with a
+        `ResultWarning`; Euler's equations make sense for them. None accepts them without a warning
+
+    `box`, `ellipsoid`, `cylinder`, `cone`, `torus`, `t_handle`, `from_points` and `from_mesh` make bodies of matter;
+    the solids have their centre of mass at the origin. ``a + b`` is both in one, ``a - b`` is a with a hole. Lengths
+    and masses are in any consistent units.
+    """
+
+    def __init__(
+        self,
+        inertia: Any,
+        *,
+        mass: float | None = None,
+        centre: Any = (0.0, 0.0, 0.0),
+        pivot: Any = None,
+        shapes: Iterable[Shape] = (),
+        physical: bool | None = True,
+    ) -> None:
+        if not (physical is None or isinstance(physical, bool)):
+            raise InputError(f"physical must be True, False or None; got {physical!r}")
+        tensor = _tensor(inertia)
+        moments, axes = _principal(tensor)
+        moments = _checked_moments(moments, physical)
+        if (moments == 0).any():
+            tensor = axes * moments @ axes.T
+        self.inertia = tensor
+        self.moments = moments
+        self.axes = axes
+        self.mass = None if mass is None else positive("mass", mass)
+        self.centre = vector("centre", centre)
+        self.pivot = self.centre.copy() if pivot is None else vector("pivot", pivot)
+        self.shapes = _shapes(shapes)
+        for array in (self.inertia, self.moments, self.axes, self.centre, self.pivot):
+            array.flags.writeable = False
+
+    # --- made of matter ----------------------------------------------------------------------------
+
+    @classmethod
+    def box(cls, a: float, b: float, c: float, *, mass: float | None = None, density: float | None = None) -> Body:
+        """A box with the FULL edges a, b, c along x, y, z: I1 = m (b^2 + c^2)/12.
+
+        Here and below: give the mass, or the density; with neither the mass is 1.
+        """
+        return cls._solid("box", {"a": a, "b": b, "c": c}, mass, density)
+
+    @classmethod
+    def ellipsoid(
+        cls, a: float, b: float, c: float, *, mass: float | None = None, density: float | None = None
+    ) -> Body:
+        """An ellipsoid with the SEMI-axes a, b, c along x, y, z: I1 = m (b^2 + c^2)/5."""
+        return cls._solid("ellipsoid", {"a": a, "b": b, "c": c}, mass, density)
+
+    @classmethod
+    def cylinder(cls, radius: float, height: float, *, mass: float | None = None, density: float | None = None) -> Body:
+        """A cylinder with its axis along z: I3 = m r^2/2, I1 = m (3 r^2 + h^2)/12."""
+        return cls._solid("cylinder", {"radius": radius, "height": height}, mass, density)
+
+    @classmethod
+    def cone(cls, radius: float, height: float, *, mass: float | None = None, density: float | None = None) -> Body:
+        """A cone with its axis along z: I3 = 3/10 m r^2, I1 = 3/80 m (4 r^2 + h^2) about the centre of mass.
+
+        The apex is at (0, 0, 3 h/4), the base at z = -h/4.
+        """
+        return cls._solid("cone", {"radius": radius, "height": height}, mass, density)
+
+    @classmethod
+    def torus(cls, R: float, r: float, *, mass: float | None = None, density: float | None = None) -> Body:
+        """A solid ring about z, R from its middle to that of the tube of radius r <= R.
+
+        I3 = m (R^2 + 3/4 r^2), I1 = m (R^2/2 + 5/8 r^2).
+        """
+        if positive("r", r) > positive("R", R):
+            raise InputError(f"a torus needs r <= R, or it intersects itself; got R = {R!r}, r = {r!r}")
+        return cls._solid("torus", {"R": R, "r": r}, mass, density)
+
+    @classmethod
+    def t_handle(
+        cls,
+        bar_length: float = 1.0,
+        bar_radius: float = 0.1,
+        stem_length: float = 0.5,
+        stem_radius: float = 0.1,
+        *,
+        mass: float | None = None,
+        density: float | None = None,
+    ) -> Body:
+        """The T-handle of Dzhanibekov: a bar along y, and a stem along x that begins at its surface; two cylinders.
+
+        Spun about its stem it turns over again and again, since that moment is the middle one unless the stem is long.
+        """
+        bar_radius, stem_length = positive("bar_radius", bar_radius), positive("stem_length", stem_length)
+        bar = cls.cylinder(bar_radius, bar_length, density=1.0).turned(_Z_TO_Y)
+        stem = cls.cylinder(stem_radius, stem_length, density=1.0).turned(_Z_TO_X)
+        whole = bar + stem.moved([bar_radius + stem_length / 2, 0.0, 0.0])
+        return whole.moved(-whole.centre).scaled(_one_of(mass, density, whole._matter()))
+
+    @classmethod
+    def from_points(cls, positions: Any, masses: Any = 1.0) -> Body:
+        """Point masses: I = sum m (r^2 1 - r r^T) about their centre of mass.
+
+        positions : (n, 3), in the axes of the body
+        masses : one for each point, or one for all
+        """
+        points = np.atleast_2d(real_array(positions, "positions must be points of three numbers"))
+        if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
+            raise InputError(f"positions must be finite points of three numbers; got shape {points.shape}")
+        given = real_array(masses, "masses must be one number for each point, or one for all")
+        if given.shape not in ((), (len(points),)):
+            raise InputError(f"masses must be one number for each of the {len(points)} points; got shape {given.shape}")
+        weights = np.broadcast_to(given, len(points))
+        if not (np.isfinite(weights).all() and (weights > 0).all()):
+            raise InputError(f"masses must be positive and finite; got {weights.tolist()}")
+        mass = float(weights.sum())
+        centre = weights @ points / mass
+        arms = points - centre
+        tensor = _of_squares(np.einsum("n,ni,nj->ij", weights, arms, arms))
+        if not np.abs(tensor).max() > TOLERANCE * mass * np.abs(points).max() ** 2:
+            raise InputError("all points coincide; a body needs at least two different points")
+        return cls(_tidied(tensor), mass=mass, centre=centre, shapes=[Shape("points", vertices=points)])
+
+    @classmethod
+    def from_mesh(cls, path: Any, *, mass: float | None = None, density: float | None = None, unit: str = "m") -> Body:
+        """The solid inside a closed surface of triangles, from an STL, OBJ or PLY file (extra ``polhode[mesh]``).
+
+        unit : of the file's lengths: m, mm, cm, km, um, in, ft; results are in metres. With "m" nothing is converted,
+            whatever the unit is
+        """
+        from . import meshes
+
+        surface = meshes.read(path, unit)
+        volume, centre, second = surface.integrals()
+        mass = _one_of(mass, density, volume)
+        shape = Shape("mesh", vertices=surface.vertices, faces=surface.faces)
+        return cls(_tidied(_of_squares(second * (mass / volume))), mass=mass, centre=centre, shapes=[shape])
+
+    @classmethod
+    def from_shape(cls, name: str, **sizes: Any) -> Body:
+        """A body by the name of its shape and its keywords: ``from_shape("box", a=1, b=2, c=3, density=2)``."""
+        if not isinstance(name, str) or name not in SHAPES:
+            near = difflib.get_close_matches(str(name), SHAPES, n=3, cutoff=0.4) or SHAPES
+            raise InputError(f"unknown shape {name!r}; nearest: {', '.join(near)}")
+        maker = getattr(cls, name)
+        try:
+            inspect.signature(maker).bind(**sizes)
+        except TypeError as problem:
+            raise InputError(
+                f"the shape {name} takes {', '.join(shape_sizes(name))}, mass, density: {problem}"
+            ) from None
+        return maker(**sizes)
+
+    @classmethod
+    def _solid(cls, name: str, sizes: dict[str, float], mass: float | None, density: float | None) -> Body:
+        """A named solid, with its centre of mass at the origin."""
+        sizes = {word: positive(word, value) for word, value in sizes.items()}
+        solid = SOLIDS[name](**sizes)
+        mass = _one_of(mass, density, solid.volume)
+        return cls([mass * x for x in solid.moments], mass=mass, shapes=[Shape(name, sizes)])
+
+    # --- put together ------------------------------------------------------------------------------
+
+    @property
+    def tensor(self) -> np.ndarray:
+        """The inertia tensor about the pivot, in the axes of the body."""
+        return self.inertia
+
+    @property
+    def central(self) -> np.ndarray:
+        """The inertia tensor about the centre of mass."""
+        arm = self.pivot - self.centre
+        return self.inertia - parallel(self._matter(), arm) if arm.any() else self.inertia
+
+    def moved(self, by: Any) -> Body:
+        """The body somewhere else in the same axes, for compositions."""
+        step = vector("by", by)
+        return self._with(
+            self.inertia,
+            centre=self.centre + step,
+            pivot=self.pivot + step,
+            shapes=[s.moved(step) for s in self.shapes],
+        )
+
+    def turned(self, rotation: Any) -> Body:
+        """The body turned about the origin of its axes.
+
+        rotation : a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
+        """
+        R: np.ndarray = np.array(matrix(attitude_quaternion(rotation)))
+        return self._with(
+            _tidied(R @ self.inertia @ R.T),
+            centre=R @ self.centre,
+            pivot=R @ self.pivot,
+            shapes=[s.turned(R) for s in self.shapes],
+        )
+
+    @property
+    def looks(self) -> tuple[Shape, ...]:
+        """Its shapes with the pivot, about which it turns, at the origin: what a picture shows."""
+        return tuple(shape.moved(-self.pivot) for shape in self.shapes)
+
+    def about(self, pivot: Any) -> Body:
+        """The body turning about another point: its inertia by the parallel axis theorem."""
+        point = vector("pivot", pivot)
+        return self._with(_tidied(self.central + parallel(self._matter(), point - self.centre)), pivot=point)
+
+    def scaled(self, mass: float) -> Body:
+        """The body with another mass, its density changed everywhere by one factor."""
+        return self._with(self.inertia * (positive("mass", mass) / self._matter()), mass=mass)
+
+    def __add__(self, other: Any) -> Body:
+        """Both in one body, about their common centre of mass."""
+        return self._joined(other, 1)
+
+    def __radd__(self, other: Any) -> Body:
+        """So that ``sum(bodies)``, which starts with 0, works."""
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __sub__(self, other: Any) -> Body:
+        """The body with the other taken out of it: a hole, where `other` has the density of what it takes away."""
+        return self._joined(other, -1)
+
+    def _joined(self, other: Any, sign: int) -> Body:
+        if not isinstance(other, Body):
+            raise InputError(f"a body can only be combined with a ph.Body; got {type(other).__name__}")
+        m1, m2 = self._matter(), sign * other._matter()
+        mass = m1 + m2
+        if mass <= TOLERANCE * m1:
+            raise InputError(f"nothing is left: a mass of {-m2:g} is removed from a body of mass {m1:g}")
+        centre = (m1 * self.centre + m2 * other.centre) / mass
+        tensor = self.central + sign * other.central
+        tensor = tensor + parallel(m1 * m2 / mass, other.centre - self.centre)
+        shapes = [*self.shapes, *(s if sign > 0 else s.removed() for s in other.shapes)]
+        return Body(_tidied(tensor), mass=mass, centre=centre, shapes=shapes)
+
+    def _with(self, inertia: Any, **changes: Any) -> Body:
+        own = {"mass": self.mass, "centre": self.centre, "pivot": self.pivot, "shapes": self.shapes}
+        own["physical"] = True if self.physical else None
+        return Body(inertia, **(own | changes))
+
+    def _matter(self) -> float:
+        if self.mass is None:
+            raise InputError(
+                "this needs a body with a mass: make it with ph.Body.box or another shape, or with "
+                "ph.Body(inertia, mass=..., centre=...)"
+            )
+        return self.mass
+
+    # --- what it is --------------------------------------------------------------------------------
+
+    @property
+    def has_own_axes(self) -> bool:
+        """Do the principal axes differ from the axes the tensor is written in."""
+        return not np.array_equal(self.axes, np.eye(3))
+
+    @property
+    def linear_axis(self) -> int | None:
+        """Index of the principal axis with zero moment, if there is one."""
+        zero = np.flatnonzero(self.moments == 0)
+        return int(zero[0]) if zero.size else None
+
+    @property
+    def _thickness(self) -> float:
+        """How much the largest moment falls short of the sum of the others, relative to itself."""
+        return float(self.moments.sum() / self.moments.max() - 2)
+
+    @property
+    def is_flat(self) -> bool:
+        """Do all points lie in a plane: is one moment the sum of the others."""
+        return abs(self._thickness) <= TOLERANCE
+
+    @property
+    def physical(self) -> bool:
+        """Is there a body with these moments: is none larger than the sum of the others."""
+        return self._thickness >= -TOLERANCE
+
+    @property
+    def has_thickness(self) -> bool:
+        """Are all of (I1 + I2 - I3)/2 and so on, the second moments of the mass, above zero."""
+        return self._thickness > TOLERANCE
+
+    @property
+    def inverse_moments(self) -> np.ndarray:
+        """1/I_i; zero for the axis of a linear body, about which nothing turns."""
+        return np.divide(1.0, self.moments, out=np.zeros(3), where=self.moments > 0)
+
+    def __repr__(self) -> str:
+        matter = "" if self.mass is None else f", mass={self.mass!r}"
+        matter += f", centre={self.centre.tolist()}" if self.centre.any() else ""
+        matter += f", pivot={self.pivot.tolist()}" if (self.pivot != self.centre).any() else ""
+        matter += "" if self.physical else ", physical=False"
+        return f"Body({(self.inertia if self.has_own_axes else self.moments).tolist()}{matter})"
+
+
+SHAPES = (*SOLIDS, "t_handle")
+"""Names that `Body.from_shape` takes."""
+
+_Z_TO_X, _Z_TO_Y = (0.5, 0.5, 0.5, 0.5), (0.5, -0.5, -0.5, -0.5)
+"""Thirds of a turn about (1, 1, 1), whose matrices have the entries 0 and 1: z -> x, z -> y."""
+
+
+def shape_sizes(name: str) -> list[str]:
+    """The keywords of a shape that are lengths."""
+    found = inspect.signature(getattr(Body, name)).parameters.values()
+    return [parameter.name for parameter in found if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+
+
+def parallel(mass: float, arm: np.ndarray) -> np.ndarray:
+    """What the inertia gains about a point d away from the centre of mass: m (d^2 1 - d d^T)."""
+    return _of_squares(mass * np.outer(arm, arm))
+
+
+def _of_squares(second: np.ndarray) -> np.ndarray:
+    """The inertia tensor tr(S) 1 - S of the second moments S = integral of r r^T dm."""
+    return np.asarray(np.trace(second) * np.eye(3) - second)
+
+
+def _tidied(tensor: np.ndarray) -> np.ndarray:
+    """The tensor without products of inertia that are round-off."""
+    small = TOLERANCE * np.abs(tensor).max()
+    return np.where((np.abs(tensor) <= small) & ~np.eye(3, dtype=bool), 0.0, tensor)
+
+
+def _shapes(given: Any) -> tuple[Shape, ...]:
+    found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, np.ndarray) else (given,)
+    for one in found:
+        if not isinstance(one, Shape):
+            raise InputError(f"shapes must be a sequence of polhode.shapes.Shape; got {type(one).__name__}")
+    return found
+
+
+def _one_of(mass: float | None, density: float | None, volume: float | None) -> float:
+    """The mass, given or from a density; 1 if there is neither."""
+    if mass is not None and density is not None:
+        raise InputError(f"give the mass or the density, not both; got mass = {mass!r} and density = {density!r}")
+    if density is not None and volume is not None:
+        return positive("density", density) * volume
+    return 1.0 if mass is None else positive("mass", mass)
+
+
+def _tensor(inertia: Any) -> np.ndarray:
+    """The inertia tensor, exactly symmetric."""
+    expected = "inertia must be three moments or a symmetric 3x3 tensor of numbers"
+    given = real_array(inertia, expected)
+    if given.shape not in ((3,), (3, 3)):
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(inertia)}")
+    if not np.isfinite(given).all():
+        raise InputError(f"inertia must be finite; got {given.tolist()}")
+    tensor = np.diag(given) if given.shape == (3,) else given
+    gaps = np.abs(tensor / 2 - tensor.T / 2) * 2
+    if gaps.max() > TOLERANCE * np.abs(tensor).max():
+        i, j = np.unravel_index(gaps.argmax(), (3, 3))
+        raise InputError(
+            f"the inertia tensor must be symmetric; entries [{i}, {j}] and [{j}, {i}] differ by {gaps.max():.3g}"
+        )
+    return np.asarray(tensor / 2 + tensor.T / 2)
+
+
+def _principal(tensor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Principal moments, and the rotation whose columns are the principal axes."""
+    if not (tensor - np.diag(np.diag(tensor))).any():
+        return np.diag(tensor).copy(), np.eye(3)
+    moments, axes = np.linalg.eigh(tensor)
+    axes[:, 2] *= np.sign(np.linalg.det(axes))
+    return moments, axes
+
+
+def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
+    """The moments of a body that can exist, or that need not; those of a linear body as exactly (0, I, I)."""
+    scale = float(np.abs(moments).max())
+    if scale == 0:
+        raise InputError("the moments of inertia are all zero; a body needs at least two positive moments")
+    if not SMALLEST <= scale <= LARGEST:
+        raise InputError(
+            f"the largest moment of inertia must lie between {SMALLEST:g} and {LARGEST:g}; got {scale:g}, "
+            f"so choose another unit"
+        )
+    moments = np.where(np.abs(moments) <= TOLERANCE * scale, 0.0, moments)
+    if (moments < 0).any():
+        raise InputError(f"principal moments of inertia must not be negative; got {moments.tolist()}")
+    largest = int(moments.argmax())
+    excess = 2 * moments[largest] - moments.sum()
+    if excess > TOLERANCE * scale:
+        others = " and ".join(f"{m:g}" for i, m in enumerate(moments) if i != largest)
+        fault = (
+            f"{moments[largest]:g} exceeds the sum of {others} by {excess:.3g} ({100 * excess / scale:.3g} %), and no "
+            f"mass distribution has that"
+        )
+        if physical or (moments == 0).any():
+            remedy = "" if (moments == 0).any() else "; ph.Body(..., physical=False) accepts them for Euler's equations"
+            raise InputError(f"moments of inertia must satisfy the triangle inequality: {fault}{remedy}")
+        if physical is False:
+            warnings.warn(f"unphysical moments of inertia, of no rigid body: {fault}", ResultWarning, stacklevel=3)
+    return np.where(moments > 0, moments.sum() / 2, 0.0) if (moments == 0).any() else moments

@@ -1,0 +1,143 @@
+"""The motion of a body as Taylor series in time: its equations as a graph, and the kernels made of it.
+
+In principal axes, with q the attitude, w = I^-1 Pi the angular velocity and T the torque,
+
+    q' = q (0, w)/2,        I_1 w_1' = (I_2 - I_3) w_2 w_3 + T_1  and cyclically,
+
+and Y, with R(t + s) = R(t) exp(Y(s)), follows from w = dexp_-Y Y' (S. Buss, 2011; errata of the talk):
+
+    Y' = sum_n B_n/n! (-ad_Y)^n w = w + Y x w/2 + c(|Y|^2) Y x (Y x w),   c(x) = sum c_n x^n,
+    c_0 = 1/12,   (2n + 3) c_n = sum_i c_i c_(n-1-i),
+
+the series of Bernoulli numbers summed by ad_Y^3 = -|Y|^2 ad_Y.
+"""
+
+from __future__ import annotations
+
+import functools
+from fractions import Fraction
+from typing import Any
+
+from ..kernels.so3 import along, conj, cross, dot, matrix, mul, rotate, times, unrotate
+from ..symbolic.expression import Expr, lift, symbol
+from ..taylor.graph import substituted
+from ..taylor.writer import NOTHING
+from .fields import Field
+
+Graph = Any
+
+
+def _symbols(letter: str, count: int) -> tuple[Expr, ...]:
+    return tuple(symbol(f"{letter}{i}") for i in range(count))
+
+
+Q, W, Y, INERTIA, INVERSE, OWN, LEAD = (
+    _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3))
+)
+PARAMETERS = "t, q, w, system"
+"""What the kernel that fills the room with coefficients is given, before the room and the order."""
+
+
+def starts(parameters: int) -> dict[str, str]:
+    """Where the kernel finds the symbols of the equations."""
+    found = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
+    found |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
+    found |= {f"Y{i}": NOTHING for i in range(3)} | {"E": NOTHING} | {f"l{i}": f"lead[{i}]" for i in range(3)}
+    return (
+        found
+        | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
+        | {f"o{i}": f"system[2][{parameters + i}]" for i in range(4)}
+    )
+
+
+def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool) -> list[Expr]:
+    """Formulas of t, R, w, p in the user's axes as formulas of t, q, w, p in principal axes."""
+    q, w = (mul(Q, conj(OWN)), rotate(OWN, W)) if own_axes else (Q, W)  # type: ignore[arg-type]
+    R = _rotation(q)
+    meaning = {f"R{i}{j}": R[i][j] for i in range(3) for j in range(3)} | {f"w{i}": w[i] for i in range(3)}
+    return substituted(formulas, meaning)
+
+
+def _rotation(q: Any) -> list[list[Expr]]:
+    """The rotation matrix; four of its entries with four products instead of eight.
+
+    They are parts of (a - i d)(b + i c) and (a + i d)(b + i c), q = (a, b, c, d), taken like in `turning`.
+    """
+    R = [list(row) for row in matrix(q)]
+    a, b, c, d = q
+    first, second, third, fourth = b * (a - d), b * (a + d), a * (c - b), d * (b + c)
+    R[2][0], R[2][1] = -2 * (first + third), 2 * (first + fourth)
+    R[0][2], R[1][2] = 2 * (second + third), 2 * (fourth - second)
+    return R
+
+
+def torque_of(field: Field | None, own_axes: bool) -> tuple[Expr, Expr, Expr] | None:
+    """The body torque in principal axes."""
+    if field is None:
+        return None
+    a, b, c = in_principal_axes(field.graph[0], own_axes)
+    return unrotate(OWN, (a, b, c)) if own_axes else (a, b, c)  # type: ignore[arg-type]
+
+
+def spinning(torque: tuple[Expr, Expr, Expr] | None) -> dict[str, Expr]:
+    """Euler's equations: the rates of w."""
+    rates = {}
+    for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
+        push = INVERSE[i] * (INERTIA[j] - INERTIA[k]) * (W[j] * W[k])
+        rates[f"w{i}"] = push if torque is None else push + INVERSE[i] * torque[i]
+    return rates
+
+
+def turning() -> dict[str, Expr]:
+    """The rates of the quaternion, as those of two complex numbers: ten products instead of twelve.
+
+    With a = q_0 + i q_3, b = q_1 + i q_2 and v = w_1 + i w_2,   2 a' = i w_3 a - b v*,   2 b' = a v - i w_3 b,   and
+    (x + i y)(c + i d) = c (x + y) - y (c + d) + i (c (x + y) + x (d - c)) (Gauss).
+    """
+    (a, b, c, d), (u, v, w) = Q, W
+    first, second = u * (b + c), u * (a + d)
+    return _halved(
+        c * (u - v) - w * d - first,
+        w * c - d * (u + v) + second,
+        second - w * b - a * (u - v),
+        w * a + b * (u + v) - first,
+    )
+
+
+def _halved(*rates: Expr) -> dict[str, Expr]:
+    return {f"q{i}": Fraction(1, 2) * rate for i, rate in enumerate(rates)}
+
+
+def averaging(order: int) -> dict[str, Expr]:
+    """The rates of Y, for a series up to this order."""
+    first = cross(Y, W)  # type: ignore[arg-type]
+    rates = along(W, Fraction(1, 2), first)  # type: ignore[arg-type]
+    if order > 3:  # |Y| ~ s and Y x w ~ s^2: the last term is of the third order in s
+        square, c = dot(Y, Y), lift(0)  # type: ignore[arg-type]
+        for coefficient in reversed(_mean_coefficients((order - 4) // 2)):
+            c = c * square + coefficient
+        rates = along(rates, c, cross(Y, first))  # type: ignore[arg-type]
+    return {f"Y{i}": x for i, x in enumerate(rates)}
+
+
+@functools.cache
+def _mean_coefficients(degree: int) -> tuple[Fraction, ...]:
+    """The c_n of the head of this file."""
+    c = [Fraction(1, 12)]
+    for n in range(1, degree + 1):
+        c.append(sum((c[i] * c[n - 1 - i] for i in range(n)), Fraction(0)) / (2 * n + 3))
+    return tuple(c)
+
+
+# --- kernels ----------------------------------------------------------------------------------------
+
+
+def working(torque: tuple[Expr, Expr, Expr]) -> dict[str, Expr]:
+    """The rate of sum lead_i Pi_i^2 that is due to a torque."""
+    return {"E": 2 * dot(times(LEAD, times(INERTIA, W)), torque)}  # type: ignore[arg-type]
+
+
+# --- steps of the length a tolerance allows ---------------------------------------------------------
+
+
+# --- the same, with narrow numbers where they are enough --------------------------------------------

@@ -1,0 +1,80 @@
+"""What acts on a body: torques and potentials, the user's own (`torque`, `potential`), ready-made, and sums of them.
+
+Ready-made fields are called with keywords and give a bound field: ``ph.fields.linear_drag(coefficients=0.1)``.
+`names` lists them, `describe` gives the formula of one, `make` makes one by name.
+"""
+
+from ...symbolic.tracing import RUBBER, rebound
+from .actuators import (
+    constant_torque,
+    gyrostat,
+    internal_damping,
+    linear_drag,
+    pd_control,
+    quadratic_drag,
+    rotor,
+    tabulated,
+    tabulated_gyrostat,
+    thruster,
+    viscous_core,
+)
+from .decorators import potential, template_of, torque
+from .field import CHECK_DIGITS, FRAMES, Field, FieldTemplate, leaves_of, like, unbound
+from .gravity import (
+    attitude_spring,
+    dipole,
+    distant_centre,
+    eccentric_gravity_gradient,
+    gravity,
+    gravity_gradient,
+    rotating_dipole,
+    soft_wall,
+    uniform_gravity,
+)
+from .kernels import formula_kernel, inverse_tensor, no_difference, no_pair, no_torque
+from .registry import describe, get, keywords, make, names
+
+__all__ = [
+    "CHECK_DIGITS",
+    "FRAMES",
+    "RUBBER",
+    "Field",
+    "FieldTemplate",
+    "attitude_spring",
+    "constant_torque",
+    "describe",
+    "dipole",
+    "distant_centre",
+    "eccentric_gravity_gradient",
+    "formula_kernel",
+    "get",
+    "gravity",
+    "gravity_gradient",
+    "gyrostat",
+    "internal_damping",
+    "inverse_tensor",
+    "keywords",
+    "leaves_of",
+    "like",
+    "linear_drag",
+    "make",
+    "names",
+    "no_difference",
+    "no_pair",
+    "no_torque",
+    "pd_control",
+    "potential",
+    "quadratic_drag",
+    "rebound",
+    "rotating_dipole",
+    "rotor",
+    "soft_wall",
+    "tabulated",
+    "tabulated_gyrostat",
+    "template_of",
+    "thruster",
+    "torque",
+    "unbound",
+    "uniform_gravity",
+    "viscous_core",
+]  # fmt: skip

@@ -1,0 +1,360 @@
+"""Ready-made fields: drag, internal damping, rotors, thrusters, tables and control."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...kernels.so3 import add, cross, dot, scale, solve3, sub
+from ...numbers.user_math import sqrt, where
+from ...symbolic.expression import Expr, gradient, lift, symbol
+from ..validate import finite_number, real_array, vector
+from .decorators import check_frame, template_of, torque
+from .field import Field, FieldTemplate
+from .formulas import clamped, inertia_of, looked_up, piecewise, quotient_of
+from .gravity import attitude_spring
+from .registry import reading, ready
+
+FEW_ROWS, MOST_ROWS = 64, 20_000
+"""Rows of a table. Few are parameters of the field, each with a choice in the formula, all of which are computed; more
+are constants of the formula, searched by bisection."""
+
+
+def _per_axis(name: str, value: Any) -> Any:
+    """Three numbers that are not negative, or one for all axes."""
+    given = real_array(value, f"{name} must be a number or three numbers")
+    numbers = vector(name, np.full(3, given) if given.shape == () else given)
+    if (numbers < 0).any():
+        raise InputError(f"{name} must not be negative, or the field would drive instead of brake; got {value!r}")
+    return numbers
+
+
+@ready
+@reading(coefficients=_per_axis)
+@torque
+def linear_drag(omega: Any, coefficients: Any) -> Any:
+    """Drag linear in the angular velocity: T_i = -k_i omega_i, body frame.
+
+    coefficients : k, one number or one for each axis of the body
+    """
+    return [-coefficients[i] * omega[i] for i in range(3)]
+
+
+@ready
+@reading(coefficients=_per_axis)
+@torque
+def quadratic_drag(omega: Any, coefficients: Any) -> Any:
+    """Drag quadratic in the angular velocity: T_i = -k_i |omega| omega_i, body frame.
+
+    coefficients : k, one number or one for each axis of the body
+    """
+    speed = sqrt(dot(omega, omega))
+    return [-coefficients[i] * speed * omega[i] for i in range(3)]
+
+
+def _check_brakes(name: str, value: float, what: str) -> None:
+    """Refuse the negative strength of a dissipation."""
+    if finite_number(name, value) < 0:
+        raise InputError(f"{name} must not be negative, or the {what} would drive instead of brake; got {value!r}")
+
+
+@ready
+def internal_damping(body: Any, rate: float) -> Field:
+    """Dissipation inside the body: T = rate Pi x (Pi x omega), body frame, Pi = I omega.
+
+    The double bracket of Bloch, Krishnaprasad, Marsden and Ratiu (1996): |Pi| stays, the energy falls by
+    rate |Pi x omega|^2 in a unit of time, and the body ends in rotation about its axis of largest moment (Explorer 1).
+    It is the reduced equation, for the motion as seen from the body. In space the direction of the momentum moves, to
+    and fro, by an amount of the first order in the rate, which no torque inside a body can do: where that matters take
+    `viscous_core`.
+
+    rate : an inverse of moment of inertia times angle, positive
+    """
+    inertia, product = inertia_of(body)
+    _check_brakes("rate", rate, "field")
+    return _internal_damping(product)(rate, inertia)
+
+
+@functools.cache
+def _internal_damping(product: Any) -> FieldTemplate:
+    @torque
+    def internal_damping(omega: Any, rate: Any, inertia: Any) -> Any:
+        momentum = product(inertia, omega)
+        return scale(rate, cross(momentum, cross(momentum, omega)))
+
+    return internal_damping
+
+
+@ready
+def viscous_core(body: Any, strength: float) -> Field:
+    """Dissipation by a small ball, or a cavity full, of very viscous fluid: T = h x omega - h', body frame.
+
+    Dragged along, the core has the momentum h = -strength a relative to the body, a = I^-1 (I omega x omega) the
+    angular acceleration (the quasi-steady fluid of Chernousko, Akulenko and Leshchenko 2017). R (I omega + h), the
+    momentum of both in space, is constant exactly; the energy of both, omega . I omega/2 + omega . h, falls by
+    strength |a|^2 in a unit of time, to second order. The body ends in rotation about its axis of largest moment,
+    where h = 0, and about the direction that the momentum had at the start. With other fields the acceleration is
+    still that of the free body.
+
+    strength : moment of inertia times time, J^2/c for a ball of moment J and friction torque c nu at the relative rate
+        nu; small against the moments over omega
+    """
+    inertia, product = inertia_of(body)
+    _check_brakes("strength", strength, "core")
+    return _viscous_core(product)(strength, inertia)
+
+
+@functools.cache
+def _viscous_core(product: Any) -> FieldTemplate:
+    divided = quotient_of(product)
+
+    @torque
+    def viscous_core(omega: Any, strength: Any, inertia: Any) -> Any:
+        momentum = product(inertia, omega)
+        a = divided(inertia, cross(momentum, omega))
+
+        def change(x: Any) -> Any:
+            """Of the acceleration a, where omega changes by x."""
+            return divided(inertia, add(cross(product(inertia, x), omega), cross(momentum, x)))
+
+        # h' = -strength change(omega') and omega' = a + I^-1 T: linear equations for T.
+        axes = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+        columns = [sub(e, scale(strength, change(divided(inertia, e)))) for e in axes]
+        return solve3(columns[0], columns[1], columns[2], scale(strength, add(change(a), cross(omega, a))))
+
+    return viscous_core
+
+
+# --- functions of time ------------------------------------------------------------------------------
+
+
+@ready
+def constant_torque(torque: Any, frame: str = "body") -> Field:
+    """A torque that does not change: T = torque, in the body or in the space frame."""
+    return _constant_torque(check_frame(frame))(vector("torque", torque))
+
+
+@functools.cache
+def _constant_torque(frame: str) -> FieldTemplate:
+    @torque(frame=frame)
+    def constant_torque(torque: Any) -> Any:
+        return torque
+
+    return constant_torque
+
+
+@ready
+def thruster(torque: Any, on: Any, frame: str = "body") -> Field:
+    """A torque that is on between given times: T = torque for start <= t < stop, else 0.
+
+    torque : three numbers, in the named frame, "body" or "space"
+    on : [start, stop], or a list of such windows that do not overlap
+    """
+    return _thruster(check_frame(frame))(vector("torque", torque), _windows(on))
+
+
+@functools.cache
+def _thruster(frame: str) -> FieldTemplate:
+    @torque(frame=frame)
+    def thruster(t: Any, torque: Any, on: Any) -> Any:
+        firing = sum(where((start <= t) & (t < stop), 1, 0) for start, stop in on)
+        return scale(firing, torque)
+
+    return thruster
+
+
+def _windows(on: Any) -> np.ndarray:
+    """Windows in time as rows of (start, stop), in order."""
+    expected = "on must be [start, stop] or a list of such windows"
+    windows = np.atleast_2d(real_array(on, expected))
+    if windows.ndim != 2 or windows.shape[1] != 2 or not np.isfinite(windows).all():
+        raise InputError(f"{expected}; got {on!r}")
+    windows = windows[windows[:, 0].argsort()]
+    if (windows[:, 0] >= windows[:, 1]).any() or (windows[1:, 0] < windows[:-1, 1]).any():
+        raise InputError(f"the windows of a thruster must start before they stop and not overlap; got {on!r}")
+    return windows
+
+
+@ready
+def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "linear", outside: str = "zero") -> Field:
+    """A torque given by a table over time, T(t_k) = torques[k], interpolated.
+
+    times : increasing, 2 to 20 000 of them. From 65 on the table is part of the compiled formula: another one is
+        compiled anew, and its numbers are no parameters that an ensemble or a gradient could vary
+    torques : three numbers for each time, in the named frame, "body" or "space"
+    between : "linear", or "cubic": the spline with continuous second derivatives (not-a-knot at the ends)
+    outside : "zero", or "hold": the first and the last value before and after the table
+    """
+    if not isinstance(outside, str) or outside not in ("zero", "hold"):
+        raise InputError(f"outside must be 'zero' or 'hold'; got {outside!r}")
+    frame = check_frame(frame)
+    knots, pieces = _pieces(times, torques, "torques", between)
+    if len(knots) > FEW_ROWS:
+        return _long_table(frame, outside, *_columns(knots, pieces))()
+    return _tabulated(frame, outside)(knots, pieces)
+
+
+def _columns(knots: np.ndarray, pieces: np.ndarray) -> tuple[Any, Any]:
+    """Knots, and (power, axis, piece) coefficients, as tuples."""
+    columns = np.moveaxis(pieces, 0, -1).tolist()
+    return tuple(knots.tolist()), tuple(tuple(tuple(column) for column in axes) for axes in columns)
+
+
+def _long_table(frame: str, outside: str, knots: Any, columns: Any) -> FieldTemplate:
+    hold = outside == "hold"
+
+    @torque(frame=frame)
+    def tabulated(t: Any) -> Any:
+        at = clamped(t, knots)
+        return scale(1 if hold else where(at == t, 1, 0), looked_up(at, knots, columns))
+
+    made: FieldTemplate = tabulated
+    return made
+
+
+@functools.cache
+def _tabulated(frame: str, outside: str) -> FieldTemplate:
+    hold = outside == "hold"
+
+    @torque(frame=frame)
+    def tabulated(t: Any, knots: Any, pieces: Any) -> Any:
+        at = clamped(t, knots)
+        return scale(1 if hold else where(at == t, 1, 0), piecewise(at, knots, pieces))
+
+    return tabulated
+
+
+def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarray, np.ndarray]:
+    """Knots, and the coefficients of the polynomials between them: (piece, power, axis)."""
+    knots = real_array(times, "times must be numbers")
+    table = real_array(values, f"{name} must be rows of three numbers")
+    if knots.ndim != 1 or table.shape != (len(knots), 3):
+        raise InputError(f"{name} must be three numbers for each of the times; got shapes {table.shape}, {knots.shape}")
+    if not 2 <= len(knots) <= MOST_ROWS:
+        raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}: use fewer, or split the run")
+    if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
+        raise InputError("times must increase, and all numbers of a table must be finite")
+    if not isinstance(between, str):
+        raise InputError(f"between must be 'linear' or 'cubic'; got {between!r}")
+    if between == "linear":
+        return knots, np.stack([table[:-1], np.diff(table, axis=0) / np.diff(knots)[:, None]], axis=1)
+    if between != "cubic":
+        raise InputError(f"between must be 'linear' or 'cubic'; got {between!r}")
+    from scipy.interpolate import CubicSpline
+
+    return knots, np.swapaxes(CubicSpline(knots, table).c[::-1], 0, 1)
+
+
+# --- rotors -----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class RotorTemplate(FieldTemplate):
+    """The momentum h(t) of rotors as a function of time."""
+
+    def bound(self, values: dict[str, Any]) -> Field:
+        """The field with these values of all parameters."""
+        return RotorField(self, values)
+
+
+class RotorField(Field):
+    """T = h x omega - h'(t), of rotors that carry the momentum h(t); h' is derived from the formula of h."""
+
+    @functools.cached_property
+    def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
+        """The torque on the body."""
+        h = self.traced(lambda value: tuple(lift(x) for x in value))
+        rate = tuple(gradient(x, [symbol("t")])[0] for x in h)
+        turning = cross(h, tuple(symbol(f"w{i}") for i in range(3)))  # type: ignore[arg-type]
+        return sub(turning, rate), None  # type: ignore[arg-type]
+
+    @property
+    def written(self) -> Any:
+        """The torque, in the body frame."""
+        return self.graph[0]
+
+
+def rotor(function: Any) -> Any:
+    """Make a gyrostat of a function h(t, parameters): the momentum of its rotors, relative to the body, body frame.
+
+    With I the inertia of body and rotors less that of the rotors about their own axes, the momentum of all is
+    Pi + h, Pi = I omega, and the torque on Pi is T = h x omega - h'(t); h' is derived. Calling binds the parameters.
+    """
+    made = template_of(function, "torque", "body", ())
+    for argument in ("R", "omega"):
+        if argument in made.arguments:
+            raise InputError(
+                f"the momentum of rotors is a function of t (and parameters); {function.__name__} takes {argument}"
+            )
+    return RotorTemplate(made.function, made.kind, made.frame)
+
+
+@ready
+@reading(momentum=vector, motor=vector)
+@rotor
+def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
+    """A body with rotors (reaction wheels) that carry the momentum h(t) = momentum + motor t in the body.
+
+    T = h x omega - h', body frame. With motor = 0 the energy omega . I omega/2 and the spatial momentum R (Pi + h)
+    are constant (the gyrostat of Volterra); with any h(t) the latter.
+
+    momentum : h at t = 0, relative to the body and in its axes; the inertia is that of body and rotors less that of
+        the rotors about their own axes
+    motor : h', the torque of the motors on the rotors
+    """
+    return [momentum[i] + motor[i] * t for i in range(3)]
+
+
+@ready
+def tabulated_gyrostat(times: Any, momenta: Any, between: str = "cubic") -> Field:
+    """A body with driven rotors: h(t) given by a table, T = h x omega - h', body frame.
+
+    times : increasing, 2 to 20 000 of them, as for `tabulated`; before and after them h is what it is at the ends
+    momenta : h at these times, relative to the body and in its axes
+    between : "cubic" (a spline: the motors' torque h' is continuous between the ends) or "linear"
+    """
+    knots, pieces = _pieces(times, momenta, "momenta", between)
+    if len(knots) > FEW_ROWS:
+        return _long_gyrostat(*_columns(knots, pieces))()
+    return _tabulated_gyrostat()(knots, pieces)
+
+
+def _long_gyrostat(knots: Any, columns: Any) -> FieldTemplate:
+    @rotor
+    def tabulated_gyrostat(t: Any) -> Any:
+        return looked_up(clamped(t, knots), knots, columns)
+
+    made: FieldTemplate = tabulated_gyrostat
+    return made
+
+
+@functools.cache
+def _tabulated_gyrostat() -> FieldTemplate:
+    @rotor
+    def tabulated_gyrostat(t: Any, knots: Any, pieces: Any) -> Any:
+        return piecewise(clamped(t, knots), knots, pieces)
+
+    return tabulated_gyrostat
+
+
+# --- control ----------------------------------------------------------------------------------------
+
+
+@ready
+def pd_control(target: Any, stiffness: float, damping: Any) -> Field:
+    """PD control of the attitude: the attitude spring towards the target plus linear drag.
+
+    T = -stiffness/2 vee(E - E^T) - damping omega with E = R_t^T R and hat(vee M) = M (Bullo and Murray 1995). The
+    energy of a solution, omega . I omega/2 + stiffness (1 - cos theta), is the Lyapunov function: it falls by
+    damping |omega|^2 in a unit of time. At rest half a turn away the control is in unstable balance.
+
+    target : attitude as a scipy Rotation, a 3x3 matrix or a quaternion with the scalar first
+    stiffness, damping : of the two parts; the damping as one number or one for each axis
+    """
+    if finite_number("stiffness", stiffness) <= 0:
+        raise InputError(f"stiffness must be positive, or the target would repel; got {stiffness!r}")
+    return attitude_spring(target, stiffness) + linear_drag(damping)

@@ -1,0 +1,84 @@
+"""The decorators that make a torque or a potential of a plain Python function."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import types
+from collections.abc import Callable, Sequence
+from typing import Any, overload
+
+from ...errors import InputError
+from .field import FRAMES, FieldTemplate
+
+
+def template_of(function: Any, kind: str, frame: str, forbidden: Sequence[str]) -> FieldTemplate:
+    """A user's function made ready to have its parameters bound, its arguments checked."""
+    if not isinstance(function, types.FunctionType):
+        raise InputError(f"@ph.{kind} decorates a plain Python function; got {type(function).__name__}")
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+            raise InputError(
+                f"the {kind} {function.__name__} must name its arguments, which are matched by name; "
+                f"got {str(parameter).partition('=')[0]}{' before /' if parameter.kind == 0 else ''}"
+            )
+        if parameter.name in forbidden:
+            raise InputError(
+                f"a potential is a function of R (and parameters) alone; {function.__name__} takes "
+                f"{parameter.name}, so make it a @ph.torque"
+            )
+    return FieldTemplate(function, kind, frame)
+
+
+def check_frame(frame: Any) -> str:
+    """The frame of a torque, if it is one."""
+    if not isinstance(frame, str) or frame not in FRAMES:
+        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+    return frame
+
+
+@overload
+def torque(function: Callable[..., Any], *, frame: str = "body") -> FieldTemplate: ...
+@overload
+def torque(function: None = None, *, frame: str = "body") -> Callable[[Callable[..., Any]], FieldTemplate]: ...
+def torque(function: Any = None, *, frame: str = "body") -> Any:
+    """Make a torque of a function of t, R, omega (any of them) and parameters.
+
+    ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity; the three numbers returned
+    are the torque in the named frame, "body" or "space".
+    """
+    check_frame(frame)
+    if function is None:
+        return lambda f: template_of(f, "torque", frame, ())
+    return template_of(function, "torque", frame, ())
+
+
+@overload
+def potential(function: Callable[..., Any], *, torque: Any = None) -> FieldTemplate: ...
+@overload
+def potential(function: None = None, *, torque: Any = None) -> Callable[[Callable[..., Any]], FieldTemplate]: ...
+def potential(function: Any = None, *, torque: Any = None) -> Any:
+    """Make a potential energy of a function of R and parameters; its torque follows by itself.
+
+    A `torque` written down by hand, a function of R and the same parameters that returns three numbers in the body
+    frame (or such a function made a ``@ph.torque(frame="space")``), is compared with the exact one wherever a
+    problem starts and at attitudes all around; a difference beyond round-off is an error.
+    """
+    if function is None:
+        return lambda f: potential(f, torque=torque)
+    made = template_of(function, "potential", "body", ("t", "omega"))
+    return made if torque is None else dataclasses.replace(made, by_hand=_by_hand(made, torque))
+
+
+def _by_hand(made: FieldTemplate, given: Any) -> FieldTemplate:
+    """The template of a torque given for a potential: a function of R and the potential's parameters."""
+    template = given if isinstance(given, FieldTemplate) else template_of(given, "torque", "body", ())
+    allowed = ["R", *made.parameters]
+    extra = [name for name in template.arguments if name not in allowed]
+    if template.kind != "torque" or extra:
+        got = f"it takes {', '.join(extra)}" if extra else f"got a {template.kind}"
+        raise InputError(
+            f"the torque given for the potential {made.function.__name__} must be a function of {', '.join(allowed)} "
+            f"that returns three numbers; {got}"
+        )
+    return template

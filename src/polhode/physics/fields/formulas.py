@@ -1,0 +1,94 @@
+"""Formulas the ready-made fields share. They are traced: plain Python on tuples of numbers of any type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ...errors import InputError
+from ...kernels.so3 import apply, cross, dot, scale, solve3, times
+from ...numbers.primitives import entry, piece
+from ...numbers.user_math import cos, sin, where
+from ..body import Body
+
+KEPLER_STEPS = 4
+"""Steps of order four: the root is then good to 1e-55 for eccentricities up to `MOST_ECCENTRIC`."""
+
+MOST_ECCENTRIC = 0.9
+
+
+def inertia_of(body: Any) -> tuple[Any, Callable[..., Any]]:
+    """The inertia of a body as a parameter, and the function of it and a vector that is their product.
+
+    Three moments where the body's axes are the principal ones, else the tensor by rows.
+    """
+    if not isinstance(body, Body):
+        raise InputError(f"this field needs the inertia of a ph.Body; got {type(body).__name__}")
+    return (body.inertia.tolist(), apply) if body.has_own_axes else (body.moments.tolist(), times)
+
+
+def quotient_of(product: Callable[..., Any]) -> Callable[..., Any]:
+    """The function of an inertia and a vector v, I^-1 v, that belongs to a product of `inertia_of`."""
+    if product is times:
+        return lambda moments, v: tuple(x / moment for x, moment in zip(v, moments, strict=True))
+    return lambda rows, v: solve3(rows[0], rows[1], rows[2], v)  # symmetric: rows are columns
+
+
+def pull(R: Any, arm: Any, force: Any) -> Any:
+    """Energy -force . R arm of a constant force (space) that acts at the end of an arm (body)."""
+    return -dot(force, apply(R, arm))
+
+
+def gradient_torque(strength: Any, r: Any, turned: Any) -> Any:
+    """3 strength r x I r, r the direction of the centre in the body frame, turned = I r."""
+    return scale(3 * strength, cross(r, turned))
+
+
+def eccentric_anomaly(e: Any, M: Any) -> Any:
+    """Root E of Kepler's equation E - e sin E = M, by a fixed number of steps; M of any size.
+
+    The start of Smith (1979), E_0 = M + e sin M / (1 - sin(M + e) + sin M), then steps of order four (Danby and
+    Burkardt 1983). Measured over all M: within 1e-55 for e <= 0.9.
+    """
+    E = M + e * sin(M) / (1 - sin(M + e) + sin(M))
+    for _ in range(KEPLER_STEPS):
+        s, c = e * sin(E), e * cos(E)
+        f, slope = E - s - M, 1 - c
+        d = -f / slope
+        d = -f / (slope + d * s / 2)
+        E = E - f / (slope + d * s / 2 + d * d * c / 6)
+    return E
+
+
+def clamped(t: Any, knots: Sequence[Any]) -> Any:
+    """t, or the end of the knots beyond which it lies."""
+    return min(max(t, knots[0]), knots[-1])
+
+
+def looked_up(t: Any, knots: Sequence[float], columns: Sequence[Sequence[Sequence[float]]]) -> Any:
+    """As `piecewise`, from tables that are constants of the formula: columns[d][axis] are the coefficients of x^d."""
+    index = piece(t, knots)
+    x = t - entry(index, knots)
+    value = [entry(index, column) for column in columns[-1]]
+    for coefficients in reversed(columns[:-1]):
+        value = [entry(index, column) + x * b for column, b in zip(coefficients, value, strict=True)]
+    return value
+
+
+def piecewise(t: Any, knots: Sequence[Any], pieces: Sequence[Any]) -> Any:
+    """The polynomial of the piece in which t lies, three numbers: sum_d pieces[k][d] (t - knots[k])^d.
+
+    The first and the last piece go on outside.
+    """
+    start, chosen = knots[0], pieces[0]
+    for knot, here in zip(knots[1:-1], pieces[1:], strict=True):
+        later = knot <= t
+        start = where(later, knot, start)
+        chosen = [
+            [where(later, new, old) for new, old in zip(a, b, strict=True)] for a, b in zip(here, chosen, strict=True)
+        ]
+    x = t - start
+    value = chosen[-1]
+    for coefficients in reversed(chosen[:-1]):
+        value = [a + x * b for a, b in zip(coefficients, value, strict=True)]
+    return value

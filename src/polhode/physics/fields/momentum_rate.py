@@ -1,0 +1,108 @@
+"""Torques given as the rate of the spatial momentum, L'(t), with or without its derivatives."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import types
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import InputError
+from ...symbolic.expression import lift, source
+from ..torque_rates import Motion
+from . import CHECK_DIGITS, Field, FieldTemplate, formula_kernel, torque
+
+CHECK_TIMES = (0, 1, -2, 5)
+"""Times since the start, in the unit of the problem, at which given derivatives are compared (over 3)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class RateTemplate(FieldTemplate):
+    """A torque in space that depends on time alone, and what its derivatives are said to be."""
+
+    given: tuple[FieldTemplate | None, ...] = ()
+
+    def bound(self, values: dict[str, Any]) -> Field:
+        """The field with these values of all parameters."""
+        return RateField(self, values)
+
+
+class RateField(Field):
+    """L'(t) with its parameters bound; derivatives given by hand are checked and not used."""
+
+    def check(self, t: float, R: Any, omega: Any, place: str) -> None:
+        """Check the function and the derivatives given with it."""
+        super().check(t, R, omega, place)
+        assert isinstance(self.template, RateTemplate)
+        for n, template in enumerate(self.template.given, start=1):
+            if template is not None:
+                hand = Field(template, {name: self.values[name] for name in template.parameters})
+                hand.check(t, R, omega, place)
+                self._compare(n, hand, t)
+
+    def _compare(self, n: int, hand: Field, t: float) -> None:
+        from ...numbers.multiprecision import number, working
+
+        exact = [math.factorial(n) * x for x in Motion(self, False).vector(self.written, n)]
+        ours, theirs = (_of_time(formulas, f) for formulas, f in ((exact, self), (hand.written, hand)))
+        with working(CHECK_DIGITS):
+            seen = []
+            for s in CHECK_TIMES:
+                at = number(t) + number(s) / 3
+                values = [
+                    formula_kernel(text, number)(at, tuple(number(x) for x in f.parameters))
+                    for text, f in ((ours, self), (theirs, hand))
+                ]
+                seen.append((at, *values))
+            scale = max(abs(x) for _, a, b in seen for x in (*a, *b))
+            for at, a, b in seen:
+                gap, axis = max((abs(x - y), i) for i, (x, y) in enumerate(zip(a, b, strict=True)))
+                if not gap <= 64 * 2.0**-52 * scale:  # a few literals of 16 digits on both sides
+                    raise InputError(
+                        f"{hand.name}, given as the derivative of order {n} of {self.name}, is not it: component "
+                        f"{axis + 1} is {float(b[axis]):.10g} instead of {float(a[axis]):.10g} at t = "
+                        f"{float(at):g}; remove it, and it is computed"
+                    )
+
+
+def _of_time(formulas: Any, field: Field) -> tuple[str, dict[str, Any]]:
+    unpack = {"t": "t"} | {f"p{i}": f"p[{i}]" for i in range(len(field.parameters))}
+    return source("rate_value", "t, p", unpack, [lift(x) for x in formulas])
+
+
+def _template(function: Any, name: str, parameters: list[str] | None = None) -> FieldTemplate:
+    """The template of one function of t and parameters."""
+    if not isinstance(function, types.FunctionType):
+        raise InputError(f"{name} must be a plain Python function of t and parameters; got {type(function).__name__}")
+    made: FieldTemplate = torque(function, frame="space")
+    for argument in ("R", "omega"):
+        if argument in made.arguments:
+            raise InputError(
+                f"{name} is the rate of the momentum as a function of t alone; {function.__name__} takes {argument}, "
+                f'so make it a @ph.torque(frame="space")'
+            )
+    extra = [p for p in made.parameters if parameters is not None and p not in parameters]
+    if extra:
+        raise InputError(f"{name} may take t and the parameters of L1; {function.__name__} takes {', '.join(extra)}")
+    return made
+
+
+def momentum_rate(
+    L1: Callable[..., Any], L2: Callable[..., Any] | None = None, L3: Callable[..., Any] | None = None
+) -> Any:
+    """A torque given as the rate L'(t) of the spatial momentum, in the space frame (Buss 2011).
+
+    Parameters
+    ----------
+    L1 : L'(t), a function of t and parameters that returns three numbers
+    L2, L3 : its first and second derivative. They may be left out: derivatives are derived from L1, exactly. Those
+        given are compared with the derived ones, where a problem starts; a difference beyond round-off is an error.
+
+    Returns the field itself if L1 has no parameters, else what must be called with them:
+    ``ph.momentum_rate(push)(0.3)``.
+    """
+    first = _template(L1, "L1")
+    given = tuple(None if f is None else _template(f, name, first.parameters) for name, f in (("L2", L2), ("L3", L3)))
+    made = RateTemplate(first.function, "torque", "space", given=given)
+    return made if made.parameters else made()

@@ -1,0 +1,194 @@
+"""Conditions of time alone in a field: the times at which they change (its edges), and the field between two edges.
+
+A thruster, a table or a `ph.where(t < start, ...)` of a user's is one smooth formula between two edges. A step that
+ends on every edge never sees two of them; `between` is the field with every such condition read at one moment, the
+middle of the interval, so that rounding at the ends, stages beyond them and `<` or `<=` make no difference.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...numbers import arrays, floats  # noqa: F401 - arrays: formulas are evaluated at many times at once
+from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol
+from ...taylor.graph import substituted
+from .field import Field
+from .kernels import formula_kernel
+
+SAMPLES = 2**15
+"""Times at which a condition is looked at whose edges have no formula."""
+
+MOST_LINES = 1024
+"""Linear functions of time that one side of a condition may choose from."""
+
+HALVINGS = 64
+
+
+def _depends(nodes: Iterable[Expr], letters: str) -> set[Expr]:
+    """Those of the nodes, given arguments first, that depend on symbols with these first letters."""
+    found: set[Expr] = set()
+    for node in nodes:
+        own = node.op == "symbol" and node.args[0][0] in letters
+        if own or any(a in found for a in node.args if isinstance(a, Expr)):
+            found.add(node)
+    return found
+
+
+def _switches(outputs: Sequence[Expr]) -> list[Expr]:
+    """Comparisons and table look-ups that depend on t and not on the state."""
+    nodes = ordered(outputs)
+    timed, moving = _depends(nodes, "t"), _depends(nodes, "Rwm")
+    return [n for n in nodes if n.op in (*COMPARISONS, "piece") and n in timed and n not in moving]
+
+
+class PiecewiseField(Field):
+    """A field between two of its edges: one more parameter, the last, is a time between them."""
+
+    def __init__(self, field: Field) -> None:
+        self.whole, self.template, self.values = field, field.template, field.values
+        self.name, self.kind = field.name, field.kind
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """Those of the field, and the moment (0 until a run says which)."""
+        return (*self.whole.parameters, 0.0)
+
+    @functools.cached_property
+    def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
+        """The torque with its conditions of time read at the moment."""
+        force, U = self.whole.graph
+        a, b, c = self._held(force)
+        return (a, b, c), U
+
+    @functools.cached_property
+    def written(self) -> Any:
+        """The same in the frame in which the user wrote the torque."""
+        return tuple(self._held(self.whole.written))
+
+    def _held(self, formulas: Sequence[Expr]) -> list[Expr]:
+        formulas = substituted(formulas, {})
+        switches = _switches(formulas)
+        moment = symbol(f"p{len(self.whole.parameters)}")
+        new = dict(zip(switches, substituted(switches, {"t": moment}), strict=True))
+        for node in ordered(formulas):
+            if node not in new:
+                new[node] = _rebuilt(node, new)
+        return [new[node] for node in formulas]
+
+
+def _rebuilt(node: Expr, new: dict[Expr, Expr]) -> Expr:
+    args = [new[a] if isinstance(a, Expr) else a for a in node.args]
+    return node if all(a is b for a, b in zip(args, node.args, strict=True)) else Expr.make(node.op, *args)
+
+
+def between(field: Field | None) -> Field | None:
+    """The field between its edges; the field itself where no condition depends on time alone. Made once."""
+    if field is None:
+        return None
+    if "_between" not in field.__dict__:
+        has_any = bool(_switches(substituted(field.graph[0], {})))
+        field.__dict__["_between"] = PiecewiseField(field) if has_any else field
+    made: Field = field.__dict__["_between"]
+    return made
+
+
+def edges(field: Field | None, start: float, end: float) -> np.ndarray:
+    """Times inside (start, end) at which a condition of time alone may change, in order.
+
+    A comparison of linear functions of t has its root as the edge; a table has its knots. Any other condition is
+    looked at at many times, and each change is bracketed to two neighbouring doubles.
+    """
+    if field is None or between(field) is field:
+        return np.empty(0)
+    switches = _switches(substituted(field.graph[0], {}))
+    nodes = ordered(switches)
+    timed = _depends(nodes, "t")
+    plain = [n for n in nodes if n not in timed and not (n.op == "const" and isinstance(n.args[0], tuple))]
+    known = dict(zip(plain, _evaluated(field, plain, start), strict=True))
+    found, unknown = [np.empty(0)], []
+    for node in switches:
+        roots = _roots(node, known, timed)
+        if roots is None:
+            unknown.append(node)
+        else:
+            found.append(roots)
+    if unknown:
+        found.append(_changes(field, unknown, start, end))
+    times = np.unique(np.concatenate(found))
+    return times[(times > start) & (times < end)]
+
+
+def _evaluated(field: Field, nodes: Sequence[Expr], t: Any) -> Any:
+    """Values of nodes of t and parameters."""
+    if not nodes:
+        return ()
+    text = source("switch_values", "t, p", field.unpack, list(nodes))
+    with np.errstate(all="ignore"):
+        return formula_kernel(text, floats.number)(t, field.parameters)
+
+
+def _roots(node: Expr, known: dict[Expr, Any], timed: set[Expr]) -> np.ndarray | None:
+    """The times at which a condition may change; None where its sides are not linear in t."""
+    book: dict[Expr, set[tuple[float, float]] | None] = {}
+    for x in ordered(a for a in node.args if isinstance(a, Expr)):
+        book[x] = _lines(x, book, known, timed)
+    first = book[node.args[0]]
+    if node.op == "piece":
+        if first is None:
+            return None
+        knots = np.array(node.args[1].args[0], dtype=float)
+        return np.concatenate([np.empty(0), *((knots - b) / a for a, b in first if a != 0)])
+    lines = _combined(first, book[node.args[1]], -1)
+    return None if lines is None else np.array([-b / a for a, b in lines if a != 0])
+
+
+def _lines(
+    node: Expr, book: dict[Expr, set[tuple[float, float]] | None], known: dict[Expr, Any], timed: set[Expr]
+) -> set[tuple[float, float]] | None:
+    """The (slope, offset) of all linear functions of t that a node may be, whatever its own conditions say."""
+    if node not in timed:
+        value = known.get(node)
+        return {(0.0, float(value))} if isinstance(value, int | float) else None
+    if node.op == "symbol":
+        return {(1.0, 0.0)}
+    if node.op in ("add", "sub"):
+        return _combined(book[node.args[0]], book[node.args[1]], 1 if node.op == "add" else -1)
+    if node.op in ("mul", "div"):
+        x, y = node.args
+        x, y = (y, x) if node.op == "mul" and x not in timed else (x, y)
+        factor = known.get(y)
+        if y in timed or not isinstance(factor, int | float) or book[x] is None or (node.op == "div" and factor == 0):
+            return None
+        factor = float(factor) if node.op == "mul" else 1 / float(factor)
+        return {(factor * a, factor * b) for a, b in book[x] or ()}
+    if node.op == "where":
+        yes, no = book[node.args[1]], book[node.args[2]]
+        return None if yes is None or no is None or len(yes) + len(no) > MOST_LINES else yes | no
+    return None
+
+
+def _combined(first: Any, second: Any, sign: int) -> set[tuple[float, float]] | None:
+    if first is None or second is None or len(first) * len(second) > MOST_LINES:
+        return None
+    return {(a + sign * c, b + sign * d) for a, b in first for c, d in second}
+
+
+def _changes(field: Field, nodes: Sequence[Expr], start: float, end: float) -> np.ndarray:
+    """Times at which nodes change, from samples and bisection."""
+    grid = np.linspace(start, end, SAMPLES + 1)
+    seen = [np.broadcast_to(np.asarray(x), grid.shape) for x in _evaluated(field, nodes, grid)]
+    found = [np.empty(0)]
+    for node, values in zip(nodes, seen, strict=True):
+        at = np.flatnonzero(values[1:] != values[:-1])
+        low, high, before = grid[at], grid[at + 1], values[at]
+        for _ in range(HALVINGS * (len(at) > 0)):
+            middle = low + (high - low) / 2
+            (now,) = _evaluated(field, [node], middle)
+            same = now == before
+            low, high = np.where(same, middle, low), np.where(same, high, middle)
+        found.append(high)
+    return np.concatenate(found)

@@ -1,0 +1,1 @@
+"""Functions of the state that a run evaluates: events, observables, statistics."""

@@ -1,0 +1,159 @@
+"""Events: a user's function g(t, R, omega, parameters) of which the zeros are looked for during a run.
+
+The function is written and traced like a torque (`fields.py`); it returns one number. An event happens where g
+passes through zero in the named direction.
+"""
+
+from __future__ import annotations
+
+import functools
+import numbers
+from collections.abc import Callable
+from typing import Any
+
+from ...errors import InputError
+from ...kernels.so3 import conj, matrix, mul, rotate, times
+from ...numbers import floats
+from ...numbers.dispatch import kernel
+from ...symbolic.expression import Expr, compiled, lift, source, symbols_in
+from ..fields import Field, FieldTemplate, template_of
+from ..problem import Problem
+
+DIRECTIONS = (-1, 0, 1)
+"""Falling through zero, either way, rising."""
+
+
+class Event:
+    """A function whose zeros are events; made by `ph.event`.
+
+    Attributes
+    ----------
+    name : the function's name
+    direction : -1 where g falls through zero, 1 where it rises, 0 either way
+    terminal : does the run end at the first one
+    field : the function with its parameters bound, None while they are not; calling the event binds them
+    """
+
+    def __init__(self, template: FieldTemplate, direction: int, terminal: bool, field: Field | None) -> None:
+        self.template, self.direction, self.terminal, self.field = template, direction, terminal, field
+        self.name = template.function.__name__
+
+    def __call__(self, *args: Any, **named: Any) -> Event:
+        """The same event with its parameters bound, by position or by name."""
+        return Event(self.template, self.direction, self.terminal, self.template(*args, **named))
+
+    def __repr__(self) -> str:
+        shown = repr(self.field) if self.field is not None else f"{self.name} without its parameters"
+        return f"<Event {shown}, direction {self.direction}{', terminal' if self.terminal else ''}>"
+
+    @property
+    def bound(self) -> Field:
+        """The function with its parameters; an error if they were never given."""
+        if self.field is None:
+            names = ", ".join(self.template.parameters)
+            raise InputError(
+                f"the event {self.name} has no values for {names}; its function takes t, R, omega, and parameters, "
+                f"which must be bound by a call, ph.event({self.name})({names}), or have defaults"
+            )
+        return self.field
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """All parameter values, flattened."""
+        return self.bound.parameters
+
+    def check(self, t: float, R: Any, omega: Any, place: str) -> None:
+        """Call the function once in plain Python and say clearly what is wrong with it; then trace it."""
+        field = self.bound
+        field.check(t, R, omega, place)
+        value = field.called(field.template.function, t, R, omega, field.values)
+        if isinstance(value, bool) or type(value).__name__ == "bool_":
+            raise InputError(
+                f"the event {self.name} must return a number that passes through zero; it returned {value} {place}: "
+                f"return the difference of the two sides instead of a comparison"
+            )
+        if not any(name[0] in "tRw" for name in symbols_in([self.graph])):
+            raise InputError(f"the event {self.name} depends on none of t, R, omega, so it never happens")
+
+    @functools.cached_property
+    def graph(self) -> Expr:
+        """The function as a formula of the symbols t, R00..R22, w0..w2, p0, p1, ... (parameters); the user's axes."""
+        formula: Expr = self.bound.traced(lift)
+        return formula
+
+    @functools.cached_property
+    def text(self) -> tuple[str, dict[str, Any]]:
+        """Source and constants of ``event_value(t, R, w, p)``, which returns a tuple of one number."""
+        return source("event_value", "t, R, w, p", self.bound.unpack, [self.graph])
+
+    def formula(self, t: Any, R: Any, omega: Any) -> Any:
+        """Its values in the user's axes: of numbers, or of arrays of them."""
+        return compiled(*self.text, floats.number)(t, R, omega, self.parameters)[0]
+
+    def value(self, t: float, R: Any, omega: Any) -> float:
+        """Its value at one state, in the user's axes."""
+        return float(self.formula(t, R, omega))
+
+    def kernel(self, number: Callable[[Any], Any], problem: Problem) -> Callable[..., Any]:
+        """The kernel g(t, q, m, system) in principal axes, in one number type; its parameters are constants in it.
+
+        `system` is that of the problem: where the body has axes of its own, their quaternion follows the parameters
+        of the field.
+        """
+        value, p = compiled(*self.text, number), tuple(number(x) for x in self.parameters)
+        count = len(problem.field.parameters) if problem.field is not None else 0
+        if not problem.body.has_own_axes:
+
+            @kernel
+            def plain(t: Any, q: Any, m: Any, system: Any) -> Any:
+                return value(t, matrix(q), times(system[1], m), p)[0]
+
+            return plain
+
+        @kernel
+        def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
+            given = system[2]
+            a = (given[count], given[count + 1], given[count + 2], given[count + 3])
+            return value(t, matrix(mul(q, conj(a))), rotate(a, times(system[1], m)), p)[0]
+
+        return turned
+
+    def happened(self, before: Any, after: Any) -> Any:
+        """Does g pass through zero between two values (or arrays of them); one that starts at zero has happened."""
+        rises, falls = (before < 0) & (after >= 0), (before > 0) & (after <= 0)
+        return (rises & (self.direction >= 0)) | (falls & (self.direction <= 0))
+
+
+def event(function: Any = None, direction: int = 0, terminal: bool = False) -> Any:
+    """Make an event of a function of t, R, omega (any of them) and parameters that returns one number.
+
+    ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity. `direction` is 1 for zeros where the number
+    rises, -1 where it falls, 0 for both; a `terminal` event ends the run. An event whose function has parameters
+    without defaults is called to bind them: ``ph.event(tilt)(0.3)``. Works as a decorator too.
+    """
+    if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or direction not in DIRECTIONS:
+        raise InputError(f"direction must be -1 (falling), 0 (either way) or 1 (rising); got {direction!r}")
+    if not isinstance(terminal, bool):
+        raise InputError(f"terminal must be True or False; got {terminal!r}")
+    if function is None:
+        return lambda given: event(given, direction, terminal)
+    template = template_of(function, "event", "body", ())
+    return Event(template, int(direction), terminal, template() if template.complete else None)
+
+
+def checked(given: Any, problem: Problem) -> list[Event]:
+    """The events of a run, each bound and called once at the start."""
+    if isinstance(given, Event):
+        given = (given,)
+    try:
+        found = [] if given is None else list(given)
+    except TypeError:
+        raise InputError(f"events must be a sequence of ph.event(...); got {type(given).__name__}") from None
+    for one in found:
+        if not isinstance(one, Event):
+            hint = f"; write ph.event({one.__name__})" if callable(one) and hasattr(one, "__name__") else ""
+            raise InputError(f"events must be made by ph.event; got {type(one).__name__}{hint}")
+        R = tuple(tuple(float(x) for x in row) for row in matrix(problem.quaternion))
+        omega = tuple(float(x) for x in problem.omega)
+        one.check(problem.t0, R, omega, f"at the start (t = {problem.t0:g})")
+    return found

@@ -1,0 +1,80 @@
+"""A user's function of one state, ready to be evaluated on numbers of any type: what `ph.gradient` differentiates."""
+
+from __future__ import annotations
+
+import math
+import numbers
+from typing import Any
+
+from ...errors import InputError
+from ...kernels.so3 import conj, matrix, mul, rotate, times
+from ...numbers import floats
+from ...symbolic.expression import Expr, compiled, lift, source
+from ..fields import Field, leaves_of, template_of
+
+
+class Observable:
+    """A function of t, R, omega, momentum (any of them), and parameters with defaults, traced into a formula.
+
+    Attributes
+    ----------
+    shape : of what it returns: () for one number, (n,) for n of them, and so on
+    """
+
+    def __init__(self, function: Any) -> None:
+        template = template_of(function, "observable", "body", ())
+        self.name = template.function.__name__
+        if not template.complete:
+            raise InputError(
+                f"the observable {self.name} takes {', '.join(template.parameters)}, which have no values: its "
+                "arguments are t, R, omega, momentum, and parameters with defaults"
+            )
+        self.field: Field = template()
+        traced = self.field.traced(_nested)
+        self.shape = self._shape(traced)
+        text = source("observable_value", "t, R, w, m, p", self.field.unpack, leaves_of(traced))
+        self._value = compiled(*text, floats.number)
+
+    def _shape(self, value: Any) -> tuple[int, ...]:
+        if not isinstance(value, tuple):
+            return ()
+        shapes = {self._shape(part) for part in value}
+        if len(shapes) != 1:
+            raise InputError(f"the observable {self.name} must return a number, or as many of them in every row")
+        return (len(value), *shapes.pop())
+
+    def check(self, t: float, R: Any, omega: Any, momentum: Any, place: str) -> None:
+        """Call the function once in plain Python and say clearly what is wrong with it."""
+        field = self.field
+        try:
+            value = field.called(field.template.function, t, R, omega, field.values, momentum)
+        except Exception as problem:
+            raise InputError(
+                f"the observable {self.name} raised {type(problem).__name__} {place}: {problem}"
+            ) from problem
+        parts = leaves_of(_nested(value))
+        if not all(isinstance(x.args[0], numbers.Real) and math.isfinite(x.args[0]) for x in parts):
+            raise InputError(f"the observable {self.name} must return finite numbers; it returned {value!r} {place}")
+
+    def __call__(self, t: Any, q: Any, m: Any, inverse: Any, own: Any) -> tuple[Any, ...]:
+        """All its numbers, flat, at a state in principal axes; `own` turns them into the user's, or is empty."""
+        w = times(inverse, m)
+        if own:
+            q, w, m = mul(q, conj(own)), rotate(own, w), rotate(own, m)
+        found: tuple[Any, ...] = self._value(t, matrix(q), w, m, self.field.parameters)
+        return found
+
+
+def _nested(value: Any) -> Any:
+    """What a function returned: a formula, or nested tuples of them; refuse what is neither."""
+    if isinstance(value, tuple | list):
+        if not value:
+            raise TypeError("it must return a number, or a tuple of numbers; it returned none")
+        return tuple(_nested(part) for part in value)
+    comparison = isinstance(value, Expr) and value.op in ("lt", "le", "eq", "ne", "and", "or")
+    if comparison or isinstance(value, bool) or not isinstance(value, Expr | numbers.Real):
+        raise TypeError(
+            f"it must return a number, or a tuple of numbers; it returned "
+            f"{'a truth value' if comparison or isinstance(value, bool) else type(value).__name__}"
+        )
+    return lift(value)

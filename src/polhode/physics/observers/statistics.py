@@ -1,0 +1,336 @@
+"""Running statistics of many bodies: observables folded, step by step, into a few numbers; no path is kept.
+
+All observables of a run are one straight-line formula of t, q, m and the system, in which no product is fused with a
+sum: on a path that was kept it gives the same bits, whatever surrounds it (unless it calls elementary functions).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import itertools
+import types
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import InputError
+from ...kernels.loops import COLUMNS, Kind
+from ...kernels.so3 import conj, dot, matrix, mul, norm, rotate, times
+from ...kernels.state import rounded, summed
+from ...kernels.unroll import written
+from ...numbers import floats
+from ...numbers.arrays import relative
+from ...numbers.dispatch import UNFUSED, kernel, unfused
+from ...numbers.primitives import where
+from ...numbers.types import Number
+from ...symbolic.expression import Expr, compiled, lift, source, symbol, symbols_in
+from ..fields import Field, FieldTemplate, leaves_of, template_of
+from ..problem import Problem
+from .event import Event
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Statistic:
+    """What became of an observable: of a number arrays (N,), of a vector (N, 3), by components; in the user's axes.
+
+    Attributes
+    ----------
+    first, last : at the start, and at the last step looked at
+    min, max, mean : over the start and all steps looked at
+    drift : (N,) largest change since the start, relative to the size at the start (absolute where that is zero)
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+    min: np.ndarray
+    max: np.ndarray
+    mean: np.ndarray
+    drift: np.ndarray
+
+
+PARTS: dict[str, str] = {
+    "first": "at the start",
+    "last": "at the last step looked at",
+    "min": "smallest",
+    "max": "largest",
+    "mean": "mean",
+    "drift": "largest change since the start, relative to the size there (absolute where that is zero)",
+}
+"""The arrays of a `Statistic`, in words."""
+
+
+# --- observables as formulas ------------------------------------------------------------------------
+
+
+class _Formulas(NamedTuple):
+    """The state of a body as formulas: principal q, m, omega; the user's R, omega, momentum; parameters; the field."""
+
+    q: Any
+    m: Any
+    w: Any
+    R: Any
+    omega: Any
+    momentum: Any
+    parameters: list[Expr]
+    field: Field | None
+
+    def of(self, field: Field, parameters: list[Any]) -> Expr:
+        """A user's function of t, R, omega and parameters."""
+        formula: Expr = field.traced(lift, (symbol("t"), self.R, self.omega, parameters))
+        return formula
+
+
+def _energy(s: _Formulas) -> list[Expr]:
+    kinetic = dot(s.m, s.w) / 2
+    if s.field is None or s.field.kind != "potential":
+        return [kinetic]
+    return [kinetic + s.of(s.field, s.parameters)]
+
+
+WORDS: dict[str, Callable[[_Formulas], Iterable[Expr]]] = {
+    "energy": _energy,
+    "momentum_norm": lambda s: [norm(s.m)],
+    "spatial_momentum": lambda s: rotate(s.q, s.m),
+    "momentum": lambda s: s.momentum,
+    "omega": lambda s: s.omega,
+}
+"""Observables by name: kinetic plus potential energy, |momentum|, and vectors in the space and in the body frame."""
+
+
+def _symbols(name: str, count: int) -> Any:
+    return tuple(symbol(f"{name}{i}") for i in range(count))
+
+
+def _formulas(model: Problem) -> _Formulas:
+    q, m, inverse = _symbols("q", 4), _symbols("m", 3), _symbols("s", 3)
+    w = times(inverse, m)
+    parameters = list(_symbols("p", len(model.field.parameters) if model.field is not None else 0))
+    if not model.body.has_own_axes:
+        return _Formulas(q, m, w, matrix(q), w, m, parameters, model.field)
+    a: Any = _symbols("a", 4)
+    return _Formulas(q, m, w, matrix(mul(q, conj(a))), rotate(a, w), rotate(a, m), parameters, model.field)
+
+
+def _unpack(parameters: int) -> dict[str, str]:
+    """How the symbols are read from t, q, m, system; axes of the body's own follow the parameters of the field."""
+    unpack = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"m{i}": f"m[{i}]" for i in range(3)}
+    unpack |= {f"s{i}": f"system[1][{i}]" for i in range(3)} | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
+    return unpack | {f"a{i}": f"system[2][{parameters + i}]" for i in range(4)}
+
+
+# --- what was asked for -----------------------------------------------------------------------------
+
+
+def watch(given: Any, model: Problem) -> Watch | None:
+    """What a run shall look at: a word, a function of t, R, omega and parameters, or several; None for nothing."""
+    if given is None:
+        return None
+    asked = [given] if isinstance(given, str | Event | types.FunctionType) else given
+    if not isinstance(asked, Iterable):
+        raise InputError(f"statistics must be {_EXPECTED}; got {given!r}")
+    state, found = _formulas(model), dict[str, list[Expr]]()
+    for one in asked:
+        name, formulas = _observable(one, state, model)
+        if name in found:
+            raise InputError(f"statistics has two observables named {name!r}; each needs a different name")
+        found[name] = formulas
+    if not found:
+        raise InputError(f"statistics must be {_EXPECTED}; got none")
+    text = source("observed", "t, q, m, system", _unpack(len(state.parameters)), list(itertools.chain(*found.values())))
+    return Watch({name: len(formulas) for name, formulas in found.items()}, text)
+
+
+_EXPECTED = (
+    f"some of the words {', '.join(map(repr, WORDS))}, or functions of t, R, omega and parameters that return a number"
+)
+
+
+def _observable(one: Any, state: _Formulas, model: Problem) -> tuple[str, list[Expr]]:
+    """Name and formulas of one observable."""
+    if isinstance(one, str) and one in WORDS:
+        return one, list(WORDS[one](state))
+    if not isinstance(one, Event | types.FunctionType):
+        raise InputError(f"statistics must be {_EXPECTED}; got {one!r}")
+    template = one.template if isinstance(one, Event) else template_of(one, "observable", "body", ())
+    known = one.field.values if isinstance(one, Event) and one.field is not None else {}
+    bound, parameters = _bound(template, known, model.field, state.parameters)
+    R = tuple(tuple(float(x) for x in row) for row in matrix(model.quaternion))
+    bound.check(model.t0, R, tuple(float(x) for x in model.omega), f"at the start (t = {model.t0:g})")
+    formula = state.of(bound, parameters)
+    if not any(name[0] in "qm" for name in symbols_in([formula])):
+        raise InputError(f"the observable {bound.name} depends neither on R nor on omega")
+    return bound.name, [formula]
+
+
+_MISSING = inspect.Parameter.empty
+
+
+def _bound(
+    template: FieldTemplate, known: dict[str, Any], field: Field | None, symbols: list[Expr]
+) -> tuple[Field, list[Any]]:
+    """The function with values for its parameters, and these as formulas.
+
+    What is neither bound nor has a default is the field's parameter of that name, one value for every body.
+    """
+    shared, start = dict[str, list[Any]](), 0
+    for name, value in field.values.items() if field is not None else ():
+        shared[name] = symbols[start : start + len(leaves_of(value))]
+        start += len(shared[name])
+    defaults = {p.name: p.default for p in inspect.signature(template.function).parameters.values()}
+    given = {n: known.get(n, defaults[n]) for n in template.parameters if n in known or defaults[n] is not _MISSING}
+    taken = [name for name in template.parameters if name not in given]
+    for name in taken:
+        if name not in shared:
+            has = f"which has {', '.join(shared) or 'none'}" if field is not None else "but there is no field"
+            raise InputError(
+                f"the observable {template.function.__name__} has no value for {name}: give it a default, or the name "
+                f"of a parameter of the field, {has}"
+            )
+    bound = template(**given, **{name: field.values[name] for name in taken if field is not None})
+    return bound, [x for n, value in bound.values.items() for x in (shared[n] if n in taken else leaves_of(value))]
+
+
+# --- the fold ---------------------------------------------------------------------------------------
+
+FIRST, LAST, MIN, MAX, SUM, LOW = range(6)
+"""The numbers kept of one component: the sum has a low part, so the mean is right to round-off after any steps."""
+
+SLOTS = 6
+
+
+@kernel
+def lower(a: Number, v: Number) -> Number:
+    """The smaller one; NaN once one was."""
+    return where((v < a) | (v != v), v, a)
+
+
+@kernel
+def higher(a: Number, v: Number) -> Number:
+    """The larger one; NaN once one was."""
+    return where((v > a) | (v != v), v, a)
+
+
+@kernel
+def nothing(rows: Any, t: Any, y: Any, system: Any) -> None:
+    """What a run without statistics does before it begins."""
+
+
+@unfused
+def squared_gap(x: Number, y: Number, z: Number, a: Number, b: Number, c: Number) -> Number:
+    """|(x, y, z) - (a, b, c)|^2."""
+    x, y, z = x - a, y - b, z - c
+    return x * x + y * y + z * z
+
+
+@dataclasses.dataclass(frozen=True)
+class Watch:
+    """Observables of a run: their names with the number of components, and the formula of all of them."""
+
+    sizes: dict[str, int]
+    text: tuple[str, dict[str, Any]]
+
+    @property
+    def components(self) -> int:
+        """Components of all observables."""
+        return sum(self.sizes.values())
+
+    @property
+    def columns(self) -> int:
+        """Numbers kept of a body: `SLOTS` for every component, and one for every vector, its largest change squared."""
+        return SLOTS * self.components + sum(size > 1 for size in self.sizes.values())
+
+    @functools.cached_property
+    def structure(self) -> str:
+        """What its kernels are built from."""
+        return repr((self.sizes, self.text))
+
+    @functools.cached_property
+    def observed(self) -> Callable[..., Any]:
+        """Kernel (t, q, m, system) -> all components."""
+        made = compiled(*self.text, floats.number)
+        UNFUSED.add(made)
+        return made
+
+    def __reduce__(self) -> Any:
+        """What can be sent: the kernel is made anew."""
+        return Watch, (self.sizes, self.text)
+
+    def kind(self, plain: Kind, clock: bool, read: Any, write: Any) -> tuple[Kind, Callable[..., Any]]:
+        """The kind of a run that folds what it sees behind the state, and the kernel that opens it.
+
+        `plain` writes the state to the one row there is; ``read(rows, j)`` and ``write(rows, j, v)`` are for what is
+        behind it. The time of a method that keeps its own clock is in the state.
+        """
+        observed, record, columns = self.observed, plain.record, COLUMNS + clock
+
+        @kernel
+        def shown(t: Any, y: Any, system: Any) -> Any:
+            q, m = rounded(y)
+            return y, observed(t, q, m, system)
+
+        @kernel
+        def shown_clocked(t: Any, y: Any, system: Any) -> Any:
+            q, m = rounded(y)
+            return y, observed(y[2][0], q, m, system)
+
+        space = {"read": read, "write": write, "record": record, "observed": observed}
+        space |= {"lower": lower, "higher": higher, "summed": summed, "gap": squared_gap}
+        fold = written("rows, i, seen", "None", "y, v = seen", "record(rows, 0, y)", *self._folding(columns), **space)
+        opened = written(
+            "rows, t, y, system", "None", "v = observed(t, y[0], y[1], system)", *self._opening(columns), **space
+        )
+        return plain._replace(record=fold, shown=shown_clocked if clock else shown), opened
+
+    def _opening(self, columns: int) -> list[str]:
+        lines = []
+        for j in range(self.components):
+            b = columns + SLOTS * j
+            lines += [f"write(rows, {b + slot}, v[{j}])" for slot in (FIRST, LAST, MIN, MAX, SUM)]
+            lines.append(f"write(rows, {b + LOW}, 0 * v[{j}])")
+        changes = range(columns + SLOTS * self.components, columns + self.columns)
+        return lines + [f"write(rows, {b}, 0 * v[0])" for b in changes]
+
+    def _folding(self, columns: int) -> list[str]:
+        lines = []
+        for j in range(self.components):
+            b = columns + SLOTS * j
+            lines += [
+                f"write(rows, {b + LAST}, v[{j}])",
+                f"write(rows, {b + MIN}, lower(read(rows, {b + MIN}), v[{j}]))",
+                f"write(rows, {b + MAX}, higher(read(rows, {b + MAX}), v[{j}]))",
+                f"total, low = summed(read(rows, {b + SUM}), read(rows, {b + LOW}), v[{j}])",
+                f"write(rows, {b + SUM}, total)",
+                f"write(rows, {b + LOW}, low)",
+            ]
+        change = columns + SLOTS * self.components
+        for first in self._vectors():
+            now = ", ".join(f"v[{first + k}]" for k in range(3))
+            then = ", ".join(f"read(rows, {columns + SLOTS * (first + k) + FIRST})" for k in range(3))
+            lines.append(f"write(rows, {change}, higher(read(rows, {change}), gap({now}, {then})))")
+            change += 1
+        return lines
+
+    def _vectors(self) -> list[int]:
+        """The first component of every vector."""
+        starts = np.cumsum([0, *self.sizes.values()])[:-1].tolist()
+        return [start for start, size in zip(starts, self.sizes.values(), strict=True) if size > 1]
+
+    def results(self, numbers: np.ndarray, samples: np.ndarray) -> dict[str, Statistic]:
+        """The statistics from the numbers kept (N, columns) and how often every body was looked at."""
+        slots = numbers[:, : SLOTS * self.components].reshape(len(numbers), self.components, SLOTS)
+        changes = iter(np.sqrt(numbers[:, SLOTS * self.components :]).T)
+        found, start = {}, 0
+        for name, size in self.sizes.items():
+            part = slots[:, start : start + size] if size > 1 else slots[:, start]
+            start += size
+            first, last, low, high, total, rest = np.moveaxis(part, -1, 0)
+            mean = (total + rest) / (samples[:, None] if size > 1 else samples)
+            if size > 1:
+                drift = relative(next(changes), np.sqrt((first * first).sum(axis=1)))
+            else:
+                drift = relative(np.maximum(high - first, first - low), np.abs(first))
+            found[name] = Statistic(first, last, low, high, mean, drift)
+        return found

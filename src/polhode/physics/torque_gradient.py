@@ -1,0 +1,96 @@
+"""How a torque changes: its rate along the motion, and its steepness; exact, from the graph of the user's function.
+
+T' = dT/dt + sum_ij dT/dR_ij (R hat(omega))_ij + sum_k dT/domega_k a_k, with a the angular acceleration. The steepness
+is K = sum_j |I^-1 dT/dtheta_j|^2, theta_j the rotation about axis j of the body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from ..kernels.so3 import conj, matrix, mul, rotate, times, unrotate
+from ..numbers.dispatch import by_arguments, kernel
+from ..symbolic.expression import Expr, compiled, gradient, lift, source, symbol
+from .fields import Field, inverse_tensor
+
+SYMBOLS = ("t", *(f"R{i}{j}" for i in range(3) for j in range(3)), *(f"w{i}" for i in range(3)))
+
+
+def _turned(w: Sequence[Any]) -> list[Any]:
+    """The entries of R hat(w), by rows."""
+    R = [[symbol(f"R{i}{j}") for j in range(3)] for i in range(3)]
+    return [
+        row[(j + 1) % 3] * w[(j + 2) % 3] - row[(j + 2) % 3] * w[(j + 1) % 3] for row in R for j in range(3)
+    ]  # fmt: skip
+
+
+def _along(output: Expr, speeds: Sequence[Any]) -> Expr:
+    """The rate of a formula of `SYMBOLS` that change with these speeds."""
+    rate = lift(0)
+    for slope, speed in zip(gradient(output, [symbol(name) for name in SYMBOLS]), speeds, strict=True):
+        rate = rate + slope * speed
+    return rate
+
+
+def formulas(field: Field, own_axes: bool) -> list[Expr]:
+    """T' (three), K and K' as formulas of t, R, w, a, p, and s: I^-1 as three numbers, or as six (by rows)."""
+    w, a, s = ([symbol(f"{name}{i}") for i in range(n)] for name, n in (("w", 3), ("a", 3), ("s", 6)))
+    torque = field.graph[0]
+    moving = [lift(1), *_turned(w), *a]
+    rows = ((0, 1, 2), (1, 3, 4), (2, 4, 5))
+    steepness = lift(0)
+    for j in range(3):
+        turning = [lift(0), *_turned([lift(int(i == j)) for i in range(3)]), lift(0), lift(0), lift(0)]
+        slope = [_along(part, turning) for part in torque]
+        for k in range(3):
+            push = s[k] * slope[k]
+            if own_axes:
+                push = s[rows[k][0]] * slope[0] + s[rows[k][1]] * slope[1] + s[rows[k][2]] * slope[2]
+            steepness = steepness + push * push
+    return [*(_along(part, moving) for part in torque), steepness, _along(steepness, moving)]
+
+
+def rate_text(field: Field, own_axes: bool) -> tuple[str, dict[str, Any]]:
+    """Source and constants of `formulas`, in the user's axes."""
+    unpack = field.unpack | {f"{name}{i}": f"{name}[{i}]" for name in "as" for i in range(6)}
+    return source("rate_value", "t, R, w, a, p, s", unpack, formulas(field, own_axes))
+
+
+@kernel
+def _no_rates(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
+    zero = 0 * t
+    return (zero, zero, zero), zero, zero
+
+
+def rate_kernel(field: Field, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
+    """The kernel (t, q, m, system, a) -> (T', K, K') in principal axes."""
+    value, count = compiled(*rate_text(field, own_axes), number), len(field.parameters)
+    if not own_axes:
+
+        @kernel
+        def plain(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
+            x, y, z, steepness, rate = value(t, matrix(q), times(system[1], m), a, system[2], system[1])
+            return (x, y, z), steepness, rate
+
+        return plain
+
+    @kernel
+    def turned(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
+        p = system[2]
+        axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
+        w, s = rotate(axes, times(system[1], m)), inverse_tensor(axes, system[1])
+        x, y, z, steepness, rate = value(t, matrix(mul(q, conj(axes))), w, rotate(axes, a), p, s)
+        return unrotate(axes, (x, y, z)), steepness, rate
+
+    return turned
+
+
+def rated(
+    torque: Callable[..., Any], field: Field | None, number: Callable[[Any], Any], own_axes: bool
+) -> Callable[..., Any]:
+    """The torque kernel of a field that, given the angular acceleration as well, tells how the torque changes.
+
+    ``torque(t, q, m, system)`` is what it was; ``torque(t, q, m, system, a)`` is (T', K, K').
+    """
+    return by_arguments(torque, _no_rates if field is None else rate_kernel(field, number, own_axes), 4)

@@ -1,0 +1,176 @@
+"""Numbers, vectors and attitudes as users give them: read, or refused with what was expected."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.so3 import unit
+
+LONGEST_NAME = 255
+"""Bytes of the name of a file or folder, on all common file systems."""
+
+ROTATION_TOLERANCE = 1e-6
+"""How far from a rotation an attitude may be (single-precision data pass); it is then made one exactly."""
+
+
+def real_array(value: Any, expected: str, fresh: bool = True) -> np.ndarray:
+    """The value as an array of doubles, fresh unless said otherwise, or an error that says what was expected."""
+    try:
+        if np.iscomplexobj(value):
+            raise TypeError
+        return np.array(value, dtype=float, copy=True if fresh else None)
+    except Exception:  # the value may be any object, and its conversion may fail in any way
+        raise InputError(f"{expected}; got {value!r}") from None
+
+
+def flag(name: str, value: Any) -> bool:
+    """The value, if it is True or False."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False; got {value!r}")
+    return bool(value)
+
+
+def file_path(value: Any, expected: str) -> Path:
+    """The value as a path that the file system can hold, or an error that says what was expected."""
+    try:
+        path = Path(value)
+        if b"\0" in os.fsencode(path) or any(len(os.fsencode(part)) > LONGEST_NAME for part in path.parts):
+            raise ValueError
+        path.resolve()
+    except (TypeError, ValueError, OSError, RuntimeError):  # RuntimeError: links that go round in circles
+        raise InputError(f"{expected}; got {value!r}") from None
+    return path
+
+
+def is_finite_real(value: Any) -> bool:
+    """Is this a real number that a double can hold."""
+    try:
+        return isinstance(value, numbers.Real) and math.isfinite(value)
+    except OverflowError:  # an integer beyond all doubles
+        return False
+
+
+def finite_number(name: str, value: Any) -> float:
+    """The value as a float, or a sentence about what it should have been."""
+    try:
+        number = math.nan if isinstance(value, str) else float(value)
+    except Exception:
+        number = math.nan
+    if isinstance(value, str) or (math.isnan(number) and not isinstance(value, numbers.Real)):
+        raise InputError(f"{name} must be a number; got {value!r}")
+    if not math.isfinite(number):
+        raise InputError(f"{name} must be finite; got {value!r}")
+    return number
+
+
+def number_of_digits(value: Any, most: int = 10_000) -> int:
+    """How many digits to work with."""
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+        raise InputError(f"digits must be a whole number from 1 to {most}; got {value!r}")
+    return value
+
+
+def positive(name: str, value: Any) -> float:
+    """The value as a float above zero."""
+    number = finite_number(name, value)
+    if number <= 0:
+        raise InputError(f"{name} must be positive; got {value!r}")
+    return number
+
+
+def check_times(t0: float, dt: float, steps: int) -> None:
+    """Refuse steps that doubles cannot tell apart: t0 + n dt would be the same time again and again."""
+    end = t0 + steps * dt
+    if not math.isfinite(end):
+        raise InputError(f"{steps} steps of dt = {dt:g} exceed the largest double; choose a smaller dt or fewer steps")
+    spacing = max(float(np.spacing(abs(t0))), float(np.spacing(np.nextafter(abs(end), 0.0))))
+    if abs(dt) < spacing:
+        raise InputError(
+            f"dt = {dt:g} is below {spacing:g}, the spacing of doubles between t0 = {t0:g} and t_end = {end:g}: the "
+            "times of the steps would coincide; choose a larger dt, or a t0 closer to 0"
+        )
+
+
+MODERATE = 1e60
+"""Times beyond this, or below its inverse, belong to angular velocities whose fourth powers are no doubles."""
+
+
+def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
+    """Refuse times in a unit in which products of angular velocities leave the range of doubles.
+
+    `ph.solve` changes units by itself; many bodies share one, and a single step has none to choose.
+    """
+    if shortest < 1 / MODERATE or longest > MODERATE:
+        raise InputError(
+            f"{name} must lie between {1 / MODERATE:g} and {MODERATE:g}; got {longest if longest > 1 else shortest:g}: "
+            f"choose a unit of time in which angular velocities are of moderate size"
+        )
+
+
+def vector(name: str, value: Any) -> np.ndarray:
+    """The value as three finite numbers."""
+    expected = f"{name} must be three numbers"
+    given = real_array(value, expected)
+    if given.shape != (3,):
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(value)}")
+    if not np.isfinite(given).all():
+        raise InputError(f"{name} must be finite; got {given.tolist()}")
+    return given
+
+
+def attitude_quaternion(attitude: Any) -> tuple[float, float, float, float]:
+    """Unit quaternion, scalar first, of any accepted attitude."""
+    if attitude is None:
+        return (1.0, 0.0, 0.0, 0.0)
+    expected = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
+    given = real_array(attitude.as_quat(scalar_first=True) if hasattr(attitude, "as_quat") else attitude, expected)
+    if given.shape not in ((4,), (3, 3)):
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(attitude)}")
+    if not np.isfinite(given).all():
+        raise InputError(f"attitude must be finite; got {given.tolist()}")
+    if given.shape == (3, 3):
+        defect = np.abs(given.T @ given - np.eye(3)).max()
+        if defect > ROTATION_TOLERANCE:
+            raise InputError(f"attitude is not a rotation: R^T R must be 1 and differs from it by {defect:.3g}")
+        if np.linalg.det(given) < 0:
+            raise InputError("attitude is not a rotation but a reflection: its determinant must be 1 and is -1")
+        return quaternion_of(given.tolist())
+    length = float(np.linalg.norm(given))
+    if abs(length - 1) > ROTATION_TOLERANCE:
+        raise InputError(
+            f"attitude must be a unit quaternion (scalar first); its length is {length:.8g}, so divide by it"
+            if length > 0
+            else "attitude must be a unit quaternion (scalar first); its length is 0"
+        )
+    return unit(tuple(given.tolist()))
+
+
+def quaternion_of(R: Any) -> tuple[Any, ...]:
+    """Quaternion of a rotation given by rows, in any number type, by Shepperd's choice of the largest component."""
+    trace = R[0][0] + R[1][1] + R[2][2]
+    squares = [1 + trace, *(1 - trace + 2 * R[i][i] for i in range(3))]
+    k = max(range(4), key=squares.__getitem__)
+    skew = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
+    if k == 0:
+        return unit((squares[0], *skew))
+    i = k - 1
+    return unit((skew[i], *(squares[k] if j == i else R[i][j] + R[j][i] for j in range(3))))
+
+
+MOST_STEPS = 2**53
+"""Steps that a double can count, one by one."""
+
+
+def whole_number(name: str, value: Any) -> int:
+    """A whole number of at least 1 that a double can hold."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not 1 <= value <= MOST_STEPS or value != int(value):
+        raise InputError(f"{name} must be a whole number of at least 1; got {value!r}")
+    return int(value)

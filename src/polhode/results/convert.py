@@ -1,0 +1,54 @@
+"""From the rows of a loop to the arrays of a result, in the user's axes."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+import numpy as np
+
+from ..kernels.so3 import conj, dot, mul, rotate, times
+from ..physics.problem import Problem
+from .trajectory import PRIMARY
+
+
+def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """Times, attitudes, momenta and energies in the user's axes, from rows of doubles in principal axes."""
+    q = tuple(rows[:, i] for i in range(4))
+    m = tuple(rows[:, i] for i in range(4, 7))
+    with np.errstate(over="ignore", invalid="ignore"):  # a run that blows up is told by its error, not here
+        kinetic = sum(i * x * x for i, x in zip(problem.body.inverse_moments, m, strict=True)) / 2
+        q, m = problem.user_axes(q, m)
+        energy = kinetic + problem.potential(q)
+    return {"t": t, "quaternion": np.stack(q, 1), "momentum": np.stack(m, 1), "energy": energy}
+
+
+def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.SimpleNamespace:
+    """Quaternion, momenta, velocity and energy as mpmath numbers, in the user's axes."""
+    from ..numbers.multiprecision import GUARD_DIGITS, number, public, working
+
+    names = ("quaternion", "momentum", "omega", "spatial_momentum", "energy")
+    kept: dict[str, list[Any]] = {name: [] for name in names}
+    with working(digits + GUARD_DIGITS):
+        _, (_, inverse, _) = problem.kernel_data(number)
+        own: Any = problem.principal(number)[1]
+        for row in rows:
+            q, m = tuple(row[:4]), tuple(row[4:])
+            omega = times(inverse, m)
+            if own:
+                q, m, omega = mul(q, conj(own)), rotate(own, m), rotate(own, omega)
+            energy = dot(m, omega) / 2 + problem.potential(q, number)
+            for name, value in zip(names, (q, m, omega, rotate(q, m), energy), strict=True):
+                kept[name].append(value)
+    widths = {"quaternion": (4,), "energy": ()}
+    return types.SimpleNamespace(
+        **{
+            name: public(np.array(values, dtype=object)).reshape(len(rows), *widths.get(name, (3,)))
+            for name, values in kept.items()
+        }
+    )
+
+
+def rounded(t: np.ndarray, mp: types.SimpleNamespace) -> dict[str, np.ndarray]:
+    """What `primary` gives, from a run with many digits."""
+    return {"t": t} | {name: getattr(mp, name).astype(float) for name in PRIMARY if name != "t"}

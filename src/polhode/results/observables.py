@@ -1,0 +1,71 @@
+"""What can be read off recorded states, whole paths at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.so3 import matrix, rotate
+from ..numbers import arrays  # noqa: F401 - makes arrays a number type
+from ..numbers.arrays import relative
+
+
+def columns(array: np.ndarray) -> tuple[np.ndarray, ...]:
+    """Components of an (n, k) array."""
+    return tuple(array[..., i] for i in range(array.shape[-1]))
+
+
+def matrices(quaternion: np.ndarray) -> np.ndarray:
+    """Rotation matrices (n, 3, 3), body to space."""
+    rows = matrix(columns(quaternion))  # type: ignore[arg-type]
+    return np.stack([np.stack(row, -1) for row in rows], -2)
+
+
+def to_space(quaternion: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """Body vectors in the space frame."""
+    return np.stack(rotate(columns(quaternion), columns(vectors)), -1)  # type: ignore[arg-type]
+
+
+def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
+    """Body angular velocity; the pseudo-inverse serves linear bodies.
+
+    Sums of columns, as the bits of a matrix product may depend on how many rows are multiplied at once.
+    """
+    inverse, (x, y, z) = np.linalg.pinv(inertia, hermitian=True), columns(momentum)
+    return np.stack([x * a + y * b + z * c for a, b, c in inverse], -1)
+
+
+def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> dict[str, float]:
+    """Largest relative changes since the first state, from energies, spatial and body momenta, some after some."""
+    first, largest = None, np.zeros(3)
+    for energy, spatial_momentum, momentum in parts:
+        length = np.linalg.norm(momentum, axis=1)
+        if first is None:
+            first = energy[0], spatial_momentum[0], length[0]
+        changes = energy - first[0], np.linalg.norm(spatial_momentum - first[1], axis=1), length - first[2]
+        largest = np.maximum(largest, [np.abs(change).max() for change in changes])
+    if first is None:
+        raise InputError("the drift cannot be computed: there are no states")
+    scales = np.array([abs(first[0]), first[2], first[2]])
+    names = ("energy", "spatial_momentum", "momentum_norm")
+    return dict(zip(names, relative(largest, scales).tolist(), strict=True))
+
+
+def shown(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:
+    """Indices of the states that are shown: finite ones, evenly thinned to at most `most`."""
+    fine = np.flatnonzero(np.isfinite(quaternion).all(axis=1) & np.isfinite(momentum).all(axis=1))
+    number = len(fine)
+    return fine[np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(int))]
+
+
+def attitude_error(matrix_a: np.ndarray, matrix_b: np.ndarray) -> float:
+    """Spectral norm of the difference of two rotation matrices."""
+    return float(np.linalg.norm(np.asarray(matrix_a) - np.asarray(matrix_b), 2))
+
+
+def components(array: np.ndarray) -> Any:
+    """The columns as a tuple, for kernels."""
+    return tuple(array[..., i] for i in range(array.shape[-1]))

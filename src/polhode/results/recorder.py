@@ -1,0 +1,253 @@
+"""What is kept of a run, and where."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import signal
+import threading
+import time
+import types
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..errors import InputError, ResultWarning
+from ..kernels.loops import COLUMNS
+from ..numbers import arrays  # noqa: F401 - makes arrays a number type
+from ..physics.problem import Problem
+from .convert import full_precision, primary, rounded
+from .store import atomic, trajectory_store
+from .store.checkpoint import BEGUN, CHECKPOINT, SOFTWARE, UNTIL, Checkpoint, software, taken_up
+from .trajectory import Info, Trajectory
+
+NO_ROWS = np.empty(0), np.empty((0, COLUMNS))
+NOTHING: Mapping[str, str] = types.MappingProxyType({})
+
+FLUSH_SECONDS = 1.0
+"""Rows wait at most this long (and until the next chunk of steps is done) before they are on disk."""
+
+
+class Recorder(Protocol):
+    """Takes rows as they come and makes a Trajectory of them at the end."""
+
+    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
+        """Keep these states (principal axes)."""
+
+    def reached(self, step: int, y: Any) -> None:
+        """The rows kept so far lead up to the state y after this step."""
+
+    def finish(self, **said: Any) -> Trajectory:
+        """The trajectory so far; `said` is what its `Info` shall say of the run (status, seconds, steps)."""
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+
+
+class Rows:
+    """Keeps the rows of a run in memory."""
+
+    def __init__(self) -> None:
+        self.t: list[np.ndarray] = []
+        self.rows: list[np.ndarray] = []
+
+    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
+        """Keep a copy: the loop uses its buffer again."""
+        self.t.append(t)
+        self.rows.append(rows.copy())
+
+    def reached(self, step: int, y: Any) -> None:
+        """Memory does not outlive the process."""
+
+
+class Memory:
+    """Keeps everything in memory."""
+
+    def __init__(self, problem: Problem, info: Info) -> None:
+        self.problem, self.info = problem, info
+        self.kept: list[tuple[np.ndarray, np.ndarray]] = []
+
+    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
+        """Keep a copy: the loop uses its buffer again."""
+        self.kept.append((t, rows.copy()))
+
+    def reached(self, step: int, y: Any) -> None:
+        """Memory does not outlive the process."""
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+    def finish(self, **said: Any) -> Trajectory:
+        """The trajectory so far."""
+        t, rows = (np.concatenate(parts) for parts in zip(*self.kept, strict=True))
+        info = dataclasses.replace(self.info, **said)
+        if info.digits is None:
+            return Trajectory(primary(self.problem, t, rows), info)
+        mp = full_precision(self.problem, rows, info.digits)
+        return Trajectory(rounded(t, mp), info, mp)
+
+
+class DiskError(Exception):
+    """A recorder could not write."""
+
+    def __init__(self, disk: Disk, problem: OSError) -> None:
+        super().__init__(problem.strerror or str(problem))
+        self.disk = disk
+
+
+class Disk:
+    """Appends to a file as the run goes, and with the rows the state they lead up to; memory stays bounded."""
+
+    def __init__(self, problem: Problem, writer: trajectory_store.Writer, start: Checkpoint | None = None) -> None:
+        self.problem, self.writer = problem, writer
+        self.waiting: list[tuple[np.ndarray, np.ndarray]] = []
+        self.mark, self.marked = start, False
+        self.flushed = -FLUSH_SECONDS
+        self.began, self.seconds = time.perf_counter(), writer.info.seconds
+
+    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
+        """Keep these states until the state they lead up to is known, and it is time to write them."""
+        self.waiting.append((t, rows.copy()))
+
+    def reached(self, step: int, y: Any) -> None:
+        """Write what waits if there is enough of it, or it is time.
+
+        Rows are counted without that of a last step which is no multiple of `every`: in a longer run it is not kept.
+        """
+        self.mark, self.marked = Checkpoint(step, 1 + step // self.writer.info.every, y), True
+        waiting = sum(len(t) for t, _ in self.waiting)
+        if waiting >= trajectory_store.ROWS_PER_CHUNK or time.monotonic() - self.flushed >= FLUSH_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write what waits; Ctrl-C is obeyed afterwards, so that it is written once and whole."""
+        with interrupts_after():
+            waiting, self.waiting = self.waiting, []
+            if waiting or self.marked:
+                t, rows = (np.concatenate(parts) for parts in zip(*waiting, strict=True)) if waiting else NO_ROWS
+                said = {CHECKPOINT: self.mark.text()} if self.mark else {}
+                steps = self.mark.step if self.mark else 0
+                with self._watched():
+                    self.writer.append(self._doubles(t, rows), said, steps=steps, seconds=self.spent)
+                self.marked = False
+            self.flushed = time.monotonic()
+
+    @property
+    def spent(self) -> float:
+        """Seconds of this run and of those it continues."""
+        return self.seconds + time.perf_counter() - self.began
+
+    def _doubles(self, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
+        digits = self.writer.info.digits
+        return (
+            primary(self.problem, t, rows) if digits is None else rounded(t, full_precision(self.problem, rows, digits))
+        )
+
+    def finish(self, **said: Any) -> Trajectory:
+        """Write the rest, close the file and open it as a trajectory."""
+        self._flush()
+        with self._watched():
+            path = self.writer.close(**said | {"seconds": self.spent})
+        return trajectory_store.load(path)
+
+    def release(self) -> None:
+        """Let others write the file."""
+        self.writer.release()
+
+    @contextlib.contextmanager
+    def _watched(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as problem:
+            raise DiskError(self, problem) from problem
+
+    def rescue(self) -> Trajectory:
+        """The rows that are safe on disk, after writing failed."""
+        with contextlib.suppress(OSError, InputError):
+            self.writer.target.close(dataclasses.replace(self.writer.info, status="failed"))
+        return trajectory_store.load(self.writer.folder)
+
+
+@contextlib.contextmanager
+def interrupts_after() -> Iterator[None]:
+    """Let Ctrl-C wait until the block is done."""
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield
+        return
+    pressed: list[Any] = []
+    signal.signal(signal.SIGINT, lambda number, frame: pressed.append((number, frame)))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        if pressed:
+            usual(*pressed[-1])
+
+
+def recorder(problem: Problem, info: Info, out: Any, overwrite: bool, said: Mapping[str, str] = NOTHING) -> Recorder:
+    """A recorder to memory, or to a fresh file that says how its run was begun."""
+    if out is None:
+        return Memory(problem, info)
+    try:
+        return Disk(problem, trajectory_store.Writer.begun(out, info, said, overwrite))
+    except OSError as fault:
+        raise unwritable(out, fault) from fault
+
+
+def unwritable(path: str | Path, fault: OSError) -> InputError:
+    """The error for a file that cannot be made or changed."""
+    return InputError(f"{path} cannot be written: {fault.strerror or fault}")
+
+
+def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping[str, Any]) -> Disk | Trajectory | None:
+    """A recorder that goes on with the file of a run; its trajectory if it is complete; None if there is none.
+
+    `how` and `end` are what is asked for now: `checkpoint.begun` and `checkpoint.until`.
+    """
+    try:
+        with contextlib.ExitStack() as held:
+            held.enter_context(atomic.writing(path))
+            there = trajectory_store.standing(path)
+            if there is None:
+                return None
+            whole, said = trajectory_store.read(there)
+            mark = taken_up(there, said, how, end, len(whole))
+            done = mark is not None and mark.is_end(end)
+            if there == path and whole.status == "finished" and done:
+                whole.stored.checked(0)
+                return whole
+            kept = {name: str(said[name]) for name in (BEGUN, CHECKPOINT, SOFTWARE) if name in said}
+            kept |= {UNTIL: json.dumps(end), SOFTWARE: _software(there, kept.get(SOFTWARE, ""), mark)}
+            if whole.stored.sums is None:
+                warnings.warn(
+                    f"{there} was written by an earlier version, without checksums: damage cannot be detected; "
+                    "from now on it has checksums",
+                    ResultWarning,
+                    stacklevel=4,
+                )
+            info = dataclasses.replace(whole.info, status="running")
+            rows = 0 if mark is None else len(whole) if done else mark.rows
+            return Disk(
+                problem, trajectory_store.Writer.continued(path, whole.stored, rows, info, kept, held.pop_all()), mark
+            )
+    except OSError as fault:
+        raise unwritable(path, fault) from fault
+    raise AssertionError  # an ExitStack swallows nothing here
+
+
+def _software(path: Path, then: str, mark: Checkpoint | None) -> str:
+    """What computed a run, and computes it from now on."""
+    now = software()
+    if then.rpartition(": ")[2] == now:
+        return then
+    warnings.warn(
+        f"{path} was computed by {then or 'an unknown version'}, and is resumed with {now}: its last bits may "
+        "differ from those of an uninterrupted run",
+        stacklevel=4,
+    )
+    return f"{then}; from step {mark.step if mark else 0} on: {now}"

@@ -1,0 +1,1 @@
+"""Trajectories and ensembles in files: Zarr and NetCDF, checksums, locks, checkpoints."""

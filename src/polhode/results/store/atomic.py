@@ -1,0 +1,248 @@
+"""Files that appear, change and vanish in one go, and locks: what survives the death of a process."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import glob
+import os
+import shutil
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from ...errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # not on every system
+    fcntl = None  # type: ignore[assignment]
+
+
+def hidden(path: Path) -> Path:
+    """Where a file is made before it takes its place."""
+    return path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
+
+
+def place_for(path: Path) -> Path:
+    """The path, if a file can be made there; it is found out before the work for it is done."""
+    trial = path.with_name(f".{path.name}.{os.getpid()}.trial")
+    try:
+        if path.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        trial.touch()
+        trial.unlink()
+        if path.exists() and not os.access(path, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as fault:
+        raise InputError(f"{path} cannot be written: {fault.strerror or fault}") from None
+    return path
+
+
+def folder_for(folder: Path) -> Path:
+    """The folder, if it is there or can be made, and files in it."""
+    there = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    try:
+        place_for(there / "polhode")
+    except InputError as fault:
+        raise InputError(f"{folder}{str(fault).partition('polhode')[2]}") from None
+    return folder
+
+
+def remove(path: Path) -> None:
+    """Remove a file or a folder, if it is there; a folder gets a hidden name first, so it vanishes in one go."""
+    if not path.is_dir() or path.is_symlink():
+        path.unlink(missing_ok=True)
+        return
+    if not path.name.startswith("."):
+        gone = _aside(path, "gone")
+        path.rename(gone)
+        path = gone
+    shutil.rmtree(path)
+
+
+def discard(path: Path) -> None:
+    """Remove what is not needed any more; where that fails, the next run does it (`tidy`)."""
+    with contextlib.suppress(OSError):
+        remove(path)
+
+
+def _aside(path: Path, kind: str) -> Path:
+    """A hidden name beside a file, for the time in which it is replaced or removed."""
+    return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
+
+
+def put(path: Path, new: Path) -> None:
+    """Put the new file or folder in the place of the old one, which is removed last."""
+    if not os.path.lexists(path) or (path.is_file() and new.is_file()):
+        new.replace(path)
+        return
+    old = _aside(path, "old")
+    path.rename(old)
+    new.rename(path)
+    discard(old)
+
+
+def tidy(path: Path, alone: bool) -> None:
+    """Remove what killed processes left unfinished beside a file, and put back what one was about to replace.
+
+    Who holds the lock is `alone`: whatever lies there was left behind. Without locks, dead processes are told by their
+    numbers, which mean something on this machine only.
+    """
+    for left in sorted(path.parent.glob(f".{glob.escape(path.name)}.*")):
+        number, _, kind = left.name.removeprefix(f".{path.name}.").partition(".")
+        if not number.isdigit() or not (alone or not _alive(int(number))):
+            continue
+        if kind == "old" and not os.path.lexists(path):
+            left.rename(path)
+        else:
+            remove(left)
+
+
+def _alive(process: int) -> bool:
+    """Is there such a process; True where that cannot be known."""
+    if os.name == "nt":
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
+# --- one writer -------------------------------------------------------------------------------------
+
+PARTIAL = ".partial.zarr"
+"""Where the rows of a NetCDF file are until the run is done: the name of the file with this behind it."""
+
+NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK}
+READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+class Lock:
+    """The right to write a file, held until it is released or the process ends, however it ends."""
+
+    def __init__(self, handle: int, place: Path | None) -> None:
+        self.handle, self.place, self.process = handle, place, os.getpid()
+
+    def release(self) -> None:
+        """Let others write; the lock file is removed while it is still held, so nobody else's is."""
+        if self.handle < 0:
+            return
+        if self.place is not None and self.process == os.getpid():
+            with contextlib.suppress(OSError):
+                self.place.unlink()
+        os.close(self.handle)
+        self.handle = -1
+
+
+def lock_file(path: Path) -> Path:
+    """The file that is locked by whoever writes a store or a NetCDF file, or the partial store of one."""
+    real = Path(os.path.realpath(path))
+    return real.with_name(f".{real.name.removesuffix(PARTIAL)}.lock")
+
+
+def locked(path: Path) -> Lock | None:
+    """Lock a file that is about to be made, changed or replaced; None where the system has no locks.
+
+    The operating system drops the lock when the process dies (flock). It is on a file of its own beside the store: the
+    store can then be locked before it exists, and be renamed and replaced while it is locked.
+    """
+    if fcntl is None:
+        return None
+    place = lock_file(path)
+    while True:
+        try:
+            handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
+        except OSError as fault:
+            if fault.errno in READ_ONLY:  # nothing can be made here; a store may still be changed
+                return _lock(path, os.open(path, os.O_RDONLY), None) if path.is_dir() else None
+            raise
+        lock = _lock(path, handle, place)
+        if lock is None or _is_at(handle, place):
+            return lock
+        os.close(handle)  # its holder removed it in the meantime: take the one that is there now
+
+
+def _lock(path: Path, handle: int, place: Path | None) -> Lock | None:
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as fault:
+        os.close(handle)
+        if isinstance(fault, BlockingIOError):
+            raise InputError(
+                f"{path} is being written by another run; wait until it has finished, or choose another name"
+            ) from None
+        if fault.errno not in NO_LOCKS:
+            raise
+        return None
+    return Lock(handle, place)
+
+
+def _is_at(handle: int, place: Path) -> bool:
+    """Is an open file still the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(handle), place.stat())
+    except FileNotFoundError:
+        return False
+
+
+def released(held: Lock | None) -> None:
+    """Give the lock back."""
+    if held is not None:
+        held.release()
+
+
+_HELD = threading.local()
+"""The lock files that this thread holds for a run which writes its file at the end."""
+
+
+@contextlib.contextmanager
+def writing(path: Path, at_the_end: bool = False) -> Iterator[None]:
+    """Hold the lock of a file, and remove what killed runs left beside it.
+
+    With `at_the_end` the lock is held for a run whose result the same thread saves within the block.
+    """
+    mine = _HELD.__dict__.setdefault("places", set())
+    place = lock_file(path)
+    if place in mine:
+        yield
+        return
+    held = locked(path)
+    try:
+        for there in (path, path.with_name(path.name + PARTIAL)):
+            tidy(there, held is not None)
+        if at_the_end:
+            mine.add(place)
+        yield
+    finally:
+        mine.discard(place)
+        released(held)
+
+
+def write_whole(path: Path, text: str, durable: bool) -> None:
+    """Replace a file in one go: at any moment it is the old one or the new one."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.partial")
+    try:
+        with new.open("w", encoding="utf-8") as file:
+            file.write(text)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def sync(paths: Iterable[Path]) -> None:
+    """Bring files and folders from the memory of the operating system to the disk."""
+    for path in paths:
+        with contextlib.suppress(PermissionError, FileNotFoundError):  # folders cannot be opened on every system
+            held = os.open(path, os.O_RDONLY)
+            try:
+                os.fsync(held)
+            finally:
+                os.close(held)

@@ -1,0 +1,345 @@
+"""Ensembles in files: read with their checksums, as an xarray Dataset, and saved as Zarr or NetCDF."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...physics.observers.statistics import Statistic
+from ..ensemble import NOT_YET, Ensemble
+from . import atomic, ensemble_store, file_format, integrity, netcdf, trajectory_store
+from .ensemble_store import (
+    CHECKED,
+    FORMAT,
+    PLAIN,
+    SAID,
+    WITHOUT_CHECKSUMS,
+    body_axis,
+    counted,
+    dims_of,
+    labelled,
+    statistics_names,
+)
+from .integrity import CHECKSUMS, DIGEST, Damage
+from .targets import consolidated
+
+if TYPE_CHECKING:
+    import xarray
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+class StoredEnsemble(Ensemble):
+    """An ensemble in a file; its arrays are read and checked when asked for, and kept."""
+
+    def __init__(self, path: Path) -> None:
+        said = _attributes(path)
+        self.__dict__.update(
+            path=path, method=str(said["method"]), seconds=float(said.get("seconds", 0.0)), attributes=said
+        )
+
+    @property
+    def status(self) -> str:
+        """Whether all bodies have been run."""
+        return "running" if (self.failed == NOT_YET).any() else "finished"
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in (*PLAIN, "statistics"):
+            raise AttributeError(f"{type(self).__name__} has no attribute {name!r}")
+        path = self.__dict__["path"]
+        try:
+            value: Any = _read(path, name) if name != "statistics" else self._read_statistics()
+        except InputError:
+            raise
+        except Exception as problem:
+            raise _damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
+        value = counted(value, self.__dict__["attributes"]) if name == "failed" else value
+        self.__dict__[name] = value
+        return value
+
+    def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:
+        """Attitude and momentum of body i at the end; of a Zarr store only their chunks are read."""
+        path = self.__dict__["path"]
+        if path.suffix != ".zarr":
+            return super().last_state(i)
+        root = ensemble_store.opened(path)
+        return np.asarray(root["quaternion"][-1, i]), np.asarray(root["momentum"][-1, i])
+
+    def _read_statistics(self) -> dict[str, Statistic]:
+        names = str(self.__dict__["attributes"].get("statistics", "")).split()
+        path = self.__dict__["path"]
+        return {name: Statistic(*(_read(path, variable) for variable in statistics_names([name]))) for name in names}
+
+    def __repr__(self) -> str:
+        old = " (a file without checksums)" if CHECKSUMS not in self.__dict__["attributes"] else ""
+        return super().__repr__()[:-1] + f"{old}>"
+
+
+AGAIN = "the same call with resume=True (--resume) runs the bodies again whose numbers are damaged"
+
+
+def _damaged(path: Path, what: str) -> InputError:
+    """The error for a damaged file; in the store of a run, what is damaged can be computed again."""
+    units = path.suffix == ".zarr" and CHECKED in _attributes(path)
+    return integrity.damaged(path, what, AGAIN) if units else integrity.damaged(path, what)
+
+
+def _attributes(path: Path) -> dict[str, Any]:
+    if path.suffix == ".zarr":
+        return dict(ensemble_store.described(path)["attributes"])
+    with netcdf.opened(path) as file:
+        return file.attrs
+
+
+def _read(path: Path, name: str) -> np.ndarray:
+    """A variable, checked: as a whole where it was written at once, else unit by unit."""
+    if path.suffix == ".nc":
+        with netcdf.opened(path) as file:
+            return _checked(name, file[name], integrity.checksums_of(file.attrs))
+    found = ensemble_store.described(path)
+    said, metadata = found["attributes"], integrity.arrays(found)
+    sums, root = integrity.checksums_of(said), ensemble_store.opened(path)
+    if name not in metadata:
+        raise Damage(f"{name} is missing")
+    if sums is not None and name in str(said.get(CHECKED, "")).split():
+        return _read_units(path, root, name, metadata)
+    if sums is not None or name == "moments":  # before there were checksums, a chunk of NaN was not written
+        integrity.check_chunks(path, name, metadata[name])
+    return _checked(name, root[name], sums)
+
+
+def _checked(name: str, array: Any, sums: Mapping[str, int] | None) -> np.ndarray:
+    _check_memory(name, array)
+    values = np.asarray(array[...])
+    integrity.check(name, integrity.checksum(values, axis=min(body_axis(name), values.ndim - 1)), sums)
+    return values
+
+
+def _check_memory(name: str, array: Any) -> None:
+    if 8 * math.prod(array.shape) > integrity.memory():
+        raise InputError(f"{name} of shape {tuple(array.shape)} does not fit into memory; read a part of .to_xarray()")
+
+
+def _read_units(path: Path, root: Any, name: str, metadata: Mapping[str, Any]) -> np.ndarray:
+    """A variable that units write; that of units which are not done is not there yet."""
+    integrity.check_chunks(path, "moments", metadata["moments"])  # as many bodies as are claimed
+    _check_memory(name, root[name])
+    done = _done(path, root)
+    integrity.check_chunks(path, name, metadata[name], functools.partial(_is_of, done, body_axis(name)))
+    column = str(root.attrs[CHECKED]).split().index(name)
+    if done.any():
+        integrity.check_chunks(path, "checks/units", metadata["checks/units"], functools.partial(_is_of, done, 0))
+    expected, values = root["checks/units"][:, column], np.asarray(root[name][...])
+    for number, is_done in enumerate(done):
+        begin, end = ensemble_store.bounds(root, number)
+        part = values[(slice(None),) * body_axis(name) + (slice(begin, end),)]
+        if is_done:
+            found = integrity.checksum(part, axis=body_axis(name))
+            integrity.check(f"{name} of bodies {begin} to {end - 1}", found, {
+                f"{name} of bodies {begin} to {end - 1}": int(expected[number])
+            })  # fmt: skip
+        elif name != "failed":
+            part[...] = np.nan
+    return values
+
+
+def _is_of(units: np.ndarray, axis: int, index: tuple[int, ...]) -> bool:
+    """Does a chunk belong to one of these units."""
+    return bool(units[index[axis]])
+
+
+def _done(path: Path, root: Any) -> np.ndarray:
+    """Which units are done; in a store that says it is finished, all must be."""
+    marks = np.asarray(root["failed"][...])[:: root.attrs["unit"]] != NOT_YET
+    if root.attrs.get("status") == "finished" and not marks.all():
+        raise Damage(f"a part of failed is missing (failed/c/{int(np.flatnonzero(~marks)[0])})")
+    return np.asarray(marks)
+
+
+def loaded(path: Path) -> StoredEnsemble | None:
+    """The ensemble in a file; None where there is no file, or one that holds something else."""
+    try:
+        said = _attributes(path)
+        if said.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
+            return None
+        if said["format"] == FORMAT and not {DIGEST, CHECKSUMS} <= said.keys():
+            return None
+        return StoredEnsemble(path)
+    except Exception:
+        return None
+
+
+def dataset(many: Ensemble) -> xarray.Dataset:
+    """An ensemble as an xarray Dataset; one in a file is opened, not read."""
+    import xarray
+
+    if isinstance(many, StoredEnsemble):
+        path = many.__dict__["path"]
+        if path.suffix == ".zarr":
+            _check_presence(path)
+            data = xarray.open_zarr(path, chunks=None, consolidated=True, zarr_format=3)
+        else:
+            data = xarray.open_dataset(path, engine="h5netcdf")
+        return _recounted(data)
+    own_times = many.t.ndim == 2
+    variables = {name: xarray.Variable(dims_of(name, own_times), getattr(many, name), labelled(name)) for name in PLAIN}
+    t = variables.pop("t")
+    for of, one in many.statistics.items():
+        for name, values in zip(statistics_names([of]), vars(one).values(), strict=True):
+            dims = ("body", "axis")[: values.ndim]
+            variables[name] = xarray.Variable(dims, values, labelled(name))
+    said = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
+    return xarray.Dataset(variables, {"t": t, **file_format.LABELS}, SAID | said)
+
+
+def _recounted(data: xarray.Dataset) -> xarray.Dataset:
+    """A dataset in which failed steps count from 1, also if it is of an earlier format."""
+    if data.attrs.get("format") == FORMAT:
+        return data
+    failed = data["failed"].copy(data=counted(data["failed"].values, data.attrs))
+    return data.assign(failed=failed).assign_attrs(format=FORMAT)
+
+
+def _check_presence(path: Path) -> None:
+    """Is everything there that xarray is going to read; the chunks themselves have checksums that it verifies."""
+    found = ensemble_store.described(path)
+    metadata, said = integrity.arrays(found), found["attributes"]
+    if CHECKSUMS not in said:
+        return
+    try:
+        root = ensemble_store.opened(path)
+        done = _done(path, root) if said.get(CHECKED) else None
+        units = str(said.get(CHECKED, "")).split()
+        for name, one in metadata.items():
+            if name in units and done is not None:
+                integrity.check_chunks(path, name, one, functools.partial(_is_of, done, body_axis(name)))
+            elif "/" not in name:
+                integrity.check_chunks(path, name, one)
+    except InputError:
+        raise
+    except Exception as problem:
+        raise _damaged(path, integrity.line(problem)) from problem
+
+
+# --- saving -----------------------------------------------------------------------------------------
+
+
+def save(many: Ensemble, path: str | Path, overwrite: bool) -> Path:
+    """Write an ensemble to a file that appears complete or not at all, a bounded part at a time."""
+    try:
+        with trajectory_store.writing(path, overwrite) as path:
+            if isinstance(many, StoredEnsemble):
+                check_all(many.__dict__["path"])
+            _save(many, path)
+            return path
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written: {problem}") from problem
+
+
+def check_all(path: Path) -> None:
+    """Read a file as a whole and compare it with its checksums, with bounded memory where it was written in units."""
+    if path.suffix == ".zarr" and CHECKED in _attributes(path):
+        ensemble_store.check_constant(path, ensemble_store.opened(path))
+        _check_presence(path)
+        if bad := ensemble_store.check_units(path):
+            raise _damaged(path, f"unit {bad[0]} does not have the checksums it was written with")
+        return
+    for name in integrity.checksums_of(_attributes(path)) or ():
+        try:
+            _read(path, name)
+        except InputError:
+            raise
+        except Exception as problem:
+            raise _damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
+
+
+def _save(many: Ensemble, path: Path) -> None:
+    new, data = atomic.hidden(path), dataset(many)
+    said = {str(k): v for k, v in data.attrs.items() if k not in (CHECKSUMS, DIGEST, CHECKED)} | {"format": FORMAT}
+    try:
+        if path.suffix == ".zarr":
+            copy = _ZarrCopy(new)
+            copy.sizes = {str(name): size for name, size in data.sizes.items()}
+            _copy(data, copy)
+            copy.seal(said)
+        else:
+            with netcdf.created(new) as file:
+                file.file.dimensions = {str(name): size for name, size in data.sizes.items()}
+                _copy(data, file)
+                file.seal({k: str(v) if isinstance(v, list | bool) else v for k, v in said.items()})
+            check_all(new)
+        atomic.put(path, new)
+        atomic.sync([path.parent])
+    finally:
+        data.close()
+        atomic.discard(new)
+
+
+class _ZarrCopy:
+    """A new Zarr store, with the checksums of its variables."""
+
+    def __init__(self, path: Path) -> None:
+        import zarr
+
+        self.path, self.root, self.sums = path, zarr.open_group(path, mode="w", zarr_format=3), dict[str, int]()
+        self.sizes: Mapping[str, int] = {}
+
+    def variable(self, name: str, dims: tuple[str, ...], dtype: Any, chunks: tuple[int, ...], said: Any) -> None:
+        """A new variable of numbers."""
+        shape = tuple(self.sizes[d] for d in dims)
+        integrity.created(
+            self.root, name, compressed=False, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims,
+            attributes=said,
+        )  # fmt: skip
+
+    def text(self, name: str, dims: tuple[str, ...], words: Any) -> None:
+        """A new variable of words."""
+        array = integrity.created(self.root, name, shape=np.shape(words), dtype="str", dimension_names=dims)
+        array[...] = np.array(words, dtype=object)
+
+    def write(self, name: str, where: Any, values: np.ndarray, axis: int = 0) -> None:
+        """Fill a part of a variable, the parts in order along an axis."""
+        self.root[name][where] = values
+        self.sums[name] = integrity.checksum(values, self.sums.get(name, 0), axis)
+
+    def seal(self, said: Mapping[str, Any]) -> None:
+        """Describe the whole store."""
+        consolidated(self.root)
+        integrity.replace_attributes(self.path, dict(said) | {CHECKSUMS: integrity.checksums_text(self.sums)})
+
+
+SAVED_AT_ONCE = 1 << 20
+"""Numbers of a variable that are copied at a time, and make a chunk."""
+
+
+def _copy(data: xarray.Dataset, file: Any) -> None:
+    """Every variable into a new one, some bodies at a time."""
+    labels = " ".join(str(n) for n in data.coords if data[n].dims == ("body",))
+    for key, variable in data.variables.items():
+        name, dims = str(key), tuple(map(str, variable.dims))
+        if variable.dtype.kind not in "fiu":
+            file.text(name, dims, variable.values.tolist())
+            continue
+        attributes = {k: v for k, v in variable.attrs.items() if isinstance(v, str)}
+        if name in data.data_vars:
+            attributes["coordinates"] = "t" if "time" in dims else labels
+        axis = dims.index("body") if "body" in dims else 0
+        length = variable.shape[axis]
+        step = min(length, max(1, SAVED_AT_ONCE * length // max(variable.size, 1)))
+        chunks = (*variable.shape[:axis], step, *variable.shape[axis + 1 :])
+        file.variable(name, dims, variable.dtype, chunks, attributes)
+        for where in _slices(axis, length, step):
+            file.write(name, where, variable[where].values, axis)
+
+
+def _slices(axis: int, length: int, step: int) -> Iterator[tuple[slice, ...]]:
+    """Slices along an axis."""
+    for begin in range(0, length, step):
+        yield (slice(None),) * axis + (slice(begin, begin + step),)

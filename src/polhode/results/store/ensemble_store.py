@@ -1,0 +1,198 @@
+"""Many bodies as a Zarr store that is written unit by unit.
+
+A *unit* is a slice of the bodies, one chunk of the store along `body`. A body's bits do not depend on its neighbours,
+so a unit may be run anywhere and any number of times. What a unit has found is written chunk by chunk, each file in one
+go; then its checksums, a row of `checks/units`; the chunk of `failed` comes last, once the others are on the disk, and
+is the mark that the unit is done. So the store is readable at any moment: a body not run yet has `failed` = -2 and
+states that are NaN. A unit whose numbers do not have their checksums any more can be run again.
+
+What went in stands in the group `inputs`, so that whoever runs a unit needs no more than the store's path, and a run
+that goes on can be compared with the one that was stopped. Its checksums stand in the attributes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...physics.observers.statistics import PARTS
+from ..ensemble import NOT_YET
+from . import file_format, integrity
+from .integrity import CHECKSUMS, DIGEST
+
+FORMAT = "polhode ensemble 2"
+WITHOUT_CHECKSUMS = "polhode ensemble 1"
+"""The format of earlier versions."""
+
+VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "t": (("time", "body"), *file_format.VARIABLES["t"][1:]),
+    "quaternion": (("time", "body", "component"), *file_format.VARIABLES["quaternion"][1:]),
+    "momentum": (("time", "body", "axis"), *file_format.VARIABLES["momentum"][1:]),
+    "moments": (("body", "axis"), "M L^2", "principal moments of inertia"),
+    "energy_change": (
+        ("body",),
+        "1",
+        "largest relative change, among the states kept, of kinetic plus potential energy (kinetic where there is no "
+        "potential)",
+    ),
+    "failed": (("body",), "1", "number of the step that failed, counting from 1; -1: none did; -2: not run yet"),
+}
+PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
+"""Those an `Ensemble` has."""
+
+UNITS = {name: unit for name, (_, unit, _) in file_format.VARIABLES.items()} | {
+    "momentum_norm": file_format.VARIABLES["momentum"][1]
+}
+"""Units of the observables that have a name; those of a user's function are the user's."""
+
+
+# --- a new store ------------------------------------------------------------------------------------
+
+
+SAID = {**file_format.SAID_OF_ALL, "format": FORMAT}
+
+CHECKED = "checked"
+"""An attribute: the variables whose checksums stand in the columns of `checks/units`."""
+
+
+def counted(failed: np.ndarray, said: Mapping[str, Any]) -> np.ndarray:
+    """Numbers of failed steps, counting from 1; files of the format without checksums counted from 0."""
+    return np.where(failed >= 0, failed + 1, failed) if said.get("format") == WITHOUT_CHECKSUMS else failed
+
+
+def statistics_names(observed: Iterable[str]) -> list[str]:
+    """Variables of the statistics of some observables."""
+    return [f"{name}_{part}" for name in observed for part in PARTS]
+
+
+def dims_of(name: str, own_times: bool, observed: Mapping[str, int] | None = None) -> tuple[str, ...]:
+    """Dimensions of a variable; of a statistic by the components of its observable."""
+    if name in VARIABLES:
+        return ("time",) if name == "t" and not own_times else VARIABLES[name][0]
+    of, _, part = name.rpartition("_")
+    return ("body", "axis") if (observed or {})[of] > 1 and part != "drift" else ("body",)
+
+
+def labelled(name: str) -> dict[str, str]:
+    """Meaning and unit of a variable."""
+    if name in VARIABLES:
+        return {"long_name": VARIABLES[name][2], "units": VARIABLES[name][1]}
+    of, _, part = name.rpartition("_")
+    unit = "1" if part == "drift" else UNITS.get(of)
+    return {"long_name": f"{of}, {PARTS[part]}"} | ({} if unit is None else {"units": unit})
+
+
+# --- units ------------------------------------------------------------------------------------------
+
+
+def described(path: Path) -> dict[str, Any]:
+    """The description of a store, if it is one of ours and undamaged."""
+    try:
+        found = integrity.described(path)
+    except Exception as problem:
+        raise InputError(f"{path} cannot be read as an ensemble: {integrity.line(problem)}") from problem
+    said = found["attributes"]
+    if said.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
+        raise InputError(f"{path} is not a polhode ensemble (format {said.get('format')!r}, expected {FORMAT!r})")
+    if said["format"] == FORMAT and not {DIGEST, CHECKSUMS} <= said.keys():
+        raise integrity.damaged(path, "its checksums are missing")
+    return found
+
+
+def opened(path: Path, mode: str = "r") -> Any:
+    """The group of a store, if it is one of ours; the description of all arrays is read at once."""
+    described(path)
+    try:
+        return integrity.opened(path, mode)
+    except Exception as problem:
+        raise InputError(f"{path} cannot be read as an ensemble: {integrity.line(problem)}") from problem
+
+
+def missing(path: Path) -> list[int]:
+    """Numbers of the units that are not done."""
+    root = opened(path)
+    try:
+        first = root["failed"][:][:: root.attrs["unit"]]
+    except Exception as problem:
+        raise integrity.damaged(path, f"failed cannot be read ({integrity.line(problem)})") from problem
+    return [int(u) for u in np.flatnonzero(first == NOT_YET)]
+
+
+def number_of_units(root: Any) -> int:
+    """How many units there are."""
+    return int(-(-root.attrs["bodies"] // root.attrs["unit"]))
+
+
+def bounds(root: Any, number: int) -> tuple[int, int]:
+    """First body of a unit, and the one after its last."""
+    unit = root.attrs["unit"]
+    return number * unit, min((number + 1) * unit, root.attrs["bodies"])
+
+
+def is_done(root: Any, number: int) -> bool:
+    """Has a unit been run and written."""
+    return bool(root["failed"][number * root.attrs["unit"]] != NOT_YET)
+
+
+def body_axis(name: str) -> int:
+    """The axis along which bodies are counted."""
+    return int(name in VARIABLES and "time" in VARIABLES[name][0])
+
+
+def _where(root: Any, name: str, number: int) -> Any:
+    begin, end = bounds(root, number)
+    return (slice(None),) * body_axis(name) + (slice(begin, end),)
+
+
+def is_finished(path: Path) -> bool:
+    """Does a store say that all units are done."""
+    return bool(described(path)["attributes"].get("status") == "finished")
+
+
+# --- checks -----------------------------------------------------------------------------------------
+
+
+def check_unit(root: Any, number: int) -> None:
+    """Compare a unit that is done with its checksums."""
+    row = root["checks/units"][number]
+    for name, expected in zip(root.attrs[CHECKED].split(), row, strict=True):
+        values = root[name][_where(root, name, number)]
+        integrity.check(name, integrity.checksum(values, axis=body_axis(name)), {name: int(expected)})
+
+
+def check_constant(path: Path, root: Any) -> None:
+    """Compare what no unit writes with its checksums: what went in, and what a sweep varies."""
+    metadata = integrity.arrays(described(path))
+    sums = integrity.checksums_of(root.attrs) or {}
+    for name in sums:
+        try:
+            integrity.check_chunks(path, name, metadata[name])
+            array, found = root[name], 0
+            block = max(array.chunks[0], 1 << 16)
+            for begin in range(0, array.shape[0], block):
+                found = integrity.checksum(array[begin : begin + block], found)
+            integrity.check(name, found, sums)
+        except Exception as problem:
+            raise integrity.damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
+
+
+def check_units(path: Path) -> list[int]:
+    """The units marked as done that are not what was written."""
+    root = opened(path)
+    return [number for number in range(number_of_units(root)) if not _is_sound(root, number)]
+
+
+def _is_sound(root: Any, number: int) -> bool:
+    try:
+        if is_done(root, number):
+            check_unit(root, number)
+    except Exception:
+        return False
+    return True
+
+
+# --- going on with a run ----------------------------------------------------------------------------

@@ -1,0 +1,106 @@
+"""What the file of a trajectory holds: its variables, their units and meaning, and its attributes."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ... import _version
+from ...physics import shapes
+from .. import observables
+from ..trajectory import Info, Trajectory
+
+if TYPE_CHECKING:
+    import xarray
+
+FORMAT = "polhode trajectory 2"
+WITHOUT_CHECKSUMS = "polhode trajectory 1"
+"""The format of earlier versions: the same without checksums and digest."""
+
+ROWS_PER_CHUNK = 16384
+
+VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "quaternion": (("time", "component"), "1", "attitude, body to space, unit quaternion, scalar first (w, x, y, z)"),
+    "matrix": (("time", "row", "column"), "1", "attitude, body to space, rotation matrix"),
+    "momentum": (("time", "axis"), "M L^2 T^-1", "angular momentum in the body frame"),
+    "omega": (("time", "axis"), "rad T^-1", "angular velocity in the body frame"),
+    "spatial_momentum": (("time", "axis"), "M L^2 T^-1", "angular momentum in the space frame"),
+    "energy": (("time",), "M L^2 T^-2", "kinetic plus potential energy (kinetic where there is no potential)"),
+    "t": (("time",), "T", "time"),
+}
+"""Dimensions, unit and meaning of every variable."""
+
+SIZES = {"component": 4, "row": 3, "column": 3, "axis": 3}
+LABELS = {"component": ["w", "x", "y", "z"], "axis": ["x", "y", "z"]}
+SAID_OF_ALL = {
+    "format": FORMAT,
+    "polhode_version": _version.__version__,
+    "units": "M, L, T are the user's consistent units of mass, length and time: none are converted",
+    "conventions": "R maps body to space; quaternions are scalar first; vectors are in the body frame unless the "
+    "name says space or spatial",
+}
+
+
+def attributes(info: Info) -> dict[str, Any]:
+    """What a file says about itself: strings, numbers, and the inertia tensor as nine numbers, row by row."""
+    said = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
+    said |= {"inertia": [x for row in info.inertia for x in row], "looks": shapes.written(said.pop("shapes"))}
+    return SAID_OF_ALL | {name: value for name, value in said.items() if value is not None}
+
+
+def info_of_attributes(said: Mapping[str, Any]) -> Info:
+    """The same, read back; ValueError, TypeError or KeyError where it is no such thing."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(Info):
+        if field.name in said:
+            value = said[field.name]
+            values[field.name] = _of_type(str(field.type), value.item() if isinstance(value, np.generic) else value)
+    inertia = np.array(said["inertia"], dtype=float).reshape(3, 3)
+    if not np.isfinite(inertia).all():
+        raise ValueError(f"the inertia tensor is {inertia.tolist()}")
+    values["inertia"] = tuple(map(tuple, inertia.tolist()))
+    return Info(**values, shapes=shapes.read(said.get("looks", "")))
+
+
+def _of_type(kind: str, value: Any) -> Any:
+    """A value, if it is of the type its field has."""
+    plain = kind.partition(" | ")[0]
+    expected: Any = {"str": str, "int": int, "float": (int, float)}.get(plain, object)
+    if not isinstance(value, expected) or isinstance(value, bool):
+        raise TypeError(f"{value!r} is no {kind}")
+    return float(value) if plain == "float" else value
+
+
+def described(name: str) -> dict[str, str]:
+    """Attributes of a variable; `coordinates` makes readers put the times beside it."""
+    return labelled(name) if name == "t" else labelled(name) | {"coordinates": "t"}
+
+
+def labelled(name: str) -> dict[str, str]:
+    """Meaning and unit of a variable."""
+    return {"long_name": VARIABLES[name][2], "units": VARIABLES[name][1]}
+
+
+def derived(data: Mapping[str, np.ndarray], info: Info) -> dict[str, np.ndarray]:
+    """All variables of a file from the primary ones."""
+    q, m = data["quaternion"], data["momentum"]
+    return {
+        **data,
+        "matrix": observables.matrices(q),
+        "omega": observables.angular_velocity(m, np.array(info.inertia)),
+        "spatial_momentum": observables.to_space(q, m),
+    }
+
+
+def dataset(trajectory: Trajectory) -> xarray.Dataset:
+    """A trajectory as an xarray Dataset."""
+    import xarray
+
+    variables = {
+        name: xarray.Variable(dims, getattr(trajectory, name), labelled(name)) for name, (dims, *_) in VARIABLES.items()
+    }
+    t = variables.pop("t")
+    return xarray.Dataset(variables, {"t": t, **LABELS}, attributes(trajectory.info))

@@ -1,0 +1,246 @@
+"""Checksums of what is in a file, and what a Zarr store may hold: damage is found, and nothing is executed.
+
+Three checks cover a file. The bytes of every chunk carry a CRC (the crc32c codec of Zarr, fletcher32 in HDF5), which
+any reader verifies. Every variable has a CRC over its numbers, in an attribute of the file: it finds chunks that are
+missing, exchanged, or left over from an earlier state. A SHA-256 digest covers the description with all attributes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import math
+import os
+import stat
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from . import atomic
+
+CHECKSUMS, DIGEST = "checksums", "digest"
+"""Attributes of a file: the checksums of its variables as JSON, and the digest of its description without itself."""
+
+DESCRIPTION_BYTES = 1 << 28
+"""No store of ours has a longer description."""
+
+CODECS = {"bytes", "vlen-utf8", "zstd", "crc32c"}
+TYPES = {"float64", "int64", "uint32", "string"}
+"""All that is in stores of ours; codecs that only decode numbers and text."""
+
+COMPRESSED_CHUNK = 1 << 26
+"""Bytes of a compressed chunk, at most: a small file cannot claim much memory."""
+
+REMEDY = "restore it from a copy, or compute it again with overwrite=True (--overwrite)"
+
+
+class Damage(Exception):
+    """What is wrong with a file, in words."""
+
+
+class NotAStore(Exception):
+    """Why a folder is no store of ours, or not any more."""
+
+
+def damaged(path: Path, what: str, remedy: str = REMEDY) -> InputError:
+    """The error for a file whose content is not what was written."""
+    return InputError(f"{path} is damaged: {what}; {remedy}")
+
+
+def line(problem: BaseException) -> str:
+    """The text of an exception on one line, with its kind where it is not one of ours."""
+    text = " ".join(str(problem).split())
+    return text if isinstance(problem, Damage | NotAStore | InputError) else f"{type(problem).__name__} {text}"
+
+
+# --- numbers ----------------------------------------------------------------------------------------
+
+
+def checksum(values: np.ndarray, before: int = 0, axis: int = 0) -> int:
+    """CRC-32 of numbers as little-endian bytes, slice after slice along an axis; it goes on from that of others."""
+    ordered = np.moveaxis(np.asarray(values), axis, 0)
+    plain = np.ascontiguousarray(ordered, dtype=ordered.dtype.newbyteorder("<"))
+    return zlib.crc32(plain.reshape(-1).view(np.uint8).data, before)
+
+
+def checksums_text(sums: Mapping[str, int]) -> str:
+    """Checksums as an attribute."""
+    return json.dumps({name: f"{value:08x}" for name, value in sorted(sums.items())})
+
+
+def checksums_of(said: Mapping[str, Any]) -> dict[str, int] | None:
+    """The checksums among the attributes of a file; None for files of format 1, which have none."""
+    if CHECKSUMS not in said:
+        return None
+    try:
+        return {str(name): int(value, 16) for name, value in json.loads(said[CHECKSUMS]).items()}
+    except (TypeError, ValueError, AttributeError):
+        raise Damage("its checksums cannot be read") from None
+
+
+def check(name: str, found: int, sums: Mapping[str, int] | None) -> None:
+    """Compare the checksum of a variable that was read with the one in the file."""
+    if sums is not None and sums.get(name) != found:
+        raise Damage(f"{name} does not have the checksum it was written with")
+
+
+def memory() -> float:
+    """Bytes of this machine's memory, infinite where it cannot be known."""
+    try:
+        return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
+    except (AttributeError, OSError, ValueError):
+        return math.inf
+
+
+# --- descriptions -----------------------------------------------------------------------------------
+
+
+def digest(said: Any) -> str:
+    """SHA-256 of anything JSON can hold, whatever the order of its keys and its white space."""
+    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def sealed(description: Mapping[str, Any]) -> str:
+    """The description of a Zarr store as text, with its digest among the attributes."""
+    said = {name: value for name, value in description["attributes"].items() if name != DIGEST}
+    whole = {**description, "attributes": said}
+    return json.dumps({**whole, "attributes": said | {DIGEST: digest(whole)}}, indent=2)
+
+
+def described(path: Path) -> dict[str, Any]:
+    """The description of a whole Zarr store, `zarr.json` of its root, checked before Zarr reads anything."""
+    file = path / "zarr.json"
+    try:
+        if not stat.S_ISREG(file.stat().st_mode) or file.stat().st_size > DESCRIPTION_BYTES:
+            raise NotAStore("zarr.json is no ordinary file")
+        found = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise NotAStore("it has no zarr.json, which describes a Zarr store of version 3") from None
+    except (ValueError, RecursionError):
+        raise NotAStore("zarr.json is not JSON") from None
+    if not isinstance(found, dict) or not isinstance(found.get("attributes"), dict):
+        raise NotAStore("zarr.json does not describe a Zarr store")
+    said = found["attributes"]
+    if not str(said.get("format")).startswith("polhode "):  # of somebody else: only its attributes are looked at
+        return {"attributes": said, "consolidated_metadata": {"metadata": {}}}
+    if DIGEST in said:
+        rest = {name: value for name, value in said.items() if name != DIGEST}
+        if said[DIGEST] != digest({**found, "attributes": rest}):
+            raise Damage("zarr.json does not have the digest it was written with")
+    try:
+        _check_members(found)
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        raise Damage(f"zarr.json is not what this library writes ({type(problem).__name__} {problem})") from None
+    return found
+
+
+def replace_attributes(path: Path, said: Mapping[str, Any]) -> None:
+    """Replace the attributes of a Zarr store, in one go; the digest follows."""
+    file = path / "zarr.json"
+    whole = json.loads(file.read_bytes()) | {"attributes": dict(said)}
+    atomic.write_whole(file, sealed(whole), durable=True)
+
+
+def arrays(description: Mapping[str, Any]) -> dict[str, Any]:
+    """The descriptions of the arrays of a store, by name."""
+    members = description["consolidated_metadata"]["metadata"]
+    return {name: one for name, one in members.items() if one["node_type"] == "array"}
+
+
+def _check_members(description: Mapping[str, Any]) -> None:
+    """Only groups and plain arrays, decoded by codecs that cannot do more than that."""
+    if description["zarr_format"] != 3 or description["node_type"] != "group":
+        raise NotAStore("it is not a Zarr store of version 3")
+    for name, one in description["consolidated_metadata"]["metadata"].items():
+        if any(part in ("", ".", "..") for part in name.split("/")) or one["zarr_format"] != 3:
+            raise Damage(f"{name!r} is not an array of this library")
+        if one["node_type"] == "array":
+            _check_array(name, one)
+
+
+def _check_array(name: str, one: Mapping[str, Any]) -> None:
+    codecs = [codec["name"] for codec in one["codecs"]]
+    strange = [*(set(codecs) - CODECS), *({one["data_type"]} - TYPES)]
+    if strange:
+        raise Damage(f"{name} is stored as {strange[0]!r}, which is not read: this library does not write it")
+    if one.get("storage_transformers") or one["chunk_grid"]["name"] != "regular":
+        raise Damage(f"{name} is stored in a way that this library does not write")
+    keys = one["chunk_key_encoding"]
+    if keys["name"] != "default" or keys.get("configuration", {}).get("separator", "/") != "/":
+        raise Damage(f"{name} has names of chunks that this library does not write")
+    shape, chunk = one["shape"], chunk_shape(one)
+    numbers = [*shape, *chunk]
+    if len(shape) != len(chunk) or not all(type(n) is int and n >= 0 for n in numbers) or 0 in chunk:
+        raise Damage(f"{name} has no shape: {shape} in chunks of {chunk}")
+    if "zstd" in codecs and one["data_type"] != "string" and 8 * math.prod(chunk) > COMPRESSED_CHUNK:
+        raise Damage(f"{name} has compressed chunks of {chunk}, larger than this library writes")
+
+
+def chunk_shape(one: Mapping[str, Any]) -> list[int]:
+    """The shape of the chunks of an array."""
+    return list(one["chunk_grid"]["configuration"]["chunk_shape"])
+
+
+def check_chunks(
+    path: Path, name: str, one: Mapping[str, Any], wanted: Callable[[tuple[int, ...]], Any] | None = None
+) -> None:
+    """Are the chunks of an array there: Zarr takes a chunk that is missing for one without content.
+
+    Nothing is read yet. Chunks that are not compressed must have the size of their numbers.
+    """
+    size = _chunk_bytes(one)
+    for index in _indices(one):
+        if wanted is not None and not wanted(index):
+            continue
+        file = path.joinpath(name, "c", *map(str, index))
+        try:
+            found = file.lstat()
+        except (FileNotFoundError, NotADirectoryError):
+            raise Damage(f"a part of {name} is missing ({file.relative_to(path)})") from None
+        if not stat.S_ISREG(found.st_mode) or (size is not None and found.st_size != size):
+            raise Damage(f"a part of {name} has the wrong size ({file.relative_to(path)})")
+
+
+def _indices(one: Mapping[str, Any]) -> Iterator[tuple[int, ...]]:
+    counts = (-(-n // c) for n, c in zip(one["shape"], chunk_shape(one), strict=True))
+    return itertools.product(*map(range, counts))
+
+
+def _chunk_bytes(one: Mapping[str, Any]) -> int | None:
+    """Bytes of a chunk on disk; None where that depends on its content."""
+    codecs = [codec["name"] for codec in one["codecs"]]
+    width = {"float64": 8, "int64": 8, "uint32": 4}.get(one["data_type"])
+    if width is None or "zstd" in codecs:
+        return None
+    return width * math.prod(chunk_shape(one)) + 4 * codecs.count("crc32c")
+
+
+# --- Zarr -------------------------------------------------------------------------------------------
+
+
+def opened(path: Path, mode: str = "r") -> Any:
+    """The group of a store whose description has been checked."""
+    import zarr
+
+    return zarr.open_group(path, mode=mode, zarr_format=3, use_consolidated=True)
+
+
+def created(group: Any, name: str, compressed: bool = True, **said: Any) -> Any:
+    """A new array with a checksum in every chunk, which also writes chunks that hold nothing but the fill value."""
+    from zarr.codecs import Crc32cCodec, ZstdCodec
+
+    codecs = [ZstdCodec(level=0), Crc32cCodec()] if compressed else [Crc32cCodec()]
+    return group.create_array(name, compressors=codecs, config=WHOLE, **said)
+
+
+WHOLE = {"write_empty_chunks": True}
+
+
+def writable(group: Any, name: str) -> Any:
+    """An array of a store, to be written to: a chunk without content is written too, so that none may be missing."""
+    return group[name].with_config(WHOLE)

@@ -1,0 +1,211 @@
+"""Files that take a trajectory block by block: a Zarr store that can be read at any moment, and NetCDF."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import errno
+import json
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from ..trajectory import Info
+from . import atomic, integrity, netcdf
+from .file_format import LABELS, ROWS_PER_CHUNK, SIZES, VARIABLES, attributes, derived, described
+from .integrity import CHECKSUMS
+
+SYNC_SECONDS = 5.0
+"""So often, and at the end, what was written is brought from the memory of the operating system to the disk."""
+
+
+class Target(Protocol):
+    """A file that takes primary variables block by block."""
+
+    def append(self, data: Mapping[str, np.ndarray]) -> None:
+        """Write these rows."""
+
+    def close(self, info: Info) -> None:
+        """Say how the trajectory was made."""
+
+    def release(self) -> None:
+        """Hold nothing any more."""
+
+
+class ZarrTarget:
+    """A Zarr store; what is not described in its consolidated metadata does not exist for its readers.
+
+    That description, `zarr.json` of the root, also holds the attributes: what is `said` of the store beside `info` (how
+    the run was begun, where it stands) and the checksums of the rows always belong to the rows it describes.
+    """
+
+    def __init__(self, path: Path, info: Info, said: Mapping[str, str] | None = None) -> None:
+        import zarr
+
+        self.rows, self.info, self.said = 0, dataclasses.replace(info, status="running"), dict(said or {})
+        self.sums = dict.fromkeys(VARIABLES, 0)
+        self.root = zarr.open_group(path, mode="w", zarr_format=3)
+        for name, (dims, *_) in VARIABLES.items():
+            shape = tuple(SIZES[d] for d in dims[1:])
+            integrity.created(
+                self.root, name, shape=(0, *shape), chunks=(ROWS_PER_CHUNK, *shape), dtype="f8",
+                fill_value=np.nan, dimension_names=dims, attributes=described(name),
+            )  # fmt: skip
+        for name, labels in LABELS.items():
+            array = integrity.created(self.root, name, shape=(len(labels),), dtype="str", dimension_names=(name,))
+            array[:] = np.array(labels, dtype=object)
+        consolidated(self.root)
+        self._start()
+        self._publish(0, self.info, self.said, self.sums)
+
+    @classmethod
+    def reopened(
+        cls, path: Path, rows: int, info: Info, said: Mapping[str, str], sums: Mapping[str, int]
+    ) -> ZarrTarget:
+        """The store at a path cut behind some of its rows, whose checksums are given, to be appended to."""
+        import zarr
+
+        target = cls.__new__(cls)
+        target.rows, target.info, target.said, target.sums = rows, info, dict(said), dict(sums)
+        target.root = zarr.open_group(path, mode="r+", zarr_format=3, use_consolidated=False)
+        target._start()
+        target._publish(rows, info, target.said, target.sums)  # first: now nobody reads what is removed next
+        for name in VARIABLES:
+            one = target.description["consolidated_metadata"]["metadata"][name]
+            atomic.write_whole(path / name / "zarr.json", json.dumps(one, indent=2), durable=False)
+            for chunk in (path / name).glob("c/*"):
+                if chunk.name.isdigit() and int(chunk.name) * ROWS_PER_CHUNK >= rows:
+                    atomic.remove(chunk)
+        for left in path.rglob("*.partial"):
+            left.unlink(missing_ok=True)
+        return target
+
+    def _start(self) -> None:
+        self.description = json.loads((self.folder / "zarr.json").read_bytes())
+        self.synced, self.synced_rows = time.monotonic(), self.rows
+
+    @property
+    def folder(self) -> Path:
+        """Where the store is."""
+        return Path(self.root.store.root)
+
+    def move(self, path: Path) -> None:
+        """Go on at another path, in the place of what is there."""
+        import zarr
+
+        atomic.put(path, self.folder)
+        self.root = zarr.open_group(path, mode="r+", zarr_format=3, use_consolidated=False)
+
+    def append(self, data: Mapping[str, np.ndarray], **said: str) -> None:
+        """Write these rows, then describe them, and with them what is said from now on."""
+        end, sums = self.rows + len(data["t"]), self.sums
+        if end > self.rows:
+            everything = derived(data, self.info)
+            sums = {name: integrity.checksum(everything[name], self.sums[name]) for name in VARIABLES}
+            for name in VARIABLES:
+                array = integrity.writable(self.root, name)
+                array.resize((end, *array.shape[1:]))
+                with _readable():
+                    array[self.rows : end] = everything[name]
+        self._publish(end, self.info, self.said | said, sums, time.monotonic() - self.synced >= SYNC_SECONDS)
+
+    def close(self, info: Info) -> None:
+        """Say how the trajectory was made."""
+        for name in VARIABLES:
+            array = self.root[name]
+            if array.shape[0] != self.rows:
+                array.resize((self.rows, *array.shape[1:]))
+        self._publish(self.rows, info, self.said, self.sums, sync=True)
+
+    def release(self) -> None:
+        """Nothing is held."""
+
+    def _publish(self, rows: int, info: Info, said: dict[str, str], sums: dict[str, int], sync: bool = False) -> None:
+        """Write the description of all arrays and the attributes into the store's root, in one go.
+
+        Only when that is done they hold here too: after a full disk the old rows keep the words that belong to them.
+        """
+        for name in VARIABLES:
+            self.description["consolidated_metadata"]["metadata"][name]["shape"][0] = rows
+        self.description["attributes"] = attributes(info) | said | {CHECKSUMS: integrity.checksums_text(sums)}
+        if sync:
+            atomic.sync(self._since(rows))
+        atomic.write_whole(self.folder / "zarr.json", integrity.sealed(self.description), sync)
+        self.rows, self.said, self.sums = rows, said, sums
+        if sync:
+            atomic.sync([self.folder])
+            self.synced, self.synced_rows = time.monotonic(), rows
+
+    def _since(self, rows: int) -> Iterator[Path]:
+        """The files and folders changed since they were last brought to the disk."""
+        for name in VARIABLES:
+            for i in range(self.synced_rows // ROWS_PER_CHUNK, -(-rows // ROWS_PER_CHUNK)):
+                chunk = self.folder / name / "c" / str(i)
+                yield from (*chunk.rglob("*"), chunk)
+            yield from (self.folder / name / "zarr.json", self.folder / name / "c", self.folder / name)
+
+
+@contextlib.contextmanager
+def _readable() -> Iterator[None]:
+    """A chunk that is written to is read first; where somebody damaged it, that is a fault of the disk."""
+    try:
+        yield
+    except ValueError as problem:
+        raise OSError(errno.EIO, f"what was written cannot be read any more: {problem}") from problem
+
+
+def consolidated(root: Any) -> None:
+    """Write the description of all arrays into the root of a store."""
+    import zarr
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Consolidated metadata")
+        zarr.consolidate_metadata(root.store, zarr_format=3)
+
+
+class NetcdfTarget:
+    """A NetCDF file of a known number of rows."""
+
+    def __init__(self, path: Path, info: Info, rows: int, said: Mapping[str, str] | None = None) -> None:
+        self.rows, self.info, self.said = 0, info, dict(said or {})
+        self.left = contextlib.ExitStack()
+        self.file = self.left.enter_context(netcdf.created(path))
+        with self._stopping():
+            self.file.file.dimensions = {"time": rows, **SIZES}
+            for name, (dims, *_) in VARIABLES.items():
+                chunks = (min(rows, ROWS_PER_CHUNK), *(SIZES[d] for d in dims[1:]))
+                self.file.variable(name, dims, "f8", chunks, described(name))
+            for name, labels in LABELS.items():
+                self.file.text(name, (name,), labels)
+
+    @contextlib.contextmanager
+    def _stopping(self) -> Iterator[None]:
+        """Close the file where something fails."""
+        try:
+            yield
+        except BaseException:
+            self.release()
+            raise
+
+    def append(self, data: Mapping[str, np.ndarray]) -> None:
+        """Write these rows."""
+        with self._stopping():
+            end = self.rows + len(data["t"])
+            for name, values in derived(data, self.info).items():
+                self.file.write(name, slice(self.rows, end), values)
+            self.rows = end
+
+    def close(self, info: Info) -> None:
+        """Say how the trajectory was made."""
+        with self._stopping():
+            self.file.seal(attributes(info) | self.said)
+        self.left.close()
+
+    def release(self) -> None:
+        """Close a file that is not going to be complete; what made it incomplete is told by somebody else."""
+        with contextlib.suppress(OSError):
+            self.left.close()

@@ -1,0 +1,416 @@
+"""Trajectories as files: Zarr (appended as a run goes) and NetCDF, opened by xarray.
+
+Variables are named like the attributes of `Trajectory`; units and conventions stand in the attributes.
+A store is readable at any moment: rows count only once the description of the whole store, one file that
+is replaced in one go, says so; and the same file says how far the run is that wrote them, so that both agree.
+One process at a time writes a file: it holds the lock of `files.locked` from before anything is made until it is done.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.util
+import math
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...physics.validate import file_path, flag
+from ..trajectory import PRIMARY, Info, Trajectory
+from . import atomic, integrity, netcdf
+from .file_format import FORMAT, ROWS_PER_CHUNK, SIZES, VARIABLES, WITHOUT_CHECKSUMS, info_of_attributes
+from .integrity import Damage, line
+from .targets import NetcdfTarget, Target, ZarrTarget
+
+SUFFIXES = (".zarr", ".nc")
+
+KEPT = ("begun", "software")
+"""Attributes beside those of `Info` that a copy says too; where the run stood is no part of a copy."""
+
+
+# --- paths ------------------------------------------------------------------------------------------
+
+
+def checked(path: str | Path) -> Path:
+    """The path, if its suffix names a format."""
+    path = file_path(path, "a trajectory file must be a path that ends in .zarr or .nc")
+    if path.suffix not in SUFFIXES:
+        raise InputError(f"a trajectory file must end in .zarr or .nc; got {path.name!r}")
+    if path.suffix == ".nc" and importlib.util.find_spec("h5py") is None:
+        raise InputError(f"{path.name} needs the package h5py, which is not installed; use a name that ends in .zarr")
+    return path
+
+
+def staging(path: Path) -> Path:
+    """Where a run writes its rows: a Zarr store, of which a NetCDF file is made at the end."""
+    return path if path.suffix == ".zarr" else path.with_name(path.name + atomic.PARTIAL)
+
+
+def folder_checked(path: str | Path) -> Path:
+    """The path, if its suffix names a format and its folder is there."""
+    path = checked(path)
+    if not path.parent.is_dir():
+        raise InputError(f"the folder {path.parent} does not exist; create it first")
+    return path
+
+
+def fresh(path: str | Path, overwrite: bool) -> Path:
+    """A path that may be written: free, or to be overwritten on request."""
+    path = folder_checked(path)
+    if flag("overwrite", overwrite):
+        for there in {path, staging(path)}:
+            _check_ours(there)
+        return path
+    if os.path.lexists(path):
+        raise InputError(f"{path} exists; choose another name or give overwrite=True (--overwrite){_or_resume(path)}")
+    if os.path.lexists(staging(path)):
+        raise InputError(
+            f"{staging(path)} holds an unfinished run; load it, choose another name or give overwrite=True "
+            "(--overwrite), or continue it with resume=True (--resume)"
+        )
+    return path
+
+
+def _check_ours(path: Path) -> None:
+    """Only a store of this library, damaged or not, or an empty folder is replaced: a folder can hold anything."""
+    if not path.is_dir() or path.is_symlink() or not any(path.iterdir()):
+        return
+    with contextlib.suppress(OSError):
+        text = (path / "zarr.json").read_bytes()[: integrity.DESCRIPTION_BYTES]
+        if b'"polhode ' in text:
+            return
+    if all((path / name / "zarr.json").is_file() for name in ("t", "quaternion", "momentum")):
+        return
+    raise InputError(
+        f"{path} is a folder that is not a store of this library, so it is not replaced; choose another name, or "
+        "remove it yourself"
+    )
+
+
+@contextlib.contextmanager
+def writing(path: str | Path, overwrite: bool) -> Iterator[Path]:
+    """A path that may be written, locked before that is looked at and until the block is left."""
+    path = folder_checked(path)
+    with atomic.writing(path):
+        yield fresh(path, overwrite)
+
+
+@contextlib.contextmanager
+def reserved(path: str | Path | None) -> Iterator[None]:
+    """Hold the lock of a file, if there is one, during a run that is saved at its end."""
+    with contextlib.ExitStack() as held:
+        if path is not None:
+            try:
+                held.enter_context(atomic.writing(folder_checked(path), at_the_end=True))
+            except OSError as fault:
+                raise InputError(f"{path} cannot be written: {fault.strerror or fault}") from fault
+        yield
+
+
+def _or_resume(path: Path) -> str:
+    """What else can be done with a file: a run that did not come to its end can be continued."""
+    try:
+        unfinished = load(path).status in ("running", "interrupted")
+    except InputError:
+        return ""
+    return ", or continue it with resume=True (--resume)" if unfinished else ""
+
+
+def standing(path: Path) -> Path | None:
+    """The file of a run to this path that is there already, finished or not."""
+    return next((there for there in (staging(path), path) if os.path.lexists(there)), None)
+
+
+# --- writing ----------------------------------------------------------------------------------------
+
+
+def _blocks(data: Mapping[str, Any], rows: int) -> Iterator[dict[str, np.ndarray]]:
+    """Primary variables in memory, a bounded number of rows at a time."""
+    for start in range(0, rows, ROWS_PER_CHUNK):
+        stop = min(start + ROWS_PER_CHUNK, rows)
+        yield {name: np.asarray(data[name][start:stop], dtype=float) for name in PRIMARY}
+
+
+def _write(
+    blocks: Iterator[Mapping[str, np.ndarray]], rows: int, info: Info, path: Path, said: Mapping[str, str] | None = None
+) -> Target:
+    """Write a whole trajectory; the file appears complete or not at all, and NetCDF only when it has been read back."""
+    new = atomic.hidden(path)
+    try:
+        target: Target = NetcdfTarget(new, info, rows, said) if path.suffix == ".nc" else ZarrTarget(new, info, said)
+        try:
+            for block in blocks:
+                target.append(block)
+            target.close(info)
+        finally:
+            target.release()
+        if path.suffix == ".nc":
+            for _ in read(new)[0].stored.blocks(VARIABLES):
+                pass
+        atomic.put(path, new)
+        atomic.sync([path.parent])
+    finally:
+        atomic.discard(new)
+    return target
+
+
+def save(
+    trajectory: Trajectory, path: str | Path, overwrite: bool = False, said: Mapping[str, str] | None = None
+) -> Path:
+    """Write a trajectory, and what else is `said` of it; the file appears complete or not at all.
+
+    One that was loaded is copied with bounded memory.
+    """
+    try:
+        with writing(path, overwrite) as path:
+            source = trajectory.stored
+            if isinstance(source, Stored):
+                blocks, rows = source.blocks(PRIMARY), source.rows
+            else:
+                data = {name: getattr(trajectory, name) for name in PRIMARY}
+                blocks, rows = _blocks(data, len(trajectory)), len(trajectory)
+            _write(blocks, rows, trajectory.info, path, said)
+            if staging(path) != path:
+                atomic.remove(staging(path))
+            return path
+    except OSError as problem:
+        raise InputError(f"{path} cannot be written: {problem}") from problem
+
+
+def export(source: str | Path, path: str | Path, overwrite: bool = False) -> Path:
+    """Copy a file, also that of an interrupted run, into a new one of either format, with bounded memory."""
+    many = _ensemble(source)
+    whole, said = read(source) if many is None else (many, {})
+    if Path(path).resolve() == Path(source).resolve():
+        raise InputError(f"{path} cannot be exported to itself; choose another name")
+    if many is not None:
+        return Path(many.save(path, overwrite))
+    return save(whole, path, overwrite, {name: said[name] for name in KEPT if name in said})
+
+
+class Writer:
+    """Writes a run as it goes, and keeps others from writing the same file."""
+
+    def __init__(self, path: Path, target: ZarrTarget, held: contextlib.ExitStack) -> None:
+        self.path, self.target, self.held = path, target, held
+
+    @classmethod
+    def begun(cls, path: str | Path, info: Info, said: Mapping[str, str], overwrite: bool = False) -> Writer:
+        """Begin a file, in the place of what is there only on request."""
+        with contextlib.ExitStack() as held:
+            path = held.enter_context(writing(path, overwrite))
+            new = atomic.hidden(staging(path))
+            try:
+                target = ZarrTarget(new, info, said)
+                target.move(staging(path))
+            finally:
+                atomic.discard(new)
+            return cls(path, target, held.pop_all())
+        raise AssertionError  # an ExitStack swallows nothing here
+
+    @classmethod
+    def continued(
+        cls, path: Path, source: Stored, rows: int, info: Info, said: Mapping[str, str], held: contextlib.ExitStack
+    ) -> Writer:
+        """Go on with a file behind some of its rows, all of which are checked first.
+
+        A NetCDF file, and a store of a format without checksums, is copied; the copy of the former replaces it at the
+        end.
+        """
+        folder, sums = staging(path), source.checked(rows)
+        if not folder.exists() or source.sums is None:
+            copied = _write(source.blocks(PRIMARY, rows), rows, info, folder, said)
+            sums = copied.sums if isinstance(copied, ZarrTarget) else sums
+        return cls(path, ZarrTarget.reopened(folder, rows, info, said, sums), held)
+
+    @property
+    def folder(self) -> Path:
+        """Where the rows are until the run is done."""
+        return self.target.folder
+
+    @property
+    def info(self) -> Info:
+        """How the run is made."""
+        return self.target.info
+
+    @property
+    def rows(self) -> int:
+        """Rows that are safe on disk."""
+        return self.target.rows
+
+    def append(self, data: Mapping[str, np.ndarray], said: Mapping[str, str], **changes: Any) -> None:
+        """Write these rows, and in the same moment what is said of them."""
+        before, self.target.info = self.info, dataclasses.replace(self.info, **changes)
+        try:
+            self.target.append(data, **said)
+        except BaseException:
+            self.target.info = before
+            raise
+
+    def close(self, **changes: Any) -> Path:
+        """Say how the run ended; returns the file."""
+        info = dataclasses.replace(self.info, **changes)
+        self.target.close(info)
+        if self.folder != self.path:
+            source = read(self.folder)[0].stored
+            _write(source.blocks(PRIMARY), self.rows, info, self.path, self.target.said)
+            atomic.discard(self.folder)
+        return self.path
+
+    def release(self) -> None:
+        """Let others write the file."""
+        self.held.close()
+
+
+# --- reading ----------------------------------------------------------------------------------------
+
+
+class Stored(Mapping[str, np.ndarray]):
+    """Variables of a file, read when asked for and checked: the rows it had when it was opened."""
+
+    def __init__(self, path: Path, rows: int, sums: dict[str, int] | None, said: Mapping[str, Any]) -> None:
+        self.path, self.rows, self.sums, self.said = path, rows, sums, said
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        with self._told(name), self._opened((name,)) as data:
+            if 8 * self.rows * math.prod(data[name].shape[1:]) > integrity.memory():
+                raise InputError(
+                    f"{name} of {self.path} does not fit into memory; open it with xarray, or load fewer rows"
+                )
+            values = np.asarray(data[name][: self.rows])
+            integrity.check(name, integrity.checksum(values), self.sums)
+            return values
+
+    def blocks(self, names: Any, rows: int | None = None) -> Iterator[dict[str, np.ndarray]]:
+        """Some variables, a bounded number of rows at a time; at the end of all rows they have been checked."""
+        names, found, rows = tuple(names), dict.fromkeys(names, 0), self.rows if rows is None else rows
+        with self._told("its rows"), self._opened(names) as data:
+            for start in range(0, rows, ROWS_PER_CHUNK):
+                stop = min(start + ROWS_PER_CHUNK, rows)
+                block = {name: np.asarray(data[name][start:stop], dtype=float) for name in names}
+                for name, values in block.items():
+                    found[name] = integrity.checksum(values, found[name])
+                if stop == self.rows:
+                    for name in names:
+                        integrity.check(name, found[name], self.sums)
+                yield block
+
+    def last(self) -> dict[str, np.ndarray]:
+        """The last row of the primary variables."""
+        with self._told("its last row"), self._opened(PRIMARY) as data:
+            return {name: np.asarray(data[name][self.rows - 1 : self.rows], dtype=float) for name in PRIMARY}
+
+    def checked(self, rows: int) -> dict[str, int]:
+        """Read and check all variables; returns the checksums of so many rows."""
+        found, seen, at = dict.fromkeys(VARIABLES, 0), 0, dict.fromkeys(VARIABLES, 0)
+        for block in self.blocks(VARIABLES):
+            some = max(0, min(rows - seen, len(block["t"])))
+            for name, values in block.items() if some else ():
+                at[name] = integrity.checksum(values[:some], found[name])
+                found[name] = integrity.checksum(values, found[name])
+            seen += len(block["t"])
+        return at
+
+    @contextlib.contextmanager
+    def _opened(self, names: tuple[str, ...]) -> Iterator[Mapping[str, Any]]:
+        """Arrays that are read slice by slice."""
+        if self.path.suffix == ".nc":
+            with netcdf.opened(self.path) as file:
+                yield {name: _of_rows(name, file[name], self.rows) for name in names}
+            return
+        described = integrity.arrays(integrity.described(self.path))
+        group = integrity.opened(self.path)
+        for name in names:
+            if name not in described:
+                raise Damage(f"{name} is missing")
+            if integrity.chunk_shape(described[name])[0] > ROWS_PER_CHUNK:
+                raise Damage(f"{name} has larger chunks than this library writes")
+            if self.sums is not None or name == "t":  # before there were checksums, a chunk of NaN was not written
+                shape = [self.rows, *described[name]["shape"][1:]]
+                integrity.check_chunks(self.path, name, described[name] | {"shape": shape})
+        yield {name: _of_rows(name, group[name], self.rows) for name in names}
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        """What is wrong with the file, in a sentence; a file that was changed in the meantime is not damaged."""
+        try:
+            yield
+        except InputError:
+            raise
+        except Exception as problem:
+            raise self._damaged(what, problem) from problem
+
+    def _damaged(self, what: str, problem: Exception) -> InputError:
+        with contextlib.suppress(Exception):
+            if _opened(self.path)[0] != self.said:
+                return InputError(f"{self.path} was changed while it was read; load it again")
+        return integrity.damaged(self.path, f"{what} cannot be read ({line(problem)})")
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(VARIABLES)
+
+    def __len__(self) -> int:
+        return len(VARIABLES)
+
+
+def _of_rows(name: str, array: Any, rows: int) -> Any:
+    """An array, if it has the shape of a variable and these rows."""
+    shape = tuple(SIZES[d] for d in VARIABLES[name][0][1:])
+    if array.dtype != np.dtype("f8") or tuple(array.shape[1:]) != shape or array.shape[0] < rows:
+        raise Damage(f"{name} has the shape {tuple(array.shape)}, and there are {rows} times")
+    return array
+
+
+def _opened(path: Path) -> tuple[dict[str, Any], int]:
+    """Attributes of a file, and how many rows it has."""
+    if path.suffix == ".zarr":
+        described = integrity.described(path)
+        t = integrity.arrays(described).get("t", {"shape": [0]})
+        return dict(described["attributes"]), t["shape"][0]
+    with netcdf.opened(path) as file:
+        said = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in file.attrs.items()}
+        return said, file["t"].shape[0] if "t" in file else 0
+
+
+def load(path: str | Path) -> Any:
+    """Open a saved Trajectory or Ensemble, also of an interrupted run. Nothing in a file is executed.
+
+    Its attributes are checked now, an array when it is read; InputError says what is damaged.
+    """
+    many = _ensemble(path)
+    return read(path)[0] if many is None else many
+
+
+def _ensemble(path: str | Path) -> Any:
+    """A saved ensemble; None where a file holds something else."""
+    from . import ensemble_files
+
+    return ensemble_files.loaded(checked(path))
+
+
+def read(path: str | Path) -> tuple[Trajectory, dict[str, Any]]:
+    """A saved trajectory, and all attributes of its file."""
+    path = checked(path)
+    if not path.exists():
+        raise InputError(f"there is no file {path}")
+    try:
+        said, rows = _opened(path)
+        sums = integrity.checksums_of(said)
+    except Exception as problem:
+        if isinstance(problem, Damage):
+            raise integrity.damaged(path, line(problem)) from problem
+        raise InputError(f"{path} cannot be read as a trajectory: {line(problem)}") from problem
+    if said.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
+        raise InputError(f"{path} is not a polhode trajectory (format {said.get('format')!r}, expected {FORMAT!r})")
+    if said["format"] == FORMAT and (sums is None or integrity.DIGEST not in said):
+        raise integrity.damaged(path, "its checksums are missing")
+    try:
+        info = info_of_attributes(said)
+    except Exception as problem:
+        raise integrity.damaged(path, f"its attributes are incomplete ({line(problem)})") from problem
+    return Trajectory(Stored(path, rows, sums, said), info), said

@@ -1,0 +1,274 @@
+"""The result of a run: states at times, and what follows from them."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import types
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..physics.shapes import Shape
+from . import observables
+
+if TYPE_CHECKING:
+    import xarray
+    from scipy.spatial.transform import Rotation
+
+    from ..physics.body import Body
+    from ..physics.problem import Problem
+    from ..plots import TrajectoryPlots
+
+PRIMARY = ("t", "quaternion", "momentum", "energy")
+"""What is stored; everything else follows from it and the inertia tensor."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Info:
+    """How a trajectory was made."""
+
+    method: str
+    dt: float
+    inertia: tuple[tuple[float, ...], ...]
+    problem: str = ""
+    field: str = ""
+    status: str = "finished"
+    every: int = 1
+    digits: int | None = None
+    seconds: float = 0.0
+    steps: int = 0
+    tol: float | None = None
+    reason: str = ""
+    error_estimate: float | None = None
+    accepted: int | None = None
+    rejected: int | None = None
+    shapes: tuple[Shape, ...] = dataclasses.field(default=(), compare=False, repr=False)
+    """What the body looks like about its pivot, for pictures; of a file, without large meshes."""
+
+    @property
+    def step(self) -> str:
+        """The step, or the tolerance that chose it, in words; empty where there is neither."""
+        if self.tol is not None and not self.dt:
+            return f"tol = {self.tol:g}"
+        return f"dt = {self.dt:g}" if self.dt else ""
+
+    @property
+    def made(self) -> str:
+        """The method and its step in words; empty where no method is known."""
+        return ", ".join(filter(None, (self.method, self.step))) if self.method else ""
+
+
+def info_of(problem: Problem, **said: Any) -> Info:
+    """How a trajectory of a problem is made."""
+    return Info(
+        inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
+        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, **said,
+    )  # fmt: skip
+
+
+class Trajectory:
+    """States of a body over time. Arrays are float64 with time first.
+
+    Attributes
+    ----------
+    t : (n,) times
+    quaternion : (n, 4) attitude, body to space, SCALAR FIRST, sign continuous from the start
+    matrix : (n, 3, 3) the same as rotation matrices
+    momentum, omega : (n, 3) body frame
+    spatial_momentum : (n, 3) space frame
+    energy : (n,) kinetic plus potential energy (kinetic where there is no potential)
+    rotation : scipy Rotation
+    method, dt, status : how it was made; `info` has the rest
+    events : for every event asked for, the states at which it happened, as a Trajectory
+    mp : with ``digits=...``, the quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
+    """
+
+    def __init__(
+        self,
+        data: Mapping[str, Any],
+        info: Info,
+        mp: types.SimpleNamespace | None = None,
+        dense: Callable[[Any], Mapping[str, Any]] | None = None,
+    ) -> None:
+        self.stored: Any = data
+        self.info = info
+        self.mp = mp
+        self.dense = dense
+        self.events: list[Trajectory] = []
+
+    # --- what was computed -------------------------------------------------------------------------
+
+    def _array(self, name: str) -> np.ndarray:
+        return np.asarray(self.stored[name], dtype=float)
+
+    @functools.cached_property
+    def t(self) -> np.ndarray:
+        """Times (n,)."""
+        return self._array("t")
+
+    @functools.cached_property
+    def quaternion(self) -> np.ndarray:
+        """Attitude (n, 4), body to space, scalar first."""
+        return self._array("quaternion")
+
+    @functools.cached_property
+    def momentum(self) -> np.ndarray:
+        """Body momentum (n, 3)."""
+        return self._array("momentum")
+
+    @functools.cached_property
+    def energy(self) -> np.ndarray:
+        """Kinetic plus potential energy (n,)."""
+        return self._array("energy")
+
+    @property
+    def method(self) -> str:
+        """Name of the method."""
+        return self.info.method
+
+    @property
+    def dt(self) -> float:
+        """Step size."""
+        return self.info.dt
+
+    @property
+    def status(self) -> str:
+        """finished, interrupted, failed, or (in the file of a run that was killed or goes on) running."""
+        return self.info.status
+
+    @property
+    def reason(self) -> str:
+        """Why this method was chosen, of a solution to a tolerance."""
+        return self.info.reason
+
+    @property
+    def error_estimate(self) -> float | None:
+        """Estimated error at the end of a solution to a tolerance: an angle, or relative to the largest momentum."""
+        return self.info.error_estimate
+
+    @property
+    def accepted(self) -> int | None:
+        """Steps made, of a solution to a tolerance."""
+        return self.info.accepted
+
+    @property
+    def rejected(self) -> int | None:
+        """Steps tried and not made, of a solution to a tolerance."""
+        return self.info.rejected
+
+    def at(self, t: Any) -> Trajectory:
+        """The states at any times within the run, as accurate as its steps: each by one step from the last one kept."""
+        if self.dense is None:
+            raise InputError(
+                "dense output needs a run of this process in double precision that kept every step (every=1); it "
+                "is not available for a trajectory that was loaded or concatenated"
+            )
+        return Trajectory(self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense)
+
+    # --- what follows ------------------------------------------------------------------------------
+
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """Attitude (n, 3, 3), body to space."""
+        return observables.matrices(self.quaternion)
+
+    @functools.cached_property
+    def omega(self) -> np.ndarray:
+        """Body angular velocity (n, 3)."""
+        return observables.angular_velocity(self.momentum, np.array(self.info.inertia))
+
+    @functools.cached_property
+    def spatial_momentum(self) -> np.ndarray:
+        """Angular momentum in the space frame (n, 3)."""
+        return observables.to_space(self.quaternion, self.momentum)
+
+    @functools.cached_property
+    def rotation(self) -> Rotation:
+        """Attitude as a scipy Rotation, body to space."""
+        from scipy.spatial.transform import Rotation
+
+        return Rotation.from_quat(self.quaternion, scalar_first=True)
+
+    def euler(self, sequence: str, degrees: bool = False) -> np.ndarray:
+        """Euler angles (n, 3) of a named sequence such as "ZXZ" (capitals: about body axes, scipy's rule)."""
+        try:
+            return np.asarray(self.rotation.as_euler(sequence, degrees=degrees))
+        except (ValueError, TypeError) as problem:
+            raise InputError(f"Euler sequence must be three axes such as 'ZXZ' or 'xyz': {problem}") from None
+
+    def mrp(self) -> np.ndarray:
+        """Modified Rodrigues parameters (n, 3), tan(angle/4) times the axis, |mrp| <= 1."""
+        return np.asarray(self.rotation.as_mrp())
+
+    def drift(self) -> dict[str, float]:
+        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|."""
+        return observables.drift((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
+
+    def parts(self) -> Iterator[Trajectory]:
+        """The states in order, a bounded number at a time where they are in a file."""
+        if not hasattr(self.stored, "blocks"):
+            yield self
+            return
+        for block in self.stored.blocks(PRIMARY):
+            yield Trajectory(block, self.info)
+
+    def last(self) -> Trajectory:
+        """The last state; nothing else is read where it is in a file."""
+        if hasattr(self.stored, "last"):
+            return Trajectory(self.stored.last(), self.info)
+        data = {name: getattr(self, name)[-1:] for name in PRIMARY}
+        mp = self.mp and types.SimpleNamespace(**{name: values[-1:] for name, values in vars(self.mp).items()})
+        return Trajectory(data, self.info, mp)
+
+    def __len__(self) -> int:
+        return int(self.stored.rows) if hasattr(self.stored, "rows") else len(self.t)
+
+    def __repr__(self) -> str:
+        span = f", t = {self.t[0]:g} to {self.t[-1]:g}" if len(self) else ""
+        old = ", a file without checksums" if getattr(self.stored, "sums", {}) is None else ""
+        return f"<Trajectory {self.info.made or 'loaded'}: {len(self)} states{span}, {self.status}{old}>"
+
+    # --- out ---------------------------------------------------------------------------------------
+
+    def to_xarray(self) -> xarray.Dataset:
+        """All variables with labelled dimensions, units and conventions in the attributes."""
+        from .store import file_format
+
+        return file_format.dataset(self)
+
+    def save(self, path: str | Path, overwrite: bool = False) -> Path:
+        """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
+        from .store import trajectory_store
+
+        return trajectory_store.save(self, path, overwrite)
+
+    @property
+    def plot(self) -> TrajectoryPlots:
+        """Plots: ``sol.plot.energy()``, ``.momentum()``, ``.drift()``, ``.attitude()``, ``.polhode()``.
+
+        And ``.herpolhode()``, ``.overview()``.
+        """
+        plots: Any = importlib.import_module("polhode.plots")  # on first use: matplotlib takes long to import
+        return plots.TrajectoryPlots(self)
+
+    def view(
+        self,
+        path: str | Path,
+        *others: Trajectory,
+        body: Body | None = None,
+        title: str = "",
+        overwrite: bool = False,
+    ) -> Path:
+        """Write a page that shows the body turning in a browser, others beside it; see `ph.view`."""
+        viewer: Any = importlib.import_module("polhode.viewer")
+        return viewer.view([self, *others], path, body=body, title=title, overwrite=overwrite)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: how it was made, its drift, and its path on the sphere."""
+        notebook: Any = importlib.import_module("polhode.viewer.notebook")
+        return notebook.trajectory_html(self)

@@ -1,0 +1,1 @@
+"""Runs: fixed steps, runs to a tolerance, exact solutions, steppers, gradients."""

@@ -1,0 +1,133 @@
+"""Operations a step takes, counted by running it on numbers that count."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections import Counter
+from typing import Any
+
+from ..kernels.state import remembering
+from ..methods import Method
+from ..numbers import floats
+from ..numbers.dispatch import Floats, register
+from ..numbers.primitives import FUNCTIONS
+from ..physics.problem import Problem
+from .adaptive import mixed_orders, mixed_taylor, taylor_order
+from .integrator import check_fit, torque_kernel
+
+TALLY: Counter[str] = Counter()
+
+
+class Counted(float):
+    """A float that counts what is done with it in `TALLY`."""
+
+    def __add__(self, other: Any) -> Counted:
+        return _counted("add", float.__add__(self, other))
+
+    def __sub__(self, other: Any) -> Counted:
+        return _counted("add", float.__sub__(self, other))
+
+    def __rsub__(self, other: Any) -> Counted:
+        return _counted("add", float.__rsub__(self, other))
+
+    def __mul__(self, other: Any) -> Counted:
+        return _counted("mul", float.__mul__(self, other))
+
+    def __truediv__(self, other: Any) -> Counted:
+        return _counted("div", float.__truediv__(self, other))
+
+    def __rtruediv__(self, other: Any) -> Counted:
+        return _counted("div", float.__rtruediv__(self, other))
+
+    def __neg__(self) -> Counted:
+        return Counted(float.__neg__(self))
+
+    def __abs__(self) -> Counted:
+        return Counted(float.__abs__(self))
+
+    __radd__, __rmul__ = __add__, __mul__
+
+
+def _counted(what: str, value: Any) -> Counted:
+    TALLY[what] += 1
+    return Counted(value)
+
+
+class CountedFunctions(Floats):
+    """Elementary functions of counting numbers; a choice costs nothing."""
+
+    @staticmethod
+    def where(condition: Any, yes: Any, no: Any) -> Any:
+        """Choose by a condition."""
+        return yes if condition else no
+
+
+def _counting(name: str) -> Any:
+    real = getattr(Floats, name)
+    kind = "sqrt" if name == "sqrt" else "function"
+    return staticmethod(lambda *args: _counted(kind, real(*args)))
+
+
+for _name in FUNCTIONS:
+    setattr(CountedFunctions, _name, _counting(_name))
+register(Counted, CountedFunctions)
+
+
+@dataclasses.dataclass(frozen=True)
+class Cost:
+    """Operations in one step: sums, products, quotients, roots, elementary functions."""
+
+    add: int
+    mul: int
+    div: int
+    sqrt: int
+    function: int
+
+    @property
+    def flops(self) -> int:
+        """Sums, products, quotients and roots together."""
+        return self.add + self.mul + self.div + self.sqrt
+
+
+def _counting_too(value: Any) -> Any:
+    """Nested tuples of floats as numbers that count."""
+    return tuple(map(_counting_too, value)) if isinstance(value, tuple) else Counted(value)
+
+
+def cost(method: Method, problem: Problem, dt: float) -> Cost:
+    """Operations of one step of a method (the third, when the motion is under way)."""
+    check_fit(method, problem)
+
+    def number(value: Any) -> Counted:
+        return Counted(floats.number(value))
+
+    step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method)
+    y, system = _counting_too(problem.kernel_data(floats.number))
+    if method.memory:
+        y = remembering(method.memory)(y)
+        if method.before:
+            y, _ = method.before(floats.number)(number(dt), number(problem.t0), y, system, torque)
+    for n in range(3):
+        TALLY.clear()
+        y, miss = step(number(dt), number(problem.t0 + n * dt), y, system, torque)
+    if not miss <= 0 or not all(math.isfinite(x) for part in y for x in part):
+        raise ArithmeticError(f"{method.name} failed with dt = {dt:g}")
+    return _tallied()
+
+
+def cost_to_tolerance(problem: Problem, tolerance: float) -> Cost:
+    """Operations of one step of an ensemble to a tolerance (the second), in either precision."""
+    begin, stage = mixed_taylor(problem).make()
+    orders = mixed_orders(tolerance, taylor_order(tolerance))
+    limits = (tolerance, tolerance * math.hypot(*problem.momentum))
+    y, system = _counting_too(problem.kernel_data(floats.number))
+    t, left = Counted(problem.t0), Counted(math.inf)
+    y, h, proposal, _ = begin(t, y, Counted(0.0), left, system, limits, orders)
+    TALLY.clear()
+    stage(t + h, y, proposal, left, system, limits, orders)
+    return _tallied()
+
+
+def _tallied() -> Cost:
+    return Cost(**{field.name: TALLY[field.name] for field in dataclasses.fields(Cost)})

@@ -1,0 +1,99 @@
+"""Dense output: the states of a run at any times."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.so3 import mul, unrotate
+from ..methods import Method
+from ..numbers import floats
+from ..physics.body import real_array
+from ..physics.problem import Problem
+from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of_steps
+from ..results import convert
+from ..results.trajectory import PRIMARY, Trajectory
+from . import adaptive
+from .adaptive import Path
+
+
+class Lazy(Mapping[str, np.ndarray]):
+    """Times, attitudes, momenta and energies, made of rows when they are asked for."""
+
+    def __init__(self, problem: Problem, path: Path) -> None:
+        self.problem, self.path = problem, path
+        self.made: dict[str, np.ndarray] | None = None
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        """One of them."""
+        if self.made is None:
+            self.made = convert.primary(self.problem, self.path.times, self.path.rows)
+        return self.made[name]
+
+    def __iter__(self) -> Iterator[str]:
+        """Their names."""
+        return iter(PRIMARY)
+
+    def __len__(self) -> int:
+        return len(PRIMARY)
+
+
+@dataclasses.dataclass
+class Dense:
+    """The states of a run between its steps: each by one step from the last one before it."""
+
+    problem: Problem
+    run: Any
+    path: Path
+
+    def __call__(self, t: Any) -> dict[str, np.ndarray]:
+        """Times, attitudes, momenta and energies."""
+        times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
+        first, last = float(self.path.times[0]), float(self.path.times[-1])
+        if times.ndim != 1 or not (np.isfinite(times) & (times >= first) & (times <= last)).all():
+            raise InputError(f"t must be times between {first:g} and {last:g}, in one dimension; got {t!r}")
+        rows = self.run.state_at(times, self.path.times, self.path.rows)
+        if rows is None:
+            raise InputError("the states between two steps could not be computed; choose other times")
+        return convert.primary(self.problem, times, rows)
+
+
+def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:
+    """The states between the equal steps of a run, every one of which was kept."""
+
+    def at(t: Any) -> Mapping[str, np.ndarray]:
+        return Dense(problem, Steps(problem, method, sol.dt), path_of(problem, sol))(t)
+
+    return at
+
+
+def path_of(problem: Problem, sol: Trajectory) -> Path:
+    """A trajectory as times and rows in principal axes."""
+    own: Any = problem.axes_quaternion
+    q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
+    q, m = (mul(q, own), unrotate(own, m)) if own else (q, m)
+    return Path(sol.t, np.stack([*q, *m], 1), 0, True)
+
+
+@dataclasses.dataclass
+class Steps:
+    """Equal steps of a method, looked at in between."""
+
+    problem: Problem
+    method: Method
+    dt: float | None
+    """None where the problem is in the units of the run already."""
+
+    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Rows at any times within the run."""
+        units = NO_UNITS if self.dt is None else units_of_steps(self.problem, self.dt, max(1, len(path_times) - 1))
+        if units is not NO_UNITS:
+            inner = Steps(rescaled(self.problem, units), self.method, None)
+            return ScaledRun(inner, units).state_at(times, path_times, rows)
+        _, system = self.problem.kernel_data(floats.number)
+        visit = adaptive.between_steps(self.problem, self.method)
+        return adaptive.looked_at(visit, times, path_times, rows, system, 0)

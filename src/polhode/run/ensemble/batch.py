@@ -1,0 +1,411 @@
+"""The bodies of an ensemble as users give them: checked, and made arrays for a loop."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...kernels.so3 import Quat, Vec3, matrix, norm2, unit, unrotate
+from ...methods import Method
+from ...numbers import arrays  # noqa: F401 - makes arrays a number type
+from ...numbers.dispatch import kernel
+from ...numbers.primitives import sqrt, where
+from ...physics.body import TOLERANCE, Body, real_array
+from ...physics.fields import Field, FieldTemplate
+from ...physics.fields.field import like
+from ...physics.problem import ROTATION_TOLERANCE, Problem, quaternion_of
+from ...results.observables import components
+from ..integrator import check_fit
+
+
+@dataclasses.dataclass(frozen=True)
+class Crowd:
+    """What was given, checked: arrays whose first dimension is the body, or 1 for all bodies."""
+
+    moments: np.ndarray
+    own: np.ndarray | None
+    quaternion: np.ndarray
+    momentum: np.ndarray
+    dt: np.ndarray
+    field: Field | None
+    values: np.ndarray
+    number: int
+    own_dt: bool
+    plain: bool = False
+    """Is it known that no body is linear, flat, or has axes of its own."""
+
+    def of(self, array: np.ndarray, i: int) -> np.ndarray:
+        """The entry of body i."""
+        return np.asarray(array[i if len(array) > 1 else 0])
+
+    def field_of(self, i: int) -> Field | None:
+        """The field with the parameters of body i."""
+        if self.field is None:
+            return None
+        known = self.field.values
+        values: tuple[Any, ...] = like(tuple(known.values()), self.of(self.values, i).tolist())[0]
+        return self.field.template.bound(dict(zip(known, values, strict=True)))
+
+    def principal_momentum(self, m: Any) -> Any:
+        """Momenta, a tuple of components, from the users' into principal axes."""
+        return m if self.own is None else unrotate(components(self.own), m)
+
+    def speeds(self) -> np.ndarray:
+        """|omega| of every body at the start."""
+        m = np.stack(np.broadcast_arrays(*self.principal_momentum(components(self.momentum))), -1)
+        omega = np.divide(m, self.moments, out=np.zeros(np.broadcast_shapes(m.shape, self.moments.shape)),
+                          where=self.moments > 0)  # fmt: skip
+        return np.broadcast_to(np.linalg.norm(omega, axis=-1), (self.number,))
+
+    def some(self, chosen: np.ndarray) -> Crowd:
+        """Some of the bodies."""
+
+        def part(array: np.ndarray) -> np.ndarray:
+            return array[chosen] if len(array) > 1 else array
+
+        own = None if self.own is None else part(self.own)
+        numbers = (part(self.moments), own, part(self.quaternion), part(self.momentum), part(self.dt))
+        return Crowd(*numbers, self.field, part(self.values), len(chosen), self.own_dt)
+
+    def given(self, steps: Any) -> tuple[np.ndarray, ...]:
+        """The arrays as a loop takes them (`compile/batch/layout.py`), with the number of steps: one, or one each."""
+        axes = np.empty((1, 0)) if self.own is None else self.own
+        columns = (self.dt.reshape(-1, 1), np.reshape(steps, (-1, 1)))
+        all_of_it = (self.quaternion, self.momentum, self.moments, self.values, axes, *columns)
+        return tuple(np.require(array, float, ("C", "W")) for array in all_of_it)
+
+    def body(self, i: int) -> Body:
+        """Body i as a user would give it."""
+        moments = self.of(self.moments, i)
+        if self.own is None:
+            return Body(moments, physical=None)
+        axes: np.ndarray = np.array(matrix(tuple(self.of(self.own, i).tolist())))
+        return Body(axes * moments @ axes.T, physical=None)
+
+
+def gathered(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> Crowd:
+    """What `ensemble` is given, checked."""
+    moments, own, known = _bodies(bodies)
+    q, m, h = _quaternions(attitudes), _rows("momenta", momenta, 3), _steps(dt)
+    _check_finite("momenta", m)
+    sizes = {"bodies": len(moments), "attitudes": len(q), "momenta": len(m), "dt": len(h)}
+    number = _agreed(sizes)
+    bound, values = _parameters(field, params, number)
+    number = _agreed(sizes | {"params": len(values)})
+    return Crowd(moments, own, q, m, h, bound, values, number, len(h) > 1, known)
+
+
+def _agreed(sizes: dict[str, int]) -> int:
+    """The number of bodies: the same wherever it is not 1."""
+    several = {name: n for name, n in sizes.items() if n != 1}
+    if len(set(several.values())) > 1:
+        said = ", ".join(f"{name} {n}" for name, n in several.items())
+        raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got {said}")
+    return next(iter(several.values()), 1)
+
+
+def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
+    """Principal moments (N, 3), the quaternions that turn principal into user axes where some differ, and `plain`."""
+    if isinstance(bodies, Body):
+        bodies = [bodies]
+    if isinstance(bodies, list | tuple) and bodies and all(isinstance(b, Body) for b in bodies):
+        moments = np.array([b.moments for b in bodies])
+        if not any(b.has_own_axes for b in bodies):
+            return moments, None, False
+        return moments, np.array([quaternion_of(b.axes.tolist()) for b in bodies]), False
+    from ...compile.batch import layout
+
+    expected = "bodies must be ph.Body objects, principal moments (N, 3) or tensors (N, 3, 3)"
+    given = real_array(bodies, expected)
+    if given.shape in ((3,), (3, 3)):
+        return _bodies(Body(given))
+    if given.ndim not in (2, 3) or given.shape[1:] not in ((3,), (3, 3)) or not len(given):
+        raise InputError(f"{expected}; got shape {given.shape}")
+    if given.ndim == 3:
+        return _bodies([_body(i, tensor) for i, tensor in enumerate(given)])
+    if layout.all_hold(plain, given):
+        return given, None, True
+    return _moments(given), None, False
+
+
+def _body(i: int, inertia: np.ndarray) -> Body:
+    try:
+        return Body(inertia)
+    except InputError as fault:
+        raise InputError(f"body {i}: {fault}") from None
+
+
+@kernel
+def plain(moments: Vec3) -> Any:
+    """Are these moments of a body that is neither linear nor flat, nor nearly so, and of a size that is no concern."""
+    x, y, z = moments
+    low, high = where(x < y, x, y), where(x > y, x, y)
+    low, high = where(low < z, low, z), where(high > z, high, z)
+    return (low > 1e-9 * high) & (x + y + z - 2 * high > 1e-9 * high) & (high < 1e90) & (low > 1e-90)
+
+
+def _moments(given: np.ndarray) -> np.ndarray:
+    """Rows of moments; those that are not plainly right are looked at one by one."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        right = plain(components(given))
+    for i in np.flatnonzero(~right):
+        given[i] = _body(int(i), given[i]).moments
+    return given
+
+
+def _rows(name: str, value: Any, width: int) -> np.ndarray:
+    """Numbers in rows of a given width: the array that was given, where it is one."""
+    expected = f"{name} must be numbers of shape (N, {width}) or ({width},)"
+    given = np.atleast_2d(real_array(value, expected, fresh=False))
+    if given.ndim != 2 or given.shape[1] != width or not len(given):
+        raise InputError(f"{name} must have the shape (N, {width}) or ({width},); got {np.shape(value)}")
+    return given
+
+
+def _check_finite(name: str, given: np.ndarray) -> None:
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(given.sum()):  # one pass over the numbers; they are looked at where it is not enough
+            return
+    if not np.isfinite(given).all():
+        i = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
+        raise InputError(f"{name} must be finite; those of body {i} are {given[i].tolist()}")
+
+
+def _quaternions(attitudes: Any) -> np.ndarray:
+    """Unit quaternions, scalar first."""
+    if attitudes is None:
+        return np.array([[1.0, 0.0, 0.0, 0.0]])
+    given = _rows("attitudes", attitudes.as_quat(scalar_first=True) if hasattr(attitudes, "as_quat") else attitudes, 4)
+    from ...compile.batch import layout
+
+    if (units := layout.changed(is_unit, unit, given)) is not None:
+        return units
+    _check_finite("attitudes", given)
+    length = np.sqrt(norm2(components(given)))
+    bad = np.flatnonzero(~is_unit(components(given)))
+    raise InputError(
+        f"attitudes must be unit quaternions (scalar first); the quaternion of body {bad[0]} has length "
+        f"{length[bad[0]]:.8g}"
+    )
+
+
+@kernel
+def is_unit(q: Quat) -> Any:
+    """Is the length of a quaternion 1, to the tolerance."""
+    return abs(sqrt(norm2(q)) - 1) <= ROTATION_TOLERANCE
+
+
+def _steps(dt: Any) -> np.ndarray:
+    given = np.atleast_1d(real_array(dt, "dt must be a positive number, or one for each body"))
+    if given.ndim != 1 or not given.size or not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(f"dt must be a positive number, or one for each body; got {dt!r}")
+    return given
+
+
+def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field | None, np.ndarray]:
+    """The field with the parameters of the first body, and the flattened parameters (N or 1, k) of all."""
+    if field is None:
+        if params:
+            raise InputError(f"params are given ({', '.join(params)}) but no field")
+        return None, np.empty((1, 0))
+    if not isinstance(field, Field | FieldTemplate):
+        raise InputError(f"field must be made by @ph.torque or @ph.potential; got {type(field).__name__}")
+    template, known = (field.template, field.values) if isinstance(field, Field) else (field, {})
+    unknown = [name for name in params if name not in template.parameters]
+    if unknown:
+        takes = ", ".join(template.parameters) or "none"
+        raise InputError(
+            f"the {template.kind} {template.function.__name__} has no parameter {unknown[0]!r}; it has {takes}"
+        )
+    given = {name: real_array(value, f"parameter {name} must be numbers") for name, value in params.items()}
+    bound, own = _bound_to(template, known, given, number)
+    count = _agreed({name: len(given[name]) for name in own} | {"bodies": number})
+    columns = [
+        np.broadcast_to(given[name].reshape(len(given[name]), -1), (count, np.size(value)))
+        if name in own
+        else np.tile(np.ravel(np.array(value)), (count, 1))
+        for name, value in bound.values.items()
+    ]
+    values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
+    _check_finite("params", values)
+    return bound, values
+
+
+MOST_READINGS = 256
+"""So many ways to read the shapes of parameters are tried at most."""
+
+
+def _bound_to(
+    template: FieldTemplate, known: dict[str, Any], given: dict[str, np.ndarray], number: int
+) -> tuple[Field, list[str]]:
+    """The field with the parameters of the first body, and the names of those that have a value for each body.
+
+    The shape of one value is that in the bound field or of the default. Where neither is known it is the shape that the
+    function takes: of a parameter that could be one value for all or one for each body, both are tried.
+    """
+    shapes = {name: np.shape(value) for name, value in _defaults(template).items()}
+    shapes |= {name: np.shape(value) for name, value in known.items()}
+    expanded = {name for name, _ in template.checks}
+    readings = [
+        [False] if array.ndim == 0 and name in expanded else _readings(name, array, number, shapes.get(name))
+        for name, array in given.items()
+    ]
+    if math.prod(map(len, readings)) > MOST_READINGS:
+        raise InputError(f"params are ambiguous; bind the field first: {_binding(template)}")
+    found, faults = list[tuple[Field, list[str]]](), list[InputError]()
+    choices = list(itertools.product(*readings))
+    for choice in choices:
+        own = [name for name, each in zip(given, choice, strict=True) if each]
+        if len({len(given[name]) for name in own} - {1}) > 1:
+            continue
+        first = known | {name: (array[0] if name in own else array).tolist() for name, array in given.items()}
+        try:
+            bound = _bound(template, first)
+            _check_widths(bound, {name: given[name] for name in own})
+            if not given.keys() <= shapes.keys():
+                _call(bound)
+            found.append((bound, own))
+        except InputError as fault:
+            faults.append(fault)
+    if len(found) == 1:
+        return found[0]
+    if found:
+        (one, two, *_) = ([name in own for name in given] for _, own in found)
+        name = next(n for n, a, b in zip(given, one, two, strict=True) if a != b)
+        raise InputError(
+            f"parameter {name} of shape {given[name].shape} could be one value for all bodies or one for each; bind "
+            f"the field with a value of the right shape first: {_binding(template)}"
+        )
+    if faults:
+        raise faults[0]
+    lengths = ", ".join(f"{name} {array.shape}" for name, array in given.items())
+    raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got params {lengths}")
+
+
+def _readings(name: str, array: np.ndarray, number: int, shape: tuple[int, ...] | None) -> list[bool]:
+    """Whether an array may be one value for all bodies (False), or have a first dimension that counts them (True)."""
+    if not array.size:
+        raise InputError(f"parameter {name} must have values; got an array of shape {array.shape}")
+    for_each = array.ndim > 0 and (number == 1 or len(array) in (1, number))
+    if shape is None:
+        return [False, True] if for_each else [False]
+    if array.shape == shape:
+        return [False]
+    if for_each and array.shape[1:] == shape:
+        return [True]
+    one, each = shape or "a number", f"(N, {', '.join(map(str, shape))})" if shape else "(N,)"
+    bodies = f"{number} bodies" if number > 1 else "one body"
+    raise InputError(
+        f"parameter {name} must be one value for all bodies, {one}, or one for each, {each}; got shape {array.shape} "
+        f"for {bodies}"
+    )
+
+
+def _check_widths(bound: Field, own: dict[str, np.ndarray]) -> None:
+    """One number is enough for some vectors, but not for one of each body: that could be a vector for all."""
+    for name, array in own.items():
+        if array.shape[1:] != (shape := np.shape(bound.values[name])):
+            raise InputError(
+                f"parameter {name} must be {math.prod(shape)} numbers for each body, "
+                f"(N, {', '.join(map(str, shape))}); got shape {array.shape}"
+            )
+
+
+def _call(field: Field) -> None:
+    """Does the function take parameters of these shapes; what it does with the numbers is looked at later."""
+    R, omega = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.1, 0.2, 0.3)
+    try:
+        value = field.called(field.template.function, 0.1, R, omega, field.values)
+        parts = value if field.kind == "torque" else (value,)
+        fits = len(parts) == (3 if field.kind == "torque" else 1) and all(np.ndim(x) == 0 for x in parts)
+    except ArithmeticError:
+        return  # a value out of range is no matter of shapes
+    except Exception as fault:
+        raise InputError(f"the {field.kind} {field.name} raised {type(fault).__name__}: {fault}") from None
+    if not fits:
+        expected = "three numbers" if field.kind == "torque" else "one number"
+        raise InputError(f"the {field.kind} {field.name} must return {expected}; it returned {value!r}")
+
+
+def _defaults(template: FieldTemplate) -> dict[str, Any]:
+    parameters = template.signature.parameters.values()
+    return {p.name: p.default for p in parameters if p.default is not p.empty}
+
+
+def _binding(template: FieldTemplate) -> str:
+    return f"field={template.function.__name__}({', '.join(f'{name}=...' for name in template.parameters)})"
+
+
+_BOUND: dict[tuple[FieldTemplate, str], Field] = {}
+"""Fields bound before: the formulas made of one are kept with it, and calls with the same arrays need the same."""
+
+
+def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
+    key = (template, repr(values))
+    if key not in _BOUND:
+        if len(_BOUND) >= 64:
+            _BOUND.clear()
+        _BOUND[key] = template(**values)
+    return _BOUND[key]
+
+
+def step_counts(steps: Any, number: int) -> np.ndarray:
+    """Numbers of steps, one for each body."""
+    try:
+        given = np.asarray(steps)
+    except ValueError:  # sequences of different lengths
+        given = np.empty(0)
+    if given.shape != (number,) or given.dtype.kind not in "iu" or (given < 1).any():
+        raise InputError(f"steps must be a whole number above 0, or one for each of the {number} bodies; got {steps!r}")
+    return given.astype(np.int64)
+
+
+def model_problem(crowd: Crowd, method: Method, t0: float) -> Problem:
+    """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
+    if crowd.plain and crowd.field is None:
+        return _plain_problem(method, t0)
+    chosen = [0] if crowd.plain else _awkward(crowd)
+    found = []
+    for i in chosen:
+        q, m = crowd.of(crowd.quaternion, i), crowd.of(crowd.momentum, i)
+        found.append(Problem(crowd.body(i), crowd.field, attitude=q, momentum=m, t0=t0))
+        check_fit(method, found[-1])
+    if not crowd.plain:
+        _check_axial(crowd)
+    return found[-1]
+
+
+@functools.lru_cache(maxsize=64)
+def _plain_problem(method: Method, t0: float) -> Problem:
+    """A free body that is neither linear nor flat, in place of any other one."""
+    found = Problem(Body([1.0, 1.1, 1.2]), momentum=[1.0, 1.0, 1.0], t0=t0)
+    check_fit(method, found)
+    return found
+
+
+def _awkward(crowd: Crowd) -> list[int]:
+    """A flat body, a linear one, and one with axes of its own, where there are; or the first one."""
+    x, y, z = components(crowd.moments)
+    high = np.maximum(np.maximum(x, y), z)
+    flat = np.flatnonzero(x + y + z - 2 * high <= TOLERANCE * high)
+    linear = np.flatnonzero(np.minimum(np.minimum(x, y), z) == 0)
+    turned = np.flatnonzero((crowd.own[:, 1:] != 0).any(axis=1)) if crowd.own is not None else linear[:0]
+    return [int(indices[0]) for indices in (flat, linear, turned) if len(indices)] or [0]
+
+
+def _check_axial(crowd: Crowd) -> None:
+    """A linear body carries no momentum along its axis."""
+    zero = crowd.moments == 0
+    if not zero.any():
+        return
+    m = crowd.principal_momentum(components(crowd.momentum))
+    size = np.sqrt(m[0] ** 2 + m[1] ** 2 + m[2] ** 2)
+    bad = np.flatnonzero(np.abs(np.where(zero, np.stack(m, -1), 0)).max(axis=1) > TOLERANCE * size)
+    if bad.size:
+        raise InputError(f"body {bad[0]} is linear and must have no momentum along its axis")

@@ -1,0 +1,131 @@
+"""Units of many bodies on a Dask cluster. The workers write to the store themselves; only unit numbers travel.
+
+A worker runs as many units at a time as it has threads, each on one thread, so it uses the cores it was given and no
+others. A worker that dies costs the units it was running: Dask gives them to another, and those that were written but
+not reported are found done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import contextlib
+from collections.abc import Callable, Generator, Iterator
+from typing import Any
+
+from ...errors import InputError, StepError
+from .shards import Done, Plan, run_unit
+
+RETRIES = 2
+"""How often a unit that raised an error is tried again: a file system may have had a bad moment."""
+
+IN_FLIGHT = 4096
+"""Units the scheduler knows of at a time."""
+
+ANSWER = 5.0
+"""Seconds to wait for the scheduler's answer."""
+
+PATIENCE = 60.0
+"""Seconds to wait for a first worker."""
+
+
+@contextlib.contextmanager
+def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Generator[Done, None, None]]]:
+    """The way to run units on a cluster, given as "tcp://host:port" or as a `distributed.Client`."""
+    distributed = _distributed()
+    if not isinstance(scheduler, str | distributed.Client):
+        raise InputError(
+            f"scheduler must be an address like 'tcp://host:8786' or a distributed.Client; got a "
+            f"{type(scheduler).__name__}"
+        )
+    with _client(distributed, scheduler) as client:
+        yield lambda plan, todo: _collected(distributed, client, plan, todo)
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("a cluster needs Dask, which is not installed: pip install 'polhode[cluster]'") from None
+    return distributed
+
+
+@contextlib.contextmanager
+def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
+    """A client with a worker at least; closed if it was opened here."""
+    if not isinstance(scheduler, str):
+        yield scheduler
+        return
+    _check_answer(distributed, scheduler)
+    try:
+        client = distributed.Client(scheduler, timeout=ANSWER, set_as_default=False)
+    except (OSError, ValueError, TimeoutError):
+        raise _no_answer(scheduler) from None
+    with client:
+        try:
+            client.wait_for_workers(1, timeout=PATIENCE)
+        except TimeoutError:
+            raise StepError(
+                f"the scheduler at {scheduler} has had no worker for {PATIENCE:.0f} seconds; start one with "
+                f"`dask worker {scheduler}`"
+            ) from None
+        yield client
+
+
+def _check_answer(distributed: Any, scheduler: str) -> None:
+    """Refuse an address where no scheduler answers; a Client would try for minutes, and log its failures."""
+
+    async def answer() -> None:
+        comm = await distributed.comm.connect(scheduler, timeout=ANSWER)
+        comm.abort()
+
+    def asked() -> None:
+        asyncio.run(asyncio.wait_for(answer(), ANSWER))
+
+    try:
+        with concurrent.futures.ThreadPoolExecutor(1) as aside:  # this thread may have an event loop of its own
+            aside.submit(asked).result()
+    except Exception:  # whatever an address can be made of, and whatever may listen there
+        raise _no_answer(scheduler) from None
+
+
+def _no_answer(scheduler: str) -> InputError:
+    return InputError(
+        f"no Dask scheduler answers at {scheduler!r} within {ANSWER:.0f} seconds; start one with `dask scheduler`, "
+        "which prints its address, and workers with `dask worker ADDRESS`. A scheduler with TLS needs a "
+        "distributed.Client(ADDRESS, security=...) as scheduler"
+    )
+
+
+def _collected(distributed: Any, client: Any, plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
+    """Units as they are done; a bounded number of them is known to the scheduler."""
+    waiting = iter(todo)
+    found = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)
+
+    def submit(count: int) -> None:
+        for number in _some(waiting, count):
+            found.add(client.submit(run_unit, plan, number, pure=False, retries=RETRIES))
+
+    submit(IN_FLIGHT)
+    for future, result in found:
+        if future.status != "finished":
+            raise _failed(distributed, result)
+        yield result
+        submit(1)
+
+
+def _some(numbers: Iterator[int], count: int) -> Iterator[int]:
+    return (number for _, number in zip(range(count), numbers, strict=False))
+
+
+def _failed(distributed: Any, result: Any) -> BaseException:
+    """Why a unit could not be run, as an error of ours."""
+    problem = result[1] if isinstance(result, tuple) else result
+    if isinstance(problem, distributed.scheduler.KilledWorker):
+        return StepError(
+            "a shard was abandoned after the workers that ran it died one after another (too little memory?); "
+            "finished shards are kept: continue with resume=True (--resume)"
+        )
+    if isinstance(problem, InputError | StepError | OSError):
+        return problem
+    return StepError(f"a worker failed: {type(problem).__name__} {' '.join(str(problem).split())}")

@@ -1,0 +1,88 @@
+"""What an ensemble could not do, in words: bodies that failed, and bodies less accurate than was asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from ...errors import InputError
+from ...kernels.loops import NO_STATE
+from ...methods.combinators.compose import whole
+from ...numbers import floats
+from ...physics.problem import Problem
+from ..failures import unsolved
+from ..integrator import torque_kernel
+
+if TYPE_CHECKING:
+    from ...results.ensemble import Ensemble
+    from .api import Task
+
+NAMED = 5
+"""So many bodies are named."""
+
+
+def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterator[str]:
+    """A sentence for every way in which a result is not what was asked for."""
+    lost = np.flatnonzero(many.failed >= 0)
+    if lost.size:
+        first = int(lost[0])
+        yield (
+            f"{_counted(lost.size, len(many))} failed and stopped early: {_named(lost)}; body {first} in step "
+            f"{many.failed[first]}: {reason(task, many, first)}. `failed` has the step numbers, counted from 1"
+        )
+    if tol is None or many.error_estimate is None:
+        return
+    off = np.flatnonzero(many.error_estimate > tol)
+    if off.size:
+        worst = float(many.error_estimate[off].max())
+        yield (
+            f"the error at the end may be above tol = {tol:g} for {_counted(off.size, len(many))}, because "
+            f"round-off or chaos makes the tolerance unreachable: {_named(off)}; the largest estimate is {worst:.2g}, "
+            f"and `error_estimate` has all of them"
+        )
+
+
+def _counted(some: int, of: int) -> str:
+    return f"{some} of {of} bodies" if of > 1 else "the body"
+
+
+def _named(bodies: np.ndarray) -> str:
+    """The first of them."""
+    more = ", ..." if bodies.size > NAMED else ""
+    return f"{'bodies' if bodies.size > 1 else 'body'} {', '.join(map(str, bodies[:NAMED].tolist()))}{more}"
+
+
+def reason(task: Task, many: Ensemble, i: int) -> str:
+    """Why body i failed: its last step is repeated in plain Python."""
+    if task.tolerance is not None:
+        from ...compile.batch.adaptive_step import MOST
+
+        if many.steps is not None and many.steps[i] >= MOST:
+            return f"it needs more than {MOST:.0f} steps"
+        return "no step, however short, gives a finite state"
+    problem = _last_good(task, many, i)
+    if isinstance(problem, str):
+        return problem
+    dt, torque = float(task.crowd.of(task.crowd.dt, i)), torque_kernel(problem, floats.number, task.method)
+    y, system = problem.kernel_data(floats.number)
+    try:
+        _, miss = whole(task.method)(floats.number)(dt, problem.t0, y, system, torque)
+    except (ArithmeticError, TypeError, ValueError):
+        miss = 0.0
+    return unsolved(float(miss)) if miss > 0 else NO_STATE
+
+
+def _last_good(task: Task, many: Ensemble, i: int) -> Problem | str:
+    """Body i where its last good step left it; or what its field does wrong there."""
+    crowd = task.crowd
+    q, m = many.last_state(i)
+    done = int(many.failed[i]) - 1
+    t = task.t0 + done * float(crowd.of(crowd.dt, i))
+    if not (np.isfinite(q).all() and np.isfinite(m).all()):
+        return NO_STATE
+    try:
+        return Problem(crowd.body(i), crowd.field_of(i), attitude=q / np.linalg.norm(q), momentum=m, t0=t)
+    except InputError as fault:
+        return str(fault)

@@ -1,0 +1,164 @@
+"""How the bodies of a task are run: compiled loops on the cores of a processor or on a card, whole or in slices."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import time
+from collections.abc import Hashable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..._memo import MADE
+from ...errors import InputError
+from ...kernels.loops import COLUMNS
+from ...numbers import floats
+from ..adaptive import mixed_orders, mixed_taylor
+from ..integrator import beginning, structure, torque_kernel
+
+if TYPE_CHECKING:
+    from .api import Task
+
+
+def _compiled(task: Task) -> Any:
+    """The compiled loop of a task with fixed steps."""
+    from ...compile.batch import fixed_step, layout
+    from ...compile.program import program
+
+    crowd, method = task.crowd, task.method
+
+    def made() -> Any:
+        torque, size = torque_kernel(task.model, floats.number, method), layout.sizes(task.given()[0])
+        parts = method.build(floats.number), torque, size, crowd.own_dt, beginning(method)
+        return fixed_step.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+
+    return program(made, "lanes", crowd.own_dt, *_structure(task)).run
+
+
+def _structure(task: Task) -> tuple[Hashable, ...]:
+    """What the kernels of a task are built from."""
+    observed = None if task.wanted is None else task.wanted.structure
+    return task.crowd.own is not None, observed, *structure(task.model, task.method)
+
+
+def _cursor(task: Task, group: int = 0) -> Any:
+    """The loop of a task at the start of a group of bodies."""
+    from ...compile.batch import fixed_step
+
+    kept, columns = len(task.kept) - 1, COLUMNS + task.behind
+    return fixed_step.Cursor.at(group, kept, columns, fixed_step.sizes_of_state(beginning(task.method)))
+
+
+def _asked(task: Task) -> tuple[float, float, int, Any, np.ndarray]:
+    """What a compiled loop is given first."""
+    return float(task.crowd.dt[0]), task.t0, task.every, *task.given()
+
+
+def run_on_cores(task: Task, found: Any, threads: int | None) -> float:
+    """Run a task into the arrays `found`; the seconds it took."""
+    from ...compile.batch import fixed_step
+
+    if task.tolerance is not None:
+        return _travel(task, found, threads)
+    run, asked = _compiled(task), _asked(task)
+    began = time.perf_counter()
+    fixed_step.run_on_cores(run, *asked, found, functools.partial(_cursor, task), threads)
+    return time.perf_counter() - began
+
+
+class Course:
+    """A run of a task on one thread, slice by slice: iterate over it.
+
+    Between two slices `arrays` are all it takes to go on, later and in another process; the bits are the same.
+    """
+
+    NAMES = ("quaternion", "momentum", "behind", "failed", "place", "rows", "saved")
+
+    def __init__(self, task: Task, arrays: Mapping[str, np.ndarray] | None = None) -> None:
+        self.task, self.seconds = task, 0.0
+        new = dict(zip(self.NAMES, (*task.found(), *vars(_cursor(task)).values()), strict=True))
+        if arrays is not None:
+            if any(arrays[name].shape != made.shape or arrays[name].dtype != made.dtype for name, made in new.items()):
+                raise InputError("a checkpoint does not match the bodies and steps to be resumed")
+            new = {name: np.ascontiguousarray(arrays[name]) for name in self.NAMES}
+        self.arrays = new
+
+    def __iter__(self) -> Iterator[None]:
+        """Run; yields between slices."""
+        from ...compile.batch import fixed_step
+
+        *found, place, rows, saved = self.arrays.values()
+        began = time.perf_counter()
+        run, cursor = _compiled(self.task), fixed_step.Cursor(place, rows, saved)
+        for _ in fixed_step.run_on_one(run, *_asked(self.task), found, cursor):
+            self.seconds = time.perf_counter() - began
+            yield
+        self.seconds = time.perf_counter() - began
+
+    @property
+    def found(self) -> tuple[np.ndarray, ...]:
+        """The arrays of the result."""
+        return tuple(self.arrays[name] for name in self.NAMES[:4])
+
+
+def _travel(task: Task, found: Any, threads: int | None) -> float:
+    """The same where bodies choose their steps; their numbers follow the state."""
+    from ...compile.batch import adaptive_step, layout
+    from ...compile.program import program
+
+    problem, tolerance, span = task.model, task.tolerance, float(task.crowd.dt[0])
+    assert tolerance is not None
+    assert task.longest is not None
+    longest, *more = np.unique(task.longest).tolist()
+    if more:
+        return sum(_travel_some(task, found, threads, np.flatnonzero(task.longest == x)) for x in (longest, *more))
+    given, _ = task.given()
+    stage, order = mixed_taylor(problem), int(task.method.order)
+    size = layout.sizes(given)
+    run = program(
+        lambda: adaptive_step.loop(stage.make(), size), "travelling lanes", size, stage.name, *stage.structure
+    ).run
+    began = time.perf_counter()
+    times = (task.t0, task.t0 + span, longest)
+    orders = mixed_orders(tolerance, order)
+    adaptive_step.run_on_cores(run, times, tolerance, orders, given, found, threads)
+    return time.perf_counter() - began
+
+
+def _travel_some(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> float:
+    """The same for some of the bodies, whose longest steps are equal."""
+    assert task.longest is not None
+    part = dataclasses.replace(task, crowd=task.crowd.some(chosen), longest=task.longest[chosen[:1]])
+    parts = part.found()
+    seconds = _travel(part, parts, threads)
+    for whole, some in zip(found[:-1], parts[:-1], strict=True):
+        whole[:, chosen] = some
+    found[-1][chosen] = parts[-1]
+    return seconds
+
+
+def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
+    """The same by a card."""
+    from ...compile import cuda
+    from ...compile.batch import layout
+
+    if task.crowd.field is not None and task.crowd.field.has_tables:
+        raise InputError("a table of more than 64 rows cannot be used on a GPU; use device='cpu', or fewer rows")
+    cuda.card()
+    method = task.method
+    given, order = task.given()
+
+    def made() -> Any:
+        torque = torque_kernel(task.model, floats.number, method)
+        parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
+        return cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+
+    run = MADE(("cuda", *_structure(task)), made)
+    began = time.perf_counter()
+    cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.behind, found)
+    return time.perf_counter() - began
+
+
+DEVICES = {"cpu": run_on_cores, "cuda": _run_on_card}
+"""How a crowd is run, by the word a user says."""

@@ -1,0 +1,109 @@
+"""Where a unit of a stored ensemble stands, in a file of its own: a kill then costs seconds, however long a unit takes.
+
+The file holds the arrays of a `Course` (the results so far, the state, the step number, the accumulators of the
+statistics), what computed them, and a digest of all that. It is replaced in one go, lies in a hidden folder of the
+store, and is removed once the unit is written. One that is damaged, or was written by other software or another kind of
+processor, is not used: the unit then begins anew, and its bits are the same.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import threading
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from ...compile.simd.vector_types import LANES
+from ...results.ensemble import Ensemble
+from ...results.store import atomic, checkpoint
+from .api import Task
+from .run import Course
+
+SECONDS = 30.0
+"""Time between two checkpoints of a unit."""
+
+WORTHWHILE = 1.0
+"""Seconds of work that are saved when a run is stopped; less is done again."""
+
+FOLDER = ".checkpoints"
+
+
+class Stopped(Exception):
+    """A run was told to stop; where it stands is on the disk."""
+
+
+def file_of(store: Path, number: int) -> Path:
+    """The checkpoint of a unit."""
+    return store / FOLDER / f"{number}.npz"
+
+
+def run(task: Task, store: Path, number: int, stop: threading.Event | None) -> Ensemble:
+    """Run a unit from its checkpoint, or from its start, with a new checkpoint now and then, until told to stop."""
+    file = file_of(store, number)
+    course = Course(task, read(file, number))
+    saved = time.monotonic()
+    for _ in course:
+        waited, told = time.monotonic() - saved, stop is not None and stop.is_set()
+        if waited > SECONDS or (told and waited > WORTHWHILE):
+            save(file, number, course.arrays)
+            saved = time.monotonic()
+        if told:
+            raise Stopped
+    return task.result(course.found, course.seconds)
+
+
+def save(file: Path, number: int, arrays: Mapping[str, np.ndarray]) -> None:
+    """Replace a checkpoint, in one go, and wait until it is on the disk."""
+    file.parent.mkdir(exist_ok=True)
+    new = file.with_name(f"{file.name}.{os.getpid()}.partial")
+    said = _said(number)
+    try:
+        with new.open("wb") as written:
+            np.savez(written, said=np.array(said), digest=np.array(_digest(said, arrays)), **arrays)  # type: ignore[arg-type]
+            written.flush()
+            os.fsync(written.fileno())
+        new.replace(file)
+    finally:
+        new.unlink(missing_ok=True)
+
+
+def read(file: Path, number: int) -> dict[str, np.ndarray] | None:
+    """The arrays of a checkpoint; None where there is none that can be gone on from."""
+    try:
+        with file.open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
+            arrays = {name: kept[name] for name in Course.NAMES}
+            said, digest = str(kept["said"]), str(kept["digest"])
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+    return arrays if said == _said(number) and digest == _digest(said, arrays) else None
+
+
+def remove(store: Path, number: int) -> None:
+    """Forget a checkpoint, once its unit is written."""
+    file_of(store, number).unlink(missing_ok=True)
+
+
+def remove_all(store: Path) -> None:
+    """Remove the folder, once all units are written."""
+    with contextlib.suppress(FileNotFoundError):
+        atomic.remove(store / FOLDER)
+
+
+def _said(number: int) -> str:
+    """What a checkpoint is of, and what made it: bits may differ where any of this does."""
+    return f"unit {number}, {LANES} lanes, {checkpoint.software()}"
+
+
+def _digest(said: str, arrays: Mapping[str, np.ndarray]) -> str:
+    found = hashlib.blake2b(said.encode(), digest_size=16)
+    for name in Course.NAMES:
+        array = np.ascontiguousarray(arrays[name])
+        found.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        found.update(array.data if array.size else b"")
+    return found.hexdigest()

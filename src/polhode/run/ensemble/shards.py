@@ -1,0 +1,223 @@
+"""Many bodies in units: each is run on one thread and writes its own part of the store, here or on a cluster."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import contextlib
+import dataclasses
+import threading
+import time
+import warnings
+from collections.abc import Callable, Generator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import _version
+from ...errors import InputError, ResultWarning, StepError
+from ...methods import Method, methods
+from ...physics.fields import Field
+from ...physics.observers.statistics import Watch
+from ...physics.problem import Problem
+from ...physics.validate import whole_number
+from ...results.ensemble import Ensemble
+from ...results.progress import Progress
+from ...results.store import atomic, ensemble_files, trajectory_store
+from ...results.store import ensemble_store as crowd_store
+from ...results.store.checkpoint import coefficients
+from . import shard_checkpoint, store
+from .api import Task
+
+BODY_STEPS = {"cpu": 5e7, "cuda": 2e10}
+"""Body-steps of a unit, at most, by device: half a second to a few seconds."""
+
+ROW_BYTES = {"cpu": 3.2e7, "cuda": 5e8}
+"""Bytes of the states a unit keeps, at most; a unit needs about four times as much memory."""
+
+NUMBERS, LANES = 7, 16
+"""Numbers of a state, and bodies that are run together at most: a unit is a multiple of them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What it takes to run a unit of a store, wherever the store can be seen; small, and can be sent."""
+
+    path: str
+    method: str | Method
+    body: Any
+    field: Field | None
+    start: tuple[Any, Any]
+    t0: float
+    count: int
+    every: int
+    device: str
+    wanted: Watch | None
+    version: str
+
+    def task(self, root: Any, number: int) -> Task:
+        """A unit, read from the store."""
+        quaternion, momentum = self.start
+        model = Problem(self.body, self.field, attitude=quaternion, momentum=momentum, t0=self.t0)
+        crowd = store.crowd(root, number, self.field)
+        return Task(crowd, methods[self.method], model, self.t0, self.count, self.every, self.device, self.wanted)
+
+
+@dataclasses.dataclass(frozen=True)
+class Done:
+    """A unit that is in the store, and how long it took to run and to write."""
+
+    number: int
+    seconds: float
+
+
+def plan(task: Task, path: Path) -> Plan:
+    """What a unit of this task needs, in a form that can be sent."""
+    model, method = task.model, task.method
+    known = coefficients(method) is None
+    field = None if model.field is None else Field(model.field.template, model.field.values)  # nothing derived
+    return Plan(
+        str(path.absolute()), method.name if known else method, model.body, field, (model.quaternion, model.momentum),
+        task.t0, task.count, task.every, task.device, task.wanted, _version.__version__,
+    )  # fmt: skip
+
+
+def run_unit(plan: Plan, number: int, stop: threading.Event | None = None) -> Done:
+    """Run a unit and write it, unless that is done; on one thread, for others run beside it.
+
+    Told to stop it saves where it stands, and raises `Stopped`.
+    """
+    began = time.perf_counter()
+    path = Path(plan.path)
+    if plan.version != _version.__version__:
+        raise InputError(f"a worker has polhode {_version.__version__}, but the run was started by {plan.version}")
+    if not path.is_dir():
+        raise InputError(f"a worker cannot see {path}; the store must be in a folder shared by all workers")
+    root = crowd_store.opened(path, "r+")
+    if not crowd_store.is_done(root, number):
+        task = plan.task(root, number)
+        part = task.run() if plan.device != "cpu" else shard_checkpoint.run(task, path, number, stop)
+        store.write(root, number, task, part)
+        shard_checkpoint.remove(path, number)
+    return Done(number, time.perf_counter() - began)
+
+
+def unit_size(task: Task) -> int:
+    """Bodies of a unit: as many as stay within the bounds above."""
+    rows = 8 * (len(task.kept) * NUMBERS + task.behind)
+    most = min(BODY_STEPS[task.device] / task.count, ROW_BYTES[task.device] / rows)
+    return min(max(int(most) // LANES, 1) * LANES, task.crowd.number)
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    from ...compile import threads
+
+    return threads.cores()
+
+
+def on_cores(plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
+    """Run units on the cores of this machine, or one after another on its card."""
+    threads = 1 if plan.device != "cpu" else min(cores(), len(todo))
+    stop = threading.Event()
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        waiting = [pool.submit(run_unit, plan, number, stop) for number in todo]
+        try:
+            for done in concurrent.futures.as_completed(waiting):
+                yield done.result()
+        finally:
+            stop.set()
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def run(
+    task: Task, out: str | Path | None, *, overwrite: bool = False, resume: bool = False, scheduler: Any = None,
+    unit: int | None = None, progress: Any = None, labels: Mapping[str, np.ndarray] | None = None,
+    said: Mapping[str, Any] | None = None, tell: Callable[[Done], Any] | None = None,
+) -> Ensemble:  # fmt: skip
+    """Run a task unit by unit into a store, new or that of a run that was stopped."""
+    path = place(out, overwrite, resume)
+    unit = None if unit is None else whole_number("unit", unit)
+    size = unit_size(task) if unit is None else min(unit, task.crowd.number)
+    with _workers(scheduler) as workers:
+        try:
+            with atomic.writing(path):
+                if resume and path.exists():
+                    store.check_same(path, task, unit and size, labels or {})
+                    _repair(path)
+                else:
+                    trajectory_store.fresh(path, overwrite)  # looked at again: now nobody else can make it
+                    store.create(path, task, size, labels or {}, said or {})
+                _work(plan(task, path), path, workers, progress, tell)
+        except OSError as fault:
+            raise _stopped_writing(path, fault) from fault
+    return ensemble_files.StoredEnsemble(path)
+
+
+def _repair(path: Path) -> None:
+    """Make ready for going on: what a killed writer left is removed, and units that are damaged are run again."""
+    store.tidy(path)
+    if bad := store.repair(path):
+        warnings.warn(
+            f"{path} was damaged: {len(bad)} shards (the first is number {bad[0]}) do not match their checksums "
+            "and are run again",
+            ResultWarning,
+            stacklevel=4,
+        )
+
+
+def place(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
+    """The path of a store that may be written."""
+    if out is None:
+        raise InputError("a scheduler needs out='crowd.zarr': the workers write to a shared store")
+    if overwrite and resume:
+        raise InputError("give overwrite or resume, not both: a run is either restarted or resumed")
+    path = trajectory_store.checked(out)
+    if path.suffix != ".zarr":
+        raise InputError(f"an ensemble is written to a .zarr store; save the result as {path.name} afterwards")
+    if resume and path.exists():
+        return path
+    return trajectory_store.fresh(path, overwrite)
+
+
+def _workers(
+    scheduler: Any,
+) -> contextlib.AbstractContextManager[Callable[[Plan, list[int]], Generator[Done, None, None]]]:
+    """Those who run units: the cores of this machine, or a cluster."""
+    if scheduler is None:
+        return contextlib.nullcontext(on_cores)
+    from . import dask
+
+    return dask.connected(scheduler)
+
+
+def _work(plan: Plan, path: Path, workers: Any, progress: Any, tell: Callable[[Done], Any] | None) -> None:
+    """Run what is missing, and say at the end how long it took."""
+    todo = crowd_store.missing(path)
+    root = crowd_store.opened(path)
+    total = -(-root.attrs["bodies"] // root.attrs["unit"])
+    if not todo and crowd_store.is_finished(path):
+        return
+    began = time.perf_counter()
+    bar = Progress(progress, f"{root.attrs['bodies']} bodies", total)
+    coming = workers(plan, todo)
+    try:
+        for n, done in enumerate(coming if todo else (), total - len(todo) + 1):
+            bar.update(n)
+            if tell is not None:
+                tell(done)
+    finally:
+        coming.close()  # after an exception in here too nobody goes on to write
+        bar.close()
+    shard_checkpoint.remove_all(path)
+    store.finish(path, time.perf_counter() - began)
+
+
+def _stopped_writing(path: Path, fault: OSError) -> StepError:
+    """The error when the disk is full, or is not what it was."""
+    why = fault.strerror or str(fault)
+    try:
+        left = f"{len(crowd_store.missing(path))} shards are missing; free disk space and use resume=True (--resume)"
+    except InputError:
+        left = "nothing is kept"
+    return StepError(f"{path} cannot be written ({why}); {left}")

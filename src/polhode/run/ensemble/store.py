@@ -1,0 +1,292 @@
+"""The store of an ensemble while it runs: created, written shard by shard, resumed."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ... import _version
+from ...errors import InputError
+from ...results.ensemble import NOT_YET, Ensemble
+from ...results.store import atomic, file_format, integrity
+from ...results.store.checkpoint import coefficients
+from ...results.store.ensemble_store import (
+    CHECKED,
+    FORMAT,
+    SAID,
+    VARIABLES,
+    _where,
+    body_axis,
+    bounds,
+    check_constant,
+    check_units,
+    described,
+    dims_of,
+    is_finished,
+    labelled,
+    missing,
+    opened,
+    statistics_names,
+)
+from ...results.store.integrity import CHECKSUMS, DIGEST, Damage
+from ...results.store.targets import consolidated
+from .api import Task
+from .batch import Crowd
+
+INPUTS = {"own": "axes of the bodies", "quaternion": "attitudes", "momentum": "momenta", "dt": "dt", "values": "params"}
+"""Arrays of a `Crowd` that are stored as they are, besides the moments, and what a user calls them."""
+
+
+def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], said: Mapping[str, Any]) -> None:
+    """Make a store for a task, with no unit done; it appears complete or not at all. The caller holds its lock."""
+    import zarr
+
+    new = atomic.hidden(path)
+    try:
+        root = zarr.open_group(new, mode="w", zarr_format=3)
+        sizes = {"time": len(task.kept), "body": task.crowd.number, **file_format.SIZES}
+        observed = {} if task.wanted is None else task.wanted.sizes
+        for name in (*VARIABLES, *statistics_names(observed)):
+            _variable(root, name, dims_of(name, task.own_times, observed), sizes, unit)
+        constant = {"moments": np.broadcast_to(task.crowd.moments, (task.crowd.number, 3)), **labels}
+        if not task.own_times:
+            constant["t"] = task.times()
+        _create_labels(root, labels, unit)
+        inputs, checks = root.create_group("inputs"), root.create_group("checks")
+        for name in INPUTS:
+            if (array := getattr(task.crowd, name)) is not None:
+                chunks = (min(len(array), unit), *(max(n, 1) for n in array.shape[1:]))
+                integrity.created(inputs, name, compressed=False, shape=array.shape, dtype="f8", chunks=chunks)
+                constant[f"inputs/{name}"] = array
+        for name, values in constant.items():
+            integrity.writable(root, name)[...] = values
+        written = _written(task, observed)
+        shape = -(-task.crowd.number // unit), len(written)
+        integrity.created(checks, "units", compressed=False, shape=shape, dtype="u4", chunks=(1, shape[1]))
+        sums = {name: integrity.checksum(values) for name, values in constant.items()}
+        mine = {"unit": unit, "status": "running", CHECKED: " ".join(written)}
+        consolidated(root)
+        integrity.replace_attributes(
+            new, SAID | description(task) | mine | {CHECKSUMS: integrity.checksums_text(sums)} | dict(said)
+        )
+        atomic.put(path, new)
+    finally:
+        atomic.discard(new)
+
+
+def _written(task: Task, observed: Mapping[str, int]) -> list[str]:
+    """The variables a unit writes; the last one is its mark."""
+    own = ["t"] if task.own_times else []
+    return ["quaternion", "momentum", "energy_change", *own, *statistics_names(observed), "failed"]
+
+
+def _chunks(shape: tuple[int, ...], first: int) -> tuple[int, ...]:
+    return (first, *(max(n, 1) for n in shape[1:]))
+
+
+def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, int], unit: int) -> None:
+    """An array with nothing in it; doubles of a motion do not compress, so their bytes are written as they are."""
+    largest = {"time": file_format.ROWS_PER_CHUNK, "body": unit}
+    shape = tuple(sizes[d] for d in dims)
+    attributes = labelled(name) | ({"coordinates": "t"} if "time" in dims and name != "t" else {})
+    whole = name == "failed"
+    integrity.created(
+        root, name, compressed=False, shape=shape, dtype="i8" if whole else "f8",
+        chunks=tuple(min(largest.get(d, n), n) for d, n in zip(dims, shape, strict=True)),
+        fill_value=NOT_YET if whole else np.nan, dimension_names=dims, attributes=attributes,
+    )  # fmt: skip
+
+
+def _create_labels(root: Any, labels: Mapping[str, np.ndarray], unit: int) -> None:
+    """The names of components and axes, and room for what a sweep varies, a number for each body."""
+    for name, words in file_format.LABELS.items():
+        array = integrity.created(root, name, shape=(len(words),), dtype="str", dimension_names=(name,))
+        array[:] = np.array(words, dtype=object)
+    for name, values in labels.items():
+        integrity.created(
+            root, name, compressed=False, shape=values.shape, chunks=(min(unit, len(values)),), dtype="f8",
+            dimension_names=("body",), attributes={"long_name": f"{name}, varied by the sweep"},
+        )  # fmt: skip
+    for name, array in root.arrays() if labels else ():
+        if name not in labels and tuple(array.metadata.dimension_names) == ("body",):
+            array.attrs["coordinates"] = " ".join(labels)
+
+
+def description(task: Task) -> dict[str, Any]:
+    """What a run is made of besides arrays: what must be the same when it goes on, in words a user knows."""
+    field = task.model.field
+    formula = "" if field is None else _digest(repr(field.text[0]))
+    return {
+        "polhode_version": _version.__version__,
+        "method": task.method.name,
+        "coefficients": coefficients(task.method) or "",
+        "field": "" if field is None else field.name,
+        "field_formula": formula,
+        "parameters": [] if field is None else list(field.values),
+        "device": task.device,
+        "steps": task.count,
+        "every": task.every,
+        "t0": task.t0,
+        "bodies": task.crowd.number,
+        "own_dt": task.crowd.own_dt,
+        "own_axes": task.crowd.own is not None,
+        "statistics": "" if task.wanted is None else " ".join(task.wanted.sizes),
+        "statistics_formula": "" if task.wanted is None else _digest(task.wanted.structure),
+    }
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def crowd(root: Any, number: int, field: Any) -> Crowd:
+    """The bodies of a unit."""
+    begin, end = bounds(root, number)
+    path = Path(root.store.root)
+    metadata = integrity.arrays(described(path))
+    given = {}
+    for name in (*INPUTS, "moments"):
+        if name == "own" and not root.attrs["own_axes"]:
+            continue
+        full = name if name == "moments" else f"inputs/{name}"
+        own = root[full].shape[0] > 1
+        chunk = number if own else 0
+        try:
+            integrity.check_chunks(path, full, metadata[full], functools.partial(_is_chunk, chunk))
+            given[name] = root[full][begin:end] if own else root[full][:]
+        except (Damage, KeyError, ValueError) as problem:
+            raise integrity.damaged(path, integrity.line(problem)) from problem
+    moments, axes = np.broadcast_to(given.pop("moments"), (end - begin, 3)), given.pop("own", None)
+    return Crowd(moments=moments, own=axes, field=field, number=end - begin, own_dt=root.attrs["own_dt"], **given)
+
+
+def _is_chunk(number: int, index: tuple[int, ...]) -> bool:
+    return index[0] == number
+
+
+def write(root: Any, number: int, task: Task, part: Ensemble) -> None:
+    """Write what a unit has found, and when that is on the disk, that it is done."""
+    arrays = {"quaternion": part.quaternion, "momentum": part.momentum, "energy_change": _energy_change(task, part)}
+    if task.own_times:
+        arrays["t"] = part.t
+    for name, one in part.statistics.items():
+        arrays |= dict(zip(statistics_names([name]), vars(one).values(), strict=True))
+    _check_same_store(root)
+    for name, values in arrays.items():
+        integrity.writable(root, name)[_where(root, name, number)] = values
+    arrays["failed"] = part.failed
+    sums = [integrity.checksum(arrays[name], axis=body_axis(name)) for name in root.attrs[CHECKED].split()]
+    integrity.writable(root, "checks/units")[number] = np.array(sums, dtype=np.uint32)
+    _to_disk(Path(root.store.root), number, [name for name in arrays if name != "failed"])
+    _check_same_store(root)
+    integrity.writable(root, "failed")[_where(root, "failed", number)] = part.failed
+
+
+def _check_same_store(root: Any) -> None:
+    """Refuse to write into a store that another run put in the place of the one that was opened."""
+    path = Path(root.store.root)
+    if described(path)["attributes"].get(DIGEST) != root.attrs[DIGEST]:
+        raise InputError(f"{path} was replaced by another run; the results of this run are not written")
+
+
+def _energy_change(task: Task, part: Ensemble) -> np.ndarray:
+    with np.errstate(all="ignore"):
+        energy = task.energies(part.quaternion, part.momentum)
+        change, scale = np.nanmax(np.abs(energy - energy[0]), axis=0), np.abs(energy[0])
+        return np.asarray(np.where(scale > 0, change / scale, change))
+
+
+def _to_disk(folder: Path, number: int, names: list[str]) -> None:
+    """Wait until the chunks of a unit are on the disk, so that no power cut leaves its mark without them."""
+    for name in (*names, "checks/units"):
+        position = f"*/{number}" if body_axis(name) else f"{number}"
+        for place in (folder / name / "c").glob(position):
+            atomic.sync(place.iterdir() if place.is_dir() else (place,))
+
+
+def finish(path: Path, seconds: float) -> None:
+    """Say that all units are done, and how long the last run took."""
+    integrity.replace_attributes(path, described(path)["attributes"] | {"seconds": seconds, "status": "finished"})
+
+
+def repair(path: Path) -> list[int]:
+    """Take the marks from units that are damaged, so that they are run again; returns their numbers."""
+    bad = check_units(path)
+    for number in bad:
+        (path / "failed" / "c" / str(number)).unlink(missing_ok=True)
+    if is_finished(path) and (bad or missing(path)):
+        integrity.replace_attributes(path, described(path)["attributes"] | {"status": "running"})
+    return bad
+
+
+def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np.ndarray]) -> None:
+    """Refuse to go on with a store that was made of something else or is damaged, and name the first difference."""
+    root = opened(path)
+    if root.attrs["format"] != FORMAT:
+        raise InputError(
+            f"{path} was written by an earlier version, without checksums, and cannot be resumed; load it, and "
+            "choose another name or give overwrite=True (--overwrite)"
+        )
+    for name, now in (description(task) | ({} if unit is None else {"unit": unit})).items():
+        then = root.attrs.get(name)
+        if (then or None) != (now or None):  # what a store of an earlier version does not say is nothing
+            raise _different(path, f"{_WORDS.get(name, name)} {_told(then)}, and now {_told(now)}")
+    check_constant(path, root)
+    given = task.crowd
+    shape = (given.number, 3)
+    _check_array(path, "bodies", root["moments"], np.broadcast_to(given.moments, shape))
+    for name, word in INPUTS.items():
+        if (now := getattr(given, name)) is not None:
+            _check_array(path, word, root["inputs"][name], now)
+    for name, values in labels.items():
+        if name not in root:
+            raise _different(path, f"no {name} varied")
+        _check_array(path, name, root[name], values)
+
+
+_WORDS = {
+    "coefficients": "the method's coefficients",
+    "field_formula": "the field's formula",
+    "bodies": "the number of bodies",
+    "own_dt": "a dt for each body",
+    "own_axes": "bodies with axes of their own",
+    "parameters": "the field's parameters",
+    "statistics_formula": "the statistics' formulas",
+    "polhode_version": "polhode",
+}
+
+
+def _told(value: Any) -> str:
+    return "none" if value in ("", None, []) else str(value)
+
+
+def _different(path: Path, what: str) -> InputError:
+    return InputError(f"{path} was made with {what}; resume it with the same input, or choose another file")
+
+
+def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:
+    """Compare two arrays with a row for each body, or one for all, to the last bit; a bounded part at a time."""
+    if then.shape[1:] != now.shape[1:]:
+        raise _different(path, f"{name} of shape {then.shape}, and now {now.shape}")
+    block = max(then.chunks[0], 1 << 16)
+    for begin in range(0, max(then.shape[0], len(now)), block):
+        a, b = (x[begin : begin + block] if x.shape[0] > 1 else x[:] for x in (then, now))
+        a, b = np.broadcast_arrays(a, b)
+        rows = np.flatnonzero((a != b).reshape(len(a), -1).any(axis=1))
+        if rows.size:
+            i = int(rows[0])
+            raise _different(
+                path,
+                f"other {name}: of body {begin + i} {np.squeeze(a[i]).tolist()}, and now {np.squeeze(b[i]).tolist()}",
+            )
+
+
+def tidy(path: Path) -> None:
+    """Remove what a killed writer has left: files that did not get their names."""
+    for rest in path.rglob("*.partial"):
+        rest.unlink(missing_ok=True)

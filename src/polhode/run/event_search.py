@@ -1,0 +1,121 @@
+"""When events happen: sign changes along a run, followed to round-off by bisection on the motion between its steps."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, StepError
+from ..methods import Method
+from ..numbers import arrays, floats  # noqa: F401 - makes arrays a number type
+from ..physics.observers.event import Event
+from ..physics.problem import Problem
+from ..results.trajectory import Trajectory
+from .adaptive import Path
+from .dense import Lazy, Steps, dense_of, path_of
+
+GLANCES = 8
+"""How often an event is looked at within a step: two zeros closer than that are missed."""
+
+HALVINGS = 1100
+"""Bisections that lead from any interval to two neighbouring doubles; about 55 do unless the zero is at t = 0."""
+
+Look = Callable[[np.ndarray], np.ndarray]
+
+
+@dataclasses.dataclass(frozen=True)
+class Occurrences:
+    """The times at which one event happens."""
+
+    event: Event
+    times: np.ndarray
+
+
+def occurrences(events: Sequence[Event], problem: Problem, look: Look, times: np.ndarray) -> list[Occurrences]:
+    """All times at which the events happen along a run whose steps end at `times`; `look` gives rows at any times."""
+    if not events:
+        return []
+    fractions = np.arange(GLANCES) / GLANCES
+    dense = np.append((times[:-1, None] + np.diff(times)[:, None] * fractions).ravel(), times[-1])
+    rows = look(dense)
+    return [Occurrences(event, _zeros(event, problem, look, dense, rows)) for event in events]
+
+
+def _values(event: Event, problem: Problem) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
+    """The event's number for many times and rows at once."""
+    g = event.kernel(floats.number, problem)
+    _, system = problem.kernel_data(floats.number)
+
+    def values(times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+        q, m = tuple(rows[:, i] for i in range(4)), tuple(rows[:, i] for i in range(4, 7))
+        with np.errstate(all="ignore"):
+            return np.broadcast_to(np.asarray(g(times, q, m, system), dtype=float), times.shape)
+
+    return values
+
+
+def _zeros(event: Event, problem: Problem, look: Look, times: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    values = _values(event, problem)
+    g = values(times, rows)
+    if not np.isfinite(g).all():
+        bad = times[~np.isfinite(g)][0]
+        raise InputError(f"the event {event.name} must be finite during the whole run; it is not at t = {bad:g}")
+    here = event.happened(g[:-1], g[1:])
+    low, high, sign = times[:-1][here], times[1:][here], np.sign(g[:-1][here])
+    for _ in range(HALVINGS):
+        middle = low + (high - low) / 2
+        if low.size == 0 or ((middle <= low) | (middle >= high)).all():
+            break
+        before = np.sign(values(middle, look(middle))) == sign
+        low, high = np.where(before, middle, low), np.where(before, high, middle)
+    return np.asarray(high)
+
+
+def first_end(found: Sequence[Occurrences]) -> float | None:
+    """The time of the first event that ends the run."""
+    ends = [float(one.times[0]) for one in found if one.event.terminal and one.times.size]
+    return min(ends, default=None)
+
+
+def cut(path: Path, look: Look, end: float) -> Path:
+    """The path up to a time, at which its last state is."""
+    kept = path.times < end
+    last = look(np.array([end]))
+    return dataclasses.replace(
+        path, times=np.append(path.times[kept], end), rows=np.concatenate([path.rows[kept], last]), finished=True
+    )
+
+
+def until(found: Sequence[Occurrences], end: float | None) -> list[Any]:
+    """The times of every event, those after the end of the run left out."""
+    return [one.times if end is None else one.times[one.times <= end] for one in found]
+
+
+def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) -> tuple[Path, list[np.ndarray]]:
+    """The path, cut where an event ends it, and the times of all events on it."""
+
+    def look(times: np.ndarray) -> np.ndarray:
+        rows = run.state_at(times, path.times, path.rows)
+        if rows is None:
+            raise StepError(
+                "the dense output between two steps, needed for the event search, could not be computed", None
+            )
+        return np.asarray(rows)
+
+    found = occurrences(events, problem, look, path.times)
+    end = first_end(found)
+    return (path if end is None else cut(path, look, end)), until(found, end)
+
+
+def with_events(problem: Problem, method: Method, sol: Trajectory, events: Sequence[Event]) -> Trajectory:
+    """A run of equal steps, every one of which was kept, with its events; cut where one of them ends it."""
+    whole = path_of(problem, sol)
+    path, happened = found_on(whole, Steps(problem, method, sol.dt), problem, events)
+    if path is not whole:
+        sol = Trajectory(Lazy(problem, path), dataclasses.replace(sol.info, steps=len(path.times) - 1))
+        sol.dense = dense_of(problem, method, sol)
+    sol.events = [sol.at(times) for times in happened]
+    return sol

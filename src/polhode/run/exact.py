@@ -1,0 +1,156 @@
+"""The motion of the free body and of the Lagrange top at any times, in constant time for each."""
+
+from __future__ import annotations
+
+import functools
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.loops import COLUMNS, record, tidied
+from ..kernels.so3 import mul
+from ..methods.exact.lagrange_top import circular, hyperbolic
+from ..methods.exact.lagrange_top import moved as top_moved
+from ..methods.families.jacobi import jacobi, motion, moved
+from ..numbers.multiprecision import GUARD_DIGITS
+from ..physics.body import real_array
+from ..physics.problem import Problem
+from ..physics.validate import number_of_digits
+from ..results.convert import full_precision, primary, rounded
+from ..results.trajectory import Info, Trajectory, info_of
+
+if TYPE_CHECKING:
+    from ..physics.lagrange_top import Top
+
+
+def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
+    """Write the states at times since the start; what does not depend on time is computed once."""
+    q, m = y
+    about = motion(m, inertia)
+    for k in range(len(elapsed)):
+        turn, new = moved(elapsed[k], about)
+        record(rows, k, tidied((mul(q, turn), new)))
+
+
+def _visiting_top(near: bool) -> Callable[..., None]:
+    """Write the states of a top at given times, from the constants of its motion."""
+    state = top_moved(hyperbolic if near else circular)
+
+    def visit(times: Any, about: Any, rows: Any) -> None:
+        for k in range(len(times)):
+            record(rows, k, tidied(state(times[k], about)))
+
+    return visit
+
+
+_VISITS: dict[str, Callable[..., None]] = {
+    "free": _visit,
+    "top": _visiting_top(False),
+    "top near its separatrix": _visiting_top(True),
+}
+
+
+def _compiled(name: str) -> Callable[..., None]:
+    from ..compile.program import program
+
+    visit: Callable[..., None] = program(lambda: _VISITS[name], "exact", name).run
+    return visit
+
+
+def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
+    """The states of a free body or a Lagrange top at given times, from elliptic and theta functions.
+
+    Parameters
+    ----------
+    problem : a body without a field, or a body that is symmetric about b in a field U = const + a . R b
+    t : one time or an array of them, in any order, before or after `problem.t0`
+    digits : compute with this many digits; `Trajectory.mp` then holds them all
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
+    if times.ndim != 1 or not np.isfinite(times).all():
+        raise InputError(f"t must be finite times in one dimension; got {t!r}")
+    digits = None if digits is None else number_of_digits(digits)
+    began = time.perf_counter()
+    top = None if problem.field is None else recognised(problem, digits)
+    solved = _doubles if digits is None else functools.partial(_precise, digits=digits)
+    data, mp = solved(problem, times, top)
+    return Trajectory(data, _info(problem, times, digits, began, top), mp)
+
+
+def recognised(problem: Problem, digits: int | None) -> Top | None:
+    """The problem as a Lagrange top; None if its field does nothing."""
+    from ..numbers.multiprecision import working
+    from ..physics.lagrange_top import Top, working_digits
+
+    with working(working_digits(digits)):
+        top = Top(problem, digits)
+    return None if top.free else top
+
+
+def _doubles(problem: Problem, times: np.ndarray, top: Top | None) -> Any:
+    if top is None:
+        return primary(problem, times, rows_at(problem, times)), None
+    rows = np.empty((len(times), COLUMNS))
+    _compiled(_kind(top))(times, _constants(top, None), rows)
+    return primary(problem, times, rows), None
+
+
+def rows_at(problem: Problem, times: np.ndarray) -> np.ndarray:
+    """Rows (principal axes) of a free body at given times."""
+    return prepared(problem)(times)
+
+
+def prepared(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
+    """The exact solution of a free body made ready: rows at given times, without looking at the problem again."""
+    from ..numbers.floats import number
+
+    (y, system), t0, visit = problem.kernel_data(number), problem.t0, _compiled("free")
+    inertia = system[0]
+
+    def rows_at(times: np.ndarray) -> np.ndarray:
+        rows = np.empty((len(times), COLUMNS))
+        visit(times - t0, y, inertia, rows)
+        return rows
+
+    return rows_at
+
+
+def _kind(top: Top) -> str:
+    return "top near its separatrix" if top.motion.near else "top"
+
+
+def _constants(top: Top, digits: int | None) -> Any:
+    """The constants of a top in doubles, or in the working precision of mpmath."""
+    from ..numbers import floats, multiprecision
+    from ..physics.lagrange_top import working_digits
+
+    if digits is not None:
+        return top.constants(multiprecision.number, top.problem.principal(multiprecision.number)[1])
+    with multiprecision.working(working_digits(None)):
+        return top.constants(float, top.problem.principal(floats.number)[1])
+
+
+def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) -> Any:
+    from ..numbers.multiprecision import number, working
+
+    rows = np.empty((len(times), COLUMNS), dtype=object)
+    with working(digits + GUARD_DIGITS + (0 if top is None else top.digits_of_turns(times))):
+        if top is None:
+            y, system = problem.kernel_data(number)
+            _visit([number(x) - number(problem.t0) for x in times.tolist()], y, system[0], rows)
+        else:
+            _VISITS[_kind(top)]([number(x) for x in times.tolist()], _constants(top, digits), rows)
+    mp = full_precision(problem, rows, digits)
+    return rounded(times, mp), mp
+
+
+def _info(problem: Problem, times: np.ndarray, digits: int | None, began: float, top: Top | None) -> Info:
+    return info_of(
+        problem, method=jacobi.name if top is None else "lagrange", dt=0.0, digits=digits,
+        seconds=time.perf_counter() - began, steps=len(times),
+    )  # fmt: skip

@@ -1,0 +1,321 @@
+"""Derivatives of what is observed at the end of a run, through the kernels of the run itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError, StepError
+from ..kernels.loops import COLUMNS
+from ..kernels.so3 import matrix, mul, unrotate
+from ..methods import Method, methods
+from ..numbers import floats
+from ..numbers.dual import Dual, plain
+from ..physics.fields import like
+from ..physics.observers.observable import Observable
+from ..physics.problem import Problem, finite_number
+from .integrator import beginning, check_fit, kind, structure, torque_kernel
+from .step_count import number_of_steps
+
+WRT = ("inertia", "momentum", "attitude", "params")
+"""What derivatives can be taken with respect to."""
+
+WIDTHS = (4, 8, 16)
+"""Directions that travel together: whole vector registers."""
+
+CLOSE = 1e-8
+"""Moments this close, relative to the largest, count as equal where principal axes turn: sqrt(epsilon)."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Gradient:
+    """The value of an observable at the end of a run, and its derivatives; None for those not asked for.
+
+    The derivatives have the shape of the value, followed by
+
+    inertia : (3,), with respect to the principal moments, the body momentum at the start held fixed; (3, 3), a
+        symmetric G with d value = sum G_ij dI_ij for every symmetric dI, where the body was given by a tensor that is
+        not diagonal
+    momentum : (3,), with respect to the body momentum at the start, the attitude held fixed
+    attitude : (3,), with respect to d in R exp(hat d), a small turn in body axes at the start, the body momentum held
+        fixed
+    params : for every parameter of the field by name, an array of its shape
+    """
+
+    value: Any
+    inertia: np.ndarray | None = None
+    momentum: np.ndarray | None = None
+    attitude: np.ndarray | None = None
+    params: dict[str, np.ndarray] | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class Direction:
+    """A way to change the start of a run: rates of the moments, of the principal axes (a turn in them), and so on."""
+
+    moments: Any = (0, 0, 0)
+    axes: Any = (0, 0, 0)
+    momentum: Any = (0, 0, 0)
+    attitude: Any = (0, 0, 0)
+    parameter: int = -1
+    """Index of the parameter that changes, -1 for none."""
+    other: Any = ()
+    """A turn from the principal axes to others that are principal too, in which the change is a simple one."""
+
+
+def gradient(
+    fn: Callable[..., Any],
+    problem: Problem,
+    method: str | Method,
+    *,
+    dt: float,
+    steps: int | None = None,
+    t_end: float | None = None,
+    wrt: Iterable[str] = WRT,
+) -> Gradient:
+    """The derivatives of an observable of the final state, exact for the steps made.
+
+    Parameters
+    ----------
+    fn : a function of t, R, omega, momentum (any of them, in the user's axes, `omega` and `momentum` in the body
+        frame), and parameters with defaults, that returns a number or (nested) tuples of numbers
+    problem : Problem
+    method : a name, an alias, an expression, or a Method
+    dt : step size, positive; the first one where steps vary
+    steps, t_end : number of steps or end time, one of them (by default the problem's own end time)
+    wrt : any of "inertia", "momentum", "attitude", "params"; by default all that the problem has
+
+    Returns
+    -------
+    Gradient
+
+    Raises
+    ------
+    InputError : something given cannot be right
+    StepError : a step failed, or the method's formulas have no derivative at this motion
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the second argument must be a ph.Problem; got {type(problem).__name__}")
+    chosen, dt = methods[method], finite_number("dt", dt)
+    if dt <= 0:
+        raise InputError(f"dt must be positive; got {dt:g}")
+    names = _names(wrt, problem)
+    check_fit(chosen, problem)
+    if chosen.clock and steps is None:
+        raise InputError(f"the steps of {chosen.name} vary with the motion, so their number is not known; give steps")
+    count = number_of_steps(problem, dt, t_end, steps)
+    observable = Observable(fn)
+    R = tuple(tuple(float(x) for x in row) for row in matrix(problem.quaternion))
+    omega = tuple(problem.omega.tolist())
+    observable.check(problem.t0, R, omega, problem.momentum, f"at the start (t = {problem.t0:g})")
+    wanted = {name: _directions(name, problem) for name in names}
+    directions = [direction for some in wanted.values() for direction in some]
+    value, slopes = Run(problem, chosen, dt, count).differentiated(observable, directions)
+    return _sorted_out(value, slopes, wanted, observable.shape, problem)
+
+
+def _names(wrt: Any, problem: Problem) -> list[str]:
+    """What derivatives are wanted with respect to."""
+    parameters = problem.field.parameters if problem.field is not None else ()
+    if wrt is WRT:
+        has = {"params": bool(parameters), "inertia": problem.body.linear_axis is None}
+        return [name for name in WRT if has.get(name, True)]
+    several = isinstance(wrt, Iterable) and not isinstance(wrt, str | np.ndarray)
+    names = list(wrt) if several else [wrt]
+    wrong = [name for name in names if not isinstance(name, str) or name not in WRT]
+    if wrong or not names:
+        got = repr(wrong[0]) if wrong else "none"
+        raise InputError(f"wrt must be some of {', '.join(WRT)}; got {got}")
+    if "params" in names and not parameters:
+        what = "has no field" if problem.field is None else f"has a field without parameters, {problem.field!r}"
+        raise InputError(f"wrt contains 'params', but the problem {what}; remove 'params'")
+    if "inertia" in names and problem.body.linear_axis is not None:
+        raise InputError(
+            "wrt contains 'inertia', but the moments (0, I, I) of a linear body cannot vary independently; "
+            "remove 'inertia'"
+        )
+    return names
+
+
+# --- directions -------------------------------------------------------------------------------------
+
+
+UNITS = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+
+
+def _directions(name: str, problem: Problem) -> list[Direction]:
+    """The changes of the start behind one name."""
+    if name == "params":
+        assert problem.field is not None
+        return [Direction(parameter=i) for i in range(len(problem.field.parameters))]
+    if name == "inertia":
+        diagonal = [Direction(moments=unit) for unit in UNITS]
+        return diagonal + [_off_diagonal(problem, k) for k in range(3)] if problem.body.has_own_axes else diagonal
+    return [dataclasses.replace(Direction(), **{name: unit}) for unit in UNITS]  # type: ignore[arg-type]
+
+
+def _off_diagonal(problem: Problem, k: int) -> Direction:
+    """The change e_i e_j^T + e_j e_i^T of the tensor in principal axes, (i, j, k) cyclic.
+
+    The axes i and j turn about k at the rate 1/(I_i - I_j). Where these moments are equal, any two axes of their plane
+    are principal, and in those half a right angle away the change is diagonal: 1 and -1.
+    """
+    i, j = (k + 1) % 3, (k + 2) % 3
+    moments = problem.body.moments
+    gap = float(moments[i] - moments[j])
+    if abs(gap) > CLOSE * float(moments.max()):
+        return Direction(axes=tuple(x / gap for x in UNITS[k]))
+    rates = tuple(1 if x == i else -1 if x == j else 0 for x in range(3))
+    return Direction(moments=rates, other=(math.cos(math.pi / 8), *(math.sin(math.pi / 8) * x for x in UNITS[k])))
+
+
+# --- the run ----------------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Run:
+    """Steps of a method on a problem, with slopes."""
+
+    problem: Problem
+    method: Method
+    dt: float
+    count: int
+
+    def differentiated(self, observable: Observable, directions: Sequence[Direction]) -> tuple[np.ndarray, np.ndarray]:
+        """The numbers of the observable at the end, and their slopes in every direction (the last axis)."""
+        slopes = np.empty((math.prod(observable.shape), len(directions)))
+        value = slopes[:, 0]
+        for other in dict.fromkeys(d.other for d in reversed(directions)):
+            here = [i for i, d in enumerate(directions) if d.other == other]
+            width = next((w for w in WIDTHS if w >= len(here)), WIDTHS[-1])
+            for part in (here[i : i + width] for i in range(0, len(here), width)):
+                value, slopes[:, part] = self._observed(observable, [directions[i] for i in part], other, width)
+        return value, slopes
+
+    def _observed(self, observable: Observable, directions: Sequence[Direction], other: Any, width: int) -> Any:
+        y, system, own = seeds(self.problem, directions, other)
+        t, q, m = self.ended(y, system, len(directions), width)
+        try:
+            found = observable(t, q, m, system[1], own)
+        except (ArithmeticError, ValueError) as problem:
+            place = f"at the end (t = {plain(t):g})"
+            raise InputError(
+                f"the observable {observable.name} has no value or no derivative {place}: {problem}"
+            ) from problem
+        value = np.array([plain(x) for x in found], dtype=float)
+        slopes = np.array([x.slope if isinstance(x, Dual) else np.zeros(len(directions)) for x in found])
+        if not (np.isfinite(value).all() and np.isfinite(slopes).all()):
+            raise InputError(f"the observable {observable.name} has no finite derivative at the end (t = {plain(t):g})")
+        return value, slopes
+
+    def ended(self, y: Any, system: Any, directions: int, width: int) -> tuple[Any, Any, Any]:
+        """Time, attitude and momentum at the end, as numbers with slopes."""
+        numbers = [x for part in (*y, *system) for x in part]
+        data = np.zeros((len(numbers), 1 + width))
+        data[:, 0] = [x.value for x in numbers]
+        data[:, 1 : 1 + directions] = [x.slope for x in numbers]
+        rows = np.empty((1, COLUMNS + self.method.clock, 1 + width))
+        last = (self.count, math.inf) if self.method.clock else self.count
+        h, t0 = self.dt, self.problem.t0
+        reached, fine = self._loop(len(system[2]), width)(h, t0, self.count, last, data, rows)
+        if not fine:
+            raise StepError(
+                f"{self.method.name} failed in step {reached + 1} (from t = {t0 + reached * h:g} with dt = {h:g}); "
+                f"ph.solve reports the reason"
+            )
+        if not np.isfinite(rows[..., : 1 + directions]).all():
+            raise StepError(
+                f"the formulas of {self.method.name} have no finite derivative at this motion (equal moments, a spin "
+                f"about a principal axis, or a body at rest); use another method"
+            )
+        end = [Dual(1, float(row[0]), row[1 : 1 + directions].copy()) for row in rows[0]]
+        return end[COLUMNS] if self.method.clock else t0 + self.count * h, tuple(end[:4]), tuple(end[4:7])
+
+    def _loop(self, parameters: int, width: int) -> Any:
+        """The compiled loop."""
+        from ..compile.batch import tangents
+        from ..compile.program import program
+
+        def made() -> Any:
+            before, after = self.method.processors(floats.number)
+            return tangents.loop(
+                self.method.build(floats.number), torque_kernel(self.problem, floats.number, self.method),
+                kind(self.method), beginning(self.method), parameters, width, before=before, after=after,
+            )  # fmt: skip
+
+        return program(made, "slopes", width, *structure(self.problem, self.method)).run
+
+
+def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:
+    """State, system and principal axes at the start, as numbers with slopes: what the loop starts from.
+
+    `other` turns the principal axes of the body to others that are principal too.
+    """
+
+    def varied(value: float, slopes: Iterable[float]) -> Dual:
+        return Dual(1, float(value), np.array(list(slopes), dtype=float))
+
+    def vector(values: Any, name: str) -> Any:
+        return tuple(varied(values[i], (getattr(d, name)[i] for d in directions)) for i in range(3))
+
+    def turn(name: str) -> Any:
+        x, y, z = vector((0, 0, 0), name)
+        return (1 + 0 * x, x / 2, y / 2, z / 2)
+
+    q, m = mul(problem.quaternion, turn("attitude")), vector(problem.momentum, "momentum")
+    moments, own = problem.principal(floats.number)
+    inertia = vector(moments, "moments")
+    if own:
+        own = mul(mul(own, other) if other else own, turn("axes"))
+        q, m = mul(q, own), unrotate(own, m)
+    m = tuple(x if i > 0 else 0 * x for i, x in zip(inertia, m, strict=True))
+    inverse = tuple(1 / x if x > 0 else x for x in inertia)
+    given = problem.field.parameters if problem.field is not None else ()
+    parameters = [varied(p, (float(d.parameter == i) for d in directions)) for i, p in enumerate(given)]
+    return (q, m), (inertia, inverse, (*parameters, *own)), own
+
+
+# --- the result -------------------------------------------------------------------------------------
+
+
+def _sorted_out(
+    value: np.ndarray, slopes: np.ndarray, wanted: dict[str, list[Direction]], shape: tuple[int, ...], problem: Problem
+) -> Gradient:
+    """The slopes under their names, in the shape of the value."""
+    found: dict[str, Any] = {}
+    first = 0
+    for name, directions in wanted.items():
+        part = slopes[:, first : first + len(directions)].reshape(*shape, len(directions))
+        first += len(directions)
+        found[name] = part
+        if name == "inertia" and problem.body.has_own_axes:
+            found[name] = _tensor(part, problem)
+        if name == "params":
+            found[name] = _by_name(part, problem)
+    return Gradient(value.reshape(shape) if shape else float(value[0]), **found)
+
+
+def _tensor(part: np.ndarray, problem: Problem) -> np.ndarray:
+    """The derivatives with respect to the six numbers of the tensor in principal axes, as a matrix in the user's."""
+    G = np.zeros((*part.shape[:-1], 3, 3))
+    for k in range(3):
+        i, j = (k + 1) % 3, (k + 2) % 3
+        G[..., k, k] = part[..., k]
+        G[..., i, j] = G[..., j, i] = part[..., 3 + k] / 2
+    A = problem.body.axes
+    return np.asarray(A @ G @ A.T)
+
+
+def _by_name(part: np.ndarray, problem: Problem) -> dict[str, np.ndarray]:
+    assert problem.field is not None
+    values = problem.field.values
+    columns = [part[..., i] for i in range(part.shape[-1])]
+    shaped, _ = like(tuple(values.values()), columns)
+    return {
+        name: np.moveaxis(np.array(columns_of), range(np.ndim(values[name])), range(-np.ndim(values[name]), 0))
+        for name, columns_of in zip(values, shaped, strict=True)
+    }

@@ -1,0 +1,177 @@
+"""From a problem and a method to a running loop, in doubles or in any number of digits."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
+from ..kernels.state import remembering, widened
+from ..methods import Method, methods
+from ..numbers import floats
+from ..numbers.dispatch import by_arguments, kernel
+from ..numbers.multiprecision import GUARD_DIGITS
+from ..physics.fields import no_difference, no_pair, no_torque
+from ..physics.problem import Problem
+from ..physics.taylor_steps import lie_taylor_kernel, taylor_kernel
+from ..physics.torque_gradient import rated
+from ..physics.torque_rates import no_rates, rates_kernel
+from ..physics.validate import number_of_digits
+
+
+@dataclasses.dataclass
+class Engine:
+    """A loop ready to run: call `advance` with the state, the system and a buffer from `buffer`."""
+
+    advance: Callable[..., Any]
+    y: Any
+    system: Any
+    number: Callable[[Any], Any]
+    buffer: Callable[[int], np.ndarray]
+    warm: bool
+    digits: int | None
+    clock: bool = False
+
+    def last(self, count: int, end: float = math.inf) -> Any:
+        """What `advance` is told of the end: the number of the last step, and the time where that ends the run."""
+        return (count, self.number(end)) if self.clock else count
+
+    @contextlib.contextmanager
+    def precision(self) -> Iterator[None]:
+        """Work with the digits asked for."""
+        if self.digits is None:
+            yield
+            return
+        from ..numbers.multiprecision import working
+
+        with working(self.digits + GUARD_DIGITS):
+            yield
+
+
+def check_fit(method: Method, problem: Problem) -> None:
+    """Refuse a method that cannot take the problem's body or field, and name those that can."""
+    if problem.body.linear_axis is not None and not method.linear_bodies:
+        able = ", ".join(m.name for m in methods.taking(problem.needs) if m.linear_bodies)
+        raise InputError(
+            f"{method.name} divides by the zero moment of a linear body, or gives it momentum along its axis; "
+            f"methods that do not: {able}"
+        )
+    if not (problem.body.has_thickness or method.flat_bodies):
+        able = ", ".join(m.name for m in methods.taking(problem.needs) if m.flat_bodies)
+        raise InputError(
+            f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
+            f"for a flat body (and negative for unphysical moments); methods that do not: {able}"
+        )
+    if method.takes(problem.needs):
+        return
+    what = {"potential": "a potential", "attitude": "a torque", "velocity": "a torque that depends on omega"}
+    able = ", ".join(m.name for m in methods.taking(problem.needs)[:8])
+    raise InputError(
+        f"{method.name} takes at most a field of kind {method.needs!r}, and {problem.field!r} is "
+        f"{what[problem.needs]} ({problem.needs!r}); methods that take it: {able}, ..."
+    )
+
+
+def structure(problem: Problem, method: Method | None = None) -> tuple[Hashable, ...]:
+    """What the kernels of a method for a problem are built from: a shortcut to programs (`backends.program`)."""
+    field = problem.field
+    return method, problem.body.has_own_axes, None if field is None else field.structure
+
+
+def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method | None = None) -> Callable[..., Any]:
+    """The torque of a problem in one number type, with whatever else the method asks of a field."""
+    field, own_axes = problem.field, problem.body.has_own_axes
+    if method is not None and method.differences:
+        force = torque_kernel(problem, number, dataclasses.replace(method, differences=""))
+        between = no_difference
+        if field is not None and field.kind == "potential":
+            between = field.difference_kernel(number, own_axes)
+        return by_arguments(force, between, 6)
+    if method is not None and method.series:
+        if method.entries:
+            return taylor_kernel(field, own_axes, method.series, number)
+        return lie_taylor_kernel(field, own_axes, method.series, number, method.work)
+    if method is not None and method.derivatives:
+        count = method.derivatives
+        return no_rates(count) if field is None else rates_kernel(field, count, number, own_axes)
+    corrector = method is not None and method.corrector
+    if field is None:
+        torque = no_pair if corrector else no_torque
+    else:
+        torque = (field.pair_kernel if corrector else field.torque_kernel)(number, own_axes)
+    return rated(torque, field, number, own_axes) if method is not None and method.clock else torque
+
+
+def kind(method: Method) -> Kind:
+    """How the loop handles the states of a method."""
+    return CLOCKED if method.clock else ROTATION
+
+
+@kernel
+def _unchanged(y: Any) -> Any:
+    return y
+
+
+def beginning(method: Method) -> Callable[..., Any]:
+    """Kernel: the state a method starts from, given (q, m)."""
+    if method.memory:
+        return remembering(method.memory)
+    return widened if method.compensated else _unchanged
+
+
+def start(problem: Problem, method: Method, number: Callable[[Any], Any]) -> tuple[Any, Any]:
+    """The state a run begins with, and the system, in one number type."""
+    y, system = problem.kernel_data(number)
+    return beginning(method)(y), system
+
+
+def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
+    """The compiled loop, or with `digits` the same loop run on mpmath numbers."""
+    check_fit(method, problem)
+    if digits is not None:
+        return _precise(problem, method, digits)
+    from ..compile.program import program
+
+    def made() -> Callable[..., Any]:
+        before, after = method.processors(floats.number)
+        torque = torque_kernel(problem, floats.number, method)
+        return stepping(method.build(floats.number), torque, kind(method), before, after)
+
+    loop = program(made, "loop", *structure(problem, method))
+    y, system = start(problem, method, floats.number)
+    columns = COLUMNS + method.clock
+    return Engine(loop.run, y, system, float, lambda n: np.empty((n, columns)), loop.is_warm, None, method.clock)
+
+
+def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any, y: Any) -> Any:
+    """A state between two steps as it is recorded: for a processed method, changed back; None where that fails."""
+    if method is None or method.after is None:
+        return y
+    number = floats.number if run.digits is None else run.number
+    torque = torque_kernel(problem, number, method)
+    try:
+        seen, _, fine = changing(method.after(number))(run.number(h), run.number(t), y, run.system, torque)
+    except (ArithmeticError, TypeError, ValueError):  # the field, in plain Python
+        return None
+    return seen if fine else None
+
+
+def _precise(problem: Problem, method: Method, digits: int) -> Engine:
+    digits = number_of_digits(digits)
+    from ..numbers.multiprecision import number, working
+
+    with working(digits + GUARD_DIGITS):
+        before, after = method.processors(number)
+        torque = torque_kernel(problem, number, method)
+        advance = stepping(method.build(number), torque, kind(method), before, after)
+        y, system = start(problem, method, number)
+    columns = COLUMNS + method.clock
+    return Engine(
+        advance, y, system, number, lambda n: np.empty((n, columns), dtype=object), True, digits, method.clock
+    )

@@ -1,0 +1,119 @@
+"""Gradients by JAX: a run of fixed steps as a pure function that can be compiled, mapped and differentiated (`ph.jax`).
+
+docs/jax.md has examples. Needs the extra `jax`, and JAX set to doubles.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.so3 import mul, unit, unrotate
+from ..methods import Method, methods
+from ..numbers import floats
+from ..numbers.primitives import where
+from ..physics.problem import Problem, finite_number
+from ..physics.validate import whole_number
+from .integrator import beginning, check_fit, torque_kernel
+
+__all__ = ["flow"]
+
+
+def flow(
+    problem: Problem, method: str | Method, *, dt: float, steps: int, every: int | None = None
+) -> Callable[..., tuple[Any, Any]]:
+    """The map from the start of a problem to its state after so many steps, as a function JAX can trace.
+
+    Parameters
+    ----------
+    problem : its field, t0 and the principal axes of its body are part of the map; its other values are defaults
+    method : a name, an expression, or a Method; not one that is exact for the free body or keeps its own time
+    dt, steps : step size and number of steps
+    every : give the states of steps 0, every, 2 every, ... and the last, time first, instead of the last alone
+
+    Returns
+    -------
+    f(inertia=None, attitude=None, momentum=None, params=None) -> (quaternion, momentum)
+        inertia: three principal moments; attitude: quaternion, SCALAR FIRST, body to space, made a unit; momentum: in
+        the body frame; params: a dict of parameters of the field. What is left out is that of the problem. The results
+        have the shapes (4,) and (3,), with `every` (n, 4) and (n, 3). From a step that failed on they are NaN.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    chosen = _traceable(methods[method], problem)
+    h, count = finite_number("dt", dt), whole_number("steps", steps)
+    if h <= 0:
+        raise InputError(f"dt must be positive; got {h:g}")
+    kept = None if every is None else whole_number("every", every)
+    backend = _backend()
+    torque, begun = torque_kernel(problem, floats.number, chosen), beginning(chosen)
+    before, after = chosen.processors(floats.number)
+    run = backend.advance(chosen.build(floats.number), torque, before, after, h, problem.t0, count, kept)
+
+    def f(
+        inertia: Any = None, attitude: Any = None, momentum: Any = None, params: dict[str, Any] | None = None
+    ) -> tuple[Any, Any]:
+        given = {"inertia": inertia, "attitude": attitude, "momentum": momentum}
+        y, system = _start(problem, given, params or {}, backend.doubles)
+        q, m = problem.user_axes(*run(begun(y), system))
+        return backend.stacked(q), backend.stacked(m)
+
+    return f
+
+
+def _backend() -> Any:
+    try:
+        return importlib.import_module("polhode.compile.jax_target")
+    except ImportError as fault:
+        raise InputError(f"ph.jax needs JAX, which cannot be imported ({fault}); pip install 'polhode[jax]'") from None
+
+
+def _traceable(method: Method, problem: Problem) -> Method:
+    """The method, if it suits the problem and its steps can be traced."""
+    check_fit(method, problem)
+    if method.clock:
+        raise InputError(
+            f"{method.name} chooses its own steps, so the time of step n depends on the initial state; ph.jax "
+            "takes methods with a fixed dt"
+        )
+    if math.isinf(method.order_free):
+        able = ", ".join(m.name for m in methods.taking(problem.needs) if not math.isinf(m.order_free))
+        raise InputError(
+            f"{method.name} uses elliptic functions, whose formulas are not smooth for symmetric bodies and spins "
+            f"about an axis, so it cannot be differentiated; methods that can: {able}"
+        )
+    return method
+
+
+def _start(problem: Problem, given: dict[str, Any], params: dict[str, Any], doubles: Callable[..., Any]) -> Any:
+    """State and system in principal axes: `Problem.kernel_data` of traced numbers."""
+    own: dict[str, Any] = {
+        "inertia": problem.body.moments,
+        "attitude": problem.quaternion,
+        "momentum": problem.momentum,
+    }
+    inertia, q, m = (
+        doubles(name, own[name] if value is None else value, np.shape(own[name])) for name, value in given.items()
+    )
+    q, axes = unit(q), problem.axes_quaternion
+    if axes:
+        q, m = mul(q, axes), unrotate(axes, m)  # type: ignore[arg-type]
+    solid = tuple(i > 0 for i in inertia)
+    m = tuple(where(s, x, 0 * x) for s, x in zip(solid, m, strict=True))
+    inverse = tuple(where(s, 1 / where(s, i, 1 + i), 0 * i) for s, i in zip(solid, inertia, strict=True))
+    return (q, m), (inertia, inverse, (*_parameters(problem, params, doubles), *axes))
+
+
+def _parameters(problem: Problem, params: dict[str, Any], doubles: Callable[..., Any]) -> list[Any]:
+    """The numbers of the field's parameters in their order, those given in place of the problem's."""
+    known = problem.field.values if problem.field else {}
+    for name in params:
+        if name not in known:
+            raise InputError(f"the field has no parameter {name!r}; it has {', '.join(known) or 'none'}")
+    found = ((name, value, params.get(name, value)) for name, value in known.items())
+    return [x for name, value, now in found for x in doubles(f"parameter {name}", now, np.shape(value))]

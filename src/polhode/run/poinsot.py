@@ -1,0 +1,145 @@
+"""What repeats in the motion of the free body: its period, its precession, and Poinsot's curves.
+
+In one period T the momentum in the body runs once around its polhode. The attitude has then turned about the fixed
+momentum by an angle which is, by the formula of Montgomery (Am. J. Phys. 59 (1991) 394),
+
+    2 E T/|L| - (solid angle of the polhode, seen from the centre of the momentum sphere).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..methods.families.jacobi import cycle, motion
+from ..numbers import floats
+from ..numbers.multiprecision import GUARD_DIGITS
+from ..physics.body import Body
+from ..physics.problem import Problem
+from ..physics.validate import number_of_digits
+from ..results.observables import to_space
+from ..results.trajectory import Trajectory
+from .exact import exact
+
+
+def _cycle(problem: Problem, digits: int | None) -> tuple[Any, Any]:
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    if problem.field is not None:
+        raise InputError(f"the period is known for free bodies only, and {problem.field!r} acts on this one")
+    if digits is None:
+        (_, m), system = problem.kernel_data(floats.number)
+        period, angle = cycle(motion(m, system[0]))
+        return period or math.inf, angle if period else math.inf
+    from ..numbers.multiprecision import mp, number, public, working
+
+    digits = number_of_digits(digits)
+    with working(digits + GUARD_DIGITS):
+        (_, m), system = problem.kernel_data(number)
+        period, angle = cycle(motion(m, system[0]))
+    with working(digits):
+        return (public(+period), public(+angle)) if period else (public(+mp.inf), public(+mp.inf))
+
+
+def period(problem: Problem, *, digits: int | None = None) -> Any:
+    """The time after which the momentum of a free body is the same again, in the body.
+
+    Infinite on the separatrix, where it takes for ever, and where no neighbouring motion goes around (a sphere, a body
+    at rest). In a spin about a stable axis it is the period of small motions next to it.
+
+    Parameters
+    ----------
+    problem : a body without a field
+    digits : compute with this many digits, and return an mpmath number
+    """
+    return _cycle(problem, digits)[0]
+
+
+def precession_angle(problem: Problem, *, digits: int | None = None) -> Any:
+    """The angle [radians] by which a free body has turned about its momentum after one `period`, whole turns included.
+
+    R(t + T) is R(t) turned by this angle about the fixed vector R Pi. Infinite where the period is.
+    """
+    return _cycle(problem, digits)[1]
+
+
+def herpolhode(problem: Problem, periods: float = 3.0, points: int = 4001) -> np.ndarray:
+    """Path (points, 2) of the angular velocity in the invariable plane, over a number of periods.
+
+    The plane is perpendicular to the momentum in space, at the distance 2 E/|L| from the centre; the path touches the
+    two circles of `herpolhode_ring` in turn.
+    """
+    sol = exact(problem, problem.t0 + np.linspace(0.0, periods * finite_period(problem), points))
+    return omega_across(sol, problem.spatial_momentum)
+
+
+def omega_across(sol: Trajectory, normal: np.ndarray) -> np.ndarray:
+    """The angular velocity in space of any motion, projected on the plane (n, 2) perpendicular to a space vector."""
+    return np.asarray(to_space(sol.quaternion, sol.omega) @ _plane(normal).T)
+
+
+def finite_period(problem: Problem) -> float:
+    """The period, if there is one."""
+    found = float(period(problem))
+    if not math.isfinite(found):
+        raise InputError(
+            f"the momentum of {problem!r} is not periodic (its period is infinite); choose another initial state"
+        )
+    return found
+
+
+def herpolhode_ring(problem: Problem) -> tuple[float, float]:
+    """Least and largest distance of the herpolhode from the momentum: where one momentum component is zero.
+
+    The polhode goes around the axis of the largest moment if 2 E I_2 < |L|^2, else around that of the smallest; there
+    the component is the one along the intermediate axis, or along the other extreme one.
+    """
+    low, middle, high = sorted(problem.body.moments.tolist())
+    square, twice = float(np.dot(problem.momentum, problem.momentum)), 2 * float(problem.energy())
+    around, across = (high, low) if twice * middle < square else (low, high)
+
+    def speed(other: float) -> float:
+        """Omega^2 of the momentum with components along the axes of `around` and `other` alone."""
+        if other == around:
+            return square / around**2
+        share = (twice - square / other) / (1 / around - 1 / other)
+        return share / around**2 + (square - share) / other**2
+
+    ends = sorted(math.sqrt(max(0.0, speed(other) - twice**2 / square)) for other in (middle, across))
+    return ends[0], ends[1]
+
+
+def _plane(normal: np.ndarray) -> np.ndarray:
+    """Two unit vectors (2, 3) that span the plane and make a right-handed frame with its normal."""
+    n = normal / np.linalg.norm(normal)
+    first = np.eye(3)[np.abs(n).argmin()]
+    first = first - (first @ n) * n
+    first /= np.linalg.norm(first)
+    return np.stack([first, np.cross(n, first)])
+
+
+def cycles(body: Body, points: int = 121) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Period and precession angle over the polhodes of a body with |momentum| = 1.
+
+    Returns 2 E I_2 (n,), which is 1 on the separatrix, the periods, and the angles. The energies crowd at the
+    separatrix, which is left out.
+    """
+    low, middle, high = np.sort(1 / body.moments)
+    s = np.linspace(-1.0, 1.0, points)
+    twice = middle + np.where(s < 0, middle - low, high - middle) * np.sign(s) * s**4
+    twice = twice[np.abs(twice / middle - 1) > 1e-12]
+    found = np.array([_cycle(Problem(body, momentum=_on_level(body, e)), None) for e in twice])
+    return twice / middle, found[:, 0], found[:, 1]
+
+
+def _on_level(body: Body, twice: float) -> np.ndarray:
+    """A unit momentum of the energy twice/2, without a component along the intermediate axis."""
+    order = np.argsort(-body.moments)
+    low, _, high = (1 / body.moments[order]).tolist()
+    share = (twice - low) / (high - low)
+    m = np.zeros(3)
+    m[order[0]], m[order[2]] = math.sqrt(max(0.0, 1 - share)), math.sqrt(max(0.0, share))
+    return np.asarray(body.axes @ m)

@@ -1,0 +1,253 @@
+"""Run a method on a problem."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from ..errors import InputError, StepError
+from ..methods import EXAMPLE, Method, methods
+from ..physics.observers.event import checked
+from ..physics.problem import Problem, finite_number
+from ..physics.units import NO_UNITS, ScaledRecorder, rescaled, units_of_steps
+from ..physics.validate import MOST_STEPS, flag, whole_number
+from ..results import recorder
+from ..results.progress import Progress
+from ..results.store import checkpoint, trajectory_store
+from ..results.trajectory import Info, Trajectory, info_of
+from .dense import dense_of
+from .event_search import with_events
+from .failures import _stopped_writing, explain
+from .fixed_step import Ride, drive
+from .integrator import engine
+from .schedule import Bounds
+from .step_count import end_time, length
+from .tolerance import solve_to
+
+BYTES_PER_ROW = 200
+"""Memory for one state while a trajectory is put together."""
+
+
+def solve(
+    problem: Problem,
+    method: str | Method | None = None,
+    *,
+    dt: float | None = None,
+    tol: float | None = None,
+    t_end: float | None = None,
+    steps: int | None = None,
+    every: int = 1,
+    out: str | Path | None = None,
+    overwrite: bool = False,
+    resume: bool = False,
+    digits: int | None = None,
+    progress: bool | Callable[[float], Any] | None = None,
+    events: Any = (),
+    stops: Any = None,
+    max_step: float | None = None,
+) -> Trajectory:
+    """Integrate a problem with a method and a fixed step, or to a tolerance.
+
+    Parameters
+    ----------
+    problem : Problem
+    method : a name, an alias, an expression such as ``"mkrk(rk4)"``, or a Method; left out with `tol`, one is chosen
+    dt : step size, positive; the first one where steps vary
+    tol : instead of dt, the error allowed at the end: of the attitude as an angle, of the momentum relative to its size
+    t_end, steps : end time or number of steps (one of them; by default the problem's own end time). Where steps vary,
+        the run ends with the first step at or past t_end.
+    every : keep steps 0, every, 2 every, ... and always the last
+    out : also write to this file (``.zarr`` or ``.nc``) as the run goes, memory then stays bounded; with tol at the end
+    overwrite : replace an existing file
+    resume : go on with the run in `out` where it stands (killed, interrupted, or complete and now with a later end), to
+        the bits of a run in one go; begin it where there is no file. What differs from the run in the file is refused.
+    digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``
+    events : made by `ph.event`; ``sol.events`` holds the states at which each happened
+    progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
+    stops : with tol, times at which steps shall end: where a torque of your own jumps, or a short pulse begins and ends
+        (fields with `ph.where` of t, thrusters and tables know theirs)
+    max_step : with tol, the longest step allowed
+
+    Returns
+    -------
+    Trajectory
+
+    Raises
+    ------
+    InputError : something given cannot be right; nothing was changed
+    StepError : a step failed; ``.partial`` holds what was computed before
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    wanted = checked(events, problem)
+    _check_resume(out, overwrite, resume, bool(wanted))
+    if tol is not None:
+        others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
+        limits = {"stops": stops, "max_step": max_step}
+        with trajectory_store.reserved(out):
+            return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others, limits)
+    Bounds.refuse(stops, max_step)
+    if method is None or dt is None:
+        raise InputError(
+            f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or a tolerance, such as "
+            "ph.solve(problem, tol=1e-10)"
+        )
+    chosen = methods[method]
+    dt = finite_number("dt", dt)
+    if dt <= 0:
+        raise InputError(f"dt must be positive; got {dt:g}")
+    every = whole_number("every", every)
+    digits = None if digits is None else whole_number("digits", digits)
+    if wanted and (every > 1 or digits is not None or out is not None):
+        raise InputError(
+            "events need every step in memory in double precision; remove the arguments every, digits and out"
+        )
+    count, end = length(problem, chosen, dt, t_end, steps)
+    units = NO_UNITS if chosen.clock or digits is not None else units_of_steps(problem, dt, count)
+    inner = rescaled(problem, units)
+    run = engine(inner, chosen, digits)
+    info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)
+    if out is None:
+        _check_memory(count // every + 2)
+    bar = Progress(progress, chosen.name, count)
+    most = count if end == math.inf else MOST_STEPS
+    ride = Ride(run, inner, float(units.times(dt)), most, every, method=chosen, end=end, units=units)
+    kept = _recorder(problem, dt, ride, info, out, overwrite, resume)
+    if isinstance(kept, Trajectory):
+        bar.note(f"{out} is complete; nothing is changed")
+        return _finished(kept, problem, ride)
+    if not run.warm:
+        bar.note(f"compiling {chosen.name} (once; kept for later runs)")
+    began = time.perf_counter()
+
+    def result(status: str) -> Trajectory:
+        return kept.finish(status=status, seconds=time.perf_counter() - began, steps=ride.done)
+
+    try:
+        try:
+            drive(ride, kept if units is NO_UNITS else ScaledRecorder(kept, units), bar)
+        except recorder.DiskError:
+            raise
+        except BaseException as stop:
+            with contextlib.suppress(Exception):
+                stop.partial = result("interrupted")  # type: ignore[attr-defined]
+            raise
+        finally:
+            bar.close()
+        whole = _finished(result("finished" if ride.miss is None else "failed"), problem, ride)
+    except recorder.DiskError as problem_of_disk:
+        raise _stopped_writing(chosen, ride, problem_of_disk) from problem_of_disk
+    finally:
+        kept.release()
+    if ride.miss is not None:
+        raise StepError(explain(chosen, ride, len(whole)), whole)
+    return with_events(problem, chosen.part or chosen, whole, wanted) if wanted else whole
+
+
+def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:
+    overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
+    if resume and out is None:
+        raise InputError("resume=True continues the run in a file; name the file with out")
+    if resume and overwrite:
+        raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
+    if resume and events:
+        raise InputError(
+            "events are not stored in the file, so resume and events cannot be combined; remove one of them"
+        )
+
+
+def _recorder(
+    problem: Problem, dt: float, ride: Ride, info: Info, out: Any, overwrite: bool, resume: bool
+) -> recorder.Recorder | Trajectory:
+    """The recorder of a run, which is moved to where the run in its file stands; a complete run itself."""
+    if out is None:
+        return recorder.recorder(problem, info, out, overwrite)
+    how = checkpoint.begun(problem, ride.method, dt=dt, every=ride.every, digits=ride.run.digits)
+    end = checkpoint.until(ride.count, ride.end)
+    found = recorder.continued(problem, trajectory_store.folder_checked(out), how, end) if resume else None
+    if found is None:
+        return recorder.recorder(problem, info, out, overwrite, checkpoint.first_words(how, end))
+    mark = found.mark if isinstance(found, recorder.Disk) else None
+    if mark is not None:
+        ride.done, ride.y = mark.step, mark.state
+    return found
+
+
+def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
+    """The trajectory of a file that was written as a whole, if it is of the run that is asked for."""
+    whole, said = trajectory_store.read(path)
+    checkpoint.check_same(path, checkpoint.words(path, said, checkpoint.BEGUN), how)
+    whole.stored.checked(0)
+    return whole
+
+
+def _finished(whole: Trajectory, problem: Problem, ride: Ride) -> Trajectory:
+    """A run with the motion between its steps, if every one was kept in doubles."""
+    if ride.every == 1 and ride.run.digits is None and ride.method is not None:
+        whole.dense = dense_of(problem, ride.method.part or ride.method, whole)
+    return whole
+
+
+def _to_tolerance(
+    problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, resume: bool, events: Any,
+    progress: Any, others: dict[str, Any], limits: dict[str, Any],
+) -> Trajectory:  # fmt: skip
+    """A solution to a tolerance, kept in a file too if asked; the file is written at the end, in one go."""
+    plain = {"dt": None, "steps": None, "every": 1, "digits": None}
+    for name, value in others.items():
+        if value != plain[name]:
+            why = {"dt": "steps follow from tol", "steps": "steps follow from tol", "every": "sol.at(times) thins out"}
+            raise InputError(f"give {name} or tol, not both: {why.get(name, 'tol is for doubles')}")
+    chosen = None if method is None else methods[method]
+    if chosen is not None and chosen.clock:
+        raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
+    end = end_time(problem, t_end)
+    bounds = Bounds.of(problem.t0, end, **limits)
+    how = checkpoint.begun(
+        problem, chosen, tol=finite_number("tol", tol), t_end=end, events=len(events), **bounds.said
+    )  # fmt: skip
+    if resume:
+        there = trajectory_store.standing(trajectory_store.folder_checked(out))
+        whole = None if there is None else _same_run(there, how)
+        if whole is not None and whole.status == "finished":
+            return whole
+        overwrite = whole is not None
+    path = None if out is None else trajectory_store.fresh(out, overwrite)
+    said = checkpoint.first_words(how)
+    try:
+        sol = solve_to(problem, tol, end, chosen, events, progress, bounds)
+    except StepError as failed:
+        if path is not None and failed.partial is not None:
+            trajectory_store.save(failed.partial, path, overwrite, said)
+        raise
+    if path is not None:
+        trajectory_store.save(sol, path, overwrite, said)
+    return sol
+
+
+# --- reading the arguments --------------------------------------------------------------------------
+
+
+def _check_memory(rows: int) -> None:
+    """Refuse what cannot be kept in memory."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        return
+    needed = rows * BYTES_PER_ROW
+    if needed > memory:
+        raise InputError(
+            f"keeping {rows:.3g} states needs about {needed / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g} GB; "
+            f"keep fewer with every, or write to a file with out"
+        )
+
+
+# --- the run ----------------------------------------------------------------------------------------
+
+
+# --- what went wrong --------------------------------------------------------------------------------

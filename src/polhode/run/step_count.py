@@ -1,0 +1,74 @@
+"""How many steps a run has, from its step and its end."""
+
+from __future__ import annotations
+
+import math
+
+from ..errors import InputError
+from ..methods import Method
+from ..physics.problem import Problem, finite_number
+from ..physics.validate import MOST_STEPS, check_times, whole_number
+
+
+def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int | None) -> int:
+    """How many steps of dt lead to the end; it must be a whole number."""
+    if steps is not None:
+        if t_end is not None:
+            raise InputError("give t_end or steps, not both")
+        steps = whole_number("steps", steps)
+        check_times(problem.t0, dt, steps)
+        return steps
+    end = end_time(problem, t_end)
+    exact = (end - problem.t0) / dt
+    if exact > MOST_STEPS:
+        raise InputError(
+            f"t_end = {end:g} is {exact:.3g} steps of dt = {dt:g} away, and at most {MOST_STEPS:.3g} can be counted; "
+            f"choose a larger dt"
+        )
+    if not _is_whole(exact):
+        low = max(1, math.floor(exact))
+        raise InputError(
+            f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps dt = {dt:g} ({exact:.6g}); "
+            f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}"
+        )
+    check_times(problem.t0, dt, round(exact))
+    return round(exact)
+
+
+def length(problem: Problem, method: Method, dt: float, t_end: float | None, steps: int | None) -> tuple[int, float]:
+    """How many steps a run makes, and where it ends if that is by the time; then the number is a guess."""
+    if not method.clock or steps is not None:
+        return number_of_steps(problem, dt, t_end, steps), math.inf
+    end = end_time(problem, t_end)
+    check_times(problem.t0, dt, _about(end - problem.t0, dt))
+    return _about(end - problem.t0, dt), end
+
+
+def end_time(problem: Problem, t_end: float | None) -> float:
+    """The end time asked for, or the problem's own."""
+    end = problem.t_end if t_end is None else finite_number("t_end", t_end)
+    if end is None:
+        raise InputError("give t_end or steps: this problem has no end time")
+    if end <= problem.t0:
+        raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
+    return end
+
+
+def _about(time: float, dt: float) -> int:
+    """About how many steps lead there, where they vary."""
+    return max(1, min(MOST_STEPS, math.ceil(time / dt)))
+
+
+def _is_whole(steps: float) -> bool:
+    """Is this a whole number of steps to 1e-9 (or to the round-off of a very large one)."""
+    return steps > 0.5 and abs(steps - round(steps)) <= max(1e-9, 4e-16 * steps)
+
+
+def _end_time(t0: float, dt: float, count: int) -> str:
+    """The end of that many steps, in the fewest digits that are still read as it."""
+    for digits in range(6, 17):
+        text = f"{t0 + count * dt:.{digits}g}"
+        steps = (float(text) - t0) / dt
+        if round(steps) == count and _is_whole(steps):
+            return text
+    return repr(t0 + count * dt)

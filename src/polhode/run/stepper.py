@@ -1,0 +1,275 @@
+"""One step inside somebody else's loop."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError, StepError
+from ..kernels.loops import NO_STATE, good, tidied
+from ..kernels.so3 import conj, mul, norm2, rotate, unit, unrotate
+from ..methods import Method, methods
+from ..methods.combinators.compose import whole
+from ..numbers import floats
+from ..numbers.dispatch import kernel
+from ..numbers.primitives import finite
+from ..physics.body import Body
+from ..physics.fields import FRAMES, Field, FieldTemplate, unbound
+from ..physics.fields import torque as field_torque
+from ..physics.problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
+from ..physics.validate import check_unit_of_time
+from .integrator import check_fit, torque_kernel
+
+NORMALISE = 1e-12
+"""A squared length further than this from 1 is not round-off of our own steps: the quaternion is normalised."""
+
+FREE = "free"
+"""The key of the step without a torque, beside those of the frames in which one can be held."""
+
+FINE, UNFIT, FAILED = 0, 1, 2
+"""How a step ended: well, not begun because the numbers are no state, or without a solution."""
+
+
+class State(NamedTuple):
+    """Attitude (unit quaternion, scalar first, body to space), body momentum, time."""
+
+    quaternion: tuple[float, float, float, float]
+    momentum: tuple[float, float, float]
+    t: float = 0.0
+
+
+# --- kernels ----------------------------------------------------------------------------------------
+
+
+@kernel
+def _held_body(t: Any, q: Any, m: Any, system: Any) -> Any:
+    """A torque held in the body frame over the step."""
+    p = system[2]
+    return (p[0], p[1], p[2])
+
+
+@kernel
+def _held_body_turned(t: Any, q: Any, m: Any, system: Any) -> Any:
+    """The same, for a body whose principal axes (the quaternion behind the torque) are not the user's."""
+    p = system[2]
+    return unrotate((p[3], p[4], p[5], p[6]), (p[0], p[1], p[2]))
+
+
+@kernel
+def _held_space(t: Any, q: Any, m: Any, system: Any) -> Any:
+    """A torque held in the space frame over the step."""
+    p = system[2]
+    return unrotate(q, (p[0], p[1], p[2]))
+
+
+@kernel
+def _fit(q: Any, m: Any, force: Any) -> Any:
+    """Are these a unit quaternion and finite vectors."""
+    sound = finite(m[0] + m[1] + m[2] + force[0] + force[1] + force[2])
+    return sound & (abs(norm2(q) - 1) <= 2 * ROTATION_TOLERANCE)
+
+
+def _one_step(step: Callable[..., Any], torque: Callable[..., Any], own_axes: bool) -> Callable[..., Any]:
+    """One step in the user's axes: ``one(h, t, q, m, force, parameters, inertia, inverse, own)``."""
+
+    def one(h: Any, t: Any, q: Any, m: Any, force: Any, parameters: Any, inertia: Any, inverse: Any, own: Any) -> Any:
+        if not _fit(q, m, force):
+            return q, m, h, UNFIT
+        if abs(norm2(q) - 1) > NORMALISE:
+            q = unit(q)
+        if own_axes:
+            q, m = mul(q, own), unrotate(own, m)
+        new, miss = step(h, t, (q, m), (inertia, inverse, parameters), torque)
+        if not good(new, miss):
+            return q, m, miss, FAILED
+        q, m = tidied(new)
+        if own_axes:
+            q, m = mul(q, conj(own)), rotate(own, m)
+        return q, m, miss, FINE
+
+    return one
+
+
+def _three_numbers(x: Any, y: Any, z: Any) -> Any:
+    return (x, y, z)
+
+
+_HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
+"""A held torque as a field, for methods that ask more of it than its value."""
+
+
+# --- the stepper ------------------------------------------------------------------------------------
+
+
+def _compiled(method: Method, torque: Callable[..., Any], kind: str, own_axes: bool) -> Any:
+    """The compiled step, shared by all bodies; `kind` is that of the torque, or the structure of a field."""
+    from ..compile.program import program
+
+    def one() -> Callable[..., Any]:
+        return _one_step(whole(method)(floats.number), torque, own_axes)
+
+    return program(one, "step", method, kind, own_axes).run
+
+
+@dataclasses.dataclass
+class _Bound:
+    """A field ready to step with."""
+
+    field: Field
+    problem: Problem
+    advance: Any
+    parameters: tuple[float, ...]
+
+
+class Stepper:
+    """Advances states of one body by one step of one method; made by `ph.stepper`."""
+
+    def __init__(self, body: Body, method: Method, dt: float) -> None:
+        self.body, self.method, self.dt = body, method, dt
+        free = Problem(body, momentum=(0.0, 0.0, 0.0))
+        check_fit(method, free)
+        _, (self._inertia, self._inverse, self._own) = free.kernel_data(floats.number)
+        self._linear = body.linear_axis is not None
+        self._held: dict[str, Any] = {}
+        self._last: _Bound | None = None
+
+    def step(self, state: State | tuple[Any, ...], torque: Any = None, frame: str = "body") -> State:
+        """The state one step later.
+
+        Parameters
+        ----------
+        state : (quaternion, momentum) or (quaternion, momentum, t), such as the last call returned
+        torque : three numbers, held constant over the step in the named frame, or a bound field; without one the body
+            is free, and any method can make the step
+        frame : "body" or "space", for three numbers
+        """
+        q, m, t = _unpacked(state)
+        if torque is None:
+            force, advance, parameters = None, self._held.get(FREE) or self._free(), self._own
+        elif isinstance(torque, Field):
+            bound = self._bound(torque, q, m, t)
+            force, advance, parameters = None, bound.advance, bound.parameters
+        elif isinstance(torque, FieldTemplate):
+            raise unbound(torque)
+        else:
+            force = _numbers("torque", torque, 3)
+            advance = (isinstance(frame, str) and self._held.get(frame)) or self._hold(frame)
+            parameters = (*force, *self._own)
+        if self._linear:
+            self._check_linear(q, m, force, frame)
+        q1, m1, miss, how = advance(
+            self.dt, t, q, m, force or m, parameters, self._inertia, self._inverse, self._own or q
+        )  # fmt: skip
+        if how != FINE:
+            raise self._error(q, m, t, torque, miss, how)
+        return State(q1, m1, t + self.dt)
+
+    def _free(self) -> Any:
+        """The compiled step without a torque."""
+        torque = torque_kernel(Problem(self.body, momentum=(0.0, 0.0, 0.0)), floats.number, self.method)
+        self._held[FREE] = _compiled(self.method, torque, FREE, bool(self._own))
+        return self._held[FREE]
+
+    def _hold(self, frame: str) -> Any:
+        """The compiled step for a torque held in a frame."""
+        if not isinstance(frame, str) or frame not in FRAMES:
+            raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+        if not self.method.takes("attitude"):
+            able = ", ".join(m.name for m in methods.taking("attitude")[:8])
+            raise InputError(
+                f"{self.method.name} does not take a torque that is constant over a step; methods that do: {able}, "
+                "... Without a torque, write step(state)"
+            )
+        body = _held_body_turned if self._own else _held_body
+        torque = body if frame == "body" else _held_space
+        if self.method.derivatives or self.method.series or self.method.differences:
+            held = Problem(self.body, _HELD[frame](0, 0, 0), momentum=(0.0, 0.0, 0.0))
+            torque = torque_kernel(held, floats.number, self.method)
+        self._held[frame] = _compiled(self.method, torque, frame, bool(self._own))
+        return self._held[frame]
+
+    def _bound(self, field: Field, q: Any, m: Any, t: float) -> _Bound:
+        """The compiled step for a field, which is checked when it is new."""
+        if self._last is None or self._last.field is not field:
+            problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
+            check_fit(self.method, problem)
+            torque = torque_kernel(problem, floats.number, self.method)
+            advance = _compiled(self.method, torque, field.structure, bool(self._own))
+            self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
+        return self._last
+
+    def _check_linear(self, q: Any, m: Any, force: Any, frame: str) -> None:
+        """Nothing turns a linear body about its axis."""
+        check_axial(self.body, "momentum", np.array(m))
+        if force is not None:
+            check_axial(self.body, "torque", np.array(force if frame == "body" else unrotate(q, force)))
+
+    def _error(self, q: Any, m: Any, t: float, torque: Any, miss: float, how: int) -> Exception:
+        """Why there is no next state."""
+        if how == UNFIT:
+            try:
+                _attitude(q)
+                _vector("momentum", m)
+                _vector("torque", (0.0, 0.0, 0.0) if torque is None or isinstance(torque, Field) else torque)
+            except InputError as problem:
+                return problem
+            return InputError(f"the numbers are too large for doubles: momentum {m}, torque {torque}")
+        head = f"{self.method.name} failed in one step from t = {t:g} with dt = {self.dt:g}"
+        if isinstance(torque, Field) and self._last is not None:
+            for moment in (t, t + self.dt):
+                try:
+                    self._last.problem.check_field(moment, q, m, f"at t = {moment:g}")
+                except InputError as problem:
+                    return StepError(f"{head}: {problem}")
+        why = f"its equation was not solved (relative residual {miss:.1e})"
+        if not miss > 0:
+            why = NO_STATE
+        return StepError(f"{head}: {why}; try a smaller dt")
+
+
+def _unpacked(state: Any) -> tuple[Any, Any, float]:
+    """Quaternion, momentum and time as plain floats."""
+    try:
+        q, m, t = (*state, 0.0) if len(state) == 2 else state
+    except (TypeError, ValueError):
+        raise InputError(f"state must be (quaternion, momentum) or (quaternion, momentum, t); got {state!r}") from None
+    if type(t) is not float or not math.isfinite(t):
+        t = finite_number("t", t)
+    return _numbers("quaternion", q, 4), _numbers("momentum", m, 3), t
+
+
+def _numbers(name: str, value: Any, count: int) -> Any:
+    """The value as a tuple of that many floats."""
+    try:
+        numbers = tuple(map(float, value))
+    except Exception:  # the value may be any object
+        numbers = ()
+    if len(numbers) != count:
+        raise InputError(f"{name} must be {'three' if count == 3 else 'four'} numbers; got {value!r}")
+    return numbers
+
+
+def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
+    """A stepper for loops that are not ours: ``state = ph.stepper(body, "imidm", dt).step(state, torque)``."""
+    if not isinstance(body, Body):
+        raise InputError(f"body must be a ph.Body; got {type(body).__name__}. Write ph.Body([I1, I2, I3])")
+    dt = finite_number("dt", dt)
+    if dt == 0:
+        raise InputError("dt must not be zero")
+    check_unit_of_time("|dt|", abs(dt), abs(dt))
+    chosen = methods[method]
+    if chosen.compensated:
+        raise InputError(
+            f"{chosen.name} carries low parts of the state from step to step, which a stepper does not store; use "
+            "ph.solve, or the method without compensated()"
+        )
+    if chosen.memory:
+        raise InputError(
+            f"{chosen.name} has memory from step to step, which a stepper does not store; use ph.solve, or a "
+            "one-step method"
+        )
+    return Stepper(body, chosen, dt)

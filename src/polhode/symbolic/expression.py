@@ -1,0 +1,355 @@
+"""Formulas as data: a user's function is run once on symbols, and what it did is kept as a graph.
+
+From the graph come a straight-line kernel (generic in the number type, so it is compiled, vectorised
+and run in any precision), exact derivatives (for the torque of a potential), and Taylor coefficients
+(for reference solutions). Equal subexpressions are one node.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar
+
+from ..numbers import dispatch, primitives
+from ..numbers.derivatives import _slope
+from ..numbers.dispatch import kernel, register
+from ..numbers.primitives import FUNCTIONS
+
+OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
+COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
+
+
+LOOK_UPS = ("piece", "entry")
+"""Reading a table: constant between its knots."""
+
+
+class BranchError(TypeError):
+    """A user's function branched on a number."""
+
+
+class Expr:
+    """A node: an operation and its arguments. Never made directly: `make` shares equal nodes."""
+
+    __slots__ = ("args", "number", "op")
+    _book: ClassVar[dict[Any, Expr]] = {}
+    _count: ClassVar[Any] = itertools.count()
+
+    def __init__(self, op: str, args: tuple[Any, ...]) -> None:
+        self.op, self.args, self.number = op, args, next(Expr._count)
+
+    @staticmethod
+    def make(op: str, *args: Any) -> Expr:
+        """The node for this operation on these arguments."""
+        key = (op, *(a.number if isinstance(a, Expr) else (type(a), a, str(a)) for a in args))
+        if key not in Expr._book:
+            Expr._book[key] = Expr(op, args)
+        return Expr._book[key]
+
+    def __add__(self, other: Any) -> Expr:
+        return _sum(self, lift(other))
+
+    def __radd__(self, other: Any) -> Expr:
+        return _sum(lift(other), self)
+
+    def __sub__(self, other: Any) -> Expr:
+        return _difference(self, lift(other))
+
+    def __rsub__(self, other: Any) -> Expr:
+        return _difference(lift(other), self)
+
+    def __mul__(self, other: Any) -> Expr:
+        return _product(self, lift(other))
+
+    def __rmul__(self, other: Any) -> Expr:
+        return _product(lift(other), self)
+
+    def __truediv__(self, other: Any) -> Expr:
+        return _quotient(self, lift(other))
+
+    def __rtruediv__(self, other: Any) -> Expr:
+        return _quotient(lift(other), self)
+
+    def __neg__(self) -> Expr:
+        return _difference(lift(0), self)
+
+    def __pos__(self) -> Expr:
+        return self
+
+    def __abs__(self) -> Expr:
+        return Expr.make("abs", self)
+
+    def __pow__(self, exponent: Any) -> Expr:
+        if isinstance(exponent, Expr) and exponent.op == "const":
+            exponent = exponent.args[0]
+        if not isinstance(exponent, Expr) and exponent == int(exponent):
+            return _whole_power(self, int(exponent))
+        return Expr.make("power", self, lift(exponent))
+
+    def __rpow__(self, base: Any) -> Expr:
+        return Expr.make("power", _inexact(base), self)
+
+    def __lt__(self, other: Any) -> Expr:
+        return Expr.make("lt", self, lift(other))
+
+    def __le__(self, other: Any) -> Expr:
+        return Expr.make("le", self, lift(other))
+
+    def __gt__(self, other: Any) -> Expr:
+        return Expr.make("lt", lift(other), self)
+
+    def __ge__(self, other: Any) -> Expr:
+        return Expr.make("le", lift(other), self)
+
+    def __eq__(self, other: Any) -> Expr:  # type: ignore[override]
+        return Expr.make("eq", self, lift(other))
+
+    def __ne__(self, other: Any) -> Expr:  # type: ignore[override]
+        return Expr.make("ne", self, lift(other))
+
+    __hash__ = object.__hash__
+
+    def __and__(self, other: Any) -> Expr:
+        return Expr.make("and", self, lift(other))
+
+    def __or__(self, other: Any) -> Expr:
+        return Expr.make("or", self, lift(other))
+
+    def __bool__(self) -> bool:
+        raise BranchError("it branches on a number (if, and, or, not, while, chained <); use ph.where(condition, a, b)")
+
+    def __float__(self) -> float:
+        raise TypeError("a function outside ph.math was applied to a number of the motion")
+
+    __index__ = __int__ = __float__
+
+    def __iter__(self) -> Any:
+        raise TypeError("a number of the motion was used as a vector; R[i][j] and omega[i] are numbers")
+
+
+def lift(value: Any) -> Expr:
+    """A number as a constant node."""
+    return value if isinstance(value, Expr) else Expr.make("const", value)
+
+
+def symbol(name: str) -> Expr:
+    """A named input."""
+    return Expr.make("symbol", name)
+
+
+def constant(name: str) -> Expr:
+    """A constant known by name (pi, e), exact in every number type."""
+    return Expr.make("named", name)
+
+
+def is_number(node: Expr, value: Any) -> bool:
+    """Is the node the constant of this value."""
+    return node.op == "const" and bool(node.args[0] == value)
+
+
+def _folded(op: str, a: Expr, b: Expr) -> Expr:
+    """The node of an operation; of two integer constants the constant they make, so that derivatives stay short."""
+    if a.op == b.op == "const" and isinstance(a.args[0], int) and isinstance(b.args[0], int):
+        x, y = a.args[0], b.args[0]
+        return lift({"add": x + y, "sub": x - y, "mul": x * y}[op])
+    return Expr.make(op, a, b)
+
+
+def _sum(a: Expr, b: Expr) -> Expr:
+    if is_number(a, 0):
+        return b
+    if is_number(b, 0):
+        return a
+    return _folded("add", a, b)
+
+
+def _difference(a: Expr, b: Expr) -> Expr:
+    if is_number(b, 0):
+        return a
+    return _folded("sub", a, b)
+
+
+def _product(a: Expr, b: Expr) -> Expr:
+    if is_number(a, 0) or is_number(b, 0):
+        return lift(0)
+    if is_number(a, 1):
+        return b
+    if is_number(b, 1):
+        return a
+    return _folded("mul", a, b)
+
+
+def _inexact(value: Any) -> Expr:
+    """A constant that becomes a number of the type: Python would make a double of log(2) or 1/3."""
+    node = lift(value)
+    return lift(float(node.args[0])) if node.op == "const" and isinstance(node.args[0], int) else node
+
+
+def _quotient(a: Expr, b: Expr) -> Expr:
+    return a if is_number(b, 1) else Expr.make("div", _inexact(a) if b.op == "const" else a, b)
+
+
+def _whole_power(x: Expr, n: int) -> Expr:
+    """x**n by repeated squaring."""
+    if n < 0:
+        return 1 / _whole_power(x, -n)
+    if n == 0:
+        return lift(1)
+    half = _whole_power(x, n // 2) if n > 1 else lift(1)
+    return half * half * x if n % 2 else half * half
+
+
+class Exprs:
+    """The functions of traced numbers, shaped like `scalar.Floats`."""
+
+    @staticmethod
+    def where(condition: Any, yes: Any, no: Any) -> Expr:
+        """Choose by a condition."""
+        return Expr.make("where", lift(condition), lift(yes), lift(no))
+
+    @staticmethod
+    def piece(x: Any, knots: Any) -> Expr:
+        """The piece of a table in which x lies."""
+        return Expr.make("piece", x, lift(tuple(knots)))
+
+    @staticmethod
+    def entry(index: Any, column: Any) -> Expr:
+        """An entry of a table."""
+        return Expr.make("entry", index, lift(tuple(column)))
+
+    @staticmethod
+    def epsilon() -> float:
+        """Never needed in a user's formula."""
+        return dispatch.Floats.epsilon()
+
+
+def _function(name: str) -> Callable[..., Expr]:
+    return staticmethod(lambda *args: Expr.make(name, *(_inexact(a) for a in args)))
+
+
+for _name in FUNCTIONS:
+    setattr(Exprs, _name, _function(_name))
+register(Expr, Exprs)
+
+
+# --- what can be done with a graph ------------------------------------------------------------------
+
+
+def ordered(outputs: Iterable[Expr]) -> list[Expr]:
+    """All nodes the outputs need, arguments before users."""
+    seen: dict[Expr, None] = {}
+    stack: list[tuple[Expr, bool]] = [(node, False) for node in reversed(list(outputs))]
+    while stack:
+        node, ready = stack.pop()
+        if node in seen:
+            continue
+        if ready:
+            seen[node] = None
+        else:
+            stack.append((node, True))
+            stack.extend((a, False) for a in reversed(node.args) if isinstance(a, Expr) and a not in seen)
+    return list(seen)
+
+
+def symbols_in(outputs: Iterable[Expr]) -> set[str]:
+    """Names of the inputs the outputs depend on."""
+    return {node.args[0] for node in ordered(outputs) if node.op == "symbol"}
+
+
+def partials(node: Expr) -> list[tuple[Expr, Expr]]:
+    """(argument, derivative of the node with respect to it) for every argument that matters."""
+    op, args = node.op, node.args
+    if op in ("symbol", "const", "named", *COMPARISONS, "and", "or", *LOOK_UPS):
+        return []
+    x = args[0]
+    if op == "add":
+        return [(x, lift(1)), (args[1], lift(1))]
+    if op == "sub":
+        return [(x, lift(1)), (args[1], lift(-1))]
+    if op == "mul":
+        return [(x, args[1]), (args[1], x)]
+    if op == "div":
+        return [(x, 1 / args[1]), (args[1], -(node / args[1]))]
+    if op == "where":
+        return [(args[1], Exprs.where(x, 1, 0)), (args[2], Exprs.where(x, 0, 1))]
+    if op == "power":
+        exponent = args[1]
+        over_base = (x, exponent * Expr.make("power", x, exponent - 1))
+        return [over_base] if exponent.op == "const" else [over_base, (exponent, node * primitives.log(x))]
+    if op == "atan2":
+        square = x * x + args[1] * args[1]
+        return [(x, args[1] / square), (args[1], -(x / square))]
+    return [(x, _slope(op, x, node))]
+
+
+def gradient(output: Expr, inputs: Sequence[Expr]) -> list[Expr]:
+    """Exact derivatives of one output, by sweeping its graph backwards."""
+    sensitivity: dict[Expr, Expr] = {output: lift(1)}
+    for node in reversed(ordered([output])):
+        over = sensitivity.get(node)
+        if over is None:
+            continue
+        for argument, slope in partials(node):
+            sensitivity[argument] = sensitivity.get(argument, lift(0)) + over * slope
+    return [sensitivity.get(x, lift(0)) for x in inputs]
+
+
+def source(name: str, parameters: str, unpack: dict[str, str], outputs: Sequence[Expr]) -> tuple[str, dict[str, Any]]:
+    """Straight-line Python for the outputs, and the constants it refers to.
+
+    `unpack` gives, for every symbol, the text that reads it from the parameters.
+    """
+    lines: list[str] = []
+    names: dict[Expr, str] = {}
+    constants: dict[str, Any] = {}
+    for i, node in enumerate(ordered(outputs)):
+        if node.op in ("const", "named"):
+            names[node] = f"k{len(constants)}"
+            constants[names[node]] = node.args[0]
+            continue
+        names[node] = f"v{i}"
+        args = [names[a] if isinstance(a, Expr) else a for a in node.args]
+        lines.append(f"    v{i} = {_text(node.op, args, unpack)}")
+    for node in outputs:
+        if node.op == "const" and isinstance(node.args[0], int):  # a component that is a plain number is no integer
+            names[node] = f"k{len(constants)}"
+            constants[names[node]] = float(node.args[0])
+    result = ", ".join(names[node] for node in outputs)
+    body = "\n".join(lines)
+    comma = "," if len(outputs) == 1 else ""
+    return f"def {name}({parameters}):\n{body}\n    return ({result}{comma})\n", constants
+
+
+def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
+    if op == "symbol":
+        return unpack[args[0]]
+    if op in OPERATORS | COMPARISONS:
+        return f"{args[0]} {(OPERATORS | COMPARISONS)[op]} {args[1]}"
+    if op in ("and", "or"):
+        return f"{args[0]} {'&' if op == 'and' else '|'} {args[1]}"
+    return f"{op}({', '.join(args)})"
+
+
+def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any]) -> Callable[..., Any]:
+    """The kernel that a source text defines, its constants in one number type; functions before it are parts of it.
+
+    Integers stay integers; floats are exact; named constants are asked of the type; tuples are tables, lists tuples.
+    """
+    space: dict[str, Any] = {name: getattr(primitives, name) for name in (*FUNCTIONS, "where", "narrow", *LOOK_UPS)}
+    space["abs"] = abs
+    for name, value in constants.items():
+        if isinstance(value, tuple):
+            space[name] = primitives.table(value, number)
+        elif isinstance(value, list):
+            space[name] = tuple(map(number, value))
+        else:
+            space[name] = value if isinstance(value, int) else number(value)
+    exec(text, space)  # the text is made of our own words: operators, primitives, names v*, k*
+    *inner, outer = re.findall(r"^def (\w+)", text, re.MULTILINE)
+    for name in (*inner, outer):
+        space[name].__module__ = __name__
+        kernel(space[name])
+    space |= {name: dispatch.by_halves(space[name]) for name in inner}
+    made: Callable[..., Any] = space[outer]
+    return made

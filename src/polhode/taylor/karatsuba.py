@@ -1,0 +1,86 @@
+"""Taylor coefficients with half the products, for series whose coefficients are of about the same size.
+
+Two terms of a sum of products take one product, if those of equal index are known (Karatsuba):
+
+    a_j b_i + a_i b_j = (a_j + a_i)(b_j + b_i) - a_j b_j - a_i b_i,        j + i = k,
+    (a b)_k = sum_(j<i) (a_j + a_i)(b_j + b_i) + [k even] 2 a_(k/2) b_(k/2) - sum_(j<=k) a_j b_j,
+
+and the last sum needs one more term in each order. What is subtracted is of the size of the largest a_j b_j, so where
+coefficients fall or grow by factors, digits are lost. In a unit of time near the radius of convergence they do neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ..symbolic.expression import Expr
+from .writer import TOGETHER, Writer, indented, joined
+
+
+class PairedWriter(Writer):
+    """The same kernels with sums over pairs. Products of what is not known before the sums keep theirs."""
+
+    def __init__(self, *given: Any) -> None:
+        super().__init__(*given)
+        pairs = [node for node in self.ready.nodes if self._has_known_factors(node)]
+        self.squares = {node: super(PairedWriter, self).size + i for i, node in enumerate(pairs)}
+        """Where minus the sum of a_j b_j of every paired sum is."""
+
+    @property
+    def size(self) -> int:
+        """Numbers in the room."""
+        return super().size + len(self.squares)
+
+    def _has_known_factors(self, node: Expr) -> bool:
+        """Is this a sum of products of what is known before the sums of an order."""
+        if not self._is_sum(node) or node.op not in ("mul", "add", "sub"):
+            return False
+        return all(x in self.early and not self.lowest[x] for _, *pair in self._factors(node) for x in pair)
+
+    def _first_order(self) -> list[str]:
+        of = {node: self._products(node, lambda x: self._value(x, "z")) for node in self.squares}
+        squares = [f"work[{place}] = -({joined(of[node])})" for node, place in self.squares.items()]
+        return [*super()._first_order(), *squares]
+
+    def _narrowed(self) -> list[str]:
+        """The order before `first` is done again, so its products are taken out of the sums."""
+        of = {node: self._products(node, lambda x: self._place(x, "(first - 1)")) for node in self.squares}
+        squares = [f"thin[{at}] = narrow(work[{at}]) + ({joined(of[node])})" for node, at in self.squares.items()]
+        return [*super()._narrowed(), *squares]
+
+    def _loops(self, sums: list[Expr]) -> list[str]:
+        pairs = [node for node in sums if node in self.squares]
+        groups = [pairs[i : i + TOGETHER] for i in range(0, len(pairs), TOGETHER)]
+        lines = [self._function(some, self._paired_loop(some)) for some in groups]
+        return lines + super()._loops([node for node in sums if node not in self.squares])
+
+    def _paired_loop(self, sums: list[Expr]) -> list[str]:
+        """The products of index k, which the sums of squares get too, that of index k/2, and those of pairs."""
+        factors = [x for node in sums for _, *pair in self._factors(node) for x in pair]
+        local = {x: f"r{self.row[x]}" for factor in factors for x in self._read_for(factor)}
+        total = {node: self._value(node, "s") for node in sums}
+
+        def read(text: Callable[[Expr], str]) -> list[str]:
+            return [f"{name} = {text(x)}" for x, name in local.items()]
+
+        def added(node: Expr, sign: str = "", factor: str = "") -> list[str]:
+            """Product by product, each fused with its sum."""
+            name, terms = total[node], self._products(node, local.__getitem__, factor)
+            return [f"{name} = {joined([name, sign + x])}".replace("- -", "+ ") for x in terms]
+
+        lines = read(lambda x: self._place(x, "k"))
+        for node, name in total.items():
+            place = f"{self._room}[{self.squares[node]}]"
+            lines += [f"{name} = {place}", *added(node, "-"), f"{place} = {name}"]
+        lines += ["if k % 2 == 0:", *indented(read(lambda x: self._place(x, "(k // 2)")))]
+        lines += indented(x for node in sums for x in added(node, "", "2 * "))
+        lines += ["for j in range((k + 1) // 2):", "    i = k - j"]
+        lines += indented(read(lambda x: f"{self._place(x, 'j')} + {self._place(x, 'i')}"))
+        return lines + indented(x for node in sums for x in added(node))
+
+    def _products(self, node: Expr, text: Callable[[Expr], str], factor: str = "") -> list[str]:
+        """The products of a sum, by the texts of what is read for them."""
+        return [
+            f"{sign}{factor}{self._factor(a, text)} * {self._factor(b, text)}" for sign, a, b in self._factors(node)
+        ]

@@ -1,0 +1,454 @@
+"""Taylor coefficients along the motion, as a kernel written from the graph of the equations.
+
+Every node of the graph that moves has a series in the time since the start of the expansion; with c_k its k-th
+coefficient
+
+    (a b)_k = sum_j a_j b_(k-j),        (a/b)_k = (a_k - sum_(j>=1) b_j (a/b)_(k-j)) / b_0,
+    x^n = p:  k x_0 p_k = sum_(j>=1) (n j - (k - j)) x_j p_(k-j),        dy = s dx:  k y_k = sum_j j x_j s_(k-j),
+
+so all series follow order by order (Moore 1966). All sums of an order share one loop over 0 <= j <= k, and a sum of
+products is one sum. Of what is not known yet the k-th coefficient counts as zero there, and is added when it is known.
+
+Coefficients of high order hardly show in the sum of a series, so that half the bits are enough for them. A second
+kernel goes on with narrow numbers where the first one has stopped. Their range is narrow too; in a unit of time near
+that of the motion c_k unit^k is not far from 1.
+"""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+from ..numbers.primitives import FUNCTIONS
+from ..symbolic.expression import OPERATORS, Expr, _text, is_number, symbol
+from .graph import LOGIC, Plan, gathered, plan
+
+NOTHING = "0 * q[0]"
+"""The text of a symbol that begins at zero."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Series:
+    """Two kernels, ``fill(..., unit, work, order)`` and ``extend(..., unit, work, first, thin, order)``.
+
+    Coefficients of one order lie together: the k-th of the i-th series asked for, times unit^k, is
+    ``work[rows[i] + stride * k]``. The second kernel goes on from the order `first` > 1 where the first one ended, with
+    narrow numbers in `thin`; order `first` is computed in both precisions, which gives an error
+    estimate.
+    """
+
+    text: str
+    more: str
+    constants: dict[str, Any]
+    rows: tuple[int, ...]
+    stride: int
+    size: int
+    """Numbers in `work`."""
+    terms: int
+    """Sums over pairs of coefficients that every order needs."""
+
+
+def series(
+    parameters: str, start: dict[str, str], rates: dict[str, Expr], others: Sequence[Expr], orders: int,
+    writer: type[Writer] | None = None,
+) -> Series:  # fmt: skip
+    """The kernel for Taylor coefficients 0..order (below `orders`) of states and of formulas made of them.
+
+    `start` gives for every symbol the text that reads it from the parameters, `rates` the rate of every state.
+    """
+    states = [symbol(name) for name in rates]
+    sources = {*states, symbol("t")}
+    formulas = gathered([*rates.values(), *others], sources)
+    ready = plan(states, formulas[: len(states)], formulas[len(states) :])
+    return (writer or Writer)(ready, start, [*states, *formulas[len(states) :]], orders).series(parameters)
+
+
+TOGETHER = 18
+"""Sums in one loop: a register each, and some for what is multiplied."""
+
+
+@dataclasses.dataclass
+class _Form:
+    """A sum of products and of other things, with signs; the nodes that are within it alone."""
+
+    products: list[tuple[int, Expr, Expr]] = dataclasses.field(default_factory=list)
+    rest: list[tuple[int, Expr]] = dataclasses.field(default_factory=list)
+    within: set[Expr] = dataclasses.field(default_factory=set)
+
+    def take(self, other: _Form, node: Expr) -> None:
+        """Take over what an inner node is made of."""
+        self.products += other.products
+        self.rest += other.rest
+        self.within |= {node} | other.within
+
+
+class Writer:
+    """Names, rows and lines of the kernels."""
+
+    thin = False
+    """Are narrow numbers written about; their names end in n."""
+    turned: frozenset[tuple[Expr, Expr]] = frozenset()
+
+    def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], orders: int) -> None:
+        self.ready, self.start, self.wanted, self.orders = ready, start, wanted, orders
+        self.name = {node: str(i) for i, node in enumerate(ready.nodes)}
+        self.constants: dict[str, Any] = {"reciprocals": [Fraction(1, max(k, 1)) for k in range(orders)]}
+        self.loops: list[str] = []
+        self.forms = self._gathered_forms()
+        self.within = {n for form in self.forms.values() for n in form.within}
+        self.early = self._early()
+        self.lowest = self._lowest()
+        self.turned = self._turned()
+        self.row = {node: i for i, node in enumerate(dict.fromkeys([*wanted, *self._operands()]))}
+
+    # what is summed, and when
+
+    def _is_sum(self, node: Expr) -> bool:
+        """Does a coefficient need the lower ones of others (a product, a quotient, a function)."""
+        if node not in self.ready.moving or node in self.ready.rates_of or node in self.within:
+            return False
+        if node in self.forms or node.op in FUNCTIONS or node.op == "whole_power":
+            return True
+        return self._is_product(node) or (node.op == "div" and node.args[1] in self.ready.moving)
+
+    def _early(self) -> set[Expr]:
+        """What is known before the sums of an order: states, and what is linear in them."""
+        early: set[Expr] = set()
+        for node in self.ready.nodes:
+            moving = [a for a in node.args if isinstance(a, Expr) and a in self.ready.moving]
+            linear = node.op in OPERATORS and not self._is_sum(node) and all(a in early for a in moving)
+            if node in self.ready.moving and (node in self.ready.rates_of or node.op == "symbol" or linear):
+                early.add(node)
+        return early
+
+    def _lowest(self) -> dict[Expr, int]:
+        """An order below which all coefficients of a node are zero."""
+        lowest: dict[Expr, int] = {}
+        for node in self.ready.nodes:
+            below = [lowest[a] for a in node.args if isinstance(a, Expr)]
+            lowest[node] = 0
+            if node.op == "symbol":
+                lowest[node] = int(self.start[node.args[0]] == NOTHING)
+            elif node.op == "mul":
+                lowest[node] = sum(below)
+            elif node.op in ("add", "sub"):
+                lowest[node] = min(below)
+            elif is_number(node, 0):
+                lowest[node] = self.orders
+        return lowest
+
+    def _range(self, node: Expr) -> tuple[int, int]:
+        """How many terms at the beginning and at the end of a sum of products are zero."""
+        if node.op not in ("mul", "add", "sub"):
+            return 0, 0
+        pairs = [(self.lowest[a], self.lowest[b]) for _, a, b in self._factors(node)]
+        return min(a for a, _ in pairs), min(b for _, b in pairs)
+
+    def _is_product(self, node: Expr) -> bool:
+        return node.op == "mul" and all(a in self.ready.moving for a in node.args)
+
+    def _gathered_forms(self) -> dict[Expr, _Form]:
+        """Sums and differences with products that nothing else needs."""
+        found: dict[Expr, _Form] = {}
+        taken: set[Expr] = set()
+        uses = self._uses()
+        for node in reversed(self.ready.nodes):
+            if node.op in ("add", "sub") and node in self.ready.moving and node not in taken:
+                form = _Form()
+                self._gather(node, 1, form, uses)
+                if form.products:
+                    found[node] = form
+                    taken |= form.within
+        return found
+
+    def _uses(self) -> collections.Counter[Expr]:
+        """How often every node is needed."""
+        ready = self.ready
+        asked = [
+            *ready.rates_of.values(),
+            *self.wanted,
+            *(x for pairs in ready.slopes.values() for p in pairs for x in p),
+        ]
+        return collections.Counter([*asked, *(a for node in ready.nodes for a in node.args if isinstance(a, Expr))])
+
+    def _gather(self, node: Expr, sign: int, form: _Form, uses: collections.Counter[Expr]) -> None:
+        """Put the arguments of a sum or difference into a form."""
+        for arg, s in zip(node.args, (sign, -sign if node.op == "sub" else sign), strict=True):
+            if uses[arg] > 1 or not (self._is_product(arg) or arg.op in ("add", "sub")) or arg in self.ready.rates_of:
+                form.rest.append((s, arg))
+                continue
+            inner = _Form()
+            if self._is_product(arg):
+                inner.products.append((s, *arg.args))
+            else:
+                self._gather(arg, s, inner, uses)
+            if inner.products:
+                form.take(inner, arg)
+            else:
+                form.rest.append((s, arg))
+
+    def _factors(self, node: Expr) -> list[tuple[str, Expr, Expr]]:
+        """The sum of a node: (weight, a, b) for weight a_j b_(k-j), 0 <= j <= k."""
+        if node in self.forms:
+            return [("" if sign > 0 else "-", *self._in_order(a, b)) for sign, a, b in self.forms[node].products]
+        if node.op == "mul":
+            return [("", *self._in_order(node.args[0], node.args[1]))]
+        if node.op == "div":
+            return [("", node.args[1], node)]
+        if node.op == "whole_power":
+            return [(f"({node.args[1] + 1} * j - k) * ", node.args[0], node)]
+        return [("j * ", x, s) for x, s in self.ready.slopes[node]]
+
+    def _in_order(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
+        return (b, a) if (a, b) in self.turned else (a, b)
+
+    def _turned(self) -> frozenset[tuple[Expr, Expr]]:
+        """The products to be taken as b_j a_(k-j), so that sums share what they read."""
+        sums = [node for node in self.ready.nodes if self._is_sum(node) and node.op in ("mul", "add", "sub")]
+        pairs = list(dict.fromkeys((a, b) for node in sums for _, a, b in self._factors(node)))
+
+        def reads(turned: frozenset[tuple[Expr, Expr]]) -> int:
+            sides = [(b, a) if (a, b) in turned else (a, b) for a, b in pairs]
+            return len({(x, side) for pair in sides for side, made in enumerate(pair) for x in self._read_for(made)})
+
+        turned = frozenset[tuple[Expr, Expr]]()
+        for a, b in (*pairs, *pairs):
+            if self.lowest[a] == self.lowest[b]:
+                turned = min(turned, turned ^ {(a, b)}, key=reads)
+        return turned
+
+    def _read_for(self, node: Expr) -> tuple[Expr, ...]:
+        """What is read of memory for a factor."""
+        return node.args if self._is_made(node) else (node,)
+
+    def _operands(self) -> list[Expr]:
+        sums = [node for node in self.ready.nodes if self._is_sum(node)]
+        factors = [x for node in sums for _, a, b in self._factors(node) for x in (a, b) if x in self.ready.moving]
+        return [y for x in factors for y in self._read_for(x)]
+
+    def _is_made(self, node: Expr) -> bool:
+        """Is this a sum or difference of two states, which is made anew wherever it is needed: adding is for free."""
+        return node.op in ("add", "sub") and all(a in self.ready.rates_of for a in node.args)
+
+    # lines
+
+    def series(self, parameters: str) -> Series:
+        """The whole."""
+        lines = [*self._start(), *self._first_order(), *self._orders("1")]
+        text = "".join([*self.loops, defined(f"fill({parameters}, unit, work, order)", lines)])
+        start, self.thin, self.loops = self._start(), True, []
+        lines = [*start, *self._narrowed(), *self._orders("first - 1")]
+        more = "".join([*self.loops, defined(f"extend({parameters}, unit, work, first, thin, order)", lines)])
+        rows = tuple(self.row[node] for node in self.wanted)
+        terms = sum(len(self._factors(node)) for node in self.ready.nodes if self._is_sum(node))
+        return Series(text, more, self.constants, rows, len(self.row), self.size, terms)
+
+    @property
+    def size(self) -> int:
+        """Numbers in the room."""
+        return len(self.row) * self.orders
+
+    def _orders(self, first: str) -> list[str]:
+        """The coefficients of the orders from `first` on, where those of the states are known."""
+        lines = [f"for k in range({first}, order):", *indented([*self._states("k"), *self._next_order()])]
+        lines += self._states("order")
+        for node in self.wanted:
+            if node not in self.ready.moving:
+                lines += [f"for k in range({first}, order + 1):", f"    {self._place(node, 'k')} = {self._zero}"]
+        return lines
+
+    def _place(self, node: Expr, k: str) -> str:
+        return f"{self._room}[{self.row[node]} + {len(self.row)} * {k}]"
+
+    def _value(self, node: Expr, prefix: str) -> str:
+        """The local name of a number: z a coefficient of order 0, v its inverse; of order k x, a sum s, a rate d."""
+        return f"{prefix}{self.name[node]}{'n' * self.thin}"
+
+    @property
+    def _room(self) -> str:
+        return "thin" if self.thin else "work"
+
+    @property
+    def _zero(self) -> str:
+        return "zeron" if self.thin else "zero"
+
+    @property
+    def _unit(self) -> str:
+        return "unitn" if self.thin else "unit"
+
+    def _start(self) -> list[str]:
+        """Coefficients of order 0, by their names."""
+        lines = []
+        for node in self.ready.nodes:
+            if node.op in ("const", "named"):
+                self.constants[self._value(node, "z")] = node.args[0]
+                continue
+            args = [self._value(a, "z") if isinstance(a, Expr) else a for a in node.args]
+            text = _power_text(args[0], args[1]) if node.op == "whole_power" else _text(node.op, args, self.start)
+            lines.append(f"{self._value(node, 'z')} = {text}")
+        lines += [f"zero = {NOTHING}", "one = zero + 1"]
+        return lines + [f"{self._value(n, 'v')} = one / {self._value(n, 'z')}" for n in self._divisors()]
+
+    def _first_order(self) -> list[str]:
+        """Coefficients of order 0, in their places, and those of the states of order 1."""
+        lines = [f"{self._place(node, '0')} = zero + {self._value(node, 'z')}" for node in self.row]
+        rates = self.ready.rates_of.items()
+        return lines + [f"{self._value(s, 'x')} = {self._value(r, 'z')} * unit" for s, r in rates]
+
+    def _narrowed(self) -> list[str]:
+        """What is known, in narrow numbers."""
+        lines = ["zeron = narrow(zero)", "onen = narrow(one)", "unitn = narrow(unit)"]
+        for node in self.ready.nodes:
+            name = f"z{self.name[node]}"
+            if node.op in ("const", "named"):
+                self.constants[f"{name}n"] = node.args[0]
+            else:
+                lines.append(f"{name}n = {name}" if node.op in LOGIC else f"{name}n = narrow({name})")
+        lines += [f"v{self.name[n]}n = narrow(v{self.name[n]})" for n in self._divisors()]
+        lines += [f"for i in range({len(self.row)} * first):", "    thin[i] = narrow(work[i])"]
+        return lines + [f"{self._value(s, 'x')} = {self._place(s, '(first - 1)')}" for s in self.ready.rates_of]
+
+    def _states(self, k: str) -> list[str]:
+        states = [node for node in self.ready.rates_of if node in self.row]
+        return [f"{self._place(node, k)} = {self._value(node, 'x')}" for node in states]
+
+    def _next_order(self) -> list[str]:
+        here = [n for n in self.ready.nodes if n in self.ready.moving - self.within and n.op not in LOGIC]
+        here = [n for n in here if n not in self.ready.rates_of]
+        early, late = ([n for n in here if (n in self.early) == known] for known in (True, False))
+        lines = ["over = reciprocals[k]", *self._coefficients(early)]
+        lines += [f"{self._place(node, 'k')} = {self._zero}" for node in late if node in self.row]
+        lines += [*self._loops([n for n in late if self._is_sum(n)]), *self._coefficients(late)]
+        lines += [f"ahead = reciprocals[k + 1] * {self._unit}"]
+        return lines + [f"{self._value(s, 'x')} = {self._ahead(r)}" for s, r in self.ready.rates_of.items()]
+
+    def _ahead(self, rate: Expr) -> str:
+        """The next coefficient of a state; a number in its rate, like 1/2, is not multiplied by everywhere."""
+        if rate.op == "mul" and rate.args[0].op == "const" and rate in self.ready.moving:
+            return f"{self._later(rate.args[1])} * (ahead * {self._value(rate.args[0], 'z')})"
+        return f"{self._later(rate)} * ahead"
+
+    def _coefficients(self, nodes: list[Expr]) -> list[str]:
+        lines = []
+        for node in nodes:
+            lines.append(f"{self._value(node, 'x')} = {self._coefficient(node)}")
+            if node in self.row:
+                lines.append(f"{self._place(node, 'k')} = {self._value(node, 'x')}")
+        return lines
+
+    def _loops(self, sums: list[Expr]) -> list[str]:
+        """The sums, so many in a loop as the registers hold."""
+        lines = []
+        for first, last in dict.fromkeys(map(self._range, sums)):
+            alike = [node for node in sums if self._range(node) == (first, last)]
+            for some in (alike[i : i + TOGETHER] for i in range(0, len(alike), TOGETHER)):
+                lines.append(self._function(some, self._loop(some, first, last)))
+        return lines
+
+    def _function(self, sums: list[Expr], lines: list[str]) -> str:
+        """Write a loop as a function, which lanes take by halves; the line that calls it."""
+        head = f"sums{len(self.loops)}({self._room}, k)"
+        names = "".join(f"{self._value(node, 's')}, " for node in sums)
+        self.loops.append(defined(head, [*lines, f"return {names}"]))
+        return f"{names}= {head}"
+
+    def _loop(self, sums: list[Expr], first: int, last: int) -> list[str]:
+        """A loop for some sums, which lack so many terms at their beginning and end."""
+        zeros = [f"{self._value(node, 's')} = 0 * {self._room}[0]" for node in sums]
+        return [*zeros, f"for j in range({first}, k + {1 - last}):", "    i = k - j", *map(self._added, sums)]
+
+    def _added(self, node: Expr) -> str:
+        total, terms = self._value(node, "s"), [self._term(*factors) for factors in self._factors(node)]
+        return f"    {total} = {total} + ({joined(terms)})"
+
+    def _term(self, weight: str, a: Expr, b: Expr) -> str:
+        return f"{weight}{self._read(a, 'j')} * {self._read(b, 'i')}"
+
+    def _read(self, node: Expr, k: str) -> str:
+        """A coefficient in a sum."""
+        return self._factor(node, lambda x: self._place(x, k))
+
+    def _factor(self, node: Expr, text: Callable[[Expr], str]) -> str:
+        """A factor of a product, by the texts of what is read for it."""
+        if not self._is_made(node):
+            return text(node)
+        a, b = map(text, node.args)
+        return f"({a} {'+' if node.op == 'add' else '-'} {b})"
+
+    def _divisors(self) -> list[Expr]:
+        """What higher orders divide by."""
+        moving = [node for node in self.ready.nodes if node in self.ready.moving]
+        found = [n.args[1] for n in moving if n.op == "div"] + [n.args[0] for n in moving if n.op == "whole_power"]
+        return list(dict.fromkeys(found))
+
+    def _later(self, node: Expr) -> str:
+        """A coefficient of order k > 0."""
+        return self._value(node, "x") if node in self.ready.moving else self._zero
+
+    def _end(self, sign: int, a: Expr, b: Expr) -> list[str]:
+        """What the loop left out of a product."""
+        z, x = (lambda n: self._value(n, "z")), self._later
+        ends = [f"{x(p)} * {z(q)}" for p, q in ((a, b), (b, a)) if p not in self.early]
+        return [f"-{end}" if sign < 0 else end for end in ends]
+
+    def _coefficient(self, node: Expr) -> str:
+        z, x = (lambda n: self._value(n, "z")), self._later
+        total = self._value(node, "s")
+        if node.op == "symbol":
+            return f"where(k == 1, {self._zero} + {self._unit}, {self._zero})"
+        if node.op == "where":
+            return f"where({z(node.args[0])}, {x(node.args[1])}, {x(node.args[2])})"
+        if node.op in FUNCTIONS:
+            late = [f"{x(a)} * {z(s)}" for a, s in self.ready.slopes[node] if a not in self.early]
+            return joined([f"{total} * over", *late])
+        if node in self.forms:
+            form = self.forms[node]
+            ends = [end for product in form.products for end in self._end(*product)]
+            rest = [f"-{x(n)}" if s < 0 else x(n) for s, n in form.rest if n in self.ready.moving]
+            return joined([total, *ends, *rest])
+        a, b = node.args
+        if node.op == "whole_power":
+            late = [] if a in self.early else [f"{b} * {x(a)} * {z(node)}"]
+            return f"({joined([f'{total} * over', *late])}) * {self._value(a, 'v')}"
+        if node.op in ("add", "sub"):
+            still = [n not in self.ready.moving for n in (a, b)]
+            sign = "-" if node.op == "sub" else ""
+            return x(a) if still[1] else f"{sign}{x(b)}" if still[0] else f"{x(a)} {sign or '+'} {x(b)}"
+        if node.op == "mul" and self._is_sum(node):
+            return joined([total, *self._end(1, a, b)])
+        if node.op == "mul":
+            return f"{x(a)} * {z(b)}" if a in self.ready.moving else f"{z(a)} * {x(b)}"
+        if self._is_sum(node):
+            late = [] if b in self.early else [f"-{x(b)} * {z(node)}"]
+            return f"({joined([x(a), f'-{total}', *late])}) * {self._value(b, 'v')}"
+        return f"{x(a)} * {self._value(b, 'v')}"
+
+
+def indented(lines: Iterable[str]) -> list[str]:
+    """Lines within another one."""
+    return [f"    {line}" for line in lines]
+
+
+def defined(head: str, lines: list[str]) -> str:
+    """The text of a function."""
+    return f"def {head}:\n" + "".join(f"{line}\n" for line in indented(lines))
+
+
+def joined(terms: list[str]) -> str:
+    """The text of a sum, whose terms may begin with a minus."""
+    return " + ".join(terms).replace("+ -", "- ")
+
+
+def _power_text(x: str, n: Any) -> str:
+    """x^n, n < 0, by repeated squaring."""
+
+    def positive(n: int) -> str:
+        if n == 1:
+            return x
+        half = positive(n // 2)
+        return f"({half} * {half} * {x})" if n % 2 else f"({half} * {half})"
+
+    return f"1 / {positive(-n)}"

@@ -1,0 +1,151 @@
+"""The run of many bodies on a card, by numba's simulator of one: the same code, not compiled, against the CPU."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import polhode as ph
+from polhode.compile import cuda
+
+N, STEPS, EVERY, CHUNK = 5, 7, 3, 2
+EPS = np.finfo(float).eps
+
+
+@ph.potential
+def weight(R, *, mgl):
+    return mgl * R[2][2]
+
+
+def crowd():
+    rng = np.random.default_rng(5)
+    q = rng.normal(size=(N, 4))
+    return rng.uniform(1, 1.9, (N, 3)), q / np.linalg.norm(q, axis=1)[:, None], rng.normal(size=(N, 3))
+
+
+FIELD = {"field": weight, "params": {"mgl": np.linspace(0.5, 2, N)}}
+STATISTICS = {"statistics": ["energy", "spatial_momentum"]}
+CASES = {
+    "statistics": ("symrot_auto", {"dt": 0.05} | STATISTICS),
+    "explicit": ("symrot_auto", {"dt": 0.05}),
+    "own steps": ("dmv4", {"dt": np.linspace(0.02, 0.06, N)}),
+    "implicit": ("imidm", {"dt": 0.05} | FIELD),
+    "kicks": ("strang(dmv4)", {"dt": 0.05, "t0": 1.5} | FIELD),
+    "series": ("lietaylor(4)", {"dt": 0.05} | FIELD),
+}
+SLOW = {
+    "low parts": ("compensated(strang(dmv4))", {"dt": 0.05} | FIELD),
+    "own times": ("reversible(strang(dmv4))", {"dt": 0.05} | FIELD),
+    "processed": ("processed4(dmv10)", {"dt": 0.05} | FIELD),
+}
+"""Methods of every kind of state and loop; the processor's code for the first ones other tests need too."""
+
+EVERY_CASE = CASES | SLOW
+
+
+def run(case, device):
+    method, given = EVERY_CASE[case]
+    return ph.ensemble(*crowd(), method, steps=STEPS, every=EVERY, device=device, **given)
+
+
+def runaway(device):
+    """One body that turns far too fast for the implicit step, among others."""
+    moments, q, m = crowd()
+    m[3] *= 100
+    return ph.ensemble(moments, q, m, "dmv2", dt=0.1, steps=STEPS, every=EVERY, device=device, **STATISTICS)
+
+
+def write_all(path):
+    """Everything the card (its simulator) computes, in chunks smaller than the crowd."""
+    cuda.CHUNK = CHUNK
+    found = {}
+    for case in (*EVERY_CASE, "runaway"):
+        many = runaway("cuda") if case == "runaway" else run(case, "cuda")
+        for name in ("t", "quaternion", "momentum", "failed"):
+            found[f"{case}: {name}"] = getattr(many, name)
+        for name, one in many.statistics.items():
+            found |= {f"{case}: {name}.{part}": value for part, value in vars(one).items()}
+    np.savez(path, **found)
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    path = tmp_path_factory.mktemp("cuda") / "simulated.npz"
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, __file__, str(path)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return np.load(path)
+
+
+def assert_same(many, simulated, case):
+    """Both round at every operation: some tens of them a step, each of half an EPS."""
+    near = {"rtol": 0, "atol": 16 * STEPS * EPS * (1 + np.nanmax(np.abs(many.momentum)))}
+    for name in ("t", "quaternion", "momentum"):
+        np.testing.assert_allclose(simulated[f"{case}: {name}"], getattr(many, name), **near)
+    np.testing.assert_array_equal(simulated[f"{case}: failed"], many.failed)
+    for name, one in many.statistics.items():
+        for part, value in vars(one).items():
+            np.testing.assert_allclose(simulated[f"{case}: {name}.{part}"], value, **near)
+
+
+@pytest.mark.parametrize("case", [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)])
+def test_the_card_computes_what_the_processor_does(simulated, case):
+    many = run(case, "cpu")
+    assert (many.failed == -1).all()
+    assert_same(many, simulated, case)
+
+
+def test_a_failed_body_is_marked_and_the_others_go_on(simulated):
+    with pytest.warns(ph.ResultWarning, match="1 of .* bodies failed .* body 3 in step 1: its equation was not solved"):
+        many = runaway("cpu")
+    assert np.array_equal(np.flatnonzero(many.failed >= 0), [3])
+    assert_same(many, simulated, "runaway")
+    assert np.isfinite(simulated["runaway: quaternion"][-1]).all()
+
+
+def test_an_unknown_device_is_refused():
+    for word in ("gpu", None, ["cuda"]):
+        with pytest.raises(ph.InputError, match="device must be one of 'cpu', 'cuda'"):
+            ph.ensemble(*crowd(), "symrot", dt=0.1, steps=1, device=word)
+
+
+def test_a_missing_card_is_named(monkeypatch):
+    class Without:
+        @staticmethod
+        def is_available():
+            return False
+
+        @staticmethod
+        def cuda_error():
+            return "\nno driver.\nset a variable"
+
+    monkeypatch.setattr(cuda, "_imported", Without)
+    monkeypatch.setattr(cuda, "cuda", None)
+    with pytest.raises(ph.InputError, match=r"needs an NVIDIA GPU, its driver and numba-cuda .* no driver\. Without"):
+        ph.ensemble(*crowd(), "symrot", dt=0.1, steps=1, device="cuda")
+
+
+def test_a_missing_package_is_named(monkeypatch):
+    def nothing():
+        raise ImportError("No module named 'numba.cuda'")
+
+    monkeypatch.setattr(cuda, "_imported", nothing)
+    with pytest.raises(ph.InputError, match=r"needs numba-cuda, .* pip install 'polhode\[cuda\]'"):
+        ph.ensemble(*crowd(), "symrot", dt=0.1, steps=1, device="cuda")
+
+
+def test_chunks_fit_the_card_and_the_page_locked_memory():
+    assert cuda.chunk_size(22, 10**12) == cuda.CHUNK
+    for numbers, free in ((22, 10**6), (10**4, 10**12), (10**6, 10**9)):
+        chunk = cuda.chunk_size(numbers, free)
+        assert chunk >= 1
+        assert 2 * 8 * numbers * chunk <= free
+        assert 8 * numbers * chunk <= cuda.STAGED
+    assert cuda.chunk_size(10**9, 10**6) == 1
+
+
+if __name__ == "__main__":
+    write_all(Path(sys.argv[1]))

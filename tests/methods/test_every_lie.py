@@ -1,0 +1,222 @@
+"""Every attribute of a method that says something about its step: every kind of false value is caught.
+
+The table is complete by construction: a new attribute of `Method` fails `test_every_attribute_is_in_the_table` until
+it has liars here, or a reason why it says nothing that could be false.
+"""
+
+import dataclasses
+import functools
+import math
+import typing
+from typing import NamedTuple
+
+import mpmath
+import pytest
+
+import polhode as ph
+from polhode.analysis import checks
+from polhode.kernels.so3 import scale
+from polhode.methods.record import CONSERVABLE, DIFFERENCES, ENDS, NEEDS, Method
+
+NO_CLAIM = {
+    "name": "a label; that it is unique is tested in test_methods.py",
+    "aliases": "labels",
+    "build": "the step itself, which the other attributes are about",
+    "cite": "a source; that references.bib has it is tested in test_references.py",
+    "where": "a place in the source",
+    "doc": "a description; its formulas are tested in test_formulas.py",
+}
+"""Attributes that say nothing about the mathematics of the step, with the reason."""
+
+SILENT = {
+    "flows": "empty: no statement about what the step is made of",
+    "halves": "empty: no statement about what the step is made of; only the midpoint quantities are then unknown",
+    "estimated": "None: `tol` does not use estimates of this method",
+    "symplectic_defect": "None: no formula is known",
+}
+"""Attributes whose empty value is no statement, so that it cannot be false."""
+
+
+class Liars(NamedTuple):
+    """Methods that lie about an attribute, and the checks that must notice."""
+
+    methods: tuple[str, ...]
+    checks: tuple[typing.Callable[..., list[str]], ...]
+
+
+ASKING = ("fem", "saba2c(dmv4)", "buss3", "lietaylor(3)", "ep(lietaylor(3))", "taylor(6)", "rot123")
+"""Methods that ask different things of a field."""
+
+LIARS = {
+    "order": Liars(("fem", "imid", "strang(jacobi)", "rot123", "jacobi"), (checks.check_order,)),
+    "order_free": Liars(("fem", "imid", "jacobi", "strang(jacobi)"), (checks.check_order,)),
+    "symmetric": Liars(("fem", "imid", "galpha(1)"), (checks.check_symmetric,)),
+    "symplectic": Liars(("fem", "rot123", "strang(rot123)"), (checks.check_symplectic,)),
+    "poisson": Liars(("fem", "rot123"), (checks.check_poisson,)),
+    "implicit": Liars(("fem", "imid"), (checks.check_cost,)),
+    "solves": Liars(("fem", "bem", "imid", "mkrk(gauss2)"), (checks.check_cost,)),
+    "torque_evals": Liars(("fem", "imid", "rot123", "strang(rot123)"), (checks.check_cost, checks.check_needs)),
+    "torque_at": Liars(
+        ("fem", "bem", "imidm", "strang(rot123)", "reversible(imidm)"), (checks.check_cost, checks.check_needs)
+    ),
+    "conserves": Liars(("fe", "imid", "trap", "dmv2", "dg2", "liemid_ea"), (checks.check_conserves,)),
+    "needs": Liars(
+        ("fem", "nmb", "strang(rot123)", "saba2c(dmv4)", "rot123"),
+        (checks.check_needs, checks.check_order, checks.check_cost),
+    ),
+    "corrector": Liars(ASKING, (checks.check_asks,)),
+    "derivatives": Liars(ASKING, (checks.check_asks,)),
+    "series": Liars(ASKING, (checks.check_asks, checks.check_order)),
+    "work": Liars(ASKING, (checks.check_asks,)),
+    "entries": Liars(ASKING, (checks.check_asks,)),
+    "differences": Liars(("fem", "dg2", "ep(swc1)", "rot123"), (checks.check_asks,)),
+    "linear_bodies": Liars(("fem", "rot123"), (checks.check_bodies,)),
+    "flat_bodies": Liars(("fem", "mv_explicit"), (checks.check_bodies,)),
+    "increments": Liars(("fem", "rot123"), (checks.check_increments,)),
+    "compensated": Liars(("fem", "imid"), (checks.check_parts,)),
+    "memory": Liars(("fem", "abm4", "galpha(1)", "reversible(jacobi)"), (checks.check_parts,)),
+    "clock": Liars(("fem", "reversible(jacobi)", "reversible(strang(rot123))"), (checks.check_parts,)),
+    "part": Liars(("fem", "reversible(jacobi)", "reversible(strang(rot123))"), (checks.check_parts,)),
+    "before": Liars(("fem", "abm4", "processed4(dmv4)", "reversible(jacobi)"), (checks.check_order,)),
+    "after": Liars(("fem", "processed4(dmv4)"), (checks.check_order,)),
+    "alone": Liars(("fem", "processed4(dmv4)"), (checks.check_parts,)),
+    "halves": Liars(("fem", "imid", "liemid_ea"), (checks.check_parts,)),
+    "flows": Liars(("fem", "rot123", "strang(rot123)"), (checks.check_flows,)),
+    "estimated": Liars(("fem", "cf4"), (checks.check_estimated,)),
+    "symplectic_defect": Liars(("rot123", "imidm", "fem"), (checks.check_symplectic_defect,)),
+}
+
+WORDS = {"needs": NEEDS, "differences": DIFFERENCES}
+SETS = {"conserves": CONSERVABLE, "torque_at": ENDS}
+NOT_A_LIE = {"compensated": "a run may or may not carry the low parts of a method written by increments"}
+
+
+# --- false values -----------------------------------------------------------------------------------
+
+
+def false_values(method, attribute):
+    """Values of an attribute, by name, that are false for this method: all kinds that its type allows."""
+    said = getattr(method, attribute)
+    if attribute in MADE:
+        return MADE[attribute](method)
+    if attribute in WORDS:
+        return {word: word for word in WORDS[attribute] if word != said} | {"unsaid": None}
+    if attribute in SETS:
+        return {f"{'not ' * (word in said)}{word}": said ^ {word} for word in SETS[attribute]} | {"unsaid": None}
+    expected = typing.get_type_hints(Method)[attribute]
+    if expected is float:
+        other = {"finite": 2} if said == math.inf else {"one more": said + 1, "one less": said - 1, "exact": math.inf}
+        return other | {"unsaid": None, "NaN": math.nan}
+    if expected is int:
+        return {"one more": said + 1, "seven more": said + 7, "unsaid": None} | ({"one less": said - 1} if said else {})
+    assert expected in (bool, bool | None), f"no false values are known for {attribute}: {expected}"
+    return {"the opposite": not said, "unsaid": None}
+
+
+def missing_or(method, attribute, **others):
+    """No value at all, where there is one, or that of another method."""
+    return others | ({"missing": None} if getattr(method, attribute) else {})
+
+
+def false_flows(method):
+    other = {"those of another": ph.methods["rot132"].flows}
+    return other | ({"without the last": method.flows[:-1], "twice": method.flows * 2} if method.flows else {})
+
+
+def false_estimates(method):
+    """Estimates of the wrong step, of too high or too low an order, too small, undefined."""
+
+    def changed(change):
+        def build(number):
+            attempt = ph.methods["cf4"].estimated(number)
+
+            def step(h, *rest):
+                new, attitude, momentum = attempt(h, *rest)
+                return new, change(h) * attitude, change(h) * momentum
+
+            return step
+
+        return build
+
+    if method.estimated is None:
+        return {"those of another": ph.methods["cf4"].estimated}
+    return {
+        "too high an order": changed(lambda h: h),
+        "too low an order": changed(lambda h: 1 / h),
+        "too small": changed(lambda h: h / h / 10**6),
+        "undefined": changed(lambda h: mpmath.nan),
+    }
+
+
+def false_formulas(method):
+    honest = ph.methods["imidm"].symplectic_defect
+    if not method.symplectic_defect:
+        return {"that of another": honest}
+    return {
+        "too large": lambda *given: scale(1 + 1e-12, honest(*given)),
+        "of the other sign": lambda *given: scale(-1, honest(*given)),
+        "undefined": lambda *given: scale(mpmath.nan, honest(*given)),
+        "zero": lambda *given: scale(0, honest(*given)),
+    }
+
+
+MADE = {
+    "before": lambda m: missing_or(m, "before", another=ph.methods["rot132"].build),
+    "after": lambda m: missing_or(m, "after", another=ph.methods["rot132"].build),
+    "part": lambda m: missing_or(m, "part", another=ph.methods["strang(rot132)"]),
+    "alone": lambda m: missing_or(m, "alone", another=ph.methods["strang(rot123)"]),
+    "halves": lambda m: {
+        "others": tuple(ph.methods[name] for name in ("fe", "be")),
+        "backwards": m.halves[::-1] or (m, m),
+    },
+    "flows": false_flows,
+    "estimated": false_estimates,
+    "symplectic_defect": false_formulas,
+}
+"""False values of the attributes that are methods, steps or formulas."""
+
+LIES = [
+    (attribute, name, kind)
+    for attribute, liars in LIARS.items()
+    for name in liars.methods
+    for kind in false_values(ph.methods[name], attribute)
+]
+
+
+# --- the tests --------------------------------------------------------------------------------------
+
+
+@functools.cache
+def honest_faults(name, check):
+    return check(ph.methods[name], (0,))
+
+
+@pytest.mark.parametrize(("attribute", "name", "kind"), LIES)
+def test_a_lie_is_caught_and_the_truth_is_not(attribute, name, kind):
+    method = ph.methods[name]
+    liar = dataclasses.replace(method, **{attribute: false_values(method, attribute)[kind]})
+    noticing = (checks.check_complete, *LIARS[attribute].checks)
+    assert [fault for check in noticing for fault in honest_faults(name, check)] == []
+    assert any(check(liar, (0,)) for check in noticing)
+
+
+def test_every_attribute_is_in_the_table():
+    attributes = {field.name for field in dataclasses.fields(Method)}
+    assert set(LIARS) | set(NO_CLAIM) == attributes
+    assert not set(LIARS) & set(NO_CLAIM)
+    assert set(SILENT) <= set(LIARS)
+
+
+@pytest.mark.parametrize("attribute", [a for a in LIARS if a not in NOT_A_LIE])
+def test_lies_go_both_ways(attribute):
+    """Something is claimed that is not so, and something is denied that is so: of each word and each kind of value."""
+    honest = [getattr(ph.methods[name], attribute) for name in LIARS[attribute].methods]
+    if attribute in SETS:
+        for word in SETS[attribute]:
+            assert {word in said for said in honest} == {True, False}, word
+    elif attribute in WORDS:
+        assert set(honest) == set(WORDS[attribute])
+    elif attribute in ("order", "order_free"):
+        assert {said == math.inf for said in honest} == {True, False}
+    else:
+        assert {bool(said) for said in honest} == {True, False}

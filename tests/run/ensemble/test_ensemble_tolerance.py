@@ -1,0 +1,342 @@
+"""Ensembles to a tolerance: bodies that choose their own steps in lanes, against single runs and exact solutions."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.transform import Rotation
+
+import polhode as ph
+from polhode.compile.simd.vector_types import LANES
+from polhode.numbers.floats import number
+from polhode.physics.mixed_precision import mixed_stages
+from polhode.run.adaptive import mixed_orders, taylor_order
+
+END = 6.0
+
+
+@ph.potential
+def weight(R, *, mgl):
+    return mgl * R[2][2]
+
+
+@ph.torque(frame="body")
+def growing(omega, *, k):
+    """A torque with which the speed about the first axis becomes infinite: w' = k w^2 for a unit moment."""
+    return k * omega[0] ** 2, 0.0 * omega[1], 0.0 * omega[2]
+
+
+@ph.torque(frame="body")
+def pulse(t, omega, *, size):
+    """A push of a hundredth of a second at t = 3."""
+    return size * ph.math.exp(-(((t - 3) / 0.05) ** 2)), 0.0 * omega[1], 0.0 * omega[2]
+
+
+@ph.potential
+def walled(R, *, k):
+    return k * ph.where(R[2][2] > 0.5, (R[2][2] - 0.5) ** 2, 0.0)
+
+
+def tops(number: int = 3 * LANES + 5):
+    rng = np.random.default_rng(4)
+    moments, momenta = rng.uniform(1, 1.9, (number, 3)), rng.normal([0, 0, 4], size=(number, 3))
+    half = rng.uniform(0.05, 0.5, number)
+    quaternions = np.stack([np.cos(half), np.sin(half), 0 * half, 0 * half], axis=1)
+    return moments, quaternions, momenta, rng.uniform(0.5, 2, number)
+
+
+def angle(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    """Angles between attitudes, accurate where they are small."""
+    sign = np.where((p * q).sum(-1) < 0, -1, 1)[..., None]
+    return 4 * np.arcsin(np.linalg.norm(p - sign * q, axis=-1) / 2)
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-12])
+def test_every_top_ends_where_a_finer_run_of_its_own_ends(tol: float) -> None:
+    moments, q, m, mgl = tops()
+    found = ph.ensemble(moments, q, m, field=weight, params={"mgl": mgl}, step_tol=tol, t_end=END)
+    assert found.quaternion.shape == (2, len(moments), 4)
+    assert (found.failed == -1).all()
+    assert found.t[-1] == END
+    assert found.steps is not None
+    assert found.steps.min() >= 3
+    assert len(set(found.steps.tolist())) > 3
+    for i in range(0, len(moments), 7):
+        top = ph.Problem(ph.Body(moments[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=m[i])
+        fine = ph.solve(top, tol=1e-13, t_end=END)
+        assert angle(found.quaternion[-1, i], fine.quaternion[-1]) < 30 * tol + 1e-12
+        difference = np.linalg.norm(found.momentum[-1, i] - fine.momentum[-1])
+        assert difference < (30 * tol + 1e-12) * np.linalg.norm(m[i])
+
+
+def test_errors_follow_the_tolerance() -> None:
+    moments, q, m, mgl = tops(LANES)
+    runs = [
+        ph.ensemble(moments, q, m, field=weight, params={"mgl": mgl}, step_tol=tol, t_end=END)
+        for tol in (1e-4, 1e-6, 1e-8, 1e-13)
+    ]
+    errors = [np.median(angle(run.quaternion[-1], runs[-1].quaternion[-1])) for run in runs[:-1]]
+    assert errors[0] > 20 * errors[1] > 400 * errors[2] > 0
+    assert runs[0].steps.sum() < runs[-1].steps.sum()
+
+
+def test_the_bits_of_a_body_do_not_depend_on_its_company() -> None:
+    moments, q, m, mgl = tops()
+    given = {"field": weight, "step_tol": 1e-9, "t_end": END}
+    together = ph.ensemble(moments, q, m, params={"mgl": mgl}, **given)
+    order = np.random.default_rng(1).permutation(len(moments))
+    shuffled = ph.ensemble(moments[order], q[order], m[order], params={"mgl": mgl[order]}, **given)
+    np.testing.assert_array_equal(shuffled.quaternion, together.quaternion[:, order])
+    np.testing.assert_array_equal(shuffled.momentum, together.momentum[:, order])
+    np.testing.assert_array_equal(shuffled.steps, together.steps[order])
+    alone = ph.ensemble(moments[:1], q[:1], m[:1], params={"mgl": mgl[:1]}, **given)
+    np.testing.assert_array_equal(alone.quaternion[:, 0], together.quaternion[:, 0])
+
+
+def scaled(mass: float, rate: float) -> tuple[np.ndarray, ...]:
+    """The same tops with other units of mass and time: attitudes as before at the times t/rate."""
+    moments, q, m, mgl = tops(LANES)
+    return moments * mass, q, m * mass * rate, mgl * mass * rate**2
+
+
+@pytest.mark.parametrize(("mass", "rate"), [(1e42, 1.0), (1e-42, 1.0), (1.0, 1e9), (1.0, 1e-9), (1e30, 1e-20)])
+def test_units_of_mass_and_time_do_not_matter(mass: float, rate: float) -> None:
+    """Single precision has numbers from 1e-38 to 1e38; what lies outside is computed in double precision."""
+    usual, other = scaled(1.0, 1.0), scaled(mass, rate)
+    for tol in (1e-6, 1e-10):
+        ends = [
+            ph.ensemble(*given[:3], field=weight, params={"mgl": given[3]}, step_tol=tol, t_end=end).quaternion[-1]
+            for given, end in ((usual, END), (other, END / rate))
+        ]
+        assert angle(*ends).max() < 30 * tol
+
+
+def test_a_body_out_of_range_does_not_change_the_bits_of_its_neighbours() -> None:
+    usual, huge = scaled(1.0, 1.0), scaled(1e42, 1.0)
+    mixed = tuple(np.where(np.arange(LANES).reshape(-1, *[1] * (a.ndim - 1)) % 3 == 0, b, a)
+                  for a, b in zip(usual, huge, strict=True))  # fmt: skip
+    ends = [
+        ph.ensemble(*given[:3], field=weight, params={"mgl": given[3]}, step_tol=1e-8, t_end=END)
+        for given in (usual, huge, mixed)
+    ]
+    for i in range(LANES):
+        expected = ends[1 if i % 3 == 0 else 0]
+        np.testing.assert_array_equal(ends[2].quaternion[-1, i], expected.quaternion[-1, i])
+        np.testing.assert_array_equal(ends[2].momentum[-1, i], expected.momentum[-1, i])
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-200, 1e-30, 1e-12])
+def test_bodies_that_hardly_move_at_the_start(size: float) -> None:
+    """Pendulums let go: what is small is not lost, and none of them stays where it is."""
+    moments, q, _, mgl = tops(4)
+    found = ph.ensemble(moments, q, [size, 0, size], field=weight, params={"mgl": mgl}, step_tol=1e-9, t_end=END)
+    assert (found.failed == -1).all()
+    for i in range(3):
+        top = ph.Problem(ph.Body(moments[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=[size, 0, size])
+        assert angle(found.quaternion[-1, i], ph.solve(top, tol=1e-12, t_end=END).quaternion[-1]) < 1e-7
+
+
+@pytest.mark.parametrize("speed", [0.0, 0.1])
+def test_pendulums_whose_steps_change_much(speed: float) -> None:
+    """Sums over pairs need a unit of time that suits the step; a first step, or one of another length, must not."""
+    moments, q, m, mgl = tops(64)
+    given = {"field": weight, "params": {"mgl": mgl}, "t_end": END}
+    fine = ph.ensemble(moments, q, speed * m, step_tol=1e-15, **given)
+    for tol in (1e-4, 1e-6, 1e-9, 1e-12):
+        found = ph.ensemble(moments, q, speed * m, step_tol=tol, **given)
+        assert angle(found.quaternion[-1], fine.quaternion[-1]).max() < 3 * tol
+
+
+@pytest.mark.parametrize(("proposal", "suits"), [(0.1, False), (0.45, False), (0.6, True), (1.0, True), (1.9, True),
+                                                 (2.2, False), (5.0, False)])  # fmt: skip
+def test_a_step_much_longer_or_shorter_than_the_one_before_is_made_in_the_usual_way(proposal, suits) -> None:
+    moments, q, m, mgl = tops(1)
+    problem = ph.Problem(ph.Body(moments[0]), weight(mgl=mgl[0]), attitude=q[0], momentum=m[0])
+    y, system = problem.kernel_data(number)
+    begin, stage = mixed_stages(problem.field, False, number)
+    given = END, system, (1e-9, 1e-9), mixed_orders(1e-9, taylor_order(1e-9))
+    usual, h, _, _ = begin(0.0, y, 0.0, *given)
+    found, step, _, _ = stage(0.0, y, proposal * h, *given)
+    assert (found == usual) != suits
+    assert step == pytest.approx(h, rel=1e-13)
+    np.testing.assert_allclose(np.concatenate(found), np.concatenate(usual), rtol=0, atol=1e-13)
+
+
+@ph.torque(frame="body")
+def mixture(t, R, omega, *, k):
+    """Functions, quotients and powers, of everything that moves."""
+    d = 2 + R[2][2] + 0.3 * ph.math.sin(2 * t) * R[0][1]
+    push = k * ph.math.exp(-d) + ph.math.log(d) / d**3
+    return push * R[2][1], ph.math.sqrt(d) * R[0][2] - k * omega[1] / (1 + omega[2] ** 2), ph.math.atan2(R[1][0], d)
+
+
+def test_a_field_with_functions() -> None:
+    moments, q, m, k = tops(5)
+    for tol in (1e-5, 1e-11):
+        found = ph.ensemble(moments, q, m, field=mixture, params={"k": k}, step_tol=tol, t_end=END)
+        for i in range(5):
+            start = ph.Problem(ph.Body(moments[i]), mixture(k=k[i]), attitude=q[i], momentum=m[i])
+            fine = ph.solve(start, tol=1e-12, t_end=END)
+            assert angle(found.quaternion[-1, i], fine.quaternion[-1]) < 100 * tol + 1e-11
+
+
+def test_principal_axes_of_ones_own() -> None:
+    moments, q, m, mgl = tops(5)
+    turn = Rotation.from_rotvec([0.3, -1.0, 0.7]).as_matrix()
+    tensors = [turn @ np.diag(i) @ turn.T for i in moments]
+    found = ph.ensemble(np.array(tensors), q, m, field=weight, params={"mgl": mgl}, step_tol=1e-10, t_end=END)
+    for i in range(5):
+        top = ph.Problem(ph.Body(tensors[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=m[i])
+        assert angle(found.quaternion[-1, i], ph.solve(top, tol=1e-12, t_end=END).quaternion[-1]) < 1e-8
+
+
+def test_free_bodies_are_exact() -> None:
+    moments, q, m, _ = tops(4)
+    found = ph.ensemble(moments, q, m, step_tol=1e-9, t_end=END)
+    exact = ph.exact(ph.Problem(ph.Body(moments[3]), attitude=q[3], momentum=m[3]), END)
+    assert found.steps is None
+    assert angle(found.quaternion[-1, 3], exact.quaternion[0]) < 1e-14
+
+
+def test_a_body_that_cannot_go_on_is_marked_and_the_others_go_on() -> None:
+    """w = w0/(1 - k w0 t) is infinite at t = 1/(k w0): at 2 for the second body, never within the run for others."""
+    k = np.array([0.01, 0.5, 0.02, 0.0])
+    with pytest.warns(ph.ResultWarning, match=r"1 of 4 bodies failed .*: body 1; body 1 in step \d+: no step"):
+        found = ph.ensemble([1, 1, 1], None, [1.0, 0, 0], field=growing, params={"k": k}, step_tol=1e-8, t_end=4.0)
+    assert found.failed[1] > 3
+    assert (found.failed[[0, 2, 3]] == -1).all()
+    np.testing.assert_allclose(found.momentum[-1, [0, 2, 3], 0], 1 / (1 - 4 * k[[0, 2, 3]]), rtol=1e-6)
+    assert np.isfinite(found.momentum[-1, 1]).all()
+    assert found.momentum[-1, 1, 0] > 1e3
+
+
+def test_a_pulse_is_not_stepped_over_and_rest_is_no_obstacle() -> None:
+    found = ph.ensemble([1, 1, 1], None, [0, 0, 0], field=pulse, params={"size": [1.0, 2.0]}, step_tol=1e-9, t_end=END)
+    np.testing.assert_allclose(found.momentum[-1, :, 0], np.array([1.0, 2.0]) * 0.05 * np.sqrt(np.pi), rtol=1e-7)
+
+
+# --- the error at the end ---------------------------------------------------------------------------
+
+
+def upright(number: int = 2 * LANES + 3):
+    """Slow tops that nearly stand on their points: some fall at once, others late, and errors grow meanwhile."""
+    moments, _, momenta, mgl = tops(number)
+    half = np.logspace(-5, 0, number) / 2
+    return moments, np.stack([np.cos(half), np.sin(half), 0 * half, 0 * half], 1), momenta / 20, mgl
+
+
+LONG = {"field": weight, "t_end": 25.0}
+
+
+def errors(found, fine) -> np.ndarray:
+    size = np.linalg.norm(fine.momentum, axis=-1).max(0)
+    gap = np.linalg.norm(found.momentum[-1] - fine.momentum[-1], axis=-1) / size
+    return np.maximum(angle(found.quaternion[-1], fine.quaternion[-1]), gap)
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-8])
+def test_tol_is_the_error_at_the_end(tol: float) -> None:
+    *start, mgl = upright()
+    fine = ph.ensemble(*start, params={"mgl": mgl}, step_tol=1e-15, **LONG)
+    rough = ph.ensemble(*start, params={"mgl": mgl}, step_tol=tol, **LONG)
+    assert errors(rough, fine).max() > 30 * tol  # what an error of tol in every step comes to
+    assert rough.error_estimate is None
+    found = ph.ensemble(*start, params={"mgl": mgl}, tol=tol, **LONG)
+    assert errors(found, fine).max() < tol
+    assert found.error_estimate.max() <= tol
+    assert (found.failed == -1).all()
+    assert found.steps.min() > 0
+
+
+def test_with_tol_too_the_bits_do_not_depend_on_the_company() -> None:
+    moments, q, m, mgl = upright()
+    given = {"tol": 1e-7, **LONG}
+    together = ph.ensemble(moments, q, m, params={"mgl": mgl}, **given)
+    assert len(set(together.steps.tolist())) > 5
+    order = np.random.default_rng(2).permutation(len(moments))
+    shuffled = ph.ensemble(moments[order], q[order], m[order], params={"mgl": mgl[order]}, **given)
+    for name in ("steps", "failed", "error_estimate"):
+        np.testing.assert_array_equal(getattr(shuffled, name), getattr(together, name)[order])
+    for name in ("quaternion", "momentum"):
+        np.testing.assert_array_equal(getattr(shuffled, name), getattr(together, name)[:, order])
+    for i in (0, 9, len(moments) - 1):
+        one = slice(i, i + 1)
+        alone = ph.ensemble(moments[one], q[one], m[one], params={"mgl": mgl[one]}, **given)
+        np.testing.assert_array_equal(alone.quaternion[:, 0], together.quaternion[:, i])
+
+
+def test_what_is_out_of_reach_is_said() -> None:
+    *start, mgl = upright()
+    said = r"may be above tol = 1e-13 for \d+ of \d+ bodies, .*: bodies \d+, .*largest estimate is"
+    with pytest.warns(ph.ResultWarning, match=said):
+        found = ph.ensemble(*start, params={"mgl": mgl}, tol=1e-13, **LONG)
+    assert (found.failed == -1).all()
+    assert (found.error_estimate > 1e-13).sum() > 3
+    with pytest.warns(ph.ResultWarning, match="tol = 1e-15 for the body,"):
+        free = ph.ensemble(start[0][0], None, [0, 0, 1.0], tol=1e-15, t_end=100.0)
+    assert 1e-15 < free.error_estimate[0] < 1e-12
+
+
+def test_a_body_that_fails_has_no_estimate() -> None:
+    with pytest.warns(ph.ResultWarning, match=r"1 of 2 bodies failed"):
+        found = ph.ensemble([1, 1, 1], None, [1.0, 0, 0], field=growing, params={"k": [0.5, 0.01]}, tol=1e-6, t_end=4.0)
+    assert found.failed[0] > 3
+    assert np.isnan(found.error_estimate[0])
+    assert found.error_estimate[1] <= 1e-6
+    assert abs(found.momentum[-1, 1, 0] - 1 / 0.96) < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tol": 1e-9}, "give t_end, and either tol"),
+        ({"step_tol": 1e-9}, "give t_end, and either tol"),
+        ({"t_end": 1.0}, "give t_end, and either tol"),
+        ({"tol": 1e-9, "step_tol": 1e-9, "t_end": 1.0}, "give t_end, and either tol"),
+        ({"tol": 1e-30, "t_end": 1.0}, "tol must be from"),
+        ({"step_tol": 1e-30, "t_end": 1.0}, "step_tol must be from"),
+        ({"tol": "small", "t_end": 1.0}, "tol"),
+        ({"tol": 1e-9, "t_end": -1.0}, "later than t0"),
+        ({"tol": 1e-9, "t_end": 1.0, "dt": 0.1}, "remove the argument dt"),
+        ({"step_tol": 1e-9, "t_end": 1.0, "method": "imidm"}, "remove the argument method"),
+        ({"tol": 1e-9, "t_end": 1.0, "every": 3}, "remove the argument every"),
+        ({"tol": 1e-9, "t_end": 1.0, "out": "crowd.zarr"}, "remove the argument out"),
+        ({"tol": 1e-9, "t_end": 1.0, "device": "cuda"}, "device='cpu'"),
+        ({"tol": 1e-9, "t_end": 1.0, "field": walled, "params": {"k": 1.0}}, "without branches"),
+        ({"method": "imidm", "dt": 0.1}, "needs either method, dt and steps"),
+    ],
+)
+def test_what_does_not_go_together_is_said(given, said) -> None:
+    field = {"field": weight, "params": {"mgl": 1.0}} | given
+    with pytest.raises(ph.InputError, match=said):
+        ph.ensemble([1, 2, 2.5], None, [0, 0, 1.0], **field)
+
+
+@ph.torque
+def bump(t, size, centre, width):
+    return 0.0, 0.0, size * ph.math.exp(-(((t - centre) / width) ** 2))
+
+
+def gained(centres, **limits):
+    """The momenta that bodies at rest gain from short pulses at these times, over the right one."""
+    centres, width = np.asarray(centres, dtype=float), 0.05
+    params = {"size": 1.0, "centre": centres, "width": width}
+    rest = np.zeros((max(2, centres.size), 3))
+    many = ph.ensemble([1.0, 2.0, 2.5], None, rest, field=bump, params=params, step_tol=1e-9, t_end=100.0, **limits)
+    return many.momentum[-1, :, 2] / (width * np.sqrt(np.pi))
+
+
+def test_a_short_pulse_is_not_stepped_over():
+    np.testing.assert_allclose(gained(61.7), 1, rtol=1e-7)
+    np.testing.assert_allclose(gained([61.7, 3.2, 3.3]), 1, rtol=1e-7)
+    assert gained([61.7, 3.2, 3.3])[0] == gained(61.7)[0]
+
+
+def test_pulses_that_differ_in_too_many_bodies_are_told():
+    centres = np.linspace(20.0, 80.0, 40)
+    with pytest.warns(ph.ResultWarning, match=r"may be missed; give max_step"):
+        lost = gained(centres)
+    assert lost.min() < 0.5
+    np.testing.assert_allclose(gained(centres, max_step=0.05), 1, rtol=1e-7)
+    with pytest.raises(ph.InputError, match="max_step is for adaptive steps"):
+        ph.ensemble([1.0, 2.0, 2.5], None, np.ones((2, 3)), "dmv2", dt=0.1, steps=1, max_step=0.1)

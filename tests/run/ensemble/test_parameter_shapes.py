@@ -1,0 +1,114 @@
+"""Parameters of the fields of an ensemble: one value for all bodies, or one for each."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import polhode as ph
+from polhode.run.ensemble.batch import gathered
+
+
+@ph.torque
+def mixed(omega, weight, push, turn):
+    """A number, three numbers and a matrix: what is given must have just these shapes."""
+    a, b, c = push
+    (x, _, _), (_, y, _), (_, _, z) = turn
+    return weight * a * x, weight * b * y, weight * c * z
+
+
+@ph.torque
+def with_default(omega, push=(1.0, 2.0, 3.0)):
+    return push[0], push[1], push[2]
+
+
+@ph.torque
+def loose(omega, push):
+    """Takes a number and three numbers alike."""
+    return (push, push, push) if isinstance(push, float) else tuple(push)
+
+
+SHAPES = {"weight": (), "push": (3,), "turn": (3, 3)}
+OTHERS = [(2,), (4,), (6,), (2, 3), (3, 2), (4, 3), (2, 2, 3), (3, 3, 3), (2, 3, 3), (4, 3, 3), (1, 1, 3), (0, 3)]
+
+
+def made(number, field, params):
+    """The parameters of every body, as the loops get them."""
+    momenta = np.tile([0.1, 0.2, 0.3], (number, 1))
+    crowd = gathered([1.0, 2.0, 2.5], None, momenta, field, params, 0.1)
+    return crowd.number, np.broadcast_to(crowd.values, (crowd.number, crowd.values.shape[1]))
+
+
+def wanted(number, params):
+    """The same by the documented rule; None where there is none."""
+    each = {}
+    for name, value in params.items():
+        array = np.array(value)
+        if array.shape == SHAPES[name]:
+            each[name] = array[None]
+        elif array.ndim and array.shape[1:] == SHAPES[name] and len(array):
+            each[name] = array
+        else:
+            return None
+    lengths = {len(array) for array in each.values()} | {number}
+    if len(lengths - {1}) > 1:
+        return None
+    number = max(lengths)
+    columns = [
+        np.broadcast_to(each[name].reshape(len(each[name]), -1), (number, np.prod(SHAPES[name], dtype=int)))
+        for name in SHAPES
+    ]
+    return number, np.concatenate(columns, axis=1)
+
+
+@pytest.mark.parametrize("bound", [False, True])
+@pytest.mark.parametrize("number", range(1, 6))
+def test_any_shapes_work_as_documented_or_are_refused(number, bound):
+    """Every combination of the right shapes, and many wrong ones, of a bound field and of an unbound one."""
+    rng = np.random.default_rng([number, bound])
+    field = mixed(1.0, (1.0, 1.0, 1.0), np.eye(3)) if bound else mixed
+    ways = [[shape, (1, *shape), (number, *shape), (3, *shape)] for shape in SHAPES.values()]
+    tried = list(itertools.product(*ways))
+    for _ in range(150):
+        tried.append(
+            tuple(shapes[i] if (i := rng.integers(6)) < 4 else OTHERS[rng.integers(len(OTHERS))] for shapes in ways)
+        )
+    worked = 0
+    for shapes in tried:
+        params = {name: rng.uniform(1, 2, shape) for name, shape in zip(SHAPES, shapes, strict=True)}
+        expected = wanted(number, params)
+        try:
+            found = made(number, field, params)
+        except ph.InputError:
+            assert expected is None, (number, shapes)
+            continue
+        assert expected is not None, (number, shapes)
+        assert found[0] == expected[0]
+        np.testing.assert_array_equal(found[1], expected[1])
+        worked += 1
+    assert 20 < worked < len(tried)
+
+
+@pytest.mark.parametrize("number", range(1, 6))
+def test_one_vector_for_all_and_one_for_each(number):
+    """Of an unbound field, a bound one and one with a default; for N = 1 and N = 3 too."""
+    field = ph.fields.constant_torque(torque=[0, 0, 0.0])
+    one, each = np.array([0.1, 0.2, 0.3]), np.arange(3.0 * number).reshape(number, 3)
+    for kind, name in ((field.template, "torque"), (field, "torque"), (with_default, "push")):
+        assert np.array_equal(made(number, kind, {name: one})[1], np.tile(one, (number, 1)))
+        assert np.array_equal(made(number, kind, {name: each})[1], each)
+        with pytest.raises(ph.InputError):
+            made(number, kind, {name: [0.1, 0.2]})
+
+
+def test_the_rule_is_told():
+    with pytest.raises(
+        ph.InputError, match=r"push must be one value for all bodies, \(3,\), or one for each, \(N, 3\); got"
+    ):
+        made(4, with_default, {"push": [1.0, 2.0, 3.0, 4.0]})
+    with pytest.raises(
+        ph.InputError, match=r"push of shape \(3,\) could be one value for all .*field=loose\(push=...\)"
+    ):
+        made(3, loose, {"push": [1.0, 2.0, 3.0]})
+    assert made(3, loose(1.0), {"push": [1.0, 2.0, 3.0]})[1].shape == (3, 1)
+    assert made(3, loose((1.0, 1.0, 1.0)), {"push": [1.0, 2.0, 3.0]})[1].shape == (3, 3)

@@ -1,0 +1,231 @@
+"""Ensembles that are stopped: Ctrl-C, SIGTERM and SIGKILL, in memory and in files; what was computed is not lost."""
+
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import polhode as ph
+from polhode.compile import threads
+from polhode.compile.simd.vector_types import LANES
+from polhode.results.store import ensemble_store
+from polhode.run.ensemble import shard_checkpoint
+from polhode.run.ensemble.api import prepared
+from polhode.run.ensemble.run import Course
+from waiting import PATIENCE
+
+N = LANES + 3
+RNG = np.random.default_rng(8)
+MOMENTS, MOMENTA = RNG.uniform(1, 1.9, (N, 3)), RNG.normal(size=(N, 3))
+
+
+@ph.torque
+def growing(omega, k):
+    return (k * omega[0] ** 3, 0.0 * omega[1], 0.0 * omega[2])
+
+
+CASES = {
+    "states": ("dmv4", {"every": 7}),
+    "statistics": ("dmv4", {"every": 3, "statistics": ["energy", "spatial_momentum"]}),
+    "memory": ("abm4", {"every": 50}),
+    "low parts": ("compensated(dmv4)", {"dt": RNG.uniform(0.01, 0.02, N)}),
+    "a failed body": (
+        "mkrk(euler)",
+        {"every": 9, "field": growing, "params": {"k": np.where(np.arange(N) == 5, 60.0, 0)}},
+    ),
+}
+
+
+class After(threading.Event):
+    """Is set when it has been asked a number of times."""
+
+    def __init__(self, number):
+        super().__init__()
+        self.left = number
+
+    def is_set(self):
+        self.left -= 1
+        return self.left < 0
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_unit_goes_on_from_any_slice_to_the_same_bits(tmp_path, monkeypatch, case):
+    """Stopped after every few slices, its checkpoint read back each time."""
+    method, more = CASES[case]
+    task = prepared(MOMENTS, None, MOMENTA, method, **({"dt": 0.02, "steps": 400} | more))
+    whole = task.run()
+    assert (whole.failed >= 0).any() == (case == "a failed body")
+    monkeypatch.setattr(shard_checkpoint, "WORTHWHILE", 0.0)
+    monkeypatch.setattr(threads, "SLICE", 0.0)  # one step a slice after the first
+    monkeypatch.setattr("polhode.compile.batch.fixed_step.QUOTA", 53)
+    stops = 0
+    while True:
+        try:
+            part = shard_checkpoint.run(task, tmp_path, 0, After(2))
+            break
+        except shard_checkpoint.Stopped:
+            stops += 1
+    assert stops > 10
+    for name in ("t", "quaternion", "momentum", "failed"):
+        np.testing.assert_array_equal(getattr(part, name), getattr(whole, name))
+    for name, one in whole.statistics.items():
+        for part_name, value in vars(one).items():
+            np.testing.assert_array_equal(getattr(part.statistics[name], part_name), value)
+
+
+def test_a_checkpoint_that_is_damaged_or_of_something_else_is_not_used(tmp_path):
+    task = prepared(MOMENTS, None, MOMENTA, "dmv4", dt=0.02, steps=400)
+    file, arrays = shard_checkpoint.file_of(tmp_path, 3), Course(task).arrays
+    for array in arrays.values():
+        array[...] = 0
+    shard_checkpoint.save(file, 3, arrays)
+    assert shard_checkpoint.read(file, 3) is not None
+    assert shard_checkpoint.read(file, 4) is None
+    data = file.read_bytes()
+    for place in (len(data) // 3, len(data) // 2, len(data) - 30):
+        file.write_bytes(data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :])
+        kept = shard_checkpoint.read(file, 3)
+        assert kept is None or all(np.array_equal(kept[name], arrays[name]) for name in arrays)
+        file.write_bytes(data[:place])
+        assert shard_checkpoint.read(file, 3) is None
+    file.write_bytes(b"")
+    assert shard_checkpoint.read(file, 3) is None
+
+
+# --- processes --------------------------------------------------------------------------------------
+
+STEPS = 3_000_000
+RUN = f"""
+    import sys
+    import numpy as np
+    import polhode as ph
+    from polhode import unit_checkpoint
+    unit_checkpoint.SECONDS = 0.05
+    rng = np.random.default_rng(8)
+    moments, momenta = rng.uniform(1, 1.9, ({N}, 3)), rng.normal(size=({N}, 3))
+    given = dict(dt=0.01, statistics=["energy"], every=1000, progress=False)
+    print("go", flush=True)
+    try:
+        ph.ensemble(moments, None, momenta, "dmv4", steps=int(sys.argv[1]), **given,
+                    **(dict(out=sys.argv[2]) if len(sys.argv) > 2 else dict()))
+    except KeyboardInterrupt:
+        print("interrupted", flush=True)
+"""
+
+
+def started(*arguments):
+    return subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(RUN), *map(str, arguments)], stdout=subprocess.PIPE, text=True
+    )
+
+
+def wait_for(condition, process):
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert process.poll() is None, "it ended too early"
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def checkpoints(path):
+    return list((path / shard_checkpoint.FOLDER).glob("*.npz"))
+
+
+def resumed(path, **more):
+    given = {"dt": 0.01, "steps": STEPS, "statistics": ["energy"], "every": 1000}
+    return ph.ensemble(
+        MOMENTS, None, MOMENTA, "dmv4", **given, **more, **({"out": path, "resume": True} if path else {})
+    )
+
+
+def test_killed_within_a_unit_little_is_lost_and_the_bits_are_the_same(tmp_path, monkeypatch):
+    path = tmp_path / "long.zarr"
+    with started(STEPS, path) as run:
+        assert run.stdout.readline() == "go\n"
+        wait_for(lambda: checkpoints(path), run)
+        run.kill()
+    assert (ph.load(path).failed == -2).all()
+    places, usual = [], shard_checkpoint.read
+
+    def read(*given):
+        arrays = usual(*given)
+        places.extend([] if arrays is None else [arrays["place"].tolist()])
+        return arrays
+
+    monkeypatch.setattr(shard_checkpoint, "read", read)
+    many, whole = resumed(path), resumed(None)
+    assert any(steps > 0 for _, _, steps in places)  # it did not begin anew
+    np.testing.assert_array_equal(many.quaternion, whole.quaternion)
+    np.testing.assert_array_equal(many.momentum, whole.momentum)
+    for name, value in vars(whole.statistics["energy"]).items():
+        np.testing.assert_array_equal(getattr(many.statistics["energy"], name), value)
+    assert not (path / shard_checkpoint.FOLDER).exists()
+
+
+@pytest.mark.parametrize("where", ["memory", "file"])
+def test_ctrl_c_stops_long_loops(tmp_path, where):
+    """A run of hours for every vector of bodies; without slices only its end would end it."""
+    path = tmp_path / "long.zarr"
+    with started(10**12, *([path] if where == "file" else [])) as run:
+        assert run.stdout.readline() == "go\n"
+        wait_for(lambda: checkpoints(path), run) if where == "file" else time.sleep(1.0)
+        run.send_signal(signal.SIGINT)
+        assert run.communicate(timeout=PATIENCE)[0] == "interrupted\n"
+        assert run.returncode == 0
+
+
+SWEEP = """
+[problem]
+name = "free_body"
+[run]
+method = "dmv4"
+dt = 1e-4
+steps = 100000000000
+[grid]
+momentum.z = [0.1, 0.2, 0.3]
+"""
+
+
+def test_sigterm_ends_a_command_like_ctrl_c(tmp_path):
+    (tmp_path / "s.toml").write_text(SWEEP)
+    command = [sys.executable, "-m", "polhode", "sweep", "s.toml"]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+        wait_for(lambda: (tmp_path / "s.zarr").exists(), run)
+        run.send_signal(signal.SIGTERM)
+        said = run.communicate(timeout=PATIENCE)[1]
+    assert run.returncode == 130
+    assert "interrupted; s.zarr lacks 1 shards: use --resume to continue" in said
+    assert "Traceback" not in said
+    assert ensemble_store.missing(tmp_path / "s.zarr") == [0]
+
+
+IMPORTING = """
+    import importlib.abc, os, runpy, signal, sys
+    class Presser(importlib.abc.MetaPathFinder):
+        def find_spec(self, name, path, target=None):
+            if name == {module!r}:
+                os.kill(os.getpid(), signal.SIGINT)
+    sys.meta_path.insert(0, Presser())
+    sys.argv = ["polhode", "methods"]
+    from polhode.cli import main
+    main()
+"""
+
+
+@pytest.mark.parametrize("module", ["numpy", "polhode.run.solve", "polhode.cli", "polhode.cli.sweep"])
+def test_ctrl_c_while_modules_are_imported_ends_a_command_quietly(module):
+    script = textwrap.dedent(IMPORTING.format(module=module))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+def test_the_library_leaves_signals_alone():
+    script = "import signal, polhode; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, "
+    script += "signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
+    assert done.stdout == "True True\n"

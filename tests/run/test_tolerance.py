@@ -1,0 +1,347 @@
+"""Solving to a tolerance: the true error, the choice of the method, states between steps, bad input."""
+
+import concurrent.futures
+
+import numpy as np
+import pytest
+
+import polhode as ph
+from polhode.analysis import bench, reference
+from polhode.results import observables
+from polhode.run import adaptive, candidates, tolerance
+
+TOLERANCES = (1e-3, 1e-6, 1e-9, 1e-12, 1e-13)
+EPS = 2.0**-52
+
+
+def momentum_error(problem, sol):
+    m = np.array(problem.reference.momentum)
+    return np.linalg.norm(sol.momentum[-1] - m) / np.linalg.norm(problem.momentum)
+
+
+def effect_of_one_ulp(problem):
+    """How far the end moves when one number of the start does by one unit in its last place."""
+
+    def end(m):
+        start = ph.Problem(problem.body, problem.field, attitude=problem.quaternion, momentum=m)
+        return adaptive.Run(start, adaptive.taylor(start), problem.t_end, EPS / 16, scale).ends()
+
+    m = np.array(problem.momentum)
+    scale = np.linalg.norm(m)
+    moved = [end(m + np.spacing(m) * (np.arange(3) == i)) for i in range(3)]
+    return max(adaptive.distance(row, end(m), scale) for row in moved)
+
+
+@pytest.mark.parametrize("name", ph.problems.names())
+def test_the_true_error_is_what_was_asked_for(name):
+    """At most ten times the tolerance (or the effect of one rounding), not a thousand times smaller unless exact."""
+    problem = ph.problems.get(name)
+    for tol in TOLERANCES:
+        sol = ph.solve(problem, tol=tol)
+        error = max(bench.reference_error(problem, sol.quaternion[-1]), momentum_error(problem, sol))
+        allowed = 10 * tol
+        if error > allowed:
+            allowed = max(allowed, 10 * effect_of_one_ulp(problem))
+        assert error <= allowed + problem.reference.error, (name, tol, sol.method)
+        assert error >= tol / 1000 or problem.field is None or tol < 1e-12, (name, tol, sol.method)
+        assert (sol.t[0], sol.t[-1]) == (problem.t0, problem.t_end)
+        assert sol.accepted == len(sol) - 1
+        assert sol.rejected >= 0
+        assert sol.reason
+        assert sol.error_estimate <= tol or "do not allow" in sol.reason or problem.field is None
+        if tol >= 1e-9:  # above round-off the estimate is of the right size
+            assert error <= 10 * sol.error_estimate
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("free_body", "the exact solution"), ("slow_top", "Taylor steps need less work"),
+        ("fast_top", "this splitting needs"), ("soft_wall", "pair 8(7) needs less work"),
+    ],
+)  # fmt: skip
+def test_four_kinds_of_method_are_chosen_on_the_named_problems(name, why):
+    sol = ph.solve(ph.problems.get(name), tol=1e-8)
+    assert why in sol.reason
+    assert sol.method in ph.methods or sol.method.split("(")[0] in (*ph.methods.combinators, "verner87")
+
+
+@pytest.mark.parametrize("name", ["free_body", "soft_wall", "fast_top"])
+def test_states_between_steps_are_as_accurate_as_the_steps(name):
+    problem = ph.problems.get(name)
+    sol = ph.solve(problem, tol=1e-9, t_end=5.0)
+    times = np.array([0.0, 0.3, 1.234567, 4.99, 5.0])
+    seen = sol.at(times)
+    fine = ph.solve(problem, tol=1e-12, t_end=5.0).at(times)
+    assert seen.t.tolist() == times.tolist()
+    assert np.abs(seen.matrix - fine.matrix).max() < 1e-8
+    assert np.abs(seen.momentum - fine.momentum).max() < 1e-8 * np.linalg.norm(problem.momentum)
+    assert np.abs(sol.at(sol.t).quaternion - sol.quaternion).max() == 0
+
+
+def test_states_between_fixed_steps():
+    problem = ph.problems.heavy_top()
+    sol = ph.solve(problem, "strang(dmv10)", dt=0.01, steps=100)
+    fine = ph.solve(problem, tol=1e-12, t_end=1.0).at([0.5, 0.505, 0.5051])
+    assert np.abs(sol.at([0.5, 0.505, 0.5051]).matrix - fine.matrix).max() < 1e-4
+    assert np.abs(sol.at([0.5]).quaternion - sol.quaternion[50]).max() < 4 * EPS
+    with pytest.raises(ph.InputError, match="kept every step"):
+        ph.solve(problem, "strang(dmv10)", dt=0.01, steps=100, every=2).at(0.5)
+
+
+@pytest.mark.parametrize("bad", [-1.0, 5.1, np.nan, [[1.0]], "x"])
+def test_times_outside_are_refused(bad):
+    with pytest.raises(ph.InputError, match="t must be"):
+        ph.solve(ph.problems.heavy_top(), tol=1e-6, t_end=5.0).at(bad)
+
+
+def test_a_given_method_gets_the_steps_it_needs():
+    problem = ph.problems.heavy_top()
+    sol = ph.solve(problem, "imidm", tol=1e-4)
+    error = bench.reference_error(problem, sol.quaternion[-1])
+    assert sol.method == "imidm"
+    assert 1e-7 < error < 1e-3
+    assert sol.dt == pytest.approx(10 / sol.accepted)
+    with pytest.raises(ph.InputError, match="does not reach"):
+        ph.solve(problem, "fe", tol=1e-12)
+
+
+def test_rest_and_torques_of_time_and_velocity():
+    """A body that starts from rest under a torque that grows and drag: no scale but that of the torque is known."""
+
+    @ph.torque
+    def push(t, omega, k):
+        return 0.3 * t - k * omega[0], -k * omega[1], 0.1 - k * omega[2]
+
+    start = ph.Problem(ph.Body([1.0, 2.0, 2.5]), push(0.2), momentum=[0.0, 0.0, 0.0])
+    coarse, fine = (ph.solve(start, tol=tol, t_end=10.0) for tol in (1e-6, 1e-12))
+    assert 1e-9 < np.abs(coarse.matrix[-1] - fine.matrix[-1]).max() < 1e-5
+
+
+def test_a_motion_that_blows_up_says_so():
+    @ph.torque
+    def runaway(omega):
+        return omega[0] * omega[0], 0.0, 0.0
+
+    start = ph.Problem(ph.Body([1.0, 1.5, 2.0]), runaway(), omega=[1.0, 0.0, 0.0])
+    with pytest.raises(ph.StepError, match="failed at t = ") as caught:
+        ph.solve(start, tol=1e-6, t_end=10.0)
+    assert 0.99 < caught.value.partial.t[-1] < 1.1  # omega = 1/(1 - t)
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"tol": 0.0}, "tol must lie between"), ({"tol": 2.0}, "tol must lie between"), ({"tol": "x"}, "be a number"),
+        ({"tol": 1e-6, "dt": 0.1}, "give dt or tol"), ({"tol": 1e-6, "steps": 5}, "give steps or tol"),
+        ({"tol": 1e-6, "every": 2}, "sol.at"), ({"tol": 1e-6, "digits": 30}, "doubles"), ({}, "give a method and dt"),
+        ({"method": "imidm"}, "give a method and dt"), ({"dt": 0.1}, "give a method and dt"),
+        ({"tol": 1e-6, "t_end": -1.0}, "after t0"), ({"tol": 1e-6, "method": "nonsense"}, "unknown method"),
+    ],
+)  # fmt: skip
+def test_bad_input(given, said):
+    with pytest.raises(ph.InputError, match=said):
+        ph.solve(ph.problems.heavy_top(), **given)
+
+
+def test_files(tmp_path):
+    path = tmp_path / "run.zarr"
+    sol = ph.solve(ph.problems.heavy_top(), tol=1e-6, out=path)
+    back = ph.load(path)
+    assert (back.momentum == sol.momentum).all()
+    assert (back.reason, back.error_estimate, back.accepted) == (sol.reason, sol.error_estimate, sol.accepted)
+    with pytest.raises(ph.InputError, match="exists"):
+        ph.solve(ph.problems.heavy_top(), tol=1e-6, out=path)
+    with pytest.raises(ph.InputError, match="loaded"):
+        back.at(1.0)
+
+
+def test_a_plan_is_made_once_and_runs_give_the_same_bits():
+    problem = ph.problems.soft_wall()
+    first, second = ph.solve(problem, tol=1e-8), ph.solve(problem, tol=1e-8)
+    assert tolerance.plan(problem, 20.0, 1e-8) is tolerance.plan(problem, 20.0, 1e-8)
+    assert (first.quaternion == second.quaternion).all()
+    other = ph.solve(ph.problems.soft_wall(), tol=1e-8)
+    assert (first.quaternion == other.quaternion).all()
+
+
+def test_the_cheapest_drift_of_a_symmetric_body_is_exact():
+    problem = ph.problems.fast_top()
+    (q, m), _ = problem.kernel_data(float)
+    flows = candidates.drifts(problem, np.array((*q, *m)))
+    assert len(flows) == 2
+    assert {flow.needs for flow in flows} == {"free"}
+    assert {flow.order_free for flow in flows} != {2}, "one of them has a high order"
+    for flow in (f for f in flows if f.order_free == 2):
+        top = ph.Problem(problem.body, momentum=[0.3, 0.5, 0.7])
+        there = ph.solve(top, flow, dt=0.5, steps=1)
+        assert np.abs(there.matrix[-1] - ph.exact(top, [0.5]).matrix[-1]).max() < 1e-14
+
+
+@ph.torque
+def friction(omega, mu):
+    """Dry friction about the first axis, viscous about the others: a jump at omega[0] = 0."""
+    return ph.where(omega[0] < 0, mu, -mu), -0.1 * omega[1], -0.1 * omega[2]
+
+
+@ph.torque
+def switched(t, omega, k):
+    """A thruster that is on for a while."""
+    return ph.where((t > 1) & (t < 1.7), k, 0.0), 0.0, -0.1 * omega[2]
+
+
+@ph.torque
+def bumper(R, k):
+    """A spring that acts beyond an angle: continuous, with a kink."""
+    return ph.where(R[2][2] < 0.5, k * (0.5 - R[2][2]), 0.0), 0.1 * abs(R[0][1]), 0.0
+
+
+@pytest.mark.parametrize("field", [switched(0.5), bumper(2.0)])
+def test_fields_with_branches(field):
+    """Those of the state are met by a pair; between those of time alone the torque is smooth, and steps end there."""
+    start = ph.Problem(ph.Body([1.0, 2.0, 2.5]), field, omega=[0.3, 1.0, 0.2])
+    coarse, fine = (ph.solve(start, tol=tol, t_end=5.0) for tol in (1e-5, 1e-9))
+    if field.name == "bumper":
+        assert "branches" in fine.reason
+        assert fine.rejected > 0
+    else:
+        assert "switches" in fine.reason
+        assert {1.0, 1.7} <= set(fine.t.tolist())
+    assert 1e-9 < np.abs(coarse.matrix[-1] - fine.matrix[-1]).max() < 1e-4
+    assert np.abs(coarse.at([1.0, 4.0]).matrix - fine.at([1.0, 4.0]).matrix).max() < 1e-4
+
+
+def test_a_jump_that_holds_the_motion_is_given_up(monkeypatch):
+    """Dry friction at rest: an explicit step cannot stay on the jump."""
+    monkeypatch.setattr(adaptive, "PAIR_STEPS", 20_000)
+    start = ph.Problem(ph.Body([1.0, 2.0, 2.0]), friction(0.5), omega=[0.3, 0.0, 0.0])
+    with pytest.raises(ph.StepError, match=r"gave up at t = .*tanh") as caught:
+        ph.solve(start, tol=1e-6, t_end=5.0)
+    assert len(caught.value.partial) > 1000
+
+
+def test_progress_and_interruption():
+    """A run tells how far it is, and what it had when it was stopped is kept."""
+    told = []
+    top = ph.problems.heavy_top()
+    whole = ph.solve(top, tol=1e-6, t_end=3000.0, progress=told.append)
+    assert told == sorted(told)
+    assert (told[0] > 0, told[-1]) == (True, 1)
+    count = len(told)
+
+    def stop(part):
+        told.append(part)
+        if len(told) == count + 2:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        ph.solve(top, tol=1e-6, t_end=3000.0, progress=stop)
+    kept = caught.value.partial
+    assert adaptive.ROWS < len(kept) < len(whole)
+    assert (kept.momentum == whole.momentum[: len(kept)]).all()
+
+
+def reference_state(problem, t_end):
+    """Rotation matrix and momentum by Taylor series that share nothing with the solution."""
+    q, m = reference.flow(problem, t_end - problem.t0, digits=25)
+    return observables.matrices(np.array([[float(x) for x in q]]))[0], np.array([float(x) for x in m])
+
+
+def true_error(problem, sol):
+    R, m = reference_state(problem, sol.t[-1])
+    scale = np.linalg.norm(sol.momentum, axis=1).max()
+    return max(np.linalg.norm(sol.matrix[-1] - R, 2), np.linalg.norm(sol.momentum[-1] - m) / scale)
+
+
+@pytest.mark.parametrize("name", ["soft_wall", "heavy_top", "slow_top"])
+@pytest.mark.parametrize("t_end", [0.1, 0.3, 1.0, 1.5, 2.0])
+def test_short_runs(name, t_end):
+    """Few steps: nothing averages, and runs that are compared must not be cut where the run itself is not."""
+    problem = ph.problems.get(name)
+    for tol in (1e-3, 1e-6, 1e-9):
+        sol = ph.solve(problem, tol=tol, t_end=t_end)
+        error = true_error(problem, sol)
+        assert error <= 10 * tol
+        assert error <= 10 * sol.error_estimate + 100 * EPS
+
+
+@ph.potential
+def weak(R, mgl):
+    return mgl * R[2][2] + mgl / 3 * R[0][1]
+
+
+@pytest.mark.parametrize(
+    ("body", "momentum"),
+    [
+        (ph.Body([1.0, 1.5, 2.0]), [10.0, 0.0, 0.0]), (ph.Body([1.0, 2.0, 3.0]), [10.0, 0.3, 0.2]),
+        (ph.Body([1.0, 1.0, 2.0]), [10.0, 0.0, 0.0]),
+        (ph.Body([[2.0, 0.1, 0.2], [0.1, 3.0, -0.3], [0.2, -0.3, 2.5]]), [9.0, 1.0, 3.0]),
+    ],
+)  # fmt: skip
+def test_fast_spins_of_all_bodies(body, momentum):
+    """Principal axes, flat bodies, own axes: no method of the library may stumble while one is chosen."""
+    start = ph.Problem(body, weak(0.01), momentum=momentum, attitude=[0.5, 0.5, 0.5, 0.5], t0=2.0)
+    sol = ph.solve(start, tol=1e-6, t_end=7.0)
+    assert 1e-10 < true_error(start, sol) < 1e-5
+
+
+@ph.torque
+def pulse(t, a, centre, width):
+    return a * ph.math.exp(-(((t - centre) / width) ** 2)), 0.0, 0.0
+
+
+@pytest.mark.parametrize("omega", [[0.0, 0.0, 0.1], [0.0, 0.0, 0.0]])
+def test_a_pulse_is_not_stepped_over(omega):
+    start = ph.Problem(ph.Body([1.0, 1.5, 2.0]), pulse(1.0, 5.0, 0.2), omega=omega)
+    sol = ph.solve(start, tol=1e-8, t_end=10.0)
+    fine = ph.solve(start, "lietaylor(12)", dt=0.02, t_end=10.0, every=500)
+    assert np.abs(sol.matrix[-1] - fine.matrix[-1]).max() < 1e-7
+    assert abs(sol.momentum[-1][0]) > 0.1
+
+
+def test_large_start_times_lose_nothing_between_steps():
+    start = ph.Problem(ph.Body([1.0, 1.5, 2.0]), weak(1.0), omega=[1.0, 0.2, 0.4], t0=1e6)
+    other = ph.Problem(ph.Body([1.0, 1.5, 2.0]), weak(1.0), omega=[1.0, 0.2, 0.4])
+    looks = np.array([0.5, 1.25, 2.625])
+    late, early = (ph.solve(p, tol=1e-12, t_end=p.t0 + 3).at(p.t0 + looks) for p in (start, other))
+    assert np.abs(late.matrix - early.matrix).max() < 1e-11
+
+
+def test_threads_do_not_mix_their_states():
+    top = ph.problems.heavy_top()
+    alone = ph.solve(top, tol=1e-9, t_end=500.0)
+    with concurrent.futures.ThreadPoolExecutor(3) as pool:
+        for sol in pool.map(lambda _: ph.solve(top, tol=1e-9, t_end=500.0), range(9)):
+            assert (sol.quaternion == alone.quaternion).all()
+
+
+def test_far_ends_are_refused_or_named():
+    with pytest.raises(ph.InputError, match="one rounding error in the data"):
+        ph.solve(ph.problems.free_body(), tol=1e-6, t_end=1e17)
+    assert "do not allow" in ph.solve(ph.problems.free_body(), tol=1e-10, t_end=1e9).reason
+    with pytest.raises(ph.InputError, match="too far for imidm"):
+        ph.solve(ph.problems.free_body(), "imidm", tol=1e-3, t_end=1e14)
+
+
+def test_a_torque_without_a_series_at_the_start():
+    @ph.torque
+    def drag(omega, k):
+        speed = ph.math.sqrt(omega[0] ** 2 + omega[1] ** 2 + omega[2] ** 2)
+        return 0.3 - k * speed * omega[0], -k * speed * omega[1], 0.1 - k * speed * omega[2]
+
+    start = ph.Problem(ph.Body([1.0, 1.5, 2.0]), drag(0.2), momentum=[0.0, 0.0, 0.0])
+    sol = ph.solve(start, tol=1e-6, t_end=5.0)
+    fine = ph.solve(start, "mkrk(rk4)", dt=0.001, t_end=5.0, every=5000)
+    assert "without a Taylor series" in sol.reason
+    assert np.abs(sol.matrix[-1] - fine.matrix[-1]).max() < 1e-5
+
+
+def test_a_failed_run_is_kept_in_its_file(tmp_path):
+    @ph.torque
+    def runaway(omega):
+        return omega[0] * omega[0], 0.0, 0.0
+
+    start = ph.Problem(ph.Body([1.0, 1.5, 2.0]), runaway(), omega=[1.0, 0.0, 0.0])
+    with pytest.raises(ph.StepError):
+        ph.solve(start, tol=1e-6, t_end=10.0, out=tmp_path / "run.zarr")
+    assert len(ph.load(tmp_path / "run.zarr")) > 10

@@ -1,0 +1,294 @@
+"""The documents are true: their code runs, their names exist, their tables follow the declarations.
+
+Run as a script, this file writes the generated part of docs/notation.md anew.
+"""
+
+import importlib
+import math
+import re
+import runpy
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import matplotlib.pyplot
+import pytest
+import trimesh
+from typer.testing import CliRunner
+
+import polhode as ph
+from polhode import cli, vector
+from polhode.methods import citations
+from polhode.symbolic.latex import plain
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "src" / "polhode"
+PAGES = [
+    ROOT / "README.md",
+    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem != "which_method"),
+    ROOT / "CONTRIBUTING.md",
+]
+NOTATION = ROOT / "docs" / "notation.md"
+LABELS = re.compile(r"(<!-- labels: .*? -->\n)(.*?)(<!-- end of labels -->)", re.DOTALL)
+
+
+def blocks(page, kinds="python"):
+    """Blocks of a page: the language, and the text behind as many empty lines as keep its line numbers true."""
+    text = page.read_text("utf-8")
+    for found in re.finditer(rf"^```({kinds})\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
+        yield found[1], "\n" * text[: found.start(2)].count("\n") + found[2]
+
+
+def typed(line):
+    """Run a command line of a document, as a user would."""
+    name, *words = shlex.split(line, comments=True)
+    assert name == "polhode", f"blocks marked console hold commands of polhode, which are run; got {line!r}"
+    done = CliRunner().invoke(cli.app, words, prog_name=name)
+    assert done.exit_code == 0, f"{line}\n{done.output}"
+
+
+def prepared(folder):
+    """The files that a reader has: a solid, a sweep (that of docs/sweeps.md), a run that was killed."""
+    trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")
+    sweep = next(text for _, text in blocks(ROOT / "docs" / "sweeps.md", "toml"))
+    (folder / "tops.toml").write_text(sweep.lstrip("\n"), "utf-8")
+    ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
+
+
+BOTH, PYTHON = "python|console", "python"
+RUNS = [pytest.param(page, PYTHON if page.stem == "README" else BOTH, id=page.name) for page in PAGES]
+RUNS.append(pytest.param(PAGES[0], BOTH, id="README.md and its commands", marks=pytest.mark.slow))
+
+
+@pytest.mark.parametrize(("page", "kinds"), RUNS)
+def test_code_in_documents_runs(page, kinds, tmp_path, monkeypatch):
+    """Python and commands, in the order of the page, in one folder; README's many commands compile for a minute."""
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    book = list(ph.methods)
+    space = {"__name__": "__main__"}
+    parts = list(blocks(page, kinds))
+    if any(kind == "console" for kind, _ in parts):
+        prepared(tmp_path)
+    for kind, block in parts:
+        if kind == "python":
+            exec(compile(block, str(page), "exec"), space)
+            continue
+        for line in filter(None, block.splitlines()):
+            typed(line)
+    matplotlib.pyplot.close("all")
+    assert list(ph.methods) == book, "a document must not leave methods in the book: use register=False"
+
+
+def test_no_command_stands_outside_of_a_block_that_runs():
+    """Other than in a sentence: what is not run is marked sh and needs something from outside."""
+    for page in PAGES:
+        text = re.sub(r"^```.*?^```$", "", page.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
+        assert not re.search(r"^ {4}polhode ", text, re.MULTILINE), page
+        for _, block in blocks(page, "sh"):
+            assert not re.search(r"^polhode (?!.*tcp://)", block, re.MULTILINE), page
+
+
+MADE = ("methods/index.md", "which_method.md", "gallery/index.md")
+"""Pages that docs/generate.py makes."""
+
+GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
+COMPILING = ("libration", "soft_wall", "tumblers")
+"""Scripts that compile several methods."""
+
+
+@pytest.mark.parametrize(
+    "script",
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if p.stem in COMPILING else []) for p in GALLERY],
+)
+def test_the_gallery_draws(script, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    matplotlib.use("Agg")
+    runpy.run_path(str(script), run_name="__main__")
+    assert (tmp_path / f"{script.stem}.png").stat().st_size > 10_000
+    matplotlib.pyplot.close("all")
+
+
+def made_by(module):
+    """A module of docs/, where the pages are made."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        return importlib.import_module(module)
+    finally:
+        sys.path.pop(0)
+
+
+FORMULA = re.compile(r"\$\$(.*?)\$\$|\$(.*?)\$", re.DOTALL)
+
+
+@pytest.mark.parametrize("method", ph.methods.values(), ids=lambda method: method.name)
+def test_every_method_has_a_page_with_its_formulas(method):
+    """The equations of one step, which are read as mathematics; what is declared; the source; a run."""
+    page = made_by("method_pages").page(method)
+    shown = [displayed for displayed, _ in FORMULA.findall(method.formula) if displayed]
+    assert any("_1" in formula or "Phi" in formula for formula in shown), "no displayed equation gives the new state"
+    assert method.formula in page
+    for displayed, inline in FORMULA.findall(page):
+        assert "<math" in made_by("mathml").mathml(displayed or inline, bool(displayed))
+    assert f"| order | {'exact' if method.order == math.inf else method.order} |" in page
+    assert citations.entries()[method.cite]["title"].rstrip(".") in page
+    assert f'"{method.name}"' in page
+
+
+def test_every_combinator_has_a_page_with_formulas():
+    """Where the book does not hold what it makes."""
+    pages = made_by("method_pages")
+    made = pages.combinators()
+    families = {name for name in ph.methods.combinators if any(m.startswith(name) for m in ph.methods)}
+    assert set(made) | families == set(ph.methods.combinators)
+    for name, method in made.items():
+        assert "$$" in method.formula
+        assert method.formula in pages.combinator_page(name, method)
+
+
+@pytest.mark.parametrize("method", vector.methods.values(), ids=lambda method: method.name)
+def test_methods_for_vector_spaces_have_formulas(method):
+    assert "$$" in method.formula
+    assert method.formula in made_by("method_pages").vector_page()
+
+
+@pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "vector_spaces"])
+def test_the_code_of_a_page_runs(name, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(made_by("method_pages").pages()[name], "utf-8")
+    for _, block in blocks(page):
+        exec(block, {})
+
+
+def test_a_composition_shows_its_coefficients():
+    """To twenty digits, with the equations of what is composed."""
+    said = ph.methods["yoshida4(imidm)"].formula
+    assert r"w_{1} &= 1.35120719195965763404\ldots" in said
+    assert ph.methods["imidm"].formula in said
+    assert r"\tfrac{1}{2} - \tfrac{\sqrt{3}}{6}" in ph.methods["mkrk(gauss2)"].formula
+
+
+def test_formulas_are_readable_in_a_terminal():
+    """Nothing of LaTeX is left."""
+    for method in ph.methods.values():
+        said = plain(method.doc)
+        assert not re.search(r"[\\{}$&]", said), f"{method.name}: {said}"
+    assert "Π_1 = Π_0 + h (Π_0 \u00d7 ω_0 + T_0)" in plain(ph.methods["fe"].doc)
+
+
+def test_which_method_names_what_is_declared():
+    """Every method by what it takes and keeps, and nothing that is not so."""
+    said = made_by("guide").what_is_kept()
+    assert all(f"`{m.name}`" in said for m in ph.methods.values() if m.symplectic)
+    exact = next(line for line in said.splitlines() if line.startswith("| energy exact"))
+    named = re.findall(r"`([^`]+)`", exact)
+    assert named
+    assert all("energy" in ph.methods[name].conserves for name in named)
+
+
+def test_every_page_is_in_the_table_of_contents():
+    listed = re.findall(r"^[\w/]+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE)
+    made = {name.removesuffix(".md") for name in MADE}
+    written = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index", "which_method"}
+    assert set(listed) - made == written
+
+
+@pytest.mark.slow
+def test_the_documentation_builds(tmp_path):
+    """Without a warning."""
+    done = subprocess.run(
+        [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", str(ROOT / "docs"), str(tmp_path)],
+        capture_output=True, text=True, check=False, timeout=600,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert (tmp_path / "index.html").exists()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_blocks_are_closed(page):
+    fences = re.findall(r"^```(.*)$", page.read_text("utf-8"), re.MULTILINE)
+    assert len(fences) % 2 == 0
+    assert all(language == "" for language in fences[1::2])
+
+
+def test_the_readme_names_the_two_commands():
+    text = (ROOT / "README.md").read_text("utf-8")
+    assert "make run" in text
+    assert "make test" in text
+
+
+def entries():
+    """Keys of references.bib with the fields of each entry."""
+    entries = re.split(r"^@\w+\{", (PACKAGE / "methods" / "references.bib").read_text("utf-8"), flags=re.MULTILINE)[1:]
+    return {entry.split(",", 1)[0]: dict(re.findall(r"(\w+) = \{(.*)\}", entry)) for entry in entries}
+
+
+@pytest.mark.parametrize("method", [*ph.methods.values(), *vector.methods.values()], ids=lambda method: method.name)
+def test_every_citation_exists(method):
+    entry = entries()[method.cite]
+    assert entry["title"]
+    assert re.fullmatch(r"\d{4}", entry["year"])
+
+
+def modules():
+    """Every module of the package, relative to it."""
+    return sorted(p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py") if p.name != "__init__.py")
+
+
+def test_the_architecture_names_every_module_and_no_other():
+    """By its path, or by its folder (`cli/`) where all files of the folder are of one kind."""
+    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
+    files, folders = (set(re.findall(rf"`([\w/]+{end})`", text)) for end in (r"\.py", "/"))
+    assert files <= set(modules())
+    assert all((PACKAGE / folder).is_dir() for folder in folders)
+    whole = folders - {f"{path.split('/')[0]}/" for path in files if "/" in path}
+    assert [path for path in modules() if path not in files and f"{path.rpartition('/')[0]}/" not in whole] == []
+
+
+def test_files_named_in_documents_exist():
+    for page in [*PAGES, ROOT / "ARCHITECTURE.md"]:
+        text = page.read_text("utf-8")
+        for name in re.findall(r"`((?:docs|tests|src|benchmarks|methods|vector)/[\w/.]+\.\w+)`", text):
+            exists = (ROOT / name).exists() or (PACKAGE / name).exists()
+            assert exists or "your_family" in name, f"{page.name} names {name}"
+        for name in re.findall(r"\]\((?!https?:|#)([^)\s#]+)\)", re.sub(r"`[^`]*`", "", text)):
+            assert (page.parent / name).exists() or name in MADE, f"{page.name} links to {name}"
+
+
+def test_the_citation_file_has_the_version():
+    text = (ROOT / "CITATION.cff").read_text("utf-8")
+    assert re.search(r"^version: (.*)$", text, re.MULTILINE)[1] == ph.__version__
+
+
+# --- the generated table ----------------------------------------------------------------------------
+
+
+def label_table():
+    """The methods by source: names, and the papers' own labels; methods of one formula share a line."""
+    lines: dict[tuple[str, str, str, str], list[str]] = {}
+    for space, book in (("rotations", ph.methods), ("vectors", vector.methods)):
+        for method in book.values():
+            key = (space, method.cite, method.where, ", ".join(method.aliases))
+            lines.setdefault(key, []).append(f"`{method.name}`")
+    rows = [
+        f"| {space} | {', '.join(names)} | {labels} | `{cite}`, {where} |".replace("*", r"\*")
+        for (space, cite, where, labels), names in sorted(lines.items())
+    ]
+    known = [f"| {k.label} | `{k.expression}` | `{k.cite}`, {k.where} |" for k in ph.methods.known]
+    return "\n".join([
+        "| space | name | labels | source |", "|---|---|---|---|", *rows, "",
+        "Names under which methods are known elsewhere:", "",
+        "| name | here | source |", "|---|---|---|", *known,
+    ]) + "\n"  # fmt: skip
+
+
+def test_the_table_of_labels_is_up_to_date():
+    written = LABELS.search(NOTATION.read_text("utf-8"))[2]
+    assert written == label_table(), "run `python tests/test_docs.py` to write it anew"
+
+
+if __name__ == "__main__":
+    text = NOTATION.read_text("utf-8")
+    NOTATION.write_text(LABELS.sub(lambda found: found[1] + label_table() + found[3], text), "utf-8")

@@ -1,0 +1,43 @@
+"""Writes methods/dmv_series.py anew: the stored coefficients of the preprocessed discrete Moser-Veselov method.
+
+They are derived by `methods/dmv_derivation.py`, which a run uses for orders beyond the stored ones as well. Run
+``python -m tools.derive_dmv``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from polhode.methods.tables.dmv_derivation import derive
+
+LAST = 6
+"""Terms stored: h^2 ... h^12, for orders up to 14."""
+
+
+def text(series: Any) -> str:
+    """The module that holds the coefficients."""
+    lines = [
+        '"""Coefficients of the preprocessed discrete Moser-Veselov method; made by analysis/derive_dmv.py.',
+        "",
+        "SERIES[m - 1] = (s, t) for the power h^(2m); each maps the exponents (i, j, k, l) of",
+        "e1^i e2^j e3^k H^l C^(m-l) to an exact (numerator, denominator).",
+        '"""',
+        "",
+        "Table = dict[tuple[int, int, int, int], tuple[int, int]]",
+        "",
+        "SERIES: tuple[tuple[Table, Table], ...] = (",
+    ]
+    for s, t in series:
+        lines.append("    (")
+        for table in (s, t):
+            entries = ", ".join(f"{x}: {value}" for x, value in table.items())
+            lines.append(f"        {{{entries}}},")
+        lines.append("    ),")
+    return "\n".join([*lines, ")", ""])
+
+
+if __name__ == "__main__":
+    target = Path(__file__).parents[1] / "src" / "polhode" / "methods" / "tables" / "dmv_series.py"
+    target.write_text(text(derive(1, LAST)))
+    print(f"wrote {target.name}")
