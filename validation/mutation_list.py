@@ -80,7 +80,7 @@ MUTATIONS = [
          "derived_again"),
         ("dmv10-series", "methods/tables/dmv_series.py", "(0, 4, 0, 0): (31, 22680)", "(0, 4, 0, 0): (32, 22680)", DECLARED,
          "dmv10 and order"),
-        ("dmv-quartic", "kernels/solvers.py", "return r * (e[2] * r - e[1] * k)", "return r * (e[2] * r + e[1] * k)",
+        ("dmv-quartic", "kernels/quartic.py", "return r * (e[2] * r - e[1] * k)", "return r * (e[2] * r + e[1] * k)",
          "test_splitting.py", "dmv_solves"),
         ("mv-explicit-cubic", "methods/families/zanna.py", "cardano = big + p /", "cardano = big - p /",
          "test_mv_explicit.py", "cubic"),

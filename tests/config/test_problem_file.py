@@ -15,6 +15,7 @@ from commands import good, polhode, refused
 from examples import KEYWORDS, TILTED
 from polhode import problem_file
 from polhode.config import toml as toml_files
+from polhode.config.problem_file import Contents
 from polhode.config.toml import toml
 
 METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
@@ -334,7 +335,7 @@ def test_the_example_names_every_key():
     good("init")
     lines = Path("problem.toml").read_text()
     named = set(re.findall(r"^(?:# )?(\w+) = ", lines, re.MULTILINE))
-    for _, part in toml_files._tables(problem_file.Contents):
+    for _, part in toml_files._tables(Contents):
         assert set(part.model_fields) - {"density", "unit", "centre"} <= named
     assert all(word in lines for word in ("density", "unit", "centre", *ph.body.SHAPES))
 

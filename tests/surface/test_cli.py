@@ -16,8 +16,9 @@ from rich.console import Console
 
 import polhode as ph
 from commands import good, polhode, refused
-from polhode import cli, problems
+from polhode import cli
 from polhode.cli.console import sheet
+from polhode.physics import library
 from waiting import PATIENCE
 
 METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
@@ -157,7 +158,7 @@ def fading_problem():
 
 
 def test_a_failed_step_ends_with_one(monkeypatch):
-    monkeypatch.setitem(problems._MAKERS, "fading", fading_problem)
+    monkeypatch.setitem(library._MAKERS, "fading", fading_problem)
     result = polhode("run", "fading", "-m", METHOD.name, "--dt", "0.1", "--out", "a.zarr")
     assert result.exit_code == 1
     assert "failed in step" in result.stderr

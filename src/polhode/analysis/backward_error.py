@@ -32,8 +32,9 @@ from ..methods.record import Flow
 from ..numbers import floats
 from ..numbers.dual import Dual, slope
 from ..numbers.exact import converted
-from ..numbers.multiprecision import GUARD_DIGITS, mp, number, public, working
+from ..numbers.multiprecision import mp, number, public, working
 from ..physics.problem import Problem
+from ..physics.validate import GUARD_DIGITS
 from ..results.trajectory import Trajectory
 from ..run.integrator import torque_kernel
 

@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..numbers import floats
-from ..numbers.multiprecision import GUARD_DIGITS
-from ..physics.validate import number_of_digits
+from ..physics.validate import GUARD_DIGITS, number_of_digits
 from ..taylor import interpreter
 
 

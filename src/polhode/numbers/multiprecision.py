@@ -112,5 +112,3 @@ def number(value: Any) -> Any:
     return +getattr(mp, value) if isinstance(value, str) else mp.mpf(value)
 
 
-GUARD_DIGITS = 5
-"""Digits carried beyond those asked for."""

@@ -174,3 +174,6 @@ def whole_number(name: str, value: Any) -> int:
     if not real or not 1 <= value <= MOST_STEPS or value != int(value):
         raise InputError(f"{name} must be a whole number of at least 1; got {value!r}")
     return int(value)
+
+GUARD_DIGITS = 5
+"""Digits carried beyond those asked for."""

@@ -25,7 +25,8 @@ def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.n
 
 def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.SimpleNamespace:
     """Quaternion, momenta, velocity and energy as mpmath numbers, in the user's axes."""
-    from ..numbers.multiprecision import GUARD_DIGITS, number, public, working
+    from ..numbers.multiprecision import number, public, working
+    from ..physics.validate import GUARD_DIGITS
 
     names = ("quaternion", "momentum", "omega", "spatial_momentum", "energy")
     kept: dict[str, list[Any]] = {name: [] for name in names}

@@ -16,13 +16,12 @@ from ..kernels.state import remembering, widened
 from ..methods import Method, methods
 from ..numbers import floats
 from ..numbers.dispatch import by_arguments, kernel
-from ..numbers.multiprecision import GUARD_DIGITS
 from ..physics.fields import no_difference, no_pair, no_torque
 from ..physics.problem import Problem
 from ..physics.taylor_steps import lie_taylor_kernel, taylor_kernel
 from ..physics.torque_gradient import rated
 from ..physics.torque_rates import no_rates, rates_kernel
-from ..physics.validate import number_of_digits
+from ..physics.validate import GUARD_DIGITS, number_of_digits
 
 
 @dataclasses.dataclass

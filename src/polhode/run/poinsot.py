@@ -16,10 +16,9 @@ import numpy as np
 from ..errors import InputError
 from ..methods.families.jacobi import cycle, motion
 from ..numbers import floats
-from ..numbers.multiprecision import GUARD_DIGITS
 from ..physics.body import Body
 from ..physics.problem import Problem
-from ..physics.validate import number_of_digits
+from ..physics.validate import GUARD_DIGITS, number_of_digits
 from ..results.observables import to_space
 from ..results.trajectory import Trajectory
 from .exact import exact

@@ -16,10 +16,9 @@ from ..errors import InputError, StepError
 from ..kernels.loops import Kind, stepping
 from ..methods import Method
 from ..numbers import arrays, floats  # noqa: F401 - makes arrays a number type
-from ..numbers.multiprecision import GUARD_DIGITS
 from ..physics.fields import RUBBER, rebound
 from ..physics.problem import finite_number
-from ..physics.validate import number_of_digits, real_array, whole_number
+from ..physics.validate import GUARD_DIGITS, number_of_digits, real_array, whole_number
 from ..results.progress import Progress
 from ..results.recorder import Rows
 from ..run.fixed_step import Ride, drive
