@@ -348,7 +348,10 @@ def test_a_lock_comes_before_the_store() -> None:
 
 def test_a_lock_file_that_was_left_behind_is_taken() -> None:
     """The lock is dropped with its process, the file stays: it does not lock anything."""
-    code = "from pathlib import Path; from polhode.results.store import atomic; atomic.locked(Path('run.zarr')); import os; os._exit(0)"
+    code = (
+        "import os; from pathlib import Path; from polhode.results.store import atomic; "
+        "atomic.locked(Path('run.zarr')); os._exit(0)"
+    )
     subprocess.run([sys.executable, "-c", code], check=True)
     assert atomic.lock_file(Path("run.zarr")).exists()
     assert run("run.zarr").status == "finished"
