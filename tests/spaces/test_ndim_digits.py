@@ -237,3 +237,22 @@ def test_a_step_too_large_is_refused_in_digits():
     limit = ndim.largest_step(body, M)
     with pytest.raises(ph.StepError, match="no solution for steps of"):
         ndim.solve(body, M, X, h=1.01 * limit, steps=2, digits=20)
+
+
+@pytest.mark.parametrize("digits", [None, 20])
+def test_a_potential_without_a_value_ends_the_run_with_what_was_before(digits):
+    """The states before the step that fails are kept, and the dt named lets the run go on."""
+
+    def edge(X):
+        return 30 * X[0][0] + 1e-3 * math.sqrt(X[0][0] - 0.98)
+
+    body, M, _ = setup(4)
+    run = {"method": "strang(mv)", "h": 0.05, "steps": 90, "potential": edge, "digits": digits}
+    with pytest.raises(
+        ph.StepError, match=r"the potential has no value there; try h = 0\.0\d+; the \d+ states"
+    ) as caught:
+        ndim.solve(body, M, **run)
+    sol = caught.value.partial
+    assert sol.status == "failed"
+    assert 1 < len(sol) < 90
+    assert (sol.X[:, 0, 0] > 0.98).all()

@@ -37,6 +37,8 @@ class Engine:
     warm: bool
     digits: int | None
     clock: bool = False
+    plain: bool = False
+    """Does it run in plain Python (as it does with digits), where a formula without a value raises an exception."""
 
     def last(self, count: int, end: float = math.inf) -> Any:
         """What `advance` is told of the end: the number of the last step, and the time where that ends the run."""
