@@ -240,10 +240,10 @@ def test_seconds_are_those_of_all_parts(monkeypatch: pytest.MonkeyPatch) -> None
 SERVER = """
     import os, signal, sys, time
     import polhode as ph
-    from polhode import record
+    from polhode.results import recorder
     import zarr
-    record.FLUSH_SECONDS = 0.01  # many writes
-    sys.modules["polhode.run.solve"].CHUNK_SECONDS = 0.01
+    recorder.FLUSH_SECONDS = 0.01  # many writes
+    sys.modules["polhode.run.fixed_step"].CHUNK_SECONDS = 0.01
     top = ph.problems.fast_top()
     for line in sys.stdin:
         method, steps, delay, path = line.rstrip().split("|")
