@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from bodies_in_n_dimensions import setup
 from polhode import InputError, ndim
 from polhode.kernels.so3 import matrix
 from polhode.ndim import family, linear
@@ -17,16 +18,6 @@ DIGITS = 50
 EXACT, VISIBLE = 1e-44, 1e-22
 FREE = [*ndim.methods, *(f"yoshida4({name})" for name in ndim.methods)]
 free_methods = pytest.mark.parametrize("name", FREE)
-
-
-def setup(n, seed=3):
-    """A generic body, momentum and attitude; the angular velocity has spectral norm 1."""
-    random = np.random.default_rng(seed)
-    body = ndim.Body(random.uniform(0.5, 2, n))
-    omega = random.normal(size=(n, n))
-    omega -= omega.T
-    X, R = np.linalg.qr(random.normal(size=(n, n)))
-    return body, body.momentum(omega / np.linalg.norm(omega, 2)), X * np.sign(np.diag(R))
 
 
 def size(A):

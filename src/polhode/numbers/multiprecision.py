@@ -114,3 +114,8 @@ def number(value: Any) -> Any:
 
 GUARD_DIGITS = 5
 """Digits carried beyond those asked for."""
+
+
+def guarded(digits: int | None) -> contextlib.AbstractContextManager[None]:
+    """Work with the digits asked for and GUARD_DIGITS more; with None, in doubles, nothing is changed."""
+    return contextlib.nullcontext() if digits is None else working(digits + GUARD_DIGITS)

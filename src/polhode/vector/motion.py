@@ -16,7 +16,7 @@ from ..errors import InputError
 from ..kernels.loops import Kind, stepping
 from ..methods import Method
 from ..numbers import arrays, floats  # noqa: F401 - makes arrays a number type
-from ..numbers.multiprecision import GUARD_DIGITS
+from ..numbers.multiprecision import guarded
 from ..physics.fields import RUBBER, rebound
 from ..physics.validate import finite_number, number_of_digits, positive, real_array, whole_number
 from ..results import motion
@@ -196,9 +196,9 @@ class System:
 
     def _precise(self, method: Method, digits: int) -> Engine:
         digits = number_of_digits(digits)
-        from ..numbers.multiprecision import mp, number, working
+        from ..numbers.multiprecision import mp, number
 
-        with working(digits + GUARD_DIGITS):
+        with guarded(digits):
             if self.diagonal:
                 inverse: Any = tuple(1 / number(x) for x in self.mass)
             else:

@@ -92,11 +92,12 @@ def _akw_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
 
 
 @kernel
-def _akw_columns(x: Any, data: Any, system: Any) -> Any:
+def half_step_columns(x: Any, data: Any, system: Any) -> Any:
+    """Derivative of x - h/2 x cross I^-1 x with respect to the mean momentum x."""
     return gyration_columns(data[0] / 2, x, system)
 
 
-_akw_root = newton(_akw_residual, _akw_columns)
+_akw_root = newton(_akw_residual, half_step_columns)
 
 
 @method(
