@@ -14,10 +14,10 @@ from typing import Any
 from ...kernels.so3 import along, cay, mul, sub
 from ...kernels.solvers import newton
 from ...numbers.dispatch import kernel
-from ..mechanics import gyration, turning
+from ..mechanics import gyration, half_step_columns, turning
 from ..record import ENDS
 from ..registry import method, methods
-from .comparators import _mean_guess, _reflected, half_step_columns
+from .comparators import _mean_guess, _reflected
 
 
 @kernel

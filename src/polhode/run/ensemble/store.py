@@ -103,8 +103,7 @@ def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, i
 def _create_labels(root: Any, labels: Mapping[str, np.ndarray], unit: int) -> None:
     """The names of components and axes, and room for what a sweep varies, a number for each body."""
     for name, words in file_format.LABELS.items():
-        array = integrity.created(root, name, shape=(len(words),), dtype="str", dimension_names=(name,))
-        array[:] = np.array(words, dtype=object)
+        integrity.created_words(root, name, (name,), words)
     for name, values in labels.items():
         integrity.created(
             root, name, compressed=False, shape=values.shape, chunks=(min(unit, len(values)),), dtype="f8",
