@@ -134,7 +134,7 @@ def drive(ride: Ride[Any], kept: Recorder[Any], bar: Progress) -> None:
     with run.precision():
         if ride.y is None:
             ride.y = run.y
-            kept.add(np.array([problem.t0]), _row(ride, run.y))
+            _keep(ride, kept, np.array([problem.t0]), _row(ride, run.y))
             kept.reached(0, run.y)
         chunk = 1 if run.digits else 64
         buffer = run.buffer(0)
@@ -146,13 +146,13 @@ def drive(ride: Ride[Any], kept: Recorder[Any], bar: Progress) -> None:
             filled = _advance(ride, chunk, buffer)
             spent = time.perf_counter() - began
             if filled:
-                kept.add(_times(ride, first, buffer[:filled]), _states(ride, buffer[:filled]))
+                _keep(ride, kept, _times(ride, first, buffer[:filled]), _states(ride, buffer[:filled]))
             kept.reached(ride.done, ride.y)
             if ride.miss is not None:
                 if ride.done % every:
                     seen = looked(run, problem, ride.method, ride.dt, ride.t, ride.y)
                     if seen is not None:
-                        kept.add(np.array([ride.t]), _row(ride, seen))
+                        _keep(ride, kept, np.array([ride.t]), _row(ride, seen))
                 return
             bar.update(ride.progress)
             if not run.digits:
@@ -180,6 +180,13 @@ def _advance(ride: Ride[Any], chunk: int, buffer: np.ndarray) -> int:
         return 0
     ride.y, ride.done, ride.miss = y, reached, None if fine else miss
     return int(filled)
+
+
+def _keep(ride: Ride[Any], kept: Recorder[Any], t: np.ndarray, rows: np.ndarray) -> None:
+    """Have these states kept, in the units of the user."""
+    if ride.units is not NO_UNITS:
+        t, rows = ride.units.times(t, back=True), ride.units.rows(rows, back=True)
+    kept.add(t, rows)
 
 
 def _row(ride: Ride[Any], y: Any) -> np.ndarray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,11 +11,11 @@ from ..errors import InputError, StepError
 from ..methods import EXAMPLE, Method, methods
 from ..physics.observers.event import checked
 from ..physics.problem import Problem, finite_number
-from ..physics.units import NO_UNITS, ScaledRecorder, rescaled, units_of_steps
+from ..physics.units import NO_UNITS, rescaled, units_of_steps
 from ..physics.validate import MOST_STEPS, flag, number_of_digits, positive, whole_number
 from ..results import recorder
 from ..results.progress import Progress
-from ..results.store import checkpoint, trajectory_store
+from ..results.store import checkpoint, integrity, trajectory_store
 from ..results.trajectory import Info, Trajectory, info_of
 from .dense import dense_of
 from .event_search import with_events
@@ -117,7 +116,7 @@ def solve(
         bar.note(f"{out} is complete; nothing is changed")
         return _finished(kept, problem, ride)
     try:
-        whole = solved(ride, kept if units is NO_UNITS else ScaledRecorder(kept, units), bar, explain)
+        whole = solved(ride, kept, bar, explain)
     except StepError as failed:
         if failed.partial is not None and ride.miss is not None:
             _finished(failed.partial, problem, ride)
@@ -212,11 +211,7 @@ def _to_tolerance(
 
 def _check_memory(rows: int) -> None:
     """Refuse what cannot be kept in memory."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return
-    needed = rows * BYTES_PER_ROW
+    memory, needed = integrity.memory(), rows * BYTES_PER_ROW
     if needed > memory:
         raise InputError(
             f"keeping {rows:.3g} states needs about {needed / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g} GB; "
