@@ -15,8 +15,9 @@ from scipy.spatial.transform import Rotation
 from tools import write_references
 
 import polhode as ph
+from in_digits import energy, start
 from polhode.analysis import reference
-from polhode.kernels.so3 import matrix, norm2, rotate, unit
+from polhode.kernels.so3 import norm2, rotate
 
 NAMES = ph.problems.names()
 STORED = json.loads(resources.files("polhode.physics").joinpath("references.json").read_text())
@@ -25,18 +26,6 @@ LAST = mpf(10) ** -32  # 34 digits were stored; the invariants of the tops are p
 
 def stored_state(name: str) -> Any:
     return tuple(mpf(x) for x in STORED[name]["quaternion"]), tuple(mpf(x) for x in STORED[name]["momentum"])
-
-
-def first_state(problem: ph.Problem) -> Any:
-    return unit(tuple(mpf(x) for x in problem.quaternion)), tuple(mpf(x) for x in problem.momentum)
-
-
-def energy(problem: ph.Problem, state: Any) -> Any:
-    q, m = state
-    kinetic = sum(x * x / (2 * mpf(i)) for x, i in zip(m, problem.body.moments.tolist(), strict=True))
-    if problem.field is None:
-        return kinetic
-    return kinetic + problem.field.potential_kernel(mpf)(matrix(q), tuple(mpf(x) for x in problem.field.parameters))
 
 
 def distance(a: Any, b: Any) -> Any:
@@ -63,7 +52,7 @@ def test_stored_digits_keep_the_invariants(name: str) -> None:
     """Energy, vertical momentum and |q| from the stored digits; for the free body and the tops more is constant."""
     problem = ph.problems.get(name)
     with mpmath.workdps(50):
-        begin, end = first_state(problem), stored_state(name)
+        begin, end = start(problem), stored_state(name)
         before, after = rotate(*begin), rotate(*end)
         assert abs(norm2(end[0]) - 1) <= LAST
         assert abs(energy(problem, end) - energy(problem, begin)) <= LAST * 50  # dE = omega dm, omega up to 50

@@ -191,7 +191,7 @@ def test_from_an_example_to_a_store(tmp_path):
     file.write_text(file.read_text().replace("count = 4", "count = 5"))
     other = command(file, "--out", out, "--resume")
     assert other.exit_code == 2
-    assert "was made with the number of bodies 20, and now 25" in other.output
+    assert "was begun with number of bodies = 20, and this run has number of bodies = 25" in other.output
 
 
 def test_bad_files_end_with_two(tmp_path):

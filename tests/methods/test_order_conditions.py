@@ -16,6 +16,7 @@ from polhode.methods.families import adams
 from polhode.numbers.exact import Surd
 from polhode.numbers.multiprecision import number
 from polhode.tableaus import DORMAND_PRINCE
+from rooted_trees import density, trees
 
 # --- Butcher tableaus: every rooted tree ------------------------------------------------------------
 
@@ -38,27 +39,6 @@ class Root:
 
 def rooted(x):
     return Root(x.rational, x.factor, x.radicand) if isinstance(x, Surd) else Root(Fraction(x), Fraction(0), 0)
-
-
-@functools.cache
-def trees(nodes):
-    """Rooted trees of so many nodes, each the sorted tuple of its branches: 1, 1, 2, 4, 9, 20, 48, ... of them."""
-    if nodes == 1:
-        return ((),)
-    found = {
-        tuple(sorted((*tree, branch))) for k in range(1, nodes) for tree in trees(k) for branch in trees(nodes - k)
-    }
-    return tuple(sorted(found))
-
-
-@functools.cache
-def nodes_of(tree):
-    return 1 + sum(map(nodes_of, tree))
-
-
-@functools.cache
-def density(tree):
-    return nodes_of(tree) * math.prod(map(density, tree))
 
 
 def total(terms):

@@ -33,35 +33,13 @@ from polhode.numbers.multiprecision import number
 from polhode.numbers.primitives import combined
 from polhode.run import adaptive
 from polhode.run.integrator import torque_kernel
+from rooted_trees import density, trees
 
 S = range(STAGES)
 NOTHING = (math.inf, math.inf)
 
 
 # --- the table --------------------------------------------------------------------------------------
-
-
-@functools.cache
-def trees(nodes):
-    """Rooted trees of so many nodes, each the sorted tuple of its branches."""
-
-    def branches(left, largest):
-        if left == 0:
-            yield ()
-        for k in range(min(left, largest), 0, -1):
-            yield from (tuple(sorted((tree, *rest))) for tree in trees(k) for rest in branches(left - k, k))
-
-    return tuple(sorted(set(branches(nodes - 1, nodes - 1))))
-
-
-@functools.cache
-def nodes_of(tree):
-    return 1 + sum(map(nodes_of, tree))
-
-
-@functools.cache
-def density(tree):
-    return nodes_of(tree) * math.prod(map(density, tree))
 
 
 @functools.cache

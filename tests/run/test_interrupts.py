@@ -104,8 +104,8 @@ RUN = f"""
     import sys
     import numpy as np
     import polhode as ph
-    from polhode import unit_checkpoint
-    unit_checkpoint.SECONDS = 0.05
+    from polhode.run.ensemble import shard_checkpoint
+    shard_checkpoint.SECONDS = 0.05
     rng = np.random.default_rng(8)
     moments, momenta = rng.uniform(1, 1.9, ({N}, 3)), rng.normal(size=({N}, 3))
     given = dict(dt=0.01, statistics=["energy"], every=1000, progress=False)

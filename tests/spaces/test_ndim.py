@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.linalg
 
+from bodies_in_n_dimensions import setup
 from polhode import InputError, StepError, methods, ndim
 from polhode.ndim import family, linear
 from polhode.ndim.body import WORDS, pfaffians
@@ -15,16 +16,6 @@ VISIBLE = 1e-7  # the least that counts as failing; measured failures are 4e-7 a
 BOOK = ndim.methods
 EVERY = [*BOOK, "yoshida4(moser_veselov)", "yoshida4(imr)", "yoshida4(isospectral_midpoint)"]
 every_method = pytest.mark.parametrize("name", EVERY)
-
-
-def setup(n, seed=3):
-    """A generic body, momentum and attitude; the angular velocity has spectral norm 1."""
-    random = np.random.default_rng(seed)
-    body = ndim.Body(random.uniform(0.5, 2, n))
-    omega = random.normal(size=(n, n))
-    omega -= omega.T
-    X, R = np.linalg.qr(random.normal(size=(n, n)))
-    return body, body.momentum(omega / np.linalg.norm(omega, 2)), X * np.sign(np.diag(R))
 
 
 def hat(v, n):

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from bodies_in_n_dimensions import setup
 from polhode import InputError, ndim
 from polhode.kernels.so3 import matrix
 from polhode.ndim import family, linear
@@ -17,16 +18,6 @@ DIGITS = 50
 EXACT, VISIBLE = 1e-44, 1e-22
 FREE = [*ndim.methods, *(f"yoshida4({name})" for name in ndim.methods)]
 free_methods = pytest.mark.parametrize("name", FREE)
-
-
-def setup(n, seed=3):
-    """A generic body, momentum and attitude; the angular velocity has spectral norm 1."""
-    random = np.random.default_rng(seed)
-    body = ndim.Body(random.uniform(0.5, 2, n))
-    omega = random.normal(size=(n, n))
-    omega -= omega.T
-    X, R = np.linalg.qr(random.normal(size=(n, n)))
-    return body, body.momentum(omega / np.linalg.norm(omega, 2)), X * np.sign(np.diag(R))
 
 
 def size(A):
@@ -237,3 +228,22 @@ def test_a_step_too_large_is_refused_in_digits():
     limit = ndim.largest_step(body, M)
     with pytest.raises(ph.StepError, match="no solution for steps of"):
         ndim.solve(body, M, X, h=1.01 * limit, steps=2, digits=20)
+
+
+@pytest.mark.parametrize("digits", [None, 20])
+def test_a_potential_without_a_value_ends_the_run_with_what_was_before(digits):
+    """The states before the step that fails are kept, and the dt named lets the run go on."""
+
+    def edge(X):
+        return 30 * X[0][0] + 1e-3 * math.sqrt(X[0][0] - 0.98)
+
+    body, M, _ = setup(4)
+    run = {"method": "strang(mv)", "h": 0.05, "steps": 90, "potential": edge, "digits": digits}
+    with pytest.raises(
+        ph.StepError, match=r"the potential has no value there; try h = 0\.0\d+; the \d+ states"
+    ) as caught:
+        ndim.solve(body, M, **run)
+    sol = caught.value.partial
+    assert sol.status == "failed"
+    assert 1 < len(sol) < 90
+    assert (sol.X[:, 0, 0] > 0.98).all()

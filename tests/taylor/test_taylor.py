@@ -10,8 +10,9 @@ import pytest
 from mpmath import mpf
 
 import polhode as ph
+from in_digits import energy, start
 from polhode.analysis import reference
-from polhode.kernels.so3 import conj, dot, matrix, mul, rotate, unit
+from polhode.kernels.so3 import conj, dot, mul, rotate
 from polhode.numbers.primitives import FUNCTIONS
 from polhode.symbolic.expression import Expr, lift, symbol
 from polhode.taylor import graph, interpreter
@@ -35,20 +36,6 @@ def turn(axis: Any, angle: Any) -> Any:
 def gap(a: Any, b: Any) -> Any:
     """Largest difference of two states, the quaternion's sign included."""
     return max(abs(x - y) for x, y in zip((*a[0], *a[1]), (*b[0], *b[1]), strict=True))
-
-
-def start(problem: ph.Problem) -> Any:
-    return unit(tuple(mpf(x) for x in problem.quaternion)), tuple(mpf(x) for x in problem.momentum)
-
-
-def energy(problem: ph.Problem, state: Any) -> Any:
-    """Kinetic plus potential energy of a body in its principal axes."""
-    q, m = state
-    kinetic = sum(x * x / (2 * mpf(i)) for x, i in zip(m, problem.body.moments.tolist(), strict=True))
-    if problem.field is None:
-        return kinetic
-    parameters = tuple(mpf(x) for x in problem.field.parameters)
-    return kinetic + problem.field.potential_kernel(mpf)(matrix(q), parameters)
 
 
 # --- the recursions ---------------------------------------------------------------------------------

@@ -33,8 +33,8 @@ from ..numbers import floats
 from ..numbers.dual import Dual, slope
 from ..numbers.exact import converted
 from ..numbers.multiprecision import mp, number, public, working
+from ..numbers.precision import GUARD_DIGITS
 from ..physics.problem import Problem
-from ..physics.validate import GUARD_DIGITS
 from ..results.trajectory import Trajectory
 from ..run.integrator import torque_kernel
 

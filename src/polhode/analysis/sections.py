@@ -15,7 +15,7 @@ from ..errors import InputError, StepError
 from ..methods import Method, methods
 from ..physics.observers.event import Event, checked, event
 from ..physics.problem import Problem, finite_number
-from ..physics.validate import MOST_STEPS
+from ..physics.validate import MOST_STEPS, positive
 from ..results import convert
 from ..results.observables import angular_velocity, columns
 from ..results.progress import Progress
@@ -25,7 +25,7 @@ from ..run.adaptive import Path
 from ..run.dense import Steps
 from ..run.event_search import found_on
 from ..run.failures import explain
-from ..run.fixed_step import Ride, drive
+from ..run.fixed_step import Ride, solved
 from ..run.integrator import engine
 from ..run.schedule import scheduled
 from ..run.step_count import end_time, length
@@ -88,14 +88,17 @@ def section(
     (cut,) = checked([surface(where)], problem)
     if method is None or dt is None:
         return _to_tolerance(problem, cut, end_time(problem, t_end), finite_number("step_tol", step_tol), progress)
-    return _with_steps(problem, cut, methods[method], finite_number("dt", dt), t_end, progress)
+    return _with_steps(problem, cut, methods[method], positive("dt", dt), t_end, progress)
 
 
 class Crossings:
-    """A recorder that keeps the states in which an event happens; `run` gives the states between steps."""
+    """A recorder that keeps the states in which an event happens; `run` gives the states between steps.
 
-    def __init__(self, problem: Problem, cut: Event, run: Any) -> None:
-        self.problem, self.cut, self.run = problem, cut, run
+    `said` is what the result shall say of the run.
+    """
+
+    def __init__(self, problem: Problem, cut: Event, run: Any, **said: Any) -> None:
+        self.problem, self.cut, self.run, self.said = problem, cut, run, said
         self.last: Path | None = None
         self.times, self.rows = [np.empty(0)], [np.empty((0, 7))]
 
@@ -121,10 +124,10 @@ class Crossings:
         """The time up to which crossings are known."""
         return self.problem.t0 if self.last is None else float(self.last.times[0])
 
-    def finish(self, **info: Any) -> Trajectory:
+    def finish(self, **said: Any) -> Trajectory:
         """All crossings so far."""
         data = convert.primary(self.problem, np.concatenate(self.times), np.concatenate(self.rows))
-        return Trajectory(data, info_of(self.problem, **info))
+        return Trajectory(data, info_of(self.problem, **self.said | said))
 
 
 def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress: Any) -> Trajectory:
@@ -134,9 +137,8 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     legs = scheduled(problem, end, tol)
     stage, scale = stage_of(legs.problem), adaptive.scale_of_momentum(problem, None)
     run = adaptive.Run(legs.problem, stage, end, tol, scale, legs)
-    kept, fine = Crossings(problem, cut, run), True
-    said: dict[str, Any] = {"method": run.stage.label(run.order), "dt": 0.0, "tol": tol}
-    bar = Progress(progress, said["method"], PARTS)
+    name, fine = run.stage.label(run.order), True
+    kept, bar = Crossings(problem, cut, run, method=name, dt=0.0, tol=tol), Progress(progress, name, PARTS)
     kept.add(np.array([problem.t0]), run.first)
     try:
         for times, rows, _, fine in run.pieces():  # noqa: B007 - the last one counts
@@ -146,32 +148,22 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     finally:
         bar.close()
     if not fine:
-        partial = kept.finish(status="failed", **said)
+        partial = kept.finish(status="failed")
         raise StepError(
-            f"{said['method']} failed at t = {kept.time:g}: no step succeeds, or far too many would be needed; the "
+            f"{name} failed at t = {kept.time:g}: no step succeeds, or far too many would be needed; the "
             f"{len(partial)} crossings before are in .partial",
             partial,
         )
-    return kept.finish(**said)
+    return kept.finish()
 
 
 def _with_steps(problem: Problem, cut: Event, method: Method, dt: float, t_end: Any, progress: Any) -> Trajectory:
     """Steps of a given method."""
-    if dt <= 0:
-        raise InputError(f"dt must be positive; got {dt:g}")
     count, end = length(problem, method, dt, t_end, None)
     run = engine(problem, method, None)
     ride = Ride(run, problem, dt, count if end == math.inf else MOST_STEPS, 1, method=method, end=end)
-    kept = Crossings(problem, cut, Steps(problem, method.part or method, None))
-    bar = Progress(progress, method.name, count)
-    try:
-        drive(ride, kept, bar)
-    finally:
-        bar.close()
-    if ride.miss is not None:
-        partial = kept.finish(method=method.name, dt=dt, status="failed")
-        raise StepError(explain(method, ride, len(partial), "crossing"), partial)
-    return kept.finish(method=method.name, dt=dt)
+    kept = Crossings(problem, cut, Steps(problem, method.part or method, None), method=method.name, dt=dt)
+    return solved(ride, kept, Progress(progress, method.name, count), explain, "crossing")
 
 
 def coordinate(of: Any, problem: Problem, crossings: Trajectory) -> np.ndarray:

@@ -19,10 +19,10 @@ import numpy as np
 
 from ..errors import InputError, StepError
 from ..kernels.so3 import exp, mul, nearly_unit, norm, scale, sub, unit
-from ..physics.problem import _attitude, finite_number
-from ..physics.validate import whole_number
+from ..physics.problem import _attitude
+from ..physics.validate import finite_number, positive, whole_number
 from ..results import observables
-from ..run.step_count import number_of_steps
+from ..run.step_count import Interval, end_time, number_of_steps
 from ..taylor.graph import plan
 from ..taylor.interpreter import expansion
 from .family import HIGHEST
@@ -155,9 +155,8 @@ def kinematics(
         raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
     if tol is not None and dt is not None:
         raise InputError("give tol or dt, not both")
-    start, end = finite_number("t0", t0), finite_number("t_end", t_end)
-    if end <= start:
-        raise InputError(f"t_end must lie after t0 = {start:g}; got {end:g}")
+    start = finite_number("t0", t0)
+    end = end_time(Interval(start, finite_number("t_end", t_end)), None)
     numbers = numbers_for(digits)
     first = _attitude(attitude)
     with numbers.precision():
@@ -170,7 +169,7 @@ def kinematics(
                 raise InputError(f"tol must lie between {least:.0e} and 1; got {goal:g}")
             best = max(2, math.ceil(1 - math.log(goal) / 2))
             return Adaptive(rate, _order(order, min(best, HIGHEST)), goal, end).run(start, q)
-        return _fixed(rate, _order(order, DEFAULT_ORDER), start, end, finite_number("dt", dt), q)
+        return _fixed(rate, _order(order, DEFAULT_ORDER), start, end, positive("dt", dt), q)
 
 
 def _order(order: Any, default: int) -> int:
@@ -229,9 +228,7 @@ def _result(rate: Rate, order: int, pieces: list[Piece], last: tuple[float, Any]
 
 def _fixed(rate: Rate, order: int, start: float, end: float, dt: float, q: Any) -> Attitude:
     """Steps of one size."""
-    if dt <= 0:
-        raise InputError(f"dt must be positive; got {dt:g}")
-    count = number_of_steps(types.SimpleNamespace(t0=start, t_end=None), dt, end, None)  # type: ignore[arg-type]
+    count = number_of_steps(Interval(start, end), dt, None, None)
     pieces: list[Piece] = []
     for n in range(count):
         piece = Piece(start + n * dt, q, rate.exponents(rate.series(start + n * dt, order)))

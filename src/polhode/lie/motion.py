@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import numbers
 import types
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, StepError
+from ..errors import InputError
 from ..kernels.loops import Kind, stepping
 from ..methods.record import Method
 from ..physics.fields import no_torque
-from ..physics.problem import finite_number
-from ..physics.validate import whole_number
+from ..physics.validate import finite_number, positive, whole_number
+from ..results import motion
 from ..results.progress import Progress
-from ..results.recorder import Rows
-from ..run.fixed_step import Ride, drive
+from ..results.recorder import Memory
+from ..run.failures import explain_in
+from ..run.fixed_step import Ride, solved
 from ..run.integrator import Engine
-from ..run.step_count import number_of_steps
+from ..run.step_count import Interval, end_time, number_of_steps
 from .family import TAG, Setting, methods
 from .formulas import SIDES, Formula
 from .group import Group, commutator
@@ -31,8 +33,8 @@ from .magnus import exponent, summed, with_bracket
 from .numbers import Numbers, numbers_for
 
 
-@dataclasses.dataclass(frozen=True)
-class Motion:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Motion(motion.Motion):
     """The result: arrays with time first.
 
     Attributes
@@ -43,25 +45,18 @@ class Motion:
     mp : with ``digits=...``, y as an array of mpmath numbers
     """
 
-    t: np.ndarray
     y: np.ndarray
     group: Group
-    method: str
     dt: float
-    status: str = "finished"
     mp: types.SimpleNamespace | None = None
 
     def defect(self) -> float:
         """How far from the group the elements are at most."""
         return max(self.group.defect(y) for y in self.y)
 
-    def __len__(self) -> int:
-        """Number of states."""
-        return len(self.t)
-
-    def __repr__(self) -> str:
-        span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
-        return f"<Motion on {self.group.name}, {self.method}: {len(self)} states, {span}, {self.status}>"
+    @property
+    def _space(self) -> str:
+        return f"on {self.group.name}"
 
 
 def solve(
@@ -103,7 +98,7 @@ def solve(
     if chosen.family != TAG:
         raise InputError(f"{chosen.name} is not a method for Lie groups; there are {', '.join(methods)}")
     place, numbers = group_named(group), numbers_for(digits)
-    start = types.SimpleNamespace(t0=finite_number("t0", t0), t_end=None)
+    start = Interval(finite_number("t0", t0))
     dt, count = _steps(start, dt, t_end, steps)
     every = whole_number("every", every)
     with numbers.precision():
@@ -114,51 +109,29 @@ def solve(
     width = place.size**2 * (2 if place.is_complex else 1)
     kind = object if numbers.digits else float
     run = Engine(
-        advance, setting.parts(first), None, numbers.number, lambda k: np.empty((k, width), dtype=kind), True, digits
-    )
-    bar, kept, ride = Progress(progress, chosen.name, count), _Rows(), Ride(run, cast(Any, start), dt, count, every)
-    try:
-        drive(ride, cast(Any, kept), bar)
-    except KeyboardInterrupt as stop:
-        stop.partial = kept.motion(setting, chosen, dt, "interrupted")  # type: ignore[attr-defined]
-        raise
-    finally:
-        bar.close()
-    motion = kept.motion(setting, chosen, dt, "finished" if ride.miss is None else "failed")
-    if ride.miss is not None:
-        raise StepError(_explain(chosen, setting, ride, len(motion)), cast(Any, motion))
-    return motion
+        advance, setting.parts(first), None, numbers.number, lambda k: np.empty((k, width), dtype=kind), True,
+        numbers.digits, plain=True,
+    )  # fmt: skip
+    ride = Ride(run, start, dt, count, every, method=chosen)
+    kept = Memory(functools.partial(_motion, setting, ride))
+    return solved(ride, kept, Progress(progress, chosen.name, count), functools.partial(_explain, setting))
 
 
-def _steps(start: Any, dt: float | None, t_end: float | None, steps: int | None) -> tuple[float, int]:
+def _steps(start: Interval, dt: float | None, t_end: float | None, steps: int | None) -> tuple[float, int]:
     """Step size and number of steps, from two of the three."""
     if sum(x is None for x in (dt, t_end, steps)) != 1:
         raise InputError("give two of dt, t_end and steps")
     if dt is not None:
-        dt = finite_number("dt", dt)
-        if dt <= 0:
-            raise InputError(f"dt must be positive; got {dt:g}")
+        dt = positive("dt", dt)
         return dt, number_of_steps(start, dt, t_end, steps)
-    count, end = whole_number("steps", steps), finite_number("t_end", t_end)
-    if end <= start.t0:
-        raise InputError(f"t_end must lie after t0 = {start.t0:g}; got {end:g}")
-    return (end - start.t0) / count, count
+    count = whole_number("steps", steps)
+    return (end_time(start, t_end) - start.t0) / count, count
 
 
-def _explain(method: Method, setting: Setting, ride: Ride, states: int) -> str:
-    """One clear sentence about a step that failed."""
-    head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g}): "
-    tail = f"; the {states} states before it are in .partial"
-    kind = complex if setting.group.is_complex else float
-    for moment in (ride.t, ride.t + ride.dt):
-        try:
-            setting.formula.traces[0].check(moment, setting.matrix(ride.y).astype(kind), f"at t = {moment:g}")
-        except InputError as fault:
-            return f"{head}{fault}{tail}"
-    size = float(ride.miss)
-    solved = not method.implicit and not size > 0
-    why = "the state became infinite or NaN" if solved else f"its equation was not solved (relative change {size:.1e})"
-    return f"{head}{why}; try dt = {ride.dt / 2:g}{tail}"
+def _explain(setting: Setting, ride: Ride[Any]) -> str:
+    """Why the next step cannot be made, and which dt to try."""
+    y = setting.matrix(ride.y).astype(complex if setting.group.is_complex else float)
+    return explain_in(ride, lambda t: setting.formula.traces[0].check(t, y, f"at t = {t:g}"))
 
 
 # --- what the loop needs of this kind of state ------------------------------------------------------
@@ -179,18 +152,17 @@ def _kind(setting: Setting) -> Kind:
     return Kind(good, tidied, record)
 
 
-class _Rows(Rows):
-    """The rows of a run, and the result made of them."""
-
-    def motion(self, setting: Setting, method: Method, dt: float, status: str) -> Motion:
-        """The rows as a result."""
-        rows, n = np.concatenate(self.rows), setting.group.size
-        shape = (len(rows), n, n)
-        with setting.numbers.precision():
-            found = setting.numbers.array(rows[:, : n * n].ravel(), rows[:, n * n :].ravel(), shape)
-        y = Numbers().array(rows[:, : n * n].astype(float), rows[:, n * n :].astype(float).ravel(), shape)
-        mp = types.SimpleNamespace(y=setting.numbers.public(found)) if setting.numbers.digits else None
-        return Motion(np.concatenate(self.t), y, setting.group, method.name, dt, status, mp)
+def _motion(
+    setting: Setting, ride: Ride[Any], t: np.ndarray, rows: np.ndarray, *, status: str, **timing: Any
+) -> Motion:  # fmt: skip
+    """The rows as a result."""
+    n = setting.group.size
+    shape = (len(rows), n, n)
+    with setting.numbers.precision():
+        found = setting.numbers.array(rows[:, : n * n].ravel(), rows[:, n * n :].ravel(), shape)
+    y = Numbers().array(rows[:, : n * n].astype(float), rows[:, n * n :].astype(float).ravel(), shape)
+    mp = types.SimpleNamespace(y=setting.numbers.public(found)) if setting.numbers.digits else None
+    return Motion(t, y, setting.group, ride.dt, mp, method=ride.method.name, status=status)
 
 
 # --- one exponent -----------------------------------------------------------------------------------

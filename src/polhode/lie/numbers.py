@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from ..numbers import floats
-from ..physics.validate import GUARD_DIGITS, number_of_digits
+from ..numbers.precision import guarded
+from ..physics.validate import number_of_digits
 from ..taylor import interpreter
 
 
@@ -28,10 +29,9 @@ class Numbers:
         """Distance from 1 to the next number."""
         return 2.0 ** (1 - self.bits)
 
-    @contextmanager
-    def precision(self) -> Iterator[None]:
-        """Work with the digits asked for."""
-        yield
+    def precision(self) -> AbstractContextManager[None]:
+        """Work with the digits asked for, and a few more."""
+        return guarded(self.digits)
 
     def array(self, real: Any, imag: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Numbers as an array, complex where there are imaginary parts."""
@@ -76,14 +76,6 @@ class Digits(Numbers):
         with self.precision():
             self.bits = int(mp.prec)
             self.reach = 2.0 ** (-math.isqrt(self.bits) // 2)  # balances squarings and terms
-
-    @contextmanager
-    def precision(self) -> Iterator[None]:
-        """Work with the digits asked for, and a few more."""
-        from ..numbers.multiprecision import working
-
-        with working((self.digits or 0) + GUARD_DIGITS):
-            yield
 
     def array(self, real: Any, imag: Any, shape: tuple[int, ...]) -> np.ndarray:
         """Numbers as an array of mpmath numbers."""

@@ -48,6 +48,18 @@ def gyration_columns(c: Number, m: Vec3, system: Any) -> tuple[Vec3, Vec3, Vec3]
 
 
 @kernel
+def step_columns(x: Vec3, data: Any, system: Any) -> tuple[Vec3, Vec3, Vec3]:
+    """Columns for a solver whose equation has the terms x - h x cross I^-1 x; h is the first of its data."""
+    return gyration_columns(data[0], x, system)
+
+
+@kernel
+def half_step_columns(x: Vec3, data: Any, system: Any) -> tuple[Vec3, Vec3, Vec3]:
+    """The same with h/2: x is the mean of the momenta at both ends."""
+    return gyration_columns(data[0] / 2, x, system)
+
+
+@kernel
 def rolling_columns(c: Number, m: Vec3, psi: Vec3, system: Any) -> tuple[Vec3, Vec3, Vec3]:
     """Columns of 1 - c hat(m) (1 - hat(psi)/2) I^-1.
 

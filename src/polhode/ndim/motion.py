@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import types
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, StepError
+from ..errors import InputError
 from ..kernels.loops import Kind, stepping
 from ..lie.numbers import numbers_for
 from ..methods.record import Method
-from ..physics.problem import finite_number
-from ..physics.validate import whole_number
+from ..physics.validate import finite_number, positive, whole_number
+from ..results import motion
 from ..results.progress import Progress
-from ..results.recorder import Rows
-from ..run.fixed_step import Ride, drive
+from ..results.recorder import Memory
+from ..run.failures import smaller_step, unsolved
+from ..run.fixed_step import Ride, solved
 from ..run.integrator import Engine
-from ..run.step_count import number_of_steps
+from ..run.step_count import Interval, number_of_steps
 from .body import Body, attitude_of, momentum_of, precise
 from .family import BOUNDED, TAG, largest_step, methods
 from .linear import plain
@@ -29,11 +31,11 @@ from .potential import Potential
 MARGIN = 0.9
 """Of the largest possible step: what an error message proposes."""
 
-HALVINGS = 60
+NO_VALUE = "the state became infinite or NaN, or the potential has no value there"
 
 
-@dataclasses.dataclass(frozen=True)
-class Motion:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Motion(motion.Motion):
     """The result: arrays with time first.
 
     Attributes
@@ -47,13 +49,10 @@ class Motion:
     mp : with ``digits=...``, M, X and energy as arrays of mpmath numbers, and the digits
     """
 
-    t: np.ndarray
     M: np.ndarray
     X: np.ndarray
     body: Body
-    method: str
     h: float | None = None
-    status: str = "finished"
     mp: types.SimpleNamespace | None = None
     potential: Potential | None = None
 
@@ -109,15 +108,9 @@ class Motion:
             exact = precise(value)
             return plain(np.abs(exact - exact[0]))
 
-    def __len__(self) -> int:
-        """Number of states."""
-        return len(self.t)
-
-    def __repr__(self) -> str:
-        span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
-        return (
-            f"<Motion of a body in {self.body.n} dimensions, {self.method}: {len(self)} states, {span}, {self.status}>"
-        )
+    @property
+    def _space(self) -> str:
+        return f"of a body in {self.body.n} dimensions"
 
 
 def total_energy(body: Body, potential: Potential | None, M: np.ndarray, X: np.ndarray) -> np.ndarray:
@@ -170,42 +163,22 @@ def solve(
     if acting is not None and not chosen.takes("potential"):
         raise InputError(f"{chosen.name} takes no potential; use strang({chosen.name}), which adds kicks to it")
     y = (momentum_of(body, M0), tidied_attitude(attitude_of(body, X0)))
-    h = finite_number("h", h)
-    if h <= 0:
-        raise InputError(f"h must be positive; got {h:g}")
-    start = types.SimpleNamespace(t0=finite_number("t0", t0), t_end=None)
-    every = whole_number("every", every)
-    count = _count(start, h, t_end, steps)
-    kept, kind = _Rows(acting, digits), object if digits else float
+    start, h, every = Interval(finite_number("t0", t0)), positive("h", h), whole_number("every", every)
+    count = number_of_steps(start, h, t_end, steps, "h")
+    kind = object if digits else float
     with numbers.precision():
         own = body.in_digits() if digits else body
         if digits:
             y = (precise(y[0]), orthogonalised(precise(y[1])))
         torque = acting.torque(own.number) if acting else (lambda X: 0 * X)
         advance = stepping(chosen.build(own), torque, KIND)  # type: ignore[arg-type]
-    run = Engine(advance, y, own, numbers.number, lambda k: np.empty((k, 2 * body.n, body.n), dtype=kind), True, None)
-    bar, ride = Progress(progress, chosen.name, count), Ride(run, cast(Any, start), h, count, every)
-    try:
-        with numbers.precision():
-            drive(ride, cast(Any, kept), bar)
-    except KeyboardInterrupt as stop:
-        stop.partial = kept.motion(body, chosen, h, "interrupted")  # type: ignore[attr-defined]
-        raise
-    finally:
-        bar.close()
-    motion = kept.motion(body, chosen, h, "finished" if ride.miss is None else "failed")
-    if ride.miss is not None:
-        with numbers.precision():
-            raise StepError(_explain(chosen, ride, own, torque, len(motion)), cast(Any, motion))
-    return motion
-
-
-def _count(start: Any, h: float, t_end: float | None, steps: int | None) -> int:
-    """The number of steps; the shared check speaks of dt, which is h here."""
-    try:
-        return number_of_steps(start, h, t_end, steps)
-    except InputError as fault:
-        raise InputError(str(fault).replace("dt", "h")) from None
+    run = Engine(
+        advance, y, own, numbers.number, lambda k: np.empty((k, 2 * body.n, body.n), dtype=kind), True, numbers.digits,
+        plain=True,
+    )  # fmt: skip
+    ride = Ride(run, start, h, count, every, method=chosen, step="h")
+    kept = Memory(functools.partial(_motion, body, acting, ride))
+    return solved(ride, kept, Progress(progress, chosen.name, count), _explain)
 
 
 # --- what the loop needs of this kind of state ------------------------------------------------------
@@ -249,47 +222,28 @@ def record(rows: Any, i: int, y: Any) -> None:
 KIND = Kind(good, tidied, record)
 
 
-class _Rows(Rows):
-    """The rows of a run, and the result made of them."""
-
-    def __init__(self, potential: Potential | None, digits: int | None) -> None:
-        super().__init__()
-        self.potential, self.digits = potential, digits
-
-    def motion(self, body: Body, method: Method, h: float, status: str) -> Motion:
-        """The rows as a result."""
-        rows, n, mp = np.concatenate(self.rows), body.n, None
-        M, X = rows[:, :n], rows[:, n:]
-        if self.digits:
-            numbers = numbers_for(self.digits)
-            with numbers.precision():
-                energy = total_energy(body.in_digits(), self.potential, M, X)
-            M, X, energy = map(numbers.public, (M, X, energy))
-            mp = types.SimpleNamespace(M=M, X=X, energy=energy, digits=self.digits)
-        times = np.concatenate(self.t)
-        return Motion(times, plain(M), plain(X), body, method.name, h, status, mp, self.potential)
+def _motion(
+    body: Body, potential: Potential | None, ride: Ride[Any], t: np.ndarray, rows: np.ndarray, *, status: str,
+    **timing: Any,
+) -> Motion:  # fmt: skip
+    """The rows as a result."""
+    M, X, mp = rows[:, : body.n], rows[:, body.n :], None
+    if ride.run.digits:
+        numbers = numbers_for(ride.run.digits)
+        with numbers.precision():
+            energy = total_energy(body.in_digits(), potential, M, X)
+        M, X, energy = map(numbers.public, (M, X, energy))
+        mp = types.SimpleNamespace(M=M, X=X, energy=energy, digits=numbers.digits)
+    return Motion(t, plain(M), plain(X), body, ride.dt, mp, potential, method=ride.method.name, status=status)
 
 
-def _explain(method: Method, ride: Ride, body: Body, torque: Callable[..., Any], states: int) -> str:
-    """One clear sentence about a step that failed."""
-    head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with h = {ride.dt:g}): "
-    kept = f"{states} states before it are" if states > 1 else "state before it is"
-    tail = f"; the {kept} in .partial"
-    limit, reach = largest_step(body.plain, plain(ride.y[0])), BOUNDED.get(method.name, 0.0)
+def _explain(ride: Ride[Any]) -> str:
+    """Why the next step cannot be made, and which h to try."""
+    limit, reach = largest_step(ride.run.system.plain, plain(ride.y[0])), BOUNDED.get(ride.method.name, 0.0)
     if ride.dt * reach >= limit:
         longest = f" (its longest inner step is {reach:.4g} h)" if reach > 1 else ""
         why = f"the Moser-Veselov equation has no solution for steps of {limit:.6g} or more here{longest}"
-        return f"{head}{why}; try h = {MARGIN * limit / reach:.2g}{tail}"
-    why = f"its equation was not solved (relative correction left: {ride.miss:.1e})"
-    return f"{head}{why}; try h = {_smaller(method, ride, body, torque):.2g}{tail}"
-
-
-def _smaller(method: Method, ride: Ride, body: Body, torque: Callable[..., Any]) -> float:
-    """The first of h/2, h/4, ... with which the failed step can be made."""
-    step = method.build(body)  # type: ignore[arg-type]
-    h = ride.dt / 2
-    for _ in range(HALVINGS):
-        if good(*step(body.number(h), ride.t, ride.y, body, torque)):
-            break
-        h /= 2
-    return h
+        return f"{why}; try h = {MARGIN * limit / reach:.2g}"
+    why = NO_VALUE if math.isnan(ride.miss) else unsolved(float(ride.miss))
+    smaller = smaller_step(ride, ride.dt / 2)
+    return why + (f"; try h = {smaller:.2g}" if smaller else "")

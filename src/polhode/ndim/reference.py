@@ -36,7 +36,7 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
     t0 = finite_number("t0", t0)
     if digits is None:
         found = _at(times, t0, M, X, body.rates, ORDER, float(np.finfo(float).eps))
-        return Motion(times, *found, body, "taylor")
+        return Motion(times, *found, body, method="taylor")
     digits = number_of_digits(digits, 1000)
     from ..numbers.multiprecision import number, public, working
 
@@ -48,7 +48,7 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
         many = _at(precise(times), number(t0), precise(M), precise(X), rates, digits + 10, number(10) ** -digits)
         M_mp, X_mp, energy = map(public, (*many, body.in_digits().energy(many[0])))
     return Motion(
-        times, M_mp.astype(float), X_mp.astype(float), body, "taylor",
+        times, M_mp.astype(float), X_mp.astype(float), body, method="taylor",
         mp=types.SimpleNamespace(M=M_mp, X=X_mp, energy=energy, digits=digits),
     )  # fmt: skip
 

@@ -90,30 +90,6 @@ class ScaledRun:
         return None if seen is None else units.rows(seen, back=True)
 
 
-@dataclasses.dataclass
-class ScaledRecorder:
-    """Takes rows of a run in other units, and has them kept in those of the user; see `record.Recorder`."""
-
-    kept: Any
-    units: Units
-
-    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Keep these states."""
-        self.kept.add(self.units.times(t, back=True), self.units.rows(rows, back=True))
-
-    def reached(self, step: int, y: Any) -> None:
-        """The state itself stays in the units of the run: a method may keep more than attitude and momentum in it."""
-        self.kept.reached(step, y)
-
-    def finish(self, **said: Any) -> Any:
-        """The trajectory so far."""
-        return self.kept.finish(**said)
-
-    def release(self) -> None:
-        """Hold nothing any more."""
-        self.kept.release()
-
-
 class ScaledField(Field):
     """A field in other units: three more parameters are the factors of t, of omega and of the torque."""
 

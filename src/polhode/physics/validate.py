@@ -72,29 +72,31 @@ def finite_number(name: str, value: Any) -> float:
 
 def number_of_digits(value: Any, most: int = 10_000) -> int:
     """How many digits to work with."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
+    if not _is_whole(value) or value > most:
         raise InputError(f"digits must be a whole number from 1 to {most}; got {value!r}")
-    return value
+    return int(value)
 
 
 def positive(name: str, value: Any) -> float:
     """The value as a float above zero."""
     number = finite_number(name, value)
     if number <= 0:
-        raise InputError(f"{name} must be positive; got {value!r}")
+        raise InputError(f"{name} must be positive; got {number:g}")
     return number
 
 
-def check_times(t0: float, dt: float, steps: int) -> None:
+def check_times(t0: float, dt: float, steps: int, step: str = "dt") -> None:
     """Refuse steps that doubles cannot tell apart: t0 + n dt would be the same time again and again."""
     end = t0 + steps * dt
     if not math.isfinite(end):
-        raise InputError(f"{steps} steps of dt = {dt:g} exceed the largest double; choose a smaller dt or fewer steps")
+        raise InputError(
+            f"{steps} steps of {step} = {dt:g} exceed the largest double; choose a smaller {step} or fewer steps"
+        )
     spacing = max(float(np.spacing(abs(t0))), float(np.spacing(np.nextafter(abs(end), 0.0))))
     if abs(dt) < spacing:
         raise InputError(
-            f"dt = {dt:g} is below {spacing:g}, the spacing of doubles between t0 = {t0:g} and t_end = {end:g}: the "
-            "times of the steps would coincide; choose a larger dt, or a t0 closer to 0"
+            f"{step} = {dt:g} is below {spacing:g}, the spacing of doubles between t0 = {t0:g} and t_end = {end:g}: "
+            f"the times of the steps would coincide; choose a larger {step}, or a t0 closer to 0"
         )
 
 
@@ -168,12 +170,13 @@ MOST_STEPS = 2**53
 """Steps that a double can count, one by one."""
 
 
+def _is_whole(value: Any) -> bool:
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    return real and 1 <= value <= MOST_STEPS and value == int(value)
+
+
 def whole_number(name: str, value: Any) -> int:
     """A whole number of at least 1 that a double can hold."""
-    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not 1 <= value <= MOST_STEPS or value != int(value):
+    if not _is_whole(value):
         raise InputError(f"{name} must be a whole number of at least 1; got {value!r}")
     return int(value)
-
-GUARD_DIGITS = 5
-"""Digits carried beyond those asked for."""

@@ -25,12 +25,12 @@ def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.n
 
 def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.SimpleNamespace:
     """Quaternion, momenta, velocity and energy as mpmath numbers, in the user's axes."""
-    from ..numbers.multiprecision import number, public, working
-    from ..physics.validate import GUARD_DIGITS
+    from ..numbers.multiprecision import number, public
+    from ..numbers.precision import guarded
 
     names = ("quaternion", "momentum", "omega", "spatial_momentum", "energy")
     kept: dict[str, list[Any]] = {name: [] for name in names}
-    with working(digits + GUARD_DIGITS):
+    with guarded(digits):
         _, (_, inverse, _) = problem.kernel_data(number)
         own: Any = problem.principal(number)[1]
         for row in rows:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import json
 import signal
 import threading
 import time
 import types
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
@@ -32,8 +33,12 @@ FLUSH_SECONDS = 1.0
 """Rows wait at most this long (and until the next chunk of steps is done) before they are on disk."""
 
 
-class Recorder(Protocol):
-    """Takes rows as they come and makes a Trajectory of them at the end."""
+Result = TypeVar("Result")
+Made = TypeVar("Made", covariant=True)
+
+
+class Recorder(Protocol[Made]):
+    """Takes rows as they come and makes a result of them at the end: of the motion of a body, a Trajectory."""
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
         """Keep these states (principal axes)."""
@@ -41,34 +46,18 @@ class Recorder(Protocol):
     def reached(self, step: int, y: Any) -> None:
         """The rows kept so far lead up to the state y after this step."""
 
-    def finish(self, **said: Any) -> Trajectory:
-        """The trajectory so far; `said` is what its `Info` shall say of the run (status, seconds, steps)."""
+    def finish(self, **said: Any) -> Made:
+        """The result so far; `said` is what it shall say of the run (status, seconds, steps)."""
 
     def release(self) -> None:
         """Hold nothing any more."""
 
 
-class Rows:
-    """Keeps the rows of a run in memory."""
+class Memory(Generic[Result]):
+    """Keeps everything in memory; ``result(t, rows, **said)`` makes the result of a run in any space."""
 
-    def __init__(self) -> None:
-        self.t: list[np.ndarray] = []
-        self.rows: list[np.ndarray] = []
-
-    def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Keep a copy: the loop uses its buffer again."""
-        self.t.append(t)
-        self.rows.append(rows.copy())
-
-    def reached(self, step: int, y: Any) -> None:
-        """Memory does not outlive the process."""
-
-
-class Memory:
-    """Keeps everything in memory."""
-
-    def __init__(self, problem: Problem, info: Info) -> None:
-        self.problem, self.info = problem, info
+    def __init__(self, result: Callable[..., Result]) -> None:
+        self.result = result
         self.kept: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
@@ -81,14 +70,19 @@ class Memory:
     def release(self) -> None:
         """Nothing is held."""
 
-    def finish(self, **said: Any) -> Trajectory:
-        """The trajectory so far."""
+    def finish(self, **said: Any) -> Result:
+        """The result so far."""
         t, rows = (np.concatenate(parts) for parts in zip(*self.kept, strict=True))
-        info = dataclasses.replace(self.info, **said)
-        if info.digits is None:
-            return Trajectory(primary(self.problem, t, rows), info)
-        mp = full_precision(self.problem, rows, info.digits)
-        return Trajectory(rounded(t, mp), info, mp)
+        return self.result(t, rows, **said)
+
+
+def trajectory_of(problem: Problem, info: Info, t: np.ndarray, rows: np.ndarray, **said: Any) -> Trajectory:
+    """The rows of a run in principal axes as a trajectory."""
+    info = dataclasses.replace(info, **said)
+    if info.digits is None:
+        return Trajectory(primary(problem, t, rows), info)
+    mp = full_precision(problem, rows, info.digits)
+    return Trajectory(rounded(t, mp), info, mp)
 
 
 class DiskError(Exception):
@@ -189,10 +183,12 @@ def interrupts_after() -> Iterator[None]:
             usual(*pressed[-1])
 
 
-def recorder(problem: Problem, info: Info, out: Any, overwrite: bool, said: Mapping[str, str] = NOTHING) -> Recorder:
+def recorder(
+    problem: Problem, info: Info, out: Any, overwrite: bool, said: Mapping[str, str] = NOTHING
+) -> Recorder[Trajectory]:
     """A recorder to memory, or to a fresh file that says how its run was begun."""
     if out is None:
-        return Memory(problem, info)
+        return Memory(functools.partial(trajectory_of, problem, info))
     try:
         return Disk(problem, trajectory_store.Writer.begun(out, info, said, overwrite))
     except OSError as fault:

@@ -15,9 +15,10 @@ from ..kernels.so3 import mul
 from ..methods.exact.lagrange_top import circular, hyperbolic
 from ..methods.exact.lagrange_top import moved as top_moved
 from ..methods.families.jacobi import jacobi, motion, moved
+from ..numbers.precision import GUARD_DIGITS
 from ..physics.body import real_array
 from ..physics.problem import Problem
-from ..physics.validate import GUARD_DIGITS, number_of_digits
+from ..physics.validate import number_of_digits
 from ..results.convert import full_precision, primary, rounded
 from ..results.trajectory import Info, Trajectory, info_of
 

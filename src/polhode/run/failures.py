@@ -3,37 +3,47 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
-from ..errors import InputError, StepError
+from ..errors import InputError
 from ..kernels.loops import NO_STATE
-from ..methods import Method
 from ..methods.combinators.compose import in_turn
 from ..methods.combinators.reversible import RUNAWAY
 from ..numbers import floats
-from ..results import recorder
+from ..physics.problem import Problem
 from .fixed_step import Ride
 from .integrator import torque_kernel
 
 HALVINGS = 40
 """How often a failed step is halved in search of one that works."""
 
+NOT_FINITE = "the state became infinite or NaN"
+
 REACH = 1e3
 """A momentum this much larger than before a failed step is the fault of the iteration, not of the field."""
 
 
-def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
-    """One clear sentence about a step that failed."""
-    with ride.run.precision():
-        fault = _field_fault(method, ride)
-        smaller, length = (None, "") if fault else (_smaller_step(ride), _length(ride))
-    if not fault:
-        fault = (NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))) + length
-        fault += f"; try dt = {ride.units.times(smaller, back=True):.2g}" if smaller else ""
-    states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
-    t, dt = ride.units.times((ride.t, ride.dt), back=True)
-    head = f"{method.name} failed in step {ride.done + 1} (from t = {t:g} with dt = {dt:g})"
-    return f"{head}: {fault}; the {states} in .partial"
+def explain(ride: Ride[Problem]) -> str:
+    """Why the next step of a body cannot be made, and which dt to try."""
+    fault = _field_fault(ride)
+    if fault:
+        return fault
+    smaller = _shorter_turn(ride)
+    fault = (NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))) + _length(ride)
+    return fault + (f"; try dt = {ride.units.times(smaller, back=True):.2g}" if smaller else "")
+
+
+def explain_in(ride: Ride[Any], check: Callable[[float], object]) -> str:
+    """The same in other spaces, where `check(t)` refuses what the user's function gives for the last good state."""
+    for t in (ride.t, ride.t + ride.dt):
+        try:
+            check(t)
+        except InputError as fault:
+            return str(fault)
+    is_solved = ride.miss <= 0 or not (ride.miss > 0 or ride.method.implicit)
+    why = NOT_FINITE if is_solved else unsolved(float(ride.miss))
+    return f"{why}; try {ride.step} = {ride.dt / 2:g}"
 
 
 def unsolved(residual: float) -> str:
@@ -44,9 +54,9 @@ def unsolved(residual: float) -> str:
     return f"its equation was not solved (relative residual {size})"
 
 
-def _field_fault(method: Method, ride: Ride) -> str:
+def _field_fault(ride: Ride[Problem]) -> str:
     """What the field did wrong in the failed step, if it did: the step is repeated in plain Python."""
-    run, problem = ride.run, ride.problem
+    run, problem, method = ride.run, ride.problem, ride.method
     if problem.field is None:
         return ""
     number = floats.number if run.digits is None else run.number
@@ -69,7 +79,7 @@ def _field_fault(method: Method, ride: Ride) -> str:
     return ""
 
 
-def _rate(ride: Ride, vector: Any) -> float:
+def _rate(ride: Ride[Problem], vector: Any) -> float:
     """The length of I^-1 times a vector: the angular velocity of a momentum, the acceleration of a torque."""
     return math.hypot(*(float(i * x) for i, x in zip(ride.run.system[1], vector, strict=True)))
 
@@ -78,7 +88,7 @@ LONG_STEP = 0.5
 """Radians in a step from which on a message names them."""
 
 
-def _length(ride: Ride) -> str:
+def _length(ride: Ride[Problem]) -> str:
     """How far the body turns in the failed step by itself and by its torque, where that is far."""
     number = floats.number if ride.run.digits is None else ride.run.number
     turn, push = ride.dt * _rate(ride, ride.y[1]), 0.0
@@ -94,13 +104,17 @@ def _length(ride: Ride) -> str:
     return f"; the step is long: the body turns by {turn:.2g} rad in it{pushed}"
 
 
-def _smaller_step(ride: Ride) -> float | None:
+def _shorter_turn(ride: Ride[Problem]) -> float | None:
     """A step size with which the failed step can be made: at most half, and less than a radian."""
-    run = ride.run
     if ride.run.clock:
         return ride.dt / 2
     speed = _rate(ride, ride.y[1])
-    h = min(ride.dt / 2, 1 / speed) if speed > 0 else ride.dt / 2
+    return smaller_step(ride, min(ride.dt / 2, 1 / speed) if speed > 0 else ride.dt / 2)
+
+
+def smaller_step(ride: Ride[Any], h: float) -> float | None:
+    """The first of h, h/2, h/4, ... with which the failed step can be made."""
+    run = ride.run
     for _ in range(HALVINGS):
         try:
             *_, fine = run.advance(run.number(h), run.number(ride.t), 0, 1, 2, 0, ride.y, run.system, run.buffer(1))
@@ -110,14 +124,3 @@ def _smaller_step(ride: Ride) -> float | None:
             return h
         h /= 2
     return None
-
-
-def _stopped_writing(method: Method, ride: Ride, problem: recorder.DiskError) -> StepError:
-    """The error when a file could not be written."""
-    partial = problem.disk.rescue()
-    return StepError(
-        f"{method.name} stopped at step {ride.done}: {problem.disk.writer.path} cannot be written ({problem}); "
-        f"the {len(partial)} states written before are in .partial and in {problem.disk.writer.folder}; free some "
-        "disk space and continue with resume=True (--resume)",
-        partial,
-    )

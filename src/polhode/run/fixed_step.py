@@ -1,22 +1,28 @@
-"""The driver of runs with fixed steps: in chunks, with progress, into a recorder."""
+"""The one driver of runs with fixed steps, in any space: in chunks, with progress, into a recorder.
+
+A space gives an `Engine` (the loop, the start, the layout of a row), a function that makes its result of times and rows
+(`recorder.Memory`), and a function that says why a step failed. Bodies, vectors, Lie groups and N dimensions use it.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
-from typing import Any
+from collections.abc import Callable, Sized
+from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+from ..errors import StepError
 from ..kernels.loops import COLUMNS
 from ..methods import Method
-from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, Units
-from ..results import recorder
 from ..results.progress import Progress
+from ..results.recorder import DiskError, Recorder
 from .integrator import Engine, looked
-from .step_count import _about
+from .step_count import Timed, _about
 
 CHUNK_SECONDS = 0.1
 """How long compiled code runs before Python looks at Ctrl-C and the progress bar."""
@@ -24,24 +30,29 @@ CHUNK_SECONDS = 0.1
 CHUNK_ROWS = 16384
 """States kept between two visits to the recorder."""
 
+Start = TypeVar("Start", bound=Timed)
+Result = TypeVar("Result", bound=Sized)
+
 
 @dataclasses.dataclass
-class Ride:
+class Ride(Generic[Start]):
     """A run under way: where it is, and the miss of a step that failed."""
 
     run: Engine
-    problem: Problem
+    problem: Start
     dt: float
     count: int
     every: int
     done: int = 0
     y: Any = None
     miss: Any = None
-    method: Method | None = None
+    method: Method = dataclasses.field(kw_only=True)
     end: float = math.inf
     """Where steps vary: the time at which the run ends."""
     units: Units = NO_UNITS
     """The units of problem, dt and y, if they are not those of the user."""
+    step: str = "dt"
+    """What the user calls dt."""
 
     @property
     def t(self) -> float:
@@ -61,13 +72,69 @@ class Ride:
         return self.done if self.end == math.inf else _about(min(self.t, self.end) - self.problem.t0, self.dt)
 
 
-def drive(ride: Ride, kept: recorder.Recorder, bar: Progress) -> None:
+def solved(
+    ride: Ride[Start],
+    kept: Recorder[Result],
+    bar: Progress,
+    reason: Callable[[Ride[Start]], str],
+    what: str = "state",
+) -> Result:
+    """Make all steps and return the result of the recorder, which keeps so many of `what`.
+
+    A step that fails raises a StepError that says what `reason` says of it; that error, and any other that ends the
+    run, has the result so far as `partial`.
+    """
+    if not ride.run.warm:
+        bar.note(f"compiling {ride.method.name} (once; kept for later runs)")
+    began = time.perf_counter()
+
+    def result(status: str) -> Result:
+        return kept.finish(status=status, seconds=time.perf_counter() - began, steps=ride.done)
+
+    try:
+        try:
+            drive(ride, kept, bar)
+        except DiskError:
+            raise
+        except BaseException as stop:
+            with contextlib.suppress(Exception):
+                stop.partial = result("interrupted")  # type: ignore[attr-defined]
+            raise
+        finally:
+            bar.close()
+        whole = result("finished" if ride.miss is None else "failed")
+    except DiskError as fault:
+        raise _stopped_writing(ride, fault) from fault
+    finally:
+        kept.release()
+    if ride.miss is None:
+        return whole
+    with ride.run.precision():
+        why = reason(ride)
+    states = f"{what} before it is" if len(whole) == 1 else f"{len(whole)} {what}s before it are"
+    t, dt = ride.units.times((ride.t, ride.dt), back=True)
+    head = f"{ride.method.name} failed in step {ride.done + 1} (from t = {t:g} with {ride.step} = {dt:g})"
+    raise StepError(f"{head}: {why}; the {states} in .partial", cast(Any, whole))
+
+
+def _stopped_writing(ride: Ride[Any], fault: DiskError) -> StepError:
+    """The error when a file could not be written."""
+    partial = fault.disk.rescue()
+    return StepError(
+        f"{ride.method.name} stopped at step {ride.done}: {fault.disk.writer.path} cannot be written ({fault}); "
+        f"the {len(partial)} states written before are in .partial and in {fault.disk.writer.folder}; free some "
+        "disk space and continue with resume=True (--resume)",
+        partial,
+    )
+
+
+def drive(ride: Ride[Any], kept: Recorder[Any], bar: Progress) -> None:
     """Drive the loop in chunks."""
     run, problem, count, every = ride.run, ride.problem, ride.count, ride.every
     with run.precision():
         if ride.y is None:
             ride.y = run.y
-            kept.add(np.array([problem.t0]), _row(ride, run.y))
+            _keep(ride, kept, np.array([problem.t0]), _row(ride, run.y))
             kept.reached(0, run.y)
         chunk = 1 if run.digits else 64
         buffer = run.buffer(0)
@@ -79,20 +146,20 @@ def drive(ride: Ride, kept: recorder.Recorder, bar: Progress) -> None:
             filled = _advance(ride, chunk, buffer)
             spent = time.perf_counter() - began
             if filled:
-                kept.add(_times(ride, first, buffer[:filled]), _states(ride, buffer[:filled]))
+                _keep(ride, kept, _times(ride, first, buffer[:filled]), _states(ride, buffer[:filled]))
             kept.reached(ride.done, ride.y)
             if ride.miss is not None:
                 if ride.done % every:
                     seen = looked(run, problem, ride.method, ride.dt, ride.t, ride.y)
                     if seen is not None:
-                        kept.add(np.array([ride.t]), _row(ride, seen))
+                        _keep(ride, kept, np.array([ride.t]), _row(ride, seen))
                 return
             bar.update(ride.progress)
             if not run.digits:
                 chunk = max(1, int(chunk * min(8.0, CHUNK_SECONDS / max(spent, 1e-9))))
 
 
-def _advance(ride: Ride, chunk: int, buffer: np.ndarray) -> int:
+def _advance(ride: Ride[Any], chunk: int, buffer: np.ndarray) -> int:
     """Make a chunk of steps; returns the rows filled."""
     run = ride.run
     h, t0 = run.number(ride.dt), run.number(ride.problem.t0)
@@ -102,29 +169,38 @@ def _advance(ride: Ride, chunk: int, buffer: np.ndarray) -> int:
             h, t0, ride.done, chunk, ride.every, last, ride.y, run.system, buffer
         )
     except (ArithmeticError, TypeError, ValueError):
-        if run.digits is None:
+        if not (run.digits or run.plain):
             raise
+        if chunk > 1:  # the steps before the one that fails are kept
+            return _advance(ride, 1, buffer)
         ride.miss = math.nan
         return 0
-    if run.digits and fine and not all(hasattr(x, "_mpf_") for part in y for x in part):
+    if run.digits and fine and not all(hasattr(x, "_mpf_") for part in y for x in np.ravel(np.array(part, object))):
         ride.miss = math.nan
         return 0
     ride.y, ride.done, ride.miss = y, reached, None if fine else miss
     return int(filled)
 
 
-def _row(ride: Ride, y: Any) -> np.ndarray:
+def _keep(ride: Ride[Any], kept: Recorder[Any], t: np.ndarray, rows: np.ndarray) -> None:
+    """Have these states kept, in the units of the user."""
+    if ride.units is not NO_UNITS:
+        t, rows = ride.units.times(t, back=True), ride.units.rows(rows, back=True)
+    kept.add(t, rows)
+
+
+def _row(ride: Ride[Any], y: Any) -> np.ndarray:
     row = _states(ride, ride.run.buffer(1))
     row[0] = (*y[0], *y[1])
     return row
 
 
-def _states(ride: Ride, rows: np.ndarray) -> np.ndarray:
+def _states(ride: Ride[Any], rows: np.ndarray) -> np.ndarray:
     """The rows without the time behind the state."""
     return rows[:, :COLUMNS] if ride.run.clock else rows
 
 
-def _times(ride: Ride, first: int, rows: np.ndarray) -> np.ndarray:
+def _times(ride: Ride[Any], first: int, rows: np.ndarray) -> np.ndarray:
     """Times of the rows written after step `first`; where steps vary they stand in the rows."""
     if ride.run.clock:
         return rows[:, COLUMNS].astype(float)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import math
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -16,12 +16,13 @@ from ..kernels.state import remembering, widened
 from ..methods import Method, methods
 from ..numbers import floats
 from ..numbers.dispatch import by_arguments, kernel
+from ..numbers.precision import guarded
 from ..physics.fields import no_difference, no_pair, no_torque
 from ..physics.problem import Problem
 from ..physics.taylor_steps import lie_taylor_kernel, taylor_kernel
 from ..physics.torque_gradient import rated
 from ..physics.torque_rates import no_rates, rates_kernel
-from ..physics.validate import GUARD_DIGITS, number_of_digits
+from ..physics.validate import number_of_digits
 
 
 @dataclasses.dataclass
@@ -36,21 +37,16 @@ class Engine:
     warm: bool
     digits: int | None
     clock: bool = False
+    plain: bool = False
+    """Does it run in plain Python (as it does with digits), where a formula without a value raises an exception."""
 
     def last(self, count: int, end: float = math.inf) -> Any:
         """What `advance` is told of the end: the number of the last step, and the time where that ends the run."""
         return (count, self.number(end)) if self.clock else count
 
-    @contextlib.contextmanager
-    def precision(self) -> Iterator[None]:
+    def precision(self) -> contextlib.AbstractContextManager[None]:
         """Work with the digits asked for."""
-        if self.digits is None:
-            yield
-            return
-        from ..numbers.multiprecision import working
-
-        with working(self.digits + GUARD_DIGITS):
-            yield
+        return guarded(self.digits)
 
 
 def check_fit(method: Method, problem: Problem) -> None:
@@ -163,9 +159,9 @@ def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any,
 
 def _precise(problem: Problem, method: Method, digits: int) -> Engine:
     digits = number_of_digits(digits)
-    from ..numbers.multiprecision import number, working
+    from ..numbers.multiprecision import number
 
-    with working(digits + GUARD_DIGITS):
+    with guarded(digits):
         before, after = method.processors(number)
         torque = torque_kernel(problem, number, method)
         advance = stepping(method.build(number), torque, kind(method), before, after)

@@ -16,9 +16,10 @@ import numpy as np
 from ..errors import InputError
 from ..methods.families.jacobi import cycle, motion
 from ..numbers import floats
+from ..numbers.precision import GUARD_DIGITS
 from ..physics.body import Body
 from ..physics.problem import Problem
-from ..physics.validate import GUARD_DIGITS, number_of_digits
+from ..physics.validate import number_of_digits
 from ..results.observables import to_space
 from ..results.trajectory import Trajectory
 from .exact import exact

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
-import os
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,16 +11,16 @@ from ..errors import InputError, StepError
 from ..methods import EXAMPLE, Method, methods
 from ..physics.observers.event import checked
 from ..physics.problem import Problem, finite_number
-from ..physics.units import NO_UNITS, ScaledRecorder, rescaled, units_of_steps
-from ..physics.validate import MOST_STEPS, flag, whole_number
+from ..physics.units import NO_UNITS, rescaled, units_of_steps
+from ..physics.validate import MOST_STEPS, flag, number_of_digits, positive, whole_number
 from ..results import recorder
 from ..results.progress import Progress
-from ..results.store import checkpoint, trajectory_store
+from ..results.store import checkpoint, integrity, trajectory_store
 from ..results.trajectory import Info, Trajectory, info_of
 from .dense import dense_of
 from .event_search import with_events
-from .failures import _stopped_writing, explain
-from .fixed_step import Ride, drive
+from .failures import explain
+from .fixed_step import Ride, solved
 from .integrator import engine
 from .schedule import Bounds
 from .step_count import end_time, length
@@ -98,11 +95,8 @@ def solve(
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]
-    dt = finite_number("dt", dt)
-    if dt <= 0:
-        raise InputError(f"dt must be positive; got {dt:g}")
-    every = whole_number("every", every)
-    digits = None if digits is None else whole_number("digits", digits)
+    dt, every = positive("dt", dt), whole_number("every", every)
+    digits = None if digits is None else number_of_digits(digits)
     if wanted and (every > 1 or digits is not None or out is not None):
         raise InputError(
             "events need every step in memory in double precision; remove the arguments every, digits and out"
@@ -121,31 +115,13 @@ def solve(
     if isinstance(kept, Trajectory):
         bar.note(f"{out} is complete; nothing is changed")
         return _finished(kept, problem, ride)
-    if not run.warm:
-        bar.note(f"compiling {chosen.name} (once; kept for later runs)")
-    began = time.perf_counter()
-
-    def result(status: str) -> Trajectory:
-        return kept.finish(status=status, seconds=time.perf_counter() - began, steps=ride.done)
-
     try:
-        try:
-            drive(ride, kept if units is NO_UNITS else ScaledRecorder(kept, units), bar)
-        except recorder.DiskError:
-            raise
-        except BaseException as stop:
-            with contextlib.suppress(Exception):
-                stop.partial = result("interrupted")  # type: ignore[attr-defined]
-            raise
-        finally:
-            bar.close()
-        whole = _finished(result("finished" if ride.miss is None else "failed"), problem, ride)
-    except recorder.DiskError as problem_of_disk:
-        raise _stopped_writing(chosen, ride, problem_of_disk) from problem_of_disk
-    finally:
-        kept.release()
-    if ride.miss is not None:
-        raise StepError(explain(chosen, ride, len(whole)), whole)
+        whole = solved(ride, kept, bar, explain)
+    except StepError as failed:
+        if failed.partial is not None and ride.miss is not None:
+            _finished(failed.partial, problem, ride)
+        raise
+    _finished(whole, problem, ride)
     return with_events(problem, chosen.part or chosen, whole, wanted) if wanted else whole
 
 
@@ -162,8 +138,8 @@ def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None
 
 
 def _recorder(
-    problem: Problem, dt: float, ride: Ride, info: Info, out: Any, overwrite: bool, resume: bool
-) -> recorder.Recorder | Trajectory:
+    problem: Problem, dt: float, ride: Ride[Problem], info: Info, out: Any, overwrite: bool, resume: bool
+) -> recorder.Recorder[Trajectory] | Trajectory:
     """The recorder of a run, which is moved to where the run in its file stands; a complete run itself."""
     if out is None:
         return recorder.recorder(problem, info, out, overwrite)
@@ -186,9 +162,9 @@ def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
     return whole
 
 
-def _finished(whole: Trajectory, problem: Problem, ride: Ride) -> Trajectory:
+def _finished(whole: Trajectory, problem: Problem, ride: Ride[Problem]) -> Trajectory:
     """A run with the motion between its steps, if every one was kept in doubles."""
-    if ride.every == 1 and ride.run.digits is None and ride.method is not None:
+    if ride.every == 1 and ride.run.digits is None:
         whole.dense = dense_of(problem, ride.method.part or ride.method, whole)
     return whole
 
@@ -235,19 +211,9 @@ def _to_tolerance(
 
 def _check_memory(rows: int) -> None:
     """Refuse what cannot be kept in memory."""
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, OSError, ValueError):
-        return
-    needed = rows * BYTES_PER_ROW
+    memory, needed = integrity.memory(), rows * BYTES_PER_ROW
     if needed > memory:
         raise InputError(
             f"keeping {rows:.3g} states needs about {needed / 1e9:.3g} GB, and this machine has {memory / 1e9:.3g} GB; "
             f"keep fewer with every, or write to a file with out"
         )
-
-
-# --- the run ----------------------------------------------------------------------------------------
-
-
-# --- what went wrong --------------------------------------------------------------------------------

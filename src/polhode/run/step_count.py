@@ -3,39 +3,58 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple, Protocol
 
 from ..errors import InputError
 from ..methods import Method
-from ..physics.problem import Problem, finite_number
-from ..physics.validate import MOST_STEPS, check_times, whole_number
+from ..physics.validate import MOST_STEPS, check_times, finite_number, whole_number
 
 
-def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int | None) -> int:
-    """How many steps of dt lead to the end; it must be a whole number."""
+class Timed(Protocol):
+    """What has a time at which it starts, and perhaps one at which it ends: a `Problem`, or an `Interval`."""
+
+    @property
+    def t0(self) -> float:
+        """The start."""
+
+    @property
+    def t_end(self) -> float | None:
+        """The end."""
+
+
+class Interval(NamedTuple):
+    """The times of a run that is not that of a `Problem`."""
+
+    t0: float
+    t_end: float | None = None
+
+
+def number_of_steps(problem: Timed, dt: float, t_end: float | None, steps: int | None, step: str = "dt") -> int:
+    """How many steps of dt lead to the end; it must be a whole number. `step` is what the user calls dt."""
     if steps is not None:
         if t_end is not None:
             raise InputError("give t_end or steps, not both")
         steps = whole_number("steps", steps)
-        check_times(problem.t0, dt, steps)
+        check_times(problem.t0, dt, steps, step)
         return steps
     end = end_time(problem, t_end)
     exact = (end - problem.t0) / dt
     if exact > MOST_STEPS:
         raise InputError(
-            f"t_end = {end:g} is {exact:.3g} steps of dt = {dt:g} away, and at most {MOST_STEPS:.3g} can be counted; "
-            f"choose a larger dt"
+            f"t_end = {end:g} is {exact:.3g} steps of {step} = {dt:g} away, and at most {MOST_STEPS:.3g} can be "
+            f"counted; choose a larger {step}"
         )
     if not _is_whole(exact):
         low = max(1, math.floor(exact))
         raise InputError(
-            f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps dt = {dt:g} ({exact:.6g}); "
+            f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps {step} = {dt:g} ({exact:.6g}); "
             f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}"
         )
-    check_times(problem.t0, dt, round(exact))
+    check_times(problem.t0, dt, round(exact), step)
     return round(exact)
 
 
-def length(problem: Problem, method: Method, dt: float, t_end: float | None, steps: int | None) -> tuple[int, float]:
+def length(problem: Timed, method: Method, dt: float, t_end: float | None, steps: int | None) -> tuple[int, float]:
     """How many steps a run makes, and where it ends if that is by the time; then the number is a guess."""
     if not method.clock or steps is not None:
         return number_of_steps(problem, dt, t_end, steps), math.inf
@@ -44,7 +63,7 @@ def length(problem: Problem, method: Method, dt: float, t_end: float | None, ste
     return _about(end - problem.t0, dt), end
 
 
-def end_time(problem: Problem, t_end: float | None) -> float:
+def end_time(problem: Timed, t_end: float | None) -> float:
     """The end time asked for, or the problem's own."""
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None:

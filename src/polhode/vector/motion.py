@@ -8,22 +8,24 @@ import inspect
 import math
 import types
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from ..errors import InputError, StepError
+from ..errors import InputError
 from ..kernels.loops import Kind, stepping
 from ..methods import Method
 from ..numbers import arrays, floats  # noqa: F401 - makes arrays a number type
+from ..numbers.precision import guarded
 from ..physics.fields import RUBBER, rebound
-from ..physics.problem import finite_number
-from ..physics.validate import GUARD_DIGITS, number_of_digits, real_array, whole_number
+from ..physics.validate import finite_number, number_of_digits, positive, real_array, whole_number
+from ..results import motion
 from ..results.progress import Progress
-from ..results.recorder import Rows
-from ..run.fixed_step import Ride, drive
+from ..results.recorder import Memory
+from ..run.failures import explain_in
+from ..run.fixed_step import Ride, solved
 from ..run.integrator import Engine
-from ..run.step_count import number_of_steps
+from ..run.step_count import Interval, number_of_steps
 from ..symbolic.expression import compiled, gradient, lift, source, symbol
 from .family import forced, methods
 from .tuples import Space, good, record, same
@@ -38,8 +40,8 @@ SYMMETRY = 1e-12
 """Relative to the largest entry: what counts as a symmetric mass matrix."""
 
 
-@dataclasses.dataclass(frozen=True)
-class Motion:
+@dataclasses.dataclass(frozen=True, repr=False)
+class Motion(motion.Motion):
     """The result: arrays with time first.
 
     Attributes
@@ -52,24 +54,16 @@ class Motion:
     mp : with ``digits=...``, u and p as arrays of mpmath numbers
     """
 
-    t: np.ndarray
     u: np.ndarray
     p: np.ndarray
     velocity: np.ndarray
     energy: np.ndarray | None
-    method: str
     dt: float
-    status: str = "finished"
     mp: types.SimpleNamespace | None = None
 
-    def __len__(self) -> int:
-        """Number of states."""
-        return len(self.t)
-
-    def __repr__(self) -> str:
-        """One line: dimension, method, span of time."""
-        span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
-        return f"<Motion in {self.u.shape[1]} dimensions, {self.method}: {len(self)} states, {span}, {self.status}>"
+    @property
+    def _space(self) -> str:
+        return f"in {self.u.shape[1]} dimensions"
 
 
 def solve(
@@ -113,27 +107,11 @@ def solve(
     if not _is_ours(chosen):
         raise InputError(f"{chosen.name} is a method for rotations; a vector space takes {', '.join(methods)}")
     system = System(force, potential, M, u0, p0, t0)
-    dt = finite_number("dt", dt)
-    if dt <= 0:
-        raise InputError(f"dt must be positive; got {dt:g}")
-    every = whole_number("every", every)
-    count = number_of_steps(cast(Any, system), dt, t_end, steps)
-    run = system.engine(chosen, digits)
+    start, dt, every = Interval(system.t0), positive("dt", dt), whole_number("every", every)
+    count = number_of_steps(start, dt, t_end, steps)
+    ride = Ride(system.engine(chosen, digits), start, dt, count, every, method=chosen)
     bar = Progress(progress, chosen.name, count)
-    if not run.warm:
-        bar.note(f"compiling {chosen.name} (once; kept for later runs)")
-    kept, ride = Rows(), Ride(run, cast(Any, system), dt, count, every)
-    try:
-        drive(ride, cast(Any, kept), bar)
-    except KeyboardInterrupt as stop:
-        stop.partial = system.motion(kept, chosen, dt, digits, "interrupted")  # type: ignore[attr-defined]
-        raise
-    finally:
-        bar.close()
-    motion = system.motion(kept, chosen, dt, digits, "finished" if ride.miss is None else "failed")
-    if ride.miss is not None:
-        raise StepError(_explain(chosen, system, ride, len(motion)), cast(Any, motion))
-    return motion
+    return solved(ride, Memory(functools.partial(system.motion, ride)), bar, system.explain)
 
 
 def _is_ours(method: Method) -> bool:
@@ -146,8 +124,6 @@ def _is_ours(method: Method) -> bool:
 
 class System:
     """A force, a mass matrix, and a state at time t0, all checked."""
-
-    t_end = None
 
     def __init__(self, force: Any, potential: Any, M: Any, u0: Any, p0: Any, t0: Any) -> None:
         """Take what the user gave, as `solve` describes it."""
@@ -220,9 +196,9 @@ class System:
 
     def _precise(self, method: Method, digits: int) -> Engine:
         digits = number_of_digits(digits)
-        from ..numbers.multiprecision import mp, number, working
+        from ..numbers.multiprecision import mp, number
 
-        with working(digits + GUARD_DIGITS):
+        with guarded(digits):
             if self.diagonal:
                 inverse: Any = tuple(1 / number(x) for x in self.mass)
             else:
@@ -233,10 +209,9 @@ class System:
             advance, y, (inverse,), number, lambda k: np.empty((k, 2 * self.n), dtype=object), True, digits
         )  # fmt: skip
 
-    def motion(self, kept: Rows, method: Method, dt: float, digits: int | None, status: str) -> Motion:
+    def motion(self, ride: Ride[Any], t: np.ndarray, rows: np.ndarray, *, status: str, **timing: Any) -> Motion:
         """The rows as a result."""
-        t, rows = np.concatenate(kept.t), np.concatenate(kept.rows)
-        mp = _full_precision(rows, self.n) if digits else None
+        mp = _full_precision(rows, self.n) if ride.run.digits else None
         u, p = np.split(rows.astype(float), 2, axis=1)
         velocity = p / self.mass if self.diagonal else np.linalg.solve(self.mass, p.T).T
         energy = None
@@ -244,7 +219,12 @@ class System:
             text = source("potential_value", "t, u", _unpack(self.n), self.potential.outputs)
             height = compiled(*text, floats.number)(t, tuple(u.T))[0]
             energy = (p * velocity).sum(axis=1) / 2 + height
-        return Motion(t, u, p, velocity, energy, method.name, dt, status, mp)
+        return Motion(t, u, p, velocity, energy, ride.dt, mp, method=ride.method.name, status=status)
+
+    def explain(self, ride: Ride[Any]) -> str:
+        """Why the next step cannot be made, and which dt to try."""
+        u = tuple(float(x) for x in ride.y[0])
+        return explain_in(ride, lambda t: self.force.check(t, u, f"at t = {t:g}"))
 
 
 def _full_precision(rows: np.ndarray, n: int) -> types.SimpleNamespace:
@@ -353,18 +333,3 @@ def _mass(M: Any, n: int) -> np.ndarray:
     if smallest <= 0:
         raise InputError(f"M must be positive definite; its smallest eigenvalue is {smallest:.3g}")
     return mass
-
-
-def _explain(method: Method, system: System, ride: Ride, states: int) -> str:
-    """One clear sentence about a step that failed."""
-    head = f"{method.name} failed in step {ride.done + 1} (from t = {ride.t:g} with dt = {ride.dt:g}): "
-    tail = f"; the {states} states before it are in .partial"
-    for moment in (ride.t, ride.t + ride.dt):
-        try:
-            system.force.check(moment, tuple(float(x) for x in ride.y[0]), f"at t = {moment:g}")
-        except InputError as fault:
-            return f"{head}{fault}{tail}"
-    if ride.miss > 0:
-        left = f"its equation was not solved (relative correction left: {float(ride.miss):.1e})"
-        return f"{head}{left}; try dt = {ride.dt / 2:g}{tail}"
-    return f"{head}the state became infinite or NaN; try dt = {ride.dt / 2:g}{tail}"

@@ -120,9 +120,12 @@ def other_height():
 
 
 DIFFERENT = {
-    "none": (None, "statistics energy spatial_momentum height, and now none"),
-    "fewer": ("energy", "statistics energy spatial_momentum height, and now energy"),
-    "formula": (["energy", "spatial_momentum", other_height()], "the statistics' formulas"),
+    "none": (None, "statistics = energy spatial_momentum height, and this run has no statistics"),
+    "fewer": ("energy", "statistics = energy spatial_momentum height, and this run has statistics = energy;"),
+    "formula": (
+        ["energy", "spatial_momentum", other_height()],
+        "one formula of the statistics, and this run has another formula of the statistics",
+    ),
 }
 
 
@@ -130,7 +133,7 @@ DIFFERENT = {
 def test_other_statistics_are_not_resumed(made, case):
     given, said = DIFFERENT[case]
     before = marks(made)
-    with pytest.raises(ph.InputError, match=f"crowd.zarr was made with {said}"):
+    with pytest.raises(ph.InputError, match=f"crowd.zarr was begun with {said}"):
         run(statistics=given, out=made, resume=True)
     assert marks(made) == before
 
@@ -143,7 +146,7 @@ def test_a_store_that_says_nothing_of_statistics_is_one_without(tmp_path):
     integrity.replace_attributes(path, {name: said[name] for name in said if name not in gone})
     (path / "failed" / "c" / "1").unlink()
     assert_same(run(statistics=None, out=path, resume=True), run(statistics=None))
-    with pytest.raises(ph.InputError, match="was made with statistics none, and now energy"):
+    with pytest.raises(ph.InputError, match="was begun with no statistics, and this run has statistics = energy"):
         run(statistics="energy", out=path, resume=True)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from ...kernels.so3 import add, along, cay, cross, dexp, dexpinv, exp, mul, negative, scale, sub, unrotate
 from ...kernels.solvers import newton, radian
 from ...numbers.dispatch import kernel
-from ..mechanics import basis, gyration, gyration_columns, rolling_columns, turning, velocity
+from ..mechanics import basis, gyration, half_step_columns, rolling_columns, turning, velocity
 from ..record import ENDS
 from ..registry import method
 from .krysl2005 import gyration_root
@@ -91,12 +91,7 @@ def _akw_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     return sub(along(along(x, -h / 2, gyration(x, system)), -h / 4, pair), m)
 
 
-@kernel
-def _akw_columns(x: Any, data: Any, system: Any) -> Any:
-    return gyration_columns(data[0] / 2, x, system)
-
-
-_akw_root = newton(_akw_residual, _akw_columns)
+_akw_root = newton(_akw_residual, half_step_columns)
 
 
 @method(

@@ -14,7 +14,7 @@ from typing import Any
 from ...kernels.so3 import along, cay, mul, sub
 from ...kernels.solvers import newton
 from ...numbers.dispatch import kernel
-from ..mechanics import gyration, gyration_columns, turning
+from ..mechanics import gyration, half_step_columns, turning
 from ..record import ENDS
 from ..registry import method, methods
 from .comparators import _mean_guess, _reflected
@@ -28,12 +28,7 @@ def _residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     return sub(along(along(x, -h / 2, gyration(x, system)), -h / 2, force), m)
 
 
-@kernel
-def _columns(x: Any, data: Any, system: Any) -> Any:
-    return gyration_columns(data[0] / 2, x, system)
-
-
-_root = newton(_residual, _columns)
+_root = newton(_residual, half_step_columns)
 
 
 @method(

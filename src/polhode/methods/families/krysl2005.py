@@ -13,7 +13,7 @@ from ...kernels.so3 import add, along, exp, mul, sub, unrotate
 from ...kernels.solvers import newton
 from ...numbers.dispatch import kernel
 from ..combinators.compose import halves
-from ..mechanics import gyration, gyration_columns, midpoint_lie_defect, rolling_columns, turning
+from ..mechanics import gyration, midpoint_lie_defect, rolling_columns, step_columns, turning
 from ..record import ENDS
 from ..registry import method
 
@@ -111,12 +111,7 @@ def _gyro_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     return sub(along(x, -c, gyration(x, system)), m)
 
 
-@kernel
-def _gyro_columns(x: Any, data: Any, system: Any) -> Any:
-    return gyration_columns(data[0], x, system)
-
-
-gyration_root = newton(_gyro_residual, _gyro_columns)
+gyration_root = newton(_gyro_residual, step_columns)
 """Solver of x - c x cross I^-1 x = m for x, with data = (c, m); it asks for no torque."""
 
 

@@ -12,7 +12,7 @@ from ...kernels.so3 import add, along, exp, mul, sub, unrotate
 from ...kernels.solvers import newton
 from ...numbers.dispatch import kernel
 from ..combinators.compose import halves
-from ..mechanics import gyration, gyration_columns, midpoint_lie_defect, rolling_columns, turning
+from ..mechanics import gyration, midpoint_lie_defect, rolling_columns, step_columns, turning
 from ..registry import method
 
 PAPER = "krysl2006"
@@ -41,12 +41,7 @@ def _be_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     return sub(along(x, -h, add(gyration(x, system), torque(t + h, q, x, system))), m)
 
 
-@kernel
-def _be_columns(x: Any, data: Any, system: Any) -> Any:
-    return gyration_columns(data[0], x, system)
-
-
-_be_root = newton(_be_residual, _be_columns)
+_be_root = newton(_be_residual, step_columns)
 
 
 @method(

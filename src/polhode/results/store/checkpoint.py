@@ -23,7 +23,11 @@ from . import integrity
 BEGUN, UNTIL, CHECKPOINT, SOFTWARE = "begun", "until", "checkpoint", "software"
 """Attributes of a file: what determines the bits of a run; where it ends; where it stands; what computed it."""
 
-CODE = {"formula": "formula of the field", "coefficients": "set of coefficients of the method"}
+CODE = {
+    "formula": "formula of the field",
+    "coefficients": "set of coefficients of the method",
+    "statistics_formula": "formula of the statistics",
+}
 """What is told apart by a digest, in words."""
 
 
@@ -85,7 +89,8 @@ class Checkpoint:
 # --- what a run is begun with -----------------------------------------------------------------------
 
 
-def _digest(text: str) -> str:
+def digest(text: str) -> str:
+    """A few letters that tell texts apart."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
@@ -101,7 +106,7 @@ def begun(problem: Problem, method: Method | None, **numbers: Any) -> dict[str, 
         "quaternion": list(problem.quaternion),
         "momentum": list(problem.momentum),
         "field": None if field is None else repr(field),
-        "formula": None if field is None else _digest(repr(field.text)),
+        "formula": None if field is None else digest(repr(field.text)),
     }
 
 
@@ -110,11 +115,11 @@ def software() -> str:
     """What computes: versions, a digest of this library's own source, and the processor."""
     from ...compile import numba_target
 
-    digest = hashlib.sha256()
+    sources = hashlib.sha256()
     for path in sorted(Path(__file__).parents[2].rglob("*.py")):
-        digest.update(path.read_bytes())
+        sources.update(path.read_bytes())
     parts = [f"{name} {version(name)}" for name in ("numba", "numpy", "mpmath")]
-    source = digest.hexdigest()[:12]
+    source = sources.hexdigest()[:12]
     return ", ".join(
         [
             f"polhode {_version.__version__} ({source})",
@@ -156,10 +161,15 @@ def check_same(path: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> N
     """Refuse to go on with a run that was begun otherwise, and name what differs."""
     old, new = differences(then, now)
     if old:
-        raise InputError(
-            f"{path} was begun with {' and '.join(old)}, and this run has {' and '.join(new)}; resume it with the "
-            "original settings, or choose another name"
-        )
+        raise different(path, " and ".join(old), " and ".join(new))
+
+
+def different(path: Path, then: str, now: str) -> InputError:
+    """The error for a file of another run than the one that is asked for."""
+    return InputError(
+        f"{path} was begun with {then}, and this run has {now}; resume it with the original settings, or choose "
+        "another name"
+    )
 
 
 def until(count: int, end: float) -> dict[str, Any]:
@@ -193,14 +203,19 @@ def first_words(how: Mapping[str, Any], end: Mapping[str, Any] | None = None) ->
 def words(path: Path, said: Mapping[str, Any], name: str) -> dict[str, Any]:
     """One of the attributes of a file that say how its run was begun and where it ends."""
     if name not in said:
-        raise InputError(
-            f"{path} cannot be resumed: it does not record how its run was started (it was written by save or "
-            "export, or by an early version); load it, choose another name or give overwrite=True (--overwrite)"
-        )
+        raise not_begun(path)
     try:
         return dict(json.loads(said[name]))
     except (TypeError, ValueError) as problem:
         raise damaged(path, problem) from problem
+
+
+def not_begun(path: Path) -> InputError:
+    """The error for a file that does not say how its run was begun."""
+    return InputError(
+        f"{path} cannot be resumed: it does not record how its run was started (it was written by save or export, or "
+        "by an early version); load it, choose another name or give overwrite=True (--overwrite)"
+    )
 
 
 def taken_up(

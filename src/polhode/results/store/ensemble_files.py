@@ -301,8 +301,7 @@ class _ZarrCopy:
 
     def text(self, name: str, dims: tuple[str, ...], words: Any) -> None:
         """A new variable of words."""
-        array = integrity.created(self.root, name, shape=np.shape(words), dtype="str", dimension_names=dims)
-        array[...] = np.array(words, dtype=object)
+        integrity.created_words(self.root, name, dims, words)
 
     def write(self, name: str, where: Any, values: np.ndarray, axis: int = 0) -> None:
         """Fill a part of a variable, the parts in order along an axis."""

@@ -238,6 +238,12 @@ def created(group: Any, name: str, compressed: bool = True, **said: Any) -> Any:
     return group.create_array(name, compressors=codecs, config=WHOLE, **said)
 
 
+def created_words(group: Any, name: str, dims: tuple[str, ...], words: Any) -> None:
+    """A new array of words."""
+    array = created(group, name, shape=np.shape(words), dtype="str", dimension_names=dims)
+    array[...] = np.array(words, dtype=object)
+
+
 WHOLE = {"write_empty_chunks": True}
 
 

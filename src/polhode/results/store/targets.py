@@ -56,8 +56,7 @@ class ZarrTarget:
                 fill_value=np.nan, dimension_names=dims, attributes=described(name),
             )  # fmt: skip
         for name, labels in LABELS.items():
-            array = integrity.created(self.root, name, shape=(len(labels),), dtype="str", dimension_names=(name,))
-            array[:] = np.array(labels, dtype=object)
+            integrity.created_words(self.root, name, (name,), labels)
         consolidated(self.root)
         self._start()
         self._publish(0, self.info, self.said, self.sums)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,7 @@ import numpy as np
 from ... import _version
 from ...errors import InputError
 from ...results.ensemble import NOT_YET, Ensemble
-from ...results.store import atomic, file_format, integrity
-from ...results.store.checkpoint import coefficients
+from ...results.store import atomic, checkpoint, file_format, integrity
 from ...results.store.ensemble_store import (
     CHECKED,
     FORMAT,
@@ -105,8 +103,7 @@ def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, i
 def _create_labels(root: Any, labels: Mapping[str, np.ndarray], unit: int) -> None:
     """The names of components and axes, and room for what a sweep varies, a number for each body."""
     for name, words in file_format.LABELS.items():
-        array = integrity.created(root, name, shape=(len(words),), dtype="str", dimension_names=(name,))
-        array[:] = np.array(words, dtype=object)
+        integrity.created_words(root, name, (name,), words)
     for name, values in labels.items():
         integrity.created(
             root, name, compressed=False, shape=values.shape, chunks=(min(unit, len(values)),), dtype="f8",
@@ -120,11 +117,11 @@ def _create_labels(root: Any, labels: Mapping[str, np.ndarray], unit: int) -> No
 def description(task: Task) -> dict[str, Any]:
     """What a run is made of besides arrays: what must be the same when it goes on, in words a user knows."""
     field = task.model.field
-    formula = "" if field is None else _digest(repr(field.text[0]))
+    formula = "" if field is None else checkpoint.digest(repr(field.text[0]))
     return {
         "polhode_version": _version.__version__,
         "method": task.method.name,
-        "coefficients": coefficients(task.method) or "",
+        "coefficients": checkpoint.coefficients(task.method) or "",
         "field": "" if field is None else field.name,
         "field_formula": formula,
         "parameters": [] if field is None else list(field.values),
@@ -136,12 +133,8 @@ def description(task: Task) -> dict[str, Any]:
         "own_dt": task.crowd.own_dt,
         "own_axes": task.crowd.own is not None,
         "statistics": "" if task.wanted is None else " ".join(task.wanted.sizes),
-        "statistics_formula": "" if task.wanted is None else _digest(task.wanted.structure),
+        "statistics_formula": "" if task.wanted is None else checkpoint.digest(task.wanted.structure),
     }
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def crowd(root: Any, number: int, field: Any) -> Crowd:
@@ -225,17 +218,17 @@ def repair(path: Path) -> list[int]:
 
 
 def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np.ndarray]) -> None:
-    """Refuse to go on with a store that was made of something else or is damaged, and name the first difference."""
+    """Refuse to go on with a store that was made of something else or is damaged, and name what differs."""
     root = opened(path)
     if root.attrs["format"] != FORMAT:
         raise InputError(
             f"{path} was written by an earlier version, without checksums, and cannot be resumed; load it, and "
             "choose another name or give overwrite=True (--overwrite)"
         )
-    for name, now in (description(task) | ({} if unit is None else {"unit": unit})).items():
-        then = root.attrs.get(name)
-        if (then or None) != (now or None):  # what a store of an earlier version does not say is nothing
-            raise _different(path, f"{_WORDS.get(name, name)} {_told(then)}, and now {_told(now)}")
+    if CHECKED not in root.attrs:
+        raise checkpoint.not_begun(path)
+    now = description(task) | ({} if unit is None else {"unit": unit})
+    checkpoint.check_same(path, *(_in_words({name: of.get(name) for name in now}) for of in (root.attrs, now)))
     check_constant(path, root)
     given = task.crowd
     shape = (given.number, 3)
@@ -245,34 +238,28 @@ def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np
             _check_array(path, word, root["inputs"][name], now)
     for name, values in labels.items():
         if name not in root:
-            raise _different(path, f"no {name} varied")
+            raise checkpoint.different(path, f"no {name} varied", f"{name} varied")
         _check_array(path, name, root[name], values)
 
 
 _WORDS = {
-    "coefficients": "the method's coefficients",
-    "field_formula": "the field's formula",
-    "bodies": "the number of bodies",
-    "own_dt": "a dt for each body",
-    "own_axes": "bodies with axes of their own",
-    "parameters": "the field's parameters",
-    "statistics_formula": "the statistics' formulas",
+    "field_formula": "formula",
+    "bodies": "number of bodies",
+    "own_dt": "dt for each body",
+    "own_axes": "axes for each body",
     "polhode_version": "polhode",
 }
 
 
-def _told(value: Any) -> str:
-    return "none" if value in ("", None, []) else str(value)
-
-
-def _different(path: Path, what: str) -> InputError:
-    return InputError(f"{path} was made with {what}; resume it with the same input, or choose another file")
+def _in_words(said: Mapping[str, Any]) -> dict[str, Any]:
+    """A description as `checkpoint.check_same` takes it: without what is none, or not said by earlier versions."""
+    return {_WORDS.get(name, name): None if x is False or x in ("", []) else x for name, x in said.items()}
 
 
 def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:
     """Compare two arrays with a row for each body, or one for all, to the last bit; a bounded part at a time."""
     if then.shape[1:] != now.shape[1:]:
-        raise _different(path, f"{name} of shape {then.shape}, and now {now.shape}")
+        raise checkpoint.different(path, f"{name} of shape {then.shape}", f"{name} of shape {now.shape}")
     block = max(then.chunks[0], 1 << 16)
     for begin in range(0, max(then.shape[0], len(now)), block):
         a, b = (x[begin : begin + block] if x.shape[0] > 1 else x[:] for x in (then, now))
@@ -280,10 +267,8 @@ def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:
         rows = np.flatnonzero((a != b).reshape(len(a), -1).any(axis=1))
         if rows.size:
             i = int(rows[0])
-            raise _different(
-                path,
-                f"other {name}: of body {begin + i} {np.squeeze(a[i]).tolist()}, and now {np.squeeze(b[i]).tolist()}",
-            )
+            old, new = (f"{name} = {np.squeeze(x[i]).tolist()} of body {begin + i}" for x in (a, b))
+            raise checkpoint.different(path, old, new)
 
 
 def tidy(path: Path) -> None:
