@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ import polhode as ph
 from polhode.kernels import loops
 from polhode.kernels.so3 import exp, matrix, mul
 from polhode.numbers import floats
-from polhode.run.failures import explain
+from polhode.run import failures
 from polhode.run.fixed_step import Ride
 from polhode.run.integrator import Engine, torque_kernel
 from polhode.run.integrator import start as begun
@@ -600,6 +601,18 @@ def test_unsolved_step_with_a_strong_torque() -> None:
     ), error
 
 
+def test_errors_have_attributes_and_survive_pickling() -> None:
+    """What a program needs of an error is in attributes; the message is for people only."""
+    with pytest.raises(ph.InputError) as caught:
+        ph.Body([1.0, 1.0, 3.0])
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert error.key == "inertia"
+        assert error.remedy.startswith("ph.Body(..., physical=False)")
+        assert str(error).endswith(f"; {error.remedy}")
+    failed = pickle.loads(pickle.dumps(ph.StepError("why", states="where")))
+    assert (failed.reason, failed.partial, str(failed)) == ("why", None, "why; where")
+
+
 def python_ride(start: ph.Problem, method: str, dt: float, steps: int) -> Any:
     """The loop in plain Python: what `ph.solve` compiles."""
     chosen = ph.methods[method]
@@ -623,7 +636,7 @@ def failed_in_python(start: ph.Problem, method: str, dt: float) -> str | None:
         _, ride.miss = python_states(start, method, dt, 1)
     except (ArithmeticError, ValueError):  # compiled code makes an infinite number of it
         ride.miss = math.nan
-    return None if ride.miss is None else explain(ph.methods[method], ride, 1)
+    return None if ride.miss is None else str(failures.failed(ph.methods[method], ride, [start]))
 
 
 def test_unsolved_step_of_a_run() -> None:

@@ -24,7 +24,7 @@ from ..run import adaptive
 from ..run.adaptive import Path
 from ..run.dense import Steps
 from ..run.event_search import found_on
-from ..run.failures import explain
+from ..run.failures import failed
 from ..run.fixed_step import Ride, drive
 from ..run.integrator import engine
 from ..run.schedule import scheduled
@@ -148,9 +148,9 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     if not fine:
         partial = kept.finish(status="failed", **said)
         raise StepError(
-            f"{said['method']} failed at t = {kept.time:g}: no step succeeds, or far too many would be needed; the "
-            f"{len(partial)} crossings before are in .partial",
+            f"{said['method']} failed at t = {kept.time:g}: no step succeeds, or far too many would be needed",
             partial,
+            f"the {len(partial)} crossings before are in .partial",
         )
     return kept.finish(**said)
 
@@ -170,7 +170,7 @@ def _with_steps(problem: Problem, cut: Event, method: Method, dt: float, t_end: 
         bar.close()
     if ride.miss is not None:
         partial = kept.finish(method=method.name, dt=dt, status="failed")
-        raise StepError(explain(method, ride, len(partial), "crossing"), partial)
+        raise failed(method, ride, partial, "crossing")
     return kept.finish(method=method.name, dt=dt)
 
 

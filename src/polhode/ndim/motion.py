@@ -175,7 +175,7 @@ def solve(
         raise InputError(f"h must be positive; got {h:g}")
     start = types.SimpleNamespace(t0=finite_number("t0", t0), t_end=None)
     every = whole_number("every", every)
-    count = _count(start, h, t_end, steps)
+    count = number_of_steps(cast(Any, start), h, t_end, steps, name="h")
     kept, kind = _Rows(acting, digits), object if digits else float
     with numbers.precision():
         own = body.in_digits() if digits else body
@@ -198,14 +198,6 @@ def solve(
         with numbers.precision():
             raise StepError(_explain(chosen, ride, own, torque, len(motion)), cast(Any, motion))
     return motion
-
-
-def _count(start: Any, h: float, t_end: float | None, steps: int | None) -> int:
-    """The number of steps; the shared check speaks of dt, which is h here."""
-    try:
-        return number_of_steps(start, h, t_end, steps)
-    except InputError as fault:
-        raise InputError(str(fault).replace("dt", "h")) from None
 
 
 # --- what the loop needs of this kind of state ------------------------------------------------------

@@ -22,7 +22,13 @@ REACH = 1e3
 """A momentum this much larger than before a failed step is the fault of the iteration, not of the field."""
 
 
-def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
+def failed(method: Method, ride: Ride, partial: Any, what: str = "state") -> StepError:
+    """The error for a step that failed, with the states before it."""
+    states = f"{what} before it is" if len(partial) == 1 else f"{len(partial)} {what}s before it are"
+    return StepError(explain(method, ride), partial, f"the {states} in .partial")
+
+
+def explain(method: Method, ride: Ride) -> str:
     """One clear sentence about a step that failed."""
     with ride.run.precision():
         fault = _field_fault(method, ride)
@@ -30,10 +36,8 @@ def explain(method: Method, ride: Ride, kept: int, what: str = "state") -> str:
     if not fault:
         fault = (NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))) + length
         fault += f"; try dt = {ride.units.times(smaller, back=True):.2g}" if smaller else ""
-    states = f"{what} before it is" if kept == 1 else f"{kept} {what}s before it are"
     t, dt = ride.units.times((ride.t, ride.dt), back=True)
-    head = f"{method.name} failed in step {ride.done + 1} (from t = {t:g} with dt = {dt:g})"
-    return f"{head}: {fault}; the {states} in .partial"
+    return f"{method.name} failed in step {ride.done + 1} (from t = {t:g} with dt = {dt:g}): {fault}"
 
 
 def unsolved(residual: float) -> str:
@@ -116,8 +120,8 @@ def _stopped_writing(method: Method, ride: Ride, problem: recorder.DiskError) ->
     """The error when a file could not be written."""
     partial = problem.disk.rescue()
     return StepError(
-        f"{method.name} stopped at step {ride.done}: {problem.disk.writer.path} cannot be written ({problem}); "
+        f"{method.name} stopped at step {ride.done}: {problem.disk.writer.path} cannot be written ({problem})",
+        partial,
         f"the {len(partial)} states written before are in .partial and in {problem.disk.writer.folder}; free some "
         "disk space and continue with resume=True (--resume)",
-        partial,
     )

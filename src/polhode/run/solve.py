@@ -22,7 +22,7 @@ from ..results.store import checkpoint, trajectory_store
 from ..results.trajectory import Info, Trajectory, info_of
 from .dense import dense_of
 from .event_search import with_events
-from .failures import _stopped_writing, explain
+from .failures import _stopped_writing, failed
 from .fixed_step import Ride, drive
 from .integrator import engine
 from .schedule import Bounds
@@ -145,7 +145,7 @@ def solve(
     finally:
         kept.release()
     if ride.miss is not None:
-        raise StepError(explain(chosen, ride, len(whole)), whole)
+        raise failed(chosen, ride, whole)
     return with_events(problem, chosen.part or chosen, whole, wanted) if wanted else whole
 
 

@@ -10,28 +10,28 @@ from ..physics.problem import Problem, finite_number
 from ..physics.validate import MOST_STEPS, check_times, whole_number
 
 
-def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int | None) -> int:
-    """How many steps of dt lead to the end; it must be a whole number."""
+def number_of_steps(problem: Problem, dt: float, t_end: float | None, steps: int | None, name: str = "dt") -> int:
+    """How many steps of dt lead to the end; it must be a whole number. `name` is the name of dt in messages."""
     if steps is not None:
         if t_end is not None:
             raise InputError("give t_end or steps, not both")
         steps = whole_number("steps", steps)
-        check_times(problem.t0, dt, steps)
+        check_times(problem.t0, dt, steps, name)
         return steps
     end = end_time(problem, t_end)
     exact = (end - problem.t0) / dt
     if exact > MOST_STEPS:
         raise InputError(
-            f"t_end = {end:g} is {exact:.3g} steps of dt = {dt:g} away, and at most {MOST_STEPS:.3g} can be counted; "
-            f"choose a larger dt"
+            f"t_end = {end:g} is {exact:.3g} steps of {name} = {dt:g} away, and at most {MOST_STEPS:.3g} can be "
+            f"counted; choose a larger {name}"
         )
     if not _is_whole(exact):
         low = max(1, math.floor(exact))
         raise InputError(
-            f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps dt = {dt:g} ({exact:.6g}); "
+            f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps {name} = {dt:g} ({exact:.6g}); "
             f"the nearest t_end are {_end_time(problem.t0, dt, low)} and {_end_time(problem.t0, dt, low + 1)}"
         )
-    check_times(problem.t0, dt, round(exact))
+    check_times(problem.t0, dt, round(exact), name)
     return round(exact)
 
 

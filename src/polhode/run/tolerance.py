@@ -305,7 +305,7 @@ def solve_to(
     sol = Trajectory(Lazy(problem, path), info, dense=Dense(problem, chosen.run, path))
     sol.events = [sol.at(times) for times in happened]
     if not path.finished:
-        raise StepError(_explained(problem, path, chosen), sol)
+        raise StepError(_explained(path, chosen), sol, f"the {len(path.times)} states before it are in .partial")
     return sol
 
 
@@ -345,14 +345,11 @@ class _Bar:
         self.progress.update(1000)
 
 
-def _explained(problem: Problem, path: Path, chosen: Plan) -> str:
+def _explained(path: Path, chosen: Plan) -> str:
     if path.crawling:
         return (
             f"{chosen.info.method} gave up at t = {path.times[-1]:g} after {len(path.times) + path.rejected} tried "
             f"steps: the field jumps there and holds the motion at the jump, so that steps become ever shorter; make "
-            f"the jump a steep slope (tanh), or use a fixed dt; the states before it are in .partial"
+            f"the jump a steep slope (tanh), or use a fixed dt"
         )
-    return (
-        f"{chosen.info.method} failed at t = {path.times[-1]:g}: no step, however short, gives a finite state; the "
-        f"{len(path.times)} states before it are in .partial"
-    )
+    return f"{chosen.info.method} failed at t = {path.times[-1]:g}: no step, however short, gives a finite state"

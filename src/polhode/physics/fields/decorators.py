@@ -33,7 +33,7 @@ def template_of(function: Any, kind: str, frame: str, forbidden: Sequence[str]) 
 def check_frame(frame: Any) -> str:
     """The frame of a torque, if it is one."""
     if not isinstance(frame, str) or frame not in FRAMES:
-        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}", "frame")
     return frame
 
 

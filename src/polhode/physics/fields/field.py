@@ -102,7 +102,7 @@ def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
         return tuple(_checked_value(template, name, v) for v in value)
     if not is_finite_real(value):
         where = f"parameter {name} of the {template.kind} {template.function.__name__}"
-        raise InputError(f"{where} must be a finite number or a sequence of them; got {value!r}")
+        raise InputError(f"{where} must be a finite number or a sequence of them; got {value!r}", name)
     return float(value)
 
 
