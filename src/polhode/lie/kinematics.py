@@ -209,7 +209,7 @@ class Rate:
                 return [(lists[0][k], lists[1][k], lists[2][k]) for k in range(count)]
         except (ArithmeticError, ValueError, TypeError):
             pass
-        raise StepError(f"{self.trace.owner} has no Taylor series at t = {t:g}: it must be smooth there")
+        raise StepError(f"{self.trace.user.owner} has no Taylor series at t = {t:g}: it must be smooth there")
 
     def exponents(self, w: list[Vector]) -> list[Vector]:
         """Taylor coefficients of the rotation vector, from those of omega."""
@@ -296,7 +296,9 @@ class Adaptive:
                 return then
             self.rejected += 1
             then = t + h / 2
-        raise StepError(f"{self.rate.trace.owner} is not smooth enough at t = {t:g} for the tolerance {self.tol:g}")
+        raise StepError(
+            f"{self.rate.trace.user.owner} is not smooth enough at t = {t:g} for the tolerance {self.tol:g}"
+        )
 
     def gap(self, t: float, h: float, w: list[Vector]) -> float:
         """How far the Taylor series is from omega at t + h."""

@@ -288,12 +288,8 @@ def rotor(function: Any) -> Any:
     With I the inertia of body and rotors less that of the rotors about their own axes, the momentum of all is
     Pi + h, Pi = I omega, and the torque on Pi is T = h x omega - h'(t); h' is derived. Calling binds the parameters.
     """
-    made = template_of(function, "torque", "body", ())
-    for argument in ("R", "omega"):
-        if argument in made.arguments:
-            raise InputError(
-                f"the momentum of rotors is a function of t (and parameters); {function.__name__} takes {argument}"
-            )
+    rule = "the momentum of rotors is a function of t (and parameters)"
+    made = template_of(function, "torque", forbidden=("R", "omega"), rule=rule)
     return RotorTemplate(made.function, made.kind, made.frame)
 
 

@@ -20,8 +20,8 @@ from ...errors import InputError
 from ...kernels.so3 import matrix, unit
 from ...numbers import floats
 from ...symbolic.discrete_gradient import discrete_gradient
-from ...symbolic.expression import LOOK_UPS, BranchError, Expr, gradient, lift, ordered, source, symbol, symbols_in
-from ...symbolic.tracing import RUBBER, rebound
+from ...symbolic.expression import LOOK_UPS, Expr, gradient, lift, ordered, source, symbol, symbols_in
+from ...symbolic.user_function import UserFunction
 from ..validate import is_finite_real
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
 
@@ -52,6 +52,12 @@ class FieldTemplate:
         return list(inspect.signature(self.function).parameters)
 
     @property
+    def user(self) -> UserFunction:
+        """The function with what messages call it."""
+        count = 3 if self.kind == "torque" else None
+        return UserFunction(self.function, f"the {self.kind} {self.function.__name__}", count)
+
+    @property
     def state(self) -> tuple[str, ...]:
         """Arguments that stand for the state: t, R, omega; of an observable also momentum."""
         return OBSERVABLE_ARGUMENTS if self.kind == "observable" else STATE_ARGUMENTS
@@ -79,7 +85,7 @@ class FieldTemplate:
         except TypeError as problem:
             names = ", ".join(self.parameters)
             takes = f"the parameters ({names})" if names else "no parameters"
-            raise InputError(f"the {self.kind} {self.function.__name__} takes {takes}: {problem}") from None
+            raise InputError(f"{self.user.owner} takes {takes}: {problem}") from None
         bound.apply_defaults()
         values = bound.arguments | {name: check(name, bound.arguments[name]) for name, check in self.checks}
         return self.bound({name: _checked_value(self, name, value) for name, value in values.items()})
@@ -101,7 +107,7 @@ def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
     if isinstance(value, tuple | list):
         return tuple(_checked_value(template, name, v) for v in value)
     if not is_finite_real(value):
-        where = f"parameter {name} of the {template.kind} {template.function.__name__}"
+        where = f"parameter {name} of {template.user.owner}"
         raise InputError(f"{where} must be a finite number or a sequence of them; got {value!r}", name)
     return float(value)
 
@@ -168,36 +174,24 @@ class Field:
         """All parameter values, flattened."""
         return tuple(leaves_of(tuple(self.values.values())))
 
-    def called(
-        self, function: Callable[..., Any], t: Any, R: Any, omega: Any, values: dict[str, Any], momentum: Any = None
-    ) -> Any:
-        """The function's value, its arguments matched by name."""
+    def arguments(self, t: Any, R: Any, omega: Any, values: dict[str, Any], momentum: Any = None) -> dict[str, Any]:
+        """What the function is called with, by name."""
         state = {"t": t, "R": R, "omega": omega, "momentum": momentum}
-        given = {n: state[n] if n in self.template.state else values[n] for n in self.template.arguments}
-        return function(**given)
+        return {n: state[n] if n in self.template.state else values[n] for n in self.template.arguments}
+
+    def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
+        """What the function returns for plain numbers."""
+        return self.template.user.value(self.arguments(t, R, omega, self.values, momentum), place, self._hint)
+
+    def _hint(self, problem: Exception) -> str:
+        """What may help with an exception of the function."""
+        given = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
+        told = f"; its parameters are {given[:LONGEST]}" if given else ""
+        return told + "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
 
     def check(self, t: float, R: Any, omega: Any, place: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it."""
-        owner = f"the {self.kind} {self.name}"
-        try:
-            value = self.called(self.template.function, t, R, omega, self.values)
-        except InputError:
-            raise
-        except Exception as problem:
-            given = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
-            told = f"; its parameters are {given[:LONGEST]}" if given else ""
-            told += "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
-            raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}{told}") from problem
-        count, expected = (3, "three numbers") if self.kind == "torque" else (1, "one number")
-        parts = value if self.kind == "torque" else (value,)
-        try:
-            parts = tuple(float(x) for x in parts)
-        except (TypeError, ValueError):
-            raise InputError(f"{owner} must return {expected}; it returned {value!r} {place}") from None
-        if len(parts) != count:
-            raise InputError(f"{owner} must return {expected}; it returned {len(parts)} {place}")
-        if not all(math.isfinite(x) for x in parts):
-            raise InputError(f"{owner} must return finite numbers; it returned {value!r} {place}")
+        self.template.user.numbers(self.value(t, R, omega, place), place)
         if self.kind == "potential":
             self._check_slope(t, R, omega, place)
 
@@ -248,19 +242,12 @@ class Field:
 
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
         """What `read` makes of the function's value on the symbols t, R, w, p, or `at` formulas of these four."""
-        owner = f"the {self.kind} {self.name}"
         symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
         omega, momentum = (tuple(symbol(f"{letter}{i}") for i in range(3)) for letter in "wm")
         t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), omega, symbols)
         shaped, _ = like(tuple(self.values.values()), leaves)
         values = dict(zip(self.values, shaped, strict=True))
-        function = rebound(self.template.function, owner)
-        try:
-            return read(self.called(function, t, R, omega, values, momentum))
-        except BranchError as problem:
-            raise InputError(f"{owner} cannot be compiled: {problem}") from problem
-        except Exception as problem:
-            raise InputError(f"{owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
+        return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
 
     @property
     def has_tables(self) -> bool:
@@ -381,11 +368,6 @@ def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, 
 
 def _attitude_symbols(letter: str = "R") -> Any:
     return tuple(tuple(symbol(f"{letter}{i}{j}") for j in range(3)) for i in range(3))
-
-
-def _line(problem: BaseException) -> str:
-    """What an exception says, on one line."""
-    return " ".join(str(problem).split()) or "no message"
 
 
 def _potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import types
 from collections.abc import Callable
 from typing import Any
 
 from ...errors import InputError
 from ...symbolic.expression import lift, source
+from ...symbolic.user_function import plain_function
 from ..torque_rates import Motion
-from . import CHECK_DIGITS, Field, FieldTemplate, formula_kernel, torque
+from . import CHECK_DIGITS, Field, FieldTemplate, formula_kernel, template_of
 
 CHECK_TIMES = (0, 1, -2, 5)
 """Times since the start, in the unit of the problem, at which given derivatives are compared (over 3)."""
@@ -73,15 +73,10 @@ def _of_time(formulas: Any, field: Field) -> tuple[str, dict[str, Any]]:
 
 def _template(function: Any, name: str, parameters: list[str] | None = None) -> FieldTemplate:
     """The template of one function of t and parameters."""
-    if not isinstance(function, types.FunctionType):
-        raise InputError(f"{name} must be a plain Python function of t and parameters; got {type(function).__name__}")
-    made: FieldTemplate = torque(function, frame="space")
-    for argument in ("R", "omega"):
-        if argument in made.arguments:
-            raise InputError(
-                f"{name} is the rate of the momentum as a function of t alone; {function.__name__} takes {argument}, "
-                f'so make it a @ph.torque(frame="space")'
-            )
+    plain_function(function, f"{name} must be a plain Python function of t and parameters")
+    rule = f"{name} is the rate of the momentum as a function of t alone"
+    remedy = ', so make it a @ph.torque(frame="space")'
+    made = template_of(function, "torque", "space", ("R", "omega"), rule, remedy)
     extra = [p for p in made.parameters if parameters is not None and p not in parameters]
     if extra:
         raise InputError(f"{name} may take t and the parameters of L1; {function.__name__} takes {', '.join(extra)}")

@@ -66,7 +66,7 @@ class Event:
         """Call the function once in plain Python and say clearly what is wrong with it; then trace it."""
         field = self.bound
         field.check(t, R, omega, place)
-        value = field.called(field.template.function, t, R, omega, field.values)
+        value = field.value(t, R, omega, place)
         if isinstance(value, bool) or type(value).__name__ == "bool_":
             raise InputError(
                 f"the event {self.name} must return a number that passes through zero; it returned {value} {place}: "
@@ -137,7 +137,7 @@ def event(function: Any = None, direction: int = 0, terminal: bool = False) -> A
         raise InputError(f"terminal must be True or False; got {terminal!r}")
     if function is None:
         return lambda given: event(given, direction, terminal)
-    template = template_of(function, "event", "body", ())
+    template = template_of(function, "event")
     return Event(template, int(direction), terminal, template() if template.complete else None)
 
 

@@ -321,7 +321,7 @@ def _call(field: Field) -> None:
     """Does the function take parameters of these shapes; what it does with the numbers is looked at later."""
     R, omega = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.1, 0.2, 0.3)
     try:
-        value = field.called(field.template.function, 0.1, R, omega, field.values)
+        value = field.template.function(**field.arguments(0.1, R, omega, field.values))
         parts = value if field.kind == "torque" else (value,)
         fits = len(parts) == (3 if field.kind == "torque" else 1) and all(np.ndim(x) == 0 for x in parts)
     except ArithmeticError:
