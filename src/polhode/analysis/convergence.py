@@ -14,7 +14,8 @@ from ..errors import InputError, StepError
 from ..kernels.so3 import matrix
 from ..methods import Method
 from ..methods import methods as book
-from ..physics.problem import Problem, Reference, finite_number
+from ..physics.problem import Problem, Reference
+from ..physics.validate import positive
 from ..results.observables import attitude_error
 from ..results.trajectory import Trajectory
 from ..run.integrator import check_fit, engine
@@ -112,8 +113,7 @@ def check(problem: Problem, methods: Iterable[Method], dts: Iterable[float], t_e
                 "run it with ph.solve and use sol.t"
             )
     for dt in dts:
-        if not finite_number("dt", dt) > 0:
-            raise InputError(f"dt must be positive; got {dt:g}")
+        positive("dt", dt)
         if t_end is not None or problem.t_end is not None:
             number_of_steps(problem, dt, t_end, None)
 

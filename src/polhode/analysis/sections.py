@@ -15,7 +15,7 @@ from ..errors import InputError, StepError
 from ..methods import Method, methods
 from ..physics.observers.event import Event, checked, event
 from ..physics.problem import Problem, finite_number
-from ..physics.validate import MOST_STEPS
+from ..physics.validate import MOST_STEPS, positive
 from ..results import convert
 from ..results.observables import angular_velocity, columns
 from ..results.progress import Progress
@@ -157,8 +157,7 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
 
 def _with_steps(problem: Problem, cut: Event, method: Method, dt: float, t_end: Any, progress: Any) -> Trajectory:
     """Steps of a given method."""
-    if dt <= 0:
-        raise InputError(f"dt must be positive; got {dt:g}")
+    positive("dt", dt)
     count, end = length(problem, method, dt, t_end, None)
     run = engine(problem, method, None)
     ride = Ride(run, problem, dt, count if end == math.inf else MOST_STEPS, 1, method=method, end=end)

@@ -19,8 +19,9 @@ import numpy as np
 
 from ..errors import InputError, StepError
 from ..kernels.so3 import exp, mul, nearly_unit, norm, scale, sub, unit
+from ..physics.fields.decorators import check_frame
 from ..physics.problem import _attitude, finite_number
-from ..physics.validate import whole_number
+from ..physics.validate import positive, whole_number
 from ..results import observables
 from ..run.step_count import number_of_steps
 from ..taylor.graph import plan
@@ -34,7 +35,6 @@ from .numbers import Numbers, numbers_for
 if TYPE_CHECKING:
     from scipy.spatial.transform import Rotation
 
-FRAMES = ("body", "space")
 SMALLEST_TOL = 1e-15
 MOST_REJECTED = 10_000
 DEFAULT_ORDER = 8  # with a fixed step
@@ -151,8 +151,7 @@ def kinematics(
     InputError : something given cannot be right
     StepError : omega has no value somewhere, or is not smooth enough for the tolerance
     """
-    if not isinstance(frame, str) or frame not in FRAMES:
-        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+    check_frame(frame)
     if tol is not None and dt is not None:
         raise InputError("give tol or dt, not both")
     start, end = finite_number("t0", t0), finite_number("t_end", t_end)
@@ -170,7 +169,7 @@ def kinematics(
                 raise InputError(f"tol must lie between {least:.0e} and 1; got {goal:g}")
             best = max(2, math.ceil(1 - math.log(goal) / 2))
             return Adaptive(rate, _order(order, min(best, HIGHEST)), goal, end).run(start, q)
-        return _fixed(rate, _order(order, DEFAULT_ORDER), start, end, finite_number("dt", dt), q)
+        return _fixed(rate, _order(order, DEFAULT_ORDER), start, end, positive("dt", dt), q)
 
 
 def _order(order: Any, default: int) -> int:
@@ -229,8 +228,6 @@ def _result(rate: Rate, order: int, pieces: list[Piece], last: tuple[float, Any]
 
 def _fixed(rate: Rate, order: int, start: float, end: float, dt: float, q: Any) -> Attitude:
     """Steps of one size."""
-    if dt <= 0:
-        raise InputError(f"dt must be positive; got {dt:g}")
     count = number_of_steps(types.SimpleNamespace(t0=start, t_end=None), dt, end, None)  # type: ignore[arg-type]
     pieces: list[Piece] = []
     for n in range(count):

@@ -17,7 +17,8 @@ from ..numbers import floats
 from ..numbers.dual import Dual, plain
 from ..physics.fields import like
 from ..physics.observers.observable import Observable
-from ..physics.problem import Problem, finite_number
+from ..physics.problem import Problem
+from ..physics.validate import positive
 from .integrator import beginning, check_fit, kind, structure, torque_kernel
 from .step_count import number_of_steps
 
@@ -100,9 +101,7 @@ def gradient(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the second argument must be a ph.Problem; got {type(problem).__name__}")
-    chosen, dt = methods[method], finite_number("dt", dt)
-    if dt <= 0:
-        raise InputError(f"dt must be positive; got {dt:g}")
+    chosen, dt = methods[method], positive("dt", dt)
     names = _names(wrt, problem)
     check_fit(chosen, problem)
     if chosen.clock and steps is None:

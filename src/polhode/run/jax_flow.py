@@ -17,8 +17,8 @@ from ..kernels.so3 import mul, unit, unrotate
 from ..methods import Method, methods
 from ..numbers import floats
 from ..numbers.primitives import where
-from ..physics.problem import Problem, finite_number
-from ..physics.validate import whole_number
+from ..physics.problem import Problem
+from ..physics.validate import positive, whole_number
 from .integrator import beginning, check_fit, torque_kernel
 
 __all__ = ["flow"]
@@ -46,9 +46,7 @@ def flow(
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     chosen = _traceable(methods[method], problem)
-    h, count = finite_number("dt", dt), whole_number("steps", steps)
-    if h <= 0:
-        raise InputError(f"dt must be positive; got {h:g}")
+    h, count = positive("dt", dt), whole_number("steps", steps)
     kept = None if every is None else whole_number("every", every)
     backend = _backend()
     torque, begun = torque_kernel(problem, floats.number, chosen), beginning(chosen)

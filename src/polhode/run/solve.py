@@ -15,7 +15,7 @@ from ..methods import EXAMPLE, Method, methods
 from ..physics.observers.event import checked
 from ..physics.problem import Problem, finite_number
 from ..physics.units import NO_UNITS, ScaledRecorder, rescaled, units_of_steps
-from ..physics.validate import MOST_STEPS, flag, whole_number
+from ..physics.validate import MOST_STEPS, flag, positive, whole_number
 from ..results import recorder
 from ..results.progress import Progress
 from ..results.store import checkpoint, trajectory_store
@@ -98,9 +98,7 @@ def solve(
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]
-    dt = finite_number("dt", dt)
-    if dt <= 0:
-        raise InputError(f"dt must be positive; got {dt:g}")
+    dt = positive("dt", dt)
     every = whole_number("every", every)
     digits = None if digits is None else whole_number("digits", digits)
     if wanted and (every > 1 or digits is not None or out is not None):

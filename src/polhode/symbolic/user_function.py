@@ -37,6 +37,11 @@ class UserFunction:
     count: int | None = None
     """How many numbers it returns; None for a single one, which is not in a sequence."""
 
+    @property
+    def expected(self) -> str:
+        """What it must return."""
+        return {None: "one number", 3: "three numbers"}.get(self.count, f"{self.count} numbers")
+
     def positional(self, expected: str, most: int) -> int:
         """How many arguments it must be given by position: at least 1, and at most so many."""
         signature = inspect.signature(self.function)
@@ -59,14 +64,12 @@ class UserFunction:
 
     def numbers(self, value: Any, place: str) -> tuple[float, ...]:
         """What it returned, as floats, if these are as many as expected, and finite."""
-        several = "three" if self.count == 3 else self.count
-        expected = "one number" if self.count is None else f"{several} numbers"
         try:
             parts = tuple(float(x) for x in ((value,) if self.count is None else value))
         except (TypeError, ValueError, OverflowError):
-            raise self.refused(expected, repr(value), place) from None
+            raise self.refused(self.expected, repr(value), place) from None
         if len(parts) != (self.count or 1):
-            raise self.refused(expected, str(len(parts)), place)
+            raise self.refused(self.expected, str(len(parts)), place)
         if not all(math.isfinite(x) for x in parts):
             raise self.refused("finite numbers", repr(value), place)
         return parts

@@ -18,6 +18,7 @@ from ...numbers.dispatch import kernel
 from ...symbolic.expression import Expr, compiled, lift, source, symbols_in
 from ..fields import Field, FieldTemplate, template_of
 from ..problem import Problem
+from ..validate import flag
 
 DIRECTIONS = (-1, 0, 1)
 """Falling through zero, either way, rising."""
@@ -133,8 +134,7 @@ def event(function: Any = None, direction: int = 0, terminal: bool = False) -> A
     """
     if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or direction not in DIRECTIONS:
         raise InputError(f"direction must be -1 (falling), 0 (either way) or 1 (rising); got {direction!r}")
-    if not isinstance(terminal, bool):
-        raise InputError(f"terminal must be True or False; got {terminal!r}")
+    terminal = flag("terminal", terminal)
     if function is None:
         return lambda given: event(given, direction, terminal)
     template = template_of(function, "event")
