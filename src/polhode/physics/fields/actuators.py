@@ -256,15 +256,6 @@ def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarra
 # --- rotors -----------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
-class RotorTemplate(FieldTemplate):
-    """The momentum h(t) of rotors as a function of time."""
-
-    def bound(self, values: dict[str, Any]) -> Field:
-        """The field with these values of all parameters."""
-        return RotorField(self, values)
-
-
 class RotorField(Field):
     """T = h x omega - h'(t), of rotors that carry the momentum h(t); h' is derived from the formula of h."""
 
@@ -289,8 +280,7 @@ def rotor(function: Any) -> Any:
     Pi + h, Pi = I omega, and the torque on Pi is T = h x omega - h'(t); h' is derived. Calling binds the parameters.
     """
     rule = "the momentum of rotors is a function of t (and parameters)"
-    made = template_of(function, "torque", forbidden=("R", "omega"), rule=rule)
-    return RotorTemplate(made.function, made.kind, made.frame)
+    return dataclasses.replace(template_of(function, "torque", forbidden=("R", "omega"), rule=rule), makes=RotorField)
 
 
 @ready

@@ -45,6 +45,8 @@ class FieldTemplate:
     """The torque a user wrote down for a potential; it is checked and not used."""
     checks: tuple[tuple[str, Callable[[str, Any], Any]], ...] = ()
     """Parameters with the function (name, value) -> value that reads them, or says what they should have been."""
+    makes: type[Field] | None = None
+    """The kind of field that a call gives, if not `Field`."""
 
     @functools.cached_property
     def arguments(self) -> list[str]:
@@ -92,7 +94,7 @@ class FieldTemplate:
 
     def bound(self, values: dict[str, Any]) -> Field:
         """The field with these values of all parameters."""
-        return Field(self, values)
+        return (self.makes or Field)(self, values)
 
     def __add__(self, other: Any) -> Any:
         raise unbound(self)
@@ -210,16 +212,12 @@ class Field:
         """The torque given by hand must be that of the potential, at the state and at attitudes all around."""
         hand = Field(template, {name: self.values[name] for name in template.parameters})
         hand.check(t, R, omega, place)
-        found = _compared(self, hand, R, place)
-        scale = max(abs(x) for _, ours, _ in found for x in ours)
-        for point, ours, theirs in found:
-            gap, axis = max((abs(a - b), i) for i, (a, b) in enumerate(zip(ours, theirs, strict=True)))
-            if not gap <= 64 * 2.0**-52 * scale:  # a few literals of 16 digits on both sides
-                raise InputError(
-                    f"the torque {hand.name} given for the potential {self.name} is not its torque: component "
-                    f"{axis + 1} is {float(theirs[axis]):.10g} instead of {float(ours[axis]):.10g} (difference "
-                    f"{float(gap):.3g}) {point}; the torque of U(R) in the body frame is -rot(R^T dU/dR)"
-                )
+        gap = difference(_compared(self, hand, R, place))
+        if gap:
+            raise InputError(
+                f"the torque {hand.name} given for the potential {self.name} is not its torque: {gap}; the torque of "
+                f"U(R) in the body frame is -rot(R^T dU/dR)"
+            )
 
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
@@ -340,6 +338,17 @@ class Field:
 CHECK_DIGITS = 50
 CHECK_ATTITUDES = ((5, 1, -2, 3), (2, 4, 1, -1), (-1, 2, 5, 2), (1, -3, 2, 6), (3, 3, -1, 4), (4, -1, -5, 1))
 """Quaternions, not normalised, at which a torque given by hand is compared with the exact one."""
+
+
+def difference(seen: Sequence[tuple[str, Any, Any]]) -> str:
+    """The first place at which what was given is not the exact vector, in words; `seen` are (place, exact, given)."""
+    scale = max(abs(x) for _, exact, given in seen for x in (*exact, *given))
+    for place, exact, given in seen:
+        gap, i = max((abs(a - b), i) for i, (a, b) in enumerate(zip(exact, given, strict=True)))
+        if not gap <= 64 * 2.0**-52 * scale:  # a few literals of 16 digits on both sides
+            values = f"{float(given[i]):.10g} instead of {float(exact[i]):.10g}"
+            return f"component {i + 1} is {values} (difference {float(gap):.3g}) {place}"
+    return ""
 
 
 def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, Any, Any]]:

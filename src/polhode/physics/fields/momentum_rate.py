@@ -12,6 +12,7 @@ from ...symbolic.expression import lift, source
 from ...symbolic.user_function import plain_function
 from ..torque_rates import Motion
 from . import CHECK_DIGITS, Field, FieldTemplate, formula_kernel, template_of
+from .field import difference
 
 CHECK_TIMES = (0, 1, -2, 5)
 """Times since the start, in the unit of the problem, at which given derivatives are compared (over 3)."""
@@ -22,10 +23,6 @@ class RateTemplate(FieldTemplate):
     """A torque in space that depends on time alone, and what its derivatives are said to be."""
 
     given: tuple[FieldTemplate | None, ...] = ()
-
-    def bound(self, values: dict[str, Any]) -> Field:
-        """The field with these values of all parameters."""
-        return RateField(self, values)
 
 
 class RateField(Field):
@@ -54,16 +51,13 @@ class RateField(Field):
                     formula_kernel(text, number)(at, tuple(number(x) for x in f.parameters))
                     for text, f in ((ours, self), (theirs, hand))
                 ]
-                seen.append((at, *values))
-            scale = max(abs(x) for _, a, b in seen for x in (*a, *b))
-            for at, a, b in seen:
-                gap, axis = max((abs(x - y), i) for i, (x, y) in enumerate(zip(a, b, strict=True)))
-                if not gap <= 64 * 2.0**-52 * scale:  # a few literals of 16 digits on both sides
-                    raise InputError(
-                        f"{hand.name}, given as the derivative of order {n} of {self.name}, is not it: component "
-                        f"{axis + 1} is {float(b[axis]):.10g} instead of {float(a[axis]):.10g} at t = "
-                        f"{float(at):g}; remove it, and it is computed"
-                    )
+                seen.append((f"at t = {float(at):g}", values[0], values[1]))
+            gap = difference(seen)
+        if gap:
+            raise InputError(
+                f"{hand.name}, given as the derivative of order {n} of {self.name}, is not it: {gap}; remove it, and "
+                f"it is computed"
+            )
 
 
 def _of_time(formulas: Any, field: Field) -> tuple[str, dict[str, Any]]:
@@ -99,5 +93,5 @@ def momentum_rate(
     """
     first = _template(L1, "L1")
     given = tuple(None if f is None else _template(f, name, first.parameters) for name, f in (("L2", L2), ("L3", L3)))
-    made = RateTemplate(first.function, "torque", "space", given=given)
+    made = RateTemplate(first.function, "torque", "space", makes=RateField, given=given)
     return made if made.parameters else made()
