@@ -13,20 +13,34 @@ LONGEST = 1500
 
 
 class InputError(ValueError):
-    """Something given to the library cannot be right; the message says what was expected, and what to do."""
+    """Something given to the library cannot be right; the message says what was expected, and what to do.
 
-    def __init__(self, message: object) -> None:
-        text = " ".join(str(message).split("\n")) if "\n" in str(message) else str(message)
+    Attributes
+    ----------
+    key : name of the argument or parameter that is wrong; empty where the message is not about a single one
+    remedy : what to do, where that is a sentence of its own; it is the end of the message
+    """
+
+    def __init__(self, message: object, key: str = "", remedy: str = "") -> None:
+        self.key, self.remedy = key, remedy
+        text = f"{message}; {remedy}" if remedy else str(message)
+        text = " ".join(text.split("\n"))
         half = LONGEST // 2
         super().__init__(text if len(text) <= LONGEST else f"{text[:half]} ... {text[-half:]}")
 
 
 class StepError(RuntimeError):
-    """A step failed. ``partial`` is the Trajectory up to the last good step."""
+    """A step failed.
 
-    def __init__(self, message: str, partial: Trajectory | None = None) -> None:
-        super().__init__(message)
-        self.partial = partial
+    Attributes
+    ----------
+    partial : the Trajectory up to the last good step
+    reason : why the step failed: the message without its end, which tells Python users where the states before are
+    """
+
+    def __init__(self, reason: str, partial: Trajectory | None = None, states: str = "") -> None:
+        super().__init__(f"{reason}; {states}" if states else reason)
+        self.partial, self.reason = partial, reason
 
 
 class ResultWarning(UserWarning):

@@ -258,6 +258,44 @@ def test_a_mistake_is_told_with_line_and_key(old, new, line, key, said):
     assert re.search(".*".join(re.escape(part) for part in said.split(".*")), told), told
 
 
+FROM_THE_LIBRARY = [
+    # mistakes that the library finds, not the schema: what is replaced, by what, line, key
+    (MOMENTS, "tensor = [[1, 0, 0], [0, 2, 0], [0, 0, 5]]", 2, "body.tensor"),
+    (MOMENTS, "points = [[1, 2, 3], [1, 2, 4]]\nmasses = [1, -2]", 3, "body.masses"),
+    (MOMENTS, 'mesh = "no.stl"\nunit = "ell"', 3, "body.unit"),
+    (FIELD, 'name = "gravity"\nmgl = nan', 6, "field.mgl"),
+    (FIELD, 'name = "gravity_gradient"\nmu = 1\nradius = -1', 7, "field.radius"),
+    (FIELD, 'name = "gravity_gradient"\nmu = 1e300\nradius = 1e-300', 6, "field.mu"),
+    (FIELD, 'name = "eccentric_gravity_gradient"\nmu = 1\nsemi_major_axis = 1\neccentricity = 2', 8,
+     "field.eccentricity"),
+    (FIELD, 'name = "linear_drag"\ncoefficients = -1', 6, "field.coefficients"),
+    (FIELD, 'name = "attitude_spring"\nstiffness = 1\ntarget = [1, 1, 0, 0]', 7, "field.target"),
+    (FIELD, 'name = "constant_torque"\ntorque = [1, 2]', 6, "field.torque"),
+    (FIELD, 'name = "constant_torque"\ntorque = [1, 2, 3]\nframe = "none"', 7, "field.frame"),
+    (FIELD, 'name = "thruster"\ntorque = [1, 2, 3]\non = [2, 1]', 7, "field.on"),
+    (FIELD, 'name = "tabulated"\ntimes = [1, 0]\ntorques = [[1, 2, 3], [1, 2, 3]]', 6, "field.times"),
+    (FIELD, 'name = "tabulated"\ntimes = [0, 1]\ntorques = [1, 2]', 7, "field.torques"),
+    (FIELD, 'name = "tabulated"\ntimes = [0, 1]\ntorques = [[1, 2, 3], [1, 2, 3]]\nbetween = "x"', 8, "field.between"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("reworded", [False, True])
+@pytest.mark.parametrize(("old", "new", "line", "key"), FROM_THE_LIBRARY + [f[:4] for f in FAULTS])
+def test_a_mistake_is_found_whatever_the_words_of_its_message(old, new, line, key, reworded, monkeypatch):
+    if reworded:
+        plain = ph.InputError.__init__
+
+        def other_words(self, message, *args, **named):
+            plain(self, f"Oops! {str(message).upper()}", *args, **named)
+
+        monkeypatch.setattr(ph.InputError, "__init__", other_words)
+    with pytest.raises(ph.InputError) as caught:
+        loaded(old, new)
+    place = "" if line is None else f", line {line}"
+    wanted = f"a.toml{place}: {key}: "
+    assert str(caught.value).startswith(f"Oops! {wanted.upper()}" if reworded else wanted)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -386,7 +386,7 @@ def test_a_sum_of_potentials_is_a_potential():
     for R in attitudes(2):
         parts = [part.torque_value(0.0, R, OMEGA) for part in both.template.parts]
         assert near(both.torque_value(0.0, R, OMEGA), np.sum(parts, axis=0))
-        values = both.called(both.template.function, 0.0, R, OMEGA, both.values)
+        values = both.value(0.0, R, OMEGA, "here")
         assert values == pytest.approx(sum(p.potential_kernel(float)(R, p.parameters) for p in both.template.parts))
 
 

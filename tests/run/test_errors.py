@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import pickle
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -600,6 +601,18 @@ def test_unsolved_step_with_a_strong_torque() -> None:
         r"; the step is long: the body turns by 0\.016 rad in it and its torque turns it by 7\.3 rad more; try dt",
         error,
     ), error
+
+
+def test_errors_have_attributes_and_survive_pickling() -> None:
+    """What a program needs of an error is in attributes; the message is for people only."""
+    with pytest.raises(ph.InputError) as caught:
+        ph.Body([1.0, 1.0, 3.0])
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert error.key == "inertia"
+        assert error.remedy.startswith("ph.Body(..., physical=False)")
+        assert str(error).endswith(f"; {error.remedy}")
+    failed = pickle.loads(pickle.dumps(ph.StepError("why", states="where")))
+    assert (failed.reason, failed.partial, str(failed)) == ("why", None, "why; where")
 
 
 def python_ride(start: ph.Problem, method: str, dt: float, steps: int) -> Any:

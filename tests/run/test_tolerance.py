@@ -1,6 +1,7 @@
 """Solving to a tolerance: the true error, the choice of the method, states between steps, bad input."""
 
 import concurrent.futures
+import copy
 
 import numpy as np
 import pytest
@@ -163,6 +164,29 @@ def test_a_plan_is_made_once_and_runs_give_the_same_bits():
     assert (first.quaternion == second.quaternion).all()
     other = ph.solve(ph.problems.soft_wall(), tol=1e-8)
     assert (first.quaternion == other.quaternion).all()
+
+
+def test_nothing_is_hidden_in_a_problem_that_was_solved():
+    problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), omega=[1.0, 0.1, 0.2])
+    before = dict(vars(problem))
+    first = ph.solve(problem, tol=1e-8, t_end=1.0)
+    assert vars(problem) == before
+    changed = copy.copy(problem)
+    changed.momentum = tuple(2 * x for x in problem.momentum)
+    second = ph.solve(changed, tol=1e-8, t_end=1.0)
+    assert np.allclose(second.momentum[0], 2 * first.momentum[0])
+    problem.momentum = changed.momentum
+    assert (ph.solve(problem, tol=1e-8, t_end=1.0).momentum == second.momentum).all()
+
+
+def test_the_reason_does_not_depend_on_earlier_runs(monkeypatch):
+    """Splittings are named in the reason if this run was compared with them, not if another one was."""
+    problem = ph.problems.heavy_top()
+    fast = iter([True, False])
+    monkeypatch.setattr(candidates, "is_fast", lambda *args: next(fast))
+    monkeypatch.setattr(candidates, "candidates", lambda *args: [])
+    reasons = [tolerance.plan(problem, end, 1e-6).info.reason for end in (0.5, 0.25)]
+    assert ["splittings" in reason for reason in reasons] == [True, False]
 
 
 def test_the_cheapest_drift_of_a_symmetric_body_is_exact():

@@ -212,7 +212,7 @@ def test_without_a_potential_kicks_are_nothing():
         ({"potential": 3.0, "method": "strang(mv)"}, "must be a function of X"),
         ({"potential": lambda X: np.linalg.norm(X), "method": "strang(mv)"}, "cannot be compiled"),
         ({"potential": lambda X: 1.0 if X[0][0] > 0 else 0.0, "method": "strang(mv)"}, "branches on a number"),
-        ({"potential": lambda X: X[7][0], "method": "strang(mv)"}, "cannot be traced"),
+        ({"potential": lambda X: X[7][0], "method": "strang(mv)"}, "cannot be compiled"),
         ({"digits": 0}, "digits must be"),
         ({"method": "strang(strang(mv))"}, "takes a free method"),
     ],

@@ -166,6 +166,19 @@ def test_a_failed_step_ends_with_one(monkeypatch):
     assert 5 < len(ph.load("a.zarr")) < 15
 
 
+def test_a_failed_step_is_explained_in_full(monkeypatch):
+    """All of the reason, and nothing for Python users only; whatever words it contains."""
+
+    def failing(*args, **named):
+        raise ph.StepError("it failed; the step is long; try dt = 0.1", states="the states are in .partial")
+
+    monkeypatch.setattr("polhode.run.solve.solve", failing)
+    for how in (("--tol", "1e-6"), ("-m", METHOD.name, "--dt", "0.1")):
+        result = polhode("run", "free_body", *how)
+        assert result.exit_code == 1
+        assert result.stderr.splitlines()[-1] == "polhode: it failed; the step is long; try dt = 0.1"
+
+
 # --- compare ----------------------------------------------------------------------------------------
 
 

@@ -159,7 +159,7 @@ def measured(problem: Problem, method: Method, dt: float, reference: Reference, 
         attitude, momentum = end_errors(path, reference)
         seconds = loop_seconds(problem, method, dt, steps, path.info.seconds)
     except StepError as stop:
-        path, failure = partial_of(stop), str(stop)
+        path, failure = partial_of(stop), stop.reason
         attitude = momentum = seconds = math.nan
     return Row(
         method=method.name, order=method.order_free if problem.needs == "free" else method.order, dt=dt, steps=steps,

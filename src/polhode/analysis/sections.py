@@ -150,9 +150,9 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     if not fine:
         partial = kept.finish(status="failed")
         raise StepError(
-            f"{name} failed at t = {kept.time:g}: no step succeeds, or far too many would be needed; the "
-            f"{len(partial)} crossings before are in .partial",
+            f"{name} failed at t = {kept.time:g}: no step succeeds, or far too many would be needed",
             partial,
+            f"the {len(partial)} crossings before are in .partial",
         )
     return kept.finish()
 

@@ -24,7 +24,6 @@ from .console import (
     examples,
     guarded,
     named_methods,
-    sentence,
     sheet,
     small,
     stop,
@@ -127,7 +126,7 @@ def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row
                "R - R_ref. Drifts are largest relative changes.")  # fmt: skip
     for row, _ in comparison.table(rows, dt):
         if row.failure:
-            typer.echo(sentence(row.failure))
+            typer.echo(row.failure)
 
 
 def _write_comparison(

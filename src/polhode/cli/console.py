@@ -69,7 +69,7 @@ def guarded(command: Command) -> Command:
         except InputError as problem:
             raise stop(problem, BAD_INPUT) from None
         except StepError as problem:
-            raise stop(problem, FAILED) from None
+            raise stop(problem.reason, FAILED) from None
         except BrokenPipeError:
             raise
         except OSError as problem:
@@ -168,11 +168,6 @@ def drawn(make: Callable[[Any], Any], *paths: Path) -> None:
     from .. import plots
 
     plots.save(make(plots)[0], *paths)
-
-
-def sentence(failure: object) -> str:
-    """Why a step failed, without the hint for Python users where the partial result is."""
-    return str(failure).partition("; the ")[0]
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from ..physics import library
 from ..physics.problem import Problem
 from ..results.store import trajectory_store as store
 from ..run.schedule import Bounds
-from .console import EXAMPLE, FAILED, INTERRUPTED, app, drawn, examples, guarded, sentence, small, stop, vector
+from .console import EXAMPLE, FAILED, INTERRUPTED, app, drawn, examples, guarded, small, stop, vector
 
 if TYPE_CHECKING:
     from ..results.trajectory import Trajectory
@@ -152,7 +152,7 @@ def _to_tolerance(
     try:
         sol = solve(what, tol=tol, out=out, overwrite=overwrite, resume=resume, **others)
     except StepError as end:
-        raise stop(sentence(end), FAILED) from None
+        raise stop(end.reason, FAILED) from None
     typer.secho(f"{what.name} by {sol.method}: {sol.accepted} steps to t = {sol.t[-1]:g}", bold=True)
     typer.echo(f"chosen        {sol.reason}")
     typer.echo(f"estimate      error {small(float(sol.error_estimate or 0))} at the end, asked for {tol:g}; "
@@ -193,7 +193,7 @@ def _with_steps(
     except KeyboardInterrupt as end:
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
-        raise stop(sentence(end) + _kept(out, end), FAILED) from None
+        raise stop(end.reason + _kept(out, end), FAILED) from None
     _summary(what, how, sol, sol.info.steps, out is not None)
     return sol
 

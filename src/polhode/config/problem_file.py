@@ -21,7 +21,6 @@ from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from scipy.spatial.transform import Rotation
 
-from ..errors import InputError
 from ..methods import EXAMPLE, methods
 from ..physics import fields
 from ..physics.body import SHAPES, Body, shape_sizes
@@ -363,10 +362,8 @@ def _shape(said: BodyPart) -> Body:
     if not sizes and name != "t_handle":  # which has lengths of its own
         lengths = ", ".join(f"{word} = 1.0" for word in words)
         raise Fault("body.shape", f"its lengths are missing; write for example dimensions = {{ {lengths} }}")
-    try:
-        return Body.from_shape(name, **sizes, mass=said.mass, density=said.density)
-    except InputError as problem:
-        raise Fault("body.dimensions" if said.dimensions is not None else "body.shape", str(problem)) from None
+    where = "body.dimensions" if said.dimensions is not None else "body.shape"
+    return at(where, lambda: Body.from_shape(name, **sizes, mass=said.mass, density=said.density))
 
 
 def _field(i: int, said: FieldPart, body: Body, path: Path, allow_code: bool) -> BoundField:

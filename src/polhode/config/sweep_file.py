@@ -20,7 +20,6 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field, model_validator
 
-from ..errors import InputError
 from ..methods import EXAMPLE as METHOD
 from ..methods import methods
 from ..physics import fields, library
@@ -267,10 +266,7 @@ def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
         )
     if not allow_code:
         raise Fault("problem.field", f"this runs the Python code in {name}; if you trust it, say --allow-code")
-    try:
-        return python_field(name, folder)
-    except InputError as problem:
-        raise Fault("problem.field", str(problem)) from problem
+    return at("problem.field", lambda: python_field(name, folder))
 
 
 # --- reading ----------------------------------------------------------------------------------------

@@ -69,14 +69,14 @@ def needed(expected: str, example: Any, **limits: Any) -> Any:
 
 
 def at(table: str, make: Callable[[], Made], keys: Any = (), main: str | None = None) -> Made:
-    """What `make` makes; an error is told at the key its sentence begins with, or at the main one, or at the table."""
+    """What `make` makes; an error is told at its own key if that is among `keys`, else at `main` or the table."""
     try:
         return make()
     except Fault:
         raise
     except (InputError, OSError) as problem:
-        first, *_ = str(problem).removeprefix("parameter ").replace(":", " ").split() or [""]
-        word = first if first in keys else main
+        own = getattr(problem, "key", "")
+        word = own if own in keys else main
         raise Fault(f"{table}.{word}" if word else table, str(problem)) from None
 
 

@@ -6,17 +6,15 @@ From the graph come its values in any number type, and its Taylor coefficients a
 from __future__ import annotations
 
 import functools
-import inspect
 import math
-import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..physics.fields import RUBBER, rebound
 from ..symbolic.expression import Expr, compiled, lift, ordered, source, symbol
+from ..symbolic.user_function import UserFunction, plain_function
 from ..taylor.graph import Plan, plan, substituted
 from ..taylor.interpreter import expansion
 from .group import Group, Matrix
@@ -144,11 +142,9 @@ class Trace:
 
     def __init__(self, group: Group, function: Any, name: str, t0: float, y0: Matrix, only_t: bool) -> None:
         takes = "a plain Python function of t" + ("" if only_t else ", or of t and y")
-        if not isinstance(function, types.FunctionType):
-            raise InputError(f"{name} must be {takes}; got {type(function).__name__}")
-        self.group, self.function = group, function
-        self.owner = f"the velocity {function.__name__}"
-        self.arguments = _arity(self.owner, function, takes, 1 if only_t else 2)
+        plain_function(function, f"{name} must be {takes}")
+        self.group, self.user = group, UserFunction(function, f"the velocity {function.__name__}")
+        self.arguments = self.user.positional(takes, 1 if only_t else 2)
         self.as_matrix = self.check(t0, y0, f"at the start (t = {t0:g})")
         n = group.size**2
         self.names = [f"a{i}" for i in range(n)] + [f"b{i}" for i in range(n) if group.is_complex]
@@ -170,45 +166,40 @@ class Trace:
     def check(self, t: float, y: Matrix, place: str) -> bool:
         """Call the function once with floats, and say clearly what is wrong; True if it returns a matrix."""
         n, d = self.group.size, self.group.dimension
-        expected = f"{self.owner} must return {self.expected()}"
-        try:
-            value = self.function(*(t, y.tolist())[: self.arguments])
-        except Exception as problem:
-            raise InputError(f"{self.owner} raised {type(problem).__name__} {place}: {problem}") from problem
+        value = self.user.value((t, y.tolist())[: self.arguments], place)
         try:
             array = np.array(value, dtype=float)
-        except (TypeError, ValueError):
-            raise InputError(f"{expected}; it returned {value!r} {place}") from None
+        except (TypeError, ValueError, OverflowError):
+            raise self.user.refused(self.expected(), repr(value), place) from None
         matrix = array.shape == (n, n) and self.takes_matrix
         if array.shape != (d,) and not matrix:
-            raise InputError(f"{expected}; it returned numbers of shape {array.shape} {place}")
+            raise self.user.refused(self.expected(), f"numbers of shape {array.shape}", place)
         if not np.isfinite(array).all():
-            raise InputError(f"{self.owner} must return finite numbers; it returned {value!r} {place}")
+            raise self.user.refused("finite numbers", repr(value), place)
         if matrix:
             gap = np.abs(self.group.hat(self.group.vee(array)) - array).max()
             if gap > 1e-9 * np.abs(array).max():
-                raise InputError(f"{self.owner} must return a matrix of the Lie algebra of {self.group.name}; "
+                raise InputError(f"{self.user.owner} must return a matrix of the Lie algebra of {self.group.name}; "
                                  f"what it returned {place} is off by {gap:.3g}")  # fmt: skip
         return matrix
 
     def _traced(self) -> list[Expr]:
         """What the function returns, as formulas."""
-        function, n = rebound(self.function, self.owner), self.group.size
+        n = self.group.size
         symbols = [symbol(name) for name in self.names]
         entries: list[Any] = symbols[: n * n]
         if self.group.is_complex:
             entries = [Pair(a, b) for a, b in zip(entries, symbols[n * n :], strict=True)]
         y = tuple(tuple(entries[n * i : n * i + n]) for i in range(n))
-        try:
-            value = function(*(symbol("t"), y)[: self.arguments])
+
+        def read(value: Any) -> list[Expr]:
             flat = [x for row in value for x in row] if self.as_matrix else list(value)
             if any(isinstance(x, Pair) for x in flat):
                 raise TypeError("coordinates are real numbers; use .real and .imag of the entries of y")
             return [lift(x) for x in flat]
-        except InputError:
-            raise
-        except Exception as problem:
-            raise InputError(f"{self.owner} cannot be traced: {problem}; {RUBBER}") from problem
+
+        found: list[Expr] = self.user.traced((symbol("t"), y)[: self.arguments], read)
+        return found
 
     def entries(self, outputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """Real and imaginary parts of the entries of W, from what the function returns."""
@@ -229,13 +220,3 @@ class Trace:
         """The function (t, parts of y) -> W in one number type."""
         made = self.returned(numbers)
         return lambda t, y: self.matrix(made(t, y))
-
-
-def _arity(owner: str, function: Callable[..., Any], takes: str, most: int) -> int:
-    """How many of (t, y) a function takes."""
-    parameters = inspect.signature(function).parameters.values()
-    plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    needed = [p for p in plain if p.default is p.empty]
-    if len(plain) != len(parameters) or not 1 <= len(needed) <= most:
-        raise InputError(f"{owner} must be {takes}; it takes {inspect.signature(function)}")
-    return len(needed)

@@ -19,6 +19,7 @@ import numpy as np
 
 from ..errors import InputError, StepError
 from ..kernels.so3 import exp, mul, nearly_unit, norm, scale, sub, unit
+from ..physics.fields.decorators import check_frame
 from ..physics.problem import _attitude
 from ..physics.validate import finite_number, positive, whole_number
 from ..results import observables
@@ -34,7 +35,6 @@ from .numbers import Numbers, numbers_for
 if TYPE_CHECKING:
     from scipy.spatial.transform import Rotation
 
-FRAMES = ("body", "space")
 SMALLEST_TOL = 1e-15
 MOST_REJECTED = 10_000
 DEFAULT_ORDER = 8  # with a fixed step
@@ -151,8 +151,7 @@ def kinematics(
     InputError : something given cannot be right
     StepError : omega has no value somewhere, or is not smooth enough for the tolerance
     """
-    if not isinstance(frame, str) or frame not in FRAMES:
-        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+    check_frame(frame)
     if tol is not None and dt is not None:
         raise InputError("give tol or dt, not both")
     start = finite_number("t0", t0)
@@ -208,7 +207,7 @@ class Rate:
                 return [(lists[0][k], lists[1][k], lists[2][k]) for k in range(count)]
         except (ArithmeticError, ValueError, TypeError):
             pass
-        raise StepError(f"{self.trace.owner} has no Taylor series at t = {t:g}: it must be smooth there")
+        raise StepError(f"{self.trace.user.owner} has no Taylor series at t = {t:g}: it must be smooth there")
 
     def exponents(self, w: list[Vector]) -> list[Vector]:
         """Taylor coefficients of the rotation vector, from those of omega."""
@@ -293,7 +292,9 @@ class Adaptive:
                 return then
             self.rejected += 1
             then = t + h / 2
-        raise StepError(f"{self.rate.trace.owner} is not smooth enough at t = {t:g} for the tolerance {self.tol:g}")
+        raise StepError(
+            f"{self.rate.trace.user.owner} is not smooth enough at t = {t:g} for the tolerance {self.tol:g}"
+        )
 
     def gap(self, t: float, h: float, w: list[Vector]) -> float:
         """How far the Taylor series is from omega at t + h."""

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..physics.fields import RUBBER, rebound
-from ..symbolic.expression import BranchError, compiled, gradient, lift, source, symbol
+from ..symbolic.expression import compiled, gradient, lift, source, symbol
+from ..symbolic.user_function import UserFunction
 
 
 class Potential:
@@ -21,20 +21,12 @@ class Potential:
 
     def __init__(self, function: Callable[..., Any], n: int) -> None:
         self.function, self.n = function, n
-        name = getattr(function, "__name__", repr(function))
-        owner = f"the potential {name}"
         if not callable(function):
             raise InputError(f"potential must be a function of X, such as lambda X: X[0][1]; got {function!r}")
+        user = UserFunction(function, f"the potential {getattr(function, '__name__', repr(function))}")
         entries = [symbol(f"X{i}_{j}") for i in range(n) for j in range(n)]
         rows = tuple(tuple(entries[n * i : n * i + n]) for i in range(n))
-        try:
-            value = lift(rebound(function, owner)(rows))
-        except InputError:
-            raise
-        except BranchError as problem:
-            raise InputError(f"{owner} cannot be traced: {problem}") from problem
-        except Exception as problem:
-            raise InputError(f"{owner} cannot be traced: {problem}; {RUBBER}") from problem
+        value = user.traced((rows,), lift)
         unpack = {f"X{i}_{j}": f"X[{i}][{j}]" for i in range(n) for j in range(n)}
         self.texts = (
             source("potential_value", "X", unpack, [value]), source("slopes", "X", unpack, gradient(value, entries)),

@@ -52,7 +52,7 @@ class Body:
         physical: bool | None = True,
     ) -> None:
         if not (physical is None or isinstance(physical, bool)):
-            raise InputError(f"physical must be True, False or None; got {physical!r}")
+            raise InputError(f"physical must be True, False or None; got {physical!r}", "physical")
         tensor = _tensor(inertia)
         moments, axes = _principal(tensor)
         moments = _checked_moments(moments, physical)
@@ -136,15 +136,17 @@ class Body:
         positions : (n, 3), in the axes of the body
         masses : one for each point, or one for all
         """
-        points = np.atleast_2d(real_array(positions, "positions must be points of three numbers"))
+        points = np.atleast_2d(real_array(positions, "positions must be points of three numbers", key="positions"))
         if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
-            raise InputError(f"positions must be finite points of three numbers; got shape {points.shape}")
-        given = real_array(masses, "masses must be one number for each point, or one for all")
+            raise InputError(f"positions must be finite points of three numbers; got shape {points.shape}", "positions")
+        given = real_array(masses, "masses must be one number for each point, or one for all", key="masses")
         if given.shape not in ((), (len(points),)):
-            raise InputError(f"masses must be one number for each of the {len(points)} points; got shape {given.shape}")
+            raise InputError(
+                f"masses must be one number for each of the {len(points)} points; got shape {given.shape}", "masses"
+            )
         weights = np.broadcast_to(given, len(points))
         if not (np.isfinite(weights).all() and (weights > 0).all()):
-            raise InputError(f"masses must be positive and finite; got {weights.tolist()}")
+            raise InputError(f"masses must be positive and finite; got {weights.tolist()}", "masses")
         mass = float(weights.sum())
         centre = weights @ points / mass
         arms = points - centre
@@ -358,7 +360,7 @@ def _shapes(given: Any) -> tuple[Shape, ...]:
     found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, np.ndarray) else (given,)
     for one in found:
         if not isinstance(one, Shape):
-            raise InputError(f"shapes must be a sequence of polhode.shapes.Shape; got {type(one).__name__}")
+            raise InputError(f"shapes must be a sequence of polhode.shapes.Shape; got {type(one).__name__}", "shapes")
     return found
 
 
@@ -374,17 +376,18 @@ def _one_of(mass: float | None, density: float | None, volume: float | None) -> 
 def _tensor(inertia: Any) -> np.ndarray:
     """The inertia tensor, exactly symmetric."""
     expected = "inertia must be three moments or a symmetric 3x3 tensor of numbers"
-    given = real_array(inertia, expected)
+    given = real_array(inertia, expected, key="inertia")
     if given.shape not in ((3,), (3, 3)):
-        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(inertia)}")
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(inertia)}", "inertia")
     if not np.isfinite(given).all():
-        raise InputError(f"inertia must be finite; got {given.tolist()}")
+        raise InputError(f"inertia must be finite; got {given.tolist()}", "inertia")
     tensor = np.diag(given) if given.shape == (3,) else given
     gaps = np.abs(tensor / 2 - tensor.T / 2) * 2
     if gaps.max() > TOLERANCE * np.abs(tensor).max():
         i, j = np.unravel_index(gaps.argmax(), (3, 3))
         raise InputError(
-            f"the inertia tensor must be symmetric; entries [{i}, {j}] and [{j}, {i}] differ by {gaps.max():.3g}"
+            f"the inertia tensor must be symmetric; entries [{i}, {j}] and [{j}, {i}] differ by {gaps.max():.3g}",
+            "inertia",
         )
     return np.asarray(tensor / 2 + tensor.T / 2)
 
@@ -402,15 +405,16 @@ def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
     """The moments of a body that can exist, or that need not; those of a linear body as exactly (0, I, I)."""
     scale = float(np.abs(moments).max())
     if scale == 0:
-        raise InputError("the moments of inertia are all zero; a body needs at least two positive moments")
+        raise InputError("the moments of inertia are all zero; a body needs at least two positive moments", "inertia")
     if not SMALLEST <= scale <= LARGEST:
         raise InputError(
             f"the largest moment of inertia must lie between {SMALLEST:g} and {LARGEST:g}; got {scale:g}, "
-            f"so choose another unit"
+            f"so choose another unit",
+            "inertia",
         )
     moments = np.where(np.abs(moments) <= TOLERANCE * scale, 0.0, moments)
     if (moments < 0).any():
-        raise InputError(f"principal moments of inertia must not be negative; got {moments.tolist()}")
+        raise InputError(f"principal moments of inertia must not be negative; got {moments.tolist()}", "inertia")
     largest = int(moments.argmax())
     excess = 2 * moments[largest] - moments.sum()
     if excess > TOLERANCE * scale:
@@ -420,8 +424,8 @@ def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
             f"mass distribution has that"
         )
         if physical or (moments == 0).any():
-            remedy = "" if (moments == 0).any() else "; ph.Body(..., physical=False) accepts them for Euler's equations"
-            raise InputError(f"moments of inertia must satisfy the triangle inequality: {fault}{remedy}")
+            remedy = "" if (moments == 0).any() else "ph.Body(..., physical=False) accepts them for Euler's equations"
+            raise InputError(f"moments of inertia must satisfy the triangle inequality: {fault}", "inertia", remedy)
         if physical is False:
             warnings.warn(f"unphysical moments of inertia, of no rigid body: {fault}", ResultWarning, stacklevel=3)
     return np.where(moments > 0, moments.sum() / 2, 0.0) if (moments == 0).any() else moments

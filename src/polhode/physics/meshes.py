@@ -72,7 +72,7 @@ class Surface:
 def scale_of(unit: str) -> float:
     """Metres in a unit of length."""
     if not isinstance(unit, str) or unit not in UNITS:
-        raise InputError(f"unit must be one of {', '.join(UNITS)}; got {unit!r}")
+        raise InputError(f"unit must be one of {', '.join(UNITS)}; got {unit!r}", "unit")
     return UNITS[unit]
 
 

@@ -172,7 +172,6 @@ def rescaled(problem: Problem, units: Units) -> Problem:
     if units == NO_UNITS:
         return problem
     made = copy.copy(problem)
-    made.__dict__ = {name: x for name, x in problem.__dict__.items() if not name.startswith("_")}
     made.body = _body(problem.body, units)
     made.field = None if problem.field is None else ScaledField(problem.field, units)
     made.momentum = tuple(math.ldexp(x, units.time - units.inertia) for x in problem.momentum)  # type: ignore[assignment]
@@ -183,7 +182,6 @@ def rescaled(problem: Problem, units: Units) -> Problem:
 
 def _body(body: Body, units: Units) -> Body:
     made = copy.copy(body)
-    made.__dict__ = dict(body.__dict__)
     made.inertia, made.moments = np.ldexp(body.inertia, -units.inertia), np.ldexp(body.moments, -units.inertia)
     return made
 

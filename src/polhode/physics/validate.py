@@ -20,20 +20,20 @@ ROTATION_TOLERANCE = 1e-6
 """How far from a rotation an attitude may be (single-precision data pass); it is then made one exactly."""
 
 
-def real_array(value: Any, expected: str, fresh: bool = True) -> np.ndarray:
+def real_array(value: Any, expected: str, fresh: bool = True, key: str = "") -> np.ndarray:
     """The value as an array of doubles, fresh unless said otherwise, or an error that says what was expected."""
     try:
         if np.iscomplexobj(value):
             raise TypeError
         return np.array(value, dtype=float, copy=True if fresh else None)
     except Exception:  # the value may be any object, and its conversion may fail in any way
-        raise InputError(f"{expected}; got {value!r}") from None
+        raise InputError(f"{expected}; got {value!r}", key) from None
 
 
 def flag(name: str, value: Any) -> bool:
     """The value, if it is True or False."""
     if not isinstance(value, bool | np.bool_):
-        raise InputError(f"{name} must be True or False; got {value!r}")
+        raise InputError(f"{name} must be True or False; got {value!r}", name)
     return bool(value)
 
 
@@ -64,16 +64,16 @@ def finite_number(name: str, value: Any) -> float:
     except Exception:
         number = math.nan
     if isinstance(value, str) or (math.isnan(number) and not isinstance(value, numbers.Real)):
-        raise InputError(f"{name} must be a number; got {value!r}")
+        raise InputError(f"{name} must be a number; got {value!r}", name)
     if not math.isfinite(number):
-        raise InputError(f"{name} must be finite; got {value!r}")
+        raise InputError(f"{name} must be finite; got {value!r}", name)
     return number
 
 
 def number_of_digits(value: Any, most: int = 10_000) -> int:
     """How many digits to work with."""
     if not _is_whole(value) or value > most:
-        raise InputError(f"digits must be a whole number from 1 to {most}; got {value!r}")
+        raise InputError(f"digits must be a whole number from 1 to {most}; got {value!r}", "digits")
     return int(value)
 
 
@@ -81,7 +81,7 @@ def positive(name: str, value: Any) -> float:
     """The value as a float above zero."""
     number = finite_number(name, value)
     if number <= 0:
-        raise InputError(f"{name} must be positive; got {number:g}")
+        raise InputError(f"{name} must be positive; got {number:g}", name)
     return number
 
 
@@ -96,7 +96,8 @@ def check_times(t0: float, dt: float, steps: int, step: str = "dt") -> None:
     if abs(dt) < spacing:
         raise InputError(
             f"{step} = {dt:g} is below {spacing:g}, the spacing of doubles between t0 = {t0:g} and t_end = {end:g}: "
-            f"the times of the steps would coincide; choose a larger {step}, or a t0 closer to 0"
+            f"the times of the steps would coincide; choose a larger {step}, or a t0 closer to 0",
+            step,
         )
 
 
@@ -112,18 +113,19 @@ def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
     if shortest < 1 / MODERATE or longest > MODERATE:
         raise InputError(
             f"{name} must lie between {1 / MODERATE:g} and {MODERATE:g}; got {longest if longest > 1 else shortest:g}: "
-            f"choose a unit of time in which angular velocities are of moderate size"
+            f"choose a unit of time in which angular velocities are of moderate size",
+            name,
         )
 
 
 def vector(name: str, value: Any) -> np.ndarray:
     """The value as three finite numbers."""
     expected = f"{name} must be three numbers"
-    given = real_array(value, expected)
+    given = real_array(value, expected, key=name)
     if given.shape != (3,):
-        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(value)}")
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(value)}", name)
     if not np.isfinite(given).all():
-        raise InputError(f"{name} must be finite; got {given.tolist()}")
+        raise InputError(f"{name} must be finite; got {given.tolist()}", name)
     return given
 
 
@@ -178,5 +180,5 @@ def _is_whole(value: Any) -> bool:
 def whole_number(name: str, value: Any) -> int:
     """A whole number of at least 1 that a double can hold."""
     if not _is_whole(value):
-        raise InputError(f"{name} must be a whole number of at least 1; got {value!r}")
+        raise InputError(f"{name} must be a whole number of at least 1; got {value!r}", name)
     return int(value)

@@ -114,7 +114,7 @@ def solved(
     states = f"{what} before it is" if len(whole) == 1 else f"{len(whole)} {what}s before it are"
     t, dt = ride.units.times((ride.t, ride.dt), back=True)
     head = f"{ride.method.name} failed in step {ride.done + 1} (from t = {t:g} with {ride.step} = {dt:g})"
-    raise StepError(f"{head}: {why}; the {states} in .partial", cast(Any, whole))
+    raise StepError(f"{head}: {why}", cast(Any, whole), f"the {states} in .partial")
 
 
 def _stopped_writing(ride: Ride[Any], fault: DiskError) -> StepError:

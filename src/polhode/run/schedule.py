@@ -127,7 +127,6 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
     held = between(problem.field)
     if held is not problem.field:
         problem, whole = copy.copy(problem), problem.field
-        problem.__dict__ = {name: x for name, x in problem.__dict__.items() if not name.startswith("_")}
         problem.field = held
     else:
         whole = held

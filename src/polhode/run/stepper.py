@@ -20,6 +20,7 @@ from ..numbers.primitives import finite
 from ..physics.body import Body
 from ..physics.fields import FRAMES, Field, FieldTemplate, unbound
 from ..physics.fields import torque as field_torque
+from ..physics.fields.decorators import check_frame
 from ..physics.problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
 from ..physics.validate import check_unit_of_time
 from .integrator import check_fit, torque_kernel
@@ -176,8 +177,7 @@ class Stepper:
 
     def _hold(self, frame: str) -> Any:
         """The compiled step for a torque held in a frame."""
-        if not isinstance(frame, str) or frame not in FRAMES:
-            raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+        check_frame(frame)
         if not self.method.takes("attitude"):
             able = ", ".join(m.name for m in methods.taking("attitude")[:8])
             raise InputError(

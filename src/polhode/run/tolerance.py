@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._memo import Memo
 from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
@@ -37,6 +38,9 @@ WORTH, FEW_STEPS = 8.0, 10_000
 
 SHOWN = 0.25
 """Radians between the states that are kept of an exact solution, at most 2000 of them."""
+
+PLANS = Memo(64)
+"""The plans and the measured splittings used last, so that a problem solved again is not measured again."""
 
 
 @dataclasses.dataclass
@@ -87,12 +91,16 @@ def plan(
     method: Method | None = None,
     bounds: Bounds = NO_BOUNDS,
 ) -> Plan:
-    """The plan for an end time and a tolerance, kept with the problem."""
-    kept: dict[Any, Plan] = problem.__dict__.setdefault("_plans", {})
-    key = (end, tol, method, bounds.stops, bounds.max_step)
-    if key not in kept:
-        kept[key] = _planned(problem, end, tol, method, bounds)
-    return kept[key]
+    """The plan for an end time and a tolerance, made once."""
+    key = ("plan", *_content(problem), end, tol, method, bounds.stops, bounds.max_step)
+    made: Plan = PLANS(key, lambda: _planned(problem, end, tol, method, bounds))
+    return made
+
+
+def _content(problem: Problem) -> tuple[Any, ...]:
+    """The problem, and what it says now: a problem that was changed is another one."""
+    start = tuple(problem.quaternion), tuple(problem.momentum), problem.t0
+    return problem, problem.name, problem.body, problem.field, *start
 
 
 def _planned(problem: Problem, end: float, tol: float, method: Method | None, bounds: Bounds) -> Plan:
@@ -166,9 +174,10 @@ def _made(problem: Problem, legs: Schedule, tol: float, t_end: float) -> Plan:
         return _plan(problem, tol, found.run.stage.name, reason + _limit(found, tol), found.run, found.error)
     taylor = _measured(legs, stage, tol, scale)
     found, work = _lighter(taylor, _measured(legs, _pair_within(held, taylor), tol, scale))
-    return _splitting(problem, legs, tol, found, work) or _plan(
-        problem, tol, found.run.stage.label(found.run.order), _why(problem, taylor, found) + _limit(found, tol),
-        found.run, found.error,
+    splittings = _splittings(problem, legs, found)
+    return _splitting(problem, legs, tol, splittings or [], work) or _plan(
+        problem, tol, found.run.stage.label(found.run.order),
+        _why(problem, taylor, found, splittings is not None) + _limit(found, tol), found.run, found.error,
     )  # fmt: skip
 
 
@@ -203,10 +212,10 @@ def stage_of(problem: Problem) -> adaptive.Stage:
     return adaptive.taylor(problem) if is_smooth(problem.field) else adaptive.pair(problem)
 
 
-def _why(problem: Problem, taylor: Measured, found: Measured) -> str:
+def _why(problem: Problem, taylor: Measured, found: Measured, with_splittings: bool) -> str:
     field = "potential" if problem.needs == "potential" else "torque"
     smooth = f"smooth {field}" if is_smooth(problem.field) else f"{field} smooth between the times at which it switches"
-    splittings = " and splittings" if "_candidates" in problem.__dict__ else ""
+    splittings = " and splittings" if with_splittings else ""
     if math.isinf(taylor.error):
         return f"{field} without a Taylor series somewhere on the way: a Runge-Kutta pair 8(7)"
     if found is taylor:
@@ -222,21 +231,25 @@ def _limit(found: Measured, tol: float) -> str:
     return f"; round-off and the spread of the motion do not allow {tol:g}, the error is about {found.error:.1g}"
 
 
-def _splitting(problem: Problem, legs: Schedule, tol: float, found: Measured, work: float) -> Plan | None:
-    """A splitting that needs clearly less work than the run found, if there is one."""
+def _splittings(problem: Problem, legs: Schedule, found: Measured) -> list[choice.Candidate] | None:
+    """The splittings to compare with the run found; None where there is nothing to compare."""
     if problem.needs != "potential" or not found.reached:
         return None
     path = found.run()
     some = path.rows[:: max(1, len(path.rows) // 8)]
     if not choice.is_fast(problem, some):
         return None
-    end = legs.legs[-1].end
-    span = end - problem.t0
-    known = problem.__dict__.setdefault("_candidates", {})
-    if end not in known:
-        known[end] = choice.candidates(problem, path)
-    ranked = sorted(known[end], key=lambda c: c.steps(span, tol) * c.ns)
-    for candidate in ranked[:2]:
+    key = ("splittings", *_content(problem), legs.legs[-1].end)
+    measured: list[choice.Candidate] = PLANS(key, lambda: choice.candidates(problem, path))
+    return measured
+
+
+def _splitting(
+    problem: Problem, legs: Schedule, tol: float, splittings: Sequence[choice.Candidate], work: float
+) -> Plan | None:
+    """A splitting that needs clearly less work than the run found, if there is one."""
+    span = legs.legs[-1].end - problem.t0
+    for candidate in sorted(splittings, key=lambda c: c.steps(span, tol) * c.ns)[:2]:
         if candidate.steps(span, tol) * candidate.ns > choice.GAIN * work:
             break
         steps = max(4, math.ceil(candidate.steps(span, tol)))
@@ -305,7 +318,7 @@ def solve_to(
     sol = Trajectory(Lazy(problem, path), info, dense=Dense(problem, chosen.run, path))
     sol.events = [sol.at(times) for times in happened]
     if not path.finished:
-        raise StepError(_explained(problem, path, chosen), sol)
+        raise StepError(_explained(path, chosen), sol, f"the {len(path.times)} states before it are in .partial")
     return sol
 
 
@@ -345,14 +358,11 @@ class _Bar:
         self.progress.update(1000)
 
 
-def _explained(problem: Problem, path: Path, chosen: Plan) -> str:
+def _explained(path: Path, chosen: Plan) -> str:
     if path.crawling:
         return (
             f"{chosen.info.method} gave up at t = {path.times[-1]:g} after {len(path.times) + path.rejected} tried "
             f"steps: the field jumps there and holds the motion at the jump, so that steps become ever shorter; make "
-            f"the jump a steep slope (tanh), or use a fixed dt; the states before it are in .partial"
+            f"the jump a steep slope (tanh), or use a fixed dt"
         )
-    return (
-        f"{chosen.info.method} failed at t = {path.times[-1]:g}: no step, however short, gives a finite state; the "
-        f"{len(path.times)} states before it are in .partial"
-    )
+    return f"{chosen.info.method} failed at t = {path.times[-1]:g}: no step, however short, gives a finite state"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import inspect
 import math
 import types
 from collections.abc import Callable
@@ -17,7 +16,6 @@ from ..kernels.loops import Kind, stepping
 from ..methods import Method
 from ..numbers import arrays, floats  # noqa: F401 - makes arrays a number type
 from ..numbers.precision import guarded
-from ..physics.fields import RUBBER, rebound
 from ..physics.validate import finite_number, number_of_digits, positive, real_array, whole_number
 from ..results import motion
 from ..results.progress import Progress
@@ -27,6 +25,7 @@ from ..run.fixed_step import Ride, solved
 from ..run.integrator import Engine
 from ..run.step_count import Interval, number_of_steps
 from ..symbolic.expression import compiled, gradient, lift, source, symbol
+from ..symbolic.user_function import UserFunction, plain_function
 from .family import forced, methods
 from .tuples import Space, good, record, same
 
@@ -136,7 +135,7 @@ class System:
         self.mass = _mass(M, self.n)
         if force is None and potential is None:
             raise InputError("give a force or a potential")
-        self.potential = None if potential is None else Formula("potential", potential, self, 1)
+        self.potential = None if potential is None else Formula("potential", potential, self, None)
         given = self.potential if force is None else Formula("force", force, self, self.n)
         assert given is not None
         self.force = given
@@ -252,56 +251,18 @@ def _unpack(n: int) -> dict[str, str]:
 class Formula:
     """A user's function of u, or of u and t: called once with floats, then traced."""
 
-    def __init__(self, kind: str, function: Any, system: System, count: int) -> None:
-        """Check the function at the start of the system, and trace it; it returns `count` numbers."""
-        if not isinstance(function, types.FunctionType):
-            raise InputError(f"the {kind} must be a plain Python function of u, or of u and t; "
-                             f"got {type(function).__name__}")  # fmt: skip
-        self.kind, self.function, self.count = kind, function, count
-        self.owner = f"the {kind} {function.__name__}"
-        self.arguments = _arity(self.owner, function)
+    def __init__(self, kind: str, function: Any, system: System, count: int | None) -> None:
+        """Check the function at the start of the system, and trace it; it returns `count` numbers, or (None) one."""
+        plain_function(function, f"the {kind} must be a plain Python function of u, or of u and t")
+        self.user = UserFunction(function, f"the {kind} {function.__name__}", count)
+        self.arguments = self.user.positional("a function of u, or of u and t", 2)
         self.check(system.t0, system.u0, f"at the start (t = {system.t0:g})")
-        self.outputs = self._traced(system.n)
-
-    def _called(self, function: Callable[..., Any], t: Any, u: Any) -> Any:
-        value = function(*(u, t)[: self.arguments])
-        return (value,) if self.kind == "potential" else value
+        given = (_symbols(system.n), symbol("t"))[: self.arguments]
+        self.outputs = self.user.traced(given, lambda value: [lift(x) for x in ([value] if count is None else value)])
 
     def check(self, t: float, u: tuple[float, ...], place: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it."""
-        expected = "one number" if self.kind == "potential" else f"{self.count} numbers"
-        try:
-            value = self._called(self.function, t, u)
-        except Exception as problem:
-            raise InputError(f"{self.owner} raised {type(problem).__name__} {place}: {problem}") from problem
-        try:
-            parts = tuple(float(x) for x in value)
-        except (TypeError, ValueError):
-            raise InputError(f"{self.owner} must return {expected}; it returned {value!r} {place}") from None
-        if len(parts) != self.count:
-            raise InputError(f"{self.owner} must return {expected}; it returned {len(parts)} {place}")
-        if not all(math.isfinite(x) for x in parts):
-            raise InputError(f"{self.owner} must return finite numbers; it returned {value!r} {place}")
-
-    def _traced(self, n: int) -> list[Any]:
-        """The value as formulas of t and u."""
-        function = rebound(self.function, self.owner)
-        try:
-            return [lift(x) for x in self._called(function, symbol("t"), _symbols(n))]
-        except InputError:
-            raise
-        except Exception as problem:
-            raise InputError(f"{self.owner} cannot be compiled: {problem}; {RUBBER}") from problem
-
-
-def _arity(owner: str, function: Callable[..., Any]) -> int:
-    """How many of (u, t) a function takes."""
-    parameters = inspect.signature(function).parameters.values()
-    plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    needed = [p for p in parameters if p.default is p.empty]
-    if len(plain) != len(parameters) or not 1 <= len(needed) <= 2:
-        raise InputError(f"{owner} must be a function of u, or of u and t; it takes {inspect.signature(function)}")
-    return len(needed)
+        self.user.numbers(self.user.value((u, t)[: self.arguments], place), place)
 
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:

@@ -4,7 +4,6 @@ Ready-made fields are called with keywords and give a bound field: ``ph.fields.l
 `names` lists them, `describe` gives the formula of one, `make` makes one by name.
 """
 
-from ...symbolic.tracing import RUBBER, rebound
 from .actuators import (
     constant_torque,
     gyrostat,
@@ -37,7 +36,6 @@ from .registry import describe, get, keywords, make, names
 __all__ = [
     "CHECK_DIGITS",
     "FRAMES",
-    "RUBBER",
     "Field",
     "FieldTemplate",
     "attitude_spring",
@@ -65,7 +63,6 @@ __all__ = [
     "pd_control",
     "potential",
     "quadratic_drag",
-    "rebound",
     "rotating_dipole",
     "rotor",
     "soft_wall",

@@ -26,10 +26,10 @@ are constants of the formula, searched by bisection."""
 
 def _per_axis(name: str, value: Any) -> Any:
     """Three numbers that are not negative, or one for all axes."""
-    given = real_array(value, f"{name} must be a number or three numbers")
+    given = real_array(value, f"{name} must be a number or three numbers", key=name)
     numbers = vector(name, np.full(3, given) if given.shape == () else given)
     if (numbers < 0).any():
-        raise InputError(f"{name} must not be negative, or the field would drive instead of brake; got {value!r}")
+        raise InputError(f"{name} must not be negative, or the field would drive instead of brake; got {value!r}", name)
     return numbers
 
 
@@ -59,7 +59,9 @@ def quadratic_drag(omega: Any, coefficients: Any) -> Any:
 def _check_brakes(name: str, value: float, what: str) -> None:
     """Refuse the negative strength of a dissipation."""
     if finite_number(name, value) < 0:
-        raise InputError(f"{name} must not be negative, or the {what} would drive instead of brake; got {value!r}")
+        raise InputError(
+            f"{name} must not be negative, or the {what} would drive instead of brake; got {value!r}", name
+        )
 
 
 @ready
@@ -170,12 +172,12 @@ def _thruster(frame: str) -> FieldTemplate:
 def _windows(on: Any) -> np.ndarray:
     """Windows in time as rows of (start, stop), in order."""
     expected = "on must be [start, stop] or a list of such windows"
-    windows = np.atleast_2d(real_array(on, expected))
+    windows = np.atleast_2d(real_array(on, expected, key="on"))
     if windows.ndim != 2 or windows.shape[1] != 2 or not np.isfinite(windows).all():
-        raise InputError(f"{expected}; got {on!r}")
+        raise InputError(f"{expected}; got {on!r}", "on")
     windows = windows[windows[:, 0].argsort()]
     if (windows[:, 0] >= windows[:, 1]).any() or (windows[1:, 0] < windows[:-1, 1]).any():
-        raise InputError(f"the windows of a thruster must start before they stop and not overlap; got {on!r}")
+        raise InputError(f"the windows of a thruster must start before they stop and not overlap; got {on!r}", "on")
     return windows
 
 
@@ -190,7 +192,7 @@ def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "lin
     outside : "zero", or "hold": the first and the last value before and after the table
     """
     if not isinstance(outside, str) or outside not in ("zero", "hold"):
-        raise InputError(f"outside must be 'zero' or 'hold'; got {outside!r}")
+        raise InputError(f"outside must be 'zero' or 'hold'; got {outside!r}", "outside")
     frame = check_frame(frame)
     knots, pieces = _pieces(times, torques, "torques", between)
     if len(knots) > FEW_ROWS:
@@ -230,35 +232,28 @@ def _tabulated(frame: str, outside: str) -> FieldTemplate:
 
 def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarray, np.ndarray]:
     """Knots, and the coefficients of the polynomials between them: (piece, power, axis)."""
-    knots = real_array(times, "times must be numbers")
-    table = real_array(values, f"{name} must be rows of three numbers")
+    knots = real_array(times, "times must be numbers", key="times")
+    table = real_array(values, f"{name} must be rows of three numbers", key=name)
     if knots.ndim != 1 or table.shape != (len(knots), 3):
-        raise InputError(f"{name} must be three numbers for each of the times; got shapes {table.shape}, {knots.shape}")
+        raise InputError(
+            f"{name} must be three numbers for each of the times; got shapes {table.shape}, {knots.shape}", name
+        )
     if not 2 <= len(knots) <= MOST_ROWS:
-        raise InputError(f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}: use fewer, or split the run")
+        raise InputError(
+            f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}: use fewer, or split the run", "times"
+        )
     if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
-        raise InputError("times must increase, and all numbers of a table must be finite")
-    if not isinstance(between, str):
-        raise InputError(f"between must be 'linear' or 'cubic'; got {between!r}")
+        raise InputError("times must increase, and all numbers of a table must be finite", "times")
+    if not isinstance(between, str) or between not in ("linear", "cubic"):
+        raise InputError(f"between must be 'linear' or 'cubic'; got {between!r}", "between")
     if between == "linear":
         return knots, np.stack([table[:-1], np.diff(table, axis=0) / np.diff(knots)[:, None]], axis=1)
-    if between != "cubic":
-        raise InputError(f"between must be 'linear' or 'cubic'; got {between!r}")
     from scipy.interpolate import CubicSpline
 
     return knots, np.swapaxes(CubicSpline(knots, table).c[::-1], 0, 1)
 
 
 # --- rotors -----------------------------------------------------------------------------------------
-
-
-@dataclasses.dataclass(frozen=True)
-class RotorTemplate(FieldTemplate):
-    """The momentum h(t) of rotors as a function of time."""
-
-    def bound(self, values: dict[str, Any]) -> Field:
-        """The field with these values of all parameters."""
-        return RotorField(self, values)
 
 
 class RotorField(Field):
@@ -284,13 +279,8 @@ def rotor(function: Any) -> Any:
     With I the inertia of body and rotors less that of the rotors about their own axes, the momentum of all is
     Pi + h, Pi = I omega, and the torque on Pi is T = h x omega - h'(t); h' is derived. Calling binds the parameters.
     """
-    made = template_of(function, "torque", "body", ())
-    for argument in ("R", "omega"):
-        if argument in made.arguments:
-            raise InputError(
-                f"the momentum of rotors is a function of t (and parameters); {function.__name__} takes {argument}"
-            )
-    return RotorTemplate(made.function, made.kind, made.frame)
+    rule = "the momentum of rotors is a function of t (and parameters)"
+    return dataclasses.replace(template_of(function, "torque", forbidden=("R", "omega"), rule=rule), makes=RotorField)
 
 
 @ready
@@ -356,5 +346,5 @@ def pd_control(target: Any, stiffness: float, damping: Any) -> Field:
     stiffness, damping : of the two parts; the damping as one number or one for each axis
     """
     if finite_number("stiffness", stiffness) <= 0:
-        raise InputError(f"stiffness must be positive, or the target would repel; got {stiffness!r}")
+        raise InputError(f"stiffness must be positive, or the target would repel; got {stiffness!r}", "stiffness")
     return attitude_spring(target, stiffness) + linear_drag(damping)

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-import types
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 from ...errors import InputError
+from ...symbolic.user_function import plain_function
 from .field import FRAMES, FieldTemplate
 
 
-def template_of(function: Any, kind: str, frame: str, forbidden: Sequence[str]) -> FieldTemplate:
-    """A user's function made ready to have its parameters bound, its arguments checked."""
-    if not isinstance(function, types.FunctionType):
-        raise InputError(f"@ph.{kind} decorates a plain Python function; got {type(function).__name__}")
+def template_of(
+    function: Any, kind: str, frame: str = "body", forbidden: Sequence[str] = (), rule: str = "", remedy: str = ""
+) -> FieldTemplate:
+    """A user's function made ready to have its parameters bound, its arguments checked.
+
+    `rule` says why some arguments are forbidden, `remedy` what to do about them.
+    """
+    plain_function(function, f"@ph.{kind} decorates a plain Python function")
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
             raise InputError(
@@ -23,17 +27,14 @@ def template_of(function: Any, kind: str, frame: str, forbidden: Sequence[str]) 
                 f"got {str(parameter).partition('=')[0]}{' before /' if parameter.kind == 0 else ''}"
             )
         if parameter.name in forbidden:
-            raise InputError(
-                f"a potential is a function of R (and parameters) alone; {function.__name__} takes "
-                f"{parameter.name}, so make it a @ph.torque"
-            )
+            raise InputError(f"{rule}; {function.__name__} takes {parameter.name}{remedy}")
     return FieldTemplate(function, kind, frame)
 
 
 def check_frame(frame: Any) -> str:
     """The frame of a torque, if it is one."""
     if not isinstance(frame, str) or frame not in FRAMES:
-        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}")
+        raise InputError(f"frame must be 'body' or 'space'; got {frame!r}", "frame")
     return frame
 
 
@@ -49,8 +50,8 @@ def torque(function: Any = None, *, frame: str = "body") -> Any:
     """
     check_frame(frame)
     if function is None:
-        return lambda f: template_of(f, "torque", frame, ())
-    return template_of(function, "torque", frame, ())
+        return lambda f: template_of(f, "torque", frame)
+    return template_of(function, "torque", frame)
 
 
 @overload
@@ -66,13 +67,14 @@ def potential(function: Any = None, *, torque: Any = None) -> Any:
     """
     if function is None:
         return lambda f: potential(f, torque=torque)
-    made = template_of(function, "potential", "body", ("t", "omega"))
+    rule, remedy = "a potential is a function of R (and parameters) alone", ", so make it a @ph.torque"
+    made = template_of(function, "potential", forbidden=("t", "omega"), rule=rule, remedy=remedy)
     return made if torque is None else dataclasses.replace(made, by_hand=_by_hand(made, torque))
 
 
 def _by_hand(made: FieldTemplate, given: Any) -> FieldTemplate:
     """The template of a torque given for a potential: a function of R and the potential's parameters."""
-    template = given if isinstance(given, FieldTemplate) else template_of(given, "torque", "body", ())
+    template = given if isinstance(given, FieldTemplate) else template_of(given, "torque")
     allowed = ["R", *made.parameters]
     extra = [name for name in template.arguments if name not in allowed]
     if template.kind != "torque" or extra:

@@ -20,8 +20,8 @@ from ...errors import InputError
 from ...kernels.so3 import matrix, unit
 from ...numbers import floats
 from ...symbolic.discrete_gradient import discrete_gradient
-from ...symbolic.expression import LOOK_UPS, BranchError, Expr, gradient, lift, ordered, source, symbol, symbols_in
-from ...symbolic.tracing import RUBBER, rebound
+from ...symbolic.expression import LOOK_UPS, Expr, gradient, lift, ordered, source, symbol, symbols_in
+from ...symbolic.user_function import UserFunction
 from ..validate import is_finite_real
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
 
@@ -45,11 +45,19 @@ class FieldTemplate:
     """The torque a user wrote down for a potential; it is checked and not used."""
     checks: tuple[tuple[str, Callable[[str, Any], Any]], ...] = ()
     """Parameters with the function (name, value) -> value that reads them, or says what they should have been."""
+    makes: type[Field] | None = None
+    """The kind of field that a call gives, if not `Field`."""
 
     @functools.cached_property
     def arguments(self) -> list[str]:
         """Names of the function's arguments."""
         return list(inspect.signature(self.function).parameters)
+
+    @property
+    def user(self) -> UserFunction:
+        """The function with what messages call it."""
+        count = 3 if self.kind == "torque" else None
+        return UserFunction(self.function, f"the {self.kind} {self.function.__name__}", count)
 
     @property
     def state(self) -> tuple[str, ...]:
@@ -79,14 +87,14 @@ class FieldTemplate:
         except TypeError as problem:
             names = ", ".join(self.parameters)
             takes = f"the parameters ({names})" if names else "no parameters"
-            raise InputError(f"the {self.kind} {self.function.__name__} takes {takes}: {problem}") from None
+            raise InputError(f"{self.user.owner} takes {takes}: {problem}") from None
         bound.apply_defaults()
         values = bound.arguments | {name: check(name, bound.arguments[name]) for name, check in self.checks}
         return self.bound({name: _checked_value(self, name, value) for name, value in values.items()})
 
     def bound(self, values: dict[str, Any]) -> Field:
         """The field with these values of all parameters."""
-        return Field(self, values)
+        return (self.makes or Field)(self, values)
 
     def __add__(self, other: Any) -> Any:
         raise unbound(self)
@@ -101,8 +109,8 @@ def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
     if isinstance(value, tuple | list):
         return tuple(_checked_value(template, name, v) for v in value)
     if not is_finite_real(value):
-        where = f"parameter {name} of the {template.kind} {template.function.__name__}"
-        raise InputError(f"{where} must be a finite number or a sequence of them; got {value!r}")
+        where = f"parameter {name} of {template.user.owner}"
+        raise InputError(f"{where} must be a finite number or a sequence of them; got {value!r}", name)
     return float(value)
 
 
@@ -168,36 +176,24 @@ class Field:
         """All parameter values, flattened."""
         return tuple(leaves_of(tuple(self.values.values())))
 
-    def called(
-        self, function: Callable[..., Any], t: Any, R: Any, omega: Any, values: dict[str, Any], momentum: Any = None
-    ) -> Any:
-        """The function's value, its arguments matched by name."""
+    def arguments(self, t: Any, R: Any, omega: Any, values: dict[str, Any], momentum: Any = None) -> dict[str, Any]:
+        """What the function is called with, by name."""
         state = {"t": t, "R": R, "omega": omega, "momentum": momentum}
-        given = {n: state[n] if n in self.template.state else values[n] for n in self.template.arguments}
-        return function(**given)
+        return {n: state[n] if n in self.template.state else values[n] for n in self.template.arguments}
+
+    def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
+        """What the function returns for plain numbers."""
+        return self.template.user.value(self.arguments(t, R, omega, self.values, momentum), place, self._hint)
+
+    def _hint(self, problem: Exception) -> str:
+        """What may help with an exception of the function."""
+        given = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
+        told = f"; its parameters are {given[:LONGEST]}" if given else ""
+        return told + "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
 
     def check(self, t: float, R: Any, omega: Any, place: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it."""
-        owner = f"the {self.kind} {self.name}"
-        try:
-            value = self.called(self.template.function, t, R, omega, self.values)
-        except InputError:
-            raise
-        except Exception as problem:
-            given = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
-            told = f"; its parameters are {given[:LONGEST]}" if given else ""
-            told += "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
-            raise InputError(f"{owner} raised {type(problem).__name__} {place}: {_line(problem)}{told}") from problem
-        count, expected = (3, "three numbers") if self.kind == "torque" else (1, "one number")
-        parts = value if self.kind == "torque" else (value,)
-        try:
-            parts = tuple(float(x) for x in parts)
-        except (TypeError, ValueError):
-            raise InputError(f"{owner} must return {expected}; it returned {value!r} {place}") from None
-        if len(parts) != count:
-            raise InputError(f"{owner} must return {expected}; it returned {len(parts)} {place}")
-        if not all(math.isfinite(x) for x in parts):
-            raise InputError(f"{owner} must return finite numbers; it returned {value!r} {place}")
+        self.template.user.numbers(self.value(t, R, omega, place), place)
         if self.kind == "potential":
             self._check_slope(t, R, omega, place)
 
@@ -216,16 +212,12 @@ class Field:
         """The torque given by hand must be that of the potential, at the state and at attitudes all around."""
         hand = Field(template, {name: self.values[name] for name in template.parameters})
         hand.check(t, R, omega, place)
-        found = _compared(self, hand, R, place)
-        scale = max(abs(x) for _, ours, _ in found for x in ours)
-        for point, ours, theirs in found:
-            gap, axis = max((abs(a - b), i) for i, (a, b) in enumerate(zip(ours, theirs, strict=True)))
-            if not gap <= 64 * 2.0**-52 * scale:  # a few literals of 16 digits on both sides
-                raise InputError(
-                    f"the torque {hand.name} given for the potential {self.name} is not its torque: component "
-                    f"{axis + 1} is {float(theirs[axis]):.10g} instead of {float(ours[axis]):.10g} (difference "
-                    f"{float(gap):.3g}) {point}; the torque of U(R) in the body frame is -rot(R^T dU/dR)"
-                )
+        gap = difference(_compared(self, hand, R, place))
+        if gap:
+            raise InputError(
+                f"the torque {hand.name} given for the potential {self.name} is not its torque: {gap}; the torque of "
+                f"U(R) in the body frame is -rot(R^T dU/dR)"
+            )
 
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
@@ -248,19 +240,12 @@ class Field:
 
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
         """What `read` makes of the function's value on the symbols t, R, w, p, or `at` formulas of these four."""
-        owner = f"the {self.kind} {self.name}"
         symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
         omega, momentum = (tuple(symbol(f"{letter}{i}") for i in range(3)) for letter in "wm")
         t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), omega, symbols)
         shaped, _ = like(tuple(self.values.values()), leaves)
         values = dict(zip(self.values, shaped, strict=True))
-        function = rebound(self.template.function, owner)
-        try:
-            return read(self.called(function, t, R, omega, values, momentum))
-        except BranchError as problem:
-            raise InputError(f"{owner} cannot be compiled: {problem}") from problem
-        except Exception as problem:
-            raise InputError(f"{owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
+        return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
 
     @property
     def has_tables(self) -> bool:
@@ -355,6 +340,17 @@ CHECK_ATTITUDES = ((5, 1, -2, 3), (2, 4, 1, -1), (-1, 2, 5, 2), (1, -3, 2, 6), (
 """Quaternions, not normalised, at which a torque given by hand is compared with the exact one."""
 
 
+def difference(seen: Sequence[tuple[str, Any, Any]]) -> str:
+    """The first place at which what was given is not the exact vector, in words; `seen` are (place, exact, given)."""
+    scale = max(abs(x) for _, exact, given in seen for x in (*exact, *given))
+    for place, exact, given in seen:
+        gap, i = max((abs(a - b), i) for i, (a, b) in enumerate(zip(exact, given, strict=True)))
+        if not gap <= 64 * 2.0**-52 * scale:  # a few literals of 16 digits on both sides
+            values = f"{float(given[i]):.10g} instead of {float(exact[i]):.10g}"
+            return f"component {i + 1} is {values} (difference {float(gap):.3g}) {place}"
+    return ""
+
+
 def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, Any, Any]]:
     """Where, the exact torque and the one by hand, in 50 digits; without attitudes at which one is singular."""
     from ...numbers.multiprecision import number, working
@@ -381,11 +377,6 @@ def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, 
 
 def _attitude_symbols(letter: str = "R") -> Any:
     return tuple(tuple(symbol(f"{letter}{i}{j}") for j in range(3)) for i in range(3))
-
-
-def _line(problem: BaseException) -> str:
-    """What an exception says, on one line."""
-    return " ".join(str(problem).split()) or "no message"
 
 
 def _potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:

@@ -134,7 +134,8 @@ def _mean_motion(mu: float, name: str, radius: Any) -> float:
     rate = math.sqrt(mu) / a / math.sqrt(a)
     if not 0 < rate < math.inf:
         raise InputError(
-            f"mu = {mu:g} and {name} = {a:g} give an orbital rate outside the range of doubles; check the units"
+            f"mu = {mu:g} and {name} = {a:g} give an orbital rate outside the range of doubles; check the units",
+            "mu",
         )
     return rate
 
@@ -169,7 +170,7 @@ def eccentric_gravity_gradient(
     rate = _mean_motion(positive("mu", mu), "semi_major_axis", semi_major_axis)
     e = finite_number("eccentricity", eccentricity)
     if not 0 <= e <= MOST_ECCENTRIC:
-        raise InputError(f"eccentricity must lie between 0 and {MOST_ECCENTRIC}; got {eccentricity!r}")
+        raise InputError(f"eccentricity must lie between 0 and {MOST_ECCENTRIC}; got {eccentricity!r}", "eccentricity")
     return _eccentric(product)(rate, e, finite_number("mean_anomaly", mean_anomaly), inertia)
 
 
@@ -194,7 +195,7 @@ def _rows(name: str, value: Any) -> Any:
     try:
         return matrix(attitude_quaternion(value))
     except InputError as problem:
-        raise InputError(f"{name}: {problem}") from None
+        raise InputError(f"{name}: {problem}", name) from None
 
 
 @ready

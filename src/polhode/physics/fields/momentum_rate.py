@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import types
 from collections.abc import Callable
 from typing import Any
 
 from ...errors import InputError
 from ...symbolic.expression import lift, source
+from ...symbolic.user_function import plain_function
 from ..torque_rates import Motion
-from . import CHECK_DIGITS, Field, FieldTemplate, formula_kernel, torque
+from . import CHECK_DIGITS, Field, FieldTemplate, formula_kernel, template_of
+from .field import difference
 
 CHECK_TIMES = (0, 1, -2, 5)
 """Times since the start, in the unit of the problem, at which given derivatives are compared (over 3)."""
@@ -22,10 +23,6 @@ class RateTemplate(FieldTemplate):
     """A torque in space that depends on time alone, and what its derivatives are said to be."""
 
     given: tuple[FieldTemplate | None, ...] = ()
-
-    def bound(self, values: dict[str, Any]) -> Field:
-        """The field with these values of all parameters."""
-        return RateField(self, values)
 
 
 class RateField(Field):
@@ -54,16 +51,13 @@ class RateField(Field):
                     formula_kernel(text, number)(at, tuple(number(x) for x in f.parameters))
                     for text, f in ((ours, self), (theirs, hand))
                 ]
-                seen.append((at, *values))
-            scale = max(abs(x) for _, a, b in seen for x in (*a, *b))
-            for at, a, b in seen:
-                gap, axis = max((abs(x - y), i) for i, (x, y) in enumerate(zip(a, b, strict=True)))
-                if not gap <= 64 * 2.0**-52 * scale:  # a few literals of 16 digits on both sides
-                    raise InputError(
-                        f"{hand.name}, given as the derivative of order {n} of {self.name}, is not it: component "
-                        f"{axis + 1} is {float(b[axis]):.10g} instead of {float(a[axis]):.10g} at t = "
-                        f"{float(at):g}; remove it, and it is computed"
-                    )
+                seen.append((f"at t = {float(at):g}", values[0], values[1]))
+            gap = difference(seen)
+        if gap:
+            raise InputError(
+                f"{hand.name}, given as the derivative of order {n} of {self.name}, is not it: {gap}; remove it, and "
+                f"it is computed"
+            )
 
 
 def _of_time(formulas: Any, field: Field) -> tuple[str, dict[str, Any]]:
@@ -73,15 +67,10 @@ def _of_time(formulas: Any, field: Field) -> tuple[str, dict[str, Any]]:
 
 def _template(function: Any, name: str, parameters: list[str] | None = None) -> FieldTemplate:
     """The template of one function of t and parameters."""
-    if not isinstance(function, types.FunctionType):
-        raise InputError(f"{name} must be a plain Python function of t and parameters; got {type(function).__name__}")
-    made: FieldTemplate = torque(function, frame="space")
-    for argument in ("R", "omega"):
-        if argument in made.arguments:
-            raise InputError(
-                f"{name} is the rate of the momentum as a function of t alone; {function.__name__} takes {argument}, "
-                f'so make it a @ph.torque(frame="space")'
-            )
+    plain_function(function, f"{name} must be a plain Python function of t and parameters")
+    rule = f"{name} is the rate of the momentum as a function of t alone"
+    remedy = ', so make it a @ph.torque(frame="space")'
+    made = template_of(function, "torque", "space", ("R", "omega"), rule, remedy)
     extra = [p for p in made.parameters if parameters is not None and p not in parameters]
     if extra:
         raise InputError(f"{name} may take t and the parameters of L1; {function.__name__} takes {', '.join(extra)}")
@@ -104,5 +93,5 @@ def momentum_rate(
     """
     first = _template(L1, "L1")
     given = tuple(None if f is None else _template(f, name, first.parameters) for name, f in (("L2", L2), ("L3", L3)))
-    made = RateTemplate(first.function, "torque", "space", given=given)
+    made = RateTemplate(first.function, "torque", "space", makes=RateField, given=given)
     return made if made.parameters else made()

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ..._memo import KEPT
 from ...numbers import arrays, floats  # noqa: F401 - arrays: formulas are evaluated at many times at once
 from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol
 from ...taylor.graph import substituted
@@ -85,15 +86,12 @@ def _rebuilt(node: Expr, new: dict[Expr, Expr]) -> Expr:
     return node if all(a is b for a, b in zip(args, node.args, strict=True)) else Expr.make(node.op, *args)
 
 
+@functools.lru_cache(maxsize=KEPT)
 def between(field: Field | None) -> Field | None:
     """The field between its edges; the field itself where no condition depends on time alone. Made once."""
     if field is None:
         return None
-    if "_between" not in field.__dict__:
-        has_any = bool(_switches(substituted(field.graph[0], {})))
-        field.__dict__["_between"] = PiecewiseField(field) if has_any else field
-    made: Field = field.__dict__["_between"]
-    return made
+    return PiecewiseField(field) if _switches(substituted(field.graph[0], {})) else field
 
 
 def edges(field: Field | None, start: float, end: float) -> np.ndarray:

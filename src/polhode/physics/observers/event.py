@@ -18,6 +18,7 @@ from ...numbers.dispatch import kernel
 from ...symbolic.expression import Expr, compiled, lift, source, symbols_in
 from ..fields import Field, FieldTemplate, template_of
 from ..problem import Problem
+from ..validate import flag
 
 DIRECTIONS = (-1, 0, 1)
 """Falling through zero, either way, rising."""
@@ -66,7 +67,7 @@ class Event:
         """Call the function once in plain Python and say clearly what is wrong with it; then trace it."""
         field = self.bound
         field.check(t, R, omega, place)
-        value = field.called(field.template.function, t, R, omega, field.values)
+        value = field.value(t, R, omega, place)
         if isinstance(value, bool) or type(value).__name__ == "bool_":
             raise InputError(
                 f"the event {self.name} must return a number that passes through zero; it returned {value} {place}: "
@@ -133,11 +134,10 @@ def event(function: Any = None, direction: int = 0, terminal: bool = False) -> A
     """
     if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or direction not in DIRECTIONS:
         raise InputError(f"direction must be -1 (falling), 0 (either way) or 1 (rising); got {direction!r}")
-    if not isinstance(terminal, bool):
-        raise InputError(f"terminal must be True or False; got {terminal!r}")
+    terminal = flag("terminal", terminal)
     if function is None:
         return lambda given: event(given, direction, terminal)
-    template = template_of(function, "event", "body", ())
+    template = template_of(function, "event")
     return Event(template, int(direction), terminal, template() if template.complete else None)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import math
+import functools
 import numbers
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import InputError
@@ -11,6 +12,7 @@ from ...kernels.so3 import conj, matrix, mul, rotate, times
 from ...numbers import floats
 from ...symbolic.expression import Expr, compiled, lift, source
 from ..fields import Field, leaves_of, template_of
+from ..validate import is_finite_real
 
 
 class Observable:
@@ -22,7 +24,7 @@ class Observable:
     """
 
     def __init__(self, function: Any) -> None:
-        template = template_of(function, "observable", "body", ())
+        template = template_of(function, "observable")
         self.name = template.function.__name__
         if not template.complete:
             raise InputError(
@@ -30,10 +32,14 @@ class Observable:
                 "arguments are t, R, omega, momentum, and parameters with defaults"
             )
         self.field: Field = template()
-        traced = self.field.traced(_nested)
-        self.shape = self._shape(traced)
-        text = source("observable_value", "t, R, w, m, p", self.field.unpack, leaves_of(traced))
-        self._value = compiled(*text, floats.number)
+        self._traced = self.field.traced(_nested)
+        self.shape = self._shape(self._traced)
+
+    @functools.cached_property
+    def _value(self) -> Callable[..., Any]:
+        """The function of t, R, w, m, p, in floats."""
+        text = source("observable_value", "t, R, w, m, p", self.field.unpack, leaves_of(self._traced))
+        return compiled(*text, floats.number)
 
     def _shape(self, value: Any) -> tuple[int, ...]:
         if not isinstance(value, tuple):
@@ -45,16 +51,10 @@ class Observable:
 
     def check(self, t: float, R: Any, omega: Any, momentum: Any, place: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it."""
-        field = self.field
-        try:
-            value = field.called(field.template.function, t, R, omega, field.values, momentum)
-        except Exception as problem:
-            raise InputError(
-                f"the observable {self.name} raised {type(problem).__name__} {place}: {problem}"
-            ) from problem
+        value = self.field.value(t, R, omega, place, momentum)
         parts = leaves_of(_nested(value))
-        if not all(isinstance(x.args[0], numbers.Real) and math.isfinite(x.args[0]) for x in parts):
-            raise InputError(f"the observable {self.name} must return finite numbers; it returned {value!r} {place}")
+        if not all(is_finite_real(x.args[0]) for x in parts):
+            raise self.field.template.user.refused("finite numbers", repr(value), place)
 
     def __call__(self, t: Any, q: Any, m: Any, inverse: Any, own: Any) -> tuple[Any, ...]:
         """All its numbers, flat, at a state in principal axes; `own` turns them into the user's, or is empty."""

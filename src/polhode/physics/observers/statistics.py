@@ -154,7 +154,7 @@ def _observable(one: Any, state: _Formulas, model: Problem) -> tuple[str, list[E
         return one, list(WORDS[one](state))
     if not isinstance(one, Event | types.FunctionType):
         raise InputError(f"statistics must be {_EXPECTED}; got {one!r}")
-    template = one.template if isinstance(one, Event) else template_of(one, "observable", "body", ())
+    template = one.template if isinstance(one, Event) else template_of(one, "observable")
     known = one.field.values if isinstance(one, Event) and one.field is not None else {}
     bound, parameters = _bound(template, known, model.field, state.parameters)
     R = tuple(tuple(float(x) for x in row) for row in matrix(model.quaternion))

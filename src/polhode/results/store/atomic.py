@@ -26,27 +26,28 @@ def hidden(path: Path) -> Path:
 
 def place_for(path: Path) -> Path:
     """The path, if a file can be made there; it is found out before the work for it is done."""
-    trial = path.with_name(f".{path.name}.{os.getpid()}.trial")
-    try:
-        if path.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        trial.touch()
-        trial.unlink()
-        if path.exists() and not os.access(path, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    except OSError as fault:
-        raise InputError(f"{path} cannot be written: {fault.strerror or fault}") from None
-    return path
+    return _writable(path, path)
 
 
 def folder_for(folder: Path) -> Path:
     """The folder, if it is there or can be made, and files in it."""
     there = next(p for p in (folder, *folder.absolute().parents) if p.exists())
+    return _writable(folder, there / "polhode")
+
+
+def _writable(wanted: Path, file: Path) -> Path:
+    """The path wanted, if a file can be written for it."""
+    trial = file.with_name(f".{file.name}.{os.getpid()}.trial")
     try:
-        place_for(there / "polhode")
-    except InputError as fault:
-        raise InputError(f"{folder}{str(fault).partition('polhode')[2]}") from None
-    return folder
+        if file.is_dir():
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        trial.touch()
+        trial.unlink()
+        if file.exists() and not os.access(file, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
+    except OSError as fault:
+        raise InputError(f"{wanted} cannot be written: {fault.strerror or fault}") from None
+    return wanted
 
 
 def remove(path: Path) -> None:

@@ -319,18 +319,17 @@ def _check_widths(bound: Field, own: dict[str, np.ndarray]) -> None:
 
 def _call(field: Field) -> None:
     """Does the function take parameters of these shapes; what it does with the numbers is looked at later."""
-    R, omega = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.1, 0.2, 0.3)
+    R, omega, user = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.1, 0.2, 0.3), field.template.user
     try:
-        value = field.called(field.template.function, 0.1, R, omega, field.values)
-        parts = value if field.kind == "torque" else (value,)
-        fits = len(parts) == (3 if field.kind == "torque" else 1) and all(np.ndim(x) == 0 for x in parts)
+        value = user.function(**field.arguments(0.1, R, omega, field.values))
+        parts = (value,) if user.count is None else value
+        fits = len(parts) == (user.count or 1) and all(np.ndim(x) == 0 for x in parts)
     except ArithmeticError:
         return  # a value out of range is no matter of shapes
     except Exception as fault:
-        raise InputError(f"the {field.kind} {field.name} raised {type(fault).__name__}: {fault}") from None
+        raise InputError(f"{user.owner} raised {type(fault).__name__}: {fault}") from None
     if not fits:
-        expected = "three numbers" if field.kind == "torque" else "one number"
-        raise InputError(f"the {field.kind} {field.name} must return {expected}; it returned {value!r}")
+        raise InputError(f"{user.owner} must return {user.expected}; it returned {value!r}")
 
 
 def _defaults(template: FieldTemplate) -> dict[str, Any]:
