@@ -64,6 +64,8 @@ def properties(method: Any) -> str:
         ("conserves exactly, without torque", ", ".join(sorted(method.conserves)).replace("_", " ") or "nothing"),
         ("takes", KINDS[method.needs]),
     ]
+    if method.estimate_order:
+        rows.append(("order of the error estimate, for steps to a tolerance", word(method.estimate_order)))
     rows += [(f"takes {kind} bodies", "no") for kind in ("linear", "flat") if not getattr(method, f"{kind}_bodies")]
     return table(("property", "declared"), rows)
 

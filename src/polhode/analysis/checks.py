@@ -433,18 +433,18 @@ def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 
 @_reported
 def check_estimated(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """The step with estimates is the step, and they are the errors of an embedded method of one order less."""
+    """The step with estimates is the step, and they are the errors of an embedded method of the declared order."""
     if method.estimated is None or method.order is None:
         return []
-    faults = []
+    faults, expected = [], method.estimate_order + 1
     for which in starts:
         (difference, *long), (_, *short) = (estimates(method, h, which) for h in LOCAL_STEPS)
         faults += _exactness("with estimates to make the same step", True, difference)
         errors = true_errors(method, LOCAL_STEPS[1], which)
         for word, before, now, error in zip(("attitude", "momentum"), long, short, errors, strict=True):
             measured = float(mpmath.log(before / now, 2))
-            if not _agrees(measured, method.order):
-                faults.append(f"the estimate of the {word} goes as h^{measured:.2f}, not as h^{method.order}")
+            if not _agrees(measured, expected):
+                faults.append(f"the estimate of the {word} goes as h^{measured:.2f}, not as h^{expected}")
             if not now >= error:
                 faults.append(f"the estimate of the {word}, {mpmath.nstr(now, 3)}, is below {mpmath.nstr(error, 3)}")
     return faults
