@@ -16,7 +16,7 @@ from typing import Any
 import mpmath
 
 from ..methods import NEEDS, Method, methods
-from ..methods.record import CONSERVABLE, DIFFERENCES, ENDS
+from ..methods.record import CONSERVABLE, DIFFERENCES, ENDS, TOP
 from ..numbers.multiprecision import number
 from .backward_error import Mechanics, corrections
 from .construction import (
@@ -31,6 +31,7 @@ from .construction import (
     true_errors,
 )
 from .defect_formula import defect_formula_error, defect_parts
+from .exact_top import check_exact_top
 from .measurements import (
     DIGITS,
     EXACT,
@@ -138,7 +139,7 @@ def check_complete(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     for name, words, said in (
         ("conserves", CONSERVABLE, method.conserves),
         ("torque_at", ENDS, method.torque_at),
-        ("needs", NEEDS, {method.needs}),
+        ("needs", (*NEEDS, TOP), {method.needs}),
         ("differences", DIFFERENCES, {method.differences}),
     ):
         if not isinstance(said, Set) or not said <= set(words):
@@ -459,4 +460,6 @@ CHECKS: tuple[Callable[..., list[str]], ...] = (
 
 def check(method: Method) -> list[str]:
     """Everything a method declares that is not so; empty for an honest method."""
+    if not method.has_step:
+        return check_complete(method) + check_exact_top(method)
     return [fault for one in CHECKS for fault in one(method)]

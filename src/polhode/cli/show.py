@@ -46,7 +46,7 @@ def methods_command(
         return
     if takes is not None and takes not in NEEDS:
         raise InputError(f"--takes must be one of {', '.join(NEEDS)}; got {takes!r}")
-    chosen = book.taking(takes or NEEDS[0])
+    chosen = book.values() if takes is None else book.taking(takes)
     if as_json:
         typer.echo(json.dumps([_jsonable(m) for m in chosen], indent=1))
         return

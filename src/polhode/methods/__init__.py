@@ -27,6 +27,7 @@ from .registry import Methods, methods
 
 # isort: split
 from .adaptive import dormand_prince, verner87  # registered after the families, whose methods are listed first
+from .exact import lagrange_top
 
 EXAMPLE = next(
     m.name for m in methods.values()

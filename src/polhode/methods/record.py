@@ -25,6 +25,14 @@ Build = Callable[[Callable[[Any], Any]], Step]
 NEEDS = ("free", "potential", "attitude", "velocity")
 """Kinds of field, each including those before it: none, U(R), T(t, R), T(t, R, omega)."""
 
+TOP = "top"
+"""What a method needs that takes nothing but the Lagrange top: a symmetric body in a uniform field.
+
+Its motion is known at all times. So such a method has no step (`build` is refused), `ph.solve` evaluates the motion at
+the times of the steps, and its properties are those with that field. It takes no kind of `NEEDS`, which hold for any
+body, not even "free".
+"""
+
 CONSERVABLE = (
     *("energy", "spatial_momentum", "momentum_norm"),
     *("energy_midpoint", "spatial_momentum_midpoint", "energy_linear_potential", "energy_potential"),
@@ -86,7 +94,7 @@ class Method:
     torque_evals : distinct points (t, R) at which the torque enters a step (of a processed method, the repeated one)
     torque_at : which ends of the step are among them, "start" and "end"; with both, neighbouring steps share one
     conserves : what is kept exactly, names from `CONSERVABLE`
-    needs : the most general field the method takes, one of `NEEDS`
+    needs : the most general field the method takes, one of `NEEDS`; or `TOP`
     cite, where, aliases : key in references.bib, equation, the papers' own labels
     doc : what it is, in one line; then the equations of one step as LaTeX, symbols as in docs/notation.md
     build : makes the step for one number type, given the conversion of exact coefficients to it
@@ -157,7 +165,12 @@ class Method:
 
     def takes(self, kind: str) -> bool:
         """Can the method take a field of this kind (one of `NEEDS`)."""
-        return NEEDS.index(kind) <= NEEDS.index(self.needs)
+        return self.has_step and NEEDS.index(kind) <= NEEDS.index(self.needs)
+
+    @property
+    def has_step(self) -> bool:
+        """Is it made of steps: False for the exact motion of the Lagrange top, which is evaluated at given times."""
+        return self.needs != TOP
 
     @property
     def torque_at_ends(self) -> bool:
