@@ -174,7 +174,8 @@ def what_is_kept() -> str:
     )  # fmt: skip
     parts = [
         "## Methods by property",
-        "From the declarations. A method that takes a kind of field also takes the kinds listed above it.",
+        "From the declarations. A method that takes a kind of field also takes the kinds listed above it, except the "
+        "exact motion of the Lagrange top.",
     ]
     for needs, said in KINDS.items():
         taken = [m for m in ph.methods.values() if m.needs == needs]

@@ -13,6 +13,7 @@ from typing import Any
 import polhode as ph
 from polhode import vector
 from polhode.methods import citations as bibliography
+from polhode.methods.record import TOP
 from polhode.run.cost import cost
 
 BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
@@ -20,6 +21,7 @@ FLAGS = ("symmetric", "symplectic", "poisson", "implicit")
 KINDS = {
     "free": "no torque", "potential": "potentials", "attitude": "torques that depend on time and attitude",
     "velocity": "any torque, including dependence on the angular velocity",
+    TOP: "only the Lagrange top: a symmetric body in a uniform field",
 }  # fmt: skip
 SYMBOLS = (
     "The subscripts 0 and 1 mean the start and the end of a step of length $h$ that begins at the time $t$; $R$ is the "
@@ -59,11 +61,13 @@ def link(method: Any) -> str:
 def properties(method: Any) -> str:
     """What is declared."""
     rows = [("order", word(method.order)), ("order without torque", word(method.order_free))]
-    rows += [(flag, word(getattr(method, flag))) for flag in FLAGS]
+    rows += [(flag, word(getattr(method, flag))) for flag in FLAGS if method.has_step or flag != "poisson"]
     rows += [
         ("conserves exactly, without torque", ", ".join(sorted(method.conserves)).replace("_", " ") or "nothing"),
         ("takes", KINDS[method.needs]),
     ]
+    if method.estimate_order:
+        rows.append(("order of the error estimate, for steps to a tolerance", word(method.estimate_order)))
     rows += [(f"takes {kind} bodies", "no") for kind in ("linear", "flat") if not getattr(method, f"{kind}_bodies")]
     return table(("property", "declared"), rows)
 
@@ -85,6 +89,8 @@ def expenses(method: Any) -> str:
 
 def operations(method: Any) -> str:
     """Operations of one step on the heavy top, or on the free body."""
+    if not method.has_step:
+        return "no steps: theta functions, evaluated at each time that is asked for"
     problem = ph.problems.get("heavy_top" if method.takes("potential") else "free_body")
     if method.compensated or problem.dt is None:
         return "those of the underlying method, and six sums for each number of the state"
@@ -102,7 +108,7 @@ def source(method: Any) -> str:
 
 def example(method: Any) -> str:
     """A run."""
-    problem = "heavy_top" if method.takes("potential") else "free_body"
+    problem = "fast_top" if method.needs == TOP else "heavy_top" if method.takes("potential") else "free_body"
     return "\n".join((
         "```python", "import polhode as ph", "",
         f'sol = ph.solve(ph.problems.{problem}(), "{method.name}", dt=0.01, t_end=1.0)',

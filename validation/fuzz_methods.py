@@ -209,7 +209,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Every method on random problems.")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--cases", type=int, default=40, help="of each method and kind of field")
-    parser.add_argument("--methods", nargs="*", default=[*ph.methods, *COMBINED])
+    parser.add_argument("--methods", nargs="*", default=[*(m.name for m in ph.methods.taking("free")), *COMBINED])
     given = parser.parse_args()
     draw, fuzz, began = np.random.default_rng(given.seed), Fuzz(), time.process_time()
     warnings.simplefilter("ignore")

@@ -17,15 +17,8 @@ from polhode.compile.program import compiled
 from polhode.compile.simd import vector_types
 from polhode.kernels.loops import travelling
 from polhode.kernels.so3 import conj, cross, mul, norm, sub, times, unit, unrotate
-from polhode.methods.adaptive.controller import controlled
-from polhode.methods.adaptive.verner87 import (
-    DIFFERENCE,
-    ESTIMATE_ORDER,
-    ORDER,
-    SAFETY,
-    runge_kutta_pair,
-    runge_kutta_stage,
-)
+from polhode.methods.adaptive.controller import controlled, estimated_stage
+from polhode.methods.adaptive.verner87 import DIFFERENCE, SAFETY, runge_kutta_pair, verner87
 from polhode.methods.tables.verner87 import EMBEDDED, STAGES, VERNER
 from polhode.numbers import floats
 from polhode.numbers.exact import converted
@@ -36,6 +29,7 @@ from polhode.run.integrator import torque_kernel
 from rooted_trees import density, trees
 
 S = range(STAGES)
+ORDER = verner87.order
 NOTHING = (math.inf, math.inf)
 
 
@@ -133,7 +127,7 @@ def test_orders_of_the_step_and_of_its_estimates(body):
                 exact = mul(exact[0], axes), unrotate(axes, exact[1])
             found.append((angle(q, exact[0]), norm(sub(m, exact[1])), mpmath.sqrt(attitude), mpmath.sqrt(momentum)))
         slopes = [float(mpmath.log(a / b, 2)) for a, b in zip(*found, strict=True)]
-    assert slopes == pytest.approx([ORDER + 1] * 2 + [ESTIMATE_ORDER + 1] * 2, abs=0.1)
+    assert slopes == pytest.approx([ORDER + 1] * 2 + [verner87.estimate_order + 1] * 2, abs=0.1)
 
 
 def test_the_step_is_that_of_the_table():
@@ -156,7 +150,7 @@ def test_the_step_is_that_of_the_table():
 
 def staged(problem):
     y, system, torque = given(problem, floats.number)
-    return runge_kutta_stage(floats.number, torque), y, system
+    return estimated_stage(verner87, floats.number, torque), y, system
 
 
 def test_without_tolerance_the_step_allowed_is_made():
@@ -178,7 +172,8 @@ def test_a_step_that_has_no_value_is_made_shorter():
         return math.sqrt(0.125 - t) if t <= 0.125 else math.nan, 0.0, 0.0
 
     y, system = problem().kernel_data(floats.number)
-    _, h, following, fine = runge_kutta_stage(floats.number, torque)(0.0, y, 1.0, 2.0, system, (1e-9, 1e-9), ORDER)
+    stage = estimated_stage(verner87, floats.number, torque)
+    _, h, following, fine = stage(0.0, y, 1.0, 2.0, system, (1e-9, 1e-9), ORDER)
     assert not fine
     assert following == 0.2 * h
 

@@ -18,6 +18,7 @@ from polhode.run.gradient import UNITS, Direction, Run, seeds
 from polhode.run.integrator import beginning, engine, kind, torque_kernel
 
 STEP, STEPS = 1 / 8, 2
+STEPPED = [m.name for m in ph.methods.taking("free")]
 EXPRESSIONS = (
     *("ep(buss3)", "ep(abm4)", "compensated(dmv6)", "compensated(strang(rot123))", "lietaylor(6)", "strang(jacobi)"),
     *("reversible(imidm)", "reversible(strang(dmv6))", "nystrom4(jacobi)", "yoshida4(akw)", "processed4(symrot)"),
@@ -105,7 +106,7 @@ def assert_close(found, due, tolerance=ROUND_OFF):
 # --- every method -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", [*ph.methods, *EXPRESSIONS])
+@pytest.mark.parametrize("name", [*STEPPED, *EXPRESSIONS])
 def test_every_method_against_fifty_digits(name):
     method = ph.methods[name]
     problem = generic(method.needs)
@@ -132,7 +133,7 @@ def test_compiled_slopes(name):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*ph.methods, *EXPRESSIONS])
+@pytest.mark.parametrize("name", [*STEPPED, *EXPRESSIONS])
 def test_compiled_slopes_of_every_method(name):
     method = ph.methods[name]
     problem = generic(method.needs)
@@ -152,7 +153,7 @@ def slopes_of_a_step(method, problem, factor):
     return np.array([x.slope for part in rounded(new) for x in part])
 
 
-@pytest.mark.parametrize("name", [name for name in ph.methods if not ph.methods[name].clock])
+@pytest.mark.parametrize("name", [m.name for m in ph.methods.taking("free") if not m.clock])
 def test_derivatives_do_not_jump_with_the_last_digits_of_a_state(name):
     """A branch that round-off decides must not be differentiated: compiled by XLA it may be decided twice."""
     method = ph.methods[name]
@@ -211,7 +212,7 @@ def test_degenerate_motions(name, case):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", [*ph.methods, *EXPRESSIONS])
+@pytest.mark.parametrize("name", [*STEPPED, *EXPRESSIONS])
 def test_degenerate_motions_of_every_method(name):
     for case in DEGENERATE:
         check_degenerate(ph.methods[name], case)
@@ -235,7 +236,9 @@ def jacobian(problem, method):
     return np.vstack([2 * np.array(turns).T, [x.slope for x in end[4:7]]]), [x.value for x in end[4:7]]
 
 
-@pytest.mark.parametrize("name", [m.name for m in ph.methods.values() if m.symplectic is not None and not m.memory])
+@pytest.mark.parametrize(
+    "name", [m.name for m in ph.methods.taking("free") if m.symplectic is not None and not m.memory]
+)
 def test_symplectic_maps(name):
     """J^T W(m_1) J = W(m_0) for those methods that declare it, and for no others (those of order 10 hide it)."""
     method = ph.methods[name]

@@ -17,7 +17,7 @@ from .._version import __version__
 from ..errors import InputError, StepError
 from ..kernels.loops import COLUMNS, stepping
 from ..kernels.so3 import add, mul
-from ..methods import Method, methods
+from ..methods import NEEDS, Method, methods
 from ..methods.mechanics import gyration, velocity
 from ..numbers import floats
 from ..numbers.dispatch import kernel
@@ -260,7 +260,7 @@ def _commit() -> str:
 
 def measure(names: list[str] | None, tell: Callable[[str, int, int], Any]) -> dict[str, Any]:
     """Time methods (all by default) on the problems of STEP_SIZES, in one run; `tell` what, done, in all."""
-    chosen = [methods[name] for name in names] if names else methods.values()
+    chosen = [methods[name] for name in names] if names else methods.taking(NEEDS[0])
     known = {name: library.get(name) for name in STEP_SIZES}
     pairs = [(m, known[name]) for m in chosen for name in STEP_SIZES if m.takes(known[name].needs)]
     tell("scipy DOP853", 0, len(pairs))

@@ -16,7 +16,7 @@ from typing import Any
 import mpmath
 
 from ..methods import NEEDS, Method, methods
-from ..methods.record import CONSERVABLE, DIFFERENCES, ENDS
+from ..methods.record import CONSERVABLE, DIFFERENCES, ENDS, TOP
 from ..numbers.multiprecision import number
 from .backward_error import Mechanics, corrections
 from .construction import (
@@ -31,6 +31,7 @@ from .construction import (
     true_errors,
 )
 from .defect_formula import defect_formula_error, defect_parts
+from .exact_top import check_exact_top
 from .measurements import (
     DIGITS,
     EXACT,
@@ -138,7 +139,7 @@ def check_complete(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     for name, words, said in (
         ("conserves", CONSERVABLE, method.conserves),
         ("torque_at", ENDS, method.torque_at),
-        ("needs", NEEDS, {method.needs}),
+        ("needs", (*NEEDS, TOP), {method.needs}),
         ("differences", DIFFERENCES, {method.differences}),
     ):
         if not isinstance(said, Set) or not said <= set(words):
@@ -433,18 +434,18 @@ def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 
 @_reported
 def check_estimated(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """The step with estimates is the step, and they are the errors of an embedded method of one order less."""
+    """The step with estimates is the step, and they are the errors of an embedded method of the declared order."""
     if method.estimated is None or method.order is None:
         return []
-    faults = []
+    faults, expected = [], method.estimate_order + 1
     for which in starts:
         (difference, *long), (_, *short) = (estimates(method, h, which) for h in LOCAL_STEPS)
         faults += _exactness("with estimates to make the same step", True, difference)
         errors = true_errors(method, LOCAL_STEPS[1], which)
         for word, before, now, error in zip(("attitude", "momentum"), long, short, errors, strict=True):
             measured = float(mpmath.log(before / now, 2))
-            if not _agrees(measured, method.order):
-                faults.append(f"the estimate of the {word} goes as h^{measured:.2f}, not as h^{method.order}")
+            if not _agrees(measured, expected):
+                faults.append(f"the estimate of the {word} goes as h^{measured:.2f}, not as h^{expected}")
             if not now >= error:
                 faults.append(f"the estimate of the {word}, {mpmath.nstr(now, 3)}, is below {mpmath.nstr(error, 3)}")
     return faults
@@ -459,4 +460,6 @@ CHECKS: tuple[Callable[..., list[str]], ...] = (
 
 def check(method: Method) -> list[str]:
     """Everything a method declares that is not so; empty for an honest method."""
+    if not method.has_step:
+        return check_complete(method) + check_exact_top(method)
     return [fault for one in CHECKS for fault in one(method)]

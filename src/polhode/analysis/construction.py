@@ -152,7 +152,9 @@ def estimates(method: Method, h: float, which: Which = 0) -> tuple[Any, Any, Any
     """Of a step that estimates its errors: distance from the step without estimates, and the two estimates."""
     assert method.estimated is not None
     setting = Setting(method, method.needs, which)
-    new, attitude, momentum = method.estimated(number)(number(h), setting.t, setting.y, setting.system, setting.torque)
+    attempt = method.estimated.build(number)
+    new, *squares = attempt(number(h), setting.t, setting.y, setting.system, setting.torque)
+    attitude, momentum = map(mpmath.sqrt, squares)
     return distance(new, first_step(method, method.needs, which, h)), attitude, momentum
 
 

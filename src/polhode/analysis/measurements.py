@@ -361,6 +361,9 @@ def invariants(problem: Problem, y: Any, system: Any) -> tuple[Any, Any, Any]:
 
 POINT_RADIUS = mpmath.mpf(10) ** -15
 BUMP = mpmath.mpf(10) ** -25
+ENTERS = BUMP / 10**15
+"""A torque enters a step if its change by BUMP changes the result by more than this: order conditions make the first
+stages of a method of high order count for as little as 1e-12, and what a solver leaves of an iterate is round-off."""
 
 
 @fifty
@@ -386,7 +389,7 @@ def torque_points(method: Method, kind: str, which: Which = 0) -> tuple[int, set
     def entering(candidates: list[Any]) -> list[Any]:
         """Those of the points at which a changed torque changes the result, by bisection."""
         changed = setting.step(LARGE_STEP, torque=_bumped(setting, kind, candidates)) if candidates else plain
-        if not distance(changed, plain) > BUMP / 10**9:
+        if not distance(changed, plain) > ENTERS:
             return []
         half = len(candidates) // 2
         return entering(candidates[:half]) + entering(candidates[half:]) if half else candidates

@@ -46,7 +46,7 @@ def methods_command(
         return
     if takes is not None and takes not in NEEDS:
         raise InputError(f"--takes must be one of {', '.join(NEEDS)}; got {takes!r}")
-    chosen = book.taking(takes or NEEDS[0])
+    chosen = book.values() if takes is None else book.taking(takes)
     if as_json:
         typer.echo(json.dumps([_jsonable(m) for m in chosen], indent=1))
         return
@@ -67,6 +67,7 @@ def _method_line(method: Method) -> list[str]:
     said = method.declaration()
     order, free = word(said["order"]), word(said["order_free"])
     flags = [name + ("?" if value is None else "") for name, value in said.items() if value is None or value is True]
+    flags += ["adaptive with tol"] if method.estimated else []
     return [
         method.name, order if order == free else f"{order} (free: {free})", ", ".join(flags),
         f"{method.solves}, {method.torque_evals}", word(method.conserves).replace("_", " "), method.needs,
@@ -81,11 +82,11 @@ def _show_method(method: Method, as_json: bool) -> None:
     typer.echo(plain(method.doc) + "\n")
     for name, value in method.declaration().items():
         if name not in ("name", "cite"):
-            typer.echo(f"  {name.replace('_', ' '):<14}{word(value)}")
-    typer.echo(f"  {'source':<14}{bibliography.citation(method.cite)}")
+            typer.echo(f"  {name.replace('_', ' '):<16}{word(value)}")
+    typer.echo(f"  {'source':<16}{bibliography.citation(method.cite)}")
     for known in book.known:
         if book[known.expression].name == method.name:
-            typer.echo(f"  {'known as':<14}{known.label}: {bibliography.citation(known.cite)} ({known.where})")
+            typer.echo(f"  {'known as':<16}{known.label}: {bibliography.citation(known.cite)} ({known.where})")
 
 
 def _problem_facts(problem: Problem) -> dict[str, Any]:

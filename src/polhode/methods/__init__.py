@@ -25,6 +25,10 @@ from .families.munthe_kaas import mkrk
 from .record import CONSERVABLE, NEEDS, Method
 from .registry import Methods, methods
 
+# isort: split
+from .adaptive import dormand_prince, verner87  # registered after the families, whose methods are listed first
+from .exact import lagrange_top
+
 EXAMPLE = next(
     m.name for m in methods.values()
     if m.symmetric and m.takes("attitude") and m.order == 2 and m.torque_evals == 1

@@ -15,6 +15,7 @@ import dataclasses
 import importlib
 import math
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ..kernels.loops import Step
@@ -23,6 +24,14 @@ Build = Callable[[Callable[[Any], Any]], Step]
 
 NEEDS = ("free", "potential", "attitude", "velocity")
 """Kinds of field, each including those before it: none, U(R), T(t, R), T(t, R, omega)."""
+
+TOP = "top"
+"""What a method needs that takes nothing but the Lagrange top: a symmetric body in a uniform field.
+
+Its motion is known at all times. So such a method has no step (`build` is refused), `ph.solve` evaluates the motion at
+the times of the steps, and its properties are those with that field. It takes no kind of `NEEDS`, which hold for any
+body, not even "free".
+"""
 
 CONSERVABLE = (
     *("energy", "spatial_momentum", "momentum_norm"),
@@ -56,6 +65,19 @@ Flow = tuple[Term, ...]
 """The exact flow of a sum of energies over one unit of time."""
 
 
+class Estimate(NamedTuple):
+    """How a step estimates its own error, by comparison with an embedded method; step control follows from it.
+
+    `build` is like that of a method, for a kernel (h, t, y, system, torque) -> (y_new, attitude error squared, momentum
+    error squared). `order` is that of the embedded method: the estimates go as h^(order + 1). `safety` is the part
+    taken of the step whose error would be the tolerance.
+    """
+
+    build: Build
+    order: int
+    safety: Fraction = Fraction(9, 10)
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Method:
     """One integrator: its step and everything the library knows about it.
@@ -72,7 +94,7 @@ class Method:
     torque_evals : distinct points (t, R) at which the torque enters a step (of a processed method, the repeated one)
     torque_at : which ends of the step are among them, "start" and "end"; with both, neighbouring steps share one
     conserves : what is kept exactly, names from `CONSERVABLE`
-    needs : the most general field the method takes, one of `NEEDS`
+    needs : the most general field the method takes, one of `NEEDS`; or `TOP`
     cite, where, aliases : key in references.bib, equation, the papers' own labels
     doc : what it is, in one line; then the equations of one step as LaTeX, symbols as in docs/notation.md
     build : makes the step for one number type, given the conversion of exact coefficients to it
@@ -97,8 +119,7 @@ class Method:
     part : of such a method, the one whose steps it makes
     symplectic_defect : of a step that is not symplectic, where there is a formula: the function (h, psi, system) -> c,
         psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
-    estimated : alike, a step that also gives estimates of its errors, (y_new, of attitude, of momentum): with `tol` the
-        lengths of steps follow from them
+    estimated : how a step estimates its errors, where it does: with `tol` the step sizes follow from the estimates
     flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
     family : the kind of space the method is for where that is not the rotations of a body: "lie", "ndim"; else empty
     """
@@ -139,17 +160,27 @@ class Method:
     after: Build | None = None
     alone: Method | None = None
     flows: tuple[Flow, ...] = ()
-    estimated: Build | None = None
+    estimated: Estimate | None = None
     symplectic_defect: Callable[..., Any] | None = None
 
     def takes(self, kind: str) -> bool:
         """Can the method take a field of this kind (one of `NEEDS`)."""
-        return NEEDS.index(kind) <= NEEDS.index(self.needs)
+        return self.has_step and NEEDS.index(kind) <= NEEDS.index(self.needs)
+
+    @property
+    def has_step(self) -> bool:
+        """Is it made of steps: False for the exact motion of the Lagrange top, which is evaluated at given times."""
+        return self.needs != TOP
 
     @property
     def torque_at_ends(self) -> bool:
         """Is the torque taken at both ends of the step, so that neighbouring steps share one."""
         return self.torque_at == frozenset(ENDS)
+
+    @property
+    def estimate_order(self) -> int:
+        """Order of the embedded method from which a step estimates its errors; 0 if it does not."""
+        return 0 if self.estimated is None else self.estimated.order
 
     def processors(self, number: Callable[[Any], Any]) -> tuple[Step | None, Step | None]:
         """The steps `before` and `after` in one number type; None where there are none."""
@@ -157,7 +188,8 @@ class Method:
 
     def declaration(self) -> dict[str, Any]:
         """Everything it declares, in the order of its attributes: not the step itself, nor its description."""
-        return {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
+        said = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
+        return said | {"estimate_order": self.estimate_order}
 
     @property
     def summary(self) -> str:

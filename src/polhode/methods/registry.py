@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from .._memo import Memo
 from ..errors import InputError
 from ..kernels.loops import Step
-from .record import CONSERVABLE, ENDS, NEEDS, Build, Method
+from .record import CONSERVABLE, ENDS, NEEDS, TOP, Build, Method
 
 
 def _key(label: str) -> str:
@@ -153,7 +153,7 @@ def declare(build: Build, *, register: bool = True, **said: Any) -> Method:
     said["conserves"] = frozenset(said.get("conserves", ()))
     said["torque_at"] = frozenset(said.get("torque_at", ()))
     unknown = (said["conserves"] - set(CONSERVABLE)) | (said["torque_at"] - set(ENDS))
-    if unknown or said["needs"] not in NEEDS:
+    if unknown or said["needs"] not in (*NEEDS, TOP):
         raise ValueError(f"{said['name']}: unknown words in the declaration: {unknown or said['needs']}")
     said["doc"] = inspect.cleandoc(said.get("doc") or build.__doc__ or "")
     method = Method(build=build, **said)

@@ -26,7 +26,7 @@ PROBES = 6
 ROUNDING = 16 * 2.0**-52
 """How far from symmetric a body, or from one direction a field, may be through the rounding of its data."""
 
-INSTEAD = "ph.exact solves free bodies and symmetric tops in a uniform field; use ph.solve for this one"
+INSTEAD = "free bodies and symmetric tops in a uniform field have one; use ph.solve with another method"
 
 CYCLE = (0.5, 0.5, 0.5, 0.5)
 """Turns the first axis to the second, that to the third, that to the first."""

@@ -15,9 +15,9 @@ import numpy as np
 from ..kernels.loops import COLUMNS, one_step, travelling, visiting
 from ..kernels.so3 import conj, mul
 from ..methods import Method
-from ..methods.adaptive import verner87
 from ..methods.adaptive.controller import estimated_stage
-from ..methods.adaptive.dormand_prince import ORDER, PAIR_NAME, pair_stage
+from ..methods.adaptive.dormand_prince import dormand_prince
+from ..methods.adaptive.verner87 import STAGES, verner87
 from ..methods.combinators.compose import carried, whole
 from ..methods.families import taylor as lie_taylor
 from ..numbers import floats
@@ -168,35 +168,25 @@ def mixed_orders(tolerance: float, order: int) -> tuple[int, int, float]:
 
 def pair(problem: Problem) -> Stage:
     """Steps of an embedded pair, for fields with branches."""
-
-    def make() -> Any:
-        return pair_stage(floats.number, torque_kernel(problem, floats.number))
-
-    return Stage(PAIR_NAME, structure(problem), make, lambda tolerance: ORDER, PAIR_STEPS)
+    return estimated(problem, dormand_prince)
 
 
 def estimated(problem: Problem, method: Method) -> Stage:
     """Steps of a method that estimates its errors."""
-    attempt, order = method.estimated, int(method.order)
-    assert attempt is not None
 
     def make() -> Any:
-        torque = torque_kernel(problem, floats.number, method)
-        return estimated_stage(attempt(floats.number), order, floats.number, torque)
+        return estimated_stage(method, floats.number, torque_kernel(problem, floats.number, method))
 
-    return Stage(method.name, structure(problem, method), make, lambda tolerance: order, PAIR_STEPS)
+    return Stage(method.name, structure(problem, method), make, lambda tolerance: int(method.order), PAIR_STEPS)
 
 
 def runge_kutta(problem: Problem) -> Stage:
     """Steps of Verner's pair 8(7) on plain numbers: cheap ones, for moderate accuracy."""
 
-    def make() -> Any:
-        return verner87.runge_kutta_stage(floats.number, torque_kernel(problem, floats.number))
-
     def ns(order: int) -> float:
-        return NS_PAIR + verner87.STAGES * (NS_STAGE + NS_FLOP * torque_flops(problem))
+        return NS_PAIR + STAGES * (NS_STAGE + NS_FLOP * torque_flops(problem))
 
-    return Stage(verner87.NAME, structure(problem), make, lambda tolerance: verner87.ORDER, PAIR_STEPS, ns)
+    return dataclasses.replace(estimated(problem, verner87), ns=ns)
 
 
 def torque_flops(problem: Problem) -> int:

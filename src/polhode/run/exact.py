@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import time
 from collections.abc import Callable
@@ -12,7 +13,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.loops import COLUMNS, record, tidied
 from ..kernels.so3 import mul
-from ..methods.exact.lagrange_top import circular, hyperbolic
+from ..methods.exact.lagrange_top import circular, hyperbolic, lagrange
 from ..methods.exact.lagrange_top import moved as top_moved
 from ..methods.families.jacobi import jacobi, motion, moved
 from ..numbers.precision import GUARD_DIGITS
@@ -80,6 +81,20 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
     solved = _doubles if digits is None else functools.partial(_precise, digits=digits)
     data, mp = solved(problem, times, top)
     return Trajectory(data, _info(problem, times, digits, began, top), mp)
+
+
+def top_at_steps(problem: Problem, dt: float, count: int, every: int, digits: int | None) -> Trajectory:
+    """The exact motion of a Lagrange top at the times of steps: every `every`-th and the last."""
+    if problem.field is None:
+        raise InputError(
+            f"{lagrange.name} takes a symmetric top in a field, and this body is free; use {jacobi.name!r}"
+        )
+    steps = np.append(np.arange(0, count, every), count)
+    sol = exact(problem, problem.t0 + steps * dt, digits=digits)
+    if sol.method != lagrange.name:
+        raise InputError(f"{problem.field!r} has no torque, so the body is free; use {jacobi.name!r}")
+    sol.info = dataclasses.replace(sol.info, dt=dt, every=every, steps=count)
+    return sol
 
 
 def recognised(problem: Problem, digits: int | None) -> Top | None:
@@ -151,6 +166,6 @@ def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) 
 
 def _info(problem: Problem, times: np.ndarray, digits: int | None, began: float, top: Top | None) -> Info:
     return info_of(
-        problem, method=jacobi.name if top is None else "lagrange", dt=0.0, digits=digits,
+        problem, method=jacobi.name if top is None else lagrange.name, dt=0.0, digits=digits,
         seconds=time.perf_counter() - began, steps=len(times),
     )  # fmt: skip

@@ -121,10 +121,10 @@ def _stopped_writing(ride: Ride[Any], fault: DiskError) -> StepError:
     """The error when a file could not be written."""
     partial = fault.disk.rescue()
     return StepError(
-        f"{ride.method.name} stopped at step {ride.done}: {fault.disk.writer.path} cannot be written ({fault}); "
+        f"{ride.method.name} stopped at step {ride.done}: {fault.disk.writer.path} cannot be written ({fault})",
+        partial,
         f"the {len(partial)} states written before are in .partial and in {fault.disk.writer.folder}; free some "
         "disk space and continue with resume=True (--resume)",
-        partial,
     )
 
 

@@ -51,6 +51,8 @@ class Engine:
 
 def check_fit(method: Method, problem: Problem) -> None:
     """Refuse a method that cannot take the problem's body or field, and name those that can."""
+    if not method.has_step:
+        method.build(floats.number)  # says so
     if problem.body.linear_axis is not None and not method.linear_bodies:
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.linear_bodies)
         raise InputError(

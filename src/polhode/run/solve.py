@@ -19,6 +19,7 @@ from ..results.store import checkpoint, integrity, trajectory_store
 from ..results.trajectory import Info, Trajectory, info_of
 from .dense import dense_of
 from .event_search import with_events
+from .exact import top_at_steps
 from .failures import explain
 from .fixed_step import Ride, solved
 from .integrator import engine
@@ -102,6 +103,11 @@ def solve(
             "events need every step in memory in double precision; remove the arguments every, digits and out"
         )
     count, end = length(problem, chosen, dt, t_end, steps)
+    if not chosen.has_step:
+        if wanted or out is not None:
+            raise InputError(f"{chosen.name} is evaluated at the times asked for; remove the arguments events and out")
+        _check_memory(count // every + 2)
+        return top_at_steps(problem, dt, count, every, digits)
     units = NO_UNITS if chosen.clock or digits is not None else units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
     run = engine(inner, chosen, digits)
@@ -180,6 +186,8 @@ def _to_tolerance(
             why = {"dt": "steps follow from tol", "steps": "steps follow from tol", "every": "sol.at(times) thins out"}
             raise InputError(f"give {name} or tol, not both: {why.get(name, 'tol is for doubles')}")
     chosen = None if method is None else methods[method]
+    if chosen is not None and not chosen.has_step:
+        raise InputError(f"{chosen.name} is exact, so that no steps follow from a tolerance; give dt")
     if chosen is not None and chosen.clock:
         raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
     end = end_time(problem, t_end)

@@ -62,10 +62,18 @@ def _combined(typingctx: Any, weights: Any, rows: Any) -> Any:
     return UniTuple(types.float64 if single else lanes, count)(weights, rows), make
 
 
+def _one_by_one(terms: int, count: int) -> Any:
+    """The sums written out, for numbers with tangents, which have products and sums of their own."""
+    sums = (" + ".join(f"weights[{j}] * rows[{j}][{i}]" for j in range(terms)) for i in range(count))
+    return eval(f"lambda weights, rows: ({', '.join(sums)},)")
+
+
 def teach(options: dict[str, Any]) -> None:
     """Make `scalar.combined` known to numba."""
 
     def combined(weights: Any, rows: Any) -> Any:
-        return lambda weights, rows: _combined(weights, rows)
+        if isinstance(rows.dtype.dtype, types.Float | Lanes):
+            return lambda weights, rows: _combined(weights, rows)
+        return _one_by_one(rows.count, rows.dtype.count)
 
     overload(primitives.combined, strict=False, jit_options=options)(combined)

@@ -20,9 +20,7 @@ from ...kernels.loops import Step, fitted
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
 from ...numbers.primitives import power, where
-
-SAFETY = Fraction(9, 10)
-"""The part taken of the step whose error would be the tolerance."""
+from ..record import Method
 
 
 def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Callable[..., Any]:
@@ -76,12 +74,19 @@ def chosen(attempt: Step, judged: Step, torque: Callable[..., Any]) -> Callable[
     return stage
 
 
-def estimated_stage(attempt: Step, order: int, number: Callable[[Any], Any], torque: Callable[..., Any]) -> Step:
-    """A stage for `loop.travelling` from a step that gives estimates of its errors, not of their squares."""
+def squares(attempt: Step) -> Step:
+    """The kernel of an `Estimate` from one that gives the errors themselves."""
 
     @kernel
     def squared(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         new, attitude, momentum = attempt(h, t, y, system, torque)
         return new, attitude * attitude, momentum * momentum
 
-    return chosen(squared, controlled(number, order, SAFETY), torque)
+    return squared
+
+
+def estimated_stage(method: Method, number: Callable[[Any], Any], torque: Callable[..., Any]) -> Step:
+    """A stage for `loop.travelling` from a method that estimates its errors."""
+    assert method.estimated is not None
+    build, _, safety = method.estimated
+    return chosen(build(number), controlled(number, int(method.order), safety), torque)

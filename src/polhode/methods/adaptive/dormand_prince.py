@@ -9,6 +9,7 @@ exp(-Psi) n + Pi x delta; both to first order in them, so that nothing cancels h
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
@@ -18,13 +19,14 @@ from ...kernels.so3 import add, along, cross, dexp, exp, mul, negative, norm, sc
 from ...kernels.unroll import combination
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
-from ..families.munthe_kaas import all_stages, stage_slopes
+from ...symbolic import latex as typeset
+from ..families.munthe_kaas import all_stages, mkrk, stage_slopes
+from ..record import Estimate, Method
+from ..registry import methods
 from ..tables.butcher import DORMAND_PRINCE
-from .controller import estimated_stage
+from .controller import squares
 
 PAIR = DORMAND_PRINCE
-ORDER, ESTIMATE_ORDER = 5, 4
-PAIR_NAME = "mkrk(dormand_prince)"
 
 EMBEDDED = tuple(map(Fraction, ("5179/57600", "0", "7571/16695", "393/640", "-92097/339200", "187/2100", "1/40")))
 """The weights of order 4; the seventh belongs to the end of the step."""
@@ -56,6 +58,28 @@ def embedded(number: Callable[[Any], Any]) -> Step:
     return attempt
 
 
-def pair_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
-    """Steps of the pair for `loop.travelling`."""
-    return estimated_stage(embedded(number), ORDER, number, torque)
+def _declared() -> Method:
+    """The Munthe-Kaas method of the tableau, with the estimates."""
+    base = mkrk(PAIR)
+    estimates = (
+        r"""
+
+The weights $\hat b$ of an embedded method of order 4, with the seventh stage $\psi_7 = \psi$, $\mu_7 = \mu$ at the end
+of the step, give the error estimates: with $e = \hat b - b$ ($b_7 = 0$), $d = h \sum_j e_j K_j$ and
+$n = h \sum_j e_j G_j$ they are the lengths of
+
+$$\delta = \operatorname{dexp}_{-\psi} d, \qquad \exp(-\psi)\,n + \Pi_1 \times \delta, \qquad
+\hat b = """
+        + typeset.matrix([EMBEDDED])
+        + "$$"
+    )
+    return dataclasses.replace(
+        base,
+        estimated=Estimate(lambda number: squares(embedded(number)), 4),
+        where=f"{base.where}; tableau and embedded weights: dormand1980",
+        aliases=("Dormand-Prince 5(4)",),
+        doc=base.doc + estimates,
+    )
+
+
+dormand_prince = methods.add(_declared())

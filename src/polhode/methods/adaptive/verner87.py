@@ -21,11 +21,9 @@ from ...kernels.unroll import written
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
 from ...numbers.primitives import combined
+from ..record import Estimate
+from ..registry import declare
 from ..tables.verner87 import EMBEDDED, STAGES, VERNER
-from .controller import chosen, controlled
-
-ORDER, ESTIMATE_ORDER = 8, 7
-NAME = VERNER.name
 
 SAFETY = Fraction(3, 4)
 """The part taken of the step whose error would be the tolerance.
@@ -85,10 +83,16 @@ def _increments(h: Any, t: Any, row: Any, constants: Any, system: Any, torque: A
 
 
 @kernel
-def _ended(new: Any, error: Any) -> Any:
-    y = restored((new[0], new[1], new[2], new[3])), (new[4], new[5], new[6])
+def _state(new: Any) -> Any:
+    """Seven numbers as attitude and momentum, the quaternion made a unit."""
+    return restored((new[0], new[1], new[2], new[3])), (new[4], new[5], new[6])
+
+
+@kernel
+def _squares(error: Any) -> Any:
+    """The squares of the errors of attitude (an angle) and momentum."""
     push = (error[4], error[5], error[6])
-    return y, 4 * norm2((error[0], error[1], error[2], error[3])), dot(push, push)
+    return 4 * norm2((error[0], error[1], error[2], error[3])), dot(push, push)
 
 
 def _text(space: dict[str, Any], name: str, weights: Sequence[Any], number: Callable[[Any], Any]) -> str:
@@ -103,24 +107,56 @@ def _text(space: dict[str, Any], name: str, weights: Sequence[Any], number: Call
     return f"further(combined({name}_old, ({rows})), {name}_new, k{used[-1]})"
 
 
+def _written(number: Callable[[Any], Any], stages: int, result: str) -> Step:
+    """Kernel (h, t, y, system, torque) of the first stages, and of a result: an expression with {new} and {error}."""
+    space: dict[str, Any] = {"combined": combined, "further": _further, "increments": _increments, "state": _state}
+    space |= {"constants": _constants, "as_row": _row, "squares": _squares}
+    lines = ["row, fixed = as_row(y), constants(h, system)", "k0 = increments(h, t, row, fixed, system, torque)"]
+    one, none = Fraction(1), Fraction(0)
+    for n in range(1, stages):
+        space[f"c{n}"] = converted(VERNER.c[n], number)
+        state = _text(space, f"a{n}", (*VERNER.a[n], one), number)
+        lines.append(f"k{n} = increments(h, t + c{n} * h, {state}, fixed, system, torque)")
+    step, error = (_text(space, name, (*x, none), number) for name, x in (("b", VERNER.b), ("e", DIFFERENCE)))
+    result = result.format(new=f"further(row, 1, {step})", error=error)
+    return written("h, t, y, system, torque", result, *lines, **space)
+
+
+def runge_kutta_step(number: Callable[[Any], Any]) -> Step:
+    """The step alone: the last stage serves only the estimates."""
+    return _written(number, STAGES - 1, "(state({new}), 0)")
+
+
 def runge_kutta_pair(number: Callable[[Any], Any]) -> Step:
     """Kernel (h, t, y, system, torque) -> (y_new, error_attitude^2, error_momentum^2) in one number type.
 
     The errors are those of order 7: twice the length of a difference of quaternions, and that of a difference of body
     momenta. Nothing is solved, so nothing is missed.
     """
-    space: dict[str, Any] = {"combined": combined, "further": _further, "increments": _increments, "ended": _ended}
-    space |= {"constants": _constants, "as_row": _row}
-    lines = ["row, fixed = as_row(y), constants(h, system)", "k0 = increments(h, t, row, fixed, system, torque)"]
-    one, none = Fraction(1), Fraction(0)
-    for n in range(1, STAGES):
-        space[f"c{n}"] = converted(VERNER.c[n], number)
-        state = _text(space, f"a{n}", (*VERNER.a[n], one), number)
-        lines.append(f"k{n} = increments(h, t + c{n} * h, {state}, fixed, system, torque)")
-    step, error = (_text(space, name, (*x, none), number) for name, x in (("b", VERNER.b), ("e", DIFFERENCE)))
-    return written("h, t, y, system, torque", f"ended(further(row, 1, {step}), {error})", *lines, **space)
+    return _written(number, STAGES, "(state({new}), *squares({error}))")
 
 
-def runge_kutta_stage(number: Callable[[Any], Any], torque: Callable[..., Any]) -> Callable[..., Any]:
-    """A stage for `loop.travelling`: one step of the pair, accepted if both errors are within their tolerances."""
-    return chosen(runge_kutta_pair(number), controlled(number, ORDER, SAFETY), torque)
+verner87 = declare(
+    runge_kutta_step, name=VERNER.name, order=8, order_free=8, symmetric=False, symplectic=False, poisson=False,
+    implicit=False, solves=0, torque_evals=STAGES - 1, torque_at=("start",), conserves=(), needs="velocity",
+    cite="verner2010", where="the most efficient pair of orders 8 and 7 with 13 stages", aliases=("Vern8",),
+    estimated=Estimate(runge_kutta_pair, 7, SAFETY),
+    doc=r"""Verner's Runge-Kutta pair 8(7) on the entries of quaternion and momentum; the quaternion is made a unit.
+
+    In principal axes attitude and momentum are seven numbers $x = (q, \Pi)$ with the rates
+
+    $$F(s, x) = \bigl(\tfrac{1}{2}\,q\,(0, \omega),\; \Pi \times \omega + T(s, R(q), \omega)\bigr), \qquad
+    \omega = I^{-1} \Pi$$
+
+    where $q\,(0, \omega)$ is a product of quaternions. The stages $k = 1, \ldots, 12$ and the end of the step are
+
+    $$\begin{aligned}
+    F_k &= F\Bigl(t + c_k h,\, x_0 + h \sum_{j < k} a_{kj} F_j\Bigr), \\
+    (q, \Pi_1) &= x_0 + h \sum_j b_j F_j, \qquad q_1 = q/|q|
+    \end{aligned}$$
+
+    A stage 13 and the weights $\hat b$ of order 7 give the error estimates: with
+    $(\delta q, \delta \Pi) = h \sum_j (\hat b_j - b_j) F_j$ they are $2\,|\delta q|$ and $|\delta \Pi|$. The
+    coefficients, fractions of up to 83 digits, are in `methods/tables/verner87.py`.
+    """,
+)  # fmt: skip

@@ -60,6 +60,8 @@ def _within(step: Step, begun: Callable[[Any], Any]) -> Step:
 
 def steady(method: Method) -> Method:
     """The method itself, if it can be a part of another: one whose steps are h."""
+    if not method.has_step:
+        raise InputError(f"{method.name} is an exact motion without steps and cannot be part of another method")
     if method.clock:
         raise InputError(
             f"{method.name} chooses its own steps and cannot be part of another method; make it the outermost one"

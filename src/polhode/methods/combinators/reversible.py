@@ -136,6 +136,8 @@ def reversible(method: str | Method) -> Method:
     steps that depend on the state is symplectic.
     """
     base = methods[method]
+    if not base.has_step:
+        raise InputError(f"reversible() varies the steps of a method, and {base.name} has none: it is an exact motion")
     if not base.symmetric:
         raise InputError(f"reversible() needs a symmetric method, and {base.name} is not symmetric")
     if base.memory or base.compensated or base.before:

@@ -29,14 +29,18 @@ with time; `lagrange_constants` finds all that does not depend on time.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+from ...errors import InputError
 from ...kernels.so3 import mul, unrotate
 from ...numbers.dispatch import kernel
 from ...numbers.double_double import Pair, nearest, pair_product, pair_sum, two_sum
 from ...numbers.primitives import exp, sincos, where
 from ...numbers.types import Number, State
+from ..record import TOP
+from ..registry import declare
 
 Complex = tuple[Number, Number]
 
@@ -125,3 +129,40 @@ def moved(shape: Callable[..., Any]) -> Callable[..., State]:
         return q, unrotate(right, (-m[1], m[0], spin))
 
     return state
+
+
+def _no_step(number: Callable[[Any], Any]) -> Any:
+    raise InputError(
+        "lagrange is an exact motion without steps; use ph.solve(problem, 'lagrange', dt=..., steps=...) or "
+        "ph.exact(problem, times)"
+    )
+
+
+lagrange = declare(
+    _no_step, name="lagrange", order=math.inf, order_free=math.inf, symmetric=True, symplectic=True, poisson=None,
+    implicit=False, solves=0, torque_evals=0, conserves=("energy_linear_potential",), needs=TOP,
+    cite="klein1897", where="the Cayley-Klein parameters as quotients of theta functions",
+    doc=r"""The exact motion of the Lagrange top, a symmetric body in a uniform field, by theta functions.
+
+    Space and body are turned so that the potential is $A\,g\,u$ with $g > 0$ and $u = R_{33}$, and the third axis of
+    the body is that of symmetry; $A$ and $C$ are the moments perpendicular to it and along it. With $R_A$ the motion of
+    the body with three moments $A$,
+
+    $$R_1 = R_A(h) \exp\bigl(h\,(1/C - 1/A)\,\Pi_3\,\mathrm{e}_3\bigr)$$
+
+    For $R_A$ let $x = 1 - u$ and $v = h\,\lambda + v_0$. The energy and the two conserved momenta give
+
+    $$\dot x^2 = 2\,g\,(x_1 - x)\,(x - x_2)\,(x - x_3), \qquad x = x_1 - (x_1 - x_2)\,\mathrm{sn}^2 v$$
+
+    $$\lambda = \sqrt{g\,(x_1 - x_3)/2}, \qquad 1 - k^2 = \frac{x_2 - x_3}{x_1 - x_3}$$
+
+    and with $K$ the quarter period and $z = \pi v/(2 K)$ the Cayley-Klein parameters $q_0 + \mathrm{i}\,q_3$,
+    $q_2 - \mathrm{i}\,q_1$ and $\omega_2 - \mathrm{i}\,\omega_1$ are constants times
+
+    $$\mathrm{e}^{\mathrm{i} \mu_1 h}\,\frac{\theta_4(z + \mathrm{i} Y_1)}{\theta_4(z)}, \qquad
+    \mathrm{e}^{\mathrm{i} \mu_2 h}\,\frac{\theta_3(z + \mathrm{i} Y_2)}{\theta_4(z)}, \qquad
+    \mathrm{e}^{\mathrm{i} \mu_3 h}\,\frac{\theta_3(z + \mathrm{i} Y_3)}{\theta_4(z)}$$
+
+    The constants are those of the start of the run: there are no steps, and errors do not grow with their number.
+    """,
+)  # fmt: skip

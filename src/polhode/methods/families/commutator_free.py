@@ -12,7 +12,9 @@ from typing import Any
 from ...kernels.so3 import along, exp, mul, norm, rotate, scale, sub, unrotate
 from ...numbers.dispatch import kernel
 from ...numbers.types import Quat, Vec3
+from ..adaptive.controller import squares
 from ..mechanics import velocity
+from ..record import Estimate
 from ..registry import method
 
 PART = 10
@@ -70,7 +72,7 @@ def cf4_attempt(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     order=4, order_free=4, symmetric=False, symplectic=False, poisson=False, solves=0, torque_evals=4,
     torque_at=("start",), conserves=("spatial_momentum", "momentum_norm"), needs="velocity",
     cite="celledoni2003", where="the method of order 4 with two exponentials in its last stage",
-    aliases=("CF4", "Celledoni-Marthinsen-Owren"), estimated=lambda number: cf4_attempt,
+    aliases=("CF4", "Celledoni-Marthinsen-Owren"), estimated=Estimate(lambda number: squares(cf4_attempt), 3),
 )  # fmt: skip
 @kernel
 def cf4(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:

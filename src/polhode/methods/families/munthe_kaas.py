@@ -273,10 +273,10 @@ def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
     """
     if not isinstance(tableau, Tableau):
         tableau = aliases.get(tableau, tableau) if isinstance(tableau, str) else tableau
-        if not isinstance(tableau, str) or tableau not in tableaus:
-            raise InputError(f"unknown tableau {tableau!r}; the named ones are {', '.join(tableaus)}")
         if not register and f"mkrk({tableau})" in methods:
             return methods[f"mkrk({tableau})"]
+        if not isinstance(tableau, str) or tableau not in tableaus:
+            raise InputError(f"unknown tableau {tableau!r}; the named ones are {', '.join(tableaus)}")
         tableau = tableaus[tableau]
     implicit = [block for block in tableau.blocks() if not tableau.is_explicit(block)]
     return declare(

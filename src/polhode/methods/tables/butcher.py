@@ -160,11 +160,7 @@ DORMAND_PRINCE = Tableau(
     ],
     ["35/384", 0, "500/1113", "125/192", "-2187/6784", "11/84"], name="dormand_prince", order=5, symmetric=False,
 )  # fmt: skip
-"""Dormand and Prince (1980), without the seventh stage of the pair in methods/embedded.py.
-
-Its leading error is so small that the steps with which declarations are measured (2^-7 and 2^-8) show order 4.7 with a
-velocity-dependent torque; at 2^-11 and 2^-12 it is 4.99. So it is a tableau to give to `mkrk`, not a registered method.
-"""
+"""Dormand and Prince (1980), without the seventh stage of the pair in methods/adaptive/dormand_prince.py."""
 
 
 def gauss_rule(nodes: int, number: Callable[[Any], Any]) -> list[tuple[Any, Any]]:

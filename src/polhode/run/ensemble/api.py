@@ -79,7 +79,8 @@ def ensemble(
     tol, t_end : instead of a method, `dt` and `steps`: the time at the end, and the error allowed there in every body:
         an angle in radians, and as much for the momentum relative to its largest size on the way. Every body takes
         steps of its own, by its Taylor series, whose smallest terms are of single precision; free bodies are exact. The
-        start and the end are kept; ``.steps`` says how many steps each took, ``.error_estimate`` how accurate it is. A
+        start and the end are kept; ``.steps`` says how many steps each took, ``.error_estimate`` how accurate it is,
+        ``.method`` the highest order of the series. A
         ResultWarning names bodies for which `tol` is out of reach
     step_tol : instead of `tol`, the error allowed in a single step; that of the momentum is smaller long before the
         end, as a wrong momentum turns the body until then. Errors at the end are not estimated
@@ -302,15 +303,15 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
     if task.crowd.field is None:
         free = task.run()
         return dataclasses.replace(free, error_estimate=10 * EPS * (1 + task.crowd.speeds() * float(task.crowd.dt[0])))
-    seconds = 0.0
+    seconds, highest = 0.0, task.method
 
     def travel(chosen: np.ndarray, step_tol: float) -> Ends:
-        nonlocal seconds
+        nonlocal seconds, highest
         crowd = task.crowd if len(chosen) == task.crowd.number else task.crowd.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
-        part = dataclasses.replace(
-            task, crowd=crowd, method=taylor(taylor_order(step_tol)), tolerance=step_tol, longest=longest
-        )
+        series = taylor(taylor_order(step_tol))
+        highest = max(highest, series, key=lambda method: method.order)
+        part = dataclasses.replace(task, crowd=crowd, method=series, tolerance=step_tol, longest=longest)
         found = part.found()
         seconds += run_on_cores(part, found, None)
         q, m, behind, failed = found
@@ -321,7 +322,7 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
     q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
     moments = np.broadcast_to(task.crowd.moments, (task.crowd.number, 3))
     return Ensemble(
-        task.times(), q, m, moments, ends.failed, taylor.__name__, seconds, steps=ends.steps, error_estimate=error
+        task.times(), q, m, moments, ends.failed, highest.name, seconds, steps=ends.steps, error_estimate=error
     )
 
 
