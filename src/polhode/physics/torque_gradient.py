@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..kernels.so3 import conj, matrix, mul, rotate, times, unrotate
-from ..numbers.dispatch import by_arguments, kernel
+from ..numbers.dispatch import kernel
 from ..symbolic.expression import Expr, compiled, gradient, lift, source, symbol
 from .fields import Field, inverse_tensor
 
@@ -58,7 +58,8 @@ def rate_text(field: Field, own_axes: bool) -> tuple[str, dict[str, Any]]:
 
 
 @kernel
-def _no_rates(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
+def no_gradient(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
+    """The same of a free body."""
     zero = 0 * t
     return (zero, zero, zero), zero, zero
 
@@ -84,13 +85,3 @@ def rate_kernel(field: Field, number: Callable[[Any], Any], own_axes: bool) -> C
         return unrotate(axes, (x, y, z)), steepness, rate
 
     return turned
-
-
-def rated(
-    torque: Callable[..., Any], field: Field | None, number: Callable[[Any], Any], own_axes: bool
-) -> Callable[..., Any]:
-    """The torque kernel of a field that, given the angular acceleration as well, tells how the torque changes.
-
-    ``torque(t, q, m, system)`` is what it was; ``torque(t, q, m, system, a)`` is (T', K, K').
-    """
-    return by_arguments(torque, _no_rates if field is None else rate_kernel(field, number, own_axes), 4)

@@ -177,9 +177,3 @@ def _threes(count: int, form: str) -> str:
             one = one.replace("#", str(3 * n + i), 1)
         vectors.append(one)
     return f"({', '.join(vectors)},)"
-
-
-@functools.cache
-def no_rates(count: int) -> Callable[..., Any]:
-    """The kernel of the free body."""
-    return written("t, q, m, system", f"({'(0, 0, 0), ' * (count + 1)})")

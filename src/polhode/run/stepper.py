@@ -14,6 +14,7 @@ from ..kernels.loops import NO_STATE, good, tidied
 from ..kernels.so3 import conj, mul, norm2, rotate, unit, unrotate
 from ..methods import Method, methods
 from ..methods.combinators.compose import whole
+from ..methods.queries import Torque
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import finite
@@ -186,7 +187,7 @@ class Stepper:
             )
         body = _held_body_turned if self._own else _held_body
         torque = body if frame == "body" else _held_space
-        if self.method.derivatives or self.method.series or self.method.differences:
+        if self.method.asks != Torque():
             held = Problem(self.body, _HELD[frame](0, 0, 0), momentum=(0.0, 0.0, 0.0))
             torque = torque_kernel(held, floats.number, self.method)
         self._held[frame] = _compiled(self.method, torque, frame, bool(self._own))

@@ -31,7 +31,7 @@ from .gravity import (
     soft_wall,
     uniform_gravity,
 )
-from .kernels import formula_kernel, inverse_tensor, no_difference, no_pair, no_torque
+from .kernels import formula_kernel, inverse_tensor, no_answer, no_torque
 from .registry import describe, get, keywords, make, names
 
 __all__ = [
@@ -59,8 +59,7 @@ __all__ = [
     "linear_drag",
     "make",
     "names",
-    "no_difference",
-    "no_pair",
+    "no_answer",
     "no_torque",
     "pd_control",
     "potential",

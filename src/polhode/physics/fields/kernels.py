@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from ..._memo import MADE
 from ...kernels.so3 import conj, dot, matrix, mul, rotate, times, unrotate
+from ...kernels.unroll import written
+from ...methods.queries import VECTOR, FieldQuery, Torque
 from ...numbers import floats
 from ...numbers.dispatch import kernel
 from ...symbolic.expression import compiled
@@ -96,19 +99,11 @@ def difference_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> 
     return turned
 
 
-@kernel
-def no_difference(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
-    """The same of a body without a potential; `absent` is true of it."""
-    return (0, 0, 0), 0
+@functools.cache
+def no_answer(query: FieldQuery) -> Callable[..., Any]:
+    """The kernel that answers a query without a field: integer zeros, of which `absent` is true."""
+    zeros = tuple((0, 0, 0) if part == VECTOR else 0 for part in query.shape)
+    return written(", ".join(("t", "q", "m", "system", *query.arguments)), repr(query.joined(zeros)))
 
 
-@kernel
-def no_pair(t: Any, q: Any, m: Any, system: Any) -> Any:
-    """The pair of torques on a free body."""
-    return (0, 0, 0), (0, 0, 0)
-
-
-@kernel
-def no_torque(t: Any, q: Any, m: Any, system: Any) -> Any:
-    """The torque on a free body."""
-    return (0, 0, 0)
+no_torque = no_answer(Torque())
