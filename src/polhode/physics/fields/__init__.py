@@ -31,7 +31,7 @@ from .gravity import (
     soft_wall,
     uniform_gravity,
 )
-from .kernels import formula_kernel, inverse_tensor, no_answer, no_torque
+from .kernels import formula_kernel, no_answer, no_torque
 from .registry import describe, get, keywords, make, names
 
 __all__ = [
@@ -52,7 +52,6 @@ __all__ = [
     "gravity_gradient",
     "gyrostat",
     "internal_damping",
-    "inverse_tensor",
     "keywords",
     "leaves_of",
     "like",
