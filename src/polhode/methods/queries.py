@@ -94,10 +94,7 @@ class Together(FieldQuery):
 class Torque(FieldQuery):
     """The torque T."""
 
-    @property
-    def shape(self) -> tuple[str, ...]:
-        """One vector."""
-        return (VECTOR,)
+    shape = (VECTOR,)
 
     def __str__(self) -> str:
         return "torque"
@@ -110,10 +107,7 @@ TORQUE = Torque()
 class TorqueAndCorrector(FieldQuery):
     """The torque g of a potential, and the torque of the modified potential V = g^T I^-1 g."""
 
-    @property
-    def shape(self) -> tuple[str, ...]:
-        """Two vectors."""
-        return (VECTOR, VECTOR)
+    shape = (VECTOR, VECTOR)
 
     def __str__(self) -> str:
         return "torque and corrector"
@@ -144,15 +138,8 @@ class TorqueGradient(FieldQuery):
     Zeros without a field are those of the number type.
     """
 
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """The angular acceleration."""
-        return ("a",)
-
-    @property
-    def shape(self) -> tuple[str, ...]:
-        """The rate of the torque, the steepness and its rate."""
-        return (VECTOR, NUMBER, NUMBER)
+    arguments = ("a",)
+    shape = (VECTOR, NUMBER, NUMBER)
 
     def __str__(self) -> str:
         return "rate and steepness of the torque"
@@ -204,19 +191,11 @@ class DiscreteGradient(FieldQuery):
     """
 
     use: str
+    arguments = ("t1", "q1", "m1")
+    shape = (VECTOR, NUMBER)
 
     def __post_init__(self) -> None:
         _check_word(self, "use", self.use, USES)
-
-    @property
-    def arguments(self) -> tuple[str, ...]:
-        """The second state."""
-        return ("t1", "q1", "m1")
-
-    @property
-    def shape(self) -> tuple[str, ...]:
-        """Mean torque and change of the potential."""
-        return (VECTOR, NUMBER)
 
     def __str__(self) -> str:
         return f"discrete gradient ({self.use})"
