@@ -30,6 +30,7 @@ NO_CLAIM = {
     "cite": "a source; that references.bib has it is tested in test_references.py",
     "where": "a place in the source",
     "doc": "a description; its formulas are tested in test_formulas.py",
+    "family": "the space that the method is for: empty for rotations, which are what is checked here",
 }
 """Attributes that say nothing about the mathematics of the step, with the reason."""
 
