@@ -2,7 +2,7 @@
 
 Where a body has axes of its own, the quaternion a that turns principal into user axes follows the `count` parameters of
 the field in system[2]. `physics/equations.in_principal_axes` does the same on the graph, for Taylor series. As a graph
-the products below would be fused with others, so results would differ in their last bits.
+the products below are fused with others when compiled, and results differ in their last bits.
 """
 
 from __future__ import annotations
