@@ -5,10 +5,11 @@ A complete example is in CONTRIBUTING.md; it needs nothing from the rest of the 
 
 from .kernels import so3
 from .kernels.solvers import broyden, newton
+from .methods import queries
 from .methods.combinators.compose import halves
 from .methods.mechanics import turning
 from .methods.registry import method, methods
 from .numbers.dispatch import kernel
 from .numbers.primitives import where
 
-__all__ = ["broyden", "halves", "kernel", "method", "methods", "newton", "so3", "turning", "where"]
+__all__ = ["broyden", "halves", "kernel", "method", "methods", "newton", "queries", "so3", "turning", "where"]

@@ -298,12 +298,12 @@ def test_the_structure_of_a_field_is_without_values():
 KEYS = """
 import json, sys
 import polhode as ph
-from polhode import adaptive
+from polhode.run import adaptive
 from polhode.compile import program
 from polhode.compile.batch import fixed_step, layout
 from polhode.numbers import floats
-from polhode.engine import beginning, kind, torque_kernel
-from polhode.loop import stepping, travelling
+from polhode.run.integrator import beginning, kind, torque_kernel
+from polhode.kernels.loops import stepping, travelling
 
 def loop(name, problem):
     method = ph.methods[name]
@@ -313,7 +313,7 @@ def loop(name, problem):
 def lanes(name, problem):
     method = ph.methods[name]
     torque = torque_kernel(problem, floats.number, method)
-    return simd.loop(method.build(floats.number), torque, layout.Sizes(0, 0), False, beginning(method))
+    return fixed_step.loop(method.build(floats.number), torque, layout.Sizes(0, 0), False, beginning(method))
 
 top, free = ph.problems.fast_top(), ph.problems.free_body()
 made = {name: loop(name, top) for name in ("fe", "imidm", "mkrk(rk4)", "mkrk(gauss2)", "rattle", "yoshida4(imidm)")}
@@ -389,7 +389,7 @@ def test_other_processes_find_the_same_keys_whatever_they_did_before(keys):
     before = """
 import polhode as ph
 from polhode.numbers import floats
-from polhode.scalar import kernel
+from polhode.numbers.dispatch import kernel
 for name in ("yoshida4(imidm)", "mkrk(gauss3)", "dmv8", "reversible(imidm)"):
     ph.methods[name].build(floats.number)
 kernel(lambda x: x)

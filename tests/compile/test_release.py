@@ -49,7 +49,7 @@ def parts(library):
     return {part for one in library._linking_libraries for part in (one, *parts(one))}
 
 
-OWN = ("torque_value", "torque_kernel.<locals>.plain", "fe", "stepping.<locals>.advance")
+OWN = ("torque_value", "torque_kernel.<locals>.torque", "fe", "stepping.<locals>.advance")
 """Libraries that depend on the torque; the others are shared by all programs."""
 
 

@@ -10,8 +10,7 @@ from validation.buss_table import THRESHOLD, displacement, least_steps
 import polhode as ph
 from polhode.analysis import reference
 from polhode.analysis.checks import EXACT, Setting, distance, generic
-from polhode.kernels import so3
-from polhode.kernels.so3 import add, along, apply, cross, dexpinv, exp, matrix, mul, rotate, scale, sub, unrotate
+from polhode.kernels.so3 import add, along, apply, cross, dexpinv, exp, matrix, mul, rotate, scale, sub, unit, unrotate
 from polhode.numbers.multiprecision import number
 from polhode.physics.torque_rates import rates_kernel
 from polhode.run.integrator import torque_kernel
@@ -221,7 +220,7 @@ def test_derivatives_of_the_spatial_momentum_are_those_of_its_taylor_series(fiel
     states = [*(symbol(f"q{i}") for i in range(4)), *(symbol(f"m{i}") for i in range(3))]
     pi = rotate(tuple(states[:4]), tuple(states[4:]))
     ready = plan([*states, *(symbol(f"u{i}") for i in range(3))], [*reference.equations(problem), *pi])
-    q, m = so3.unit(tuple(number(x) for x in problem.quaternion)), tuple(number(x) for x in problem.momentum)
+    q, m = unit(tuple(number(x) for x in problem.quaternion)), tuple(number(x) for x in problem.momentum)
     values = dict(zip((s.args[0] for s in states), (*q, *m), strict=True)) | {"t": number(0.3)}
     zero = {f"u{i}": number(0) for i in range(3)}
     series = interpreter.expansion(ready, reference.constants_of(problem) | values | zero, 5)

@@ -10,6 +10,7 @@ import pytest
 
 import polhode as ph
 from polhode.analysis import checks
+from polhode.methods.queries import TorqueAndCorrector
 
 _path = Path(__file__).parents[2] / "validation" / "combinators.py"
 _spec = importlib.util.spec_from_file_location("combinators", _path)
@@ -64,6 +65,6 @@ def test_a_corrected_scheme_over_the_midpoint_rule_compiles():
 def test_a_composition_of_a_corrected_scheme_asks_for_the_corrector():
     """It once did not, and its kernel took the torque for a pair of torques."""
     method = ph.methods["yoshida4(saba2c(dmv4))"]
-    assert method.corrector
+    assert method.asks == TorqueAndCorrector()
     with mpmath.workdps(50):
         assert abs(checks.measured_order(method, "potential", 0) - method.order) < 0.1

@@ -4,9 +4,12 @@ The table is complete by construction: a new attribute of `Method` fails `test_e
 it has liars here, or a reason why it says nothing that could be false.
 """
 
+import contextlib
 import dataclasses
 import functools
+import itertools
 import math
+import operator
 import typing
 from typing import NamedTuple
 
@@ -15,8 +18,10 @@ import pytest
 
 import polhode as ph
 from polhode.analysis import checks
+from polhode.errors import InputError
 from polhode.kernels.so3 import scale
-from polhode.methods.record import CONSERVABLE, DIFFERENCES, ENDS, NEEDS, Method
+from polhode.methods import queries
+from polhode.methods.record import CONSERVABLE, ENDS, NEEDS, Method
 
 NO_CLAIM = {
     "name": "a label; that it is unique is tested in test_methods.py",
@@ -45,7 +50,10 @@ class Liars(NamedTuple):
     checks: tuple[typing.Callable[..., list[str]], ...]
 
 
-ASKING = ("fem", "saba2c(dmv4)", "buss3", "lietaylor(3)", "ep(lietaylor(3))", "taylor(6)", "rot123")
+ASKING = (
+    "fem", "saba2c(dmv4)", "buss3", "lietaylor(3)", "ep(lietaylor(3))", "taylor(6)", "dg2", "ep(swc1)", "rot123",
+    "reversible(jacobi)", "reversible(strang(rot123))",
+)  # fmt: skip
 """Methods that ask different things of a field."""
 
 LIARS = {
@@ -65,19 +73,15 @@ LIARS = {
         ("fem", "nmb", "strang(rot123)", "saba2c(dmv4)", "rot123"),
         (checks.check_needs, checks.check_order, checks.check_cost),
     ),
-    "corrector": Liars(ASKING, (checks.check_asks,)),
-    "derivatives": Liars(ASKING, (checks.check_asks,)),
-    "series": Liars(ASKING, (checks.check_asks, checks.check_order)),
-    "work": Liars(ASKING, (checks.check_asks,)),
-    "entries": Liars(ASKING, (checks.check_asks,)),
-    "differences": Liars(("fem", "dg2", "ep(swc1)", "rot123"), (checks.check_asks,)),
+    "asks": Liars(ASKING, (checks.check_asks, checks.check_order)),
     "linear_bodies": Liars(("fem", "rot123"), (checks.check_bodies,)),
     "flat_bodies": Liars(("fem", "mv_explicit"), (checks.check_bodies,)),
     "increments": Liars(("fem", "rot123"), (checks.check_increments,)),
     "compensated": Liars(("fem", "imid"), (checks.check_parts,)),
     "memory": Liars(("fem", "abm4", "galpha(1)", "reversible(jacobi)"), (checks.check_parts,)),
-    "clock": Liars(("fem", "reversible(jacobi)", "reversible(strang(rot123))"), (checks.check_parts,)),
-    "part": Liars(("fem", "reversible(jacobi)", "reversible(strang(rot123))"), (checks.check_parts,)),
+    "part": Liars(
+        ("fem", "reversible(jacobi)", "reversible(strang(rot123))"), (checks.check_parts, checks.check_order)
+    ),
     "before": Liars(("fem", "abm4", "processed4(dmv4)", "reversible(jacobi)"), (checks.check_order,)),
     "after": Liars(("fem", "processed4(dmv4)"), (checks.check_order,)),
     "alone": Liars(("fem", "processed4(dmv4)"), (checks.check_parts,)),
@@ -87,7 +91,7 @@ LIARS = {
     "symplectic_defect": Liars(("rot123", "imidm", "fem"), (checks.check_symplectic_defect,)),
 }
 
-WORDS = {"needs": NEEDS, "differences": DIFFERENCES}
+WORDS = {"needs": NEEDS}
 SETS = {"conserves": CONSERVABLE, "torque_at": ENDS}
 NOT_A_LIE = {"compensated": "a run may or may not carry the low parts of a method written by increments"}
 
@@ -117,6 +121,45 @@ def false_values(method, attribute):
 def missing_or(method, attribute, **others):
     """No value at all, where there is one, or that of another method."""
     return others | ({"missing": None} if getattr(method, attribute) else {})
+
+
+QUERIES = {
+    queries.Torque: {},
+    queries.TorqueAndCorrector: {},
+    queries.TorqueRates: {"count": 2},
+    queries.TorqueGradient: {},
+    queries.MotionSeries: {"order": 3, "of": queries.SERIES},
+    queries.DiscreteGradient: {"use": queries.USES},
+}
+"""All kinds of queries with their fields: a number to try, or the words that are allowed."""
+
+
+def variants(query):
+    """The query with one of its fields changed."""
+    for name, words in QUERIES[type(query)].items():
+        said = getattr(query, name)
+        others = words if isinstance(words, tuple) else [n for n in (said - 1, said + 1, said + 7) if n > 0]
+        yield from (dataclasses.replace(query, **{name: other}) for other in others if other != said)
+
+
+def false_queries(method):
+    """One part left out, changed or replaced by any other query, and any query that can be asked in addition."""
+    parts, found = method.asks.parts, []
+    others = [
+        kind(**dict(zip(fields, values, strict=True)))
+        for kind, fields in QUERIES.items()
+        for values in itertools.product(*(v if isinstance(v, tuple) else (v,) for v in fields.values()))
+    ]
+    for place, part in enumerate(parts):
+        rest = parts[:place] + parts[place + 1 :]
+        found += [rest, *((*rest, other) for other in (*variants(part), *others))]
+    found += [(*parts, other) for other in others]
+    made = {}
+    for given in filter(None, found):
+        with contextlib.suppress(InputError):  # two answers to one call cannot be declared
+            query = functools.reduce(operator.and_, given)
+            made[str(query)] = query
+    return {text: query for text, query in made.items() if query != method.asks} | {"unsaid": None}
 
 
 def false_flows(method):
@@ -166,6 +209,7 @@ def false_formulas(method):
 
 
 MADE = {
+    "asks": false_queries,
     "before": lambda m: missing_or(m, "before", another=ph.methods["rot132"].build),
     "after": lambda m: missing_or(m, "after", another=ph.methods["rot132"].build),
     "part": lambda m: missing_or(m, "part", another=ph.methods["strang(rot132)"]),
@@ -205,6 +249,28 @@ def test_a_lie_is_caught_and_the_truth_is_not(attribute, name, kind):
     assert any(check(liar, (0,)) for check in noticing)
 
 
+def test_every_query_is_in_the_table():
+    assert set(QUERIES) == set(queries.FieldQuery.__subclasses__()) - {queries.Together}
+    for kind, fields in QUERIES.items():
+        assert [field.name for field in dataclasses.fields(kind)] == list(fields)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (queries.TorqueRates, {"count": 0}),
+        (queries.TorqueRates, {"count": None}),
+        (queries.MotionSeries, {"order": None, "of": queries.STATE}),
+        (queries.MotionSeries, {"order": True, "of": queries.STATE}),
+        (queries.MotionSeries, {"order": 3, "of": None}),
+        (queries.DiscreteGradient, {"use": ""}),
+    ],
+)
+def test_a_query_that_leaves_a_word_out_cannot_be_made(kind, said):
+    with pytest.raises(InputError, match=f"{kind.__name__} must be"):
+        kind(**said)
+
+
 def test_every_attribute_is_in_the_table():
     attributes = {field.name for field in dataclasses.fields(Method)}
     assert set(LIARS) | set(NO_CLAIM) == attributes
@@ -223,5 +289,7 @@ def test_lies_go_both_ways(attribute):
         assert set(honest) == set(WORDS[attribute])
     elif attribute in ("order", "order_free"):
         assert {said == math.inf for said in honest} == {True, False}
+    elif attribute == "asks":
+        assert {type(query) for said in honest for query in said.parts} == set(QUERIES)
     else:
         assert {bool(said) for said in honest} == {True, False}

@@ -15,6 +15,7 @@ from polhode.analysis import checks
 from polhode.compile import jax_target
 from polhode.kernels import so3
 from polhode.kernels.so3 import unit
+from polhode.methods.queries import MotionSeries, TorqueRates
 from polhode.run.integrator import engine
 
 EPS = np.finfo(float).eps
@@ -38,7 +39,11 @@ def traceable(method):
 
 def kind(method):
     """What decides how a step is traced; memories are among the long tests."""
-    return method.needs == "free", method.implicit, method.derivatives > 0, method.series > 0
+    return (
+        method.needs == "free",
+        method.implicit,
+        *(method.asks.find(kind) is None for kind in (TorqueRates, MotionSeries)),
+    )
 
 
 ALL = [method for method in ph.methods.values() if traceable(method)]

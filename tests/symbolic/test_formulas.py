@@ -15,6 +15,7 @@ from scipy.special import bernoulli
 
 import polhode as ph
 from polhode.kernels.so3 import matrix
+from polhode.methods.queries import TorqueRates
 
 INERTIA = np.array([0.6, 0.8, 1.0])
 START = np.array([0.8, 0.4, 0.2, -0.4])
@@ -220,9 +221,10 @@ def kernel_step(method, field):
     """The same of the kernel."""
 
     def of_state(t, q, m, system):
-        if method.derivatives or method.name.startswith("buss"):
+        rates = method.asks.find(TorqueRates)
+        if rates or method.name.startswith("buss"):
             given = tuple(tuple(v) for v in DERIVATIVES.values())
-            return given[: method.derivatives + 1] if method.derivatives else given[0]
+            return given[: rates.count + 1] if rates else given[0]
         return tuple(field(t, np.array(matrix(q)), np.array(m) / INERTIA))
 
     system = (tuple(INERTIA), tuple(1 / INERTIA), ())

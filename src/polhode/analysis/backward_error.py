@@ -28,6 +28,7 @@ from ..errors import InputError
 from ..kernels.so3 import conj, cross, dot, mul, times, unrotate
 from ..methods import Method, methods
 from ..methods.flows import total
+from ..methods.queries import TorqueAndCorrector
 from ..methods.record import Flow
 from ..numbers import floats
 from ..numbers.dual import Dual, slope
@@ -125,7 +126,7 @@ class Mechanics:
         self.problem, self.number = problem, number
         _, self.system = problem.kernel_data(number)
         self.own: Any = problem.principal(number)[1]
-        self.corrector = method.corrector
+        self.corrector = method.asks.find(TorqueAndCorrector) is not None
         self.torque = torque_kernel(problem, number, method)
 
     def state(self, q: Any, m: Any) -> Any:

@@ -16,11 +16,11 @@ from typing import Any
 import mpmath
 
 from ..methods import NEEDS, Method, methods
-from ..methods.record import CONSERVABLE, DIFFERENCES, ENDS, TOP
+from ..methods.queries import DiscreteGradient, FieldQuery, Torque, TorqueAndCorrector
+from ..methods.record import CONSERVABLE, ENDS, TOP
 from ..numbers.multiprecision import number
 from .backward_error import Mechanics, corrections
 from .construction import (
-    DIFFERENCE,
     alone_error,
     difference_use,
     estimates,
@@ -140,10 +140,11 @@ def check_complete(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
         ("conserves", CONSERVABLE, method.conserves),
         ("torque_at", ENDS, method.torque_at),
         ("needs", (*NEEDS, TOP), {method.needs}),
-        ("differences", DIFFERENCES, {method.differences}),
     ):
         if not isinstance(said, Set) or not said <= set(words):
             faults.append(f"declares {name}={getattr(method, name)!r}; the words are {words}")
+    if not isinstance(method.asks, FieldQuery):
+        faults.append(f"declares asks={method.asks!r}, expected is a query of methods/queries.py")
     return faults
 
 
@@ -257,7 +258,9 @@ def check_needs(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """
     if method.needs == "free":
         return _asks_for_no_torque(method, starts)
-    if method.needs == NEEDS[-1] or method.order is None or method.corrector:  # a corrector is that of a potential
+    if method.needs == NEEDS[-1] or method.order is None:
+        return []
+    if method.asks.find(TorqueAndCorrector):  # a corrector is that of a potential
         return []
     above = NEEDS[NEEDS.index(method.needs) + 1]
     kept = all(_agrees(_order_on(method, above, i, method.order), method.order) for i in starts)
@@ -385,28 +388,21 @@ def check_symplectic_defect(method: Method, starts: Starts = ALL_STARTS) -> list
 @_reported
 def check_asks(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """What the step is said to ask of the field is given to it, and it uses all of it."""
-    said = {word: getattr(method, word) for word in ASKED if getattr(method, word)}
+    asks = method.asks
     if method.needs == "free":
-        return [f"declared free, but to ask of a field: {said}"] if said else []
-    several = len({"corrector", "derivatives", "series"} & set(said)) > 1
-    if several or ({"work", "entries"} & set(said) and not (method.series and method.work != method.entries)):
-        return [f"declared to ask of the field what cannot be asked together: {said}"]
+        return [] if asks == Torque() else [f"declared free, but to ask of a field: {asks}"]
     uses = [field_use(method, method.needs, which) for which in starts]
-    unused = [
-        part for part in uses[0] if part.place and part.extra != DIFFERENCE and not any(use[part] for use in uses)
-    ]
-    faults = [f"the field gives {part}, as declared by {said}, and the step does not use it" for part in unused]
-    if method.clock and not any(part.extra == 1 for part in uses[0]):
-        faults.append("declared to keep its own time, but the step does not ask for the rate of the torque")
+    called = {part.query for use in uses for part in use}
+    faults = [f"declared to ask for the {query}, and the step does not" for query in asks.parts if query not in called]
+    for part in uses[0]:
+        if part.place and not isinstance(part.query, DiscreteGradient) and not any(use[part] for use in uses):
+            faults.append(f"the field gives part {part.place} of the {part.query}, and the step does not use it")
+    between = asks.find(DiscreteGradient)
     potential = uses if method.needs == "potential" else [field_use(method, "potential", which) for which in starts]
     found = {difference_use(use) for use in potential}
-    if found != {method.differences}:
-        faults.append(f"declared differences={method.differences!r}, measured {found}")
+    if between and found != {between.use}:
+        faults.append(f"declared to use the {between}, measured {found}")
     return faults
-
-
-ASKED = ("corrector", "derivatives", "series", "work", "entries", "differences")
-"""Attributes that say what a step asks of the field."""
 
 
 @_reported
@@ -415,8 +411,6 @@ def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     faults = []
     if bool(method.after) != bool(method.alone):
         faults.append("a processed method declares `after` and `alone` together, or neither of them")
-    if method.clock != bool(method.part):
-        faults.append("a method that keeps its own time declares `clock` and `part` together, or neither of them")
     if method.compensated and not method.increments:
         faults.append("declared compensated, but not to be written by increments")
     for word, declared, error in (

@@ -10,6 +10,7 @@ from ..kernels.so3 import add, conj, cross, mul, norm, scale, sub
 from ..kernels.state import remembering
 from ..methods import Method
 from ..methods.combinators.compose import after, whole
+from ..methods.queries import VECTOR, DiscreteGradient, FieldQuery
 from ..numbers.multiprecision import number
 from .measurements import LARGE_STEP, Setting, Which, distance, exact_flow, fifty, first_step
 
@@ -23,28 +24,17 @@ SEEN = mpmath.mpf(10) ** -35
 
 
 class Part(NamedTuple):
-    """A part of what the torque returns: how many arguments the call had beyond (t, q, m, system), and its place."""
+    """A part of what the torque returns: the query that is answered, and the place in its answer."""
 
-    extra: int
+    query: FieldQuery
     place: int
 
-
-DIFFERENCE = 3
-"""Arguments t1, q1, m1 beyond the usual ones: such a call asks for the potential between two states."""
-
-
-def _parts(answer: Any) -> tuple[Any, ...]:
-    """The vectors and numbers in the answer of a torque; the torque alone is one vector."""
-    return answer if isinstance(answer[0], tuple) else (answer,)
-
-
-def _changed(answer: Any, place: int, change: Any) -> Any:
-    """The answer with a change of one part: this vector, or for a number its first component."""
-    parts = [
-        part if i != place else add(part, change) if isinstance(part, tuple) else part + change[0]
-        for i, part in enumerate(_parts(answer))
-    ]
-    return tuple(parts) if isinstance(answer[0], tuple) else parts[0]
+    def changed(self, answer: Any, change: Any) -> Any:
+        """The answer with a change of this part: by a vector, or of a number by its first component."""
+        parts = list(self.query.split(answer))
+        vector = self.query.shape[self.place] == VECTOR
+        parts[self.place] = add(parts[self.place], change) if vector else parts[self.place] + change[0]
+        return self.query.joined(tuple(parts))
 
 
 @fifty
@@ -54,9 +44,9 @@ def field_use(method: Method, kind: str, which: Which = 0) -> dict[Part, bool]:
     used: dict[Part, bool] = {}
 
     def listening(*arguments: Any) -> Any:
-        answer = setting.torque(*arguments)
-        used.update({Part(len(arguments) - 4, place): False for place in range(len(_parts(answer)))})
-        return answer
+        query = method.asks.asked(len(arguments) - 4)
+        used.update({Part(query, place): False for place in range(len(query.shape))})
+        return setting.torque(*arguments)
 
     start = setting.begun(LARGE_STEP)
     plain = setting.step(LARGE_STEP, y=start, torque=listening)
@@ -69,9 +59,9 @@ def field_use(method: Method, kind: str, which: Which = 0) -> dict[Part, bool]:
 def _with_change(setting: Setting, part: Part) -> Any:
     def changed(*arguments: Any) -> Any:
         answer = setting.torque(*arguments)
-        if len(arguments) - 4 != part.extra:
+        if setting.method.asks.asked(len(arguments) - 4) != part.query:
             return answer
-        return _changed(answer, part.place, scale(CHANGE, _direction(part, arguments)))
+        return part.changed(answer, scale(CHANGE, _direction(part, arguments)))
 
     return changed
 
@@ -83,17 +73,16 @@ def _direction(part: Part, arguments: Any) -> Any:
     axis of the turn, as it is: only a step that applies the torque itself is changed by it.
     """
     direction = (1, 2, 3)
-    if part != (DIFFERENCE, 0):
+    if not isinstance(part.query, DiscreteGradient) or part.place:
         return direction
     turn = mul(conj(arguments[1]), arguments[5])
     return cross((turn[1], turn[2], turn[3]), direction)
 
 
 def difference_use(used: dict[Part, bool]) -> str:
-    """What the step uses of the potential between two states, in the words of `Method.differences`."""
-    if Part(DIFFERENCE, 0) not in used:
-        return ""
-    return "torque" if used[Part(DIFFERENCE, 0)] else "potential"
+    """What the step uses of the potential between two states, in the words of `DiscreteGradient`; else empty."""
+    mean = [use for part, use in used.items() if isinstance(part.query, DiscreteGradient) and part.place == 0]
+    return "" if not mean else "torque" if mean[0] else "potential"
 
 
 # --- parts and memory -------------------------------------------------------------------------------

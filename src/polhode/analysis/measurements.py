@@ -20,6 +20,7 @@ from ..kernels.so3 import add, conj, cross, dot, exp, mul, norm, rotate, scale, 
 from ..kernels.state import remembering, rounded, widened
 from ..methods import CONSERVABLE, Method
 from ..methods.combinators.compose import whole
+from ..methods.queries import VECTOR, DiscreteGradient, TorqueGradient
 from ..numbers.dispatch import solve_listener
 from ..numbers.multiprecision import number
 from ..physics.body import Body
@@ -407,10 +408,14 @@ def _point(kind: str, t: Any, q: Any) -> Any:
 
 
 def _points(setting: Setting, kind: str, t: Any, q: Any, *more: Any) -> list[Any]:
-    """The points of one call of the torque: two of one between two states, none if only the potential is used of it."""
-    if setting.method.differences and len(more) == 3:
-        return [_point(kind, t, q), _point(kind, *more[:2])] if setting.method.differences == "torque" else []
-    return [_point(kind, t, q)]
+    """The points at which the torque is asked by one call.
+
+    A discrete gradient has two, or none if only the potential is used of it. A rate follows from the torque.
+    """
+    query = setting.method.asks.asked(len(more))
+    if isinstance(query, DiscreteGradient):
+        return [_point(kind, t, q), _point(kind, *more[:2])] if query.use == "torque" else []
+    return [] if isinstance(query, TorqueGradient) else [_point(kind, t, q)]
 
 
 def _same_point(a: Any, b: Any) -> bool:
@@ -422,15 +427,14 @@ def _bumped(setting: Setting, kind: str, points: list[Any]) -> Callable[..., Any
 
     def bumped(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         force = setting.torque(t, q, m, system, *more)
-        rates = setting.method.clock and len(more) == 1  # these follow from the torque
         asked = _points(setting, kind, t, q, *more)
         here = [i for i, point in enumerate(points) if any(_same_point(p, point) for p in asked)]
-        if rates or not here:
+        if not here:
             return force
         bump = scale((1 + here[0] / 7) * BUMP, (1, 2, 3))
-        if not isinstance(force[0], tuple):
-            return add(force, bump)
-        return tuple(add(f, bump) if isinstance(f, tuple) else f for f in force)  # the work is a number
+        query = setting.method.asks.asked(len(more))
+        parts = zip(query.shape, query.split(force), strict=True)
+        return query.joined(tuple(add(part, bump) if form == VECTOR else part for form, part in parts))
 
     return bumped
 

@@ -22,7 +22,8 @@ from .console import EXAMPLE, app, console, examples, guarded, sheet, small, vec
 
 def _jsonable(method: Method) -> dict[str, Any]:
     said = {k: "exact" if v == math.inf else v for k, v in method.declaration().items()}
-    said |= {name: sorted(said[name]) for name in ("conserves", "torque_at")} | {"aliases": list(method.aliases)}
+    said |= {name: sorted(said[name]) for name in ("conserves", "torque_at")}
+    said |= {"aliases": list(method.aliases), "asks": str(method.asks)}
     return said | {"doc": method.doc, "citation": bibliography.citation(method.cite)}
 
 

@@ -19,6 +19,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from ..kernels.loops import Step
+from .queries import TORQUE, FieldQuery
 
 Build = Callable[[Callable[[Any], Any]], Step]
 
@@ -44,10 +45,6 @@ for the state after the first half of a method that is a composition of two half
 
 ENDS = ("start", "end")
 """Where a step may take the torque so that another can use it too."""
-
-
-DIFFERENCES = ("", "torque", "potential")
-"""What a step may use of the potential between two states: nothing, the mean torque, or only the change."""
 
 
 class Term(NamedTuple):
@@ -102,21 +99,13 @@ class Method:
         state is looked at; `build` is then the step between them, and the properties are those of all three together
     alone : of a processed method, one step with both, as a method without them
     halves : the two half steps of a composition, else empty
-    corrector : does the step also use the torque of V = g^T I^-1 g (its `torque` then returns both)
-    derivatives : how many derivatives of the torque along the motion the step also uses (`torque` then returns all)
-    series : the order of the Taylor series of the motion that make the step (its `torque` then expands); 0 for none
-    work : does such a step also use the series of the work done (its `torque` then gives that too)
-    entries : are they the series of quaternion and momentum themselves (`torque` then gives their increments)
-    differences : what the step uses of the potential between two states, "torque" or "potential"; else empty
-        (`torque(t, q, m, system, t1, q1, m1)` is then the mean torque and the change of the potential, integers for a
-        field that has none)
+    asks : what the step asks of a field, a query of `queries.py`: which calls of `torque` it makes, and their answers
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
     flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
     compensated : does a run carry the low parts of the state
     memory : how many numbers a run keeps from step to step beside (q, m), zero before `before` fills them
-    clock : does a run keep its own time, memory[0], its steps not being h; `torque` then also gives the torque's rate
-    part : of such a method, the one whose steps it makes
+    part : of a method that chooses its steps (`clock`), the one whose steps it makes
     symplectic_defect : of a step that is not symplectic, where there is a formula: the function (h, psi, system) -> c,
         psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
     estimated : how a step estimates its errors, where it does: with `tol` the step sizes follow from the estimates
@@ -143,18 +132,12 @@ class Method:
     halves: tuple[Method, ...] = ()
     family: str = ""
     torque_at: frozenset[str] = frozenset()
-    corrector: bool = False
-    derivatives: int = 0
-    series: int = 0
-    work: bool = False
-    entries: bool = False
-    differences: str = ""
+    asks: FieldQuery = TORQUE
     linear_bodies: bool = True
     flat_bodies: bool = True
     increments: bool = False
     compensated: bool = False
     memory: int = 0
-    clock: bool = False
     part: Method | None = None
     before: Build | None = None
     after: Build | None = None
@@ -173,6 +156,11 @@ class Method:
         return self.needs != TOP
 
     @property
+    def clock(self) -> bool:
+        """Does a run keep its own time, memory[0], because its steps are not h."""
+        return self.part is not None
+
+    @property
     def torque_at_ends(self) -> bool:
         """Is the torque taken at both ends of the step, so that neighbouring steps share one."""
         return self.torque_at == frozenset(ENDS)
@@ -189,7 +177,7 @@ class Method:
     def declaration(self) -> dict[str, Any]:
         """Everything it declares, in the order of its attributes: not the step itself, nor its description."""
         said = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
-        return said | {"estimate_order": self.estimate_order}
+        return said | {"clock": self.clock, "estimate_order": self.estimate_order}
 
     @property
     def summary(self) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..kernels.so3 import conj, matrix, mul, rotate, times, unrotate
-from ..numbers.dispatch import by_arguments, kernel
+from ..kernels.so3 import times
+from ..numbers.dispatch import kernel
 from ..symbolic.expression import Expr, compiled, gradient, lift, source, symbol
-from .fields import Field, inverse_tensor
+from .axes import axes
+from .fields import Field
 
 SYMBOLS = ("t", *(f"R{i}{j}" for i in range(3) for j in range(3)), *(f"w{i}" for i in range(3)))
 
@@ -58,39 +59,21 @@ def rate_text(field: Field, own_axes: bool) -> tuple[str, dict[str, Any]]:
 
 
 @kernel
-def _no_rates(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
+def no_gradient(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
+    """The same of a free body."""
     zero = 0 * t
     return (zero, zero, zero), zero, zero
 
 
 def rate_kernel(field: Field, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
     """The kernel (t, q, m, system, a) -> (T', K, K') in principal axes."""
-    value, count = compiled(*rate_text(field, own_axes), number), len(field.parameters)
-    if not own_axes:
-
-        @kernel
-        def plain(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
-            x, y, z, steepness, rate = value(t, matrix(q), times(system[1], m), a, system[2], system[1])
-            return (x, y, z), steepness, rate
-
-        return plain
+    value = compiled(*rate_text(field, own_axes), number)
+    attitude, vector, inverse, back = axes(own_axes, len(field.parameters))
 
     @kernel
-    def turned(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
-        p = system[2]
-        axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
-        w, s = rotate(axes, times(system[1], m)), inverse_tensor(axes, system[1])
-        x, y, z, steepness, rate = value(t, matrix(mul(q, conj(axes))), w, rotate(axes, a), p, s)
-        return unrotate(axes, (x, y, z)), steepness, rate
+    def rate(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
+        w, s = vector(times(system[1], m), system), inverse(system)
+        x, y, z, steepness, steeper = value(t, attitude(q, system), w, vector(a, system), system[2], s)
+        return back((x, y, z), system), steepness, steeper
 
-    return turned
-
-
-def rated(
-    torque: Callable[..., Any], field: Field | None, number: Callable[[Any], Any], own_axes: bool
-) -> Callable[..., Any]:
-    """The torque kernel of a field that, given the angular acceleration as well, tells how the torque changes.
-
-    ``torque(t, q, m, system)`` is what it was; ``torque(t, q, m, system, a)`` is (T', K, K').
-    """
-    return by_arguments(torque, _no_rates if field is None else rate_kernel(field, number, own_axes), 4)
+    return rate

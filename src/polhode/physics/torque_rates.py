@@ -17,12 +17,13 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..kernels.so3 import add, apply, conj, cross, matrix, mul, rotate, scale, unrotate
+from ..kernels.so3 import add, apply, cross, scale
 from ..kernels.unroll import written
 from ..numbers.dispatch import kernel
 from ..symbolic.expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, symbol
 from ..taylor.graph import LOGIC, slopes
-from .fields import Field, formula_kernel, inverse_tensor
+from .axes import axes
+from .fields import Field, formula_kernel
 
 Vector = tuple[Expr, Expr, Expr]
 
@@ -147,39 +148,17 @@ def text(field: Field, count: int, own_axes: bool) -> tuple[str, dict[str, Any]]
 def rates_kernel(field: Field, count: int, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
     """The kernel (f_0, ..., f_count)(t, q, m, system) in principal axes, in one number type."""
     value = formula_kernel(text(field, count, own_axes), number)
-    if not own_axes:
-        threes = written("v", _threes(count, "(v[#], v[#], v[#])"))
-
-        @kernel
-        def plain(t: Any, q: Any, m: Any, system: Any) -> Any:
-            return threes(value(t, matrix(q), m, system[2], system[1]))
-
-        return plain
-    turned_threes = written("v, a", _threes(count, "unrotate(a, (v[#], v[#], v[#]))"), unrotate=unrotate)
-    first = len(field.parameters)
+    attitude, vector, inverse, back = axes(own_axes, len(field.parameters))
+    threes = written("v, system", _threes(count), back=back)
 
     @kernel
-    def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
-        p = system[2]
-        a = (p[first], p[first + 1], p[first + 2], p[first + 3])
-        s = inverse_tensor(a, system[1])
-        return turned_threes(value(t, matrix(mul(q, conj(a))), rotate(a, m), p, s), a)
+    def rates(t: Any, q: Any, m: Any, system: Any) -> Any:
+        return threes(value(t, attitude(q, system), vector(m, system), system[2], inverse(system)), system)
 
-    return turned
+    return rates
 
 
-def _threes(count: int, form: str) -> str:
-    """Text of the tuple of vectors that 3 (count + 1) numbers make."""
-    vectors = []
-    for n in range(count + 1):
-        one = form
-        for i in range(3):
-            one = one.replace("#", str(3 * n + i), 1)
-        vectors.append(one)
+def _threes(count: int) -> str:
+    """Text of the tuple of vectors, in principal axes, that 3 (count + 1) numbers make."""
+    vectors = (f"back((v[{3 * n}], v[{3 * n + 1}], v[{3 * n + 2}]), system)" for n in range(count + 1))
     return f"({', '.join(vectors)},)"
-
-
-@functools.cache
-def no_rates(count: int) -> Callable[..., Any]:
-    """The kernel of the free body."""
-    return written("t, q, m, system", f"({'(0, 0, 0), ' * (count + 1)})")

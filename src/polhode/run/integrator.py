@@ -14,14 +14,12 @@ from ..errors import InputError
 from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
 from ..kernels.state import remembering, widened
 from ..methods import Method, methods
+from ..methods.queries import Torque
 from ..numbers import floats
-from ..numbers.dispatch import by_arguments, kernel
+from ..numbers.dispatch import kernel
 from ..numbers.precision import guarded
-from ..physics.fields import no_difference, no_pair, no_torque
 from ..physics.problem import Problem
-from ..physics.taylor_steps import lie_taylor_kernel, taylor_kernel
-from ..physics.torque_gradient import rated
-from ..physics.torque_rates import no_rates, rates_kernel
+from ..physics.queries import answering
 from ..physics.validate import number_of_digits
 
 
@@ -82,27 +80,9 @@ def structure(problem: Problem, method: Method | None = None) -> tuple[Hashable,
 
 
 def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method | None = None) -> Callable[..., Any]:
-    """The torque of a problem in one number type, with whatever else the method asks of a field."""
-    field, own_axes = problem.field, problem.body.has_own_axes
-    if method is not None and method.differences:
-        force = torque_kernel(problem, number, dataclasses.replace(method, differences=""))
-        between = no_difference
-        if field is not None and field.kind == "potential":
-            between = field.difference_kernel(number, own_axes)
-        return by_arguments(force, between, 6)
-    if method is not None and method.series:
-        if method.entries:
-            return taylor_kernel(field, own_axes, method.series, number)
-        return lie_taylor_kernel(field, own_axes, method.series, number, method.work)
-    if method is not None and method.derivatives:
-        count = method.derivatives
-        return no_rates(count) if field is None else rates_kernel(field, count, number, own_axes)
-    corrector = method is not None and method.corrector
-    if field is None:
-        torque = no_pair if corrector else no_torque
-    else:
-        torque = (field.pair_kernel if corrector else field.torque_kernel)(number, own_axes)
-    return rated(torque, field, number, own_axes) if method is not None and method.clock else torque
+    """What the method asks of the problem's field, in one number type; without a method, the torque."""
+    asks = Torque() if method is None else method.asks
+    return answering(asks, problem.field, problem.body.has_own_axes, number)
 
 
 def kind(method: Method) -> Kind:

@@ -14,9 +14,11 @@ from ..kernels.loops import NO_STATE, good, tidied
 from ..kernels.so3 import conj, mul, norm2, rotate, unit, unrotate
 from ..methods import Method, methods
 from ..methods.combinators.compose import whole
+from ..methods.queries import Torque
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import finite
+from ..physics.axes import axes
 from ..physics.body import Body
 from ..physics.fields import FRAMES, Field, FieldTemplate, unbound
 from ..physics.fields import torque as field_torque
@@ -46,18 +48,16 @@ class State(NamedTuple):
 # --- kernels ----------------------------------------------------------------------------------------
 
 
-@kernel
-def _held_body(t: Any, q: Any, m: Any, system: Any) -> Any:
-    """A torque held in the body frame over the step."""
-    p = system[2]
-    return (p[0], p[1], p[2])
+def _held_body(own_axes: bool) -> Callable[..., Any]:
+    """Kernel: a torque held in the body frame over the step."""
+    back = axes(own_axes, 3).back
 
+    @kernel
+    def held(t: Any, q: Any, m: Any, system: Any) -> Any:
+        p = system[2]
+        return back((p[0], p[1], p[2]), system)
 
-@kernel
-def _held_body_turned(t: Any, q: Any, m: Any, system: Any) -> Any:
-    """The same, for a body whose principal axes (the quaternion behind the torque) are not the user's."""
-    p = system[2]
-    return unrotate((p[3], p[4], p[5], p[6]), (p[0], p[1], p[2]))
+    return held
 
 
 @kernel
@@ -184,9 +184,8 @@ class Stepper:
                 f"{self.method.name} does not take a torque that is constant over a step; methods that do: {able}, "
                 "... Without a torque, write step(state)"
             )
-        body = _held_body_turned if self._own else _held_body
-        torque = body if frame == "body" else _held_space
-        if self.method.derivatives or self.method.series or self.method.differences:
+        torque = _held_body(bool(self._own)) if frame == "body" else _held_space
+        if self.method.asks != Torque():
             held = Problem(self.body, _HELD[frame](0, 0, 0), momentum=(0.0, 0.0, 0.0))
             torque = torque_kernel(held, floats.number, self.method)
         self._held[frame] = _compiled(self.method, torque, frame, bool(self._own))

@@ -93,10 +93,10 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
     with ``symmetric=True, order=2`` (S0 section 3.7), and the checks prove it.
     """
     common = steady(first).conserves & steady(second).conserves
-    if _asked(first) != _asked(second):
+    if first.asks != second.asks:
         raise InputError(
-            f"{first.name} and {second.name} need different data from the field (a torque, its derivatives, a "
-            "series, the torque of a modified potential); halves() takes two methods that need the same"
+            f"{first.name} and {second.name} need different data from the field ({first.asks}, and {second.asks}); "
+            "halves() takes two methods that need the same"
         )
     midpoint = {"spatial_momentum_midpoint"} if "spatial_momentum" in common else set()
     derived: dict[str, Any] = {
@@ -118,21 +118,14 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
         "doc": _halves_description(first, second),
         "increments": first.increments and second.increments,
         "compensated": first.compensated and second.compensated,
-        "differences": first.differences or second.differences,
+        "asks": first.asks,
         "linear_bodies": first.linear_bodies and second.linear_bodies,
         "flat_bodies": first.flat_bodies and second.flat_bodies,
-        "corrector": first.corrector,
-        "derivatives": first.derivatives,
     }
     said["conserves"] = frozenset(said.get("conserves", ())) | derived["conserves"]
     return declare(
         lambda number: after(whole(first)(number), whole(second)(number)), register=register, **(derived | said)
     )
-
-
-def _asked(method: Method) -> tuple[Any, ...]:
-    """What a method asks of a field."""
-    return method.corrector, method.derivatives, method.series, method.work, method.entries, method.differences
 
 
 def _halves_description(first: Method, second: Method) -> str:

@@ -38,6 +38,7 @@ from ...numbers.primitives import absent, where
 from ...numbers.types import Number, Quat, Vec3
 from ..families.taylor import turned
 from ..mechanics import velocity
+from ..queries import ROTATION_AND_WORK, DiscreteGradient, MotionSeries
 from ..record import Method
 from ..registry import declare, methods
 from ..tables.butcher import gauss_rule
@@ -151,7 +152,7 @@ def _rule(base: Method) -> Rule:
 
     Of a method of unproven order its number of torque points tells how high that can be.
     """
-    force = _first_of if base.corrector or base.derivatives else _plain
+    force = _first_of if len(base.asks.asked(0).shape) > 1 else _plain
     order = 2 * base.torque_evals if base.order is None else base.order
     evals, start = base.torque_evals, base.torque_at & {"start"}
     if order <= 2:
@@ -173,7 +174,7 @@ def _energy_wanted(base: Method, rule: Rule | None) -> str:
     """Words and formula for the energy to which a step is brought."""
     if base.needs == "free":
         return KEPT
-    if rule is None and not base.series:
+    if rule is None and not base.asks.find(MotionSeries):
         return TOTAL
     return f"{TOTAL} {WORKED}" % (f"by {rule.name}" if rule else "as one more of the series of the step")
 
@@ -282,17 +283,18 @@ def ep(part: str | Method) -> Method:
         return named
     if base.clock and base.part:
         return dataclasses.replace(varied(ep(base.part)), name=f"ep({base.name})")
-    rule = None if base.series or not base.takes("attitude") else _rule(base)
+    series = base.asks.find(MotionSeries)
+    rule = None if series or not base.takes("attitude") else _rule(base)
     total = ("energy_linear_potential", "energy_potential") if base.takes("potential") else ()
+    asks = MotionSeries(series.order, ROTATION_AND_WORK) if series else base.asks
     cost, turn = rule or base, int(base.needs == "potential")  # the size of the turn is one more unknown
     return declare(
-        (lambda number: _expanded) if base.series else functools.partial(_step, base, rule), register=False,
+        (lambda number: _expanded) if series else functools.partial(_step, base, rule), register=False,
         name=f"ep({base.name})", order=base.order, order_free=base.order_free, symmetric=False, symplectic=False,
         poisson=base.poisson if kept else False, implicit=base.implicit or bool(turn), solves=cost.solves + turn,
         torque_evals=cost.torque_evals, torque_at=cost.torque_at & {"start"}, needs=base.needs,
-        conserves=("energy", "spatial_momentum", "momentum_norm", *total), differences="potential" if total else "",
-        corrector=base.corrector,
-        derivatives=base.derivatives, series=base.series, work=bool(base.series), linear_bodies=base.linear_bodies,
+        conserves=("energy", "spatial_momentum", "momentum_norm", *total),
+        asks=asks & DiscreteGradient("potential") if total else asks, linear_bodies=base.linear_bodies,
         flat_bodies=base.flat_bodies, increments=base.increments,
         compensated=base.compensated, memory=base.memory, before=base.before if base.memory else None,
         cite="buss2011", where=f"part III, energy preservation; the step: {base.cite}, {base.where}",

@@ -21,6 +21,7 @@ from ...numbers.dispatch import kernel
 from ...numbers.exact import Surd, converted
 from ...symbolic import latex
 from ..flows import scaled
+from ..queries import FieldQuery, Torque, TorqueAndCorrector
 from ..record import ENDS, Build, Flow, Method, Term
 from ..registry import declare, methods
 from ..tables.compositions import Part, Processed, Splitting, compositions, splittings
@@ -108,7 +109,7 @@ def _half(value: Any) -> Any:
     return value / 2 if isinstance(value, Fraction) else Surd(value.rational / 2, value.factor / 2, value.radicand)
 
 
-def sequence_build(flow: Method, sequence: Sequence[Part], corrector: bool) -> Build:
+def sequence_build(flow: Method, sequence: Sequence[Part], asks: FieldQuery) -> Build:
     """The builder of drifts by this flow and kicks in turn; with a corrector the torque comes with that of V."""
     kicks, drifts = ([part for part in sequence if part.flow == kind] for kind in "UT")
     at_start = sequence[0].flow == "U"
@@ -118,7 +119,7 @@ def sequence_build(flow: Method, sequence: Sequence[Part], corrector: bool) -> B
             return [converted(value, number) for value in values]
 
         times = exact(kick.time for kick in kicks), exact(drift.time for drift in drifts)
-        if not corrector:
+        if asks == Torque():
             return kick_drift(flow.build(number), *times, at_start)
         return corrected_kick_drift(flow.build(number), *times, exact(kick.modified for kick in kicks), at_start)
 
@@ -139,11 +140,12 @@ def joined(sequence: Iterable[Part]) -> list[Part]:
 def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **said: Any) -> Method:
     """The kick-drift method over a free flow, its declaration derived from the flow's."""
     corrector = any(part.modified != 0 for part in sequence)
+    asks = TorqueAndCorrector() if corrector else Torque()
     kicks, drifts = (sum(part.flow == kind for part in sequence) for kind in "UT")
     return declare(
-        sequence_build(flow, sequence, corrector), register=False, name=f"{name}({flow.name})",
+        sequence_build(flow, sequence, asks), register=False, name=f"{name}({flow.name})",
         order_free=flow.order_free, implicit=flow.implicit, solves=flow.solves * drifts, torque_evals=kicks,
-        torque_at=ENDS if sequence[0].flow == "U" else (), conserves=flow.conserves, corrector=corrector,
+        torque_at=ENDS if sequence[0].flow == "U" else (), conserves=flow.conserves, asks=asks,
         needs="potential" if corrector else "attitude",
         linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, increments=flow.increments,
         compensated=flow.compensated, flows=_flows(flow, sequence),
@@ -300,8 +302,8 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         torque_at=base.torque_at,
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
         linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
-        increments=base.increments, compensated=base.compensated, corrector=base.corrector,
-        differences=base.differences, flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
+        increments=base.increments, compensated=base.compensated, asks=base.asks,
+        flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
     )  # fmt: skip
 
 
@@ -370,7 +372,7 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
             "summary": f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
         }  # fmt: skip
         made = kicked(scheme.name, drift, scheme.kernel.sequence, **said)
-        before, after = (sequence_build(drift, parts, made.corrector) for parts in (scheme.pre, scheme.post))
+        before, after = (sequence_build(drift, parts, made.asks) for parts in (scheme.pre, scheme.post))
         alone = kicked(scheme.name, drift, joined(scheme.sequence), **said)
         return dataclasses.replace(
             made, before=before, after=after, alone=alone, flows=alone.flows,

@@ -27,6 +27,7 @@ from ...numbers.dispatch import kernel
 from ...numbers.primitives import where
 from ...numbers.types import Number
 from ..mechanics import gyration, velocity
+from ..queries import TorqueGradient
 from ..record import Method
 from ..registry import methods
 
@@ -48,7 +49,7 @@ def _measure(base: Method) -> Callable[..., Any]:
 
     Over a free flow no torque is asked for.
     """
-    corrector = base.corrector
+    several = base.needs != "free" and len(base.asks.asked(0).shape) > 1
 
     @kernel
     def free(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
@@ -59,7 +60,7 @@ def _measure(base: Method) -> Callable[..., Any]:
     @kernel
     def measured(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
         force = torque(t, q, m, system)
-        if corrector:  # then the torque comes as a pair
+        if several:  # then the torque comes first
             force = force[0]
         w, push = velocity(m, system), velocity(force, system)
         a = velocity(add(gyration(m, system), force), system)
@@ -155,8 +156,9 @@ def varied(base: Method) -> Method:
     """
     ends = base.torque_at if base.needs == "free" else base.torque_at | {"end"}
     return dataclasses.replace(
-        base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, clock=True,
-        part=base, conserves=base.conserves - MIDPOINT, halves=(), flows=(), symplectic_defect=None, increments=False,
+        base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, part=base,
+        asks=base.asks if base.needs == "free" else base.asks & TorqueGradient(),
+        conserves=base.conserves - MIDPOINT, halves=(), flows=(), symplectic_defect=None, increments=False,
         torque_evals=base.torque_evals + len(ends - base.torque_at), torque_at=ends, estimated=None,
         before=lambda number: _steps(base, number)[0], build=lambda number: _steps(base, number)[1],
         cite="hairer2005", where=f"the integrating controller; the step: {base.cite}, {base.where}",

@@ -19,6 +19,7 @@ from ...numbers.dispatch import kernel
 from ...numbers.types import Number, Vec3
 from ...symbolic import latex
 from ..mechanics import velocity
+from ..queries import TorqueRates
 from ..registry import declare, method, methods
 from ..tables.butcher import tableaus
 from .munthe_kaas import stages_formula, tableau_step
@@ -115,7 +116,7 @@ def buss1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 @method(
-    order=2, order_free=2, derivatives=1, where="second-order update", aliases=("2nd order",), **TAYLOR,
+    order=2, order_free=2, asks=TorqueRates(1), where="second-order update", aliases=("2nd order",), **TAYLOR,
     doc=_described("Buss, second order: one rotation by an average.", MEAN2, rates=1, terms=2),
 )  # fmt: skip
 @kernel
@@ -128,7 +129,7 @@ def buss2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 @method(
-    order=2, order_free=2, derivatives=1, where="augmented second-order update", aliases=("2+",), **TAYLOR,
+    order=2, order_free=2, asks=TorqueRates(1), where="augmented second-order update", aliases=("2+",), **TAYLOR,
     doc=_described(
         "Buss, augmented second order: with the commutator of third order, without w''.", MEAN2 + COMMUTATOR,
         rates=1, terms=2,
@@ -144,7 +145,7 @@ def buss2plus(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 @method(
-    order=2, order_free=2, derivatives=1, where="false third-order update", aliases=("false 3rd",), **TAYLOR,
+    order=2, order_free=2, asks=TorqueRates(1), where="false third-order update", aliases=("false 3rd",), **TAYLOR,
     doc=_described("Buss, false third order: without the commutator.", MEAN2 + SECOND, rates=2, terms=2),
 )  # fmt: skip
 @kernel
@@ -167,7 +168,7 @@ def _mean3(h: Number, first: Any, second: Any) -> Vec3:
 
 
 @method(
-    order=3, order_free=3, derivatives=2, where="true third-order update", aliases=("3rd order",), **TAYLOR,
+    order=3, order_free=3, asks=TorqueRates(2), where="true third-order update", aliases=("3rd order",), **TAYLOR,
     doc=_described(
         "Buss, true third order: one rotation by an average.", MEAN2 + SECOND + COMMUTATOR, rates=2, terms=3
     ),
@@ -184,7 +185,7 @@ def buss3(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 @method(
-    order=4, order_free=4, derivatives=3, where="true fourth-order update", aliases=("4th order",), **TAYLOR,
+    order=4, order_free=4, asks=TorqueRates(3), where="true fourth-order update", aliases=("4th order",), **TAYLOR,
     doc=_described(
         "Buss, true fourth order: one rotation by an average.",
         MEAN2 + SECOND + COMMUTATOR + r" + \tfrac{1}{24} h^3 (w''' + w'' \times w)", rates=3, terms=4,

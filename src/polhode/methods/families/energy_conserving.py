@@ -15,6 +15,7 @@ from ...kernels.so3 import along, cay, mul, sub
 from ...kernels.solvers import newton
 from ...numbers.dispatch import kernel
 from ..mechanics import gyration, half_step_columns, turning
+from ..queries import DiscreteGradient, Torque
 from ..record import ENDS
 from ..registry import method, methods
 from .comparators import _mean_guess, _reflected
@@ -34,7 +35,8 @@ _root = newton(_residual, half_step_columns)
 @method(
     order=2, order_free=2, symmetric=True, symplectic=False, poisson=False, solves=1, torque_evals=2, torque_at=ENDS,
     conserves=("energy", "spatial_momentum", "momentum_norm", "energy_linear_potential", "energy_potential"),
-    needs="potential", differences="torque", cite="gonzalez1996", where="discrete gradient; with the Cayley map of akw",
+    needs="potential", asks=Torque() & DiscreteGradient("torque"), cite="gonzalez1996",
+    where="discrete gradient; with the Cayley map of akw",
 )  # fmt: skip
 @kernel
 def dg2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:

@@ -16,6 +16,7 @@ from ...kernels.so3 import exp, mul
 from ...kernels.state import moved
 from ...numbers.dispatch import kernel
 from ...numbers.types import Vec3
+from ..queries import ROTATION, STATE, MotionSeries
 from ..record import Method
 from ..registry import declare, methods
 
@@ -91,9 +92,10 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
     if name in methods:
         return methods[name]
     return declare(
-        _build, name=name, series=k, order=k, order_free=k, conserves=("spatial_momentum", "momentum_norm"),
-        cite="buss2011", where="Z(h) to any order, by the recursion with Bernoulli numbers", doc=lietaylor.__doc__,
-        register=register, **SERIES,
+        _build, name=name, asks=MotionSeries(k, ROTATION), order=k, order_free=k,
+        conserves=("spatial_momentum", "momentum_norm"), cite="buss2011",
+        where="Z(h) to any order, by the recursion with Bernoulli numbers",
+        doc=lietaylor.__doc__, register=register, **SERIES,
     )  # fmt: skip
 
 
@@ -116,7 +118,7 @@ def taylor(order: int | str, register: bool = False) -> Method:
     if name in methods:
         return methods[name]
     return declare(
-        lambda number: _plain_step, name=name, series=k, entries=True, order=k, order_free=k, conserves=(),
+        lambda number: _plain_step, name=name, asks=MotionSeries(k, STATE), order=k, order_free=k, conserves=(),
         cite="jorba2005", where="section 2, the series by automatic differentiation", doc=taylor.__doc__,
         register=register, **SERIES,
     )  # fmt: skip

@@ -30,7 +30,7 @@ from .gravity import (
     soft_wall,
     uniform_gravity,
 )
-from .kernels import formula_kernel, inverse_tensor, no_difference, no_pair, no_torque
+from .kernels import formula_kernel, no_answer, no_torque
 from .registry import describe, get, keywords, make, names
 
 __all__ = [
@@ -50,15 +50,13 @@ __all__ = [
     "gravity_gradient",
     "gyrostat",
     "internal_damping",
-    "inverse_tensor",
     "keywords",
     "leaves_of",
     "like",
     "linear_drag",
     "make",
     "names",
-    "no_difference",
-    "no_pair",
+    "no_answer",
     "no_torque",
     "pd_control",
     "potential",

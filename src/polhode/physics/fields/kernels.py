@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 from ..._memo import MADE
-from ...kernels.so3 import conj, dot, matrix, mul, rotate, times, unrotate
+from ...kernels.so3 import times
+from ...kernels.unroll import written
+from ...methods.queries import VECTOR, FieldQuery, Torque
 from ...numbers import floats
 from ...numbers.dispatch import kernel
 from ...symbolic.expression import compiled
+from ..axes import axes
 
 
 def formula_kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -21,94 +25,45 @@ def formula_kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any
 
 
 def torque_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
-    """Wrap a formula of (t, R, omega) in the user's axes into a torque in principal axes.
-
-    With axes of their own, the quaternion a that turns principal into user axes follows the parameters.
-    """
-    if not own_axes:
-
-        @kernel
-        def plain(t: Any, q: Any, m: Any, system: Any) -> Any:
-            return value(t, matrix(q), times(system[1], m), system[2])
-
-        return plain
+    """Wrap a formula of (t, R, omega, parameters) in the user's axes into a torque in principal axes."""
+    attitude, vector, _, back = axes(own_axes, count)
 
     @kernel
-    def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
-        p = system[2]
-        a = (p[count], p[count + 1], p[count + 2], p[count + 3])
-        force = value(t, matrix(mul(q, conj(a))), rotate(a, times(system[1], m)), p)
-        return unrotate(a, force)
+    def torque(t: Any, q: Any, m: Any, system: Any) -> Any:
+        return back(value(t, attitude(q, system), vector(times(system[1], m), system), system[2]), system)
 
-    return turned
-
-
-@kernel
-def inverse_tensor(axes: Any, inverse: Any) -> Any:
-    """I^-1 in the user's axes as six numbers, by rows, from the principal ones and the quaternion that turns them."""
-    x, y, z = matrix(axes)
-    return (
-        dot(x, times(inverse, x)), dot(x, times(inverse, y)), dot(x, times(inverse, z)),
-        dot(y, times(inverse, y)), dot(y, times(inverse, z)), dot(z, times(inverse, z)),
-    )  # fmt: skip
+    return torque
 
 
 def pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
     """As `torque_kernel`, for a formula that gives the torque and the torque of V."""
-    if not own_axes:
-
-        @kernel
-        def plain(t: Any, q: Any, m: Any, system: Any) -> Any:
-            a, b, c, d, e, f = value(matrix(q), system[2], system[1])
-            return (a, b, c), (d, e, f)
-
-        return plain
+    attitude, _, inverse, back = axes(own_axes, count)
 
     @kernel
-    def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
-        p = system[2]
-        axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
-        a, b, c, d, e, f = value(matrix(mul(q, conj(axes))), p, inverse_tensor(axes, system[1]))
-        return unrotate(axes, (a, b, c)), unrotate(axes, (d, e, f))
+    def pair(t: Any, q: Any, m: Any, system: Any) -> Any:
+        a, b, c, d, e, f = value(attitude(q, system), system[2], inverse(system))
+        return back((a, b, c), system), back((d, e, f), system)
 
-    return turned
+    return pair
 
 
 def difference_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
     """As `torque_kernel`, for a formula of two attitudes that gives the mean torque and the change of the potential."""
-    if not own_axes:
-
-        @kernel
-        def plain(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
-            a, b, c, change = value(matrix(q), matrix(q1), system[2])
-            return (a, b, c), change
-
-        return plain
+    attitude, _, _, back = axes(own_axes, count)
 
     @kernel
-    def turned(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
-        p = system[2]
-        axes = (p[count], p[count + 1], p[count + 2], p[count + 3])
-        own = conj(axes)
-        a, b, c, change = value(matrix(mul(q, own)), matrix(mul(q1, own)), p)
-        return unrotate(axes, (a, b, c)), change
+    def difference(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
+        a, b, c, change = value(attitude(q, system), attitude(q1, system), system[2])
+        return back((a, b, c), system), change
 
-    return turned
+    return difference
 
 
-@kernel
-def no_difference(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
-    """The same of a body without a potential; `absent` is true of it."""
-    return (0, 0, 0), 0
+@functools.cache
+def no_answer(query: FieldQuery) -> Callable[..., Any]:
+    """The kernel that answers a query without a field: integer zeros, of which `absent` is true."""
+    zeros = tuple((0, 0, 0) if part == VECTOR else 0 for part in query.shape)
+    return written(", ".join(("t", "q", "m", "system", *query.arguments)), repr(query.joined(zeros)))
 
 
-@kernel
-def no_pair(t: Any, q: Any, m: Any, system: Any) -> Any:
-    """The pair of torques on a free body."""
-    return (0, 0, 0), (0, 0, 0)
-
-
-@kernel
-def no_torque(t: Any, q: Any, m: Any, system: Any) -> Any:
-    """The torque on a free body."""
-    return (0, 0, 0)
+no_torque = no_answer(Torque())

@@ -12,10 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from ...errors import InputError
-from ...kernels.so3 import conj, matrix, mul, rotate, times
+from ...kernels.so3 import matrix, times
 from ...numbers import floats
 from ...numbers.dispatch import kernel
 from ...symbolic.expression import Expr, compiled, lift, source, symbols_in
+from ..axes import axes
 from ..fields import Field, FieldTemplate, template_of
 from ..problem import Problem
 from ..validate import flag
@@ -96,28 +97,16 @@ class Event:
         return float(self.formula(t, R, omega))
 
     def kernel(self, number: Callable[[Any], Any], problem: Problem) -> Callable[..., Any]:
-        """The kernel g(t, q, m, system) in principal axes, in one number type; its parameters are constants in it.
-
-        `system` is that of the problem: where the body has axes of its own, their quaternion follows the parameters
-        of the field.
-        """
+        """The kernel g(t, q, m, system) in principal axes, in one number type; its parameters are constants in it."""
         value, p = compiled(*self.text, number), tuple(number(x) for x in self.parameters)
         count = len(problem.field.parameters) if problem.field is not None else 0
-        if not problem.body.has_own_axes:
-
-            @kernel
-            def plain(t: Any, q: Any, m: Any, system: Any) -> Any:
-                return value(t, matrix(q), times(system[1], m), p)[0]
-
-            return plain
+        attitude, vector, _, _ = axes(problem.body.has_own_axes, count)
 
         @kernel
-        def turned(t: Any, q: Any, m: Any, system: Any) -> Any:
-            given = system[2]
-            a = (given[count], given[count + 1], given[count + 2], given[count + 3])
-            return value(t, matrix(mul(q, conj(a))), rotate(a, times(system[1], m)), p)[0]
+        def g(t: Any, q: Any, m: Any, system: Any) -> Any:
+            return value(t, attitude(q, system), vector(times(system[1], m), system), p)[0]
 
-        return turned
+        return g
 
     def happened(self, before: Any, after: Any) -> Any:
         """Does g pass through zero between two values (or arrays of them); one that starts at zero has happened."""

@@ -1,0 +1,211 @@
+"""What a step may ask of a field: one declaration for each kind of call of its `torque`.
+
+A step calls ``torque(t, q, m, system, ...)``. The number of arguments after the first four tells which query of
+`Method.asks` is meant; queries with different numbers of arguments can be combined with ``&``. The kernels that answer
+are made in `physics/queries.py`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, TypeVar
+
+from ..errors import InputError
+
+VECTOR, NUMBER = "vector", "number"
+"""Parts of an answer."""
+
+Found = TypeVar("Found", bound="FieldQuery")
+
+
+@dataclasses.dataclass(frozen=True)
+class FieldQuery:
+    """A question to the field, and the shape of its answer: a bare vector, or a tuple of vectors and numbers.
+
+    Without a field the answer consists of integer zeros (`primitives.absent` recognises them), unless a class says
+    something else.
+    """
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """Names of the arguments after (t, q, m, system)."""
+        return ()
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """The parts of the answer, each `VECTOR` or `NUMBER`; a single vector is answered without a tuple."""
+        raise NotImplementedError
+
+    @property
+    def parts(self) -> tuple[FieldQuery, ...]:
+        """The single queries, by number of arguments."""
+        return (self,)
+
+    def find(self, kind: type[Found]) -> Found | None:
+        """The query of this class among the parts, if there is one."""
+        return next((query for query in self.parts if isinstance(query, kind)), None)
+
+    def asked(self, extra: int) -> FieldQuery:
+        """The query of a call with so many arguments after the first four."""
+        for query in self.parts:
+            if len(query.arguments) == extra:
+                return query
+        raise LookupError(f"no query with {extra} more arguments is declared; declared: {self}")
+
+    def split(self, answer: Any) -> tuple[Any, ...]:
+        """The parts of an answer."""
+        return answer if len(self.shape) > 1 else (answer,)
+
+    def joined(self, parts: tuple[Any, ...]) -> Any:
+        """The answer with these parts."""
+        return parts if len(self.shape) > 1 else parts[0]
+
+    def __and__(self, other: FieldQuery) -> FieldQuery:
+        """Both queries; an error where the same call would have two different answers."""
+        found = {len(query.arguments): query for query in self.parts}
+        for query in other.parts:
+            present = found.setdefault(len(query.arguments), query)
+            if present != query:
+                call = ", ".join(("t", "q", "m", "system", *query.arguments))
+                raise InputError(
+                    f"a method cannot ask a field for {present} and for {query}: both would be the answer to "
+                    f"torque({call}); combine methods that ask for the same"
+                )
+        parts = tuple(found[extra] for extra in sorted(found))
+        return parts[0] if len(parts) == 1 else Together(parts)
+
+
+@dataclasses.dataclass(frozen=True)
+class Together(FieldQuery):
+    """Several queries with different numbers of arguments; made by ``&``."""
+
+    queries: tuple[FieldQuery, ...]
+
+    @property
+    def parts(self) -> tuple[FieldQuery, ...]:
+        """The single queries, by number of arguments."""
+        return self.queries
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.queries))
+
+
+@dataclasses.dataclass(frozen=True)
+class Torque(FieldQuery):
+    """The torque T."""
+
+    shape = (VECTOR,)
+
+    def __str__(self) -> str:
+        return "torque"
+
+
+TORQUE = Torque()
+
+
+@dataclasses.dataclass(frozen=True)
+class TorqueAndCorrector(FieldQuery):
+    """The torque g of a potential, and the torque of the modified potential V = g^T I^-1 g."""
+
+    shape = (VECTOR, VECTOR)
+
+    def __str__(self) -> str:
+        return "torque and corrector"
+
+
+@dataclasses.dataclass(frozen=True)
+class TorqueRates(FieldQuery):
+    """The torque and its first derivatives along the motion, N^(n) turned into the body (`physics/torque_rates`)."""
+
+    count: int
+
+    def __post_init__(self) -> None:
+        _check_count(self, "count", self.count)
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """The torque and `count` derivatives."""
+        return (VECTOR,) * (self.count + 1)
+
+    def __str__(self) -> str:
+        return f"torque and {self.count} derivative{'s' * (self.count > 1)} along the motion"
+
+
+@dataclasses.dataclass(frozen=True)
+class TorqueGradient(FieldQuery):
+    """How the torque changes, given the angular acceleration: (T', K, K'), K the steepness (`physics/torque_gradient`).
+
+    Zeros without a field are those of the number type.
+    """
+
+    arguments = ("a",)
+    shape = (VECTOR, NUMBER, NUMBER)
+
+    def __str__(self) -> str:
+        return "rate and steepness of the torque"
+
+
+ROTATION, ROTATION_AND_WORK, STATE = "rotation", "rotation and work", "state"
+SERIES = (ROTATION, ROTATION_AND_WORK, STATE)
+"""What a series of the motion is of: rotation vector and momentum; the work too; or quaternion and momentum."""
+
+
+@dataclasses.dataclass(frozen=True)
+class MotionSeries(FieldQuery):
+    """The motion over a time h by Taylor series up to an order; without a field that of the free body.
+
+    `of` is one of `SERIES`: rotation vector and momentum at the end; the same and the change of sum lead_i Pi_i^2 by
+    the torque; or the increments of momentum and quaternion (`kernels.state.moved`).
+    """
+
+    order: int
+    of: str
+
+    def __post_init__(self) -> None:
+        _check_count(self, "order", self.order)
+        _check_word(self, "of", self.of, SERIES)
+
+    @property
+    def arguments(self) -> tuple[str, ...]:
+        """The time, and for the work the weights of the squares."""
+        return ("h", "lead") if self.of == ROTATION_AND_WORK else ("h",)
+
+    @property
+    def shape(self) -> tuple[str, ...]:
+        """(Y, Pi), (Y, Pi, work), or the increments."""
+        return (VECTOR, VECTOR, *{ROTATION_AND_WORK: (NUMBER,), STATE: (VECTOR,)}.get(self.of, ()))
+
+    def __str__(self) -> str:
+        return f"Taylor series of the {self.of} of order {self.order}"
+
+
+USES = ("torque", "potential")
+"""What a step may use of the potential between two states: the mean torque, or only the change."""
+
+
+@dataclasses.dataclass(frozen=True)
+class DiscreteGradient(FieldQuery):
+    """The mean torque and the change of a potential between two states; `use` is one of `USES`.
+
+    Every field that has no potential answers like none.
+    """
+
+    use: str
+    arguments = ("t1", "q1", "m1")
+    shape = (VECTOR, NUMBER)
+
+    def __post_init__(self) -> None:
+        _check_word(self, "use", self.use, USES)
+
+    def __str__(self) -> str:
+        return f"discrete gradient ({self.use})"
+
+
+def _check_count(query: FieldQuery, name: str, value: Any) -> None:
+    if type(value) is not int or value < 1:
+        raise InputError(f"{name} of {type(query).__name__} must be a positive whole number; got {value!r}")
+
+
+def _check_word(query: FieldQuery, name: str, value: Any, words: tuple[str, ...]) -> None:
+    if value not in words:
+        raise InputError(f"{name} of {type(query).__name__} must be one of {', '.join(words)}; got {value!r}")

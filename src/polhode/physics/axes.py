@@ -1,0 +1,87 @@
+"""From principal axes to the user's axes and back, for kernels made of formulas in the user's axes.
+
+Where a body has axes of its own, the quaternion a that turns principal into user axes follows the `count` parameters of
+the field in system[2]. `physics/equations.in_principal_axes` does the same on the graph, for Taylor series. As a graph
+the products below are fused with others when compiled, and results differ in their last bits.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ..kernels.so3 import conj, dot, matrix, mul, rotate, times, unrotate
+from ..numbers.dispatch import kernel
+
+
+class Axes(NamedTuple):
+    """Kernels between principal and user axes."""
+
+    attitude: Callable[..., Any]
+    """(q, system) -> the rotation matrix of the user's axes."""
+    vector: Callable[..., Any]
+    """(v, system) -> a vector in the user's axes."""
+    inverse: Callable[..., Any]
+    """(system) -> I^-1 in the user's axes: three numbers, or six (by rows) where these are not the principal ones."""
+    back: Callable[..., Any]
+    """(v, system) -> a vector of the user's axes in principal axes."""
+
+
+@functools.cache
+def axes(own_axes: bool, count: int) -> Axes:
+    """The kernels for a body with or without axes of its own, in a field with so many parameters."""
+    return _turned(count) if own_axes else PRINCIPAL
+
+
+@kernel
+def _matrix(q: Any, system: Any) -> Any:
+    return matrix(q)
+
+
+@kernel
+def _same(v: Any, system: Any) -> Any:
+    return v
+
+
+@kernel
+def _inverse(system: Any) -> Any:
+    return system[1]
+
+
+PRINCIPAL = Axes(_matrix, _same, _inverse, _same)
+
+
+@kernel
+def inverse_tensor(a: Any, inverse: Any) -> Any:
+    """I^-1 in the user's axes as six numbers, by rows, from the principal ones and the quaternion that turns them."""
+    x, y, z = matrix(a)
+    return (
+        dot(x, times(inverse, x)), dot(x, times(inverse, y)), dot(x, times(inverse, z)),
+        dot(y, times(inverse, y)), dot(y, times(inverse, z)), dot(z, times(inverse, z)),
+    )  # fmt: skip
+
+
+def _turned(count: int) -> Axes:
+    @kernel
+    def own(system: Any) -> Any:
+        p = system[2]
+        return (p[count], p[count + 1], p[count + 2], p[count + 3])
+
+    @kernel
+    def attitude(q: Any, system: Any) -> Any:
+        return matrix(mul(q, conj(own(system))))
+
+    @kernel
+    def vector(v: Any, system: Any) -> Any:
+        return rotate(own(system), v)
+
+    @kernel
+    def inverse(system: Any) -> Any:
+        return inverse_tensor(own(system), system[1])
+
+    @kernel
+    def back(v: Any, system: Any) -> Any:
+        return unrotate(own(system), v)
+
+    return Axes(attitude, vector, inverse, back)
