@@ -161,7 +161,6 @@ def method_pages():
     return made_by("method_pages").pages()
 
 
-@pytest.mark.xdist_group("pages of methods")
 @pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "vector_spaces"])
 def test_the_code_of_a_page_runs(name, tmp_path):
     page = tmp_path / "page.md"
