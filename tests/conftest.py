@@ -1,7 +1,11 @@
 """Shared set-up. Compiled code is kept in the ordinary cache folder, so that a second run compiles next to nothing."""
 
+from typing import Any
+
 import hypothesis
 import matplotlib
+import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 matplotlib.use("Agg")
 
@@ -10,3 +14,22 @@ matplotlib.use("Agg")
 hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("random", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("same")
+
+SPREAD = ("test_docs.py",)
+"""Files whose tests compile programs of their own, and many of them: their tests go to any worker."""
+
+
+class ByFile(LoadScopeScheduling):
+    """Gives the tests of a file to one worker: two of them would compile the programs that these share twice.
+
+    Marks `xdist_group` cannot say so: pytest-xdist 3.8 loses them with pytest 9.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::", 1)[0]
+        return nodeid if file.endswith(SPREAD) else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """For `--dist loadgroup` and all other ways."""
+    return ByFile(config, log)

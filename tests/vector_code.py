@@ -18,7 +18,7 @@ FEW = 8
 def scalar_work(code):
     """What a compiled run does with single doubles that it should do with vectors; empty if nothing."""
     (text,) = code.inspect_llvm().values()
-    (run,) = re.findall(r"^define [^\n]*@_ZN7polhode8backends4simd4loop[^\n]*3run.*?^}", text, re.M | re.S)
+    (run,) = re.findall(r"^define [^\n]*@_ZN7polhode7compile[^\n]*4loop[^\n]*3run.*?^}", text, re.M | re.S)
     found = ARITHMETIC.findall(run)
     single, vector = found.count("double"), sum(kind != "double" for kind in found)
     faults = [f"{single} scalar and {vector} vector operations"] if single > FEW or not vector else []

@@ -1,5 +1,6 @@
 """The vector number type: its functions, and kernels run with it."""
 
+import functools
 import math
 
 import mpmath
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 from polhode.compile import numba_target
+from polhode.compile.program import compiled
 from polhode.compile.simd import functions, vector_types
 from polhode.kernels.elliptic import carlson_rc, carlson_rd, carlson_rf, carlson_rj, quarter_period, sncndn
 from polhode.kernels.so3 import dexpinv, exp, mul
@@ -18,13 +20,15 @@ RNG = np.random.default_rng(20)
 MANY = 4000
 
 
+@functools.cache
 def mapped(function):
     """A compiled function from arrays to arrays, a vector of numbers at a time."""
 
-    @numba.njit(**numba_target.OPTIONS)
-    def run(x, out):
+    def every(x, out):
         for i in range(0, len(x), vector_types.LANES):
             vector_types.store(out, i, function(vector_types.load(x, i)))
+
+    run = compiled(every).run
 
     def call(x):
         whole = np.pad(x, (0, -len(x) % vector_types.LANES), mode="edge") if x.flags.contiguous else x
@@ -96,15 +100,14 @@ def test_only_contiguous_rows_are_read():
 def test_two_arguments():
     x, y = RNG.uniform(0.1, 3, 80), RNG.uniform(-3, 3, 80)
 
-    @numba.njit(**numba_target.OPTIONS)
-    def run(x, y, a, b):
+    def both(x, y, a, b):
         for i in range(0, len(x), vector_types.LANES):
             u, v = vector_types.load(x, i), vector_types.load(y, i)
             vector_types.store(a, i, functions.atan2(u, v))
             vector_types.store(b, i, functions.power(u, v))
 
     a, b = np.empty_like(x), np.empty_like(x)
-    run(x, y, a, b)
+    compiled(both).run(x, y, a, b)
     np.testing.assert_allclose(a, np.arctan2(x, y), rtol=1e-15)
     np.testing.assert_allclose(b, x**y, rtol=1e-15)
 
@@ -164,18 +167,15 @@ def _integrals(t, m, i):
 
 def both_ways(function):
     """A function of (t, m, I) to seven numbers, on single numbers and in lanes."""
-    numba_target.teach()
     inner = numba.extending.register_jitable(**numba_target.INNER)(function)
     load, store = vector_types.load, vector_types.store
 
-    @numba.njit(**numba_target.OPTIONS)
     def single(t, m, i, out):
         for k in range(len(t)):
             r = inner(t[k], (m[0, k], m[1, k], m[2, k]), (i[0, k], i[1, k], i[2, k]))
             for j in range(7):
                 out[j, k] = r[j]
 
-    @numba.njit(**numba_target.OPTIONS)
     def vector(t, m, i, out):
         for k in range(0, len(t), vector_types.LANES):
             v = (load(m[0], k), load(m[1], k), load(m[2], k))
@@ -183,7 +183,7 @@ def both_ways(function):
             for j in range(7):
                 store(out[j], k, r[j])
 
-    return single, vector
+    return compiled(single).run, compiled(vector).run
 
 
 @pytest.mark.parametrize("function", [_exact, _turned, _integrals])

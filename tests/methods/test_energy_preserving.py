@@ -364,7 +364,8 @@ def test_gauss_rules_integrate_polynomials(nodes):
 # --- compiled, in lanes, in many digits -------------------------------------------------------------
 
 
-COMPILED = ("lietaylor(2)", "yoshida6(strang(rot123))")
+COMPILED = ("lietaylor(2)",)
+"""Compiling takes seconds; a method with a potential is compiled above, and the others are among the long tests."""
 
 
 def runs_alike(base):

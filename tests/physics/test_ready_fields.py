@@ -235,7 +235,7 @@ def test_long_tables_run_everywhere():
     field = fields.tabulated(LONG, table, between="cubic", frame="space")
     problem = ph.Problem(BODY, field, omega=OMEGA)
     run = {"dt": 0.1, "steps": 8}
-    sol = ph.solve(problem, "imidm", **run)
+    sol = ph.solve(problem, "fem", **run)
     spline = CubicSpline(LONG, table)
 
     def rates(t, y):
@@ -245,15 +245,15 @@ def test_long_tables_run_everywhere():
     truth = solve_ivp(rates, (0, 0.8), [*np.eye(3).ravel(), *problem.momentum], method="DOP853", rtol=1e-11, atol=1e-12)
     fine = ph.solve(problem, t_end=0.8, tol=1e-9)
     assert near(fine.matrix[-1].ravel(), truth.y[:9, -1], 1e-8)
-    precise = ph.solve(problem, "imidm", digits=30, **run)
+    precise = ph.solve(problem, "fem", digits=30, **run)
     assert near(precise.momentum[-1], sol.momentum[-1], 1e-14)
-    crowd = ([BODY] * 3, np.tile([1.0, 0, 0, 0], (3, 1)), np.tile(problem.momentum, (3, 1)), "imidm")
+    crowd = ([BODY] * 3, np.tile([1.0, 0, 0, 0], (3, 1)), np.tile(problem.momentum, (3, 1)), "fem")
     assert near(ph.ensemble(*crowd, field=field, **run).momentum[-1], np.tile(sol.momentum[-1], (3, 1)), 1e-15)
     with pytest.raises(ph.InputError, match="more than 64 rows"):
         ph.ensemble(*crowd, field=field, device="cuda", **run)
-    slopes = ph.gradient(lambda omega: omega[0], problem, "imidm", wrt=("momentum",), **run).momentum
+    slopes = ph.gradient(lambda omega: omega[0], problem, "fem", wrt=("momentum",), **run).momentum
     moved = [
-        ph.solve(ph.Problem(BODY, field, momentum=problem.momentum + e), "imidm", **run).omega[-1][0]
+        ph.solve(ph.Problem(BODY, field, momentum=problem.momentum + e), "fem", **run).omega[-1][0]
         for e in np.vstack([1e-6 * np.eye(3), -1e-6 * np.eye(3)])
     ]
     assert near(slopes, (np.array(moved[:3]) - moved[3:]) / 2e-6, 1e-8)

@@ -83,9 +83,9 @@ def test_more_digits_come_to_rest() -> None:
     assert abs(sol.momentum[-1]).max() < 1e-28
 
 
-@pytest.mark.parametrize("name", ["trapm", "mkrk(midpoint)"])
+@pytest.mark.parametrize("name", ["mkrk(midpoint)", pytest.param("trapm", marks=pytest.mark.slow)])
 def test_compiled(name: str) -> None:
-    """One body, and many bodies in lanes."""
+    """One body, and many bodies in lanes; in plain Python every method is run above."""
     problem = controlled()
     sol = ph.solve(problem, name, dt=DT, steps=STEPS, every=STEPS, progress=False)
     assert rests(sol.momentum[-1])

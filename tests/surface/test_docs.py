@@ -3,6 +3,7 @@
 Run as a script, this file writes the generated part of docs/notation.md anew.
 """
 
+import functools
 import importlib
 import math
 import re
@@ -154,10 +155,16 @@ def test_methods_for_vector_spaces_have_formulas(method):
     assert method.formula in made_by("method_pages").vector_page()
 
 
+@functools.cache
+def method_pages():
+    """The pages of all methods, by name."""
+    return made_by("method_pages").pages()
+
+
 @pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "vector_spaces"])
 def test_the_code_of_a_page_runs(name, tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(made_by("method_pages").pages()[name], "utf-8")
+    page.write_text(method_pages()[name], "utf-8")
     for _, block in blocks(page):
         exec(block, {})
 

@@ -26,10 +26,10 @@ def growing(omega, *, k):
     return k * omega[0] ** 2, 0.0 * omega[1], 0.0 * omega[2]
 
 
-@ph.torque(frame="body")
-def pulse(t, omega, *, size):
-    """A push of a hundredth of a second at t = 3."""
-    return size * ph.math.exp(-(((t - 3) / 0.05) ** 2)), 0.0 * omega[1], 0.0 * omega[2]
+@ph.torque
+def bump(t, size, centre, width):
+    """A push for a short time."""
+    return 0.0, 0.0, size * ph.math.exp(-(((t - centre) / width) ** 2))
 
 
 @ph.potential
@@ -211,8 +211,9 @@ def test_a_body_that_cannot_go_on_is_marked_and_the_others_go_on() -> None:
 
 
 def test_a_pulse_is_not_stepped_over_and_rest_is_no_obstacle() -> None:
-    found = ph.ensemble([1, 1, 1], None, [0, 0, 0], field=pulse, params={"size": [1.0, 2.0]}, step_tol=1e-9, t_end=END)
-    np.testing.assert_allclose(found.momentum[-1, :, 0], np.array([1.0, 2.0]) * 0.05 * np.sqrt(np.pi), rtol=1e-7)
+    params = {"size": [1.0, 2.0], "centre": 3.0, "width": 0.05}
+    found = ph.ensemble([1, 1, 1], None, [0, 0, 0], field=bump, params=params, step_tol=1e-9, t_end=END)
+    np.testing.assert_allclose(found.momentum[-1, :, 2], np.array([1.0, 2.0]) * 0.05 * np.sqrt(np.pi), rtol=1e-7)
 
 
 # --- the error at the end ---------------------------------------------------------------------------
@@ -310,11 +311,6 @@ def test_what_does_not_go_together_is_said(given, said) -> None:
     field = {"field": weight, "params": {"mgl": 1.0}} | given
     with pytest.raises(ph.InputError, match=said):
         ph.ensemble([1, 2, 2.5], None, [0, 0, 1.0], **field)
-
-
-@ph.torque
-def bump(t, size, centre, width):
-    return 0.0, 0.0, size * ph.math.exp(-(((t - centre) / width) ** 2))
 
 
 def gained(centres, **limits):
