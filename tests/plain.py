@@ -10,14 +10,14 @@ import numpy as np
 import polhode as ph
 from polhode.kernels.loops import COLUMNS, stepping
 from polhode.numbers import floats
-from polhode.run.integrator import check_fit, kind, start, torque_kernel
+from polhode.run.integrator import check_fit, start, state_space, torque_kernel
 
 
 class Run(NamedTuple):
-    """The states kept, the miss of the step that failed, and whether none did."""
+    """The states kept, the residual of the step that failed, and whether none did."""
 
     rows: np.ndarray
-    miss: float
+    residual: float
     fine: bool
 
     @property
@@ -34,18 +34,18 @@ def run(problem: ph.Problem, name: str, dt: float, steps: int) -> Run:
     method, number = ph.methods[name], floats.number
     check_fit(method, problem)
     before, after = method.processors(number)
-    advance = stepping(method.build(number), torque_kernel(problem, number, method), kind(method), before, after)
+    advance = stepping(method.build(number), torque_kernel(problem, number, method), state_space(method), before, after)
     y, system = start(problem, method, number)
-    rows = np.empty((steps, COLUMNS + method.clock))
-    last: Any = (steps, math.inf) if method.clock else steps
-    filled, miss, fine = 0, math.nan, False
+    rows = np.empty((steps, COLUMNS + method.has_own_time))
+    last: Any = (steps, math.inf) if method.has_own_time else steps
+    filled, residual, fine = 0, math.nan, False
     try:
         # step by step, so that what an exception ends is kept
         for n in range(steps):
-            y, _, more, miss, fine = advance(dt, problem.t0, n, 1, 1, last, y, system, rows[filled:])
+            y, _, more, residual, fine = advance(dt, problem.t0, n, 1, 1, last, y, system, rows[filled:])
             filled += more
             if not fine:
                 break
     except (ArithmeticError, ValueError):
         fine = False
-    return Run(rows[:filled], float(miss), bool(fine))
+    return Run(rows[:filled], float(residual), bool(fine))

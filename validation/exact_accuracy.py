@@ -17,7 +17,7 @@ import mpmath
 import numpy as np
 
 from polhode.kernels.so3 import Quat, mul, unit
-from polhode.methods.families.jacobi import motion, moved
+from polhode.methods.families.jacobi import motion, state_after
 from polhode.numbers.multiprecision import number
 from polhode.physics.body import Body
 from polhode.physics.fields import potential
@@ -136,7 +136,7 @@ def free_case(scatter: random.Random) -> Case:
 def precise(moments: Sequence[float], momentum: Sequence[float], h: float) -> Any:
     """The rotation since the start and the body momentum of a free body, in many digits."""
     with mpmath.workdps(DIGITS):
-        return moved(number(h), motion(tuple(map(number, momentum)), tuple(map(number, moments))))
+        return state_after(number(h), motion(tuple(map(number, momentum)), tuple(map(number, moments))))
 
 
 def effect_of_one_ulp(moments: Sequence[float], momentum: Sequence[float], h: float, true: Any, size: float) -> float:

@@ -191,7 +191,7 @@ class Fuzz:
         if case.field == "free" and case.angle < LONG and (lost := drift(method, case, found)) > CONSERVED:
             self.note("drift", name, case, f"{lost:.1e}")
         if not found.fine and case.resolved:
-            self.note("needless failure", name, case, f"step {len(found.rows) + 1}, miss {found.miss:.1e},")
+            self.note("needless failure", name, case, f"step {len(found.rows) + 1}, residual {found.residual:.1e},")
         other = run(case.problem(unit), name, case.dt, case.steps)
         same = len(other.rows) == len(found.rows) and np.array_equal(other.quaternion, found.quaternion)
         if not same:

@@ -42,7 +42,7 @@ def _travelling(run: adaptive.Run) -> Attempt:
     """Steps of chosen length, as `adaptive.Run.pieces` makes them, without copies of the rows."""
     times, rows = np.empty(adaptive.ROWS), np.empty((adaptive.ROWS, COLUMNS))
     t0, end, start, system, limits, order, travel = (
-        run.problem.t0, run.end, run.y, run.system, run.limits, run.order, run.travel,
+        run.problem.t0, run.end, run.y, run.system, run.limits, run.order, run.adaptive_loop,
     )  # fmt: skip
     first, longest = run.proposal, run.plan.legs[0].longest
 

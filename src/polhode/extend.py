@@ -7,9 +7,9 @@ from .kernels import so3
 from .kernels.solvers import broyden, newton
 from .methods import queries
 from .methods.combinators.compose import halves
-from .methods.mechanics import turning
+from .methods.mechanics import rotation_increment
 from .methods.registry import method, methods
 from .numbers.dispatch import kernel
 from .numbers.primitives import where
 
-__all__ = ["broyden", "halves", "kernel", "method", "methods", "newton", "queries", "so3", "turning", "where"]
+__all__ = ["broyden", "halves", "kernel", "method", "methods", "newton", "queries", "rotation_increment", "so3", "where"]

@@ -13,7 +13,7 @@ from polhode.analysis import checks
 from polhode.analysis.backward_error import Mechanics, logarithm
 from polhode.kernels.so3 import dot, times
 from polhode.methods.flows import kinetic, moser_veselov_energy, moser_veselov_rates
-from polhode.numbers.dual import Dual, slope
+from polhode.numbers.dual import Dual, tangent
 from polhode.numbers.exact import converted
 from polhode.numbers.multiprecision import number
 
@@ -102,7 +102,7 @@ def test_angular_velocities_are_slopes(energy):
     omega = energy(m, system)[1]
     for i in range(3):
         moved = tuple(Dual(1, x, mpmath.mpf(i == j)) for j, x in enumerate(m))
-        assert abs(slope(energy(moved, system)[0], 1) - omega[i]) < EXACT
+        assert abs(tangent(energy(moved, system)[0], 1) - omega[i]) < EXACT
 
 
 @pytest.mark.parametrize("length", [2, 3, 4])

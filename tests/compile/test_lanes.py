@@ -13,7 +13,7 @@ from polhode.compile.program import compiled
 from polhode.compile.simd import functions, vector_types
 from polhode.kernels.elliptic import carlson_rc, carlson_rd, carlson_rf, carlson_rj, quarter_period, sncndn
 from polhode.kernels.so3 import dexpinv, exp, mul
-from polhode.methods.families.jacobi import motion, moved
+from polhode.methods.families.jacobi import motion, state_after
 from polhode.numbers import primitives
 
 RNG = np.random.default_rng(20)
@@ -117,21 +117,21 @@ def test_narrow_numbers_are_those_of_single_precision():
     with np.errstate(all="ignore"):
         single = x.astype(np.float32)
         expected = single * single - np.float32(3) * single
-    twice = numba.extending.register_jitable(lambda v: vector_types.widen(vector_types.narrow(v)))
-    product = numba.extending.register_jitable(lambda v: _product(vector_types.narrow(v)))
+    twice = numba.extending.register_jitable(lambda v: vector_types.to_float64(vector_types.to_float32(v)))
+    product = numba.extending.register_jitable(lambda v: _product(vector_types.to_float32(v)))
     np.testing.assert_array_equal(mapped(twice)(x), single.astype(float))
     np.testing.assert_array_equal(mapped(product)(x), expected.astype(float))
 
 
 @numba.extending.register_jitable(fastmath=False)
 def _product(v):
-    return vector_types.widen(v * v - 3 * v)
+    return vector_types.to_float64(v * v - 3 * v)
 
 
 def test_rough_logarithms_and_powers():
     x = np.concatenate([wide(-37, 37), 2.0 ** np.arange(-100, 100), np.nextafter(2.0 ** np.arange(-100, 100), 0)])
     log2 = numba.extending.register_jitable(
-        lambda v: vector_types.widen(vector_types.rough_log2(vector_types.narrow(v)))
+        lambda v: vector_types.to_float64(vector_types.rough_log2(vector_types.to_float32(v)))
     )
     exp2 = numba.extending.register_jitable(functions.rough_exp2)
     np.testing.assert_allclose(mapped(log2)(x), np.log2(x), rtol=0, atol=0.044)
@@ -147,7 +147,7 @@ def test_rough_logarithms_and_powers():
 
 
 def _exact(t, m, i):
-    turn, new = moved(t, motion(m, i))
+    turn, new = state_after(t, motion(m, i))
     return (*turn, *new)
 
 

@@ -9,7 +9,7 @@ from polhode.analysis import checks
 from polhode.analysis.reference import flow
 from polhode.kernels.so3 import add, along, exp, mul, scale
 from polhode.methods.combinators.compose import halves
-from polhode.methods.mechanics import gyration, turning, velocity
+from polhode.methods.mechanics import gyration, rotation_increment, velocity
 from polhode.methods.registry import method
 from polhode.numbers.dispatch import kernel
 from polhode.run.integrator import engine, torque_kernel
@@ -26,7 +26,7 @@ def _filled(h, t, y, system, torque):
     q, m, _ = y
     first = _rate(t, q, m, system, torque)
     end = along(m, -h, first)
-    turned = mul(q, exp(turning(-h, along(m, -h / 2, first), system)))
+    turned = mul(q, exp(rotation_increment(-h, along(m, -h / 2, first), system)))
     end = along(along(m, -h / 2, first), -h / 2, _rate(t - h, turned, end, system, torque))
     r, w = _rate(t - h, turned, end, system, torque), velocity(end, system)
     return (q, m, (r[0], r[1], r[2], w[0], w[1], w[2])), 0 * h

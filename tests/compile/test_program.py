@@ -28,9 +28,18 @@ from polhode.compile.simd import dual
 from polhode.kernels import so3
 from polhode.kernels.loops import stepping
 from polhode.numbers import floats
-from polhode.numbers.dispatch import FORKS, KERNELS, apart, by_slopes, fork, kernel, solver, unfused
+from polhode.numbers.dispatch import (
+    KERNELS,
+    OVERLOADS,
+    kernel,
+    no_fma,
+    noinline,
+    overloaded,
+    solver,
+    with_custom_tangent,
+)
 from polhode.results.store.checkpoint import coefficients
-from polhode.run.integrator import kind, structure, torque_kernel
+from polhode.run.integrator import state_space, structure, torque_kernel
 
 PACKAGE = Path(ph.__file__).parent
 
@@ -143,8 +152,8 @@ def test_a_function_behind_others_and_behind_modules_counts():
         lambda g: made(calls, g=numba.njit(g)),
         lambda g: made(calls, g=functools.lru_cache(g)),
         lambda g: made(through, m=module(g)),
-        lambda g: made(calls, g=by_slopes(so3.dot, g)),
-        lambda g: made(calls, g=fork(so3.dot, g)),
+        lambda g: made(calls, g=with_custom_tangent(so3.dot, g)),
+        lambda g: made(calls, g=overloaded(so3.dot, g)),
         lambda g: made(calls, g=solver(so3.dot, g, so3.dot)),
         lambda g: made(calls, g={"a": [(g,)]}),
     ):
@@ -158,7 +167,7 @@ def test_a_function_behind_others_and_behind_modules_counts():
 def test_flags_and_options_count():
     plain, other = (made("def f(x):\n    return x * x + x\n") for _ in range(2))
     assert fingerprint(plain) == fingerprint(other)
-    assert len({fingerprint(g(made("def f(x):\n    return x * x + x\n"))) for g in (kernel, unfused, apart)}) == 3
+    assert len({fingerprint(g(made("def f(x):\n    return x * x + x\n"))) for g in (kernel, no_fma, noinline)}) == 3
     keys = {fingerprint(numba.njit(plain, **options)) for options in ({}, {"fastmath": True}, {"error_model": "numpy"})}
     assert len(keys) == 3
 
@@ -186,7 +195,7 @@ def loop_key(method: ph.Method, problem: ph.Problem) -> str:
     """The key of the loop that `ph.solve` compiles."""
     torque = torque_kernel(problem, floats.number, method)
     before, after = method.processors(floats.number)
-    return program.key_of(stepping(method.build(floats.number), torque, kind(method), before, after))
+    return program.key_of(stepping(method.build(floats.number), torque, state_space(method), before, after))
 
 
 SCHEMES = ("yoshida4(imidm)", "strang(dmv4)", "reversible(imidm)", "yoshida4(dmv6)")
@@ -245,7 +254,7 @@ def test_neither_other_methods_nor_other_kernels_change_a_key():
     ph.methods["yoshida4(imidm)"].build(floats.number)
     kernel(made("def f(x):\n    return x\n"))
     assert len(KERNELS) > count
-    assert len(FORKS) > 0
+    assert len(OVERLOADS) > 0
     assert loop_key(fe, top) == before
 
 

@@ -26,16 +26,16 @@ def test_a_grid_is_every_combination(tmp_path):
     made = read(tmp_path, "[grid]\nparams.mgl = [10, 20]\nomega.z = {from = 1, to = 100, count = 3, spacing = 'log'}")
     np.testing.assert_allclose(made.labels["params.mgl"], [10, 10, 10, 20, 20, 20])
     np.testing.assert_allclose(made.labels["omega.z"], [1, 10, 100, 1, 10, 100])
-    np.testing.assert_allclose(made.task.crowd.momentum, [[0, 0, w] for w in made.labels["omega.z"]])  # I3 = 1
-    assert made.task.crowd.values.ravel().tolist() == made.labels["params.mgl"].tolist()
+    np.testing.assert_allclose(made.task.batch.momentum, [[0, 0, w] for w in made.labels["omega.z"]])  # I3 = 1
+    assert made.task.batch.values.ravel().tolist() == made.labels["params.mgl"].tolist()
 
 
 def test_a_list_goes_in_parallel_and_may_be_a_csv_file(tmp_path):
     (tmp_path / "starts.csv").write_text("omega.x, omega.z\n0.1, 40\n0.2, 50\n")
     by_file = read(tmp_path, '[list]\ncsv = "starts.csv"')
     by_hand = read(tmp_path, '[list]\n"omega.x" = [0.1, 0.2]\n"omega.z" = [40, 50]')
-    assert np.array_equal(by_file.task.crowd.momentum, by_hand.task.crowd.momentum)
-    assert np.array_equal(by_file.task.crowd.momentum, [[0.5, 0, 40], [1.0, 0, 50]])
+    assert np.array_equal(by_file.task.batch.momentum, by_hand.task.batch.momentum)
+    assert np.array_equal(by_file.task.batch.momentum, [[0.5, 0, 40], [1.0, 0, 50]])
 
 
 def test_random_numbers_are_those_of_the_seed(tmp_path):
@@ -50,7 +50,7 @@ def test_random_numbers_are_those_of_the_seed(tmp_path):
         assert np.array_equal(values, again.columns[key])
         assert not np.array_equal(values, other.columns[key])
         assert key == "moments.x" or np.array_equal(values, fewer.columns[key])
-    crowd, error = one.task.crowd, 4 / np.sqrt(4000)  # four standard deviations of a mean of numbers of size 1
+    crowd, error = one.task.batch, 4 / np.sqrt(4000)  # four standard deviations of a mean of numbers of size 1
     np.testing.assert_allclose(np.linalg.norm(crowd.momentum, axis=1), 5, rtol=1e-14)
     assert np.abs((crowd.momentum / 5).mean(0)).max() < error
     assert np.abs(crowd.quaternion.mean(0)).max() < error
@@ -61,15 +61,15 @@ def test_random_numbers_are_those_of_the_seed(tmp_path):
 def test_omega_is_held_where_it_is_given(tmp_path):
     vary = "[grid]\nmoments.x = [2.0, 2.5]"
     spun = read(tmp_path, vary, "moments = [2.0, 3.0, 4.0]\nomega = [1.0, 1.0, 0.0]")
-    assert spun.task.crowd.momentum.tolist() == [[2, 3, 0], [2.5, 3, 0]]
+    assert spun.task.batch.momentum.tolist() == [[2, 3, 0], [2.5, 3, 0]]
     pushed = read(tmp_path, vary, "moments = [2.0, 3.0, 4.0]\nmomentum = [1.0, 1.0, 0.0]")
-    assert pushed.task.crowd.momentum.tolist() == [[1, 1, 0]]
+    assert pushed.task.batch.momentum.tolist() == [[1, 1, 0]]
 
 
 def test_three_bodies_are_not_a_tensor(tmp_path):
-    assert len(read(tmp_path, "[grid]\nmoments.z = [1.0, 1.5, 2.0]").task.crowd.moments) == 3
+    assert len(read(tmp_path, "[grid]\nmoments.z = [1.0, 1.5, 2.0]").task.batch.moments) == 3
     dipoles = read(tmp_path, "[grid]\nomega.z = [1.0, 1.5, 2.0]", 'name = "dipole_in_field"')
-    assert dipoles.task.crowd.values.shape == (3, 6)
+    assert dipoles.task.batch.values.shape == (3, 6)
 
 
 def test_a_field_of_the_users_own(tmp_path):
@@ -81,7 +81,7 @@ def test_a_field_of_the_users_own(tmp_path):
     with pytest.raises(ph.InputError, match=r"this runs the Python code in mine\.py:drag; .* --allow-code"):
         sweep_file.read(file)
     made = sweep_file.read(file, allow_code=True)
-    assert made.task.crowd.field.name == "drag"
+    assert made.task.batch.field.name == "drag"
     ends = made.task.run()
     assert (np.diff(np.linalg.norm(ends.momentum[-1], axis=1)) < 0).all()
 

@@ -225,7 +225,7 @@ def test_derivatives_of_the_spatial_momentum_are_those_of_its_taylor_series(fiel
     zero = {f"u{i}": number(0) for i in range(3)}
     series = interpreter.expansion(ready, reference.constants_of(problem) | values | zero, 5)
     y, system = problem.kernel_data(number)
-    rates = rates_kernel(field, 3, number, problem.body.has_own_axes)(number(0.3), *y, system)
+    rates = rates_kernel(field, 3, number, problem.body.has_principal_rotation)(number(0.3), *y, system)
     for n, f in enumerate(rates):
         ours = rotate(y[0], f)
         for i in range(3):  # u' = R Pi, so the coefficient n + 2 of u holds the derivative n + 1 of R Pi

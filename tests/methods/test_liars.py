@@ -52,8 +52,8 @@ def test_a_defect_that_is_no_number_is_the_largest(place):
 
 def leaning(h, t, y, system, torque):
     """An implicit step that takes a torque and depends on the space frame: it has none of the properties."""
-    (q, m), miss = ph.methods["be"].build(None)(h, t, y, system, torque)
-    return (q, (m[0] + h * q[0], m[1], m[2])), miss
+    (q, m), residual = ph.methods["be"].build(None)(h, t, y, system, torque)
+    return (q, (m[0] + h * q[0], m[1], m[2])), residual
 
 
 def demanding(h, t, y, system, torque):
@@ -161,13 +161,13 @@ def test_a_method_that_depends_on_the_space_frame_is_rejected():
 
 def test_increments_that_are_differences_of_new_states_are_rejected():
     from polhode.kernels.so3 import sub
-    from polhode.kernels.state import grown
+    from polhode.kernels.state import incremented_compensated
 
     def careless(h, t, y, system, torque):
-        (q, m), miss = ph.methods["fem"].build(None)(h, t, y[:2], system, torque)
+        (q, m), residual = ph.methods["fem"].build(None)(h, t, y[:2], system, torque)
         if len(y) == 2:
-            return (q, m), miss
-        return grown(y, tuple(a - b for a, b in zip(q, y[0], strict=True)), sub(m, y[1])), miss
+            return (q, m), residual
+        return incremented_compensated(y, tuple(a - b for a, b in zip(q, y[0], strict=True)), sub(m, y[1])), residual
 
     claim = dataclasses.replace(ph.methods["fem"], build=lambda number: careless, increments=True)
     assert checks.check_increments(claim) != []

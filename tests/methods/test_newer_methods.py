@@ -141,7 +141,7 @@ def test_generalised_alpha_has_order_2_over_many_steps(rho):
     errors = []
     for n in (16, 32):
         h = number(1) / n
-        y = s.begun(h)
+        y = s.initial_state(h)
         for i in range(n):
             y = s.step(h, s.t + i * h, y)
         errors.append(distance(y[:2], exact))

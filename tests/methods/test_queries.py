@@ -30,7 +30,7 @@ TILTED = ph.Body([[2.0, 0.3, 0.1], [0.3, 1.5, -0.2], [0.1, -0.2, 2.5]])
 def answered(asks, query, problem):
     """The answer to one query of what is asked."""
     (q, m), system = problem.kernel_data(floats.number)
-    kernel = answering(asks, problem.field, problem.body.has_own_axes, floats.number)
+    kernel = answering(asks, problem.field, problem.body.has_principal_rotation, floats.number)
     return kernel(0.25, q, m, system, *(EXTRA.get(name, (0.1, -0.2, 0.3)) for name in query.arguments))
 
 

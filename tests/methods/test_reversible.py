@@ -52,8 +52,8 @@ def test_a_controller_that_looks_back_is_not_symmetric():
         step = honest.build(number)
 
         def classical(h, t, y, system, torque):
-            (q, m, memory), miss = step(h, t, y, system, torque)
-            return (q, m, (*memory[:2], memory[2] + h / 1000, *memory[3:])), miss
+            (q, m, memory), residual = step(h, t, y, system, torque)
+            return (q, m, (*memory[:2], memory[2] + h / 1000, *memory[3:])), residual
 
         return classical
 

@@ -231,9 +231,9 @@ def test_orders_beyond_the_stored_ones(order):
     for h in (2.0**-6, 2.0**-7):
         with mpmath.workdps(120):
             y, system = problem.kernel_data(number)
-            end, miss = method.build(number)(number(h), number(0), y, system, None)
+            end, residual = method.build(number)(number(h), number(0), y, system, None)
             exact = flow(problem, h, digits=110)
-            assert miss == 0
+            assert residual == 0
             errors.append(checks.distance(end, exact))
     assert errors[0] > 1e-100
     assert float(mpmath.log(errors[0] / errors[1], 2)) == pytest.approx(order + 1, abs=0.05)

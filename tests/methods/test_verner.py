@@ -15,9 +15,9 @@ from polhode.analysis.reference import flow
 from polhode.compile import numba_target
 from polhode.compile.program import compiled
 from polhode.compile.simd import vector_types
-from polhode.kernels.loops import travelling
+from polhode.kernels.loops import adaptive_stepping
 from polhode.kernels.so3 import conj, cross, mul, norm, sub, times, unit, unrotate
-from polhode.methods.adaptive.controller import controlled, estimated_stage
+from polhode.methods.adaptive.controller import controlled, controlled_step_from_estimate
 from polhode.methods.adaptive.verner87 import DIFFERENCE, SAFETY, runge_kutta_pair, verner87
 from polhode.methods.tables.verner87 import EMBEDDED, STAGES, VERNER
 from polhode.numbers import floats
@@ -122,7 +122,7 @@ def test_orders_of_the_step_and_of_its_estimates(body):
         for h in (mpmath.mpf(2) ** -7, mpmath.mpf(2) ** -8):
             (q, m), attitude, momentum = runge_kutta_pair(number)(h, mpmath.mpf(0), y, system, torque)
             exact = flow(body, h)
-            if body.body.has_own_axes:
+            if body.body.has_principal_rotation:
                 axes = system[2][-4:]
                 exact = mul(exact[0], axes), unrotate(axes, exact[1])
             found.append((angle(q, exact[0]), norm(sub(m, exact[1])), mpmath.sqrt(attitude), mpmath.sqrt(momentum)))
@@ -150,12 +150,12 @@ def test_the_step_is_that_of_the_table():
 
 def staged(problem):
     y, system, torque = given(problem, floats.number)
-    return estimated_stage(verner87, floats.number, torque), y, system
+    return controlled_step_from_estimate(verner87, floats.number, torque), y, system
 
 
 def test_without_tolerance_the_step_allowed_is_made():
-    stage, y, system = staged(problem())
-    new, h, following, fine = stage(0.0, y, 0.25, 0.25, system, NOTHING, ORDER)
+    controlled_step, y, system = staged(problem())
+    new, h, following, fine = controlled_step(0.0, y, 0.25, 0.25, system, NOTHING, ORDER)
     assert (h, fine) == (0.25, True)
     assert following == 5 * 0.25
     exact = flow(problem(), 0.25, 20)
@@ -163,8 +163,8 @@ def test_without_tolerance_the_step_allowed_is_made():
 
 
 def test_a_body_at_rest_has_no_error_and_no_nan():
-    stage, y, system = staged(ph.Problem(ph.Body([1, 2, 2.5]), omega=[0, 0, 0]))
-    assert stage(0.0, y, 0.5, 9.0, system, (1e-9, 1e-9), ORDER) == (y, 0.5, 2.5, True)
+    controlled_step, y, system = staged(ph.Problem(ph.Body([1, 2, 2.5]), omega=[0, 0, 0]))
+    assert controlled_step(0.0, y, 0.5, 9.0, system, (1e-9, 1e-9), ORDER) == (y, 0.5, 2.5, True)
 
 
 def test_a_step_that_has_no_value_is_made_shorter():
@@ -172,8 +172,8 @@ def test_a_step_that_has_no_value_is_made_shorter():
         return math.sqrt(0.125 - t) if t <= 0.125 else math.nan, 0.0, 0.0
 
     y, system = problem().kernel_data(floats.number)
-    stage = estimated_stage(verner87, floats.number, torque)
-    _, h, following, fine = stage(0.0, y, 1.0, 2.0, system, (1e-9, 1e-9), ORDER)
+    controlled_step = controlled_step_from_estimate(verner87, floats.number, torque)
+    _, h, following, fine = controlled_step(0.0, y, 1.0, 2.0, system, (1e-9, 1e-9), ORDER)
     assert not fine
     assert following == 0.2 * h
 
@@ -198,10 +198,10 @@ def test_the_controller():
 
 def travelled(problem, end, tolerances, longest=math.inf):
     """The loop in plain Python: the rows made and the number of rejected steps."""
-    stage, y, system = staged(problem)
+    controlled_step, y, system = staged(problem)
     times, rows = np.empty(500), np.empty((500, 7))
     first = end / 1000
-    _, t, _, filled, rejected, fine = travelling(stage)(
+    _, t, _, filled, rejected, fine = adaptive_stepping(controlled_step)(
         0.0, end, longest, first, y, system, tolerances, ORDER, times, rows
     )
     assert (fine, t) == (True, end)
@@ -223,7 +223,7 @@ def test_free_bodies(case):
     _, rows, _ = travelled(case, end, (tol, tol))
     _, system = case.kernel_data(floats.number)
     q, (exact, _) = tuple(rows[-1][:4]), flow(case, end, 15)
-    q = mul(q, conj(system[2][-4:])) if case.body.has_own_axes else q
+    q = mul(q, conj(system[2][-4:])) if case.body.has_principal_rotation else q
     assert angle(q, exact) < len(rows) * tol * (1 + end / min(x for x in system[0] if x > 0))
     assert sum(x * x for x in q) == pytest.approx(1, abs=1e-15)
 

@@ -17,7 +17,7 @@ from polhode.analysis import checks
 from polhode.analysis.long_run import drifts, growth_exponent, root_mean_square, scattered_starts
 from polhode.fields import no_torque
 from polhode.kernels.loops import stepping
-from polhode.kernels.state import rounded, summed, tidied, widened
+from polhode.kernels.state import collapse, compensate, renormalise, summed
 from polhode.methods.families.splitting import excess, less_one
 from polhode.numbers import floats
 from polhode.run.integrator import engine
@@ -70,7 +70,7 @@ def test_cosine_less_one_without_cancellation(angle):
 def test_tidying_changes_the_length_and_not_the_attitude():
     q = tuple(x * (1 + 3e-15) for x in (0.5, 0.1, -0.7, 0.5))
     y = (q, (1.0, 2.0, 3.0), (1e-18, -2e-18, 3e-18, 0.0), (0.0, 0.0, 0.0))
-    new = tidied(y)
+    new = renormalise(y)
     assert new[0] == q
     assert new[1:2] + new[3:] == y[1:2] + y[3:]
     with mpmath.workdps(50):
@@ -84,9 +84,9 @@ def test_tidying_changes_the_length_and_not_the_attitude():
 
 def test_a_state_is_rounded_as_a_whole():
     y = ((1.0, 0.0, 0.0, 0.0), (1.0, 2.0, 3.0))
-    assert rounded(widened(y)) == y
-    assert rounded(y) is y
-    assert rounded((*y, (0.0, 1e-20, 0.0, 0.0), (EPS, 0.0, 0.0))) == ((1.0, 1e-20, 0.0, 0.0), (1 + EPS, 2.0, 3.0))
+    assert collapse(compensate(y)) == y
+    assert collapse(y) is y
+    assert collapse((*y, (0.0, 1e-20, 0.0, 0.0), (EPS, 0.0, 0.0))) == ((1.0, 1e-20, 0.0, 0.0), (1 + EPS, 2.0, 3.0))
 
 
 # --- the combinator ---------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ def test_a_run_does_not_depend_on_its_chunks(name):
     assert whole == final(problem, name, 0.05, 1000, chunks=50)
     assert max(map(abs, whole[3])) > 0
     rows = [ph.solve(problem, name, dt=0.05, steps=1000, every=every) for every in (1, 7, 1000)]
-    q, m = rounded(whole)
+    q, m = collapse(whole)
     for run in rows:
         assert (*run.quaternion[-1], *run.momentum[-1]) == (*q, *m)
 

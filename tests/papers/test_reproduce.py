@@ -67,14 +67,14 @@ def words(folder: Path, id: str) -> list[str]:
 
 def test_all_ids_are_there() -> None:
     assert list(papers.RESULTS) == list(EXPECTED)
-    code, said = run()
+    code, output = run()
     assert code == 0
-    assert all(id in said for id in EXPECTED)
+    assert all(id in output for id in EXPECTED)
 
 
 def test_some_results(tmp_path: Path) -> None:
-    code, said = run(*QUICK, "--out", str(tmp_path / "papers"))
-    assert code == 0, said
+    code, output = run(*QUICK, "--out", str(tmp_path / "papers"))
+    assert code == 0, output
     folder = tmp_path / "papers"
     for id in QUICK:
         assert words(folder, id) == EXPECTED[id]
@@ -84,9 +84,9 @@ def test_some_results(tmp_path: Path) -> None:
     assert all(f"id='{id}'" in report for id in QUICK)
     assert "src='data:image/png" in report
     assert "http" not in report.replace("https://doi.org", "")
-    code, said = run(QUICK[2], "--out", str(folder))
+    code, output = run(QUICK[2], "--out", str(folder))
     assert code == 2
-    assert "already holds results" in said
+    assert "already holds results" in output
     assert run(QUICK[2], "--out", str(folder), "--overwrite")[0] == 0
 
 
@@ -131,14 +131,14 @@ def test_the_data_behind_a_picture_is_written(tmp_path: Path) -> None:
 
 
 def test_bad_input(tmp_path: Path) -> None:
-    code, said = run("krysl2006-fig9", "--out", str(tmp_path))
+    code, output = run("krysl2006-fig9", "--out", str(tmp_path))
     assert code == 2
-    assert "krysl2006-fig" in said
+    assert "krysl2006-fig" in output
     file = tmp_path / "file"
     file.write_text("")
-    code, said = run("vilmart-fig1", "--out", str(file))
+    code, output = run("vilmart-fig1", "--out", str(file))
     assert code == 2
-    assert "must be a folder" in said
+    assert "must be a folder" in output
     with pytest.raises(ValueError, match="a verdict is one of"):
         Verdict("", "", "", "perhaps")
     with pytest.raises(ph.InputError, match="there is no result"):
@@ -147,8 +147,8 @@ def test_bad_input(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_every_result(tmp_path: Path) -> None:
-    code, said = run("all", "--out", str(tmp_path / "papers"))
-    assert code == 0, said
+    code, output = run("all", "--out", str(tmp_path / "papers"))
+    assert code == 0, output
     for id, expected in EXPECTED.items():
         found = words(tmp_path / "papers", id)
         assert expected is None or found == expected, id

@@ -110,7 +110,7 @@ def test_points():
     assert body.moments.tolist() == [0, 3, 3]  # the reduced mass times the square of the distance
     cube = ph.Body.from_points(list(itertools.product([-1, 1], repeat=3)), 0.5)
     assert close(cube.moments, np.full(3, 8.0))
-    assert not cube.has_own_axes
+    assert not cube.has_principal_rotation
 
 
 # --- compositions -----------------------------------------------------------------------------------
@@ -172,7 +172,7 @@ def test_turning_is_done_about_the_origin():
     body = ph.Body.cone(1, 2).moved([1, 0, 0]).turned(Rotation.from_rotvec([0, 0, math.pi / 2]))
     assert close(body.centre, [0, 1, 0])
     assert close(body.shapes[0].position, [0, 1, 0])
-    assert not body.has_own_axes  # round-off in the products of inertia is no tilt
+    assert not body.has_principal_rotation  # round-off in the products of inertia is no tilt
 
 
 def test_the_t_handle_turns_over_about_its_stem():

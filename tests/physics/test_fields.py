@@ -435,7 +435,7 @@ def turned(field: Any, Q: np.ndarray, **said: Any) -> ph.Trajectory:
     body = ph.Body(Q @ np.diag([1.0, 2.0, 2.5]) @ Q.T)
     R0 = START["attitude"].as_matrix() @ Q.T  # type: ignore[attr-defined]
     start = ph.Problem(body, field and field(Q.tolist()), attitude=R0, omega=Q @ START["omega"], t0=0.2)
-    assert body.has_own_axes == (Q is TURN)
+    assert body.has_principal_rotation == (Q is TURN)
     return ph.solve(start, "imidm", dt=0.05, **said)
 
 
@@ -473,13 +473,13 @@ def test_derived_torques_are_right_to_ten_roundings(name):
     problem = ph.problems.get(name)
     scatter = np.random.default_rng(4)
     (_, m), system = problem.kernel_data(floats.number)
-    double = problem.field.torque_kernel(floats.number, problem.body.has_own_axes)
+    double = problem.field.torque_kernel(floats.number, problem.body.has_principal_rotation)
     for _ in range(50):
         q = scatter.normal(size=4)
         q = tuple((q / np.linalg.norm(q)).tolist())
         with mpmath.workdps(50):
             (_, big), same = problem.kernel_data(multiprecision.number)
-            precise = problem.field.torque_kernel(multiprecision.number, problem.body.has_own_axes)
+            precise = problem.field.torque_kernel(multiprecision.number, problem.body.has_principal_rotation)
 
             def exact(q, big=big, same=same, precise=precise):
                 return precise(mpmath.mpf(0), tuple(map(mpmath.mpf, q)), big, same)

@@ -10,8 +10,8 @@ from polhode.kernels.loops import stepping
 from polhode.numbers import floats
 from polhode.physics.units import NO_UNITS, Units, rescaled, units_of, units_of_steps
 from polhode.physics.validate import check_times
-from polhode.run.integrator import kind, torque_kernel
 from polhode.run.integrator import start as engine_start
+from polhode.run.integrator import state_space, torque_kernel
 
 MOMENTS, OMEGA = np.array([5.0, 4.0, 1.0]), np.array([0.3, 0.2, 5.0])
 ATTITUDE = [math.cos(0.15), math.sin(0.15), 0.0, 0.0]
@@ -136,7 +136,7 @@ def stepped(method, k, j, steps=3):
     inner, number = rescaled(outer, units), floats.number
     before, after = method.processors(number)
     torque = torque_kernel(inner, number, method)
-    advance = stepping(method.build(number), torque, kind(method), before, after)
+    advance = stepping(method.build(number), torque, state_space(method), before, after)
     y, system = engine_start(inner, method, number)
     rows = np.empty((steps, 7))
     *_, fine = advance(float(units.times(dt)), 0.0, 0, steps, 1, steps, y, system, rows)
@@ -146,7 +146,7 @@ def stepped(method, k, j, steps=3):
     return rows
 
 
-@pytest.mark.parametrize("name", [m.name for m in ph.methods.taking("free") if not m.clock])
+@pytest.mark.parametrize("name", [m.name for m in ph.methods.taking("free") if not m.has_own_time])
 def test_equal_steps_of_every_method(name):
     """Bit for bit, wherever the numbers are doubles at all."""
     method = ph.methods[name]

@@ -40,13 +40,15 @@ def in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def run(out: str | None = None, **said: Any) -> ph.Trajectory:
-    return ph.solve(TOP, "imidm", **{"dt": 0.01, "steps": 60, "out": out, "progress": False} | said)
+def run(out: str | None = None, **options: Any) -> ph.Trajectory:
+    return ph.solve(TOP, "imidm", **{"dt": 0.01, "steps": 60, "out": out, "progress": False} | options)
 
 
-def crowd(out: str | None = None, **said: Any) -> ph.Ensemble:
+def crowd(out: str | None = None, **options: Any) -> ph.Ensemble:
     unit = {} if out is None else {"unit": 16, "progress": False}
-    return ph.ensemble(MOMENTS, None, MOMENTA, "dmv4", out=out, **{"dt": 0.05, "steps": 20, "every": 5} | unit | said)
+    return ph.ensemble(
+        MOMENTS, None, MOMENTA, "dmv4", out=out, **{"dt": 0.05, "steps": 20, "every": 5} | unit | options
+    )
 
 
 class Stop(Exception):
@@ -243,7 +245,7 @@ def test_files_without_checksums_are_read_and_say_so() -> None:
 def test_a_store_that_would_run_code(tmp_path: Path) -> None:
     """A Zarr store of version 2 with numcodecs' pickle codec, and one of version 3 with a codec we do not know."""
     run("run.zarr")
-    said = trajectory_store.read("run.zarr")[1]
+    attributes = trajectory_store.read("run.zarr")[1]
     old = Path("old.zarr")
     for name, shape in {"t": [2], "quaternion": [2, 4], "momentum": [2, 3], "energy": [2]}.items():
         (old / name).mkdir(parents=True)
@@ -254,7 +256,7 @@ def test_a_store_that_would_run_code(tmp_path: Path) -> None:
             f"cpathlib\nPath\n(V{tmp_path}/ran\ntR(icposix\nmkdir\n(V{tmp_path}/ran\ntR.".encode()
         )
     (old / ".zgroup").write_text('{"zarr_format": 2}')
-    (old / ".zattrs").write_text(json.dumps(said))
+    (old / ".zattrs").write_text(json.dumps(attributes))
     shutil.copytree("run.zarr", "new.zarr")
     text = Path("new.zarr/zarr.json").read_text().replace('"zstd"', '"numcodecs.pickle"')
     whole = json.loads(text)
@@ -417,12 +419,12 @@ def test_any_change_of_a_file_may_fail(name: str, ever: bool, monkeypatch: pytes
         act()
     for at in range(1, count.calls + 1, max(1, count.calls // 4)):
         atomic.remove(Path(name))
-        atomic.remove(trajectory_store.staging(Path(name)))
+        atomic.remove(trajectory_store.staging_path(Path(name)))
         with monkeypatch.context() as patch:
             Faulty(patch, at, ever)
             with contextlib.suppress(ph.InputError, ph.StepError):
                 act()
-        there = trajectory_store.standing(Path(name))
+        there = trajectory_store.existing(Path(name))
         if there is not None and name != "crowd.zarr":
             part = ph.load(there)
             assert part.momentum.tobytes() == whole.momentum[: len(part)].tobytes()

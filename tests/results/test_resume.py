@@ -28,7 +28,7 @@ from polhode.results import recorder
 from polhode.results.progress import Progress
 from polhode.results.store import atomic, checkpoint, file_format, integrity, trajectory_store
 from polhode.results.store.checkpoint import Checkpoint
-from polhode.run.fixed_step import Ride, drive
+from polhode.run.fixed_step import RunState, integrate_in_chunks
 from polhode.run.integrator import engine
 from waiting import PATIENCE
 
@@ -47,12 +47,12 @@ class Stop(Exception):
     """A run that is stopped by its progress."""
 
 
-def run(out: Path | str | None = None, **said: Any) -> ph.Trajectory:
-    said = {"method": "imidm", "dt": 0.01, "steps": 100, "progress": False} | said
-    return ph.solve(said.pop("problem", TOP), said.pop("method"), out=out, **said)
+def run(out: Path | str | None = None, **options: Any) -> ph.Trajectory:
+    options = {"method": "imidm", "dt": 0.01, "steps": 100, "progress": False} | options
+    return ph.solve(options.pop("problem", TOP), options.pop("method"), out=out, **options)
 
 
-def stopped(path: Path | str, part: float = 0.4, **said: Any) -> ph.Trajectory:
+def stopped(path: Path | str, part: float = 0.4, **options: Any) -> ph.Trajectory:
     """Begin or continue a run, and stop it when this part of it is done."""
 
     def look(done: float) -> None:
@@ -60,7 +60,7 @@ def stopped(path: Path | str, part: float = 0.4, **said: Any) -> ph.Trajectory:
             raise Stop
 
     with pytest.raises(Stop) as caught:
-        run(path, **said, resume=True, progress=look)
+        run(path, **options, resume=True, progress=look)
     partial: ph.Trajectory = caught.value.partial  # type: ignore[attr-defined]
     assert partial.status == "interrupted"
     return partial
@@ -74,8 +74,8 @@ def contents(path: Path | str) -> tuple[dict[str, Any], dict[str, Any]]:
             str(name): (a.dims, a.values.tobytes() if a.dtype.kind == "f" else a.values.tolist())
             for name, a in data.variables.items()
         }
-        said = {k: v.tolist() if isinstance(v, np.ndarray | np.generic) else v for k, v in data.attrs.items()}
-    return arrays, {k: v for k, v in said.items() if k not in WALL_CLOCK}
+        attributes = {k: v.tolist() if isinstance(v, np.ndarray | np.generic) else v for k, v in data.attrs.items()}
+    return arrays, {k: v for k, v in attributes.items() if k not in WALL_CLOCK}
 
 
 def assert_same(a: Path | str, b: Path | str) -> None:
@@ -111,15 +111,17 @@ def rows_of(problem: ph.Problem, name: str, cuts: list[int], every: int, digits:
     method = ph.methods[name]
     rows, mark = np.empty((0, 8)), Checkpoint(0, 0, None)
     for cut in cuts:
-        ride = Ride(engine(problem, method, digits), problem, 0.01, cut, every, mark.step, mark.state, method=method)
+        state = RunState(
+            engine(problem, method, digits), problem, 0.01, cut, every, mark.step, mark.state, method=method
+        )
         kept = Rows(lambda t, rows: None)
         if mark.step:
             kept.add(np.empty(0), np.empty((0, 7)))
-        drive(ride, kept, Progress(False, "", 1))
-        assert ride.miss is None
+        integrate_in_chunks(state, kept, Progress(False, "", 1))
+        assert state.residual is None
         new = np.concatenate([np.column_stack([t, r.astype(float)]) for t, r in kept.kept])
         rows = np.concatenate([rows[: mark.rows], new])
-        mark = Checkpoint.read(Checkpoint(ride.done, 1 + ride.done // every, kept.state).text(), digits)
+        mark = Checkpoint.read(Checkpoint(state.done, 1 + state.done // every, kept.state).text(), digits)
     return rows
 
 
@@ -165,12 +167,12 @@ def test_rows_do_not_depend_on_how_many_are_made_at_once() -> None:
 @pytest.mark.parametrize("suffix", [".zarr", ".nc"])
 @pytest.mark.parametrize("kind", KINDS)
 def test_stopped_twice(kind: str, suffix: str) -> None:
-    said = {"method": KINDS[kind], "steps": 1003, "every": 7}
-    run(f"whole{suffix}", **said)
-    first = stopped(f"parts{suffix}", 0.05, **said)
-    second = stopped(f"parts{suffix}", 0.1, **said)
+    options = {"method": KINDS[kind], "steps": 1003, "every": 7}
+    run(f"whole{suffix}", **options)
+    first = stopped(f"parts{suffix}", 0.05, **options)
+    second = stopped(f"parts{suffix}", 0.1, **options)
     assert 1 < len(first) < len(second) < 145
-    sol = run(f"parts{suffix}", **said, resume=True)
+    sol = run(f"parts{suffix}", **options, resume=True)
     assert (sol.status, len(sol), sol.info.steps) == ("finished", 145, 1003)
     assert_same(f"parts{suffix}", f"whole{suffix}")
     assert sorted(p.name for p in Path().iterdir()) == sorted([f"parts{suffix}", f"whole{suffix}"])
@@ -187,10 +189,10 @@ def test_stopped_twice(kind: str, suffix: str) -> None:
     ],
 )
 def test_a_finished_run_goes_on_to_a_later_end(method: str, first: Any, later: Any, suffix: str) -> None:
-    said = {"method": method, "every": 7, "steps": None}
-    run(f"parts{suffix}", **said | first)
-    run(f"parts{suffix}", **said | later, resume=True)
-    run(f"whole{suffix}", **said | later)
+    options = {"method": method, "every": 7, "steps": None}
+    run(f"parts{suffix}", **options | first)
+    run(f"parts{suffix}", **options | later, resume=True)
+    run(f"whole{suffix}", **options | later)
     assert_same(f"parts{suffix}", f"whole{suffix}")
 
 
@@ -218,11 +220,11 @@ def test_a_failing_step_fails_again() -> None:
         return (0, 0, (1 - t) ** 0.5)
 
     problem = ph.Problem(ph.Body([1.0, 2.0, 2.5]), fading(), omega=[1.0, 0.1, 0.2])
-    said = {"problem": problem, "steps": 200, "every": 7}
+    options = {"problem": problem, "steps": 200, "every": 7}
     kept = []
     for resume in (False, True, True):
         with pytest.raises(ph.StepError, match="failed in step 101 ") as caught:
-            run("run.zarr", **said, resume=resume)
+            run("run.zarr", **options, resume=resume)
         kept.append(contents("run.zarr"))
         assert caught.value.partial is not None
         assert caught.value.partial.status == "failed"
@@ -381,20 +383,20 @@ def replacements(monkeypatch: pytest.MonkeyPatch, allowed: int) -> list[int]:
 @pytest.mark.parametrize("stride", [11, pytest.param(1, marks=pytest.mark.slow)])
 def test_killed_between_any_two_writes(monkeypatch: pytest.MonkeyPatch, stride: int) -> None:
     """Whatever file is the last one that is written: the store can be read, and goes on to the same bits."""
-    said = {"steps": 100, "every": 7}
+    options = {"steps": 100, "every": 7}
     with monkeypatch.context() as patched:
         total = replacements(patched, 10**9)
-        run("whole.zarr", **said)
+        run("whole.zarr", **options)
     for allowed in range(0, total[0], stride):
         with monkeypatch.context() as patched:
             replacements(patched, allowed)
             with pytest.raises(Killed):
-                run("parts.zarr", **said)
+                run("parts.zarr", **options)
         if Path("parts.zarr").exists():
             sol = ph.load("parts.zarr")
             assert np.isfinite(sol.momentum).all()
             assert np.isfinite(sol.matrix).all()
-        run("parts.zarr", **said, resume=True)
+        run("parts.zarr", **options, resume=True)
         assert_same("parts.zarr", "whole.zarr")
         atomic.remove(Path("parts.zarr"))
 
@@ -406,13 +408,13 @@ def test_killed_before_it_could_say_that_it_is_done(monkeypatch: pytest.MonkeyPa
     def killed(*args: Any, **named: Any) -> None:
         raise Killed
 
-    said = {"steps": 100, "every": 7}
-    run(f"whole{suffix}", **said)
+    options = {"steps": 100, "every": 7}
+    run(f"whole{suffix}", **options)
     with monkeypatch.context() as patched:
         patched.setattr(trajectory_store.Writer, "close", killed)
         with pytest.raises(Killed):
-            run(f"parts{suffix}", **said)
-    run(f"parts{suffix}", **said, resume=True)
+            run(f"parts{suffix}", **options)
+    run(f"parts{suffix}", **options, resume=True)
     assert_same(f"parts{suffix}", f"whole{suffix}")
 
 
@@ -585,8 +587,8 @@ def test_other_refusals() -> None:
 @pytest.mark.parametrize("text", ["{}", "[1]", '{"step": 3, "rows": 4, "state": [["x"]]}', "__import__('os').abort()"])
 def test_a_damaged_checkpoint(text: str) -> None:
     stopped("run.zarr")
-    said = trajectory_store.read("run.zarr")[1]
-    integrity.replace_attributes(Path("run.zarr"), said | {"checkpoint": text})
+    attributes = trajectory_store.read("run.zarr")[1]
+    integrity.replace_attributes(Path("run.zarr"), attributes | {"checkpoint": text})
     with pytest.raises(ph.InputError, match=r"^run\.zarr is damaged: how it was begun and where it stands"):
         run("run.zarr", resume=True)
 
@@ -594,9 +596,9 @@ def test_a_damaged_checkpoint(text: str) -> None:
 def test_files_of_early_versions_are_read() -> None:
     """They have neither units of the variables nor a checkpoint."""
     whole = run("run.zarr")
-    gone = (checkpoint.BEGUN, checkpoint.UNTIL, checkpoint.CHECKPOINT, checkpoint.SOFTWARE)
-    said = trajectory_store.read("run.zarr")[1]
-    integrity.replace_attributes(Path("run.zarr"), {name: said[name] for name in said if name not in gone})
+    gone = (checkpoint.RUN_SPEC, checkpoint.RUN_END, checkpoint.CHECKPOINT, checkpoint.SOFTWARE)
+    attributes = trajectory_store.read("run.zarr")[1]
+    integrity.replace_attributes(Path("run.zarr"), {name: attributes[name] for name in attributes if name not in gone})
     np.testing.assert_array_equal(ph.load("run.zarr").momentum, whole.momentum)
     with pytest.raises(ph.InputError, match="or by an early version"):
         run("run.zarr", resume=True)
@@ -619,9 +621,9 @@ def test_one_run_at_a_time() -> None:
     stopped("run.zarr")
     held = atomic.locked(Path("run.zarr"))
     try:
-        for said in ({"resume": True}, {"overwrite": True}):
+        for options in ({"resume": True}, {"overwrite": True}):
             with pytest.raises(ph.InputError, match=r"^run\.zarr is being written by another run; wait"):
-                run("run.zarr", **said)
+                run("run.zarr", **options)
     finally:
         atomic.released(held)
     assert run("run.zarr", resume=True).status == "finished"
@@ -632,16 +634,16 @@ def test_one_run_at_a_time() -> None:
 
 def test_to_a_tolerance() -> None:
     """The file appears complete or not at all: to resume is to begin, or to find it complete."""
-    said = {"method": None, "dt": None, "steps": None, "tol": 1e-8, "t_end": 2.0}
-    first = run("run.zarr", **said, resume=True)
+    options = {"method": None, "dt": None, "steps": None, "tol": 1e-8, "t_end": 2.0}
+    first = run("run.zarr", **options, resume=True)
     before = contents("run.zarr")
-    again = run("run.zarr", **said, resume=True)
+    again = run("run.zarr", **options, resume=True)
     assert (again.status, len(again)) == ("finished", len(first))
     assert contents("run.zarr") == before
     for other, text in (({"tol": 1e-6}, "tol = 1e-08, and this run has tol = 1e-06"),
                         ({"t_end": 3.0}, "t_end = 2.0, and this run has t_end = 3.0")):  # fmt: skip
         with pytest.raises(ph.InputError, match=rf"^run\.zarr was begun with {text}; "):
-            run("run.zarr", **said | other, resume=True)
+            run("run.zarr", **options | other, resume=True)
 
 
 # --- export ------------------------------------------------------------------------------------------
@@ -660,7 +662,7 @@ def test_export(source: str, path: str) -> None:
     assert trajectory_store.export(source, path) == Path(path)
     (arrays, said), (copied, told) = contents(source), contents(path)
     assert copied == arrays
-    assert told == {k: v for k, v in said.items() if k not in (checkpoint.UNTIL, checkpoint.CHECKPOINT)}
+    assert told == {k: v for k, v in said.items() if k not in (checkpoint.RUN_END, checkpoint.CHECKPOINT)}
     with xarray.open_zarr(path) if path.endswith(".zarr") else xarray.open_dataset(path) as data:
         assert {name: data[name].units for name in UNITS} == UNITS
         assert all(data[name].long_name for name in UNITS)

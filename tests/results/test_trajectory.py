@@ -35,8 +35,8 @@ TOP = ph.problems.fast_top()
 GO_ON = "free some disk space and continue with resume=True (--resume)"
 
 
-def run(**said: Any) -> ph.Trajectory:
-    return ph.solve(TOP, "imidm", **{"dt": 0.01, "steps": 100} | said)
+def run(**options: Any) -> ph.Trajectory:
+    return ph.solve(TOP, "imidm", **{"dt": 0.01, "steps": 100} | options)
 
 
 def assert_same(a: ph.Trajectory, b: ph.Trajectory) -> None:
@@ -200,12 +200,17 @@ def assert_labelled(data: xarray.Dataset, sol: ph.Trajectory) -> None:
         np.testing.assert_array_equal(data[name].values, getattr(sol, name))
     assert data["quaternion"].sel(component="w").values[0] == sol.quaternion[0, 0]
     assert data["spatial_momentum"].long_name == "angular momentum in the space frame"
-    said = data.attrs
-    assert (said["method"], said["dt"], said["problem"], said["status"]) == ("imidm", 0.01, "fast_top", "finished")
-    assert said["field"] == "gravity(mgl=20.0)"
-    assert list(said["inertia"]) == [5, 0, 0, 0, 5, 0, 0, 0, 1]
-    assert "scalar first" in said["conventions"]
-    assert "units" in said
+    attributes = data.attrs
+    assert (attributes["method"], attributes["dt"], attributes["problem"], attributes["status"]) == (
+        "imidm",
+        0.01,
+        "fast_top",
+        "finished",
+    )
+    assert attributes["field"] == "gravity(mgl=20.0)"
+    assert list(attributes["inertia"]) == [5, 0, 0, 0, 5, 0, 0, 0, 1]
+    assert "scalar first" in attributes["conventions"]
+    assert "units" in attributes
 
 
 def test_to_xarray() -> None:
@@ -275,8 +280,8 @@ def test_digits_to_a_file(tmp_path: Path) -> None:
 
 def test_nothing_in_a_file_is_executed(tmp_path: Path) -> None:
     path = run(steps=2).save(tmp_path / "run.zarr")
-    said = trajectory_store.read(path)[1]
-    integrity.replace_attributes(path, said | {"field": "__import__('os').abort()"})
+    attributes = trajectory_store.read(path)[1]
+    integrity.replace_attributes(path, attributes | {"field": "__import__('os').abort()"})
     assert ph.load(path).info.field == "__import__('os').abort()"
 
 
@@ -304,7 +309,7 @@ def test_memory_is_bounded(tmp_path: Path, suffix: str) -> None:
 
 def test_recorder_to_disk_keeps_no_rows(tmp_path: Path) -> None:
     info = trajectory_store.Info("imidm", 0.01, ((5, 0, 0), (0, 5, 0), (0, 0, 1)))
-    kept = recorder.Disk(TOP, trajectory_store.Writer.begun(tmp_path / "run.zarr", info, {}))
+    kept = recorder.Disk(TOP, trajectory_store.Writer.create(tmp_path / "run.zarr", info, {}))
     rows = np.zeros((trajectory_store.ROWS_PER_CHUNK, 7))
     rows[:, 0] = 1
     for i in range(3):
@@ -331,7 +336,7 @@ def interrupted(path: Path, kind: signal.Signals) -> tuple[int, str]:
     """Start a real run, send it a signal when some rows are on disk; returns its exit code and output."""
     run(every=500, steps=1000)  # compiled once, before the clock starts
     command = [sys.executable, "-c", textwrap.dedent(CHILD), str(path)]
-    seen = trajectory_store.staging(path)
+    seen = trajectory_store.staging_path(path)
     deadline = time.monotonic() + PATIENCE
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
         try:
@@ -357,7 +362,7 @@ def test_interrupted_run(tmp_path: Path, kind: signal.Signals, name: str) -> Non
     code, said = interrupted(path, kind)
     if kind == signal.SIGKILL:
         assert code == -signal.SIGKILL
-        path = trajectory_store.staging(path)
+        path = trajectory_store.staging_path(path)
     else:
         assert code == 130
     sol = ph.load(path)

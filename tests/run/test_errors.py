@@ -20,7 +20,7 @@ from polhode.numbers import floats
 from polhode.results.progress import Progress
 from polhode.results.recorder import Memory
 from polhode.run.failures import explain
-from polhode.run.fixed_step import Ride, solved
+from polhode.run.fixed_step import RunState, solved
 from polhode.run.integrator import Engine, torque_kernel
 from polhode.run.integrator import start as begun
 from polhode.run.step_count import number_of_steps
@@ -42,9 +42,9 @@ def problem(field: Any = None, **start: Any) -> ph.Problem:
     return ph.Problem(BODY, field, **(start or {"omega": [1.0, 0.1, 0.2]}))
 
 
-def solve(field: Any = None, method: Any = "imidm", **said: Any) -> ph.Trajectory:
-    said = {"dt": 0.01, "steps": 20, "out": OUT} | said
-    return ph.solve(problem(field), method, **said)
+def solve(field: Any = None, method: Any = "imidm", **options: Any) -> ph.Trajectory:
+    options = {"dt": 0.01, "steps": 20, "out": OUT} | options
+    return ph.solve(problem(field), method, **options)
 
 
 def snapshot(folder: Path) -> dict[str, bytes | None]:
@@ -623,15 +623,15 @@ def python_ride(start: ph.Problem, method: str, dt: float, steps: int) -> Any:
     before, after = chosen.processors(floats.number)
     advance = loops.stepping(chosen.build(floats.number), torque, before=before, after=after)
     run = Engine(advance, y, system, float, lambda n: np.empty((n, 7)), True, None, plain=True)
-    return Ride(run, start, dt, steps, 1, method=chosen)
+    return RunState(run, start, dt, steps, 1, method=chosen)
 
 
 def python_states(start: ph.Problem, method: str, dt: float, steps: int) -> tuple[Any, Any]:
-    ride = python_ride(start, method, dt, steps)
-    y, _, _, miss, fine = ride.run.advance(
-        dt, 0.0, 0, steps, 1, steps, ride.run.y, ride.run.system, np.empty((steps, 7))
+    state = python_ride(start, method, dt, steps)
+    y, _, _, residual, fine = state.run.advance(
+        dt, 0.0, 0, steps, 1, steps, state.run.y, state.run.system, np.empty((steps, 7))
     )
-    return y, None if fine else miss
+    return y, None if fine else residual
 
 
 def failed_in_python(start: ph.Problem, method: str, dt: float) -> str | None:
@@ -724,8 +724,8 @@ def test_linear_body(method: str, tensor: bool) -> None:
     exact = matrix(mul(start.quaternion, exp(tuple(omega))))
     errors = []
     for dt in (0.1, 0.05):
-        (q, m, *_), miss = python_states(start, method, dt, round(1 / dt))
-        assert miss is None
+        (q, m, *_), residual = python_states(start, method, dt, round(1 / dt))
+        assert residual is None
         q, m = start.user_axes(q, m)
         errors.append(np.linalg.norm(np.array(matrix(q)) - exact, 2))
         np.testing.assert_allclose(m, inertia @ omega, atol=1e-15)

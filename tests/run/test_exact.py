@@ -12,7 +12,7 @@ from validation.exact_accuracy import ALLOWED, effect_of_one_ulp, free_case, gap
 import polhode as ph
 from polhode.analysis.reference import flow
 from polhode.kernels.so3 import conj, mul, rotate, unit
-from polhode.methods.families.jacobi import jacobi, motion, moved
+from polhode.methods.families.jacobi import jacobi, motion, state_after
 from polhode.numbers.multiprecision import number
 from polhode.run.exact import exact
 
@@ -124,8 +124,8 @@ def test_units_do_not_matter(size):
     """Time is measured in I/|m|; powers of two change no bit."""
     unit = 2.0 ** round(math.log2(size))
     moments, momentum = (0.6, 0.8, 1.0), (1.8, 0.4, -0.9)
-    plain = moved(3.5, motion(momentum, moments))
-    light = moved(3.5 / unit, motion(tuple(unit * x for x in momentum), moments))
+    plain = state_after(3.5, motion(momentum, moments))
+    light = state_after(3.5 / unit, motion(tuple(unit * x for x in momentum), moments))
     assert light[0] == plain[0]
     assert light[1] == tuple(unit * x for x in plain[1])
 

@@ -8,14 +8,14 @@ import pytest
 
 import polhode as ph
 from polhode.analysis.checks import FIELDS, generic
-from polhode.kernels.loops import COLUMNS, changing, stepping
+from polhode.kernels.loops import COLUMNS, change_of_variables, stepping
 from polhode.kernels.so3 import exp, mul
-from polhode.kernels.state import rounded
+from polhode.kernels.state import collapse
 from polhode.numbers import floats
 from polhode.numbers.dual import Dual, plain
 from polhode.numbers.multiprecision import public
 from polhode.run.gradient import UNITS, Direction, Run, seeds
-from polhode.run.integrator import beginning, engine, kind, torque_kernel
+from polhode.run.integrator import beginning, engine, state_space, torque_kernel
 
 STEP, STEPS = 1 / 8, 2
 STEPPED = [m.name for m in ph.methods.taking("free")]
@@ -81,9 +81,9 @@ def in_python(problem, method, directions=None, step=STEP):
     y, system = started(problem, directions)
     before, after = method.processors(floats.number)
     torque = torque_kernel(problem, floats.number, method)
-    advance = stepping(method.build(floats.number), torque, kind(method), before, after)
-    rows = np.empty((1, COLUMNS + method.clock), dtype=object)
-    last = (STEPS, math.inf) if method.clock else STEPS
+    advance = stepping(method.build(floats.number), torque, state_space(method), before, after)
+    rows = np.empty((1, COLUMNS + method.has_own_time), dtype=object)
+    last = (STEPS, math.inf) if method.has_own_time else STEPS
     begun = beginning(method)(y)
     assert advance(step, problem.t0, 0, STEPS, STEPS, last, begun, system, rows)[4]
     return rows[0]
@@ -92,11 +92,11 @@ def in_python(problem, method, directions=None, step=STEP):
 def compiled(problem, method):
     """The same by `backends.dual_lanes`."""
     t, q, m = Run(problem, method, STEP, STEPS).ended(*started(problem), 1, 4)
-    return [*q, *m, t] if method.clock else [*q, *m]
+    return [*q, *m, t] if method.has_own_time else [*q, *m]
 
 
 def slopes(numbers):
-    return np.array([x.slope[0] for x in numbers])
+    return np.array([x.tangent[0] for x in numbers])
 
 
 def assert_close(found, due, tolerance=ROUND_OFF):
@@ -119,7 +119,7 @@ def test_directions_in_which_the_unknowns_do_not_vary(name, problem):
     """Their slopes are round-off, and that is no reason to go on: without it `rattle` fails on both problems."""
     directions = [Direction(**{what: unit}) for what in ("attitude", "momentum", "moments") for unit in UNITS]
     end = in_python(ph.problems.get(problem), ph.methods[name], directions, 0.01)
-    assert all(np.isfinite(x.slope).all() for x in end)
+    assert all(np.isfinite(x.tangent).all() for x in end)
 
 
 @pytest.mark.parametrize("name", ["imidm", "rattle"])
@@ -148,12 +148,12 @@ def slopes_of_a_step(method, problem, factor):
     system = problem.kernel_data(floats.number)[1]
     begun = beginning(method)((tuple(duals[:4]), tuple(duals[4:])))
     torque = torque_kernel(problem, floats.number, method)
-    new, _, fine = changing(method.build(floats.number))(STEP, problem.t0, begun, system, torque)
+    new, _, fine = change_of_variables(method.build(floats.number))(STEP, problem.t0, begun, system, torque)
     assert fine
-    return np.array([x.slope for part in rounded(new) for x in part])
+    return np.array([x.tangent for part in collapse(new) for x in part])
 
 
-@pytest.mark.parametrize("name", [m.name for m in ph.methods.taking("free") if not m.clock])
+@pytest.mark.parametrize("name", [m.name for m in ph.methods.taking("free") if not m.has_own_time])
 def test_derivatives_do_not_jump_with_the_last_digits_of_a_state(name):
     """A branch that round-off decides must not be differentiated: compiled by XLA it may be decided twice."""
     method = ph.methods[name]
@@ -231,9 +231,9 @@ def jacobian(problem, method):
     """The derivative of the map in these coordinates, and the last momentum."""
     directions = [*(Direction(attitude=u) for u in UNITS), *(Direction(momentum=u) for u in UNITS)]
     end = in_python(problem, method, directions)
-    q, dq = tuple(x.value for x in end[:4]), np.array([x.slope for x in end[:4]])
+    q, dq = tuple(x.value for x in end[:4]), np.array([x.tangent for x in end[:4]])
     turns = [mul((q[0], -q[1], -q[2], -q[3]), tuple(column))[1:] for column in dq.T]
-    return np.vstack([2 * np.array(turns).T, [x.slope for x in end[4:7]]]), [x.value for x in end[4:7]]
+    return np.vstack([2 * np.array(turns).T, [x.tangent for x in end[4:7]]]), [x.value for x in end[4:7]]
 
 
 @pytest.mark.parametrize(

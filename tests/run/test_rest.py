@@ -110,7 +110,7 @@ def test_a_step_that_is_not_solved_still_says_so() -> None:
     """Far beyond the resolution of the spring corrections do not shrink, and they are not small."""
     done = run(controlled(), "mkrk(midpoint)", 40.0, 5)
     assert not done.fine
-    assert not done.miss <= 0
+    assert not done.residual <= 0
 
 
 def test_methods_are_found() -> None:

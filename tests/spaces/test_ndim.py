@@ -231,8 +231,8 @@ def test_the_schur_route_alone_is_right_and_newton_refines_it(n):
     W = family.riccati(body.J, m)
     assert np.abs(W - W.T - m).max() < 1e-13
     assert np.abs(W.T @ W - np.diag(body.J**2)).max() < 1e-12
-    A, miss = family.moser_veselov_root(body, m)
-    assert miss == 0
+    A, residual = family.moser_veselov_root(body, m)
+    assert residual == 0
     assert np.abs(family.cayley(A) * body.J - W).max() < 1e-12
 
 

@@ -75,8 +75,8 @@ def constant(t, u, p, system):
 
 def step(method, h=H, t=T0, y=None, force=from_potential):
     """One step of a method, or of a method's name, in mpmath."""
-    new, miss = BOOK[method].build(Space(number, 3, False))(h, t, y or start(), (inverse_mass(),), force)
-    assert miss == 0
+    new, residual = BOOK[method].build(Space(number, 3, False))(h, t, y or start(), (inverse_mass(),), force)
+    assert residual == 0
     return new
 
 

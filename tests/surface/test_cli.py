@@ -35,8 +35,8 @@ def _in_a_folder_of_its_own(tmp_path, monkeypatch):
 
 
 def test_methods_lists_every_method():
-    said = good("methods")
-    assert all(name in said for name in ph.methods)
+    output = good("methods")
+    assert all(name in output for name in ph.methods)
 
 
 def test_methods_that_take_a_field():
@@ -55,17 +55,17 @@ def test_methods_json_says_what_is_declared():
 
 
 def test_one_method_in_full():
-    said = good("methods", METHOD.name)
-    assert METHOD.summary in said
+    output = good("methods", METHOD.name)
+    assert METHOD.summary in output
     for word in ("order", "symmetric", "conserves", "torque evals", "source"):
-        assert word in said
+        assert word in output
     if METHOD.aliases:
-        assert good("methods", METHOD.aliases[0].swapcase()) == said
+        assert good("methods", METHOD.aliases[0].swapcase()) == output
 
 
 def test_problems():
-    said = good("problems")
-    assert all(name in said for name in ph.problems.names())
+    output = good("problems")
+    assert all(name in output for name in ph.problems.names())
     assert [p["name"] for p in json.loads(good("problems", "--json"))] == ph.problems.names()
 
 
@@ -82,11 +82,11 @@ def test_version():
 
 
 def test_run_says_frames_drift_error_and_time():
-    said = good("run", "free_body", "--method", METHOD.name, "--dt", "0.5")
+    output = good("run", "free_body", "--method", METHOD.name, "--dt", "0.5")
     for word in ("scalar first", "body frame", "space frame", "drift", "spectral norm", "ns/step"):
-        assert word in said
+        assert word in output
     sol = ph.solve(ph.problems.free_body(), METHOD, dt=0.5)
-    first = float(re.search(r"quaternion\s+\(\s*(\S+),", said)[1])
+    first = float(re.search(r"quaternion\s+\(\s*(\S+),", output)[1])
     assert first == pytest.approx(sol.quaternion[-1, 0], abs=1e-11)
 
 
@@ -107,8 +107,8 @@ def test_run_writes_a_trajectory_and_a_picture(suffix):
 
 
 def test_run_in_many_digits():
-    said = good("run", "free_body", "-m", METHOD.name, "--dt", "0.5", "--steps", "2", "--digits", "40")
-    assert re.search(r"0\.\d{38}", said)
+    output = good("run", "free_body", "-m", METHOD.name, "--dt", "0.5", "--steps", "2", "--digits", "40")
+    assert re.search(r"0\.\d{38}", output)
 
 
 BAD = {
@@ -187,9 +187,9 @@ def test_compare_writes_everything_and_says_where():
 
     chosen = f"{METHOD.name}, {EXPLICIT.name}"
     args = ("compare", "free_body", "--methods", chosen, "--dt", "0.5, 0.25, 0.125", "--out", "deep/here")
-    said = good(*args)
+    output = good(*args)
     for word in (METHOD.name, EXPLICIT.name, "ns/step", "deep/here", "Next:"):
-        assert word in said
+        assert word in output
     folder = Path("deep/here")
     assert sorted(p.name for p in folder.iterdir()) == sorted(cli.FILES)
     found = json.loads((folder / "results.json").read_text())
@@ -272,10 +272,10 @@ def test_readme_commands_exist():
 
 
 def test_exact(tmp_path):
-    said = good("exact", "t_handle", "--t", "5", "--plot", str(tmp_path / "a.png"))
-    assert "t_handle at t = 5, exactly" in said
-    assert re.search(r"period +10\.53", said)
-    assert "degrees per period" in said
+    output = good("exact", "t_handle", "--t", "5", "--plot", str(tmp_path / "a.png"))
+    assert "t_handle at t = 5, exactly" in output
+    assert re.search(r"period +10\.53", output)
+    assert "degrees per period" in output
     assert (tmp_path / "a.png").exists()
     assert "exists" in refused("exact", "t_handle", "--plot", str(tmp_path / "a.png"))
     assert "fast_top at t = 20, exactly" in good("exact", "fast_top", "--plot", str(tmp_path / "top.png"))
@@ -287,7 +287,7 @@ def test_exact(tmp_path):
 
 
 def test_one_problem_in_full():
-    said = good("problems", "fast_top")
+    output = good("problems", "fast_top")
     for word in (
         "Lagrangian top",
         "gravity(mgl=20.0)",
@@ -296,7 +296,7 @@ def test_one_problem_in_full():
         "t end",
         "accurate to",
     ):
-        assert word in said
+        assert word in output
     assert json.loads(good("problems", "fast_top", "--json"))["t_end"] == 20
     assert "unknown problem" in refused("problems", "slowtop")
 
@@ -307,11 +307,11 @@ def test_no_column_is_lost_on_a_narrow_screen(columns):
     rows = [["first", "some words about it, rather long", "3.5e-16"], ["a_very_long_name", "few", "1"]]
     screen = Console(width=columns, file=io.StringIO())
     screen.print(sheet("Things", ("name", "what it is", "good to"), rows, numbers=1))
-    said = screen.file.getvalue()
-    words = " ".join(said.split())
+    output = screen.file.getvalue()
+    words = " ".join(output.split())
     for word in ("Things", "first", "3.5e-16", "a_very_long_name", "few", "what it is", "good to", "rather"):
         assert word in words
-    assert max(map(len, said.splitlines())) <= columns
+    assert max(map(len, output.splitlines())) <= columns
 
 
 @pytest.mark.parametrize(
@@ -365,15 +365,15 @@ def test_errors_of_the_system_are_told_in_words(monkeypatch):
 
 
 def test_a_run_with_a_file_does_not_call_writing_a_step():
-    said = good("run", "fast_top", "--method", METHOD.name, "--dt", "0.1", "--steps", "3", "--out", "a.nc")
-    assert "including writing" in said
-    assert "ns/step" not in said
+    output = good("run", "fast_top", "--method", METHOD.name, "--dt", "0.1", "--steps", "3", "--out", "a.nc")
+    assert "including writing" in output
+    assert "ns/step" not in output
 
 
 @pytest.mark.parametrize("columns", ["40", "120"])
 def test_help_on_screens_of_any_width(columns):
     """No name of an option is cut off."""
-    said, _ = process("run", "--help", env=os.environ | {"COLUMNS": columns}).communicate()
+    output, _ = process("run", "--help", env=os.environ | {"COLUMNS": columns}).communicate()
     for word in ("--allow-code", "--overwrite", "--resume", "Examples", "polhode run fast_top"):
-        assert word in said
-    assert "[bold]" not in said
+        assert word in output
+    assert "[bold]" not in output

@@ -82,7 +82,7 @@ def test_states_that_are_not_finite_are_not_drawn():
 
 def test_a_long_trajectory_is_thinned_for_its_picture():
     sol = ph.solve(ph.problems.free_body(), METHOD, dt=0.01, steps=5 * notebook.DRAWN)
-    kept = notebook.shown(sol.quaternion, sol.momentum, notebook.DRAWN)
+    kept = notebook.thinned_indices(sol.quaternion, sol.momentum, notebook.DRAWN)
     assert (len(kept), kept[0], kept[-1]) == (notebook.DRAWN, 0, len(sol) - 1)
     assert len(sol._repr_html_()) < 200_000
 

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import polhode as ph
 from polhode.cli import app
-from polhode.physics.shapes import written
+from polhode.physics.shapes import to_json
 from waiting import PATIENCE
 
 SWITCHES = ("--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-background-networking")
@@ -399,7 +399,7 @@ def test_shapes_are_drawn(opened: Any, tmp_path: Path) -> None:
     sol = ph.solve(ph.Problem(handle, omega=[5.0, 0.01, 0.0]), "dmv6", dt=0.02, t_end=4.0)
     sol.save(tmp_path / "handle.nc")
     again = ph.load(tmp_path / "handle.nc")
-    assert written(again.info.shapes) == written(sol.info.shapes) != ""
+    assert to_json(again.info.shapes) == to_json(sol.info.shapes) != ""
     pictures = [paused(opened(s.view(tmp_path / f"{i}.html"))) for i, s in enumerate((sol, again))]
     for page in pictures:
         page.evaluate("polhode.seek(1)")

@@ -154,9 +154,9 @@ def test_near_rest(omega, dt):
     method = ph.methods["dg2"]
     y, system = problem.kernel_data(float)
     torque = integrator.torque_kernel(problem, floats.number, method)
-    (_, m), miss = method.build(float)(dt, 0.0, y, system, torque)
+    (_, m), residual = method.build(float)(dt, 0.0, y, system, torque)
     force = torque(0.0, *y, system)
-    assert miss == 0
+    assert residual == 0
     assert m == pytest.approx([a + dt * f for a, f in zip(y[1], force, strict=True)], abs=2 * dt**2 + 1e-17 * dt)
     assert max(abs(x) for x in m) > 0.1 * dt
 

@@ -60,7 +60,7 @@ def test_coefficients_are_those_of_the_reference_solution(name, paired):
         user = problem.user_axes(q, (number(0),) * 3, number)[0]
         start = reference.constants_of(problem) | dict(zip((s.args[0] for s in states), (*user, *m), strict=True))
         known = interpreter.expansion(ready, start | {"t": number(problem.t0)}, order)
-        made = taylor_steps.motion_series(problem.field, problem.body.has_own_axes, paired=paired)
+        made = taylor_steps.motion_series(problem.field, problem.body.has_principal_rotation, paired=paired)
         fill, extend = (compiled(text, made.constants, number) for text in (made.text, made.more))
         (_, mp), _ = problem.kernel_data(number)
         given = number(problem.t0), q, tuple(i * x for i, x in zip(system[1], mp, strict=True)), system

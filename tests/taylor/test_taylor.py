@@ -54,9 +54,7 @@ def test_coefficients_of_every_function_are_its_derivatives(name: str) -> None:
     else:
         node, plain = _both(lambda x, lib: lib(name)(*TWO_ARGUMENTS.get(name, lambda x: (x,))(x)))
     x, y = symbol("x"), symbol("y")
-    series = interpreter.expansion(
-        graph.plan([x, y], [lift(1), node]), {"x": x0, "y": mpf(0), "t": mpf(0)}, order + 1
-    )
+    series = interpreter.expansion(graph.plan([x, y], [lift(1), node]), {"x": x0, "y": mpf(0), "t": mpf(0)}, order + 1)
     wanted = mpmath.taylor(plain, x0, order)
     for k, c in enumerate(wanted):
         assert abs((k + 1) * series[y][k + 1] - c) <= mpf(10) ** -40 * (1 + abs(c))  # differences keep 65 - 25 digits

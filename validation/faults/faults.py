@@ -125,8 +125,8 @@ def contents(path: Path) -> Any:
     with opened as data:
         arrays = {str(n): (a.dims, a.values.tobytes() if a.dtype.kind in "fiu" else a.values.tolist())
                   for n, a in data.variables.items()}  # fmt: skip
-        said = {k: str(v.tolist() if hasattr(v, "tolist") else v) for k, v in data.attrs.items()}
-    return arrays, {k: v for k, v in said.items() if k not in ("seconds", "digest")}
+        attributes = {k: str(v.tolist() if hasattr(v, "tolist") else v) for k, v in data.attrs.items()}
+    return arrays, {k: v for k, v in attributes.items() if k not in ("seconds", "digest")}
 
 
 def is_part(path: Path, whole: Any) -> str:
@@ -208,7 +208,7 @@ class Trial:
         self.clear()
         code, text = self.child(way, call)
         found = [f"raw error: {text[-300:]}"] if code == RAW else []
-        there = trajectory_store.standing(self.out)
+        there = trajectory_store.existing(self.out)
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             try:

@@ -31,7 +31,7 @@ from ..methods.flows import total
 from ..methods.queries import TorqueAndCorrector
 from ..methods.record import Flow
 from ..numbers import floats
-from ..numbers.dual import Dual, slope
+from ..numbers.dual import Dual, tangent
 from ..numbers.exact import converted
 from ..numbers.multiprecision import mp, number, public, working
 from ..numbers.precision import GUARD_DIGITS
@@ -140,12 +140,12 @@ class Mechanics:
             value, omega = letter(m, self.system)
             return value, omega, None
         force = self.torque(0, q, m, self.system)
-        force, curl = force if self.corrector else (force, None)
+        force, correction_torque = force if self.corrector else (force, None)
         if letter == "V":
-            return dot(force, times(self.system[1], force)), None, curl
+            return dot(force, times(self.system[1], force)), None, correction_torque
         return self.problem.potential(mul(q, conj(self.own)) if self.own else q, self.number), None, force
 
-    def moved(self, letter: Letter, y: Any, level: int) -> Any:
+    def perturbed(self, letter: Letter, y: Any, level: int) -> Any:
         """The state y + eps X(y), X the field of the energy."""
         (q, m), (_, omega, force) = y, self.energy(letter, y)
         if omega is None:
@@ -164,7 +164,7 @@ class Mechanics:
         for word, c in words.items():
             groups.setdefault(word[0], {})[word[1:]] = c
         return total(
-            slope(self.nested(letters, rest, self.moved(letters[first], y, level), level + 1), level)
+            tangent(self.nested(letters, rest, self.perturbed(letters[first], y, level), level + 1), level)
             for first, rest in groups.items()
         )
 

@@ -28,7 +28,7 @@ from ..results.observables import attitude_error, matrices
 from ..results.store.atomic import place_for
 from ..run.cost import cost
 from ..run.ensemble.api import ensemble
-from ..run.integrator import engine, kind, torque_kernel
+from ..run.integrator import engine, state_space, torque_kernel
 from ..run.solve import solve
 
 STEP_SIZES = {"free_body": 0.01, "slow_top": 0.001, "fast_top": 0.001, "soft_wall": 0.01, "heavy_top": 0.01}
@@ -86,7 +86,7 @@ def compiled_ns(method: Method, problem: Problem, dt: float) -> float:
 def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one step of the same kernel in plain Python."""
     run, torque = engine(problem, method), torque_kernel(problem, floats.number, method)
-    advance = stepping(method.build(floats.number), torque, kind(method), *method.processors(floats.number))
+    advance = stepping(method.build(floats.number), torque, state_space(method), *method.processors(floats.number))
     return _step_ns(advance, problem, dt, run.y, run.system, run.last(50), steps=50, repeats=2)
 
 

@@ -284,7 +284,7 @@ def _asks_for_no_torque(method: Method, starts: Starts) -> list[str]:
 @_reported
 def check_in_splitting(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """A free flow is what others are made of: its Strang splitting has the order and the symmetry derived for it."""
-    if method.needs != "free" or method.clock:
+    if method.needs != "free" or method.has_own_time:
         return []
     made = methods.combinators["strang"](method)
     return [f"in {made.name}: {fault}" for one in (check_order, check_symmetric) for fault in one(made, starts)]
@@ -409,14 +409,14 @@ def check_asks(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """The methods a step is said to consist of, and the numbers it keeps: the same steps come out of them."""
     faults = []
-    if bool(method.after) != bool(method.alone):
+    if bool(method.after) != bool(method.unprocessed):
         faults.append("a processed method declares `after` and `alone` together, or neither of them")
     if method.compensated and not method.increments:
         faults.append("declared compensated, but not to be written by increments")
     for word, declared, error in (
         ("halves", method.halves, halves_error),
-        ("alone", method.alone, alone_error),
-        ("part", method.part, part_error),
+        ("alone", method.unprocessed, alone_error),
+        ("part", method.base, part_error),
     ):
         if declared:
             faults += _property(f"the steps of its `{word}`", True, (error(method, which) for which in starts))

@@ -14,7 +14,7 @@ import numpy as np
 from .. import _version
 from ..errors import StepError
 from ..methods import Method
-from ..methods import methods as book
+from ..methods import methods as registry
 from ..physics.problem import Problem, Reference
 from ..results.trajectory import Trajectory
 from ..run.solve import solve
@@ -41,7 +41,7 @@ def default_methods(problem: Problem) -> list[Method]:
     place of the literature, the first), and of the explicit ones of second or higher order the first of each order in
     each source, single steps before multistep methods.
     """
-    able = [m for m in book.taking(problem.needs) if m.order == 2 or (m.order > 2 and not m.implicit)]
+    able = [m for m in registry.taking(problem.needs) if m.order == 2 or (m.order > 2 and not m.implicit)]
     able.sort(key=lambda m: m.memory > 0)
     places = {(m.cite, m.where if m.implicit else "", m.order): m for m in reversed(able)}
     return list(places.values())[::-1]
@@ -71,10 +71,10 @@ def middle(dts: Sequence[float]) -> float:
 def trajectories(problem: Problem, methods: Iterable[Method], dt: float, t_end: float | None) -> list[Trajectory]:
     """One thinned trajectory of each method; of a run that failed, what there is."""
     every = max(1, number_of_steps(problem, dt, t_end, None) // KEPT_STATES)
-    return [_kept(problem, method, dt, t_end, every) for method in methods]
+    return [_drifts(problem, method, dt, t_end, every) for method in methods]
 
 
-def _kept(problem: Problem, method: Method, dt: float, t_end: float | None, every: int) -> Trajectory:
+def _drifts(problem: Problem, method: Method, dt: float, t_end: float | None, every: int) -> Trajectory:
     try:
         return solve(problem, method, dt=dt, t_end=t_end, every=every, progress=False)
     except StepError as stop:
@@ -109,14 +109,14 @@ def table(rows: Iterable[Row], dt: float) -> list[tuple[Row, float]]:
 
 def write_json(path: Path, problem: Problem, reference: Reference, rows: Sequence[Row]) -> None:
     """All results as JSON; what is not a number is null."""
-    said = {
+    contents = {
         "polhode_version": _version.__version__,
         "problem": problem.name,
         "reference": dataclasses.asdict(reference),
         "measured_order": {name: measured_order(of) for name, of in by_method(rows).items()},
         "rows": [dataclasses.asdict(row) for row in rows],
     }
-    path.write_text(json.dumps(plain(said), indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(plain(contents), indent=1) + "\n", encoding="utf-8")
 
 
 def plain(value: Any) -> Any:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import mpmath
 
 from ..kernels.so3 import add, conj, cross, mul, norm, scale, sub
-from ..kernels.state import remembering
+from ..kernels.state import with_memory
 from ..methods import Method
 from ..methods.combinators.compose import after, whole
 from ..methods.queries import VECTOR, DiscreteGradient, FieldQuery
@@ -48,7 +48,7 @@ def field_use(method: Method, kind: str, which: Which = 0) -> dict[Part, bool]:
         used.update({Part(query, place): False for place in range(len(query.shape))})
         return setting.torque(*arguments)
 
-    start = setting.begun(LARGE_STEP)
+    start = setting.initial_state(LARGE_STEP)
     plain = setting.step(LARGE_STEP, y=start, torque=listening)
     for part in used:
         changed = setting.step(LARGE_STEP, y=start, torque=_with_change(setting, part))
@@ -92,7 +92,7 @@ def difference_use(used: dict[Part, bool]) -> str:
 def memory_length(method: Method, which: Which = 0) -> int:
     """How many numbers a step returns beside (q, m), from a state with as many as declared."""
     setting = Setting(method, method.needs, which, repeated=True)
-    y = remembering(method.memory)(setting.y) if method.memory else setting.y
+    y = with_memory(method.memory)(setting.y) if method.memory else setting.y
     for build in (method.before, method.build):
         if build is not None and not method.compensated:
             y, _ = build(number)(number(LARGE_STEP), setting.t, y, setting.system, setting.torque)
@@ -120,17 +120,21 @@ def halves_error(method: Method, which: Which = 0) -> Any:
 
 @fifty
 def alone_error(method: Method, which: Which = 0) -> Any:
-    """Distance between a step of a processed method with both processors and the step of `alone`."""
+    """Distance between a step of a processed method with both processors and the step of `unprocessed`."""
     end = first_step(method, method.needs, which, LARGE_STEP)
-    return distance(first_step(method.alone, method.needs, which, LARGE_STEP), end) if method.alone else 0 * end[0][0]
+    return (
+        distance(first_step(method.unprocessed, method.needs, which, LARGE_STEP), end)
+        if method.unprocessed
+        else 0 * end[0][0]
+    )
 
 
 @fifty
 def part_error(method: Method, which: Which = 0) -> Any:
-    """Distance between a step of a method with its own clock and the step of `part` over the same time."""
+    """Distance between a step of a method with its own clock and the step of `base` over the same time."""
     setting = Setting(method, method.needs, which, repeated=True)
     end, time = setting.timed_step(LARGE_STEP)
-    return distance(_Placed(method.part, setting).step(time), end) if method.part else 0 * time
+    return distance(_Placed(method.base, setting).step(time), end) if method.base else 0 * time
 
 
 # --- estimates --------------------------------------------------------------------------------------

@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import InputError, StepError
 from ..kernels.so3 import matrix
 from ..methods import Method
-from ..methods import methods as book
+from ..methods import methods as registry
 from ..physics.problem import Problem, Reference
 from ..physics.validate import positive
 from ..results.observables import attitude_error
@@ -84,7 +84,7 @@ def convergence(
     t_end : end time; by default the problem's own
     watch : called before each piece of work with its name, the number done and the total
     """
-    chosen, sizes = [book[m] for m in methods], [float(dt) for dt in dts]
+    chosen, sizes = [registry[m] for m in methods], [float(dt) for dt in dts]
     check(problem, chosen, sizes, t_end)
     total = len(chosen) * (len(sizes) + 1)
     tell = watch or (lambda what, done, total: None)
@@ -107,7 +107,7 @@ def check(problem: Problem, methods: Iterable[Method], dts: Iterable[float], t_e
     """Refuse, before anything runs, methods that do not suit the problem and steps that do not fit the time."""
     for method in methods:
         check_fit(method, problem)
-        if method.clock:
+        if method.has_own_time:
             raise InputError(
                 f"{method.name} chooses its own steps and ends after the given time, where there is no reference; "
                 "run it with ph.solve and use sol.t"
@@ -181,10 +181,10 @@ def partial_of(stop: StepError) -> Trajectory:
 def end_errors(path: Trajectory, reference: Reference) -> tuple[float, float]:
     """Errors of attitude (spectral norm) and body momentum (relative) in the last state."""
     truth = np.array(reference.momentum)
-    miss = float(np.linalg.norm(path.momentum[-1] - truth))
+    momentum_error = float(np.linalg.norm(path.momentum[-1] - truth))
     return (
         attitude_error(path.matrix[-1], np.array(matrix(reference.quaternion))),
-        miss / (float(np.linalg.norm(truth)) or 1.0),
+        momentum_error / (float(np.linalg.norm(truth)) or 1.0),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import mpmath
 
-from ..kernels.loops import good
+from ..kernels.loops import is_valid
 from ..kernels.so3 import conj, cross, dot, mul, norm, scale, sub
 from ..methods import Method
 from ..methods.combinators.compose import whole
@@ -36,9 +36,9 @@ def _path(method: Method, setting: Setting, y: Any) -> list[Any]:
     states = [y]
     for part, fraction in defect_parts(method):
         h = number(LARGE_STEP * fraction)
-        new, miss = whole(part)(number)(h, setting.t, states[-1], setting.system, setting.torque)
-        if not good(new, miss):
-            raise ArithmeticError(f"a step of {part.name} was not solved: miss {mpmath.nstr(miss, 3)}")
+        new, residual = whole(part)(number)(h, setting.t, states[-1], setting.system, setting.torque)
+        if not is_valid(new, residual):
+            raise ArithmeticError(f"a step of {part.name} was not solved: residual {mpmath.nstr(residual, 3)}")
         states.append(new)
     return states
 
@@ -66,7 +66,7 @@ def defect_formula_error(method: Method, which: Which = 0) -> tuple[Any, Any]:
     for i in range(6):
         for j in range(i):
             first, last = (two_form(path[n][1], rates[n][i], rates[n][j]) for n in (0, -1))
-            said = sum(dot(c, cross(turn[i], turn[j])) for c, turn in zip(formulas, turns, strict=True))
-            errors.append(abs(last - first - said))
+            predicted = sum(dot(c, cross(turn[i], turn[j])) for c, turn in zip(formulas, turns, strict=True))
+            errors.append(abs(last - first - predicted))
             growths.append(abs(last - first))
     return largest(errors), largest(growths)

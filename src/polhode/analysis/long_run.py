@@ -15,7 +15,7 @@ import numpy as np
 
 from ..errors import StepError
 from ..kernels.so3 import dot, norm, rotate, times, unit
-from ..kernels.state import rounded
+from ..kernels.state import collapse
 from ..methods import Method
 from ..numbers.multiprecision import number
 from ..physics.problem import Problem
@@ -49,11 +49,11 @@ def drifts(problem: Problem, method: Method, dt: float, counts: Sequence[int]) -
         start = measure(y)
         found = []
         for count in counts:
-            y, done, _, miss, fine = run.advance(
+            y, done, _, residual, fine = run.advance(
                 dt, problem.t0, done, count - done, never, run.last(never), y, run.system, rows
             )
             if not fine:
-                raise StepError(f"{method.name} failed in step {done + 1} with dt = {dt:g} (residual {miss:.1e})")
+                raise StepError(f"{method.name} failed in step {done + 1} with dt = {dt:g} (residual {residual:.1e})")
             found.append(_compared(count, start, measure(y)))
     return found
 
@@ -68,7 +68,7 @@ def _measure(problem: Problem) -> Callable[[Any], Seen]:
     directions = [tuple(number(x) for x in d) for d in conserved_directions(problem).tolist()]
 
     def measure(y: Any) -> Seen:
-        q, m = rounded(tuple(tuple(number(x) for x in part) for part in y))
+        q, m = collapse(tuple(tuple(number(x) for x in part) for part in y))
         q = unit(q)
         kinetic = dot(m, times(inverse, m)) / 2
         q, m = problem.user_axes(q, m, number)

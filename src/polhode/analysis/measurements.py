@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 
 import mpmath
 
-from ..kernels.loops import good
+from ..kernels.loops import is_valid
 from ..kernels.so3 import add, conj, cross, dot, exp, mul, norm, rotate, scale, sub, times, unit
-from ..kernels.state import remembering, rounded, widened
+from ..kernels.state import collapse, compensate, with_memory
 from ..methods import CONSERVABLE, Method
 from ..methods.combinators.compose import whole
 from ..methods.queries import VECTOR, DiscreteGradient, TorqueGradient
@@ -156,28 +156,30 @@ class Setting:
         self.kernel = (method.build if repeated else whole(method))(number)
         self.method, self.repeated = method, repeated
 
-    def begun(self, h: Any) -> Any:
+    def initial_state(self, h: Any) -> Any:
         """The state from which steps of h start: low parts zero, or the memory filled."""
         if not (self.repeated and self.method.memory):
             return self.y
-        y, before = remembering(self.method.memory)(self.y), self.method.before
+        y, before = with_memory(self.method.memory)(self.y), self.method.before
         return before(number)(number(h), self.t, y, self.system, self.torque)[0] if before else y
 
     def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
         """One step; it must succeed. A step that is repeated keeps its memory."""
-        y, t = self.begun(h) if y is None else y, self.t if t is None else t
-        y = widened(y) if self.method.compensated else y
-        new, miss = self.kernel(number(h), t, y, self.system, torque or self.torque)
-        if not good(new, miss):
-            raise ArithmeticError(f"a step of {h} was not solved in {DIGITS} digits: miss {mpmath.nstr(miss, 3)}")
-        return new if self.repeated and self.method.memory else rounded(new)
+        y, t = self.initial_state(h) if y is None else y, self.t if t is None else t
+        y = compensate(y) if self.method.compensated else y
+        new, residual = self.kernel(number(h), t, y, self.system, torque or self.torque)
+        if not is_valid(new, residual):
+            raise ArithmeticError(
+                f"a step of {h} was not solved in {DIGITS} digits: residual {mpmath.nstr(residual, 3)}"
+            )
+        return new if self.repeated and self.method.memory else collapse(new)
 
     def timed_step(self, h: Any) -> Any:
         """One step, and how far it leads in time."""
-        if not self.method.clock:
+        if not self.method.has_own_time:
             return self.step(h), h
         new = self.step(h)
-        return rounded(new), new[2][0] + new[2][1] - self.t
+        return collapse(new), new[2][0] + new[2][1] - self.t
 
 
 def largest(values: Iterable[Any]) -> Any:
@@ -235,7 +237,7 @@ def measured_order(method: Method, kind: str, which: Which = 0, steps: tuple[flo
 
 def local_error(method: Method, kind: str, which: Which, h: float) -> Any:
     """Distance from the exact flow after one step."""
-    end, time = Setting(method, kind, which, repeated=method.clock).timed_step(h)
+    end, time = Setting(method, kind, which, repeated=method.has_own_time).timed_step(h)
     return distance(end, exact_flow(kind, which, time))
 
 
@@ -244,7 +246,7 @@ def asymmetry(method: Method, kind: str, which: Which = 0) -> Any:
     """Distance from the start after a step forward and the same step back, memory included."""
     setting = Setting(method, kind, which, repeated=method.memory > 0)
     h = number(LARGE_STEP)
-    start = setting.begun(h)
+    start = setting.initial_state(h)
     ahead = setting.step(h, y=start) if method.memory else first_step(method, kind, which, LARGE_STEP)
     return distance(setting.step(-h, setting.t + h, ahead), start)
 
@@ -397,7 +399,7 @@ def torque_points(method: Method, kind: str, which: Which = 0) -> tuple[int, set
 
     count = method.torque_evals  # one by one, since the last points asked for are most likely those that enter
     used = [found for point in points[:count] for found in entering([point])] + entering(points[count:])
-    last = plain[2][0] + plain[2][1] if method.clock else setting.t + LARGE_STEP
+    last = plain[2][0] + plain[2][1] if method.has_own_time else setting.t + LARGE_STEP
     ends = {"start": _point(kind, setting.t, setting.y[0]), "end": _point(kind, last, plain[0])}
     return len(used), {name for name, end in ends.items() if any(_same_point(end, p) for p in used)}
 
@@ -480,10 +482,10 @@ def increment_error(method: Method, which: Which = 0) -> Any:
     """Error of one small step on a state with low parts, relative to the step size; 1 if such a state is not taken."""
     setting = Setting(method, method.needs, which, repeated=True)
     try:
-        new, _ = setting.kernel(SMALL_STEP, setting.t, widened(setting.y), setting.system, setting.torque)
+        new, _ = setting.kernel(SMALL_STEP, setting.t, compensate(setting.y), setting.system, setting.torque)
         with mpmath.workdps(2 * DIGITS):
             kernel = method.build(number)
             exact, _ = kernel(SMALL_STEP, setting.t, setting.y, setting.system, setting.torque)
-            return distance(rounded(new), exact) / SMALL_STEP
+            return distance(collapse(new), exact) / SMALL_STEP
     except (TypeError, ValueError):
         return mpmath.mpf(1)

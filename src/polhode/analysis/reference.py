@@ -44,7 +44,7 @@ def _inverse_inertia(problem: Problem) -> dict[str, Any]:
     the two other principal axes a is taken.
     """
     body = problem.body
-    if not body.has_own_axes:
+    if not body.has_principal_rotation:
         return {f"J{i}{i}": 1 / number(x) for i, x in enumerate(body.moments.tolist()) if x > 0}
     if body.linear_axis is None:
         full = mp.matrix([[number(x) for x in row] for row in body.inertia.tolist()]) ** -1

@@ -25,7 +25,7 @@ from ..run.adaptive import Path
 from ..run.dense import Steps
 from ..run.event_search import found_on
 from ..run.failures import explain
-from ..run.fixed_step import Ride, solved
+from ..run.fixed_step import RunState, solved
 from ..run.integrator import engine
 from ..run.schedule import scheduled
 from ..run.step_count import end_time, length
@@ -94,11 +94,11 @@ def section(
 class Crossings:
     """A recorder that keeps the states in which an event happens; `run` gives the states between steps.
 
-    `said` is what the result shall say of the run.
+    `details` is what the result shall say of the run.
     """
 
-    def __init__(self, problem: Problem, cut: Event, run: Any, **said: Any) -> None:
-        self.problem, self.cut, self.run, self.said = problem, cut, run, said
+    def __init__(self, problem: Problem, cut: Event, run: Any, **details: Any) -> None:
+        self.problem, self.cut, self.run, self.said = problem, cut, run, details
         self.last: Path | None = None
         self.times, self.rows = [np.empty(0)], [np.empty((0, 7))]
 
@@ -124,10 +124,10 @@ class Crossings:
         """The time up to which crossings are known."""
         return self.problem.t0 if self.last is None else float(self.last.times[0])
 
-    def finish(self, **said: Any) -> Trajectory:
+    def finish(self, **details: Any) -> Trajectory:
         """All crossings so far."""
         data = convert.primary(self.problem, np.concatenate(self.times), np.concatenate(self.rows))
-        return Trajectory(data, info_of(self.problem, **self.said | said))
+        return Trajectory(data, info_of(self.problem, **self.said | details))
 
 
 def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress: Any) -> Trajectory:
@@ -135,9 +135,9 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
     if not adaptive.EPS <= tol <= 0.1:
         raise InputError(f"step_tol must lie between {adaptive.EPS:.2g} and 0.1; got {tol:g}")
     legs = scheduled(problem, end, tol)
-    stage, scale = stage_of(legs.problem), adaptive.scale_of_momentum(problem, None)
-    run = adaptive.Run(legs.problem, stage, end, tol, scale, legs)
-    name, fine = run.stage.label(run.order), True
+    controlled_step, scale = stage_of(legs.problem), adaptive.scale_of_momentum(problem, None)
+    run = adaptive.Run(legs.problem, controlled_step, end, tol, scale, legs)
+    name, fine = run.controlled_step.label(run.order), True
     kept, bar = Crossings(problem, cut, run, method=name, dt=0.0, tol=tol), Progress(progress, name, PARTS)
     kept.add(np.array([problem.t0]), run.first)
     try:
@@ -161,9 +161,9 @@ def _with_steps(problem: Problem, cut: Event, method: Method, dt: float, t_end: 
     """Steps of a given method."""
     count, end = length(problem, method, dt, t_end, None)
     run = engine(problem, method, None)
-    ride = Ride(run, problem, dt, count if end == math.inf else MOST_STEPS, 1, method=method, end=end)
-    kept = Crossings(problem, cut, Steps(problem, method.part or method, None), method=method.name, dt=dt)
-    return solved(ride, kept, Progress(progress, method.name, count), explain, "crossing")
+    state = RunState(run, problem, dt, count if end == math.inf else MOST_STEPS, 1, method=method, end=end)
+    kept = Crossings(problem, cut, Steps(problem, method.base or method, None), method=method.name, dt=dt)
+    return solved(state, kept, Progress(progress, method.name, count), explain, "crossing")
 
 
 def coordinate(of: Any, problem: Problem, crossings: Trajectory) -> np.ndarray:

@@ -33,7 +33,7 @@ def body_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print as JSON.")] = False,
 ) -> None:
     """Print mass, centre of mass, inertia tensor, principal moments and axes of a mesh or a shape."""
-    body = _made(what, sizes or [], mass, density, unit)
+    body = _body_of(what, sizes or [], mass, density, unit)
     if as_json:
         typer.echo(json.dumps(_facts(body), indent=1))
         return
@@ -49,7 +49,7 @@ def body_command(
     console().print(sheet("Principal moments, and their axes", ("moment", *"xyz"), lines, numbers=4))
 
 
-def _made(what: str, sizes: list[float], mass: float | None, density: float | None, unit: str) -> Body:
+def _body_of(what: str, sizes: list[float], mass: float | None, density: float | None, unit: str) -> Body:
     if what in SHAPES:
         words = shape_sizes(what)
         if len(sizes) > len(words):

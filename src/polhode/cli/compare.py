@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..errors import InputError
-from ..methods.record import word
+from ..methods.record import formatted
 from ..physics import library
 from ..physics.problem import Problem
 from ..results.store.atomic import folder_for
@@ -20,7 +20,7 @@ from .console import (
     INTERRUPTED,
     app,
     console,
-    drawn,
+    draw_figure,
     examples,
     guarded,
     named_methods,
@@ -118,7 +118,7 @@ def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row
         numbers = [small(x) for x in (row.attitude_error, *drifts)]
         speed = "failed" if row.failure else f"{row.ns_per_step:.0f}"
         lines.append(
-            [row.method, word(float(row.order)), "-" if math.isnan(slope) else f"{slope:.2f}", *numbers, speed]
+            [row.method, formatted(float(row.order)), "-" if math.isnan(slope) else f"{slope:.2f}", *numbers, speed]
         )
     title = f"{problem.name} to t = {reference.t:g} with dt = {dt:g}"
     console().print(sheet(title, (*columns, "ns/step"), lines, numbers=len(columns)))
@@ -142,7 +142,7 @@ def _write_comparison(
         "drift": lambda plots: plots.drift_plot(paths),
     }
     for name in PICTURES:
-        drawn(drawings[name], folder / f"{name}.png", folder / f"{name}.svg")
+        draw_figure(drawings[name], folder / f"{name}.png", folder / f"{name}.svg")
     comparison.write_trajectories(folder / "trajectories.nc", paths)
     comparison.write_csv(folder / "results.csv", rows)
     comparison.write_json(folder / "results.json", problem, reference, rows)

@@ -16,7 +16,7 @@ import typer
 from ..errors import InputError, StepError
 from ..methods import EXAMPLE as EXAMPLE
 from ..methods import Method
-from ..methods import methods as book
+from ..methods import methods as registry
 from ..methods.registry import arguments
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-ACCURATE = next(m.name for m in book.values() if m.order >= 4 and not m.implicit and m.takes("attitude"))
+ACCURATE = next(m.name for m in registry.values() if m.order >= 4 and not m.implicit and m.takes("attitude"))
 """The methods in the examples of the help texts."""
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
@@ -73,8 +73,8 @@ def guarded(command: Command) -> Command:
         except BrokenPipeError:
             raise
         except OSError as problem:
-            said = f"{problem.filename} cannot be used: " if problem.filename else ""
-            raise stop(f"{said}{problem.strerror or problem}", FAILED) from None
+            prefix = f"{problem.filename} cannot be used: " if problem.filename else ""
+            raise stop(f"{prefix}{problem.strerror or problem}", FAILED) from None
         except KeyboardInterrupt:
             raise stop("interrupted", INTERRUPTED) from None
 
@@ -160,7 +160,7 @@ def vector(values: Any, digits: int = 12) -> str:
     return "(" + ", ".join(f"{float(x): .{digits}g}" for x in values) + ")"
 
 
-def drawn(make: Callable[[Any], Any], *paths: Path) -> None:
+def draw_figure(make: Callable[[Any], Any], *paths: Path) -> None:
     """Make a figure without a display, and write it."""
     import matplotlib
 
@@ -196,7 +196,7 @@ def watched(title: str) -> Iterator[Callable[[str, int, int], None]]:
 
 def named_methods(text: str) -> list[Method]:
     """The methods of a comma-separated list."""
-    chosen = list(dict.fromkeys(book[m] for m in arguments(text)))
+    chosen = list(dict.fromkeys(registry[m] for m in arguments(text)))
     if not chosen:
         raise InputError("--methods contains no method")
     return chosen

@@ -11,7 +11,7 @@ import typer
 
 from ..physics import library
 from ..physics.problem import Problem
-from .console import app, drawn, examples, guarded
+from .console import app, draw_figure, examples, guarded
 from .run import new_picture, print_state
 
 PICTURE_STATES = 2001
@@ -48,7 +48,7 @@ def exact_command(
         _print_cycle(what)
     if picture is not None:
         path = None if free else exact(what, np.linspace(what.t0, end, PICTURE_STATES))
-        drawn(lambda plots: plots.poinsot_plot(what) if free else plots.TrajectoryPlots(path).overview(), picture)
+        draw_figure(lambda plots: plots.poinsot_plot(what) if free else plots.TrajectoryPlots(path).overview(), picture)
         typer.echo(f"written       {picture}")
 
 

@@ -12,12 +12,12 @@ import typer
 from .. import viewer
 from ..errors import InputError, StepError
 from ..methods import Method
-from ..methods import methods as book
+from ..methods import methods as registry
 from ..physics import library
 from ..physics.problem import Problem
 from ..results.store import trajectory_store as store
 from ..run.schedule import Bounds
-from .console import EXAMPLE, FAILED, INTERRUPTED, app, drawn, examples, guarded, small, stop, vector
+from .console import EXAMPLE, FAILED, INTERRUPTED, app, draw_figure, examples, guarded, small, stop, vector
 
 if TYPE_CHECKING:
     from ..results.trajectory import Trajectory
@@ -91,9 +91,9 @@ def run_command(
     if problem.endswith(".toml") or Path(problem).is_file():
         from ..config import problem_file
 
-        said = problem_file.load(problem, allow_code=allow_code)
-        what, how = said.problem, _replaced(said.settings, how)
-        out, plot, view = out or said.file, plot or said.plot, view or said.view
+        loaded = problem_file.load(problem, allow_code=allow_code)
+        what, how = loaded.problem, _replaced(loaded.settings, how)
+        out, plot, view = out or loaded.file, plot or loaded.plot, view or loaded.view
     else:
         what = library.get(problem)
     if view is not None:
@@ -108,9 +108,11 @@ def run_command(
         )
     else:
         Bounds.refuse(how.pop("stops", None), how.pop("max_step", None))
-        sol = _with_steps(what, book[how.pop("method")], out=out, overwrite=overwrite, resume=resume, plot=plot, **how)
+        sol = _with_steps(
+            what, registry[how.pop("method")], out=out, overwrite=overwrite, resume=resume, plot=plot, **how
+        )
     if plot is not None:
-        drawn(lambda plots: plots.TrajectoryPlots(sol).overview(), plot)
+        draw_figure(lambda plots: plots.TrajectoryPlots(sol).overview(), plot)
     if view is not None:
         viewer.view(sol, view, overwrite=overwrite or resume)
     for path in (out, plot, view):
@@ -120,18 +122,18 @@ def run_command(
             typer.echo(f"written       {path}")
 
 
-def _replaced(said: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
+def _replaced(settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
     """What a file says about the run, with what the command line says in its place."""
     gone = set()
     if "tol" in given:
-        gone |= said.keys() - {"t_end", "stops", "max_step"}
+        gone |= settings.keys() - {"t_end", "stops", "max_step"}
     if "dt" in given:
         gone |= {"tol", "stops", "max_step"}
     if "steps" in given:
         gone.add("t_end")
     if "t_end" in given:
         gone.add("steps")
-    return {name: value for name, value in said.items() if name not in gone} | given
+    return {name: value for name, value in settings.items() if name not in gone} | given
 
 
 def _standing(path: Path | None) -> tuple[str, int, float] | None:
@@ -174,12 +176,12 @@ def _with_steps(
     from ..run.solve import solve
     from ..run.step_count import length
 
-    if not how.clock:
+    if not how.has_own_time:
         convergence.check(what, [how], [dt])
     count, _ = length(what, how, dt, t_end, steps)
     new_picture(plot, overwrite or resume)
     if out is not None and not resume:
-        store.fresh(out, overwrite)
+        store.new_path(out, overwrite)
     if every is None:
         every = 1 if out is not None else max(1, count // STATES_WITHOUT_FILE)
     every = whole_number("every", every)
@@ -193,7 +195,7 @@ def _with_steps(
     except KeyboardInterrupt as end:
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
-        raise stop(end.reason + _kept(out, end), FAILED) from None
+        raise stop(end.reason + _kept_in_file(out, end), FAILED) from None
     _summary(what, how, sol, sol.info.steps, out is not None)
     return sol
 
@@ -227,13 +229,13 @@ def _interrupted(partial: Trajectory | None, out: Path | None) -> str:
     return f"{reached}; {out} holds them; run the same command with --resume to continue"
 
 
-def _kept(out: Path | None, failure: StepError) -> str:
+def _kept_in_file(out: Path | None, failure: StepError) -> str:
     """What a failed run left in its file."""
     from ..results.recorder import DiskError
 
     if out is None or failure.partial is None:
         return ""
-    kept = f"; {store.standing(out)} holds the {len(failure.partial)} states before it"
+    kept = f"; {store.existing(out)} holds the {len(failure.partial)} states before it"
     full = isinstance(failure.__cause__, DiskError)
     return f"{kept}; free some disk space and run the same command with --resume to continue" if full else kept
 
@@ -242,7 +244,7 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, writ
     """The end of a run and how good it is."""
     from ..analysis import convergence
 
-    says = ", the first of" if method.clock else " of"
+    says = ", the first of" if method.has_own_time else " of"
     end = sol.last().t[0]
     typer.secho(f"{problem.name} by {method.name}: {steps} steps{says} dt = {sol.dt:g} to t = {end:g}", bold=True)
     print_state(sol)

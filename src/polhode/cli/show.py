@@ -11,8 +11,8 @@ import typer
 from ..errors import InputError
 from ..methods import NEEDS, Method
 from ..methods import citations as bibliography
-from ..methods import methods as book
-from ..methods.record import word
+from ..methods import methods as registry
+from ..methods.record import formatted
 from ..methods.registry import Known
 from ..physics import library
 from ..physics.problem import Problem
@@ -21,10 +21,10 @@ from .console import EXAMPLE, app, console, examples, guarded, sheet, small, vec
 
 
 def _jsonable(method: Method) -> dict[str, Any]:
-    said = {k: "exact" if v == math.inf else v for k, v in method.declaration().items()}
-    said |= {name: sorted(said[name]) for name in ("conserves", "torque_at")}
-    said |= {"aliases": list(method.aliases), "asks": str(method.asks)}
-    return said | {"doc": method.doc, "citation": bibliography.citation(method.cite)}
+    declared = {k: "exact" if v == math.inf else v for k, v in method.declaration().items()}
+    declared |= {name: sorted(declared[name]) for name in ("conserves", "torque_at")}
+    declared |= {"aliases": list(method.aliases), "asks": str(method.asks)}
+    return declared | {"doc": method.doc, "citation": bibliography.citation(method.cite)}
 
 
 METHODS_HELP = examples(
@@ -43,17 +43,17 @@ def methods_command(
 ) -> None:
     """List the methods with their declared properties, or show one in full."""
     if name is not None:
-        _show_method(book[name], as_json)
+        _show_method(registry[name], as_json)
         return
     if takes is not None and takes not in NEEDS:
         raise InputError(f"--takes must be one of {', '.join(NEEDS)}; got {takes!r}")
-    chosen = book.values() if takes is None else book.taking(takes)
+    chosen = registry.values() if takes is None else registry.taking(takes)
     if as_json:
         typer.echo(json.dumps([_jsonable(m) for m in chosen], indent=1))
         return
     columns = ("name", "order", "properties", "solves,\ntorques", "conserves", "takes at\nmost")
     console().print(sheet("", columns, [_method_line(m) for m in chosen]))
-    named = [_known_line(known) for known in book.known if book[known.expression].takes(takes or NEEDS[0])]
+    named = [_known_line(known) for known in registry.known if registry[known.expression].takes(takes or NEEDS[0])]
     console().print(sheet("Known elsewhere as", ("name", "here", "source"), named))
     typer.echo(f"{len(chosen)} methods. `polhode methods NAME` shows one method with its formulas and source.")
 
@@ -65,13 +65,15 @@ def _known_line(known: Known) -> list[str]:
 
 def _method_line(method: Method) -> list[str]:
     """A method's declaration in a few words."""
-    said = method.declaration()
-    order, free = word(said["order"]), word(said["order_free"])
-    flags = [name + ("?" if value is None else "") for name, value in said.items() if value is None or value is True]
+    declared = method.declaration()
+    order, free = formatted(declared["order"]), formatted(declared["order_free"])
+    flags = [
+        name + ("?" if value is None else "") for name, value in declared.items() if value is None or value is True
+    ]
     flags += ["adaptive with tol"] if method.estimated else []
     return [
         method.name, order if order == free else f"{order} (free: {free})", ", ".join(flags),
-        f"{method.solves}, {method.torque_evals}", word(method.conserves).replace("_", " "), method.needs,
+        f"{method.solves}, {method.torque_evals}", formatted(method.conserves).replace("_", " "), method.needs,
     ]  # fmt: skip
 
 
@@ -83,10 +85,10 @@ def _show_method(method: Method, as_json: bool) -> None:
     typer.echo(plain(method.doc) + "\n")
     for name, value in method.declaration().items():
         if name not in ("name", "cite"):
-            typer.echo(f"  {name.replace('_', ' '):<16}{word(value)}")
+            typer.echo(f"  {name.replace('_', ' '):<16}{formatted(value)}")
     typer.echo(f"  {'source':<16}{bibliography.citation(method.cite)}")
-    for known in book.known:
-        if book[known.expression].name == method.name:
+    for known in registry.known:
+        if registry[known.expression].name == method.name:
             typer.echo(f"  {'known as':<16}{known.label}: {bibliography.citation(known.cite)} ({known.where})")
 
 
@@ -122,7 +124,7 @@ def problems_command(
         typer.echo(json.dumps(facts, indent=1))
         return
     rows = [
-        [f["name"], f["description"], f["field"] or "free", word(f["t_end"]), _good_to(f["reference_error"])]
+        [f["name"], f["description"], f["field"] or "free", formatted(f["t_end"]), _good_to(f["reference_error"])]
         for f in facts
     ]
     console().print(sheet("", ("problem", "what it is", "field", "t end", "reference accurate to"), rows, numbers=2))
@@ -145,6 +147,6 @@ def _show_problem(problem: Problem, as_json: bool) -> None:
     typer.echo(f"quaternion    {vector(facts['quaternion'])}   at the start; body to space, scalar first (w, x, y, z)")
     typer.echo(f"omega         {vector(facts['omega'])}   at the start; body frame")
     typer.echo(f"energy         {facts['energy']:.12g}")
-    typer.echo(f"t end          {word(facts['t_end'])}")
+    typer.echo(f"t end          {formatted(facts['t_end'])}")
     if problem.reference is not None:
         typer.echo(f"reference accurate to {_good_to(facts['reference_error'])}: {facts['reference_source']}")

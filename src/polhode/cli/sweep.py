@@ -76,10 +76,10 @@ def _init(file: Path, text: str) -> None:
 def _say(sweep: Sweep) -> None:
     """How much a sweep is."""
     from ..config import sweep_file as library
-    from ..run.ensemble.shards import unit_size
+    from ..run.ensemble.shards import default_shard_size
 
     task = sweep.task
-    size = unit_size(task)
+    size = default_shard_size(task)
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
         ["steps", f"{task.count}", f"{task.method.name}; {len(task.kept)} states recorded for each body"],
@@ -108,7 +108,7 @@ def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str
     from ..config import sweep_file as library
     from ..run.ensemble import shards as units
 
-    units.place(path, overwrite, resume)
+    units.output_path(path, overwrite, resume)
     if scheduler is None:
         expected = _duration(library.estimate(sweep))  # compiles, so that this does not count as computing time
         work = f"{sweep.number * sweep.task.count:.3g} body-steps"
@@ -116,8 +116,8 @@ def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str
     began, ran = time.perf_counter(), list[units.Done]()
     try:
         many = units.run(
-            sweep.task, path, resume=resume, overwrite=overwrite, scheduler=scheduler, unit=unit,
-            labels=sweep.labels, said={"sweep": sweep.text}, tell=ran.append,
+            sweep.task, path, resume=resume, overwrite=overwrite, scheduler=scheduler, shard_size=unit,
+            labels=sweep.labels, attrs={"sweep": sweep.text}, tell=ran.append,
         )  # fmt: skip
     except KeyboardInterrupt:
         raise stop(_left(path), INTERRUPTED) from None
@@ -152,14 +152,14 @@ def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int)
         [
             "energy",
             "",
-            _told(change, "largest relative change" + (" over the recorded states" if many.statistics else "")),
+            _quantity(change, "largest relative change" + (" over the recorded states" if many.statistics else "")),
         ],
-        *([name, "", _told(library.quantiles(one.drift), "drift")] for name, one in many.statistics.items()),
+        *([name, "", _quantity(library.quantiles(one.drift), "drift")] for name, one in many.statistics.items()),
         ["time", f"{seconds:.3g} s", speed],
     ]
     console().print(sheet(f"{task.method.name}, {task.count} steps", COLUMNS, rows))
     typer.echo(f"written       {path} (polhode.load or xarray.open_zarr opens it)")  # no table breaks the path
 
 
-def _told(numbers: dict[str, float], what: str) -> str:
+def _quantity(numbers: dict[str, float], what: str) -> str:
     return ", ".join(f"{name} {small(x)}" for name, x in numbers.items()) + f"   ({what})"

@@ -16,7 +16,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from ..errors import InputError
-from ..kernels.loops import ROTATION, Kind, stepping, timed_record
+from ..kernels.loops import ROTATION, StateSpace, stepping, write_timed_row
 from ..physics.observers.statistics import Watch
 from . import numba_target
 from .batch.fixed_step import watched
@@ -39,7 +39,7 @@ SHARE = 0.8
 cuda: Any = None
 """numba.cuda, once `card` has imported it; a name of this module, because that is what numba's simulator replaces."""
 
-CLOCKED = Kind(ROTATION.good, ROTATION.tidied, timed_record)
+CLOCKED = StateSpace(ROTATION.is_valid, ROTATION.renormalise, write_timed_row)
 """Every body has its own time, which is written behind its state; runs end by the number of steps."""
 
 
@@ -59,10 +59,10 @@ def card() -> Any:
         raise InputError(f"device='cuda' needs numba-cuda, which cannot be imported ({fault}); {get}") from None
     if cuda.is_available():
         return cuda
-    said = str(cuda.cuda_error() or "no GPU was found").strip().splitlines()[0]
+    reason = str(cuda.cuda_error() or "no GPU was found").strip().splitlines()[0]
     raise InputError(
         f"device='cuda' needs an NVIDIA GPU, its driver and numba-cuda ({get}), and numba finds no usable GPU: "
-        f"{said} Without a GPU use device='cpu'"
+        f"{reason} Without a GPU use device='cpu'"
     )
 
 
@@ -77,7 +77,7 @@ def _put_behind(rows: Any, j: int, v: Any) -> None:
 _read_behind, _write_behind = (register_jitable(**numba_target.INNER)(f) for f in (_behind, _put_behind))
 
 
-def _written(first: str, count: int) -> Callable[..., Any]:
+def _tuple_function(first: str, count: int) -> Callable[..., Any]:
     """Compiled function (data, k) -> the numbers `first`, first + 1, ... of body k."""
     items = "".join(f"data[{first} + {j}, k], " for j in range(count))
     space: dict[str, Any] = {}
@@ -88,9 +88,9 @@ def _written(first: str, count: int) -> Callable[..., Any]:
 
 def _reader(parameters: int) -> Callable[..., Any]:
     """Compiled function (data, k) -> state and system of body k."""
-    q, m = _written(str(STATE), 4), _written(str(STATE + 4), 3)
-    moments, inverses = _written(str(INERTIA), 3), _written(str(INVERSE), 3)
-    values = _written(str(PARAMETERS), parameters)
+    q, m = _tuple_function(str(STATE), 4), _tuple_function(str(STATE + 4), 3)
+    moments, inverses = _tuple_function(str(INERTIA), 3), _tuple_function(str(INVERSE), 3)
+    values = _tuple_function(str(PARAMETERS), parameters)
 
     def read(data: Any, k: int) -> Any:
         return (q(data, k), m(data, k)), (moments(data, k), inverses(data, k), values(data, k))
@@ -118,10 +118,10 @@ def loop(
     """
     card()
     plain = CLOCKED if clock else ROTATION
-    kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
-    advance = register_jitable(**numba_target.INNER)(stepping(step, torque, kind, before, after))
+    space, opened = watched(plain, watch, _read_behind, _write_behind, clock)
+    advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     numba_target.teach()  # the kernels `stepping` made
-    read, record, dt = _reader(size.parameters), plain.record, size.dt
+    read, write, dt = _reader(size.parameters), plain.write, size.dt
 
     def run(t0: Any, every: int, number: int, data: Any, rows: Any, failed: Any) -> None:
         k = cuda.grid(1)
@@ -136,7 +136,7 @@ def loop(
                 for i in range(filled, own.shape[0] - 1):
                     for j in range(own.shape[1]):
                         own[i, j] = np.nan
-                record(own, own.shape[0] - 1, last)
+                write(own, own.shape[0] - 1, last)
 
     return cuda.jit(run)
 
@@ -165,11 +165,11 @@ class _Slot:
         rows.copy_to_host(self.rows, stream=self.stream)
         failed.copy_to_host(self.failed, stream=self.stream)
 
-    def fetch(self, given: Any, order: np.ndarray, q: Any, m: Any, behind: Any, failed: np.ndarray) -> None:
+    def fetch(self, given: Any, order: np.ndarray, q: Any, m: Any, extra_columns: Any, failed: np.ndarray) -> None:
         """Wait for the chunk, and put its results where they belong."""
         self.stream.synchronize()
         end = self.first + self.width
-        hand_all_over(given, order, self.rows, self.first, end, (q, m, behind))
+        hand_all_over(given, order, self.rows, self.first, end, (q, m, extra_columns))
         failed[order[self.first : end] if len(order) else slice(self.first, end)] = self.failed[: self.width]
 
 

@@ -34,7 +34,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.extending import _Intrinsic
 
 from ..errors import InputError
-from ..numbers.dispatch import APART, UNFUSED
+from ..numbers.dispatch import NO_FMA, NOINLINE
 
 PACKAGE = __name__.split(".")[0]
 
@@ -213,7 +213,7 @@ class _Reader:
             for name in code.globals:
                 parts += [name.encode(), self.named(x, name, code.names)]
         written = _name(x) if self.portable else (code.digest, code.constants)
-        rest = (written, x.__defaults__, x.__kwdefaults__, x in UNFUSED, x in APART)
+        rest = (written, x.__defaults__, x.__kwdefaults__, x in NO_FMA, x in NOINLINE)
         return _joined(kind, *map(self.digest, rest), *parts)
 
     def named(self, function: types.FunctionType, name: str, names: frozenset[str]) -> bytes:

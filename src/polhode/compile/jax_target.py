@@ -15,9 +15,9 @@ from jax import lax
 from jax.flatten_util import ravel_pytree
 
 from ..errors import InputError
-from ..kernels.loops import Step, changing
-from ..kernels.solvers import SWEEPS, judged, missed, unstarted
-from ..kernels.state import rounded
+from ..kernels.loops import Step, change_of_variables
+from ..kernels.solvers import SWEEPS, final_residual, judged, unstarted
+from ..kernels.state import collapse
 from ..numbers.dispatch import Floats, register
 from ..numbers.primitives import finite
 
@@ -49,28 +49,28 @@ class Traced:
     atan2 = staticmethod(_tame(jnp.arctan2, lambda y, x: (y == 0) & (x == 0)))
     power = staticmethod(_tame(jnp.power, lambda x, y: x == 0))
     where, epsilon = jnp.where, Floats.epsilon
-    steady = staticmethod(lax.stop_gradient)
+    stop_gradient = staticmethod(lax.stop_gradient)
 
     @staticmethod
-    def piece(x: Any, knots: Any) -> Any:
+    def bracket(x: Any, knots: Any) -> Any:
         """The piece of a table in which x lies."""
         return jnp.clip(jnp.searchsorted(jnp.asarray(knots), x, side="right") - 1, 0, len(knots) - 2)
 
     @staticmethod
-    def entry(index: Any, column: Any) -> Any:
+    def take(index: Any, column: Any) -> Any:
         """An entry of a table."""
         return jnp.asarray(column)[index]
 
     @staticmethod
     def root(equation: Callable[..., Any], guess: Any, *given: Any, around: Any = 0.0) -> tuple[Any, Any]:
-        """The x next to the guess with equation(x, *given) = 0, and the miss; `around` as in `iterate.judged`."""
+        """The x next to the guess with equation(x, *given) = 0, and the residual; `around` as in `iterate.judged`."""
         start, shaped = ravel_pytree(guess)
         large = lax.stop_gradient(around)
-        x, miss = lax.custom_root(
+        x, residual = lax.custom_root(
             lambda x: ravel_pytree(equation(shaped(x), *given))[0],
             start, lambda f, guess: _newton(f, guess, large), _linear, has_aux=True,
         )  # fmt: skip
-        return shaped(x), miss
+        return shaped(x), residual
 
 
 def _linear(f: Callable[..., Any], y: Any) -> Any:
@@ -93,7 +93,7 @@ def _newton(f: Callable[..., Any], guess: Any, around: Any) -> tuple[Any, Any]:
         return ~done & (count < SWEEPS) & finite(track[0])
 
     x, track, done, _ = lax.while_loop(goes_on, sweep, (guess, unstarted(jnp.zeros(())), jnp.array(False), 0))
-    return x, missed(done, track[0], jnp.linalg.norm(x))
+    return x, final_residual(done, track[0], jnp.linalg.norm(x))
 
 
 def _known(kind: Any) -> None:
@@ -145,7 +145,7 @@ def advance(
     `loop.stepping` ends early and writes rows by `if` on numbers, which no tracer passes; so this one runs to its end,
     and from a step that failed on all states are NaN.
     """
-    enter, made, look = changing(before), changing(step), changing(after)
+    enter, made, look = change_of_variables(before), change_of_variables(step), change_of_variables(after)
 
     def run(y: Any, system: Any) -> Any:
         @jax.checkpoint  # backwards a step is computed again: cheaper than to keep all its numbers, in time too
@@ -158,13 +158,13 @@ def advance(
 
         def seen(y: Any, n: Any) -> Any:
             new, _, fine = look(h, t0 + n * h, y, system, torque)
-            return rounded(_or_nan(fine, new))
+            return collapse(_or_nan(fine, new))
 
         def block(y: Any, first: Any) -> Any:
             y = several(y, first, stride)
             return y, seen(y, first + stride)
 
-        start = rounded(y)
+        start = collapse(y)
         new, _, fine = enter(h, t0, y, system, torque)
         y = _or_nan(fine, new)
         if every is None:

@@ -13,13 +13,13 @@ from numba.core.target_extension import current_target
 from numba.extending import overload, register_jitable
 
 from ..numbers import dispatch, double_double, primitives
-from ..numbers.dispatch import APART, FORKS, KERNELS, UNFUSED
+from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS
 from ..numbers.primitives import FUNCTIONS
 from . import release
 from .simd import dual, functions, rows, vector_types, workspace
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
-"""`contract` lets a product and a sum be rounded once (a fused multiply-add), except in the kernels of `UNFUSED`."""
+"""`contract` lets a product and a sum be rounded once (a fused multiply-add), except in the kernels of `NO_FMA`."""
 
 INNER = {**OPTIONS, "forceinline": True, "no_cfunc_wrapper": True}
 """For kernels called by compiled code only: a wrapper for calls from C would take a quarter of the compile time."""
@@ -35,13 +35,13 @@ def _elementary(name: str) -> None:
     two = name in ("atan2", "power")
 
     def one_argument(x: Any) -> Any:
-        if dispatch.sloped(x):
+        if dispatch.has_tangents(x):
             return dual.function(name, x)
         real = vector if isinstance(x, vector_types.Lanes) else number
         return lambda x: real(x)
 
     def two_arguments(x: Any, y: Any) -> Any:
-        if dispatch.sloped((x, y)):
+        if dispatch.has_tangents((x, y)):
             return dual.function(name, x, y)
         real = vector if isinstance(x, vector_types.Lanes) or isinstance(y, vector_types.Lanes) else number
         return lambda x, y: real(x, y)
@@ -52,7 +52,7 @@ def _elementary(name: str) -> None:
 def _sincos(x: Any) -> Any:
     if isinstance(x, vector_types.Lanes):
         return lambda x: functions.sincos(x)
-    if dispatch.sloped(x):
+    if dispatch.has_tangents(x):
         return lambda x: (primitives.sin(x), primitives.cos(x))
     if current_target() == "cuda":
         both = importlib.import_module("numba.cuda.libdevice").sincos  # one reduction of the angle for the two
@@ -63,46 +63,46 @@ def _sincos(x: Any) -> Any:
 def _where(condition: Any, yes: Any, no: Any) -> Any:
     if isinstance(condition, vector_types.Mask):
         return lambda condition, yes, no: vector_types.select(condition, yes, no)
-    if dispatch.sloped((yes, no)):
+    if dispatch.has_tangents((yes, no)):
         return lambda condition, yes, no: dual.select(condition, yes, no)
     return lambda condition, yes, no: yes if condition else no
 
 
-def _piece(x: Any, knots: Any) -> Any:
+def _bracket(x: Any, knots: Any) -> Any:
     if isinstance(x, vector_types.Lanes):
-        return lambda x, knots: functions.piece(x, knots)
-    if dispatch.sloped(x):
+        return lambda x, knots: functions.bracket(x, knots)
+    if dispatch.has_tangents(x):
         return lambda x, knots: functions.searched(dual.value_of(x), knots)
     return lambda x, knots: functions.searched(x, knots)
 
 
-def _entry(index: Any, column: Any) -> Any:
+def _take(index: Any, column: Any) -> Any:
     if isinstance(index, vector_types.Lanes):
-        return lambda index, column: functions.entry(index, column)
+        return lambda index, column: functions.take(index, column)
     return lambda index, column: column[index]
 
 
-def _settled(condition: Any) -> Any:
+def _all_lanes(condition: Any) -> Any:
     if isinstance(condition, vector_types.Mask):
         return lambda condition: vector_types.everywhere(condition)
     return lambda condition: condition
 
 
-def _lost(a: Any, b: Any, p: Any) -> Any:
-    if dispatch.sloped((a, b, p)) or current_target() == "cuda":
+def _product_error(a: Any, b: Any, p: Any) -> Any:
+    if dispatch.has_tangents((a, b, p)) or current_target() == "cuda":
         return lambda a, b, p: double_double.dekker(a, b, p)
     return lambda a, b, p: vector_types.fused(a, b, -p)
 
 
-def _narrow(x: Any) -> Any:
+def _to_float32(x: Any) -> Any:
     if isinstance(x, vector_types.Lanes):
-        return lambda x: vector_types.narrow(x)
+        return lambda x: vector_types.to_float32(x)
     return lambda x: x
 
 
-def _widen(x: Any) -> Any:
+def _to_float64(x: Any) -> Any:
     if isinstance(x, vector_types.Singles):
-        return lambda x: vector_types.widen(x)
+        return lambda x: vector_types.to_float64(x)
     return lambda x: x
 
 
@@ -127,13 +127,13 @@ def _teach_primitives() -> None:
     for function, made in (
         (primitives.sincos, _sincos),
         (primitives.where, _where),
-        (primitives.piece, _piece),
-        (primitives.entry, _entry),
-        (primitives.settled, _settled),
-        (double_double.lost, _lost),
+        (primitives.bracket, _bracket),
+        (primitives.take, _take),
+        (primitives.all_lanes, _all_lanes),
+        (double_double.product_error, _product_error),
         (primitives.absent, _absent),
-        (primitives.narrow, _narrow),
-        (primitives.widen, _widen),
+        (primitives.to_float32, _to_float32),
+        (primitives.to_float64, _to_float64),
         (primitives.rough_log2, _rough_log2),
         (primitives.rough_exp2, _rough_exp2),
     ):
@@ -142,30 +142,32 @@ def _teach_primitives() -> None:
     rows.teach(INNER)
     dual.teach(INNER)
     overload(primitives.epsilon, jit_options=INNER)(lambda x: lambda x: 2.220446049250313e-16)
-    overload(primitives.circle, jit_options=INNER)(lambda x: lambda x: (3.141592653589793, 1.2246467991473532e-16))
+    overload(primitives.pi_pair, jit_options=INNER)(lambda x: lambda x: (3.141592653589793, 1.2246467991473532e-16))
     overload(primitives.finite, jit_options=INNER)(lambda x: lambda x: x - x == 0)
 
 
 release.repair_pass_managers()
 
 _taught = 0
-_forks_taught = 0
+_overloads_taught = 0
 _teaching = threading.Lock()
 
 
 def teach() -> None:
     """Make every kernel and fork defined so far callable from compiled code."""
-    global _taught, _forks_taught
+    global _taught, _overloads_taught
     with _teaching:
         if _taught == 0:
             _teach_primitives()
         for function in KERNELS[_taught:]:
-            unlike = {"fastmath": False} if function in UNFUSED else {"forceinline": False} if function in APART else {}
+            unlike = (
+                {"fastmath": False} if function in NO_FMA else {"forceinline": False} if function in NOINLINE else {}
+            )
             register_jitable(**INNER | unlike)(function)
             _taught += 1
-        for forked, choice in FORKS[_forks_taught:]:
-            overload(forked, strict=False, jit_options=INNER)(choice)
-            _forks_taught += 1
+        for overloaded_function, choice in OVERLOADS[_overloads_taught:]:
+            overload(overloaded_function, strict=False, jit_options=INNER)(choice)
+            _overloads_taught += 1
 
 
 # --- compiling --------------------------------------------------------------------------------------

@@ -45,18 +45,18 @@ IDENTITY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 # --- what a file says -------------------------------------------------------------------------------
 
 
-def one_of(part: Strict, table: str, *words: str, none: bool = False) -> str | None:
+def one_of(part: Strict, table: str, *keys: str, none: bool = False) -> str | None:
     """The one of these keys of a table that is given."""
-    given = [word for word in words if getattr(part, word) is not None]
-    choice = ", ".join(words)
+    given = [name for name in keys if getattr(part, name) is not None]
+    choice = ", ".join(keys)
     if len(given) > 1:
         wanted = "at most" if none else "exactly"
         raise Fault(
             f"{table}.{given[-1]}", f"give {wanted} one of {choice}; got {' and '.join(given)}: remove all but one"
         )
     if not given and not none:
-        info = type(part).model_fields[words[0]]
-        example = f"{words[0]} = {toml((info.examples or [None])[0])}"
+        info = type(part).model_fields[keys[0]]
+        example = f"{keys[0]} = {toml((info.examples or [None])[0])}"
         raise Fault(table, f"give exactly one of {choice}; got none of them: write for example {example}")
     return given[0] if given else None
 
@@ -91,10 +91,10 @@ class BodyPart(Strict):
     def _whole(self) -> BodyPart:
         what = one_of(self, "body", *ALONGSIDE)
         one_of(self, "body", "mass", "density", none=True)
-        for word in ("dimensions", "unit", "masses", "mass", "density", "centre", "physical"):
-            if getattr(self, word) is not None and word not in ALONGSIDE[what or ""]:
-                others = " or ".join(kind for kind, words in ALONGSIDE.items() if word in words)
-                raise Fault(f"body.{word}", f"this cannot be combined with {what}, only with {others}; remove it")
+        for name in ("dimensions", "unit", "masses", "mass", "density", "centre", "physical"):
+            if getattr(self, name) is not None and name not in ALONGSIDE[what or ""]:
+                others = " or ".join(kind for kind, keys in ALONGSIDE.items() if name in keys)
+                raise Fault(f"body.{name}", f"this cannot be combined with {what}, only with {others}; remove it")
         return self
 
 
@@ -123,8 +123,8 @@ def _field_schema(schema: dict[str, Any]) -> None:
 
 def _keywords(name: str) -> tuple[list[str], list[str]]:
     """All keywords of a ready-made field in a file, and those that must be given. The body is the file's."""
-    known = {word: default for word, default in fields.keywords(name).items() if word != "body"}
-    return list(known), [word for word, default in known.items() if default is inspect.Parameter.empty]
+    known = {name: default for name, default in fields.keywords(name).items() if name != "body"}
+    return list(known), [name for name, default in known.items() if default is inspect.Parameter.empty]
 
 
 class FieldPart(Strict):
@@ -212,19 +212,19 @@ class RunPart(Strict):
     @model_validator(mode="after")
     def _whole(self) -> RunPart:
         if self.tol is not None:
-            for word in ("method", "dt", "steps", "every", "digits"):
-                if getattr(self, word) is not None:
+            for name in ("method", "dt", "steps", "every", "digits"):
+                if getattr(self, name) is not None:
                     raise Fault(
-                        f"run.{word}",
-                        f"this cannot be combined with tol, which chooses method and steps; remove {word} or tol",
+                        f"run.{name}",
+                        f"this cannot be combined with tol, which chooses method and steps; remove {name} or tol",
                     )
         elif self.method is None or self.dt is None:
             lacking = "method" if self.method is None else "dt"
             raise ValueError(f"{lacking} is missing: give method and dt, or tol = 1e-10 to have them chosen")
         else:
-            for word in ("stops", "max_step"):
-                if getattr(self, word) is not None:
-                    raise Fault(f"run.{word}", f"this is for adaptive steps; give tol or remove {word}")
+            for name in ("stops", "max_step"):
+                if getattr(self, name) is not None:
+                    raise Fault(f"run.{name}", f"this is for adaptive steps; give tol or remove {name}")
         one_of(self, "run", "t_end", "steps")
         return self
 
@@ -257,8 +257,8 @@ class Contents(Strict):
 
     @field_validator("field", mode="before")
     @classmethod
-    def _one_or_several(cls, said: Any) -> Any:
-        return [said] if isinstance(said, dict) else said
+    def _one_or_several(cls, contents: Any) -> Any:
+        return [contents] if isinstance(contents, dict) else contents
 
 
 def schema() -> dict[str, Any]:
@@ -298,86 +298,90 @@ def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
     """
     path = Path(path)
 
-    def made(said: Contents, text: str) -> ProblemFile:
-        problem = _problem(said, path, allow_code)
-        settings = {word: value for word, value in said.run if value is not None}
-        _check_run(problem, said.run)
-        return ProblemFile(problem, settings, **{word: _out(path.parent, word, name) for word, name in said.output})
+    def build(contents: Contents, text: str) -> ProblemFile:
+        problem = _problem(contents, path, allow_code)
+        settings = {name: value for name, value in contents.run if value is not None}
+        _check_run(problem, contents.run)
+        return ProblemFile(
+            problem, settings, **{keyword: _out(path.parent, keyword, name) for keyword, name in contents.output}
+        )
 
-    return read(path, Contents, made)
+    return read(path, Contents, build)
 
 
-def _out(folder: Path, word: str, name: str | None) -> Path | None:
+def _out(folder: Path, keyword: str, name: str | None) -> Path | None:
     """Where an output goes."""
     if name is None:
         return None
     path = folder / name
     if not path.parent.is_dir():
-        raise Fault(f"output.{word}", f"the folder {path.parent} does not exist; create it first")
+        raise Fault(f"output.{keyword}", f"the folder {path.parent} does not exist; create it first")
     return path
 
 
-def _problem(said: Contents, path: Path, allow_code: bool) -> Problem:
-    what = next(word for word in ALONGSIDE if getattr(said.body, word) is not None)
-    body = at("body", lambda: _body(said.body, path.parent), BodyPart.model_fields, what)
-    acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(said.field)]
-    start = said.start
-    given = {word: getattr(start, word) for word in ("omega", "momentum", "spatial_momentum", "t0")}
-    given = {word: value for word, value in given.items() if value is not None}
-    turned = next((word for word in ATTITUDES if getattr(start, word) is not None), None)
+def _problem(contents: Contents, path: Path, allow_code: bool) -> Problem:
+    what = next(name for name in ALONGSIDE if getattr(contents.body, name) is not None)
+    body = at("body", lambda: _body(contents.body, path.parent), BodyPart.model_fields, what)
+    acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(contents.field)]
+    start = contents.start
+    given = {name: getattr(start, name) for name in ("omega", "momentum", "spatial_momentum", "t0")}
+    given = {name: value for name, value in given.items() if value is not None}
+    turned = next((name for name in ATTITUDES if getattr(start, name) is not None), None)
     attitude = at("start", lambda: attitude_quaternion(start.attitude()), main=turned)
     named = {"attitude": attitude, "name": path.stem, **given}
     free = at("start", lambda: Problem(body, **named))
     return at("field", lambda: Problem(body, sum(acting[1:], acting[0]), **named)) if acting else free
 
 
-def _body(said: BodyPart, folder: Path) -> Body:
-    if said.moments is not None or said.tensor is not None:
-        centre = said.centre or [0.0, 0.0, 0.0]
-        inertia, physical = said.moments or said.tensor, said.physical is not False
-        return Body(inertia, mass=said.mass, centre=centre, pivot=said.pivot, physical=physical)
-    if said.shape is not None:
-        body = _shape(said)
-    elif said.mesh is not None:
-        body = Body.from_mesh(folder / said.mesh, mass=said.mass, density=said.density, unit=said.unit or "m")
+def _body(contents: BodyPart, folder: Path) -> Body:
+    if contents.moments is not None or contents.tensor is not None:
+        centre = contents.centre or [0.0, 0.0, 0.0]
+        inertia, physical = contents.moments or contents.tensor, contents.physical is not False
+        return Body(inertia, mass=contents.mass, centre=centre, pivot=contents.pivot, physical=physical)
+    if contents.shape is not None:
+        body = _shape(contents)
+    elif contents.mesh is not None:
+        body = Body.from_mesh(
+            folder / contents.mesh, mass=contents.mass, density=contents.density, unit=contents.unit or "m"
+        )
     else:
-        body = Body.from_points(said.points, 1.0 if said.masses is None else said.masses)
-    return body if said.pivot is None else body.about(said.pivot)
+        body = Body.from_points(contents.points, 1.0 if contents.masses is None else contents.masses)
+    return body if contents.pivot is None else body.about(contents.pivot)
 
 
-def _shape(said: BodyPart) -> Body:
-    name, sizes = said.shape or "", said.dimensions or {}
+def _shape(contents: BodyPart) -> Body:
+    name, sizes = contents.shape or "", contents.dimensions or {}
     if name not in SHAPES:
         raise Fault("body.shape", f"unknown shape {name!r}; {nearest(name, list(SHAPES))}")
-    words = shape_sizes(name)
+    keys = shape_sizes(name)
     if isinstance(sizes, list):
-        if len(sizes) != len(words):
-            raise Fault("body.dimensions", f"the shape {name} has {', '.join(words)}; got {len(sizes)} numbers")
-        sizes = dict(zip(words, sizes, strict=True))
-    unknown = [word for word in sizes if word not in words]
+        if len(sizes) != len(keys):
+            raise Fault("body.dimensions", f"the shape {name} has {', '.join(keys)}; got {len(sizes)} numbers")
+        sizes = dict(zip(keys, sizes, strict=True))
+    unknown = [name for name in sizes if name not in keys]
     if unknown:
         raise Fault(
-            f"body.dimensions.{unknown[0]}", f"the shape {name} has no such length; {nearest(unknown[0], words)}"
+            f"body.dimensions.{unknown[0]}", f"the shape {name} has no such length; {nearest(unknown[0], keys)}"
         )
     if not sizes and name != "t_handle":  # which has lengths of its own
-        lengths = ", ".join(f"{word} = 1.0" for word in words)
+        lengths = ", ".join(f"{name} = 1.0" for name in keys)
         raise Fault("body.shape", f"its lengths are missing; write for example dimensions = {{ {lengths} }}")
-    where = "body.dimensions" if said.dimensions is not None else "body.shape"
-    return at(where, lambda: Body.from_shape(name, **sizes, mass=said.mass, density=said.density))
+    where = "body.dimensions" if contents.dimensions is not None else "body.shape"
+    return at(where, lambda: Body.from_shape(name, **sizes, mass=contents.mass, density=contents.density))
 
 
-def _field(i: int, said: FieldPart, body: Body, path: Path, allow_code: bool) -> BoundField:
-    given = said.parameters
-    for word, value in given.items():
-        _check_value(f"field.{i}.{word}", value)
+def _field(i: int, contents: FieldPart, body: Body, path: Path, allow_code: bool) -> BoundField:
+    given = contents.parameters
+    for name, value in given.items():
+        _check_value(f"field.{i}.{name}", value)
     keys = {"name", "python", *given}
-    if said.python is None:
-        return at(f"field.{i}", lambda: _ready(i, said.name or "", given, body), keys)
+    if contents.python is None:
+        return at(f"field.{i}", lambda: _ready(i, contents.name or "", given, body), keys)
     if not allow_code:
         raise Fault(
-            f"field.{i}.python", f"this runs the Python code in {said.python}; if you trust it, say --allow-code"
+            f"field.{i}.python", f"this runs the Python code in {contents.python}; if you trust it, say --allow-code"
         )
-    template = at(f"field.{i}.python", lambda: python_field(said.python or "", path.parent))
+    template = at(f"field.{i}.python", lambda: python_field(contents.python or "", path.parent))
     return at(f"field.{i}", lambda: template(**given), keys)
 
 
@@ -385,21 +389,21 @@ def _ready(i: int, name: str, given: dict[str, Any], body: Body) -> BoundField:
     if name not in fields.names():
         raise Fault(f"field.{i}.name", f"unknown field {name!r}; {nearest(name, fields.names())}")
     known, required = _keywords(name)
-    for word in given:
-        if word not in known:
-            raise Fault(f"field.{i}.{word}", f"the field {name} has no such keyword; {nearest(word, known)}")
-    for word in required:
-        if word not in given:
-            raise Fault(f"field.{i}.{word}", f"is missing; the field {name} needs {', '.join(required)}")
+    for keyword in given:
+        if keyword not in known:
+            raise Fault(f"field.{i}.{keyword}", f"the field {name} has no such keyword; {nearest(keyword, known)}")
+    for keyword in required:
+        if keyword not in given:
+            raise Fault(f"field.{i}.{keyword}", f"is missing; the field {name} needs {', '.join(required)}")
     return fields.make(name, body, **given)
 
 
-def _check_value(place: str, value: Any) -> None:
+def _check_value(location: str, value: Any) -> None:
     """Numbers, lists of them and texts are what a field takes."""
     if isinstance(value, bool | dict | datetime.date | datetime.time):
-        raise Fault(place, f"must be a number, a list of numbers or a text in quotes; got {toml(value)}")
+        raise Fault(location, f"must be a number, a list of numbers or a text in quotes; got {toml(value)}")
     for inner in value if isinstance(value, list) else ():
-        _check_value(place, inner)
+        _check_value(location, inner)
 
 
 def _check_run(problem: Problem, run: RunPart) -> None:

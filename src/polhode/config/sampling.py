@@ -146,7 +146,7 @@ def on_grid(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
     if not axes:
         raise Fault("", "[grid] names nothing that varies")
     places = np.meshgrid(*(np.arange(len(values)) for values in axes.values()), indexing="ij")
-    return {key: values[place.ravel()] for (key, values), place in zip(axes.items(), places, strict=True)}
+    return {key: values[location.ravel()] for (key, values), location in zip(axes.items(), places, strict=True)}
 
 
 def in_parallel(table: Mapping[str, Any], folder: Path) -> dict[str, np.ndarray]:

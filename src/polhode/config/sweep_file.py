@@ -132,9 +132,9 @@ class Sweep:
     """A file that was read and checked: `task` to run, and what varies, a number for each body, in `labels`."""
 
     def __init__(
-        self, said: SweepFile, columns: dict[str, np.ndarray], folder: Path, text: str, allow_code: bool = False
+        self, contents: SweepFile, columns: dict[str, np.ndarray], folder: Path, text: str, allow_code: bool = False
     ) -> None:
-        self.text, self.said, self.allow_code = text, said, allow_code
+        self.text, self.contents, self.allow_code = text, contents, allow_code
         self.columns = columns
         self.number = len(next(iter(columns.values())))
         self.task = self._task(folder)
@@ -144,48 +144,54 @@ class Sweep:
         """What varies, by component: a number for each body."""
         found: dict[str, np.ndarray] = {}
         for key, values in self.columns.items():
-            words = ("w", *AXES) if key == "attitude" else AXES if numbers_in(key) == 3 else range(9999)
+            keys = ("w", *AXES) if key == "attitude" else AXES if numbers_in(key) == 3 else range(9999)
             found |= (
-                {key: values} if values.ndim == 1 else {f"{key}.{w}": v for w, v in zip(words, values.T, strict=False)}
+                {key: values} if values.ndim == 1 else {f"{key}.{w}": v for w, v in zip(keys, values.T, strict=False)}
             )
         return found
 
     def _task(self, folder: Path) -> Task:
-        said, run = self.said.problem, self.said.run
-        base = at("problem.name", lambda: library.get(said.name or "")) if said.name else self._problem(said, folder)
+        contents, run = self.contents.problem, self.contents.run
+        base = (
+            at("problem.name", lambda: library.get(contents.name or ""))
+            if contents.name
+            else self._problem(contents, folder)
+        )
         moments = self._vector("moments", base.body.moments)
-        if base.body.has_own_axes and not self._varies("moments"):
+        if base.body.has_principal_rotation and not self._varies("moments"):
             bodies: Any = base.body
-        elif base.body.has_own_axes:
+        elif base.body.has_principal_rotation:
             raise Fault("problem.moments", "moments vary, so give principal moments in [problem], not a tensor")
         else:
             bodies = [Body(row) for row in moments] if moments.shape == (3, 3) else moments  # that could be a tensor
-        attitude = self.columns.get("attitude", np.array(said.attitude or base.quaternion))
+        attitude = self.columns.get("attitude", np.array(contents.attitude or base.quaternion))
         dt, steps = self._steps(base)
         at("run.method", lambda: methods[run.method])
         return prepared(
-            bodies, attitude, self._momenta(said, base, moments), run.method,
-            field=self._field(said, base), params=self._params(base),
-            dt=dt, steps=steps, every=run.every, t0=said.t0 or base.t0, device=run.device,
+            bodies, attitude, self._momenta(contents, base, moments), run.method,
+            field=self._field(contents, base), params=self._params(base),
+            dt=dt, steps=steps, every=run.every, t0=contents.t0 or base.t0, device=run.device,
             statistics=run.statistics,
         )  # fmt: skip
 
-    def _problem(self, said: ProblemPart, folder: Path) -> Problem:
+    def _problem(self, contents: ProblemPart, folder: Path) -> Problem:
         """The problem that a file describes itself; its first body's where something varies."""
-        field = None if said.field is None else _field(said.field, folder, self.allow_code)
-        if field is None and said.params:
+        field = None if contents.field is None else _field(contents.field, folder, self.allow_code)
+        if field is None and contents.params:
             raise Fault("problem.params", "params are given but no field")
         start: dict[str, Any] = (
-            {"omega": said.omega} if said.omega is not None else {"momentum": said.momentum or [0.0, 0.0, 0.0]}
+            {"omega": contents.omega}
+            if contents.omega is not None
+            else {"momentum": contents.momentum or [0.0, 0.0, 0.0]}
         )
         first = {key.partition(".")[2]: v[0].tolist() for key, v in self.columns.items() if key.startswith("params.")}
-        bound = None if field is None else _bound(field, first | said.params)
-        return Problem(Body(said.moments), bound, attitude=said.attitude, t0=said.t0, **start)
+        bound = None if field is None else _bound(field, first | contents.params)
+        return Problem(Body(contents.moments), bound, attitude=contents.attitude, t0=contents.t0, **start)
 
     @property
     def _table(self) -> str:
         """The table in which stands what varies."""
-        return next(word for word in ("grid", "list_", "random") if getattr(self.said, word) is not None).strip("_")
+        return next(key for key in ("grid", "list_", "random") if getattr(self.contents, key) is not None).strip("_")
 
     def _varies(self, head: str) -> bool:
         return any(key.partition(".")[0] == head for key in self.columns)
@@ -202,20 +208,20 @@ class Sweep:
                 rows[:, i] = self.columns[f"{head}.{axis}"]
         return rows
 
-    def _momenta(self, said: ProblemPart, base: Problem, moments: np.ndarray) -> np.ndarray:
+    def _momenta(self, contents: ProblemPart, base: Problem, moments: np.ndarray) -> np.ndarray:
         """Momenta in the body frame; where omega is given or varies it is held, and the momentum follows."""
         if self._varies("omega") and self._varies("momentum"):
             raise Fault(f"{self._table}.omega", "omega and momentum cannot both vary; remove one of them")
-        by_omega = self._varies("omega") or (said.omega is not None and not self._varies("momentum"))
+        by_omega = self._varies("omega") or (contents.omega is not None and not self._varies("momentum"))
         if not by_omega:
-            return self._vector("momentum", said.momentum or base.momentum)
-        omega = self._vector("omega", said.omega or base.omega)
-        return omega @ base.body.inertia if base.body.has_own_axes else omega * moments
+            return self._vector("momentum", contents.momentum or base.momentum)
+        omega = self._vector("omega", contents.omega or base.omega)
+        return omega @ base.body.inertia if base.body.has_principal_rotation else omega * moments
 
-    def _field(self, said: ProblemPart, base: Problem) -> BoundField | None:
+    def _field(self, contents: ProblemPart, base: Problem) -> BoundField | None:
         if base.field is None:
             return None
-        bound: BoundField = base.field.template(**(base.field.values | said.params))
+        bound: BoundField = base.field.template(**(base.field.values | contents.params))
         return bound
 
     def _params(self, base: Problem) -> dict[str, np.ndarray]:
@@ -227,7 +233,7 @@ class Sweep:
 
     def _steps(self, base: Problem) -> tuple[Any, int]:
         """The step, and how many."""
-        run = self.said.run
+        run = self.contents.run
         if "dt" in self.columns:
             if run.dt is not None:
                 raise Fault("run.dt", "dt varies, so remove it from [run]")
@@ -275,14 +281,16 @@ def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
 def read(path: Path, allow_code: bool = False) -> Sweep:
     """Read and check a file; a mistake is told with its line and key. Code it names runs only if that is allowed."""
     folder = path.parent
-    return toml.read(path, SweepFile, lambda said, text: Sweep(said, _columns(said, folder), folder, text, allow_code))
+    return toml.read(
+        path, SweepFile, lambda contents, text: Sweep(contents, _columns(contents, folder), folder, text, allow_code)
+    )
 
 
-def _columns(said: SweepFile, folder: Path) -> dict[str, np.ndarray]:
+def _columns(contents: SweepFile, folder: Path) -> dict[str, np.ndarray]:
     for table, values, make in (
-        ("grid", said.grid, on_grid),
-        ("list", said.list_, lambda given: in_parallel(given, folder)),
-        ("random", said.random, at_random),
+        ("grid", contents.grid, on_grid),
+        ("list", contents.list_, lambda given: in_parallel(given, folder)),
+        ("random", contents.random, at_random),
     ):
         if values is not None:
             return within(table, make, values)
@@ -298,27 +306,27 @@ SAMPLE_BODIES, SAMPLE_STEPS = 64, 2000
 def estimate(sweep: Sweep) -> float:
     """Seconds the sweep will take on the cores of this machine, from a small part of it, once compiled."""
     task = sweep.task
-    crowd = task.crowd
+    batch = task.batch
     some = {
         name: value[:SAMPLE_BODIES] if len(value) > 1 else value
         for name in ("moments", "own", "quaternion", "momentum", "dt", "values")
-        if (value := getattr(crowd, name)) is not None
+        if (value := getattr(batch, name)) is not None
     }
-    number, steps = min(crowd.number, SAMPLE_BODIES), min(task.count, SAMPLE_STEPS)
-    part = dataclasses.replace(crowd, number=number, **some)
+    number, steps = min(batch.number, SAMPLE_BODIES), min(task.count, SAMPLE_STEPS)
+    part = dataclasses.replace(batch, number=number, **some)
     every = steps if task.wanted is None else min(task.every, steps)
-    sample = dataclasses.replace(task, crowd=part, count=steps, every=every)
+    sample = dataclasses.replace(task, batch=part, count=steps, every=every)
     sample.run(threads=1)
     seconds = min(sample.run(threads=1).seconds for _ in range(3))
     share = cores() if task.device == "cpu" else 1
-    return seconds * math.ceil(crowd.number / number) * (task.count / steps) / share
+    return seconds * math.ceil(batch.number / number) * (task.count / steps) / share
 
 
 def bytes_of(task: Task) -> int:
     """Bytes of the states and statistics a sweep writes."""
-    numbers = 7 + (1 if task.own_times else 0)
+    numbers = 7 + (1 if task.per_body_times else 0)
     parts = [] if task.wanted is None else [(len(PARTS) - 1) * size + 1 for size in task.wanted.sizes.values()]
-    return 8 * task.crowd.number * (len(task.kept) * numbers + 5 + sum(parts))
+    return 8 * task.batch.number * (len(task.kept) * numbers + 5 + sum(parts))
 
 
 SUMMARY_QUANTILES: tuple[tuple[str, float], ...] = (("median", 0.5), ("90 %", 0.9), ("largest", 1.0))

@@ -45,11 +45,11 @@ class Fault(ValueError):
         self.key = key
 
     @property
-    def place(self) -> Place:
+    def location(self) -> Place:
         """The key as a place."""
         if not self.key:
             return ()
-        return tuple(int(word) if word.isdigit() else word for word in self.key.split("."))
+        return tuple(int(key) if key.isdigit() else key for key in self.key.split("."))
 
 
 def key(expected: str, example: Any, **limits: Any) -> Any:
@@ -76,8 +76,8 @@ def at(table: str, make: Callable[[], Made], keys: Any = (), main: str | None = 
         raise
     except (InputError, OSError) as problem:
         own = getattr(problem, "key", "")
-        word = own if own in keys else main
-        raise Fault(f"{table}.{word}" if word else table, str(problem)) from None
+        key = own if own in keys else main
+        raise Fault(f"{table}.{key}" if key else table, str(problem)) from None
 
 
 # --- reading ----------------------------------------------------------------------------------------
@@ -97,10 +97,10 @@ def read(path: Path, model: type[Model], make: Callable[[Model, str], Made]) -> 
     try:
         return make(validated(model, table), text)
     except Fault as fault:
-        place, what = fault.place, str(fault)
+        location, what = fault.location, str(fault)
     except InputError as problem:
-        place, what = (), str(problem)
-    raise InputError(f"{path}{line_of(text, place)}: {named(place)}{what}") from None
+        location, what = (), str(problem)
+    raise InputError(f"{path}{line_of(text, location)}: {named(location)}{what}") from None
 
 
 def validated(model: type[Model], table: Any) -> Model:
@@ -113,8 +113,8 @@ def validated(model: type[Model], table: Any) -> Model:
     inner = worst.get("ctx", {}).get("error")
     if isinstance(inner, Fault):
         raise inner
-    place, what = _told(model, worst)
-    raise Fault(".".join(map(str, place)), what)
+    location, what = _fault_of(model, worst)
+    raise Fault(".".join(map(str, location)), what)
 
 
 def _text(path: Path) -> str:
@@ -129,11 +129,11 @@ def _text(path: Path) -> str:
 # --- where a key stands -----------------------------------------------------------------------------
 
 
-def line_of(text: str, place: Place) -> str:
+def line_of(text: str, location: Place) -> str:
     """Where a key stands, as ", line N"; if it is not there, where its table does; nothing if neither is."""
     lines = dict(reversed(list(places(text))))  # of several places the first
-    for end in range(len(place), 0, -1):
-        for found in (place[:end], tuple(part for part in place[:end] if isinstance(part, str))):
+    for end in range(len(location), 0, -1):
+        for found in (location[:end], tuple(part for part in location[:end] if isinstance(part, str))):
             if found in lines:
                 return f", line {lines[found]}"
     return ""
@@ -144,15 +144,15 @@ def places(text: str) -> Iterator[tuple[Place, int]]:
     lines, begin, counts = text.split("\n"), 0, dict[Place, int]()
     table: Place = ()
     while begin < len(lines):
-        end, said = _statement(lines, begin)
+        end, parsed = _statement(lines, begin)
         head = lines[begin].lstrip()
         if head.startswith("["):
-            table = _numbered(_longest(said), counts, more=head.startswith("[["))
+            table = _numbered(_longest(parsed), counts, more=head.startswith("[["))
             yield table, begin + 1
             yield tuple(part for part in table if isinstance(part, str)), begin + 1
         else:
-            for place in _keys(said):
-                yield (*table, *place), begin + 1
+            for location in _keys(parsed):
+                yield (*table, *location), begin + 1
         begin = end
 
 
@@ -168,45 +168,45 @@ def _statement(lines: list[str], begin: int) -> tuple[int, dict[str, Any]]:
     return len(lines), {}
 
 
-def _keys(said: Any, above: Place = ()) -> Iterator[Place]:
-    if isinstance(said, dict):
-        for word, inner in said.items():
-            yield (*above, word)
-            yield from _keys(inner, (*above, word))
+def _keys(parsed: Any, above: Place = ()) -> Iterator[Place]:
+    if isinstance(parsed, dict):
+        for key, inner in parsed.items():
+            yield (*above, key)
+            yield from _keys(inner, (*above, key))
 
 
-def _longest(said: Any) -> tuple[str, ...]:
+def _longest(parsed: Any) -> tuple[str, ...]:
     """The keys of a header: ``[a.b]`` is read as {a: {b: {}}}."""
-    if isinstance(said, list):
-        return _longest(said[0])
-    return next(((word, *_longest(inner)) for word, inner in said.items()), ())
+    if isinstance(parsed, list):
+        return _longest(parsed[0])
+    return next(((key, *_longest(inner)) for key, inner in parsed.items()), ())
 
 
-def _numbered(words: tuple[str, ...], counts: dict[Place, int], more: bool) -> Place:
+def _numbered(keys: tuple[str, ...], counts: dict[Place, int], more: bool) -> Place:
     """The place of a header's table, with its number where it is one of several."""
-    place: Place = ()
-    for i, word in enumerate(words):
-        place = (*place, word)
-        if more and i == len(words) - 1:
-            counts[place] = counts.get(place, -1) + 1
-        if place in counts:
-            place = (*place, counts[place])
-    return place
+    location: Place = ()
+    for i, key in enumerate(keys):
+        location = (*location, key)
+        if more and i == len(keys) - 1:
+            counts[location] = counts.get(location, -1) + 1
+        if location in counts:
+            location = (*location, counts[location])
+    return location
 
 
 # --- sentences --------------------------------------------------------------------------------------
 
 
-def named(place: Place) -> str:
+def named(location: Place) -> str:
     """The key for a sentence, "run.dt: "."""
-    words = ".".join(part for part in place if isinstance(part, str))
-    return f"{words}: " if words else ""
+    keys = ".".join(part for part in location if isinstance(part, str))
+    return f"{keys}: " if keys else ""
 
 
 def toml(value: Any) -> str:
     """A value as it is written in a file."""
     if isinstance(value, dict):
-        return "{ " + ", ".join(f"{word} = {toml(inner)}" for word, inner in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {toml(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(map(toml, value)) + "]"
     if isinstance(value, bool):
@@ -214,29 +214,29 @@ def toml(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, str) else str(value)
 
 
-def nearest(word: str, known: list[str]) -> str:
+def nearest(key: str, known: list[str]) -> str:
     """A remedy for an unknown word."""
-    near = difflib.get_close_matches(word, known, n=1)
+    near = difflib.get_close_matches(key, known, n=1)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
 
 
-def _told(model: type[Strict], error: Any) -> tuple[Place, str]:
+def _fault_of(model: type[Strict], error: Any) -> tuple[Place, str]:
     """Where a mistake is; what was expected, what came, what to do."""
     loc = error["loc"]
-    owner, info, place = _declared(model, loc)
+    owner, info, location = _declared(model, loc)
     if error["type"] == "extra_forbidden":
-        word = str(loc[-1])
-        elsewhere = [table for table, inner in _tables(model) if word in inner.model_fields]
-        near = f"it belongs in [{elsewhere[0]}]" if elsewhere else nearest(word, _words(owner))
+        key = str(loc[-1])
+        elsewhere = [table for table, inner in _tables(model) if key in inner.model_fields]
+        near = f"it belongs in [{elsewhere[0]}]" if elsewhere else nearest(key, _words(owner))
         return loc, f"there is no such {'key' if len(loc) > 1 else 'table'} here; {near}"
     if error["type"] == "value_error":
-        return place, str(error["ctx"]["error"])
+        return location, str(error["ctx"]["error"])
     expected = info.description if info else "something else"
-    example = f"; write for example {place[-1]} = {toml(info.examples[0])}" if info and info.examples else ""
+    example = f"; write for example {location[-1]} = {toml(info.examples[0])}" if info and info.examples else ""
     if error["type"] == "missing":
-        return place, f"is missing; it is {expected}{example}"
+        return location, f"is missing; it is {expected}{example}"
     got = toml(error["input"])
-    return place, f"must be {expected}; got {got[:LONGEST]}{'...' * (len(got) > LONGEST)}{example}"
+    return location, f"must be {expected}; got {got[:LONGEST]}{'...' * (len(got) > LONGEST)}{example}"
 
 
 def _words(model: type[Strict]) -> list[str]:
@@ -247,15 +247,15 @@ def _words(model: type[Strict]) -> list[str]:
 def _declared(model: type[Strict], loc: Place) -> tuple[type[Strict], FieldInfo | None, Place]:
     """The model that declares a key, its declaration, and its place: a location without what follows a key's name."""
     info: FieldInfo | None = None
-    place: Place = ()
+    location: Place = ()
     for i, part in enumerate(loc):
         model = (_inner(info.annotation) if info else None) or model
         if isinstance(part, str):
             known = dict(zip(_words(model), model.model_fields.values(), strict=True))
             if part not in known:
                 break
-            info, place = known[part], loc[: i + 1]
-    return model, info, place
+            info, location = known[part], loc[: i + 1]
+    return model, info, location
 
 
 def _tables(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:

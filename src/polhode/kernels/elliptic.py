@@ -21,7 +21,7 @@ from ..numbers.double_double import (
     two_product,
     two_sum,
 )
-from ..numbers.primitives import atan, circle, epsilon, exp, log, settled, sincos, sinh, sqrt, where
+from ..numbers.primitives import all_lanes, atan, epsilon, exp, log, pi_pair, sincos, sinh, sqrt, where
 from ..numbers.types import Number
 
 SWEEPS = 80
@@ -68,12 +68,12 @@ def quarter_period(m1: Number) -> Pair:
     for _ in range(SWEEPS):
         gap, both = (a[0] - b[0]) + (a[1] - b[1]), a[0] + b[0]
         done = gap * gap <= epsilon(m1) * (both * both)
-        if settled(done):
+        if all_lanes(done):
             break
         mean, root = pair_sum(a, b), pair_sqrt(pair_product(a, b))
         a, b = _kept2(done, a, (mean[0] / 2, mean[1] / 2)), _kept2(done, b, root)
     d = gap / both
-    high, low = pair_quotient(circle(m1), pair_sum(a, b))
+    high, low = pair_quotient(pi_pair(m1), pair_sum(a, b))
     return two_sum(high, low + high * (d * d / 4))
 
 
@@ -96,7 +96,7 @@ def third_sums(m1: Number, pp: Number) -> tuple[Number, Number]:
         term = where(done, 0 * term, (square - product) * over / 2)
         total = total + term
         done = done | (abs(term) <= epsilon(m1) / 8 * rest)
-        if settled(done):
+        if all_lanes(done):
             break
         p, a, g = both * both * inverse, (a + g) / 2, sqrt(product)
     return total, rest
@@ -127,14 +127,14 @@ def nome(m: Number) -> Number:
         x4 = (x * x) * (x * x)
         x8 = x4 * x4
         done = done | (4000000 * x8 * x8 * x8 <= epsilon(m))
-        if settled(done):
+        if all_lanes(done):
             break
         ratio = m / ((1 + root) * (1 + root))
         m = where(done, m, ratio * ratio)
         depth = where(done, depth, depth + 1)
     q = x * (1 + x4 * (2 + x4 * (15 + x4 * (150 + x4 * (1707 + x4 * (20910 + x4 * 268616))))))
     for _ in range(SWEEPS):
-        if settled(depth <= 0):
+        if all_lanes(depth <= 0):
             break
         q = where(depth > 0, sqrt(q), q)
         depth = depth - 1
@@ -157,7 +157,7 @@ def modulus(m1: Number) -> Modulus:
     square, power, sign = q, q, -2
     for _ in range(SWEEPS):
         t2, t3, t4 = t2 + square * power, t3 + 2 * square, t4 + sign * square
-        if settled(square <= epsilon(q) / 8):
+        if all_lanes(square <= epsilon(q) / 8):
             break
         square, power, sign = square * power * power * q, power * q, -sign
     bounded = m1 > 0
@@ -194,7 +194,7 @@ def _trigonometric(z: Number, curve: Modulus) -> tuple[Number, Number, Number, N
         a, b = a + sign * square * power * s1, b + square * power * c1
         e, f = e + 2 * square * d1, f + 2 * sign * square * d1
         d0, d1 = d1, twice * d1 - d0
-        if settled(square <= epsilon(q) / 8):
+        if all_lanes(square <= epsilon(q) / 8):
             break
         square, power, sign = square * power * power * q, power * q, -sign
     return t3 * t3 * a, t3 * t4 * b, t2 * t4 * e, t2 * t3 * f
@@ -224,7 +224,7 @@ def _hyperbolic(z: Number, curve: Modulus) -> tuple[Number, Number, Number, Numb
         b = b + square * (up + power * down * ee) / 2
         term = before * up + square * down
         c, d = c + sign * term, d + term
-        if settled(square <= epsilon(q) / 8):
+        if all_lanes(square <= epsilon(q) / 8):
             break
         before = before * power * power
         square, power, sign = square * power * power * q, power * q, -sign
@@ -239,11 +239,11 @@ def jacobi_reduced(u: Number, curve: Modulus) -> tuple[Number, Number, Number]:
     near, z = curve[0], u / (curve[3] * curve[3])
     s, c, d, all_over = 0 * z, 1 + 0 * z, 1 + 0 * z, 1 + 0 * z
     for _ in range(1):  # a kind of function that nobody needs is not computed
-        if settled(near):
+        if all_lanes(near):
             break
         s, c, d, all_over = _trigonometric(where(near, 0 * z, z), curve)
     for _ in range(1):
-        if settled(near == (z != z)):
+        if all_lanes(near == (z != z)):
             break
         s1, c1, d1, over1 = _hyperbolic(where(near, z, 0 * z), curve)
         s, c, d = where(near, s1, s), where(near, c1, c), where(near, d1, d)
@@ -291,7 +291,7 @@ def carlson_rf(x: Number, y: Number, z: Number) -> Number:
     mean = (x + y + z) / 3
     for _ in range(SWEEPS):
         done = abs(mean - x) + abs(mean - y) + abs(mean - z) <= _eighth(x) * mean
-        if settled(done):
+        if all_lanes(done):
             break
         a, b, c = sqrt(x), sqrt(y), sqrt(z)
         shift = a * b + (a + b) * c
@@ -311,7 +311,7 @@ def carlson_rc(x: Number, y: Number) -> Number:
     mean = (x + 2 * y) / 3
     for _ in range(SWEEPS):
         done = abs(mean - x) <= _eighth(x) * mean / 4
-        if settled(done):
+        if all_lanes(done):
             break
         shift = 2 * sqrt(x) * sqrt(y) + y
         x, y, mean = _quartered(done, x, shift), _quartered(done, y, shift), _quartered(done, mean, shift)
@@ -339,12 +339,12 @@ def rc1(e: Number, f: Number) -> Number:
     x = 85085 - e * (69615 - e * (58905 - e * (51051 - e * 45045)))
     x = 765765 - e * (255255 - e * (153153 - e * (109395 - e * x)))
     for _ in range(1):  # most of the time the series is all
-        if settled(small):
+        if all_lanes(small):
             break
         r = sqrt(where(small, one, abs(e)))
         far = atan(r)
         for _ in range(1):
-            if settled(small | (e >= 0)):
+            if all_lanes(small | (e >= 0)):
                 break
             far = where(e < 0, log((1 + r) * (1 + r) / where(e < 0, f, one)) / 2, far)
         x = where(small, x, 765765 * far / r)
@@ -359,7 +359,7 @@ def carlson_rj(x: Number, y: Number, z: Number, p: Number) -> Number:
     total, weight = 0 * mean, 1 + 0 * mean
     for _ in range(SWEEPS):
         done = abs(mean - x) + abs(mean - y) + abs(mean - z) + abs(mean - p) <= _eighth(x) * mean
-        if settled(done):
+        if all_lanes(done):
             break
         a, b, c, r = sqrt(x), sqrt(y), sqrt(z), sqrt(p)
         shift = a * b + (a + b) * c
@@ -383,7 +383,7 @@ def carlson_rd(x: Number, y: Number, z: Number) -> Number:
     total, weight = 0 * mean, 1 + 0 * mean
     for _ in range(SWEEPS):
         done = abs(mean - x) + abs(mean - y) + abs(mean - z) <= _eighth(x) * mean
-        if settled(done):
+        if all_lanes(done):
             break
         a, b, c = sqrt(x), sqrt(y), sqrt(z)
         shift = a * b + (a + b) * c

@@ -1,6 +1,6 @@
 """The loops over steps, fixed and chosen, in plain Python; backends compile them.
 
-One more is elsewhere: in `compile/batch/adaptive_step.py` lanes change bodies between two steps of `trying`.
+One more is elsewhere: in `compile/batch/adaptive_step.py` lanes change bodies between two steps of `attempting_steps`.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..numbers.dispatch import kernel
-from ..numbers.primitives import epsilon, finite, settled, where
+from ..numbers.primitives import all_lanes, epsilon, finite, where
 from .so3 import norm, norm2, times
-from .state import rounded, tidied
+from .state import collapse, renormalise
 
 STALLED = 60
 """So many steps in a row that are rejected, not finite or too short to move the time are the end of a run."""
@@ -22,130 +22,134 @@ COLUMNS = 7
 
 
 NO_STATE = "the state became infinite, NaN or no rotation"
-"""What happened where the equations of a step were solved and `good` refuses its state."""
+"""What happened where the equations of a step were solved and `is_valid` refuses its state."""
 
 
 @kernel
-def good(y: Any, miss: Any) -> Any:
+def is_valid(y: Any, residual: Any) -> Any:
     """Was the step solved, is its momentum finite, and its quaternion a rotation.
 
-    Steps multiply unit quaternions, whose length is then 1 to some round-offs; `tidied` takes these out to first
+    Steps multiply unit quaternions, whose length is then 1 to some round-offs; `renormalise` takes these out to first
     order. A length that is off by more than half the digits comes from an equation that was not solved or from
     overflow. NaN fails both comparisons.
     """
     q, m = y[0], y[1]
     excess = norm2(q) - 1
-    return (miss <= 0) & (excess * excess <= epsilon(excess)) & finite((m[0] + m[1]) + m[2])
+    return (residual <= 0) & (excess * excess <= epsilon(excess)) & finite((m[0] + m[1]) + m[2])
 
 
 @kernel
-def record(rows: Any, i: int, y: Any) -> None:
+def write_row(rows: Any, i: int, y: Any) -> None:
     """Write one state into a row, without its low parts."""
-    q, m = rounded(y)
+    q, m = collapse(y)
     rows[i, 0], rows[i, 1], rows[i, 2], rows[i, 3] = q[0], q[1], q[2], q[3]
     rows[i, 4], rows[i, 5], rows[i, 6] = m[0], m[1], m[2]
 
 
 @kernel
-def counted(n: int, last: int, y: Any) -> bool:
+def is_last_by_count(n: int, last: int, y: Any) -> bool:
     """Is step n the last one."""
     return n == last
 
 
 @kernel
-def timed_record(rows: Any, i: int, y: Any) -> None:
+def write_timed_row(rows: Any, i: int, y: Any) -> None:
     """Write one state and its time."""
-    record(rows, i, y)
+    write_row(rows, i, y)
     rows[i, COLUMNS] = y[2][0]
 
 
 @kernel
-def timed(n: int, last: Any, y: Any) -> bool:
+def is_last_by_time(n: int, last: Any, y: Any) -> bool:
     """Is this the last step: by its number, or the first one at or past the end; last = (number, end)."""
     return (n == last[0]) | (y[2][0] >= last[1])
 
 
 @kernel
-def itself(t: Any, y: Any, system: Any) -> Any:
+def observe_state(t: Any, y: Any, system: Any) -> Any:
     """The state, and nothing else, is what a record is made of."""
     return y
 
 
-class Kind(NamedTuple):
-    """How the loop handles the states of one space: good(y, miss), tidied(y), record(rows, i, y), ended(n, last, y).
+class StateSpace(NamedTuple):
+    """Operations of a state space: is_valid(y, residual), renormalise(y), write(rows, i, y), is_last(n, last, y).
 
-    What is recorded may be more than the state: shown(t, y, system).
+    What is recorded may be more than the state: observe(t, y, system).
     """
 
-    good: Callable[..., Any]
-    tidied: Callable[..., Any]
-    record: Callable[..., None]
-    ended: Callable[..., bool] = counted
-    shown: Callable[..., Any] = itself
+    is_valid: Callable[..., Any]
+    renormalise: Callable[..., Any]
+    write: Callable[..., None]
+    is_last: Callable[..., bool] = is_last_by_count
+    observe: Callable[..., Any] = observe_state
 
 
-ROTATION = Kind(good, tidied, record)
+ROTATION = StateSpace(is_valid, renormalise, write_row)
 """Attitude and body momentum of a rigid body."""
 
-CLOCKED = Kind(good, tidied, timed_record, timed)
+CLOCKED = StateSpace(is_valid, renormalise, write_timed_row, is_last_by_time)
 """The same with a memory that begins with the time, which is written behind the state."""
 
 
 @kernel
 def unchanged(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """The state itself, without a miss."""
+    """The state itself, without a residual."""
     return y, 0 * h, True
 
 
-def changing(change: Step | None, kind: Kind = ROTATION) -> Step:
-    """Kernel (h, t, y, system, torque) -> (y changed, miss, whether that went well); without a change, y itself."""
-    good, tidied = kind.good, kind.tidied
+def change_of_variables(change: Step | None, space: StateSpace = ROTATION) -> Step:
+    """Kernel (h, t, y, system, torque) -> (y changed, residual, whether that went well); without a change, y itself."""
+    is_valid, renormalise = space.is_valid, space.renormalise
     if change is None:
         return unchanged
 
     @kernel
     def changed(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        new, miss = change(h, t, y, system, torque)
-        return tidied(new), miss, good(new, miss)
+        new, residual = change(h, t, y, system, torque)
+        return renormalise(new), residual, is_valid(new, residual)
 
     return changed
 
 
 def stepping(
-    step: Step, torque: Callable[..., Any], kind: Kind = ROTATION, before: Step | None = None, after: Step | None = None
+    step: Step,
+    torque: Callable[..., Any],
+    space: StateSpace = ROTATION,
+    before: Step | None = None,
+    after: Step | None = None,
 ) -> Callable[..., Any]:
     """The loop for one step kernel and one torque.
 
     ``advance(h, t0, first, count, every, last, y, system, rows)`` makes `count` steps from step number
     `first`, writes every `every`-th state and the last one (of step `last`) to `rows`, and returns the state,
-    the number of the step reached, the rows filled, and the miss (zero if all went well; the state is
+    the number of the step reached, the rows filled, and the residual (zero if all went well; the state is
     then that of the last good step). Time is t0 + n h, never summed; only where the steps vary it is of the state.
 
     A processed method changes variables with `before` ahead of step 0, and back with `after` for the rows alone:
     the state that is returned, and taken up again, is the one between.
     """
-    good, tidied, record, ended, shown = kind
-    enter, look = changing(before, kind), changing(after, kind)
+    is_valid, renormalise, write, is_last, observe = space
+    enter, look = change_of_variables(before, space), change_of_variables(after, space)
 
     def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
         filled = 0
         if first == 0:
-            entered, miss, fine = enter(h, t0, y, system, torque)
-            if not settled(fine):
-                return y, first, filled, miss, False
+            entered, residual, fine = enter(h, t0, y, system, torque)
+            if not all_lanes(fine):
+                return y, first, filled, residual, False
             y = entered
         for n in range(first, first + count):
-            new, miss = step(h, t0 + n * h, y, system, torque)
-            if not settled(good(new, miss)):
-                return y, n, filled, miss, False
-            new = tidied(new)
-            end = ended(n + 1, last, new)
+            new, residual = step(h, t0 + n * h, y, system, torque)
+            if not all_lanes(is_valid(new, residual)):
+                return y, n, filled, residual, False
+            new = renormalise(new)
+            end = is_last(n + 1, last, new)
             if (n + 1) % every == 0 or end:
                 t = t0 + (n + 1) * h
-                seen, miss, fine = look(h, t, new, system, torque)
-                if not settled(fine):
-                    return y, n, filled, miss, False
-                record(rows, filled, shown(t, seen, system))
+                seen, residual, fine = look(h, t, new, system, torque)
+                if not all_lanes(fine):
+                    return y, n, filled, residual, False
+                write(rows, filled, observe(t, seen, system))
                 filled += 1
             y = new
             if end:
@@ -178,56 +182,59 @@ def allowed(tolerance: Any, left: Any, m: Any, largest: Any, system: Any) -> Any
     return (tolerance, where(largest > 0, tolerance * largest / ahead, math.inf)), largest
 
 
-def trying(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
-    """One step that a stage chooses.
+def attempting_steps(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
+    """One step that a controlled step chooses.
 
-    ``stage(t, y, proposal, left, system, tolerance, order)`` tries a step of at most `left`, such that t + step has no
-    rounding (`fitted`), and returns the new state, the step made, the step to propose next, and whether it is accepted.
-    ``tried(t, end, longest, proposal, y, system, tolerance, order)`` goes towards `end`, by at most `longest`, and
-    returns the state, the time, the next proposal, and whether they count: a step that fails or does not move does not.
+    ``controlled_step(t, y, proposal, left, system, tolerance, order)`` tries a step of at most `left`, such that t +
+    step has no rounding (`fitted`), and returns the new state, the step made, the step to propose next, and whether it
+    is accepted. ``attempt_step(t, end, longest, proposal, y, system, tolerance, order)`` goes towards `end`, by at
+    most `longest`, and returns the state, the time, the next proposal, and whether they count: a step that fails or
+    does not move does not.
     """
-    good, tidied = kind.good, kind.tidied
+    is_valid, renormalise = space.is_valid, space.renormalise
 
     @kernel
-    def tried(t: Any, end: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, order: int) -> Any:
+    def attempt_step(
+        t: Any, end: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, order: int
+    ) -> Any:
         left = end - t
         left = where(left < longest, left, longest)
-        new, step, proposal, accepted = stage(t, y, proposal, left, system, tolerance, order)
+        new, step, proposal, accepted = controlled_step(t, y, proposal, left, system, tolerance, order)
         now = t + step
-        counts = good(new, 0 * step) & accepted & (now != t)
-        return tidied(new), where(now < end, now, end), proposal, counts
+        counts = is_valid(new, 0 * step) & accepted & (now != t)
+        return renormalise(new), where(now < end, now, end), proposal, counts
 
-    return tried
+    return attempt_step
 
 
-def travelling(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
-    """The loop for a stage that chooses its own steps.
+def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
+    """The loop for a controlled step that chooses its own steps.
 
-    ``travel(t, end, longest, proposal, y, system, tolerance, order, times, rows)`` goes on until `end` or until `rows`
-    are full (every accepted step is kept, none is longer than `longest`), and returns the state, the time, the next
-    proposal, the rows filled, the rejected steps, and whether all went well.
+    ``adaptive_loop(t, end, longest, proposal, y, system, tolerance, order, times, rows)`` goes on until `end` or until
+    `rows` are full (every accepted step is kept, none is longer than `longest`), and returns the state, the time, the
+    next proposal, the rows filled, the rejected steps, and whether all went well.
     """
-    tried, record = trying(stage, kind), kind.record
+    attempt_step, write = attempting_steps(controlled_step, space), space.write
 
-    def travel(
+    def adaptive_loop(
         t: Any, end: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, order: int, times: Any,
         rows: Any,
     ) -> Any:  # fmt: skip
         filled, rejected, stalled = 0, 0, 0
         while filled < len(times) and stalled < STALLED:
-            new, now, proposal, counts = tried(t, end, longest, proposal, y, system, tolerance, order)
+            new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, tolerance, order)
             if not counts:
                 rejected, stalled = rejected + 1, stalled + 1
                 continue
             stalled, y, t = 0, new, now
             times[filled] = t
-            record(rows, filled, y)
+            write(rows, filled, y)
             filled += 1
             if t >= end:
                 break
         return y, t, proposal, filled, rejected, stalled < STALLED
 
-    return travel
+    return adaptive_loop
 
 
 @kernel
@@ -236,14 +243,14 @@ def fitted(t: Any, h: Any) -> Any:
     return (t + h) - t
 
 
-def visiting(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., Any]:
-    """The loop that looks between steps: ``visit(times, first, starts, rows, system, order, seen)``.
+def interpolating(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
+    """The loop that looks between steps: ``interpolate(times, first, starts, rows, system, order, seen)``.
 
     From row ``first[k]``, a state at the time ``starts[first[k]]``, one step without tolerance leads to ``times[k]``.
     """
-    good, tidied, record = kind.good, kind.tidied, kind.record
+    is_valid, renormalise, write = space.is_valid, space.renormalise, space.write
 
-    def visit(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, seen: Any) -> bool:
+    def interpolate(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, seen: Any) -> bool:
         for k in range(len(times)):
             i = first[k]
             r = rows[i]
@@ -251,24 +258,24 @@ def visiting(stage: Callable[..., Any], kind: Kind = ROTATION) -> Callable[..., 
             left = times[k] - starts[i]
             fine = True
             if left != 0:
-                y, _, _, fine = stage(starts[i], y, left, left, system, (math.inf, math.inf), order)
-            if not (fine and good(y, 0 * left)):
+                y, _, _, fine = controlled_step(starts[i], y, left, left, system, (math.inf, math.inf), order)
+            if not (fine and is_valid(y, 0 * left)):
                 return False
-            record(seen, k, tidied(y))
+            write(seen, k, renormalise(y))
         return True
 
-    return visit
+    return interpolate
 
 
 def one_step(step: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
-    """The stage that makes the step it is allowed, by a method of fixed steps."""
+    """The controlled step that makes the step it is allowed, by a method of fixed steps."""
 
     @kernel
-    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
-        new, miss = step(left, t, y, system, torque)
-        return new, left, left, miss <= 0
+    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+        new, residual = step(left, t, y, system, torque)
+        return new, left, left, residual <= 0
 
-    return stage
+    return controlled_step
 
 
 Step = Callable[..., Any]

@@ -6,14 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from ..numbers.dispatch import kernel, solver
-from ..numbers.primitives import epsilon, settled, steady, where
+from ..numbers.primitives import all_lanes, epsilon, stop_gradient, where
 from ..numbers.types import Number, Vec3
 from .solvers import SWEEPS, arrived
 
 
 @kernel
 def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
-    """The small root k of the quartic of Moser and Veselov, r = c + k^2, and the miss if there is none.
+    """The small root k of the quartic of Moser and Veselov, r = c + k^2, and the residual if there is none.
 
     k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). Which root that
     is `_belongs` says.
@@ -23,15 +23,15 @@ def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) ->
     Newton's method. The root is a number that is subtracted from 1/g_i, so errors count relative to the root or 1/e1,
     whichever is larger. In r the square of the correction, of sixth order, is left out: then r is ready when k is.
     """
-    miss = 0
+    residual = 0
     value = quartic(near, x, c, e)
     r = (near * near + c) + (2 * near * inverse) * value
     k = near + inverse * value
     done = (x * x) * ((e[0] * e[0] * e[0]) * abs(value)) <= epsilon(x) / 32
-    if not settled(done):
-        k, miss = _searched(near, k, done, 8 * e[0] * x < 1, x, c, e)
+    if not all_lanes(done):
+        k, residual = _searched(near, k, done, 8 * e[0] * x < 1, x, c, e)
         r = where(done, r, k * k + c)
-    return k, r, miss
+    return k, r, residual
 
 
 @kernel
@@ -43,7 +43,7 @@ def _searched(near: Number, k: Number, done: Any, trusted: Any, x: Number, c: Nu
     """
     last, enough = k - near, epsilon(x) / 32
     for _ in range(SWEEPS):
-        if settled(done):
+        if all_lanes(done):
             break
         near = where(trusted, k, 0 * k)
         slope = _fall(near, c, e)
@@ -71,10 +71,12 @@ def _belongs(k: Number, c: Number, e: Vec3) -> Any:
 
 @kernel
 def _small_root_followed(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
-    k, _, miss = _small_root(steady(near), steady(inverse), steady(x), steady(c), steady(e))
-    f = quartic(k, x, c, e) / _fall(k, steady(c), steady(e))
-    k = k + (f - steady(f))
-    return k, k * k + c, miss
+    k, _, residual = _small_root(
+        stop_gradient(near), stop_gradient(inverse), stop_gradient(x), stop_gradient(c), stop_gradient(e)
+    )
+    f = quartic(k, x, c, e) / _fall(k, stop_gradient(c), stop_gradient(e))
+    k = k + (f - stop_gradient(f))
+    return k, k * k + c, residual
 
 
 @kernel
@@ -94,8 +96,8 @@ def quartic(k: Number, x: Number, c: Number, e: Vec3) -> Number:
 
 def _small_root_of(find: Callable[..., Any], near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
     """The same by any solver: from a guess to be trusted, or from zero."""
-    k, miss = find(quartic, where(8 * e[0] * x < 1, near, 0 * near), x, c, e)
-    return k, k * k + c, where(_belongs(k, c, e), miss, 1 + 0 * k)
+    k, residual = find(quartic, where(8 * e[0] * x < 1, near, 0 * near), x, c, e)
+    return k, k * k + c, where(_belongs(k, c, e), residual, 1 + 0 * k)
 
 
 small_root = solver(_small_root, _small_root_followed, _small_root_of)

@@ -6,7 +6,7 @@ need care near zero (`sinc_cos`, `tail`, `cot_tail`) take the SQUARE of the angl
 """
 
 from ..numbers.dispatch import kernel
-from ..numbers.primitives import epsilon, sincos, sqrt, steady, where
+from ..numbers.primitives import epsilon, sincos, sqrt, stop_gradient, where
 from ..numbers.types import Number, Quat, Rows, Vec3
 
 # --- vectors ----------------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def nearly_unit(q: Quat) -> Quat:
     comparison several times with different rounding: parts of a cotangent would then take one branch and parts the
     other. Nothing is lost: the derivative of a unit quaternion is orthogonal to it.
     """
-    excess = norm2(steady(q)) - 1
+    excess = norm2(stop_gradient(q)) - 1
     s = where(abs(excess) < 4 * epsilon(excess), 1, 1 - excess / 2)
     return (q[0] * s, q[1] * s, q[2] * s, q[3] * s)
 

@@ -4,12 +4,12 @@ The solvers stop at round-off of the number type they run in: when the last corr
 when the corrections shrink so fast that the next one will be (not `broyden`, whose corrections shrink
 unevenly), or when they stop shrinking just above it. Where torques balance, the unknown may be far smaller than the
 terms of its equation; its corrections then stop shrinking at the round-off of those terms (`judged`). A lane that has
-stopped is frozen, so its bits do not depend on its neighbours. They return the root and a `miss`: zero after
+stopped is frozen, so its bits do not depend on its neighbours. They return the root and a `residual`: zero after
 convergence, otherwise the relative size of the last correction.
 
-Of numbers that carry slopes only the values are iterated. What the iteration does to slopes on its way is no
+Of numbers that carry tangents only the values are iterated. What the iteration does to tangents on its way is no
 derivative of the root: they would lag behind the values, and secant updates divide by corrections that vanish. The
-slopes of the root follow from the equation it solves, f(x, p) = 0: f_x dx = -f_p dp.
+tangents of the root follow from the equation it solves, f(x, p) = 0: f_x dx = -f_p dp.
 """
 
 import dataclasses
@@ -18,21 +18,21 @@ from typing import Any
 
 from ..numbers.dispatch import kernel, solver
 from ..numbers.primitives import (
+    all_lanes,
     epsilon,
     finite,
-    relative_slopes,
-    seeded,
-    settled,
-    slope,
-    slopes_squared,
+    max_tangent_ratio,
+    relative_tangents,
+    seed_tangents,
     sqrt,
-    steady,
-    steepest,
+    stop_gradient,
+    tangent,
+    tangents_squared,
     where,
 )
 from ..numbers.types import Number, Rows, Vec3
 from .so3 import add, along, apply, apply_transposed, dot, extent, inverse3, scale, solve3, sub
-from .unroll import Vectors, inner, moved, written
+from .unroll import Vectors, inner, shifted_vectors, unrolled_kernel
 
 SWEEPS = 200
 """Corrections after which a step is given up; a healthy step takes two to five, in 50 digits up to a hundred."""
@@ -139,17 +139,17 @@ def secant(space: Algebra) -> Callable[..., Any]:
     return update
 
 
-def _following(residual: Callable[..., Vec3]) -> Callable[..., Vec3]:
-    """Kernel: the plain root x with the slopes that make those of the residual zero, by its exact Jacobian."""
+def _following(function: Callable[..., Vec3]) -> Callable[..., Vec3]:
+    """Kernel: the plain root x with the tangents that make those of the residual zero, by its exact Jacobian."""
 
     @kernel
     def follow(x: Vec3, data: Any, system: Any, torque: Any) -> Vec3:
-        r = residual(seeded(x), steady(data), steady(system), torque)
-        a = (slope(r[0], 0), slope(r[1], 0), slope(r[2], 0))
-        b = (slope(r[0], 1), slope(r[1], 1), slope(r[2], 1))
-        c = (slope(r[0], 2), slope(r[1], 2), slope(r[2], 2))
-        f = solve3(a, b, c, residual(x, data, system, torque))
-        return sub(x, sub(f, steady(f)))
+        r = function(seed_tangents(x), stop_gradient(data), stop_gradient(system), torque)
+        a = (tangent(r[0], 0), tangent(r[1], 0), tangent(r[2], 0))
+        b = (tangent(r[0], 1), tangent(r[1], 1), tangent(r[2], 1))
+        c = (tangent(r[0], 2), tangent(r[1], 2), tangent(r[2], 2))
+        f = solve3(a, b, c, function(x, data, system, torque))
+        return sub(x, sub(f, stop_gradient(f)))
 
     return follow
 
@@ -167,19 +167,19 @@ def radian_per_step(data: Any, system: Any) -> Number:
     return (inertia[0] + inertia[1] + inertia[2]) / abs(data[0])
 
 
-def _correction(residual: Callable[..., Vec3], columns: Callable[..., Any]) -> Callable[..., Vec3]:
+def _correction(function: Callable[..., Vec3], columns: Callable[..., Any]) -> Callable[..., Vec3]:
     """Kernel: the correction of Newton's method, to be subtracted."""
 
     @kernel
     def correction(x: Vec3, data: Any, system: Any, torque: Any) -> Vec3:
         a, b, c = columns(x, data, system)
-        return solve3(a, b, c, residual(x, data, system, torque))
+        return solve3(a, b, c, function(x, data, system, torque))
 
     return correction
 
 
 def _exact_newton(
-    correction: Callable[..., Vec3], residual: Callable[..., Vec3], columns: Callable[..., Any],
+    correction: Callable[..., Vec3], function: Callable[..., Vec3], columns: Callable[..., Any],
     around: Callable[..., Number],
 ) -> Callable[..., Any]:  # fmt: skip
     """Kernel: Newton's method with the whole Jacobian."""
@@ -194,15 +194,15 @@ def _exact_newton(
             size = extent(step)
             now, track = judged(size, track, extent(x), large)
             done = done | now
-            if settled(done):
+            if all_lanes(done):
                 break
-        return x, missed(done, size, extent(x))
+        return x, final_residual(done, size, extent(x))
 
     return root
 
 
 def _secant_newton(
-    correction: Callable[..., Vec3], residual: Callable[..., Vec3], columns: Callable[..., Any],
+    correction: Callable[..., Vec3], function: Callable[..., Vec3], columns: Callable[..., Any],
     around: Callable[..., Number],
 ) -> Callable[..., Any]:  # fmt: skip
     """Kernel: Newton's method with the Jacobian of the start and secant updates.
@@ -221,7 +221,7 @@ def _secant_newton(
         track, large = unstarted(size), around(data, system)
         sweeps = 0
         for _ in range(SWEEPS):
-            z = apply(inverse, residual(x, data, system, torque))
+            z = apply(inverse, function(x, data, system, torque))
             inverse, move = update(inverse, step, z)
             step = scale(where(done, 0 * move, move), z)
             x = add(x, step)
@@ -229,18 +229,18 @@ def _secant_newton(
             now, track = judged(size, track, extent(x), large)
             done = done | now
             sweeps += 1
-            if settled(done):
+            if all_lanes(done):
                 break
         if sweeps > MANY_SWEEPS:
             left, eps = extent(correction(x, data, system, torque)), epsilon(size)
             done = done & (left <= sqrt(eps) * extent(x) + STALL * eps * large)
-        return x, missed(done, size, extent(x))
+        return x, final_residual(done, size, extent(x))
 
     return root
 
 
 def newton(
-    residual: Callable[..., Vec3],
+    function: Callable[..., Vec3],
     columns: Callable[..., tuple[Vec3, Vec3, Vec3]],
     around: Callable[..., Number] = radian_per_step,
     exact: bool = False,
@@ -252,21 +252,21 @@ def newton(
     sweep by the secant update. The unknown is a momentum and data[0] the step, unless another kernel
     around(data, system) gives the size that `judged` asks for.
     """
-    root = (_exact_newton if exact else _secant_newton)(_correction(residual, columns), residual, columns, around)
-    follow = _following(residual)
+    root = (_exact_newton if exact else _secant_newton)(_correction(function, columns), function, columns, around)
+    follow = _following(function)
 
     @kernel
     def followed(x: Vec3, data: Any, system: Any, torque: Any) -> tuple[Vec3, Number]:
-        x, miss = root(steady(x), steady(data), steady(system), torque)
-        return follow(x, data, system, torque), miss
+        x, residual = root(stop_gradient(x), stop_gradient(data), stop_gradient(system), torque)
+        return follow(x, data, system, torque), residual
 
     def equation(find: Callable[..., Any], x: Vec3, data: Any, system: Any, torque: Any) -> Any:
-        return find(residual, x, data, system, torque, around=around(data, system))
+        return find(function, x, data, system, torque, around=around(data, system))
 
     return solver(root, followed, equation)
 
 
-def broyden(residual: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
+def broyden(function: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
     """Solver of residual(x, data, system, force) = 0 in any dimension, when nothing is known of the Jacobian.
 
     The secant updates start from the Jacobian 1 (given by `unit`, its rows) and find any linear one in at
@@ -282,22 +282,22 @@ def broyden(residual: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
         size, done = 0 * x[0], x[0] != x[0]
         reach = around
         for _ in range(SWEEPS):
-            z = apply(inverse, residual(x, data, system, force))
+            z = apply(inverse, function(x, data, system, force))
             inverse, move = update(inverse, step, z)
             step = scale(where(done, 0 * move, move), z)
             x = along(x, 1, step)
             before, size = size, sqrt(dot(step, step))
             reach = around + sqrt(dot(x, x))
             done = done | arrived(size, before, reach)
-            if settled(done):
+            if all_lanes(done):
                 break
-        return x, missed(done, size, reach)
+        return x, final_residual(done, size, reach)
 
     return root
 
 
 @kernel
-def missed(done: Any, size: Number, reach: Number) -> Number:
+def final_residual(done: Any, size: Number, reach: Number) -> Number:
     """Zero if done, else the relative size of the last correction (positive, or NaN)."""
     return where(done, 0 * reach, size / where(reach > 0, reach, 1 + reach) + epsilon(size))
 
@@ -311,7 +311,7 @@ def accelerated(correction: Callable[..., Vectors], n: int, attitude: Callable[.
     z/(1 - s.z/|s|^2) = z + z (s.z)/(|s|^2 - s.z)
     (Kelley, Iterative Methods for Linear and Nonlinear Equations, 1995, section 7.3).
     """
-    product, move = inner(n), moved(n)
+    product, move = inner(n), shifted_vectors(n)
 
     @kernel
     def root(x: Vectors, data: Any, system: Any, torque: Any) -> tuple[Vectors, Number]:
@@ -328,36 +328,36 @@ def accelerated(correction: Callable[..., Vectors], n: int, attitude: Callable[.
             size = sqrt(product(step, step))
             now, track = judged(size, track, sqrt(product(x, x)), large)
             done = done | now
-            if settled(done):
+            if all_lanes(done):
                 break
-        return x, missed(done, size, sqrt(product(x, x)))
+        return x, final_residual(done, size, sqrt(product(x, x)))
 
-    slopes_of = _slopes_of(n)
+    tangents_of = _tangents_of(n)
 
     @kernel
     def followed(x: Vectors, data: Any, system: Any, torque: Any) -> tuple[Vectors, Number]:
-        """The slopes by the same corrections, repeated until they are round-off in all directions.
+        """The tangents by the same corrections, repeated until they are round-off in all directions.
 
-        Round-off of slopes is relative to those of x, and to |x| times the relative ones of what x is made of: these
-        cancel where x does not vary. Where torques balance it is relative to the attitude's slopes, as in `judged`.
+        Round-off of tangents is relative to those of x, and to |x| times the relative ones of what x is made of: these
+        cancel where x does not vary. Where torques balance it is relative to the attitude's tangents, as in `judged`.
         """
-        x, miss = root(steady(x), steady(data), steady(system), torque)
+        x, residual = root(stop_gradient(x), stop_gradient(data), stop_gradient(system), torque)
         one = 0 * system[1][0] + 1
-        floor = product(x, x) * (relative_slopes(data) + relative_slopes(system))
-        frame = relative_slopes(attitude(data)) + relative_slopes(system)
+        floor = product(x, x) * (relative_tangents(data) + relative_tangents(system))
+        frame = relative_tangents(attitude(data)) + relative_tangents(system)
         x = move(x, one - 1, x)
-        gap, before = 1 + 0 * miss, 1 + 0 * miss
+        gap, before = 1 + 0 * residual, 1 + 0 * residual
         wide, least, since = gap, gap, 0 * gap
         for _ in range(SWEEPS):
             z = correction(x, data, system, torque)
-            x = move(x, one, move(z, -one, steady(z)))
-            change, whole = slopes_of(z), slopes_of(x) + floor
-            before, gap = gap, sqrt(steepest(change, whole))
-            wide = sqrt(steepest(change, whole + frame))
+            x = move(x, one, move(z, -one, stop_gradient(z)))
+            change, whole = tangents_of(z), tangents_of(x) + floor
+            before, gap = gap, sqrt(max_tangent_ratio(change, whole))
+            wide = sqrt(max_tangent_ratio(change, whole + frame))
             least, since = waited(gap, least, since)
             if arrived(gap, before, one) | ((since >= PATIENCE) & (wide <= STALL * epsilon(wide))):
                 break
-        return x, miss + where(wide <= STALL * epsilon(wide), 0 * gap, gap)
+        return x, residual + where(wide <= STALL * epsilon(wide), 0 * gap, gap)
 
     def equation(find: Callable[..., Any], x: Vectors, data: Any, system: Any, torque: Any) -> Any:
         return find(correction, x, data, system, torque, around=radian(data, system))
@@ -365,7 +365,7 @@ def accelerated(correction: Callable[..., Vectors], n: int, attitude: Callable[.
     return solver(root, followed, equation)
 
 
-def _slopes_of(n: int) -> Callable[[Vectors], Number]:
-    """Kernel: the sums of the squares of the slopes of n vectors, direction by direction."""
+def _tangents_of(n: int) -> Callable[[Vectors], Number]:
+    """Kernel: the sums of the squares of the tangents of n vectors, direction by direction."""
     terms = [f"squared(x[{j}][{i}])" for j in range(n) for i in range(3)]
-    return written("x", " + ".join(terms), squared=slopes_squared)
+    return unrolled_kernel("x", " + ".join(terms), squared=tangents_squared)

@@ -3,7 +3,7 @@
 The last is (q, m, q_low, m_low), whose value is the sum of its parts.
 
 Added to (q, m) an increment of size h leaves an error of epsilon; added to the longer state (a compensated sum, after
-Kahan) only its own, epsilon times h. The parts of a step know both kinds of state by `fork`.
+Kahan) only its own, epsilon times h. The parts of a step know both kinds of state by `overloaded`.
 G. Vilmart, J. Comput. Phys. 227 (2008) 7083-7088.
 """
 
@@ -13,11 +13,11 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from ..numbers.dispatch import fork, kernel
+from ..numbers.dispatch import kernel, overloaded
 from ..numbers.double_double import Pair, two_product, two_sum
 from ..numbers.types import Number, Quat, Vec3
 from .so3 import add, along, nearly_unit, restored
-from .unroll import written
+from .unroll import unrolled_kernel
 
 
 @kernel
@@ -50,7 +50,7 @@ def _summed4(a: Quat, low: Quat, step: Quat) -> tuple[Quat, Quat]:
 
 
 @kernel
-def grown(y: Any, dq: Quat, dm: Vec3) -> Any:
+def incremented_compensated(y: Any, dq: Quat, dm: Vec3) -> Any:
     """The longer state grown by increments of attitude and momentum."""
     q, low = _summed4(y[0], y[2], dq)
     m, m_low = _summed3(y[1], y[3], dm)
@@ -58,7 +58,7 @@ def grown(y: Any, dq: Quat, dm: Vec3) -> Any:
 
 
 @kernel
-def moved(y: Any, dm: Vec3, vector: Vec3, scalar: Vec3) -> Any:
+def incremented(y: Any, dm: Vec3, vector: Vec3, scalar: Vec3) -> Any:
     """The state (q, m) with increments of the momentum and of the parts of q, which is normalised.
 
     Of the last only the first number counts: a kernel that gives increments gives them by threes.
@@ -69,31 +69,31 @@ def moved(y: Any, dm: Vec3, vector: Vec3, scalar: Vec3) -> Any:
 
 
 @kernel
-def corrected(y: Any, factor: Number, dm: Vec3) -> Any:
+def with_momentum_correction(y: Any, factor: Number, dm: Vec3) -> Any:
     """The longer state with a correction of the momentum, factor dm, that is below the round-off of dm."""
     return y[0], y[1], y[2], along(y[3], factor, dm)
 
 
 @kernel
-def _pushed(y: Any, dm: Vec3) -> Any:
+def _kick(y: Any, dm: Vec3) -> Any:
     """The state after a kick: its momentum grows by dm."""
     return y[0], add(y[1], dm)
 
 
 @kernel
-def _pushed_carrying(y: Any, dm: Vec3) -> Any:
+def _kick_compensated(y: Any, dm: Vec3) -> Any:
     m, low = _summed3(y[1], y[3], dm)
     return y[0], m, y[2], low
 
 
-pushed = fork(_pushed, _pushed_carrying)
+kick = overloaded(_kick, _kick_compensated)
 
 
 # --- between steps ----------------------------------------------------------------------------------
 
 
 @kernel
-def _tidied(y: Any) -> Any:
+def _renormalise(y: Any) -> Any:
     """The state with the round-off of one step taken out of the quaternion's length."""
     return nearly_unit(y[0]), y[1]
 
@@ -109,7 +109,7 @@ def _lengthening(q: Quat, low: Quat) -> Number:
 
 
 @kernel
-def _tidied_carrying(y: Any) -> Any:
+def _renormalise_compensated(y: Any) -> Any:
     """The same by the low part alone: what is added is parallel to q, so the attitude does not change.
 
     A length known to round-off only would not do: its error depends on q and returns in the next increments of q, in
@@ -121,39 +121,39 @@ def _tidied_carrying(y: Any) -> Any:
 
 
 @kernel
-def _rounded(y: Any) -> Any:
+def _collapse(y: Any) -> Any:
     """The state as (q, m)."""
     return y
 
 
 @kernel
-def _rounded_carrying(y: Any) -> Any:
+def _collapse_compensated(y: Any) -> Any:
     q, m, low, m_low = y
     return (q[0] + low[0], q[1] + low[1], q[2] + low[2], q[3] + low[3]), add(m, m_low)
 
 
 @kernel
-def _tidied_remembering(y: Any) -> Any:
+def _renormalise_with_memory(y: Any) -> Any:
     return nearly_unit(y[0]), y[1], y[2]
 
 
 @kernel
-def _forgotten(y: Any) -> Any:
+def _without_memory(y: Any) -> Any:
     return y[0], y[1]
 
 
-tidied = fork(_tidied, _tidied_carrying, _tidied_remembering)
-rounded = fork(_rounded, _rounded_carrying, _forgotten)
+renormalise = overloaded(_renormalise, _renormalise_compensated, _renormalise_with_memory)
+collapse = overloaded(_collapse, _collapse_compensated, _without_memory)
 
 
 @kernel
-def widened(y: Any) -> Any:
+def compensate(y: Any) -> Any:
     """The state (q, m) with low parts, zero."""
     q, m = y
     return q, m, (0 * q[0], 0 * q[1], 0 * q[2], 0 * q[3]), (0 * m[0], 0 * m[1], 0 * m[2])
 
 
 @functools.cache
-def remembering(numbers: int) -> Callable[[Any], Any]:
+def with_memory(numbers: int) -> Callable[[Any], Any]:
     """Kernel: the state (q, m) with a memory of so many numbers, zero."""
-    return written("y", f"(y[0], y[1], ({'0 * y[0][0], ' * numbers}))")
+    return unrolled_kernel("y", f"(y[0], y[1], ({'0 * y[0][0], ' * numbers}))")

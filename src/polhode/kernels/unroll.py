@@ -16,7 +16,7 @@ from .so3 import along, dot, scale
 Vectors = Any
 
 
-def written(parameters: str, result: str, *lines: str, **space: Any) -> Callable[..., Any]:
+def unrolled_kernel(parameters: str, result: str, *lines: str, **space: Any) -> Callable[..., Any]:
     """The kernel ``def unrolled(parameters): lines; return result``; `space` holds the names these use."""
     body = "".join(f"    {line}\n" for line in (*lines, f"return {result}"))
     exec(f"def unrolled({parameters}):\n{body}", space)  # made of our own words only
@@ -38,20 +38,20 @@ def combination(weights: Sequence[Any]) -> Callable[[Vectors], Any]:
     """Kernel for sum_j weights[j] v[j]; zero weights cost nothing."""
     used = {f"w{j}": w for j, w in enumerate(weights) if w != 0}
     if not used:
-        return written("v", "(0 * v[0][0], 0 * v[0][1], 0 * v[0][2])")
-    return written("v", _chain([(name, f"v[{name[1:]}]") for name in used]), scale=scale, along=along, **used)
+        return unrolled_kernel("v", "(0 * v[0][0], 0 * v[0][1], 0 * v[0][2])")
+    return unrolled_kernel("v", _chain([(name, f"v[{name[1:]}]") for name in used]), scale=scale, along=along, **used)
 
 
 def weighted(n: int) -> Callable[[Any, Vectors], Any]:
     """Kernel for sum_j w[j] v[j] with weights given when called, so that it is compiled once for all of them."""
-    return written("w, v", _chain([(f"w[{j}]", f"v[{j}]") for j in range(n)]), scale=scale, along=along)
+    return unrolled_kernel("w, v", _chain([(f"w[{j}]", f"v[{j}]") for j in range(n)]), scale=scale, along=along)
 
 
 def inner(n: int) -> Callable[[Vectors, Vectors], Number]:
     """Kernel for the scalar product of two n-tuples of vectors."""
-    return written("a, b", " + ".join(f"dot(a[{j}], b[{j}])" for j in range(n)), dot=dot)
+    return unrolled_kernel("a, b", " + ".join(f"dot(a[{j}], b[{j}])" for j in range(n)), dot=dot)
 
 
-def moved(n: int) -> Callable[[Vectors, Number, Vectors], Vectors]:
+def shifted_vectors(n: int) -> Callable[[Vectors, Number, Vectors], Vectors]:
     """Kernel for a + s b with n-tuples of vectors."""
-    return written("a, s, b", "".join(f"along(a[{j}], s, b[{j}]), " for j in range(n)), along=along)
+    return unrolled_kernel("a, s, b", "".join(f"along(a[{j}], s, b[{j}]), " for j in range(n)), along=along)

@@ -62,7 +62,7 @@ class Setting:
         real, imag = self.numbers.parts(y)
         return real, imag if self.group.is_complex else ()
 
-    def moved(self, y: Matrix, A: Matrix) -> Matrix:
+    def advanced(self, y: Matrix, A: Matrix) -> Matrix:
         """The element moved by a velocity: exp(A) y or y exp(A)."""
         turn = self.group.exp(A, self.numbers)
         return turn @ y if self.formula.side == "right" else y @ turn
@@ -79,14 +79,15 @@ class Book(Methods):
 methods = Book()
 
 
-def declared(build: Callable[[Setting], Step], **said: Any) -> Method:
+def declared(build: Callable[[Setting], Step], **declared: Any) -> Method:
     """Make a Method of a builder and its declaration."""
     shared: dict[str, Any] = {
-        "order_free": said["order"], "symmetric": None, "symplectic": None, "poisson": None, "conserves": frozenset(),
+        "order_free": declared["order"], "symmetric": None, "symplectic": None, "poisson": None,
+        "conserves": frozenset(),
         "needs": "velocity",
     }  # fmt: skip
     builder: Build = build  # type: ignore[assignment]
-    return Method(build=builder, **(shared | said))
+    return Method(build=builder, **(shared | declared))
 
 
 def guarded(step: Callable[..., Any], setting: Setting) -> Step:
@@ -95,8 +96,8 @@ def guarded(step: Callable[..., Any], setting: Setting) -> Step:
     def safe(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         try:
             with np.errstate(all="ignore"):
-                new, miss = step(h, t, setting.matrix(y))
-            return setting.parts(new), miss
+                new, residual = step(h, t, setting.matrix(y))
+            return setting.parts(new), residual
         except (ArithmeticError, ValueError):  # LinAlgError is a ValueError
             return y, math.nan
 
@@ -120,7 +121,7 @@ def taylor(order: int | str) -> Method:
 
         def step(h: Any, t: Any, y: Matrix) -> Any:
             found = exponent(series(t, setting.parts(y)), algebra, setting.numbers.number)
-            return setting.moved(y, h * summed(found, h, algebra)), 0
+            return setting.advanced(y, h * summed(found, h, algebra)), 0
 
         return guarded(step, setting)
 
@@ -160,9 +161,9 @@ def runge_kutta(tableau: Tableau, point: Callable[..., Any], setting: Setting) -
                 K.extend(sweep(K))
                 continue
             guess = value(t, setting.parts(y))
-            found, miss = settled(lambda X, K=K, sweep=sweep: sweep([*K, *X]), [guess] * len(block), numbers, h)  # type: ignore[misc]
-            if miss > 0:
-                return y, miss
+            found, residual = fixed_point(lambda X, K=K, sweep=sweep: sweep([*K, *X]), [guess] * len(block), numbers, h)  # type: ignore[misc]
+            if residual > 0:
+                return y, residual
             K.extend(found)
         return point(setting, value, y, h, b, K, None)[0], 0
 
@@ -176,7 +177,7 @@ def _swept(
     return [point(setting, value, y, h, row, K, t + c * h)[1] for row, c in zip(rows, nodes, strict=True)]
 
 
-def settled(sweep: Callable[[Any], Any], x: list[Matrix], numbers: Numbers, h: Any) -> tuple[list[Matrix], Any]:
+def fixed_point(sweep: Callable[[Any], Any], x: list[Matrix], numbers: Numbers, h: Any) -> tuple[list[Matrix], Any]:
     """The fixed point of a sweep, and zero; or the last one and the relative size of its change.
 
     Slopes of terms that cancel change by more than their own round-off; then changes that have stopped shrinking and,
@@ -216,7 +217,7 @@ def munthe_kaas(tableau: str | Tableau) -> Method:
 
     def point(setting: Setting, value: Any, y: Matrix, h: Any, row: Any, K: Any, s: Any) -> Any:
         total = _sum(row, K)
-        here = y if total is None else setting.moved(y, h * total)
+        here = y if total is None else setting.advanced(y, h * total)
         if s is None:
             return here, None
         k = value(s, setting.parts(here))
@@ -236,7 +237,7 @@ def crouch_grossman(tableau: str | Tableau) -> Method:
         here = y
         for a, k in zip(row, K, strict=False):
             if a != 0:
-                here = setting.moved(here, (h * a) * k)
+                here = setting.advanced(here, (h * a) * k)
         return here, None if s is None else value(s, setting.parts(here))
 
     order = crouch_grossman_order(tableau)

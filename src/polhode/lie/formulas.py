@@ -163,24 +163,24 @@ class Trace:
         """May it return a matrix."""
         return not self.group.is_complex
 
-    def check(self, t: float, y: Matrix, place: str) -> bool:
+    def check(self, t: float, y: Matrix, context: str) -> bool:
         """Call the function once with floats, and say clearly what is wrong; True if it returns a matrix."""
         n, d = self.group.size, self.group.dimension
-        value = self.user.value((t, y.tolist())[: self.arguments], place)
+        value = self.user.value((t, y.tolist())[: self.arguments], context)
         try:
             array = np.array(value, dtype=float)
         except (TypeError, ValueError, OverflowError):
-            raise self.user.refused(self.expected(), repr(value), place) from None
+            raise self.user.refused(self.expected(), repr(value), context) from None
         matrix = array.shape == (n, n) and self.takes_matrix
         if array.shape != (d,) and not matrix:
-            raise self.user.refused(self.expected(), f"numbers of shape {array.shape}", place)
+            raise self.user.refused(self.expected(), f"numbers of shape {array.shape}", context)
         if not np.isfinite(array).all():
-            raise self.user.refused("finite numbers", repr(value), place)
+            raise self.user.refused("finite numbers", repr(value), context)
         if matrix:
             gap = np.abs(self.group.hat(self.group.vee(array)) - array).max()
             if gap > 1e-9 * np.abs(array).max():
                 raise InputError(f"{self.user.owner} must return a matrix of the Lie algebra of {self.group.name}; "
-                                 f"what it returned {place} is off by {gap:.3g}")  # fmt: skip
+                                 f"what it returned {context} is off by {gap:.3g}")  # fmt: skip
         return matrix
 
     def _traced(self) -> list[Expr]:

@@ -102,7 +102,9 @@ class Attitude:
             raise InputError(f"times must lie between {low:g} and {high:g}; got {t!r}")
         starts = [piece.t for piece in self.pieces]
         pieces = [self.pieces[i] for i in np.searchsorted(starts, times, side="right") - 1]
-        found = [_turned(piece, s - piece.t, self.frame) for piece, s in zip(pieces, times.tolist(), strict=True)]
+        found = [
+            _attitude_after(piece, s - piece.t, self.frame) for piece, s in zip(pieces, times.tolist(), strict=True)
+        ]
         q = np.array([[float(x) for x in one] for one in found]).reshape(-1, 4)
         return dataclasses.replace(self, t=times, quaternion=q, mp=None)
 
@@ -115,7 +117,7 @@ class Attitude:
         return f"<Attitude from omega in the {self.frame} frame: {len(self)} states, {steps}>"
 
 
-def _turned(piece: Piece, h: Any, frame: str) -> Any:
+def _attitude_after(piece: Piece, h: Any, frame: str) -> Any:
     """The attitude a time h after the start of a piece."""
     turn = exp(scale(h, summed(piece.exponents, h, VECTORS)))
     return nearly_unit(mul(piece.q, turn) if frame == "body" else mul(turn, piece.q))
@@ -214,7 +216,7 @@ class Rate:
         return exponent(w, self.algebra, self.numbers.number)
 
 
-def _result(rate: Rate, order: int, pieces: list[Piece], last: tuple[float, Any], **said: Any) -> Attitude:
+def _result(rate: Rate, order: int, pieces: list[Piece], last: tuple[float, Any], **details: Any) -> Attitude:
     t = np.array([*(piece.t for piece in pieces), last[0]])
     states = [*(piece.q for piece in pieces), last[1]]
     q = np.array([[float(x) for x in one] for one in states])
@@ -222,7 +224,7 @@ def _result(rate: Rate, order: int, pieces: list[Piece], last: tuple[float, Any]
     if rate.numbers.digits:
         mp = types.SimpleNamespace(quaternion=rate.numbers.public(np.array(states, dtype=object)))
         pieces = [piece.in_doubles() for piece in pieces]
-    return Attitude(t, q, rate.frame, order, pieces=tuple(pieces), mp=mp, accepted=len(pieces), **said)
+    return Attitude(t, q, rate.frame, order, pieces=tuple(pieces), mp=mp, accepted=len(pieces), **details)
 
 
 def _fixed(rate: Rate, order: int, start: float, end: float, dt: float, q: Any) -> Attitude:
@@ -232,7 +234,7 @@ def _fixed(rate: Rate, order: int, start: float, end: float, dt: float, q: Any) 
     for n in range(count):
         piece = Piece(start + n * dt, q, rate.exponents(rate.series(start + n * dt, order)))
         pieces.append(piece)
-        q = _turned(piece, rate.numbers.number(start + (n + 1) * dt) - rate.numbers.number(piece.t), rate.frame)
+        q = _attitude_after(piece, rate.numbers.number(start + (n + 1) * dt) - rate.numbers.number(piece.t), rate.frame)
     return _result(rate, order, pieces, (start + count * dt, q), dt=dt, error_estimate=None, rejected=0)
 
 
@@ -260,8 +262,8 @@ class Adaptive:
         for piece, then, there in self.steps(t, q):
             pieces.append(piece)
             last = (then, there)
-        said = {"error_estimate": self.estimate, "rejected": self.rejected}
-        return _result(self.rate, self.order, pieces, last, dt=None, **said)
+        details = {"error_estimate": self.estimate, "rejected": self.rejected}
+        return _result(self.rate, self.order, pieces, last, dt=None, **details)
 
     def steps(self, t: float, q: Any) -> Iterator[tuple[Piece, float, Any]]:
         """One step after the other: the piece, its end, and the attitude there."""
@@ -273,7 +275,7 @@ class Adaptive:
             beyond = [float(norm(y[-2])), float(norm(y[-1]))]
             then = self.checked(t, self.proposed(t, beyond, per_time), w, per_time)
             piece = Piece(t, q, y[: self.order])
-            q = _turned(piece, number(then) - number(t), self.rate.frame)
+            q = _attitude_after(piece, number(then) - number(t), self.rate.frame)
             self.estimate += max(c * (then - t) ** (self.order + 1 + k) for k, c in enumerate(beyond))
             yield piece, then, q
             t = then

@@ -36,7 +36,7 @@ class Algebra(NamedTuple):
         return self._replace(bracket=lambda a, b: self.bracket(b, a))
 
 
-def _moved(a: Any, s: Any, b: Any) -> Any:
+def _shifted(a: Any, s: Any, b: Any) -> Any:
     return a + s * b
 
 
@@ -46,7 +46,7 @@ def _scaled(s: Any, a: Any) -> Any:
 
 def with_bracket(bracket: Callable[[Any, Any], Any]) -> Algebra:
     """The algebra of anything that can be added and multiplied by numbers."""
-    return Algebra(bracket, _moved, _scaled)
+    return Algebra(bracket, _shifted, _scaled)
 
 
 VECTORS = Algebra(cross, along, scale)

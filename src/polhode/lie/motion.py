@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.loops import Kind, stepping
+from ..kernels.loops import StateSpace, stepping
 from ..methods.record import Method
 from ..physics.fields import no_torque
 from ..physics.validate import finite_number, positive, whole_number
@@ -22,7 +22,7 @@ from ..results import motion
 from ..results.progress import Progress
 from ..results.recorder import Memory
 from ..run.failures import explain_in
-from ..run.fixed_step import Ride, solved
+from ..run.fixed_step import RunState, solved
 from ..run.integrator import Engine
 from ..run.step_count import Interval, end_time, number_of_steps
 from .family import TAG, Setting, methods
@@ -105,16 +105,16 @@ def solve(
         first = place.element(y0, numbers)
         formula = Formula(place, W, trivialised, start.t0, first.astype(complex if place.is_complex else float))
         setting = Setting(place, numbers, formula)
-        advance = stepping(chosen.build(setting), no_torque, _kind(setting))  # type: ignore[arg-type]
+        advance = stepping(chosen.build(setting), no_torque, _state_space(setting))  # type: ignore[arg-type]
     width = place.size**2 * (2 if place.is_complex else 1)
-    kind = object if numbers.digits else float
+    dtype = object if numbers.digits else float
     run = Engine(
-        advance, setting.parts(first), None, numbers.number, lambda k: np.empty((k, width), dtype=kind), True,
+        advance, setting.parts(first), None, numbers.number, lambda k: np.empty((k, width), dtype=dtype), True,
         numbers.digits, plain=True,
     )  # fmt: skip
-    ride = Ride(run, start, dt, count, every, method=chosen)
-    kept = Memory(functools.partial(_motion, setting, ride))
-    return solved(ride, kept, Progress(progress, chosen.name, count), functools.partial(_explain, setting))
+    state = RunState(run, start, dt, count, every, method=chosen)
+    kept = Memory(functools.partial(_motion, setting, state))
+    return solved(state, kept, Progress(progress, chosen.name, count), functools.partial(_explain, setting))
 
 
 def _steps(start: Interval, dt: float | None, t_end: float | None, steps: int | None) -> tuple[float, int]:
@@ -128,32 +128,32 @@ def _steps(start: Interval, dt: float | None, t_end: float | None, steps: int | 
     return (end_time(start, t_end) - start.t0) / count, count
 
 
-def _explain(setting: Setting, ride: Ride[Any]) -> str:
+def _explain(setting: Setting, state: RunState[Any]) -> str:
     """Why the next step cannot be made, and which dt to try."""
-    y = setting.matrix(ride.y).astype(complex if setting.group.is_complex else float)
-    return explain_in(ride, lambda t: setting.formula.traces[0].check(t, y, f"at t = {t:g}"))
+    y = setting.matrix(state.y).astype(complex if setting.group.is_complex else float)
+    return explain_in(state, lambda t: setting.formula.traces[0].check(t, y, f"at t = {t:g}"))
 
 
 # --- what the loop needs of this kind of state ------------------------------------------------------
 
 
-def _kind(setting: Setting) -> Kind:
+def _state_space(setting: Setting) -> StateSpace:
     """States are (real parts, imaginary parts) of the entries."""
 
-    def good(y: Any, miss: Any) -> bool:
-        return bool(miss <= 0) and math.isfinite(sum(map(abs, (*y[0], *y[1]))))
+    def is_valid(y: Any, residual: Any) -> bool:
+        return bool(residual <= 0) and math.isfinite(sum(map(abs, (*y[0], *y[1]))))
 
-    def tidied(y: Any) -> Any:
+    def renormalise(y: Any) -> Any:
         return setting.parts(setting.group.tidied(setting.matrix(y)))
 
-    def record(rows: Any, i: int, y: Any) -> None:
+    def write_row(rows: Any, i: int, y: Any) -> None:
         rows[i] = (*y[0], *y[1])
 
-    return Kind(good, tidied, record)
+    return StateSpace(is_valid, renormalise, write_row)
 
 
 def _motion(
-    setting: Setting, ride: Ride[Any], t: np.ndarray, rows: np.ndarray, *, status: str, **timing: Any
+    setting: Setting, state: RunState[Any], t: np.ndarray, rows: np.ndarray, *, status: str, **timing: Any
 ) -> Motion:  # fmt: skip
     """The rows as a result."""
     n = setting.group.size
@@ -162,7 +162,7 @@ def _motion(
         found = setting.numbers.array(rows[:, : n * n].ravel(), rows[:, n * n :].ravel(), shape)
     y = Numbers().array(rows[:, : n * n].astype(float), rows[:, n * n :].astype(float).ravel(), shape)
     mp = types.SimpleNamespace(y=setting.numbers.public(found)) if setting.numbers.digits else None
-    return Motion(t, y, setting.group, ride.dt, mp, method=ride.method.name, status=status)
+    return Motion(t, y, setting.group, state.dt, mp, method=state.method.name, status=status)
 
 
 # --- one exponent -----------------------------------------------------------------------------------

@@ -53,8 +53,8 @@ def short(key: str) -> str:
     entry = entries().get(key, {})
     names = entry.get("author", key).split(" and ")
     families = [name.split(",")[0] if "," in name else name.split()[-1] for name in names]
-    said = f"{families[0]} and others" if len(families) > 3 else " and ".join(_listed(families))
-    return f"{said} ({entry['year']})" if "year" in entry else said
+    authors = f"{families[0]} and others" if len(families) > 3 else " and ".join(_listed(families))
+    return f"{authors} ({entry['year']})" if "year" in entry else authors
 
 
 def _listed(families: list[str]) -> list[str]:

@@ -16,7 +16,7 @@ def velocity(m: Vec3, system: Any) -> Vec3:
 
 
 @kernel
-def turning(h: Number, m: Vec3, system: Any) -> Vec3:
+def rotation_increment(h: Number, m: Vec3, system: Any) -> Vec3:
     """The rotation vector h I^-1 Pi."""
     return scale(h, velocity(m, system))
 

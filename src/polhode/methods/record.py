@@ -2,11 +2,11 @@
 
 A method is a step kernel plus a declaration. A step is a pure function
 
-    step(h, t, y, system, torque) -> (y_new, miss)
+    step(h, t, y, system, torque) -> (y_new, residual)
 
 with y = (q, m): attitude quaternion (scalar first, body to space) and body momentum;
 system = (inertia, inverse inertia, parameters of the field); torque(t, q, m, system) the body torque;
-and miss zero unless an implicit equation was not solved.
+and residual zero unless an implicit equation was not solved.
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ class Method:
     build : makes the step for one number type, given the conversion of exact coefficients to it
     before, after : alike, of a processed method: the change of variables before the first step and the one back where a
         state is looked at; `build` is then the step between them, and the properties are those of all three together
-    alone : of a processed method, one step with both, as a method without them
+    unprocessed : of a processed method, one step with both, as a method without them
     halves : the two half steps of a composition, else empty
     asks : what the step asks of a field, a query of `queries.py`: which calls of `torque` it makes, and their answers
     linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
@@ -105,7 +105,7 @@ class Method:
     increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
     compensated : does a run carry the low parts of the state
     memory : how many numbers a run keeps from step to step beside (q, m), zero before `before` fills them
-    part : of a method that chooses its steps (`clock`), the one whose steps it makes
+    base : of a method that chooses its steps (`has_own_time`), the one whose steps it makes
     symplectic_defect : of a step that is not symplectic, where there is a formula: the function (h, psi, system) -> c,
         psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
     estimated : how a step estimates its errors, where it does: with `tol` the step sizes follow from the estimates
@@ -138,10 +138,10 @@ class Method:
     increments: bool = False
     compensated: bool = False
     memory: int = 0
-    part: Method | None = None
+    base: Method | None = None
     before: Build | None = None
     after: Build | None = None
-    alone: Method | None = None
+    unprocessed: Method | None = None
     flows: tuple[Flow, ...] = ()
     estimated: Estimate | None = None
     symplectic_defect: Callable[..., Any] | None = None
@@ -156,9 +156,9 @@ class Method:
         return self.needs != TOP
 
     @property
-    def clock(self) -> bool:
+    def has_own_time(self) -> bool:
         """Does a run keep its own time, memory[0], because its steps are not h."""
-        return self.part is not None
+        return self.base is not None
 
     @property
     def torque_at_ends(self) -> bool:
@@ -177,7 +177,7 @@ class Method:
     def declaration(self) -> dict[str, Any]:
         """Everything it declares, in the order of its attributes: not the step itself, nor its description."""
         said = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
-        return said | {"clock": self.clock, "estimate_order": self.estimate_order}
+        return said | {"has_own_time": self.has_own_time, "estimate_order": self.estimate_order}
 
     @property
     def summary(self) -> str:
@@ -208,14 +208,14 @@ UNDECLARED = (
     "flows",
     "halves",
     "family",
-    "part",
-    "alone",
+    "base",
+    "unprocessed",
     "symplectic_defect",
 )
 """Attributes of a method that are no part of its printed declaration."""
 
 
-def word(value: Any) -> str:
+def formatted(value: Any) -> str:
     """A declared value as a word."""
     if value is None:
         return "?"

@@ -148,25 +148,25 @@ def arguments(text: str) -> list[str]:
 methods = Methods()
 
 
-def declare(build: Build, *, register: bool = True, **said: Any) -> Method:
+def declare(build: Build, *, register: bool = True, **declared: Any) -> Method:
     """Make a Method from a builder and its declaration, check the words, and enter it in the book."""
-    said["conserves"] = frozenset(said.get("conserves", ()))
-    said["torque_at"] = frozenset(said.get("torque_at", ()))
-    unknown = (said["conserves"] - set(CONSERVABLE)) | (said["torque_at"] - set(ENDS))
-    if unknown or said["needs"] not in (*NEEDS, TOP):
-        raise ValueError(f"{said['name']}: unknown words in the declaration: {unknown or said['needs']}")
-    said["doc"] = inspect.cleandoc(said.get("doc") or build.__doc__ or "")
-    method = Method(build=build, **said)
+    declared["conserves"] = frozenset(declared.get("conserves", ()))
+    declared["torque_at"] = frozenset(declared.get("torque_at", ()))
+    unknown = (declared["conserves"] - set(CONSERVABLE)) | (declared["torque_at"] - set(ENDS))
+    if unknown or declared["needs"] not in (*NEEDS, TOP):
+        raise ValueError(f"{declared['name']}: unknown words in the declaration: {unknown or declared['needs']}")
+    declared["doc"] = inspect.cleandoc(declared.get("doc") or build.__doc__ or "")
+    method = Method(build=build, **declared)
     return methods.add(method) if register else method
 
 
-def method(**said: Any) -> Callable[[Step], Method]:
+def method(**declared: Any) -> Callable[[Step], Method]:
     """Declare the decorated step kernel a method of that name: ``@method(order=2, ...) def imid(...)``."""
 
     def enter(step: Step) -> Method:
-        said.setdefault("name", step.__name__)
-        said.setdefault("doc", step.__doc__)
-        said.setdefault("implicit", said.get("solves", 0) > 0)
-        return declare(lambda number: step, **said)
+        declared.setdefault("name", step.__name__)
+        declared.setdefault("doc", step.__doc__)
+        declared.setdefault("implicit", declared.get("solves", 0) > 0)
+        return declare(lambda number: step, **declared)
 
     return enter

@@ -65,19 +65,19 @@ BOUNDED: dict[str, float] = {}
 """Methods that have a step only while it is below `largest_step`, and the longest of their inner steps over h."""
 
 
-def declared(build: Callable[[Body], Step], *, bounded: float | None = None, **said: Any) -> Method:
+def declared(build: Callable[[Body], Step], *, bounded: float | None = None, **declared: Any) -> Method:
     """Make a Method of a builder and its declaration; the words are those of `WORDS`, and `bounded` of `BOUNDED`."""
     if bounded is not None:
-        BOUNDED[said["name"]] = bounded
-    said["conserves"] = frozenset(said["conserves"])
-    if said["conserves"] - set(WORDS):
-        raise ValueError(f"{said['name']}: unknown words in the declaration: {said['conserves'] - set(WORDS)}")
+        BOUNDED[declared["name"]] = bounded
+    declared["conserves"] = frozenset(declared["conserves"])
+    if declared["conserves"] - set(WORDS):
+        raise ValueError(f"{declared['name']}: unknown words in the declaration: {declared['conserves'] - set(WORDS)}")
     shared: dict[str, Any] = {
-        "order_free": said["order"], "implicit": True, "torque_evals": 0, "needs": "free", "family": TAG,
+        "order_free": declared["order"], "implicit": True, "torque_evals": 0, "needs": "free", "family": TAG,
         "doc": build.__doc__ or "",
     }  # fmt: skip
     builder: Build = build  # type: ignore[assignment]
-    return Method(build=builder, **(shared | said))
+    return Method(build=builder, **(shared | declared))
 
 
 # --- Moser-Veselov ----------------------------------------------------------------------------------
@@ -92,26 +92,26 @@ def moser_veselov(body: Body) -> Step:
 
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         M, X = y
-        A, miss = moser_veselov_root(body, h * M)
-        if miss > 0:
-            return y, miss
+        A, residual = moser_veselov_root(body, h * M)
+        if residual > 0:
+            return y, residual
         square = A @ A
         B = linear.solve(one - square, square)
-        return (M + (2 / h) * differences * (B + B.T), turned(X, A)), miss
+        return (M + (2 / h) * differences * (B + B.T), rotated(X, A)), residual
 
     return step
 
 
 def moser_veselov_root(body: Body, m: np.ndarray) -> tuple[np.ndarray, float]:
-    """The skew A whose Cayley map X solves m = X J - J X^T, on the branch of small m, and the miss."""
+    """The skew A whose Cayley map X solves m = X J - J X^T, on the branch of small m, and the residual."""
     rough = body.plain
     guess = _by_continuation if rough.J.min() <= FLAT * rough.J.max() else _by_riccati
     try:
         A = guess(rough, plain(m))
         if A is None:
             return np.zeros_like(m), math.inf
-        A, miss = refined(body, m, A)
-        return A, miss if miss > 0 or _belongs(rough, plain(A)) else math.inf
+        A, residual = refined(body, m, A)
+        return A, residual if residual > 0 or _belongs(rough, plain(A)) else math.inf
     except (np.linalg.LinAlgError, ValueError):  # a singular matrix, or one that is not finite
         return np.zeros_like(m), math.inf
 
@@ -139,15 +139,15 @@ def _by_riccati(body: Body, m: np.ndarray) -> np.ndarray | None:
 def _by_continuation(body: Body, m: np.ndarray) -> np.ndarray | None:
     """Newton from m = 0 onwards, in more and more pieces until it arrives: for flat bodies, without a division by J."""
     for pieces in (1, 4, 16, 64):
-        A, miss = np.zeros_like(m), 0.0
+        A, residual = np.zeros_like(m), 0.0
         before = A
         for k in range(1, pieces + 1):
             ahead = 2 * A - before if k > 1 else m * body.rates / (2 * pieces)
             before = A
-            A, miss = refined(body, m * (k / pieces), ahead)
-            if miss > 0:
+            A, residual = refined(body, m * (k / pieces), ahead)
+            if residual > 0:
                 break
-        if miss <= 0:
+        if residual <= 0:
             return A
     return None
 
@@ -237,9 +237,9 @@ def imr(body: Body) -> Step:
             slopes = sides(one, omega) - sides(omega, one) + (sides(M, one) - sides(one, M)) * rough.ravel()
             return solved(np.eye(body.n**2) - half * slopes, rest)
 
-        M, miss = linear.newton(M0 + (h / 2) * bracket(M0, M0 * rates), residual, correction)
+        M, unsolved = linear.newton(M0 + (h / 2) * bracket(M0, M0 * rates), residual, correction)
         omega = M * rates
-        return (M0 + h * bracket(M, omega), turned(X, (h / 2) * omega)), miss
+        return (M0 + h * bracket(M, omega), rotated(X, (h / 2) * omega)), unsolved
 
     return step
 
@@ -265,9 +265,9 @@ def isospectral_midpoint(body: Body) -> Step:
             slopes = sides(left, right) + half * (sides(one, M @ right) - sides(left @ M, one)) * rough.ravel()
             return solved(slopes, rest)
 
-        M, miss = linear.newton(M0 + (h / 2) * bracket(M0, M0 * rates), residual, correction)
+        M, unsolved = linear.newton(M0 + (h / 2) * bracket(M0, M0 * rates), residual, correction)
         omega = M * rates
-        return (M0 + h * bracket(M, omega), turned(X, (h / 2) * omega)), miss
+        return (M0 + h * bracket(M, omega), rotated(X, (h / 2) * omega)), unsolved
 
     return step
 
@@ -314,7 +314,7 @@ def inverse_cayley(X: np.ndarray) -> np.ndarray:
     return skew(np.linalg.solve((X + one).T, (X - one).T).T)
 
 
-def turned(X: np.ndarray, A: np.ndarray) -> np.ndarray:
+def rotated(X: np.ndarray, A: np.ndarray) -> np.ndarray:
     """X (1 - A)^-1 (1 + A), by its increment, so that the round-off is that of one addition."""
     return X + 2 * X @ linear.solve(np.eye(len(A)) - A, A)
 
@@ -339,8 +339,8 @@ def yoshida4(method: str | Method) -> Method:
         def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
             worst = 0.0
             for fraction in steps:
-                y, miss = part(fraction * h, t, y, system, torque)
-                worst = max(worst, miss)
+                y, residual = part(fraction * h, t, y, system, torque)
+                worst = max(worst, residual)
             return y, worst
 
         return step
@@ -368,8 +368,8 @@ def strang(method: str | Method) -> Method:
 
         def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
             M, X = y
-            (M, X), miss = drift(h, t, (M + (h / 2) * torque(X), X), system, torque)
-            return (M + (h / 2) * torque(X), X), miss
+            (M, X), residual = drift(h, t, (M + (h / 2) * torque(X), X), system, torque)
+            return (M + (h / 2) * torque(X), X), residual
 
         return step
 

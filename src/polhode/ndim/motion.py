@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.loops import Kind, stepping
+from ..kernels.loops import StateSpace, stepping
 from ..lie.numbers import numbers_for
 from ..methods.record import Method
 from ..physics.validate import finite_number, positive, whole_number
@@ -20,7 +20,7 @@ from ..results import motion
 from ..results.progress import Progress
 from ..results.recorder import Memory
 from ..run.failures import smaller_step, unsolved
-from ..run.fixed_step import Ride, solved
+from ..run.fixed_step import RunState, solved
 from ..run.integrator import Engine
 from ..run.step_count import Interval, number_of_steps
 from .body import Body, attitude_of, momentum_of, precise
@@ -165,33 +165,33 @@ def solve(
     y = (momentum_of(body, M0), tidied_attitude(attitude_of(body, X0)))
     start, h, every = Interval(finite_number("t0", t0)), positive("h", h), whole_number("every", every)
     count = number_of_steps(start, h, t_end, steps, "h")
-    kind = object if digits else float
+    dtype = object if digits else float
     with numbers.precision():
         own = body.in_digits() if digits else body
         if digits:
             y = (precise(y[0]), orthogonalised(precise(y[1])))
         torque = acting.torque(own.number) if acting else (lambda X: 0 * X)
-        advance = stepping(chosen.build(own), torque, KIND)  # type: ignore[arg-type]
+        advance = stepping(chosen.build(own), torque, STATE_SPACE)  # type: ignore[arg-type]
     run = Engine(
-        advance, y, own, numbers.number, lambda k: np.empty((k, 2 * body.n, body.n), dtype=kind), True, numbers.digits,
+        advance, y, own, numbers.number, lambda k: np.empty((k, 2 * body.n, body.n), dtype=dtype), True, numbers.digits,
         plain=True,
     )  # fmt: skip
-    ride = Ride(run, start, h, count, every, method=chosen, step="h")
-    kept = Memory(functools.partial(_motion, body, acting, ride))
-    return solved(ride, kept, Progress(progress, chosen.name, count), _explain)
+    state = RunState(run, start, h, count, every, method=chosen, step="h")
+    kept = Memory(functools.partial(_motion, body, acting, state))
+    return solved(state, kept, Progress(progress, chosen.name, count), _explain)
 
 
 # --- what the loop needs of this kind of state ------------------------------------------------------
 
 
 ORTHOGONAL = 2.0**-26
-"""How far from 1 an entry of X^T X may be after a step: half the digits, of which `tidied` makes all."""
+"""How far from 1 an entry of X^T X may be after a step: half the digits, of which `renormalise` makes all."""
 
 
-def good(y: Any, miss: Any) -> bool:
+def is_valid(y: Any, residual: Any) -> bool:
     """Was the step solved, is its momentum finite, and its attitude orthogonal."""
     M, X = plain(y[0]), plain(y[1])
-    if not (miss <= 0 and np.isfinite(M).all() and np.isfinite(X).all()):
+    if not (residual <= 0 and np.isfinite(M).all() and np.isfinite(X).all()):
         return False
     return bool(np.abs(X.T @ X - np.eye(len(X))).max() <= ORTHOGONAL)
 
@@ -208,42 +208,42 @@ def orthogonalised(X: np.ndarray) -> np.ndarray:
     return X
 
 
-def tidied(y: Any) -> Any:
+def renormalise(y: Any) -> Any:
     """The state with an orthogonal attitude."""
     return y[0], tidied_attitude(y[1])
 
 
-def record(rows: Any, i: int, y: Any) -> None:
+def write_row(rows: Any, i: int, y: Any) -> None:
     """Write one state into a row: M above X."""
     n = len(y[0])
     rows[i, :n], rows[i, n:] = y
 
 
-KIND = Kind(good, tidied, record)
+STATE_SPACE = StateSpace(is_valid, renormalise, write_row)
 
 
 def _motion(
-    body: Body, potential: Potential | None, ride: Ride[Any], t: np.ndarray, rows: np.ndarray, *, status: str,
+    body: Body, potential: Potential | None, state: RunState[Any], t: np.ndarray, rows: np.ndarray, *, status: str,
     **timing: Any,
 ) -> Motion:  # fmt: skip
     """The rows as a result."""
     M, X, mp = rows[:, : body.n], rows[:, body.n :], None
-    if ride.run.digits:
-        numbers = numbers_for(ride.run.digits)
+    if state.run.digits:
+        numbers = numbers_for(state.run.digits)
         with numbers.precision():
             energy = total_energy(body.in_digits(), potential, M, X)
         M, X, energy = map(numbers.public, (M, X, energy))
         mp = types.SimpleNamespace(M=M, X=X, energy=energy, digits=numbers.digits)
-    return Motion(t, plain(M), plain(X), body, ride.dt, mp, potential, method=ride.method.name, status=status)
+    return Motion(t, plain(M), plain(X), body, state.dt, mp, potential, method=state.method.name, status=status)
 
 
-def _explain(ride: Ride[Any]) -> str:
+def _explain(state: RunState[Any]) -> str:
     """Why the next step cannot be made, and which h to try."""
-    limit, reach = largest_step(ride.run.system.plain, plain(ride.y[0])), BOUNDED.get(ride.method.name, 0.0)
-    if ride.dt * reach >= limit:
+    limit, reach = largest_step(state.run.system.plain, plain(state.y[0])), BOUNDED.get(state.method.name, 0.0)
+    if state.dt * reach >= limit:
         longest = f" (its longest inner step is {reach:.4g} h)" if reach > 1 else ""
         why = f"the Moser-Veselov equation has no solution for steps of {limit:.6g} or more here{longest}"
         return f"{why}; try h = {MARGIN * limit / reach:.2g}"
-    why = NO_VALUE if math.isnan(ride.miss) else unsolved(float(ride.miss))
-    smaller = smaller_step(ride, ride.dt / 2)
+    why = NO_VALUE if math.isnan(state.residual) else unsolved(float(state.residual))
+    smaller = smaller_step(state, state.dt / 2)
     return why + (f"; try h = {smaller:.2g}" if smaller else "")

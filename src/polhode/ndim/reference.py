@@ -62,12 +62,12 @@ def _at(times: Any, t0: Any, M: Any, X: Any, rates: Any, order: int, eps: Any) -
     for indices in (later, earlier):
         now, state = t0, (M, X)
         for i in indices:
-            now, state = times[i], _moved(times[i] - now, *state, rates, order, eps)
+            now, state = times[i], _advanced(times[i] - now, *state, rates, order, eps)
             Ms[i], Xs[i] = state
     return Ms, Xs
 
 
-def _moved(span: Any, M: Any, X: Any, rates: Any, order: int, eps: Any) -> tuple[Any, Any]:
+def _advanced(span: Any, M: Any, X: Any, rates: Any, order: int, eps: Any) -> tuple[Any, Any]:
     """M and X after a span of time, in pieces for which the last terms of the series are below eps."""
     while span != 0:
         Ms, Xs = series(M, X, rates, order)

@@ -24,12 +24,12 @@ class Arrays:
         return 2.0**-52
 
     @staticmethod
-    def piece(x: np.ndarray, knots: Any) -> np.ndarray:
+    def bracket(x: np.ndarray, knots: Any) -> np.ndarray:
         """The pieces of a table in which x lies."""
         return np.clip(np.searchsorted(np.asarray(knots), x, side="right") - 1, 0, len(knots) - 2)
 
     @staticmethod
-    def entry(index: np.ndarray, column: Any) -> np.ndarray:
+    def take(index: np.ndarray, column: Any) -> np.ndarray:
         """Entries of a table."""
         return np.asarray(column)[index]
 

@@ -8,9 +8,9 @@ from typing import Any
 from . import primitives
 
 
-def _slope(op: str, x: Any, node: Any) -> Any:
+def _derivative(op: str, x: Any, node: Any) -> Any:
     """Derivative of an elementary function of one argument."""
-    slopes: dict[str, Callable[[], Any]] = {
+    derivatives: dict[str, Callable[[], Any]] = {
         "abs": lambda: primitives.where(x < 0, -1, 1),
         "sqrt": lambda: 1 / (2 * node),
         "exp": lambda: node,
@@ -25,4 +25,4 @@ def _slope(op: str, x: Any, node: Any) -> Any:
         "cosh": lambda: primitives.sinh(x),
         "tanh": lambda: 1 - node * node,
     }
-    return slopes[op]()
+    return derivatives[op]()

@@ -23,69 +23,71 @@ def kernel(function: F) -> F:
     return function
 
 
-FORKS: list[tuple[Callable[..., Any], Callable[..., Callable[..., Any]]]] = []
+OVERLOADS: list[tuple[Callable[..., Any], Callable[..., Callable[..., Any]]]] = []
 """Every fork with the choice of its kernel by the (types of the) arguments; the compiling backends read this list."""
 
 
-def fork(
-    plain: Callable[..., Any], carrying: Callable[..., Any], remembering: Callable[..., Any] | None = None
+def overloaded(
+    plain: Callable[..., Any], compensated: Callable[..., Any], with_memory: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
     """One name for kernels whose first argument is a state: (q, m), with low parts, or with a memory.
 
     Which one is meant follows from the length of the state, 2, 4 or 3, so compiled code holds only one of them.
     """
-    kernels = {2: plain, 4: carrying} | ({3: remembering} if remembering else {})
+    kernels = {2: plain, 4: compensated} | ({3: with_memory} if with_memory else {})
 
-    def forked(y: Any, *rest: Any) -> Any:
+    def overload(y: Any, *rest: Any) -> Any:
         return kernels[len(y)](y, *rest)
 
-    forked.__name__, forked.__doc__ = plain.__name__.strip("_"), plain.__doc__
-    FORKS.append((forked, lambda y, *rest: kernels[len(y)]))
-    return forked
+    overload.__name__, overload.__doc__ = plain.__name__.strip("_"), plain.__doc__
+    OVERLOADS.append((overload, lambda y, *rest: kernels[len(y)]))
+    return overload
 
 
 def by_arguments(few: Callable[..., Any], more: Callable[..., Any], count: int) -> Callable[..., Any]:
     """One name for two kernels: `more` where there are more than `count` arguments, else `few`."""
 
-    def forked(*given: Any) -> Any:
+    def overload(*given: Any) -> Any:
         return (more if len(given) > count else few)(*given)
 
-    FORKS.append((forked, lambda *given: more if len(given) > count else few))
-    return forked
+    OVERLOADS.append((overload, lambda *given: more if len(given) > count else few))
+    return overload
 
 
-_SLOPED: set[type] = set()
+_HAVE_TANGENTS: set[type] = set()
 
 _GROUPS: list[Any] = [tuple]
 
 _SEEDERS: list[Callable[..., Any]] = []
 
 
-def register_slopes(number_type: type, groups: tuple[type, ...] = (), seeder: Callable[..., Any] | None = None) -> None:
-    """Say that a number type carries slopes (derivatives).
+def register_tangents(
+    number_type: type, groups: tuple[type, ...] = (), seeder: Callable[..., Any] | None = None
+) -> None:
+    """Say that a number type carries tangents (derivatives).
 
     `groups` are types besides `tuple` that hold several numbers; `seeder` does what `seeded` promises.
     """
-    _SLOPED.add(number_type)
+    _HAVE_TANGENTS.add(number_type)
     _GROUPS.extend(groups)
     _SEEDERS.extend([seeder] if seeder else [])
 
 
-def sloped(x: Any) -> bool:
-    """Does a number, or one of a tuple of numbers, carry slopes; asked of values, and of types when compiling."""
+def has_tangents(x: Any) -> bool:
+    """Does a number, or one of a tuple of numbers, carry tangents; asked of values, and of types when compiling."""
     if any(isinstance(x, group) for group in _GROUPS):
-        return any(sloped(part) for part in x)
-    return type(x) in _SLOPED
+        return any(has_tangents(part) for part in x)
+    return type(x) in _HAVE_TANGENTS
 
 
-def by_slopes(plain: Callable[..., Any], following: Callable[..., Any]) -> Callable[..., Any]:
-    """One name for two kernels: `following` where an argument carries slopes, else `plain`."""
+def with_custom_tangent(plain: Callable[..., Any], following: Callable[..., Any]) -> Callable[..., Any]:
+    """One name for two kernels: `following` where an argument carries tangents, else `plain`."""
 
-    def forked(*given: Any) -> Any:
-        return (following if sloped(given) else plain)(*given)
+    def overload(*given: Any) -> Any:
+        return (following if has_tangents(given) else plain)(*given)
 
-    FORKS.append((forked, lambda *given: following if sloped(given) else plain))
-    return forked
+    OVERLOADS.append((overload, lambda *given: following if has_tangents(given) else plain))
+    return overload
 
 
 _solve_listener: ContextVar[Callable[[Any], None] | None] = ContextVar("solve_listener", default=None)
@@ -109,9 +111,9 @@ def solver(
 ) -> Callable[..., Any]:
     """One name for three ways to solve an equation from a guess, with what it is made of.
 
-    `plain(guess, *given)` is a loop whose end depends on numbers; `following` is for numbers that carry slopes. Traced
-    numbers cannot end a loop: for them equation(root, guess, *given) says the same by the `root` of their namespace,
-    root(f, x, *data) -> (the solution of f(x, *data) = 0 next to x, miss).
+    `plain(guess, *given)` is a loop whose end depends on numbers; `following` is for numbers that carry tangents.
+    Traced numbers cannot end a loop: for them equation(root, guess, *given) says the same by the `root` of their
+    namespace, root(f, x, *data) -> (the solution of f(x, *data) = 0 next to x, residual).
     """
 
     def solved(guess: Any, *given: Any) -> Any:
@@ -124,9 +126,9 @@ def solver(
         root = getattr(_space(first), "root", None)
         if root is not None:
             return equation(root, guess, *given)
-        return (following if sloped((guess, *given)) else plain)(guess, *given)
+        return (following if has_tangents((guess, *given)) else plain)(guess, *given)
 
-    FORKS.append((solved, lambda *given: following if sloped(given) else plain))
+    OVERLOADS.append((solved, lambda *given: following if has_tangents(given) else plain))
     return solved
 
 
@@ -141,11 +143,11 @@ def register_whole(number_type: type) -> None:
 def by_absence(present: Callable[..., Any], missing: Callable[..., Any]) -> Callable[..., Any]:
     """One name for two kernels: `missing` where the first argument is a torque that is `absent`, else `present`."""
 
-    def forked(force: Any, *rest: Any) -> Any:
+    def overload(force: Any, *rest: Any) -> Any:
         return (missing if isinstance(force[0], tuple(_WHOLE)) else present)(force, *rest)
 
-    FORKS.append((forked, lambda force, *rest: missing if isinstance(force[0], tuple(_WHOLE)) else present))
-    return forked
+    OVERLOADS.append((overload, lambda force, *rest: missing if isinstance(force[0], tuple(_WHOLE)) else present))
+    return overload
 
 
 _HALVERS: list[Callable[..., Any]] = []
@@ -159,30 +161,30 @@ def register_halves(halver: Callable[..., Any]) -> None:
 def by_halves(plain: Callable[..., Any]) -> Callable[..., Any]:
     """A kernel (room, k) -> tuple of numbers that vectors of two registers pass one register after the other."""
 
-    def forked(room: Any, k: int) -> Any:
-        return plain(room, k)
+    def overload(workspace: Any, k: int) -> Any:
+        return plain(workspace, k)
 
-    FORKS.append((forked, lambda room, k: _HALVERS[0](plain, room)))
-    return forked
+    OVERLOADS.append((overload, lambda workspace, k: _HALVERS[0](plain, workspace)))
+    return overload
 
 
-UNFUSED: set[Callable[..., Any]] = set()
+NO_FMA: set[Callable[..., Any]] = set()
 """Kernels in which no product may be fused with a sum."""
 
 
-def unfused(function: F) -> F:
+def no_fma(function: F) -> F:
     """Mark a kernel that lives on the rounding of every single operation: error-free sums and products."""
-    UNFUSED.add(function)
+    NO_FMA.add(function)
     return kernel(function)
 
 
-APART: set[Callable[..., Any]] = set()
+NOINLINE: set[Callable[..., Any]] = set()
 """Kernels that compiled code calls, where it contains the others."""
 
 
-def apart(function: F) -> F:
+def noinline(function: F) -> F:
     """Say of a kernel that it is rarely needed: code that calls it does not grow by it."""
-    APART.add(function)
+    NOINLINE.add(function)
     return function
 
 
@@ -206,12 +208,12 @@ class Floats:
         return yes if condition else no
 
     @staticmethod
-    def piece(x: Number, knots: Any) -> Any:
+    def bracket(x: Number, knots: Any) -> Any:
         """The piece of a table in which x lies."""
         return min(max(bisect.bisect_right(knots, x) - 1, 0), len(knots) - 2)
 
     @staticmethod
-    def entry(index: Any, column: Any) -> Number:
+    def take(index: Any, column: Any) -> Number:
         """An entry of a table."""
         value = column[index]
         return value.item() if hasattr(value, "item") else value

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from .dispatch import unfused
-from .primitives import epsilon, sqrt, steady
+from .dispatch import no_fma
+from .primitives import epsilon, sqrt, stop_gradient
 from .types import Number
 
 Pair = tuple[Number, Number]
 """An unevaluated sum of two numbers, the second below the round-off of the first."""
 
 
-@unfused
+@no_fma
 def two_sum(a: Number, b: Number) -> Pair:
     """The rounded sum of two numbers and its error, exactly (Knuth)."""
     s = a + b
@@ -18,28 +18,28 @@ def two_sum(a: Number, b: Number) -> Pair:
     return s, (a - (s - z)) + (b - z)
 
 
-@unfused
+@no_fma
 def two_product(a: Number, b: Number) -> Pair:
     """The rounded product of two doubles and its error, exactly; in more digits the error is round-off."""
     p = a * b
-    return p, lost(a, b, p)
+    return p, product_error(a, b, p)
 
 
-@unfused
+@no_fma
 def pair_sum(a: Pair, b: Pair) -> Pair:
     """Sum of two pairs, to twice the precision of the larger."""
     s, e = two_sum(a[0], b[0])
     return two_sum(s, e + (a[1] + b[1]))
 
 
-@unfused
+@no_fma
 def pair_product(a: Pair, b: Pair) -> Pair:
     """Product of two pairs, to twice the precision."""
     p, e = two_product(a[0], b[0])
     return two_sum(p, e + (a[0] * b[1] + a[1] * b[0]))
 
 
-@unfused
+@no_fma
 def pair_quotient(a: Pair, b: Pair) -> Pair:
     """Quotient of two pairs, by one correction of the plain one."""
     q = a[0] / b[0]
@@ -47,7 +47,7 @@ def pair_quotient(a: Pair, b: Pair) -> Pair:
     return two_sum(q, (((a[0] - p) - e) + (a[1] - q * b[1])) / b[0])
 
 
-@unfused
+@no_fma
 def pair_sqrt(a: Pair) -> Pair:
     """Square root of a positive pair, by one correction of the plain one."""
     r = sqrt(a[0])
@@ -55,22 +55,22 @@ def pair_sqrt(a: Pair) -> Pair:
     return two_sum(r, (((a[0] - p) - e) + a[1]) / (2 * r))
 
 
-@unfused
+@no_fma
 def nearest(x: Number) -> Number:
     """The whole number next to x, as long as |x| < 1/(4 epsilon)."""
     big = 3 / (2 * epsilon(x))
-    x = steady(x)  # a whole number does not vary with x
+    x = stop_gradient(x)  # a whole number does not vary with x
     return (x + big) - big
 
 
-@unfused
+@no_fma
 def leading(x: Number) -> Number:
     """The largest power of two in x > 0 (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31 (2008) 189-224)."""
-    q = steady(x) * (1 / epsilon(x) + 1)
+    q = stop_gradient(x) * (1 / epsilon(x) + 1)
     return abs(q - q * (1 - epsilon(x) / 2))
 
 
-@unfused
+@no_fma
 def _split(a: Number) -> tuple[Number, Number]:
     """Two halves of a double, 26 bits each (Veltkamp)."""
     c = 134217729 * a
@@ -78,7 +78,7 @@ def _split(a: Number) -> tuple[Number, Number]:
     return high, a - high
 
 
-@unfused
+@no_fma
 def dekker(a: Number, b: Number, p: Number) -> Number:
     """What the rounded product p = a b of two doubles has lost, exactly, by sums and products alone (Dekker)."""
     ah, al = _split(a)
@@ -86,6 +86,6 @@ def dekker(a: Number, b: Number, p: Number) -> Number:
     return ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
-def lost(a: Number, b: Number, p: Number) -> Number:
+def product_error(a: Number, b: Number, p: Number) -> Number:
     """What the rounded product p = a b has lost, exactly; compiled, one fused instruction."""
     return dekker(a, b, p)

@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 
 from . import dispatch, primitives
-from .derivatives import _slope
-from .dispatch import register, register_slopes
+from .derivatives import _derivative
+from .dispatch import register, register_tangents
 from .primitives import FUNCTIONS
 
 
 class Dual:
-    """The number value + slope eps of a level."""
+    """The number value + tangent eps of a level."""
 
-    __slots__ = ("level", "slope", "value")
+    __slots__ = ("level", "tangent", "value")
     __array_ufunc__ = None  # arrays leave the operation to us
 
-    def __init__(self, level: int, value: Any, slope: Any) -> None:
-        self.level, self.value, self.slope = level, value, slope
+    def __init__(self, level: int, value: Any, tangent: Any) -> None:
+        self.level, self.value, self.tangent = level, value, tangent
 
     def __add__(self, other: Any) -> Dual:
         level, a, b, c, d = _parts(self, other)
@@ -54,10 +54,10 @@ class Dual:
 
     def __rtruediv__(self, other: Any) -> Dual:
         value = other / self.value
-        return Dual(self.level, value, -(value * self.slope / self.value))
+        return Dual(self.level, value, -(value * self.tangent / self.value))
 
     def __neg__(self) -> Dual:
-        return Dual(self.level, -self.value, -self.slope)
+        return Dual(self.level, -self.value, -self.tangent)
 
     def __abs__(self) -> Dual:
         return Duals.where(self < 0, -self, self)
@@ -88,12 +88,12 @@ def _sum(a: Any, b: Any) -> Any:
 
 
 def _parts(x: Dual, y: Any) -> tuple[int, Any, Any, Any, Any]:
-    """The higher level, then value and slope of both at this level; a slope that is zero is None."""
+    """The higher level, then value and tangent of both at this level; a tangent that is zero is None."""
     if not isinstance(y, Dual) or y.level < x.level:
-        return x.level, x.value, x.slope, y, None
+        return x.level, x.value, x.tangent, y, None
     if y.level > x.level:
-        return y.level, x, None, y.value, y.slope
-    return x.level, x.value, x.slope, y.value, y.slope
+        return y.level, x, None, y.value, y.tangent
+    return x.level, x.value, x.tangent, y.value, y.tangent
 
 
 def plain(x: Any) -> Any:
@@ -103,9 +103,9 @@ def plain(x: Any) -> Any:
     return x
 
 
-def slope(x: Any, level: int) -> Any:
+def tangent(x: Any, level: int) -> Any:
     """The part of eps of the highest level that can occur; zero if x does not depend on it."""
-    return x.slope if isinstance(x, Dual) and x.level == level else 0 * plain(x)
+    return x.tangent if isinstance(x, Dual) and x.level == level else 0 * plain(x)
 
 
 class Duals:
@@ -118,14 +118,14 @@ class Duals:
         if not level:
             return primitives.where(condition, yes, no)
         parts = [
-            (x.value, x.slope) if isinstance(x, Dual) and x.level == level else (x, 0 * plain(x)) for x in (yes, no)
+            (x.value, x.tangent) if isinstance(x, Dual) and x.level == level else (x, 0 * plain(x)) for x in (yes, no)
         ]
         return Dual(level, *(Duals.where(condition, a, b) for a, b in zip(*parts, strict=True)))
 
     @staticmethod
-    def piece(x: Any, knots: Any) -> Any:
+    def bracket(x: Any, knots: Any) -> Any:
         """The piece of a table in which x lies."""
-        return primitives.piece(plain(x), knots)
+        return primitives.bracket(plain(x), knots)
 
     @staticmethod
     def epsilon() -> float:
@@ -133,32 +133,32 @@ class Duals:
         return dispatch.Floats.epsilon()
 
     @staticmethod
-    def steady(x: Dual) -> Any:
+    def stop_gradient(x: Dual) -> Any:
         """The number without any eps."""
         return plain(x)
 
     @staticmethod
-    def slope(x: Dual, i: int) -> Any:
-        """Entry i of a slope that is an array."""
-        return x.slope[i]
+    def tangent(x: Dual, i: int) -> Any:
+        """Entry i of a tangent that is an array."""
+        return x.tangent[i]
 
     @staticmethod
-    def slopes_squared(x: Dual) -> Dual:
-        """Zero with the slopes squared."""
-        return Dual(x.level, 0 * x.value, x.slope * x.slope)
+    def tangents_squared(x: Dual) -> Dual:
+        """Zero with the tangents squared."""
+        return Dual(x.level, 0 * x.value, x.tangent * x.tangent)
 
     @staticmethod
-    def steepest(a: Dual, b: Dual) -> Any:
-        """The largest quotient of the slopes."""
-        pairs = zip(np.atleast_1d(a.slope).tolist(), np.atleast_1d(b.slope).tolist(), strict=True)
+    def max_tangent_ratio(a: Dual, b: Dual) -> Any:
+        """The largest quotient of the tangents."""
+        pairs = zip(np.atleast_1d(a.tangent).tolist(), np.atleast_1d(b.tangent).tolist(), strict=True)
         return max(x / y if y != 0 else x for x, y in pairs)
 
     @staticmethod
     def power(x: Any, y: Any) -> Any:
-        """The real power x**y: exp(y log x), with the slope in x alone where y is a constant."""
+        """The real power x**y: exp(y log x), with the tangent in x alone where y is a constant."""
         if isinstance(y, Dual):
             return primitives.exp(y * primitives.log(x))
-        return Dual(x.level, primitives.power(x.value, y), y * primitives.power(x.value, y - 1) * x.slope)
+        return Dual(x.level, primitives.power(x.value, y), y * primitives.power(x.value, y - 1) * x.tangent)
 
     @staticmethod
     def atan2(y: Any, x: Any) -> Any:
@@ -173,11 +173,11 @@ def _function(name: str) -> Callable[[Any], Any]:
     def function(x: Any) -> Any:
         value = getattr(primitives, name)(x.value)
         try:
-            return Dual(x.level, value, _slope(name, x.value, value) * x.slope)
+            return Dual(x.level, value, _derivative(name, x.value, value) * x.tangent)
         except ZeroDivisionError:  # an infinite derivative, which what does not vary does not feel
-            if np.any(x.slope != 0):
+            if np.any(x.tangent != 0):
                 raise
-            return Dual(x.level, value, 0 * x.slope)
+            return Dual(x.level, value, 0 * x.tangent)
 
     return function
 
@@ -188,10 +188,10 @@ for _name in FUNCTIONS:
 register(Dual, Duals, built_on_others=True)
 
 
-def seeded(v: Any) -> Any:
-    """Three numbers as independent variables: their slopes are arrays."""
+def seed_tangents(v: Any) -> Any:
+    """Three numbers as independent variables: their tangents are arrays."""
     x, y, z = np.eye(3, dtype=int)
     return Dual(1, v[0], x), Dual(1, v[1], y), Dual(1, v[2], z)
 
 
-register_slopes(Dual, seeder=seeded)
+register_tangents(Dual, seeder=seed_tangents)

@@ -94,7 +94,7 @@ class Mp:
         """Choose by a condition."""
         return yes if condition else no
 
-    piece = Floats.piece
+    bracket = Floats.bracket
 
 
 def _function(name: str) -> Any:
@@ -110,5 +110,3 @@ register(mpmath.mpf, Mp)
 def number(value: Any) -> Any:
     """A number of the working precision from an integer, a float (taken exactly), or a constant's name."""
     return +getattr(mp, value) if isinstance(value, str) else mp.mpf(value)
-
-

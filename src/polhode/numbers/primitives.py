@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from .dispatch import _SEEDERS, _SLOPED, _space
+from .dispatch import _HAVE_TANGENTS, _SEEDERS, _space
 from .types import Number, Vec3
 
 FUNCTIONS = (
@@ -100,14 +100,14 @@ def where(condition: Any, yes: Number, no: Number) -> Number:
     return _space(condition, yes, no).where(condition, yes, no)
 
 
-def piece(x: Number, knots: Any) -> Any:
-    """The k with knots[k] <= x < knots[k + 1], of the first or the last piece outside; only for `entry`. No slope."""
-    return _space(x).piece(x, knots)
+def bracket(x: Number, knots: Any) -> Any:
+    """The k with knots[k] <= x < knots[k + 1], of the first or the last piece outside; only for `take`. No tangent."""
+    return _space(x).bracket(x, knots)
 
 
-def entry(index: Any, column: Any) -> Number:
-    """column[index], a constant; the index is a `piece`."""
-    return _space(index).entry(index, column)
+def take(index: Any, column: Any) -> Number:
+    """column[index], a constant; the index is a `bracket`."""
+    return _space(index).take(index, column)
 
 
 _TABLES: dict[Callable[[Any], Any], Callable[[Any], Any]] = {}
@@ -119,7 +119,7 @@ def register_table(number: Callable[[Any], Any], make: Callable[[Any], Any]) -> 
 
 
 def table(values: tuple[float, ...], number: Callable[[Any], Any]) -> Any:
-    """Constants as a table: the knots of `piece`, the column of `entry`."""
+    """Constants as a table: the knots of `bracket`, the column of `take`."""
     return _TABLES[number](values) if number in _TABLES else tuple(number(x) for x in values)
 
 
@@ -128,12 +128,12 @@ def epsilon(x: Number) -> Number:
     return _space(x).epsilon()
 
 
-def narrow(x: Number) -> Number:
+def to_float32(x: Number) -> Number:
     """Convert to single precision if the type has one (SIMD vectors); otherwise return x."""
     return x
 
 
-def widen(x: Number) -> Number:
+def to_float64(x: Number) -> Number:
     """The number of the usual type with the value of a narrow one."""
     return x
 
@@ -148,13 +148,13 @@ def rough_exp2(x: Number) -> Number:
     return 2.0**x
 
 
-def circle(x: Number) -> tuple[Number, Number]:
+def pi_pair(x: Number) -> tuple[Number, Number]:
     """The number pi of x's type, and what it lacks to twice the precision."""
     pi = 4 * atan(0 * x + 1)
     return pi, sin(pi)
 
 
-def scratch(like: Number, count: int) -> Any:
+def workspace(like: Number, count: int) -> Any:
     """Room for `count` numbers of one type, to be written before they are read; gone when the kernel returns."""
     return [like] * count
 
@@ -173,7 +173,7 @@ def combined(weights: Any, rows: Any) -> Any:
     return tuple(totals)
 
 
-def settled(condition: Any) -> bool:
+def all_lanes(condition: Any) -> bool:
     """Is the condition true everywhere: for one number itself, for lanes in all of them."""
     return bool(condition)
 
@@ -188,43 +188,43 @@ def finite(x: Number) -> Any:
     return x - x == 0
 
 
-# --- numbers that carry slopes ----------------------------------------------------------------------
+# --- numbers that carry tangents ----------------------------------------------------------------------
 
 
-def steady(x: Any) -> Any:
-    """A number, or nested tuples of numbers, as constants: without slopes, not differentiated by JAX."""
+def stop_gradient(x: Any) -> Any:
+    """A number, or nested tuples of numbers, as constants: without tangents, not differentiated by JAX."""
     if isinstance(x, tuple):
-        return tuple(steady(part) for part in x)
-    constant = getattr(_space(x), "steady", None)
+        return tuple(stop_gradient(part) for part in x)
+    constant = getattr(_space(x), "stop_gradient", None)
     return constant(x) if constant else x
 
 
-def seeded(v: Vec3) -> Vec3:
-    """Three plain numbers as independent variables: with the slopes (1, 0, 0), (0, 1, 0), (0, 0, 1)."""
+def seed_tangents(v: Vec3) -> Vec3:
+    """Three plain numbers as independent variables: with the tangents (1, 0, 0), (0, 1, 0), (0, 0, 1)."""
     return _SEEDERS[0](v)
 
 
-def slope(x: Number, i: int) -> Number:
-    """The slope of a number made of `seeded` ones in direction i, as a plain number."""
-    return _space(x).slope(x, i)
+def tangent(x: Number, i: int) -> Number:
+    """The tangent of a number made of `seed_tangents` ones in direction i, as a plain number."""
+    return _space(x).tangent(x, i)
 
 
-def slopes_squared(x: Number) -> Number:
-    """A number with the value zero and the squares of x's slopes."""
-    return _space(x).slopes_squared(x)
+def tangents_squared(x: Number) -> Number:
+    """A number with the value zero and the squares of x's tangents."""
+    return _space(x).tangents_squared(x)
 
 
-def steepest(a: Number, b: Number) -> Number:
-    """The largest quotient, over all directions, of a's and b's slopes; none is negative, and 0/0 counts as 0."""
-    return _space(a).steepest(a, b)
+def max_tangent_ratio(a: Number, b: Number) -> Number:
+    """The largest quotient, over all directions, of a's and b's tangents; none is negative, and 0/0 counts as 0."""
+    return _space(a).max_tangent_ratio(a, b)
 
 
-def relative_slopes(x: Any) -> Number:
-    """A number with the value zero, its slopes those of the numbers in nested tuples, squared, in units of them.
+def relative_tangents(x: Any) -> Number:
+    """A number with the value zero, its tangents those of the numbers in nested tuples, squared, in units of them.
 
-    The sum over all innermost tuples of |slopes|^2/|values|^2, without those of zeros.
+    The sum over all innermost tuples of |tangents|^2/|values|^2, without those of zeros.
     """
-    numbers = [part for part in x if type(part) in _SLOPED]
-    total = sum((relative_slopes(part) for part in x if isinstance(part, tuple)), 0)
-    size = sum(steady(part) * steady(part) for part in numbers)
-    return sum((slopes_squared(part) for part in numbers), 0 * size) / size + total if size > 0 else total
+    numbers = [part for part in x if type(part) in _HAVE_TANGENTS]
+    total = sum((relative_tangents(part) for part in x if isinstance(part, tuple)), 0)
+    size = sum(stop_gradient(part) * stop_gradient(part) for part in numbers)
+    return sum((tangents_squared(part) for part in numbers), 0 * size) / size + total if size > 0 else total

@@ -90,9 +90,9 @@ def steps(watch: Watch) -> Outcome:
             if printed and ours:
                 logs.append(math.log(ours / printed))
             given = not (kept and row.label == "false 3rd")
-            said = _more(printed, 20480) if given else "not given"
+            text = _more(printed, 20480) if given else "not given"
             angles = [row.angles[kept] or ("failed" if given else "not given"), _angle(ours)]
-            rows.append([row.label + (" EP" if kept else ""), said, _more(ours, MOST), *angles])
+            rows.append([row.label + (" EP" if kept else ""), text, _more(ours, MOST), *angles])
     spread = math.sqrt(sum(x * x for x in logs) / len(logs))
     gains = {label: _gain(pair) for label, pair in found.items()}
     turns = [n * angle / 360 for row in ROWS for n, angle in zip(row.steps, row.angles, strict=True) if n and angle]
@@ -155,11 +155,11 @@ def _others(watch: Watch) -> list[Verdict]:
         return 1 / 4 < at[name] / at[other] < 4
 
     orders = f"1st order {at['buss1']:.3g}, 2nd order {at['buss2']:.3g}"
-    said = f"error with {FINE} steps: {listed(list(at.items()))}"
+    text = f"error with {FINE} steps: {listed(list(at.items()))}"
     return [
         Verdict(
             "comparisons", "traditional 4th order Runge-Kutta is like the 2nd order update, slightly better",
-            f"{said}; so it is where the mean angular velocity is fed to one rotation (rk4_naive), and not otherwise",
+            f"{text}; so it is where the mean angular velocity is fed to one rotation (rk4_naive), and not otherwise",
             IN_PART if like("rk4_naive", "buss2") and not like("rk4_mk", "buss2") else passed(like("rk4_mk", "buss2")),
         ),
         Verdict(

@@ -71,13 +71,13 @@ def _energies(watch: Watch) -> tuple[list[Verdict], Any, Any]:
         ),
         Verdict(
             "part I", "2nd order: the body still gains energy steadily and ends up spinning about a principal axis",
-            f"{gain['buss2']:+.2g} of the first at the end, {_told(trends['buss2'])}; momentum {ends['buss2']:.2g} "
+            f"{gain['buss2']:+.2g} of the first at the end, {_trend(trends['buss2'])}; momentum {ends['buss2']:.2g} "
             "degrees from an axis",
             passed(bool(gain["buss2"] > 0.1 and (trends["buss2"] > 0).all() and ends["buss2"] < 5)),
         ),
         Verdict(
             "part I", "augmented 2nd order: the energy drifts steadily",
-            f"{gain['buss2plus']:+.2g} of the first at the end, {_told(trends['buss2plus'])}",
+            f"{gain['buss2plus']:+.2g} of the first at the end, {_trend(trends['buss2plus'])}",
             passed(abs(np.sign(trends["buss2plus"]).sum()) == PARTS - 1),
         ),
         Verdict(
@@ -92,7 +92,7 @@ def _energies(watch: Watch) -> tuple[list[Verdict], Any, Any]:
     return verdicts, picture, over_time("energy", curves)
 
 
-def _told(trend: np.ndarray) -> str:
+def _trend(trend: np.ndarray) -> str:
     return f"its mean rises from one part of the run to the next {int((trend > 0).sum())} times of {PARTS - 1}"
 
 

@@ -63,7 +63,7 @@ def figure_1(watch: Watch) -> Outcome:
     )  # fmt: skip
 
 
-def _asked(label: str) -> int:
+def _torque_evaluations(label: str) -> int:
     """How often a step asks for the torque."""
     with mpmath.workdps(DIGITS):
         setting, count = Setting(methods[label], "attitude"), [0]
@@ -83,7 +83,7 @@ def text(watch: Watch) -> Outcome:
     orders = {label: measured_order(methods[label], "attitude") for label in EXPLICIT}
     kept = {label: changes(methods[label])["spatial_momentum"] for label in EXPLICIT}
     defects = {label: symplectic_defect(methods[label], "potential") for label in EXPLICIT}
-    asked = {label: _asked(label) for label in (*EXPLICIT, "LIEMID[I]")}
+    asked = {label: _torque_evaluations(label) for label in (*EXPLICIT, "LIEMID[I]")}
     one = {label: apart(label, "LIEMID[I]") for label in EXPLICIT}
     twice = float(apart("LIEMID[EA]", "LIEMID[I]", halves=True))
     same = [label for label, defect in one.items() if defect < EXACT]

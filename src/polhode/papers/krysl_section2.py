@@ -63,8 +63,8 @@ def velocity(p: Vector) -> Vector:
 
 def step(name: str, h: Any = H, t: Any = T0, y: State = START) -> State:
     """One step of the library's method."""
-    new, miss = methods[name].build(Space(number, N, False))(h, t, y, SYSTEM, force)
-    assert miss == 0
+    new, residual = methods[name].build(Space(number, N, False))(h, t, y, SYSTEM, force)
+    assert residual == 0
     return new
 
 

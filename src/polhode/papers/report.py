@@ -46,11 +46,11 @@ def write(folder: Path, result: Result, outcome: Outcome) -> list[Path]:
         path.write_text(_csv(table), encoding="utf-8")
         written.append(path)
     path = folder / "verdicts.json"
-    path.write_text(json.dumps(_said(result, outcome), indent=1) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(_sentence(result, outcome), indent=1) + "\n", encoding="utf-8")
     return [*written, path]
 
 
-def _said(result: Result, outcome: Outcome) -> dict[str, Any]:
+def _sentence(result: Result, outcome: Outcome) -> dict[str, Any]:
     verdicts = [vars(v) for v in outcome.verdicts]
     return {"id": result.id, "where": result.where, "polhode": _version.__version__, "verdicts": verdicts}
 
@@ -80,10 +80,10 @@ def page(made: Sequence[tuple[Result, Outcome]]) -> str:
 
 def _preface(made: Sequence[tuple[Result, Outcome]]) -> str:
     counts = {word: sum(v.verdict == word for _, o in made for v in o.verdicts) for word in COLOURS}
-    said = ", ".join(f"{n} {_mark(word)}" for word, n in counts.items() if n)
+    text = ", ".join(f"{n} {_mark(word)}" for word, n in counts.items() if n)
     return (
         f"<p>Made by polhode {_text(_version.__version__)}. Statements of the documents, in our words, beside what was "
-        f"measured: {said}.</p>"
+        f"measured: {text}.</p>"
     )
 
 

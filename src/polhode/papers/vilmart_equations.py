@@ -138,13 +138,15 @@ def midpoint_normalisation() -> dict[str, Pair]:
     C, H = (lambda m: so3.dot(m, m)), (lambda m: so3.dot(m, so3.times(inverse, m)) / 2)
     return {
         "Q orthogonal": tuple(_orthogonality(x) for x in (bare, unit)),
-        "Q y": tuple(_largest(_turned(x, y1), _turned(q, y)) for x in (bare, unit)),
+        "Q y": tuple(
+            _largest(_rotated_by_any_quaternion(x, y1), _rotated_by_any_quaternion(q, y)) for x in (bare, unit)
+        ),
         "C": 2 * (abs(C(y1) - C(y)),),
         "H": 2 * (abs(H(y1) - H(y)),),
     }
 
 
-def _turned(q: Any, v: Any) -> Any:
+def _rotated_by_any_quaternion(q: Any, v: Any) -> Any:
     """Q v with Q = |q|^2 + 2 q0 hat(e) + 2 hat(e)^2 for a q of any length."""
     e = q[1:]
     ev = so3.cross(e, v)
@@ -152,7 +154,7 @@ def _turned(q: Any, v: Any) -> Any:
 
 
 def _orthogonality(q: Any) -> Any:
-    columns = [_turned(q, unit) for unit in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
+    columns = [_rotated_by_any_quaternion(q, unit) for unit in ((1, 0, 0), (0, 1, 0), (0, 0, 1))]
     return max(abs(so3.dot(a, b) - (i == j)) for i, a in enumerate(columns) for j, b in enumerate(columns))
 
 

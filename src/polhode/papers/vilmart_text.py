@@ -32,7 +32,7 @@ State = tuple[np.ndarray, np.ndarray]
 Flow = Callable[[float, State], State]
 
 
-def _turned(state: State, axis: Sequence[float] | np.ndarray, angle: float) -> State:
+def _rotated_state(state: State, axis: Sequence[float] | np.ndarray, angle: float) -> State:
     """Y turned by -angle, Q followed by +angle, about an axis of the body: a flow that keeps Q y."""
     y, Q = state
     turn = Rotation.from_rotvec(angle * np.asarray(axis)).as_matrix()
@@ -41,7 +41,7 @@ def _turned(state: State, axis: Sequence[float] | np.ndarray, angle: float) -> S
 
 def _about(j: int, rate: Callable[[np.ndarray], float]) -> Flow:
     """The rotation about axis j at a rate that depends on y."""
-    return lambda t, state: _turned(state, np.eye(3)[j], t * rate(state[0]))
+    return lambda t, state: _rotated_state(state, np.eye(3)[j], t * rate(state[0]))
 
 
 def _error(step: Callable[[float, State], State], h: float) -> float:
@@ -102,7 +102,7 @@ def _brackets() -> list[Verdict]:
     Q = Rotation.from_quat(heavy.quaternion, scalar_first=True).as_matrix()
     I1, I2, _ = MOMENTS
     assert heavy.field is not None
-    kernel = heavy.field.pair_kernel(floats.number, own_axes=False)
+    kernel = heavy.field.pair_kernel(floats.number, has_principal_rotation=False)
     system = (tuple(MOMENTS), tuple(1 / MOMENTS), heavy.field.parameters)
     _, found = kernel(0.0, tuple(heavy.quaternion), tuple(START), system)
     printed = (Q[2, 1] * Q[2, 2] / I1, -Q[2, 0] * Q[2, 2] / I2, 0.0)

@@ -29,9 +29,9 @@ class Axes(NamedTuple):
 
 
 @functools.cache
-def axes(own_axes: bool, count: int) -> Axes:
+def axes(has_principal_rotation: bool, count: int) -> Axes:
     """The kernels for a body with or without axes of its own, in a field with so many parameters."""
-    return _turned(count) if own_axes else PRINCIPAL
+    return _turned(count) if has_principal_rotation else PRINCIPAL
 
 
 @kernel

@@ -284,7 +284,7 @@ class Body:
     # --- what it is --------------------------------------------------------------------------------
 
     @property
-    def has_own_axes(self) -> bool:
+    def has_principal_rotation(self) -> bool:
         """Do the principal axes differ from the axes the tensor is written in."""
         return not np.array_equal(self.axes, np.eye(3))
 
@@ -324,7 +324,7 @@ class Body:
         matter += f", centre={self.centre.tolist()}" if self.centre.any() else ""
         matter += f", pivot={self.pivot.tolist()}" if (self.pivot != self.centre).any() else ""
         matter += "" if self.physical else ", physical=False"
-        return f"Body({(self.inertia if self.has_own_axes else self.moments).tolist()}{matter})"
+        return f"Body({(self.inertia if self.has_principal_rotation else self.moments).tolist()}{matter})"
 
 
 SHAPES = (*SOLIDS, "t_handle")

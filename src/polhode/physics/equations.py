@@ -50,9 +50,9 @@ def starts(parameters: int) -> dict[str, str]:
     )
 
 
-def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool) -> list[Expr]:
+def in_principal_axes(formulas: tuple[Expr, ...], has_principal_rotation: bool) -> list[Expr]:
     """Formulas of t, R, w, p in the user's axes as formulas of t, q, w, p in principal axes."""
-    q, w = (mul(Q, conj(OWN)), rotate(OWN, W)) if own_axes else (Q, W)  # type: ignore[arg-type]
+    q, w = (mul(Q, conj(OWN)), rotate(OWN, W)) if has_principal_rotation else (Q, W)  # type: ignore[arg-type]
     R = _rotation(q)
     meaning = {f"R{i}{j}": R[i][j] for i in range(3) for j in range(3)} | {f"w{i}": w[i] for i in range(3)}
     return substituted(formulas, meaning)
@@ -61,7 +61,7 @@ def in_principal_axes(formulas: tuple[Expr, ...], own_axes: bool) -> list[Expr]:
 def _rotation(q: Any) -> list[list[Expr]]:
     """The rotation matrix; four of its entries with four products instead of eight.
 
-    They are parts of (a - i d)(b + i c) and (a + i d)(b + i c), q = (a, b, c, d), taken like in `turning`.
+    They are parts of (a - i d)(b + i c) and (a + i d)(b + i c), q = (a, b, c, d), taken like in `attitude_rates`.
     """
     R = [list(row) for row in matrix(q)]
     a, b, c, d = q
@@ -71,24 +71,24 @@ def _rotation(q: Any) -> list[list[Expr]]:
     return R
 
 
-def torque_of(field: Field | None, own_axes: bool) -> tuple[Expr, Expr, Expr] | None:
+def torque_of(field: Field | None, has_principal_rotation: bool) -> tuple[Expr, Expr, Expr] | None:
     """The body torque in principal axes."""
     if field is None:
         return None
-    a, b, c = in_principal_axes(field.graph[0], own_axes)
-    return unrotate(OWN, (a, b, c)) if own_axes else (a, b, c)  # type: ignore[arg-type]
+    a, b, c = in_principal_axes(field.graph[0], has_principal_rotation)
+    return unrotate(OWN, (a, b, c)) if has_principal_rotation else (a, b, c)  # type: ignore[arg-type]
 
 
 def spinning(torque: tuple[Expr, Expr, Expr] | None) -> dict[str, Expr]:
     """Euler's equations: the rates of w."""
     rates = {}
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        push = INVERSE[i] * (INERTIA[j] - INERTIA[k]) * (W[j] * W[k])
-        rates[f"w{i}"] = push if torque is None else push + INVERSE[i] * torque[i]
+        gyroscopic = INVERSE[i] * (INERTIA[j] - INERTIA[k]) * (W[j] * W[k])
+        rates[f"w{i}"] = gyroscopic if torque is None else gyroscopic + INVERSE[i] * torque[i]
     return rates
 
 
-def turning() -> dict[str, Expr]:
+def attitude_rates() -> dict[str, Expr]:
     """The rates of the quaternion, as those of two complex numbers: ten products instead of twelve.
 
     With a = q_0 + i q_3, b = q_1 + i q_2 and v = w_1 + i w_2,   2 a' = i w_3 a - b v*,   2 b' = a v - i w_3 b,   and

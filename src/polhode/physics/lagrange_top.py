@@ -159,7 +159,7 @@ def _tidy(terms: list[Any]) -> Any:
     return total if abs(total) > mp.mpf(10) ** (6 - mp.dps) * size else 0 * total
 
 
-def _turned(q: Any, p: Any) -> tuple[Any, ...]:
+def _product(q: Any, p: Any) -> tuple[Any, ...]:
     """The quaternion product q p: what must vanish does, so that an upright body is found upright."""
     signs = ((1, -1, -1, -1), (1, 1, 1, -1), (1, -1, 1, 1), (1, 1, -1, 1))
     return tuple(_tidy([signs[i][j] * q[j] * p[i ^ j] for j in range(4)]) for i in range(4))
@@ -181,7 +181,7 @@ def _to_third(v: list[Any]) -> tuple[Any, ...]:
 
 def _momentum(turn: Any, m: Any) -> tuple[Any, ...]:
     """R(turn) m, with what cancels exactly zero."""
-    product = _turned(_turned(turn, (number(0), *m)), conj(turn))
+    product = _product(_product(turn, (number(0), *m)), conj(turn))
     return product[1:]
 
 
@@ -200,7 +200,7 @@ class Top:
         strength = mp.sqrt(sum(x * x for x in a)) * mp.sqrt(sum(x * x for x in b))
         space, body = _to_third(a), _to_third(b)
         q = unit(tuple(number(x) for x in problem.quaternion))
-        q = _turned(_turned(space, q), conj(body))
+        q = _product(_product(space, q), conj(body))
         m = _momentum(body, tuple(number(x) for x in problem.momentum))
         if along == 0:
             m = (m[0], m[1], 0 * m[2])
@@ -222,8 +222,11 @@ class Top:
         fastest = max(abs(rate) for rate in (self.motion.travel[1], *(turning[1] for turning in self.motion.turnings)))
         return int(mp.ceil(mp.log10(1 + fastest * longest)))
 
-    def constants(self, kind: Any, own: Any) -> Any:
-        """The constants as numbers of one type, for the kernel `lagrange.moved`; `own` are the principal axes."""
+    def constants(self, kind: Any, principal_to_body: Any) -> Any:
+        """The constants as numbers of one type, for the kernel `lagrange.moved`.
+
+        `principal_to_body` are the principal axes.
+        """
 
         def pair(x: Any) -> tuple[Any, Any]:
             high = kind(x)
@@ -232,13 +235,13 @@ class Top:
         def plain(x: Any) -> Any:
             return tuple(plain(y) for y in x) if isinstance(x, tuple) else kind(x)
 
-        said = self.motion
-        left, right = conj(self.space), mul(self.body, own) if own else self.body
+        motion = self.motion
+        left, right = conj(self.space), mul(self.body, principal_to_body) if principal_to_body else self.body
         return (
             kind(self.problem.t0),
-            tuple(pair(x) for x in said.travel),
-            tuple(tuple(pair(x) for x in turning) for turning in said.turnings),
-            plain(said.terms),
-            plain(said.numbers),
+            tuple(pair(x) for x in motion.travel),
+            tuple(tuple(pair(x) for x in turning) for turning in motion.turnings),
+            plain(motion.terms),
+            plain(motion.numbers),
             (plain(left), plain(right)),
         )

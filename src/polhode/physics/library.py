@@ -30,17 +30,17 @@ def _references() -> dict[str, Any]:
 
 
 def _reference(name: str) -> Reference | None:
-    said = _references().get(name)
-    if said is None:
+    stored = _references().get(name)
+    if stored is None:
         return None
-    q, m = ([float(x) for x in said[key]] for key in ("quaternion", "momentum"))
+    q, m = ([float(x) for x in stored[key]] for key in ("quaternion", "momentum"))
     rounding = 2.0**-53 * max(abs(x) for x in (*q, *m))  # the file has 34 digits, a Reference keeps doubles
     return Reference(
-        t=said["t"],
+        t=stored["t"],
         quaternion=(q[0], q[1], q[2], q[3]),
         momentum=(m[0], m[1], m[2]),
-        error=said["error"] + rounding,
-        source=said["source"],
+        error=stored["error"] + rounding,
+        source=stored["source"],
     )
 
 

@@ -109,17 +109,17 @@ def _is_file(path: Path) -> bool:
 def _loaded(trimesh: Any, file: Path, kind: str) -> Surface:
     """The triangles, corners in one place made one."""
     options = {"skip_materials": True} if kind == "obj" else {}
-    said = logging.getLogger("trimesh")
-    level = said.level
+    logger = logging.getLogger("trimesh")
+    level = logger.level
     try:
-        said.setLevel(logging.CRITICAL + 1)  # it logs tracebacks of its own about files that are wrong
+        logger.setLevel(logging.CRITICAL + 1)  # it logs tracebacks of its own about files that are wrong
         with file.open("rb") as stream:  # a stream has no folder: what the file names is not looked for
             mesh = trimesh.load(stream, file_type=kind, force="mesh", process=False, **options)
         given, corners = np.array(mesh.vertices, dtype=float), np.array(mesh.faces, dtype=np.int64)
     except Exception as problem:  # a file can be wrong in every way
         raise InputError(f"{file.name} cannot be read as {kind.upper()}: {' '.join(str(problem).split())}") from None
     finally:
-        said.setLevel(level)
+        logger.setLevel(level)
     if given.ndim != 2 or given.shape[1] != 3:
         raise InputError(f"{file.name} has corners that are not three numbers each; export the mesh again")
     if not len(corners):

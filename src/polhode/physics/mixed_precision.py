@@ -7,9 +7,9 @@ from typing import Any
 
 from ..kernels.loops import fitted
 from ..kernels.so3 import sub, times
-from ..kernels.state import moved
-from ..numbers.dispatch import apart, kernel
-from ..numbers.primitives import finite, narrow, rough_log2, scratch, settled, where, widen
+from ..kernels.state import incremented
+from ..numbers.dispatch import kernel, noinline
+from ..numbers.primitives import all_lanes, finite, rough_log2, to_float32, to_float64, where, workspace
 from ..numbers.types import Number
 from ..symbolic.expression import compiled
 from .fields import Field
@@ -20,9 +20,9 @@ from .taylor_steps import (
     _summed,
     _terms,
     _weights,
+    controlled_taylor_step,
     motion_series,
     rough_reach,
-    taylor_stage,
 )
 
 NEAR = 2.0
@@ -43,15 +43,23 @@ def _least(work: Any, stride: int) -> Number:
 
 
 @kernel
-def _narrowed(terms: Any) -> Any:
+def _terms_to_float32(terms: Any) -> Any:
     w, s, v = terms
-    return (narrow(w[0]), narrow(w[1]), narrow(w[2])), narrow(s), (narrow(v[0]), narrow(v[1]), narrow(v[2]))
+    return (
+        (to_float32(w[0]), to_float32(w[1]), to_float32(w[2])),
+        to_float32(s),
+        (to_float32(v[0]), to_float32(v[1]), to_float32(v[2])),
+    )
 
 
 @kernel
-def _widened(terms: Any) -> Any:
+def _terms_to_float64(terms: Any) -> Any:
     w, s, v = terms
-    return (widen(w[0]), widen(w[1]), widen(w[2])), widen(s), (widen(v[0]), widen(v[1]), widen(v[2]))
+    return (
+        (to_float64(w[0]), to_float64(w[1]), to_float64(w[2])),
+        to_float64(s),
+        (to_float64(v[0]), to_float64(v[1]), to_float64(v[2])),
+    )
 
 
 @kernel
@@ -59,41 +67,50 @@ def _difference(a: Any, b: Any) -> Any:
     return sub(a[0], b[0]), a[1] - b[1], sub(a[2], b[2])
 
 
-def mixed_stages(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> tuple[Callable[..., Any], ...]:
-    """The stage of `taylor_stage` in two: for a first step as it is, then with narrow numbers and paired sums.
+def controlled_steps_in_mixed_precision(
+    field: Field | None, has_principal_rotation: bool, number: Callable[[Any], Any]
+) -> tuple[Callable[..., Any], ...]:
+    """`controlled_taylor_step` in two parts: for a first step as it is, then with narrow numbers and paired sums.
 
     orders = (last, first, radius): coefficients above `first` are narrow, those of `first` are computed both ways, and
     the unit of time is `radius` times the proposal, the step before: about the radius of convergence. If the step
     length changed by more than a factor of two, if the two precisions disagree visibly, or if float32 overflowed,
     the step is recomputed in double precision.
     """
-    made = motion_series(field, own_axes, paired=True)
+    made = motion_series(field, has_principal_rotation, paired=True)
     fill, extend = (compiled(text, made.constants, number) for text in (made.text, made.more))
-    size, rows, stride, usual = made.size, made.rows, made.stride, apart(taylor_stage(field, own_axes, number))
+    size, rows, stride, usual = (
+        made.size,
+        made.rows,
+        made.stride,
+        noinline(controlled_taylor_step(field, has_principal_rotation, number)),
+    )
 
     @kernel
-    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
+    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
         (q, m), (order, first, radius) = y, orders
-        w, work, thin = times(system[1], m), scratch(q[0], size), scratch(narrow(q[0]), size)
-        unit = widen(narrow(radius * proposal))  # the same for both kinds of numbers
+        w, work, workspace32 = times(system[1], m), workspace(q[0], size), workspace(to_float32(q[0]), size)
+        unit = to_float64(to_float32(radius * proposal))  # the same for both kinds of numbers
         fill(t, q, w, system, unit, work, first)
-        extend(t, q, w, system, unit, work, first, thin, order)
+        extend(t, q, w, system, unit, work, first, workspace32, order)
 
-        (turn, (a, b, c)), end = _weights(system, tolerance), _terms(thin, stride * order, rows)
-        weights = narrow(turn), (narrow(a), narrow(b), narrow(c))
-        last, before = _size(end, weights), _size(_terms(thin, stride * (order - 1), rows), weights)
+        (turn, (a, b, c)), end = _weights(system, tolerance), _terms(workspace32, stride * order, rows)
+        weights = to_float32(turn), (to_float32(a), to_float32(b), to_float32(c))
+        last, before = _size(end, weights), _size(_terms(workspace32, stride * (order - 1), rows), weights)
         long = unit * rough_reach(last, before, order)
         h = fitted(t, where(long < left, long, left))
         part = h / unit
-        again = _difference(_terms(thin, stride * first, rows), _narrowed(_terms(work, stride * first, rows)))
-        little = rough_log2(_size(again, weights)) + first * rough_log2(narrow(part)) < 0
+        again = _difference(
+            _terms(workspace32, stride * first, rows), _terms_to_float32(_terms(work, stride * first, rows))
+        )
+        little = rough_log2(_size(again, weights)) + first * rough_log2(to_float32(part)) < 0
 
-        end = _widened(_summed(end, thin, rows, stride, order - 1, first + 1, narrow(part)))
+        end = _terms_to_float64(_summed(end, workspace32, rows, stride, order - 1, first + 1, to_float32(part)))
         dm, vector, scalar = _increments(end, work, rows, stride, first, part, system)
-        new = moved((q, m), dm, vector, scalar)
-        fine = finite(last + before) & little & (_least(thin, stride) >= LEAST)
+        new = incremented((q, m), dm, vector, scalar)
+        fine = finite(last + before) & little & (_least(workspace32, stride) >= LEAST)
         fine = fine & (long < NEAR * proposal) & (NEAR * long > proposal)
-        if settled(fine):
+        if all_lanes(fine):
             return new, h, long, fine
         other, step, long_step, _ = usual(t, y, proposal, left, system, tolerance, order)
         h = where(fine, h, step)
@@ -103,7 +120,7 @@ def mixed_stages(field: Field | None, own_axes: bool, number: Callable[[Any], An
     def begin(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
         return usual(t, y, proposal, left, system, tolerance, orders[0])
 
-    return begin, stage
+    return begin, controlled_step
 
 
 @kernel

@@ -82,12 +82,12 @@ class Problem:
             self.check_field(self.t0, self.quaternion, self.momentum, f"at the start (t = {self.t0:g})")
             self._check_axial_torque(field)
 
-    def check_field(self, t: float, q: Any, m: Any, place: str) -> None:
+    def check_field(self, t: float, q: Any, m: Any, context: str) -> None:
         """Call the field once in plain Python, and say clearly what is wrong with it."""
         if self.field is not None:
             omega = tuple(float(x) for x in self._velocity(np.array(m, dtype=float)))
             R = tuple(tuple(float(x) for x in row) for row in matrix(tuple(float(x) for x in q)))  # type: ignore[arg-type]
-            self.field.check(float(t), R, omega, place)
+            self.field.check(float(t), R, omega, context)
 
     def _check_axial_torque(self, field: Field) -> None:
         """Nothing turns a linear body about its axis: its torque has no component there, at any attitude."""
@@ -121,8 +121,8 @@ class Problem:
         given = {"omega": omega, "momentum": momentum, "spatial_momentum": spatial_momentum}
         named = [name for name, value in given.items() if value is not None]
         if len(named) != 1:
-            said = " and ".join(named) if named else "none of them"
-            raise InputError(f"give exactly one of omega, momentum, spatial_momentum; got {said}")
+            names_given = " and ".join(named) if named else "none of them"
+            raise InputError(f"give exactly one of omega, momentum, spatial_momentum; got {names_given}")
         vector = _vector(named[0], given[named[0]])
         if named[0] == "spatial_momentum":
             vector = np.array(unrotate(self.quaternion, tuple(vector)))
@@ -158,9 +158,9 @@ class Problem:
     def principal(self, number: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """Principal moments and `axes_quaternion`, with all the digits of a number type."""
         body = self.body
-        if number is floats.number or not body.has_own_axes:
-            own = quaternion_of(body.axes.tolist()) if body.has_own_axes else ()
-            return tuple(number(x) for x in body.moments.tolist()), own
+        if number is floats.number or not body.has_principal_rotation:
+            principal_to_body = quaternion_of(body.axes.tolist()) if body.has_principal_rotation else ()
+            return tuple(number(x) for x in body.moments.tolist()), principal_to_body
         return _precise_principal(body)
 
     def kernel_data(self, number: Any) -> tuple[Any, Any]:
@@ -169,19 +169,19 @@ class Problem:
         if number is not floats.number:
             q = unit(q)
         m: Any = tuple(number(x) for x in self.momentum)
-        inertia, own = self.principal(number)
-        if own:
-            q, m = mul(q, own), unrotate(own, m)
+        inertia, principal_to_body = self.principal(number)
+        if principal_to_body:
+            q, m = mul(q, principal_to_body), unrotate(principal_to_body, m)
         if self.body.linear_axis is not None:
             m = tuple(x if i > 0 else 0 * x for i, x in zip(inertia, m, strict=True))
         inverse = tuple(1 / x if x > 0 else x for x in inertia)
         parameters = tuple(number(x) for x in (self.field.parameters if self.field else ()))
-        return (q, m), (inertia, inverse, (*parameters, *own))
+        return (q, m), (inertia, inverse, (*parameters, *principal_to_body))
 
     def user_axes(self, q: Any, m: Any, number: Any = floats.number) -> tuple[Any, Any]:
         """Attitude and momentum of the loop, back in the user's axes."""
-        own: Any = self.principal(number)[1]
-        return (mul(q, conj(own)), rotate(own, m)) if own else (q, m)
+        principal_to_body: Any = self.principal(number)[1]
+        return (mul(q, conj(principal_to_body)), rotate(principal_to_body, m)) if principal_to_body else (q, m)
 
     def energy(self) -> float:
         """Kinetic plus potential energy at the start."""

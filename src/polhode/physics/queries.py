@@ -28,52 +28,54 @@ Kernel = Callable[..., Any]
 
 
 @functools.singledispatch
-def answering(query: FieldQuery, field: Field | None, own_axes: bool, number: Number) -> Kernel:
+def answering(query: FieldQuery, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
     """The kernel torque(t, q, m, system, ...) that answers a query, in one number type.
 
-    With `own_axes` the user's axes are not the principal ones.
+    With `has_principal_rotation` the user's axes are not the principal ones.
     """
     raise TypeError(f"no kernel answers the query {query!r}")
 
 
 @answering.register
-def _(query: Together, field: Field | None, own_axes: bool, number: Number) -> Kernel:
-    kernel, counted = answering(query.parts[0], field, own_axes, number), query.parts[0]
+def _(query: Together, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
+    kernel, counted = answering(query.parts[0], field, has_principal_rotation, number), query.parts[0]
     for part in query.parts[1:]:
-        kernel = by_arguments(kernel, answering(part, field, own_axes, number), 4 + len(counted.arguments))
+        kernel = by_arguments(
+            kernel, answering(part, field, has_principal_rotation, number), 4 + len(counted.arguments)
+        )
         counted = part
     return kernel
 
 
 @answering.register
-def _(query: Torque, field: Field | None, own_axes: bool, number: Number) -> Kernel:
-    return no_answer(query) if field is None else field.torque_kernel(number, own_axes)
+def _(query: Torque, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
+    return no_answer(query) if field is None else field.torque_kernel(number, has_principal_rotation)
 
 
 @answering.register
-def _(query: TorqueAndCorrector, field: Field | None, own_axes: bool, number: Number) -> Kernel:
-    return no_answer(query) if field is None else field.pair_kernel(number, own_axes)
+def _(query: TorqueAndCorrector, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
+    return no_answer(query) if field is None else field.pair_kernel(number, has_principal_rotation)
 
 
 @answering.register
-def _(query: TorqueRates, field: Field | None, own_axes: bool, number: Number) -> Kernel:
-    return no_answer(query) if field is None else rates_kernel(field, query.count, number, own_axes)
+def _(query: TorqueRates, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
+    return no_answer(query) if field is None else rates_kernel(field, query.count, number, has_principal_rotation)
 
 
 @answering.register
-def _(query: TorqueGradient, field: Field | None, own_axes: bool, number: Number) -> Kernel:
-    return no_gradient if field is None else rate_kernel(field, number, own_axes)
+def _(query: TorqueGradient, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
+    return no_gradient if field is None else rate_kernel(field, number, has_principal_rotation)
 
 
 @answering.register
-def _(query: DiscreteGradient, field: Field | None, own_axes: bool, number: Number) -> Kernel:
+def _(query: DiscreteGradient, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
     if field is None or field.kind != "potential":
         return no_answer(query)
-    return field.difference_kernel(number, own_axes)
+    return field.difference_kernel(number, has_principal_rotation)
 
 
 @answering.register
-def _(query: MotionSeries, field: Field | None, own_axes: bool, number: Number) -> Kernel:
+def _(query: MotionSeries, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
     if query.of == STATE:
-        return taylor_kernel(field, own_axes, query.order, number)
-    return lie_taylor_kernel(field, own_axes, query.order, number, "lead" in query.arguments)
+        return taylor_kernel(field, has_principal_rotation, query.order, number)
+    return lie_taylor_kernel(field, has_principal_rotation, query.order, number, "lead" in query.arguments)

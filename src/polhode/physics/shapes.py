@@ -50,7 +50,7 @@ MOST_LETTERS = 30_000
 """Length of shapes as text that still goes into a file; of larger meshes the body itself must be at hand."""
 
 
-def written(shapes: Sequence[Shape]) -> str:
+def to_json(shapes: Sequence[Shape]) -> str:
     """Shapes as JSON; empty where there are none or they are long."""
     text = json.dumps([_plain(shape) for shape in shapes]) if shapes else ""
     return text if len(text) <= MOST_LETTERS else ""

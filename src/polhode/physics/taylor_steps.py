@@ -9,15 +9,15 @@ from typing import Any
 from .._memo import KEPT
 from ..kernels.loops import fitted
 from ..kernels.so3 import add, along, exp, scale, times, unrotate
-from ..kernels.state import moved
+from ..kernels.state import incremented
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import exp as exponential
-from ..numbers.primitives import log, rough_exp2, rough_log2, scratch, where, widen
+from ..numbers.primitives import log, rough_exp2, rough_log2, to_float64, where, workspace
 from ..numbers.types import Number, Vec3
 from ..symbolic.expression import compiled
 from ..taylor.karatsuba import PairedWriter
 from ..taylor.writer import Series, Writer, series
-from .equations import PARAMETERS, averaging, spinning, starts, torque_of, turning, working
+from .equations import PARAMETERS, attitude_rates, averaging, spinning, starts, torque_of, working
 from .fields import Field
 
 
@@ -33,32 +33,32 @@ def polynomial3(work: Any, a: int, b: int, c: int, stride: int, order: int, h: N
 
 
 @functools.lru_cache(maxsize=KEPT)
-def lie_taylor_series(field: Field | None, own_axes: bool, order: int, work: bool = False) -> Series:
+def lie_taylor_series(field: Field | None, has_principal_rotation: bool, order: int, work: bool = False) -> Series:
     """The series of w and Y, of the work if asked for, and of q where the torque depends on the attitude."""
-    torque = torque_of(field, own_axes)
+    torque = torque_of(field, has_principal_rotation)
     rates = {f"Y{i}": x for i, x in enumerate(averaging(order).values())} | spinning(torque)
     if torque is not None:
-        rates |= (working(torque) if work else {}) | turning()
+        rates |= (working(torque) if work else {}) | attitude_rates()
     parameters = f"{PARAMETERS}, lead" if work else PARAMETERS
     return series(parameters, starts(len(field.parameters) if field else 0), rates, (), order + 1)
 
 
 def lie_taylor_kernel(
-    field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any], work: bool = False
+    field: Field | None, has_principal_rotation: bool, order: int, number: Callable[[Any], Any], work: bool = False
 ) -> Callable[..., Any]:
     """Kernel (t, q, m, system, h) -> (Y(h), Pi(h)), with series up to the given order.
 
     Without a torque the momentum in space is that of the start. With one, it follows the series of w. With `work` the
     kernel is (t, q, m, system, h, lead) -> (Y(h), Pi(h), the change of sum lead_i Pi_i^2 by the torque).
     """
-    made = lie_taylor_series(field, own_axes, order, work and field is not None)
+    made = lie_taylor_series(field, has_principal_rotation, order, work and field is not None)
     fill, size, stride = compiled(made.text, made.constants, number), made.size, made.stride
     a, b, c, d, e, f = made.rows[:6]
     g = made.rows[6] if field is not None else 0
 
     @kernel
     def free(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
-        work = scratch(h * q[0], size)
+        work = workspace(h * q[0], size)
         fill(t, q, times(system[1], m), system, 1, work, order)
         turn = polynomial3(work, a, b, c, stride, order, h)
         return turn, unrotate(exp(turn), m)
@@ -70,7 +70,7 @@ def lie_taylor_kernel(
 
     @kernel
     def forced(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
-        work = scratch(h * q[0], size)
+        work = workspace(h * q[0], size)
         fill(t, q, times(system[1], m), system, 1, work, order)
         return ended(work, m, system, h)
 
@@ -81,7 +81,7 @@ def lie_taylor_kernel(
 
     @kernel
     def forced_at_work(t: Any, q: Any, m: Any, system: Any, h: Any, lead: Any) -> Any:
-        work = scratch(h * q[0], size)
+        work = workspace(h * q[0], size)
         fill(t, q, times(system[1], m), system, lead, 1, work, order)
         turn, end = ended(work, m, system, h)
         return turn, end, polynomial3(work, g, g, g, stride, order, h)[0]
@@ -96,9 +96,12 @@ MOST = 31
 
 
 @functools.lru_cache(maxsize=KEPT)
-def motion_series(field: Field | None, own_axes: bool, order: int = MOST, paired: bool = False) -> Series:
+def motion_series(field: Field | None, has_principal_rotation: bool, order: int = MOST, paired: bool = False) -> Series:
     """The series of w and q; paired: in a unit of time near the radius of convergence, with half the products."""
-    rates, writer = spinning(torque_of(field, own_axes)) | turning(), PairedWriter if paired else Writer
+    rates, writer = (
+        spinning(torque_of(field, has_principal_rotation)) | attitude_rates(),
+        PairedWriter if paired else Writer,
+    )
     return series(PARAMETERS, starts(len(field.parameters) if field else 0), rates, (), order + 1, writer)
 
 
@@ -128,14 +131,16 @@ def _increments(end: Any, work: Any, rows: Any, stride: int, order: int, h: Numb
     return times(system[0], scale(h, w)), scale(h, v), (s, s, s)
 
 
-def taylor_kernel(field: Field | None, own_axes: bool, order: int, number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """Kernel (t, q, m, system, h) -> increments for `carry.moved`, by the series of w and q up to the given order."""
-    made = motion_series(field, own_axes, order)
+def taylor_kernel(
+    field: Field | None, has_principal_rotation: bool, order: int, number: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    """Kernel (t, q, m, system, h) -> increments for `state.incremented`, by series of w and q to the given order."""
+    made = motion_series(field, has_principal_rotation, order)
     fill, size, rows, stride = compiled(made.text, made.constants, number), made.size, made.rows, made.stride
 
     @kernel
     def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
-        work = scratch(h * q[0], size)
+        work = workspace(h * q[0], size)
         fill(t, q, times(system[1], m), system, 1, work, order)
         return _increments(_terms(work, stride * order, rows), work, rows, stride, order - 1, h, system)
 
@@ -177,24 +182,26 @@ def reach(last: Number, before: Number, order: int, left: Number) -> Number:
 @kernel
 def rough_reach(last: Number, before: Number, order: int) -> Number:
     """The same of narrow numbers, to some parts in a thousand."""
-    return rough_exp2(widen(-_larger(rough_log2(last) * (1 / order), rough_log2(before) * (1 / (order - 1)))))
+    return rough_exp2(to_float64(-_larger(rough_log2(last) * (1 / order), rough_log2(before) * (1 / (order - 1)))))
 
 
-def taylor_stage(field: Field | None, own_axes: bool, number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """A stage for `loop.travelling`: one expansion, used as far as the tolerances (attitude, momentum) allow."""
-    made = motion_series(field, own_axes)
+def controlled_taylor_step(
+    field: Field | None, has_principal_rotation: bool, number: Callable[[Any], Any]
+) -> Callable[..., Any]:
+    """A controlled step: one expansion, used as far as the tolerances (attitude, momentum) allow."""
+    made = motion_series(field, has_principal_rotation)
     fill, size, rows, stride = compiled(made.text, made.constants, number), made.size, made.rows, made.stride
 
     @kernel
-    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
         q, m = y
-        work = scratch(q[0], size)
+        work = workspace(q[0], size)
         fill(t, q, times(system[1], m), system, 1, work, order)
         weights, end = _weights(system, tolerance), _terms(work, stride * order, rows)
         before = _size(_terms(work, stride * (order - 1), rows), weights)
         long = reach(_size(end, weights), before, order, left)
         h = fitted(t, where(long < left, long, left))
         dm, vector, scalar = _increments(end, work, rows, stride, order - 1, h, system)
-        return moved((q, m), dm, vector, scalar), h, long, True
+        return incremented((q, m), dm, vector, scalar), h, long, True
 
-    return stage
+    return controlled_step

@@ -18,7 +18,7 @@ from .fields import Field
 SYMBOLS = ("t", *(f"R{i}{j}" for i in range(3) for j in range(3)), *(f"w{i}" for i in range(3)))
 
 
-def _turned(w: Sequence[Any]) -> list[Any]:
+def _rotation_times_hat(w: Sequence[Any]) -> list[Any]:
     """The entries of R hat(w), by rows."""
     R = [[symbol(f"R{i}{j}") for j in range(3)] for i in range(3)]
     return [
@@ -34,28 +34,28 @@ def _along(output: Expr, speeds: Sequence[Any]) -> Expr:
     return rate
 
 
-def formulas(field: Field, own_axes: bool) -> list[Expr]:
+def formulas(field: Field, has_principal_rotation: bool) -> list[Expr]:
     """T' (three), K and K' as formulas of t, R, w, a, p, and s: I^-1 as three numbers, or as six (by rows)."""
     w, a, s = ([symbol(f"{name}{i}") for i in range(n)] for name, n in (("w", 3), ("a", 3), ("s", 6)))
     torque = field.graph[0]
-    moving = [lift(1), *_turned(w), *a]
+    moving = [lift(1), *_rotation_times_hat(w), *a]
     rows = ((0, 1, 2), (1, 3, 4), (2, 4, 5))
     steepness = lift(0)
     for j in range(3):
-        turning = [lift(0), *_turned([lift(int(i == j)) for i in range(3)]), lift(0), lift(0), lift(0)]
+        turning = [lift(0), *_rotation_times_hat([lift(int(i == j)) for i in range(3)]), lift(0), lift(0), lift(0)]
         slope = [_along(part, turning) for part in torque]
         for k in range(3):
             push = s[k] * slope[k]
-            if own_axes:
+            if has_principal_rotation:
                 push = s[rows[k][0]] * slope[0] + s[rows[k][1]] * slope[1] + s[rows[k][2]] * slope[2]
             steepness = steepness + push * push
     return [*(_along(part, moving) for part in torque), steepness, _along(steepness, moving)]
 
 
-def rate_text(field: Field, own_axes: bool) -> tuple[str, dict[str, Any]]:
+def rate_text(field: Field, has_principal_rotation: bool) -> tuple[str, dict[str, Any]]:
     """Source and constants of `formulas`, in the user's axes."""
     unpack = field.unpack | {f"{name}{i}": f"{name}[{i}]" for name in "as" for i in range(6)}
-    return source("rate_value", "t, R, w, a, p, s", unpack, formulas(field, own_axes))
+    return source("rate_value", "t, R, w, a, p, s", unpack, formulas(field, has_principal_rotation))
 
 
 @kernel
@@ -65,10 +65,10 @@ def no_gradient(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
     return (zero, zero, zero), zero, zero
 
 
-def rate_kernel(field: Field, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
+def rate_kernel(field: Field, number: Callable[[Any], Any], has_principal_rotation: bool) -> Callable[..., Any]:
     """The kernel (t, q, m, system, a) -> (T', K, K') in principal axes."""
-    value = compiled(*rate_text(field, own_axes), number)
-    attitude, vector, inverse, back = axes(own_axes, len(field.parameters))
+    value = compiled(*rate_text(field, has_principal_rotation), number)
+    attitude, vector, inverse, back = axes(has_principal_rotation, len(field.parameters))
 
     @kernel
     def rate(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:

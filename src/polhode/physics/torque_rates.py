@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..kernels.so3 import add, apply, cross, scale
-from ..kernels.unroll import written
+from ..kernels.unroll import unrolled_kernel
 from ..numbers.dispatch import kernel
 from ..symbolic.expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, symbol
 from ..taylor.graph import LOGIC, slopes
@@ -31,14 +31,14 @@ Vector = tuple[Expr, Expr, Expr]
 class Motion:
     """Taylor coefficients, in the time since the start, of everything that moves, as formulas of the start."""
 
-    def __init__(self, field: Field, own_axes: bool) -> None:
+    def __init__(self, field: Field, has_principal_rotation: bool) -> None:
         self.force = field.graph[0]
         self.known: dict[tuple[Expr, int], Expr] = {}
         s = [symbol(f"s{i}") for i in range(6)]
         zero = lift(0)
         self.inverse = (
             ((s[0], s[1], s[2]), (s[1], s[3], s[4]), (s[2], s[4], s[5]))
-            if own_axes
+            if has_principal_rotation
             else ((s[0], zero, zero), (zero, s[1], zero), (zero, zero, s[2]))
         )
 
@@ -73,7 +73,7 @@ class Motion:
     def coefficient(self, node: Expr, k: int) -> Expr:
         """The k-th Taylor coefficient of a node."""
         if (node, k) not in self.known:
-            self.known[node, k] = self._symbol(node.args[0], k) if node.op == "symbol" else self._found(node, k)
+            self.known[node, k] = self._symbol(node.args[0], k) if node.op == "symbol" else self._derivative(node, k)
         return self.known[node, k]
 
     def _symbol(self, name: str, k: int) -> Expr:
@@ -85,7 +85,7 @@ class Motion:
             return symbol(name)
         return lift(int(name == "t" and k == 1))
 
-    def _found(self, node: Expr, k: int) -> Expr:
+    def _derivative(self, node: Expr, k: int) -> Expr:
         if k == 0:
             return Expr.make(node.op, *(self.coefficient(a, 0) if isinstance(a, Expr) else a for a in node.args))
         c, args = self.coefficient, node.args
@@ -108,16 +108,16 @@ def _total(terms: Any) -> Expr:
     return functools.reduce(lambda a, b: a + b, terms, lift(0))
 
 
-def derivatives(field: Field, count: int, own_axes: bool) -> list[Vector]:
+def derivatives(field: Field, count: int, has_principal_rotation: bool) -> list[Vector]:
     """f_0, ..., f_count in the user's axes, as formulas of t, R, m, p and s, the inverse inertia."""
-    motion = Motion(field, own_axes)
+    motion = Motion(field, has_principal_rotation)
     if field.template.frame == "space":
         columns = [tuple(symbol(f"R{i}{j}") for i in range(3)) for j in range(3)]
-        turned = []
+        in_user_axes = []
         for n in range(count + 1):
             rate = scale(math.factorial(n), motion.vector(field.written, n))
-            turned.append(apply((columns[0], columns[1], columns[2]), rate))  # type: ignore[arg-type]
-        return turned
+            in_user_axes.append(apply((columns[0], columns[1], columns[2]), rate))  # type: ignore[arg-type]
+        return in_user_axes
     series = [motion.vector(motion.force, k) for k in range(count + 1)]
     found = []
     while series:
@@ -134,22 +134,24 @@ def _crossed(motion: Motion, series: Sequence[Any], k: int) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def text(field: Field, count: int, own_axes: bool) -> tuple[str, dict[str, Any]]:
+def text(field: Field, count: int, has_principal_rotation: bool) -> tuple[str, dict[str, Any]]:
     """Source and constants of f_0, ..., f_count.
 
     I^-1 comes as three numbers, or as six (by rows) where the body's axes are not the principal ones.
     """
     unpack = {"t": "t"} | {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
     unpack |= {f"{a}{i}": f"{a}[{i}]" for a, n in (("m", 3), ("s", 6), ("p", len(field.parameters))) for i in range(n)}
-    outputs = [x for f in derivatives(field, count, own_axes) for x in f]
+    outputs = [x for f in derivatives(field, count, has_principal_rotation) for x in f]
     return source("rates_value", "t, R, m, p, s", unpack, outputs)
 
 
-def rates_kernel(field: Field, count: int, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
+def rates_kernel(
+    field: Field, count: int, number: Callable[[Any], Any], has_principal_rotation: bool
+) -> Callable[..., Any]:
     """The kernel (f_0, ..., f_count)(t, q, m, system) in principal axes, in one number type."""
-    value = formula_kernel(text(field, count, own_axes), number)
-    attitude, vector, inverse, back = axes(own_axes, len(field.parameters))
-    threes = written("v, system", _threes(count), back=back)
+    value = formula_kernel(text(field, count, has_principal_rotation), number)
+    attitude, vector, inverse, back = axes(has_principal_rotation, len(field.parameters))
+    threes = unrolled_kernel("v, system", _threes(count), back=back)
 
     @kernel
     def rates(t: Any, q: Any, m: Any, system: Any) -> Any:

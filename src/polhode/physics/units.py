@@ -115,10 +115,10 @@ class ScaledField(Field):
         """The torque in the frame in which the user wrote it."""
         return tuple(self._scaled(self.plain.written))
 
-    def check(self, t: float, R: Any, omega: Any, place: str) -> None:
+    def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Check the function, in the user's units."""
         a = self.units.time
-        self.plain.check(math.ldexp(t, a), R, tuple(math.ldexp(x, -a) for x in omega), place)
+        self.plain.check(math.ldexp(t, a), R, tuple(math.ldexp(x, -a) for x in omega), context)
 
     def _scaled(self, formulas: Sequence[Expr]) -> list[Expr]:
         time, rate, torque = (symbol(f"p{len(self.plain.parameters) + i}") for i in range(3))
@@ -160,10 +160,10 @@ def _rate(problem: Problem, span: float, inertia: float) -> float:
         attitudes = (problem.quaternion, (0.5, 0.5, -0.5, 0.5), (0.5, -0.5, 0.5, 0.5))
         for t, q in itertools.product(times, attitudes):
             try:
-                push = problem.field.torque_value(t, matrix(q), tuple(problem.omega.tolist()))
+                torque = problem.field.torque_value(t, matrix(q), tuple(problem.omega.tolist()))
             except (ArithmeticError, ValueError):
                 continue
-            rates.append(math.sqrt(max(map(abs, push)) / inertia))
+            rates.append(math.sqrt(max(map(abs, torque)) / inertia))
     return max((x for x in rates if 0 < x < math.inf), default=1 / span)
 
 

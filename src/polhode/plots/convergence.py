@@ -39,9 +39,9 @@ def _lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
     """The rows of every method."""
     every = list(rows) if isinstance(rows, Iterable) else [rows]
     if not every or not all(isinstance(row, Row) for row in every):
-        said = type(every[0]).__name__ if every else "none"
+        description = type(every[0]).__name__ if every else "none"
         raise InputError(
-            f"rows must be those of polhode.analysis.convergence.convergence(problem, methods, dts); got {said}"
+            f"rows must be those of polhode.analysis.convergence.convergence(problem, methods, dts); got {description}"
         )
     return by_method(every)
 

@@ -64,8 +64,8 @@ def flip_plot(problem: Problem, ax: Any = None, periods: float = 2.0) -> Picture
     sol = exact(problem, t)
     shares = sol.momentum @ problem.body.axes / np.linalg.norm(problem.momentum)
     for i, label in enumerate((r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$")):
-        said = f"{label}, $I_{i + 1} = {problem.body.moments[i]:.4g}$"
-        ax.plot(t, shares[:, i], color=COLOURS[i], linestyle=DASHES[i], label=said)
+        description = f"{label}, $I_{i + 1} = {problem.body.moments[i]:.4g}$"
+        ax.plot(t, shares[:, i], color=COLOURS[i], linestyle=DASHES[i], label=description)
     for k in range(1, int(periods) + 1):
         ax.axvline(problem.t0 + k * turn, color="0.5", linewidth=0.8)
     ax.set(xlabel=TIME, ylabel=r"$\Pi/|\Pi|$, principal axes", ylim=(-1.08, 1.08))

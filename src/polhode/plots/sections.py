@@ -59,8 +59,8 @@ def poincare(
     names = {start.name for start in starts if start.name}
     lead = f"{names.pop()}: " if len(names) == 1 else ""
     motions = f"{len(starts)} motions" if len(starts) > 1 else "a motion"
-    ax.set_title(f"{lead}{total} crossings of {_said(cut)} = 0 by {motions}")
-    ax.set(xlabel=_said(across), ylabel=_said(up))
+    ax.set_title(f"{lead}{total} crossings of {_description(cut)} = 0 by {motions}")
+    ax.set(xlabel=_description(across), ylabel=_description(up))
     return fig, ax
 
 
@@ -81,5 +81,5 @@ def _pair(axes: Any) -> tuple[Event, Event]:
     return across, up
 
 
-def _said(function: Event) -> str:
+def _description(function: Event) -> str:
     return function.name.replace("_", " ")

@@ -65,8 +65,8 @@ def axes_of(ax: Any, size: tuple[float, float] = (6.0, 3.4), projection: str | N
     if ax is not None:
         kind, make = (projection, "projection='3d'") if projection else ("rectilinear", "")
         if not isinstance(ax, plt.Axes) or ax.name != kind:
-            said = f"{ax.name} axes" if isinstance(ax, plt.Axes) else type(ax).__name__
-            raise InputError(f"ax must be axes made by fig.add_subplot({make}); got {said}")
+            description = f"{ax.name} axes" if isinstance(ax, plt.Axes) else type(ax).__name__
+            raise InputError(f"ax must be axes made by fig.add_subplot({make}); got {description}")
         return ax.figure, ax
 
     fig = plt.figure(figsize=size, layout="constrained")

@@ -177,7 +177,7 @@ def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Pictu
     fig, ax = axes_of(ax, (7.0, 3.8))
     worst = [worst_so_far(energy_change(s.energy)) for s in paths]
     for i, (s, line) in enumerate(zip(paths, worst, strict=True)):
-        ax.plot(s.t[1:], line, label=_said(s), markevery=(0.08 + 0.06 * (i % 3), 0.2), **look(i))
+        ax.plot(s.t[1:], line, label=_description(s), markevery=(0.08 + 0.06 * (i % 3), 0.2), **look(i))
     ax.set_yscale("log")
     ax.set(xlabel=TIME, ylabel=r"largest $|E - E_0|/|E_0|$ so far", title=_common_title(paths))
     ax.margins(x=0.01)
@@ -185,7 +185,7 @@ def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Pictu
     return fig, ax
 
 
-def _said(sol: Trajectory) -> str:
+def _description(sol: Trajectory) -> str:
     return sol.method if sol.status == "finished" else f"{sol.method} ({sol.status})"
 
 

@@ -32,12 +32,16 @@ def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.Sim
     kept: dict[str, list[Any]] = {name: [] for name in names}
     with guarded(digits):
         _, (_, inverse, _) = problem.kernel_data(number)
-        own: Any = problem.principal(number)[1]
+        principal_to_body: Any = problem.principal(number)[1]
         for row in rows:
             q, m = tuple(row[:4]), tuple(row[4:])
             omega = times(inverse, m)
-            if own:
-                q, m, omega = mul(q, conj(own)), rotate(own, m), rotate(own, omega)
+            if principal_to_body:
+                q, m, omega = (
+                    mul(q, conj(principal_to_body)),
+                    rotate(principal_to_body, m),
+                    rotate(principal_to_body, omega),
+                )
             energy = dot(m, omega) / 2 + problem.potential(q, number)
             for name, value in zip(names, (q, m, omega, rotate(q, m), energy), strict=True):
                 kept[name].append(value)

@@ -54,7 +54,7 @@ def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> dict[st
     return dict(zip(names, relative(largest, scales).tolist(), strict=True))
 
 
-def shown(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:
+def thinned_indices(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:
     """Indices of the states that are shown: finite ones, evenly thinned to at most `most`."""
     fine = np.flatnonzero(np.isfinite(quaternion).all(axis=1) & np.isfinite(momentum).all(axis=1))
     number = len(fine)

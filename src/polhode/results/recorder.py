@@ -23,7 +23,7 @@ from ..numbers import arrays  # noqa: F401 - makes arrays a number type
 from ..physics.problem import Problem
 from .convert import full_precision, primary, rounded
 from .store import atomic, trajectory_store
-from .store.checkpoint import BEGUN, CHECKPOINT, SOFTWARE, UNTIL, Checkpoint, software, taken_up
+from .store.checkpoint import CHECKPOINT, RUN_END, RUN_SPEC, SOFTWARE, Checkpoint, resume_from, software
 from .trajectory import Info, Trajectory
 
 NO_ROWS = np.empty(0), np.empty((0, COLUMNS))
@@ -46,15 +46,15 @@ class Recorder(Protocol[Made]):
     def reached(self, step: int, y: Any) -> None:
         """The rows kept so far lead up to the state y after this step."""
 
-    def finish(self, **said: Any) -> Made:
-        """The result so far; `said` is what it shall say of the run (status, seconds, steps)."""
+    def finish(self, **changes: Any) -> Made:
+        """The result so far; `attrs` is what it shall say of the run (status, seconds, steps)."""
 
     def release(self) -> None:
         """Hold nothing any more."""
 
 
 class Memory(Generic[Result]):
-    """Keeps everything in memory; ``result(t, rows, **said)`` makes the result of a run in any space."""
+    """Keeps everything in memory; ``result(t, rows, **attrs)`` makes the result of a run in any space."""
 
     def __init__(self, result: Callable[..., Result]) -> None:
         self.result = result
@@ -70,15 +70,15 @@ class Memory(Generic[Result]):
     def release(self) -> None:
         """Nothing is held."""
 
-    def finish(self, **said: Any) -> Result:
+    def finish(self, **changes: Any) -> Result:
         """The result so far."""
         t, rows = (np.concatenate(parts) for parts in zip(*self.kept, strict=True))
-        return self.result(t, rows, **said)
+        return self.result(t, rows, **changes)
 
 
-def trajectory_of(problem: Problem, info: Info, t: np.ndarray, rows: np.ndarray, **said: Any) -> Trajectory:
+def trajectory_of(problem: Problem, info: Info, t: np.ndarray, rows: np.ndarray, **attrs: Any) -> Trajectory:
     """The rows of a run in principal axes as a trajectory."""
-    info = dataclasses.replace(info, **said)
+    info = dataclasses.replace(info, **attrs)
     if info.digits is None:
         return Trajectory(primary(problem, t, rows), info)
     mp = full_precision(problem, rows, info.digits)
@@ -123,10 +123,10 @@ class Disk:
             waiting, self.waiting = self.waiting, []
             if waiting or self.marked:
                 t, rows = (np.concatenate(parts) for parts in zip(*waiting, strict=True)) if waiting else NO_ROWS
-                said = {CHECKPOINT: self.mark.text()} if self.mark else {}
+                attrs = {CHECKPOINT: self.mark.text()} if self.mark else {}
                 steps = self.mark.step if self.mark else 0
                 with self._watched():
-                    self.writer.append(self._doubles(t, rows), said, steps=steps, seconds=self.spent)
+                    self.writer.append(self._doubles(t, rows), attrs, steps=steps, seconds=self.spent)
                 self.marked = False
             self.flushed = time.monotonic()
 
@@ -141,11 +141,11 @@ class Disk:
             primary(self.problem, t, rows) if digits is None else rounded(t, full_precision(self.problem, rows, digits))
         )
 
-    def finish(self, **said: Any) -> Trajectory:
+    def finish(self, **changes: Any) -> Trajectory:
         """Write the rest, close the file and open it as a trajectory."""
         self._flush()
         with self._watched():
-            path = self.writer.close(**said | {"seconds": self.spent})
+            path = self.writer.close(**changes | {"seconds": self.spent})
         return trajectory_store.load(path)
 
     def release(self) -> None:
@@ -184,13 +184,13 @@ def interrupts_after() -> Iterator[None]:
 
 
 def recorder(
-    problem: Problem, info: Info, out: Any, overwrite: bool, said: Mapping[str, str] = NOTHING
+    problem: Problem, info: Info, out: Any, overwrite: bool, attrs: Mapping[str, str] = NOTHING
 ) -> Recorder[Trajectory]:
     """A recorder to memory, or to a fresh file that says how its run was begun."""
     if out is None:
         return Memory(functools.partial(trajectory_of, problem, info))
     try:
-        return Disk(problem, trajectory_store.Writer.begun(out, info, said, overwrite))
+        return Disk(problem, trajectory_store.Writer.create(out, info, attrs, overwrite))
     except OSError as fault:
         raise unwritable(out, fault) from fault
 
@@ -203,22 +203,22 @@ def unwritable(path: str | Path, fault: OSError) -> InputError:
 def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping[str, Any]) -> Disk | Trajectory | None:
     """A recorder that goes on with the file of a run; its trajectory if it is complete; None if there is none.
 
-    `how` and `end` are what is asked for now: `checkpoint.begun` and `checkpoint.until`.
+    `how` and `end` are what is asked for now: `checkpoint.create` and `checkpoint.run_end`.
     """
     try:
         with contextlib.ExitStack() as held:
             held.enter_context(atomic.writing(path))
-            there = trajectory_store.standing(path)
+            there = trajectory_store.existing(path)
             if there is None:
                 return None
-            whole, said = trajectory_store.read(there)
-            mark = taken_up(there, said, how, end, len(whole))
+            whole, attrs = trajectory_store.read(there)
+            mark = resume_from(there, attrs, how, end, len(whole))
             done = mark is not None and mark.is_end(end)
             if there == path and whole.status == "finished" and done:
                 whole.stored.checked(0)
                 return whole
-            kept = {name: str(said[name]) for name in (BEGUN, CHECKPOINT, SOFTWARE) if name in said}
-            kept |= {UNTIL: json.dumps(end), SOFTWARE: _software(there, kept.get(SOFTWARE, ""), mark)}
+            kept = {name: str(attrs[name]) for name in (RUN_SPEC, CHECKPOINT, SOFTWARE) if name in attrs}
+            kept |= {RUN_END: json.dumps(end), SOFTWARE: _software(there, kept.get(SOFTWARE, ""), mark)}
             if whole.stored.sums is None:
                 warnings.warn(
                     f"{there} was written by an earlier version, without checksums: damage cannot be detected; "

@@ -63,11 +63,11 @@ class Info:
         return ", ".join(filter(None, (self.method, self.step))) if self.method else ""
 
 
-def info_of(problem: Problem, **said: Any) -> Info:
+def info_of(problem: Problem, **fields: Any) -> Info:
     """How a trajectory of a problem is made."""
     return Info(
         inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
-        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, **said,
+        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, **fields,
     )  # fmt: skip
 
 

@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.loops import COLUMNS, one_step, travelling, visiting
+from ..kernels.loops import COLUMNS, adaptive_stepping, interpolating, one_step
 from ..kernels.so3 import conj, mul
 from ..methods import Method
-from ..methods.adaptive.controller import estimated_stage
+from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.adaptive.dormand_prince import dormand_prince
 from ..methods.adaptive.verner87 import STAGES, verner87
-from ..methods.combinators.compose import carried, whole
+from ..methods.combinators.compose import collapsed_step, whole
 from ..methods.families import taylor as lie_taylor
 from ..numbers import floats
 from ..numbers.primitives import FUNCTIONS
 from ..physics.fields import Field
-from ..physics.mixed_precision import mixed_stages
+from ..physics.mixed_precision import controlled_steps_in_mixed_precision
 from ..physics.problem import Problem
-from ..physics.taylor_steps import MOST, motion_series, taylor_stage
+from ..physics.taylor_steps import MOST, controlled_taylor_step, motion_series
 from ..symbolic.expression import COMPARISONS, ordered
 from .integrator import check_fit, structure, torque_kernel
 from .schedule import Leg, Schedule, scheduled
@@ -98,7 +98,7 @@ def _compiled(make: Callable[[], Any], *shortcut: Hashable) -> Any:
 
 
 @dataclasses.dataclass(frozen=True)
-class Stage:
+class AdaptiveStep:
     """A way to choose steps: its name, what its kernel is built from, and the kernel for doubles."""
 
     name: str
@@ -114,26 +114,26 @@ class Stage:
         """The name of the method, with its order where that varies."""
         return self.name if self.order_for(0.1) == self.order_for(EPS) else f"{self.name}({order})"
 
-    def travel(self) -> Any:
+    def adaptive_loop(self) -> Any:
         """The compiled loop."""
-        return _compiled(lambda: travelling(self.make()), "travel", self.name, *self.structure)
+        return _compiled(lambda: adaptive_stepping(self.make()), "travel", self.name, *self.structure)
 
-    def visit(self) -> Any:
+    def interpolate(self) -> Any:
         """The compiled look between steps."""
-        return _compiled(lambda: visiting(self.make()), "visit", self.name, *self.structure)
+        return _compiled(lambda: interpolating(self.make()), "visit", self.name, *self.structure)
 
 
-def taylor(problem: Problem) -> Stage:
+def taylor(problem: Problem) -> AdaptiveStep:
     """Taylor steps: the order from the tolerance, the length from the series."""
-    field, own_axes = problem.field, problem.body.has_own_axes
+    field, has_principal_rotation = problem.field, problem.body.has_principal_rotation
 
     def ns(order: int) -> float:
-        terms = motion_series(field, own_axes).terms
+        terms = motion_series(field, has_principal_rotation).terms
         return NS_EXPANSION + NS_TERM * terms * order * (order - 1) / 2
 
     name = lie_taylor.taylor.__name__
-    make = functools.partial(taylor_stage, field, own_axes, floats.number)
-    return Stage(name, structure(problem), make, taylor_order, SERIES_STEPS, ns)
+    make = functools.partial(controlled_taylor_step, field, has_principal_rotation, floats.number)
+    return AdaptiveStep(name, structure(problem), make, taylor_order, SERIES_STEPS, ns)
 
 
 def taylor_order(tolerance: float) -> int:
@@ -141,16 +141,18 @@ def taylor_order(tolerance: float) -> int:
     return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 4))
 
 
-def mixed_taylor(problem: Problem) -> Stage:
+def mixed_taylor(problem: Problem) -> AdaptiveStep:
     """The same Taylor steps with narrow numbers for coefficients of high order: for lanes, which have such numbers."""
-    field, own_axes = problem.field, problem.body.has_own_axes
-    stage = taylor(problem)
+    field, has_principal_rotation = problem.field, problem.body.has_principal_rotation
+    controlled_step = taylor(problem)
     return dataclasses.replace(
-        stage, name=f"{stage.name}, mixed", make=lambda: mixed_stages(field, own_axes, floats.number)
+        controlled_step,
+        name=f"{controlled_step.name}, mixed",
+        make=lambda: controlled_steps_in_mixed_precision(field, has_principal_rotation, floats.number),
     )
 
 
-SEEN = 1e-5
+SINGLE_PRECISION_SHARE = 1e-5
 """Terms of a series below tolerance/SEEN may be narrow: single precision rounds them to a hundredth of the tolerance.
 
 If sizes fall evenly, that is; they fall later, and by measurement this is where steps are fastest.
@@ -158,29 +160,29 @@ If sizes fall evenly, that is; they fall later, and by measurement this is where
 
 
 def mixed_orders(tolerance: float, order: int) -> tuple[int, int, float]:
-    """What `expansion.mixed_stages` takes, if terms fall evenly from 1 to the tolerance.
+    """What `expansion.controlled_steps_in_mixed_precision` takes, if terms fall evenly from 1 to the tolerance.
 
     The last order, the one above which coefficients may be narrow, and the radius of convergence in steps.
     """
-    first = min(order - 1, max(2, math.ceil(order * (1 - math.log(SEEN) / math.log(tolerance)))))
+    first = min(order - 1, max(2, math.ceil(order * (1 - math.log(SINGLE_PRECISION_SHARE) / math.log(tolerance)))))
     return order, first, tolerance ** (-1 / order)
 
 
-def pair(problem: Problem) -> Stage:
+def pair(problem: Problem) -> AdaptiveStep:
     """Steps of an embedded pair, for fields with branches."""
     return estimated(problem, dormand_prince)
 
 
-def estimated(problem: Problem, method: Method) -> Stage:
+def estimated(problem: Problem, method: Method) -> AdaptiveStep:
     """Steps of a method that estimates its errors."""
 
     def make() -> Any:
-        return estimated_stage(method, floats.number, torque_kernel(problem, floats.number, method))
+        return controlled_step_from_estimate(method, floats.number, torque_kernel(problem, floats.number, method))
 
-    return Stage(method.name, structure(problem, method), make, lambda tolerance: int(method.order), PAIR_STEPS)
+    return AdaptiveStep(method.name, structure(problem, method), make, lambda tolerance: int(method.order), PAIR_STEPS)
 
 
-def runge_kutta(problem: Problem) -> Stage:
+def runge_kutta(problem: Problem) -> AdaptiveStep:
     """Steps of Verner's pair 8(7) on plain numbers: cheap ones, for moderate accuracy."""
 
     def ns(order: int) -> float:
@@ -202,7 +204,7 @@ class Run:
     """A run to the end of a problem with one tolerance for single steps; call it."""
 
     problem: Problem
-    stage: Stage
+    controlled_step: AdaptiveStep
     end: float
     tolerance: float
     momentum: float = math.inf
@@ -213,10 +215,10 @@ class Run:
     """The longest steps are so many times as long as the schedule says; below 1 every leg has several."""
 
     def __post_init__(self) -> None:
-        self.order = self.stage.order_for(self.tolerance)
+        self.order = self.controlled_step.order_for(self.tolerance)
         self.y, self.system = self.problem.kernel_data(floats.number)
         self.limits = (self.tolerance, self.tolerance * self.momentum)
-        self.travel = self.stage.travel()
+        self.adaptive_loop = self.controlled_step.adaptive_loop()
         self.first = np.array([[*self.y[0], *self.y[1]]])
         self.proposal = (self.end - self.problem.t0) / 1000
         legs = (self.schedule or scheduled(self.problem, self.end, self.tolerance)).legs
@@ -229,16 +231,16 @@ class Run:
     def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray, int, bool]]:
         """Times, rows, rejected steps and whether all went well, piece by piece; the arrays are used again."""
         times, rows = np.empty(ROWS), np.empty((ROWS, COLUMNS))
-        t, y, proposal, tried, filled, lost = self.problem.t0, self.y, self.proposal, 0, 0, 0
+        t, y, proposal, attempted, filled, lost = self.problem.t0, self.y, self.proposal, 0, 0, 0
         for leg in self.plan.legs:
             system, longest = self.plan.system(self.system, leg), self.longest(leg, t)
             while t < leg.end:
                 free = (times[filled:], rows[filled:]) if filled else (times, rows)
-                y, t, proposal, count, rejected, fine = self.travel(
+                y, t, proposal, count, rejected, fine = self.adaptive_loop(
                     t, leg.end, longest, proposal, y, system, self.limits, self.order, *free
                 )
-                filled, lost, tried = filled + count, lost + rejected, tried + count + rejected
-                fine = fine and tried <= self.stage.most
+                filled, lost, attempted = filled + count, lost + rejected, attempted + count + rejected
+                fine = fine and attempted <= self.controlled_step.most
                 if fine and filled < ROWS and t < self.end:
                     continue
                 self._tell(t)
@@ -255,16 +257,16 @@ class Run:
     def __call__(self) -> Path:
         """All of it, in memory; an exception on the way takes what there is with it, as `path`."""
         kept_times, kept_rows = [np.array([self.problem.t0])], [self.first]
-        total, tried, fine = 0, 0, True
+        total, attempted, fine = 0, 0, True
         try:
             for times, rows, rejected, well in self.pieces():
                 kept_times.append(times.copy())
                 kept_rows.append(rows.copy())
-                total, tried, fine = total + rejected, tried + rejected + len(times), well
+                total, attempted, fine = total + rejected, attempted + rejected + len(times), well
         except BaseException as stop:
             stop.path = Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, False)  # type: ignore[attr-defined]
             raise
-        crawling = tried > self.stage.most
+        crawling = attempted > self.controlled_step.most
         return Path(np.concatenate(kept_times), np.concatenate(kept_rows), total, fine, crawling)
 
     def ends(self) -> np.ndarray | None:
@@ -275,33 +277,35 @@ class Run:
             self.accepted += len(rows)
         return row if fine else None
 
-    def at_looks(self) -> np.ndarray | None:
+    def at_samples(self) -> np.ndarray | None:
         """Rows at a few times towards the end, the end itself last; None where the run does not get there."""
-        t, y, proposal, tried = self.problem.t0, self.y, self.proposal, 0
+        t, y, proposal, attempted = self.problem.t0, self.y, self.proposal, 0
         times, rows = np.empty(ROWS), np.empty((ROWS, COLUMNS))
-        looks = [t + part * (self.end - t) for part in LOOKS if part < 1]
+        samples = [t + part * (self.end - t) for part in SAMPLES if part < 1]
         seen = []
-        for leg in self.plan.until(*looks):
+        for leg in self.plan.with_stops(*samples):
             system, longest = self.plan.system(self.system, leg), self.longest(leg, t)
             while t < leg.end:
-                y, t, proposal, filled, rejected, fine = self.travel(
+                y, t, proposal, filled, rejected, fine = self.adaptive_loop(
                     t, leg.end, longest, proposal, y, system, self.limits, self.order, times, rows
                 )
-                tried += filled + rejected
+                attempted += filled + rejected
                 self._tell(t)
-                if not fine or tried > self.stage.most:
+                if not fine or attempted > self.controlled_step.most:
                     return None
-            if t in looks or t >= self.end:
+            if t in samples or t >= self.end:
                 seen.append((*y[0], *y[1]))
         return np.array(seen)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Rows at any times within the run, by one step from the state kept before; None where that fails."""
-        return looked_at(self.stage.visit(), times, path_times, rows, self.system, self.order, self.plan)
+        return interpolated(
+            self.controlled_step.interpolate(), times, path_times, rows, self.system, self.order, self.plan
+        )
 
 
-def looked_at(
-    visit: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray, system: Any, order: int,
+def interpolated(
+    interpolate: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray, system: Any, order: int,
     plan: Schedule | None = None,
 ) -> np.ndarray | None:  # fmt: skip
     """Rows at any times, each by one step from the last state kept before."""
@@ -309,10 +313,10 @@ def looked_at(
     first = np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(starts) - 1)
     if plan is None or len(plan.legs) == 1:
         data = system if plan is None else plan.system(system, plan.legs[0])
-        return seen if visit(times, first, starts, rows, data, order, seen) else None
+        return seen if interpolate(times, first, starts, rows, data, order, seen) else None
     for leg, group in plan.by_leg(times):
         part = np.empty((len(group), COLUMNS))
-        if not visit(times[group], first[group], starts, rows, plan.system(system, leg), order, part):
+        if not interpolate(times[group], first[group], starts, rows, plan.system(system, leg), order, part):
             return None
         seen[group] = part
     return seen
@@ -324,8 +328,8 @@ def between_steps(problem: Problem, method: Method) -> Any:
 
     def make() -> Any:
         step = whole(method)(floats.number)
-        step = carried(step) if method.compensated else step
-        return visiting(one_step(step, torque_kernel(problem, floats.number, method)))
+        step = collapsed_step(step) if method.compensated else step
+        return interpolating(one_step(step, torque_kernel(problem, floats.number, method)))
 
     return _compiled(make, "visit", *structure(problem, method))
 
@@ -339,7 +343,7 @@ def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
 
 # --- a run whose error is known ---------------------------------------------------------------------
 
-LOOKS = (0.55, 0.65, 0.75, 0.85, 0.95, 1.0)
+SAMPLES = (0.55, 0.65, 0.75, 0.85, 0.95, 1.0)
 """Parts of a run after which runs are compared: at a single time a difference may be small by accident."""
 
 COARSER = (8.0, 64.0)
@@ -427,12 +431,12 @@ def _error(fine: Run, make: Callable[..., Run]) -> float:
     a, better = fine.ends(), make(max(local / FINER, EPS / 64), FINER ** (-1 / fine.order)).ends()
     if a is None or better is None:
         return math.inf
-    found, looks = distance(a, better, scale), None
+    found, samples = distance(a, better, scale), None
     for ratio in COARSER:
-        b = make(min(ratio * local, 1.0), ratio ** (1 / fine.order)).at_looks()
-        looks = fine.at_looks() if b is not None and looks is None else looks
-        if looks is None or b is None:
+        b = make(min(ratio * local, 1.0), ratio ** (1 / fine.order)).at_samples()
+        samples = fine.at_samples() if b is not None and samples is None else samples
+        if samples is None or b is None:
             return math.inf
-        difference = max(distance(x, y, scale) for x, y in zip(looks, b, strict=True))
+        difference = max(distance(x, y, scale) for x, y in zip(samples, b, strict=True))
         found = max(found, difference * max(1 / ratio, min(1.0, 4 * EPS / local)))
     return found

@@ -22,7 +22,7 @@ from ..methods.families.jacobi import jacobi
 from ..methods.tables.compositions import compositions, splittings
 from ..numbers import floats
 from ..physics.problem import Problem
-from .adaptive import EPS, Measured, Path, Run, between_steps, distance, looked_at, round_off, scale_of_momentum
+from .adaptive import EPS, Measured, Path, Run, between_steps, distance, interpolated, round_off, scale_of_momentum
 from .cost import cost
 from .integrator import beginning, engine, torque_kernel
 from .schedule import Schedule
@@ -79,8 +79,8 @@ class FixedRun:
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Rows at any times within the run."""
-        visit = between_steps(self.problem, self.method)
-        return looked_at(visit, times, path_times, rows, self.engine.system, 0, self.schedule)
+        interpolate = between_steps(self.problem, self.method)
+        return interpolated(interpolate, times, path_times, rows, self.engine.system, 0, self.schedule)
 
 
 DENSER = 1.3
@@ -143,8 +143,8 @@ def is_fast(problem: Problem, states: np.ndarray) -> bool:
     _, system = problem.kernel_data(floats.number)
     torque, inertia = torque_kernel(problem, floats.number), float(np.median(problem.body.moments))
     for row in states.tolist():
-        push = torque(problem.t0, tuple(row[:4]), tuple(row[4:]), system)
-        if math.hypot(*push) * inertia >= FAST * math.hypot(*row[4:]) ** 2:  # also at rest, where both are zero
+        acting = torque(problem.t0, tuple(row[:4]), tuple(row[4:]), system)
+        if math.hypot(*acting) * inertia >= FAST * math.hypot(*row[4:]) ** 2:  # also at rest, where both are zero
             return False
     return True
 
@@ -167,11 +167,11 @@ def drifts(problem: Problem, row: np.ndarray) -> list[Method]:
         if method.needs != "free" or not method.symmetric or method.solves > 1 or not _suits(method, problem):
             continue
         try:
-            new, miss = method.build(floats.number)(h, 0.0, (q, m), system, torque)
+            new, residual = method.build(floats.number)(h, 0.0, (q, m), system, torque)
         except (ArithmeticError, ValueError):  # a method that this body or this start does not suit
             continue
         gap = max(abs(a - b) for x, y in zip(new, exact, strict=True) for a, b in zip(x, y, strict=True))
-        is_exact = miss <= 0 and gap <= 64 * EPS * max(1.0, *map(abs, m))
+        is_exact = residual <= 0 and gap <= 64 * EPS * max(1.0, *map(abs, m))
         if not is_exact and method.order_free < HIGH:
             continue
         price = step_ns(method, free, h)
@@ -265,4 +265,4 @@ def _local_error(problem: Problem, method: Method, path: Path, picked: Any) -> t
 
 def run_ns(run: Run, path: Path) -> float:
     """Nanoseconds of a run whose steps follow from a tolerance."""
-    return (len(path.times) - 1 + path.rejected) * run.stage.ns(run.order)
+    return (len(path.times) - 1 + path.rejected) * run.controlled_step.ns(run.order)

@@ -7,7 +7,7 @@ import math
 from collections import Counter
 from typing import Any
 
-from ..kernels.state import remembering
+from ..kernels.state import with_memory
 from ..methods import Method
 from ..numbers import floats
 from ..numbers.dispatch import Floats, register
@@ -23,22 +23,22 @@ class Counted(float):
     """A float that counts what is done with it in `TALLY`."""
 
     def __add__(self, other: Any) -> Counted:
-        return _counted("add", float.__add__(self, other))
+        return _count_operation("add", float.__add__(self, other))
 
     def __sub__(self, other: Any) -> Counted:
-        return _counted("add", float.__sub__(self, other))
+        return _count_operation("add", float.__sub__(self, other))
 
     def __rsub__(self, other: Any) -> Counted:
-        return _counted("add", float.__rsub__(self, other))
+        return _count_operation("add", float.__rsub__(self, other))
 
     def __mul__(self, other: Any) -> Counted:
-        return _counted("mul", float.__mul__(self, other))
+        return _count_operation("mul", float.__mul__(self, other))
 
     def __truediv__(self, other: Any) -> Counted:
-        return _counted("div", float.__truediv__(self, other))
+        return _count_operation("div", float.__truediv__(self, other))
 
     def __rtruediv__(self, other: Any) -> Counted:
-        return _counted("div", float.__rtruediv__(self, other))
+        return _count_operation("div", float.__rtruediv__(self, other))
 
     def __neg__(self) -> Counted:
         return Counted(float.__neg__(self))
@@ -49,7 +49,7 @@ class Counted(float):
     __radd__, __rmul__ = __add__, __mul__
 
 
-def _counted(what: str, value: Any) -> Counted:
+def _count_operation(what: str, value: Any) -> Counted:
     TALLY[what] += 1
     return Counted(value)
 
@@ -66,7 +66,7 @@ class CountedFunctions(Floats):
 def _counting(name: str) -> Any:
     real = getattr(Floats, name)
     kind = "sqrt" if name == "sqrt" else "function"
-    return staticmethod(lambda *args: _counted(kind, real(*args)))
+    return staticmethod(lambda *args: _count_operation(kind, real(*args)))
 
 
 for _name in FUNCTIONS:
@@ -105,27 +105,27 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
     step, torque = method.build(floats.number), torque_kernel(problem, floats.number, method)
     y, system = _counting_too(problem.kernel_data(floats.number))
     if method.memory:
-        y = remembering(method.memory)(y)
+        y = with_memory(method.memory)(y)
         if method.before:
             y, _ = method.before(floats.number)(number(dt), number(problem.t0), y, system, torque)
     for n in range(3):
         TALLY.clear()
-        y, miss = step(number(dt), number(problem.t0 + n * dt), y, system, torque)
-    if not miss <= 0 or not all(math.isfinite(x) for part in y for x in part):
+        y, residual = step(number(dt), number(problem.t0 + n * dt), y, system, torque)
+    if not residual <= 0 or not all(math.isfinite(x) for part in y for x in part):
         raise ArithmeticError(f"{method.name} failed with dt = {dt:g}")
     return _tallied()
 
 
 def cost_to_tolerance(problem: Problem, tolerance: float) -> Cost:
     """Operations of one step of an ensemble to a tolerance (the second), in either precision."""
-    begin, stage = mixed_taylor(problem).make()
+    begin, controlled_step = mixed_taylor(problem).make()
     orders = mixed_orders(tolerance, taylor_order(tolerance))
     limits = (tolerance, tolerance * math.hypot(*problem.momentum))
     y, system = _counting_too(problem.kernel_data(floats.number))
     t, left = Counted(problem.t0), Counted(math.inf)
     y, h, proposal, _ = begin(t, y, Counted(0.0), left, system, limits, orders)
     TALLY.clear()
-    stage(t + h, y, proposal, left, system, limits, orders)
+    controlled_step(t + h, y, proposal, left, system, limits, orders)
     return _tallied()
 
 

@@ -73,9 +73,9 @@ def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any
 
 def path_of(problem: Problem, sol: Trajectory) -> Path:
     """A trajectory as times and rows in principal axes."""
-    own: Any = problem.axes_quaternion
+    principal_to_body: Any = problem.axes_quaternion
     q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
-    q, m = (mul(q, own), unrotate(own, m)) if own else (q, m)
+    q, m = (mul(q, principal_to_body), unrotate(principal_to_body, m)) if principal_to_body else (q, m)
     return Path(sol.t, np.stack([*q, *m], 1), 0, True)
 
 
@@ -95,5 +95,5 @@ class Steps:
             inner = Steps(rescaled(self.problem, units), self.method, None)
             return ScaledRun(inner, units).state_at(times, path_times, rows)
         _, system = self.problem.kernel_data(floats.number)
-        visit = adaptive.between_steps(self.problem, self.method)
-        return adaptive.looked_at(visit, times, path_times, rows, system, 0)
+        interpolate = adaptive.between_steps(self.problem, self.method)
+        return adaptive.interpolated(interpolate, times, path_times, rows, system, 0)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.loops import COLUMNS, record, tidied
+from ..kernels.loops import COLUMNS, renormalise, write_row
 from ..kernels.so3 import mul
 from ..methods.exact.lagrange_top import circular, hyperbolic, lagrange
-from ..methods.exact.lagrange_top import moved as top_moved
-from ..methods.families.jacobi import jacobi, motion, moved
+from ..methods.exact.lagrange_top import state_kernel as top_moved
+from ..methods.families.jacobi import jacobi, motion, state_after
 from ..numbers.precision import GUARD_DIGITS
 from ..physics.body import real_array
 from ..physics.problem import Problem
@@ -32,33 +32,33 @@ def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
     q, m = y
     about = motion(m, inertia)
     for k in range(len(elapsed)):
-        turn, new = moved(elapsed[k], about)
-        record(rows, k, tidied((mul(q, turn), new)))
+        turn, new = state_after(elapsed[k], about)
+        write_row(rows, k, renormalise((mul(q, turn), new)))
 
 
-def _visiting_top(near: bool) -> Callable[..., None]:
+def _interpolating_top(near: bool) -> Callable[..., None]:
     """Write the states of a top at given times, from the constants of its motion."""
     state = top_moved(hyperbolic if near else circular)
 
-    def visit(times: Any, about: Any, rows: Any) -> None:
+    def interpolate(times: Any, about: Any, rows: Any) -> None:
         for k in range(len(times)):
-            record(rows, k, tidied(state(times[k], about)))
+            write_row(rows, k, renormalise(state(times[k], about)))
 
-    return visit
+    return interpolate
 
 
 _VISITS: dict[str, Callable[..., None]] = {
     "free": _visit,
-    "top": _visiting_top(False),
-    "top near its separatrix": _visiting_top(True),
+    "top": _interpolating_top(False),
+    "top near its separatrix": _interpolating_top(True),
 }
 
 
 def _compiled(name: str) -> Callable[..., None]:
     from ..compile.program import program
 
-    visit: Callable[..., None] = program(lambda: _VISITS[name], "exact", name).run
-    return visit
+    interpolate: Callable[..., None] = program(lambda: _VISITS[name], "exact", name).run
+    return interpolate
 
 
 def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
@@ -124,12 +124,12 @@ def prepared(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
     """The exact solution of a free body made ready: rows at given times, without looking at the problem again."""
     from ..numbers.floats import number
 
-    (y, system), t0, visit = problem.kernel_data(number), problem.t0, _compiled("free")
+    (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, _compiled("free")
     inertia = system[0]
 
     def rows_at(times: np.ndarray) -> np.ndarray:
         rows = np.empty((len(times), COLUMNS))
-        visit(times - t0, y, inertia, rows)
+        interpolate(times - t0, y, inertia, rows)
         return rows
 
     return rows_at

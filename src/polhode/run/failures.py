@@ -12,7 +12,7 @@ from ..methods.combinators.compose import in_turn
 from ..methods.combinators.reversible import RUNAWAY
 from ..numbers import floats
 from ..physics.problem import Problem
-from .fixed_step import Ride
+from .fixed_step import RunState
 from .integrator import torque_kernel
 
 HALVINGS = 40
@@ -24,26 +24,26 @@ REACH = 1e3
 """A momentum this much larger than before a failed step is the fault of the iteration, not of the field."""
 
 
-def explain(ride: Ride[Problem]) -> str:
+def explain(state: RunState[Problem]) -> str:
     """Why the next step of a body cannot be made, and which dt to try."""
-    fault = _field_fault(ride)
+    fault = _field_fault(state)
     if fault:
         return fault
-    smaller = _shorter_turn(ride)
-    fault = (NO_STATE if ride.miss <= 0 else unsolved(float(ride.miss))) + _length(ride)
-    return fault + (f"; try dt = {ride.units.times(smaller, back=True):.2g}" if smaller else "")
+    smaller = _shorter_turn(state)
+    fault = (NO_STATE if state.residual <= 0 else unsolved(float(state.residual))) + _length(state)
+    return fault + (f"; try dt = {state.units.times(smaller, back=True):.2g}" if smaller else "")
 
 
-def explain_in(ride: Ride[Any], check: Callable[[float], object]) -> str:
+def explain_in(state: RunState[Any], check: Callable[[float], object]) -> str:
     """The same in other spaces, where `check(t)` refuses what the user's function gives for the last good state."""
-    for t in (ride.t, ride.t + ride.dt):
+    for t in (state.t, state.t + state.dt):
         try:
             check(t)
         except InputError as fault:
             return str(fault)
-    is_solved = ride.miss <= 0 or not (ride.miss > 0 or ride.method.implicit)
-    why = NOT_FINITE if is_solved else unsolved(float(ride.miss))
-    return f"{why}; try {ride.step} = {ride.dt / 2:g}"
+    is_solved = state.residual <= 0 or not (state.residual > 0 or state.method.implicit)
+    why = NOT_FINITE if is_solved else unsolved(float(state.residual))
+    return f"{why}; try {state.step} = {state.dt / 2:g}"
 
 
 def unsolved(residual: float) -> str:
@@ -54,14 +54,14 @@ def unsolved(residual: float) -> str:
     return f"its equation was not solved (relative residual {size})"
 
 
-def _field_fault(ride: Ride[Problem]) -> str:
+def _field_fault(state: RunState[Problem]) -> str:
     """What the field did wrong in the failed step, if it did: the step is repeated in plain Python."""
-    run, problem, method = ride.run, ride.problem, ride.method
+    run, problem, method = state.run, state.problem, state.method
     if problem.field is None:
         return ""
     number = floats.number if run.digits is None else run.number
     torque = torque_kernel(problem, number, method)
-    reach = REACH * max(abs(x) for x in ride.y[1]) or math.inf
+    reach = REACH * max(abs(x) for x in state.y[1]) or math.inf
 
     def watched(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         if all(abs(x) <= 2 for x in q) and all(abs(x) <= reach for x in m):
@@ -70,8 +70,8 @@ def _field_fault(ride: Ride[Problem]) -> str:
 
     try:
         before, after = method.processors(number)
-        step = in_turn([part for part in (None if ride.done else before, method.build(number), after) if part])
-        step(number(ride.dt), number(ride.t), ride.y, run.system, watched)
+        step = in_turn([part for part in (None if state.done else before, method.build(number), after) if part])
+        step(number(state.dt), number(state.t), state.y, run.system, watched)
     except InputError as fault:
         return str(fault)
     except (ArithmeticError, TypeError, ValueError):
@@ -79,23 +79,23 @@ def _field_fault(ride: Ride[Problem]) -> str:
     return ""
 
 
-def _rate(ride: Ride[Problem], vector: Any) -> float:
+def _rate(state: RunState[Problem], vector: Any) -> float:
     """The length of I^-1 times a vector: the angular velocity of a momentum, the acceleration of a torque."""
-    return math.hypot(*(float(i * x) for i, x in zip(ride.run.system[1], vector, strict=True)))
+    return math.hypot(*(float(i * x) for i, x in zip(state.run.system[1], vector, strict=True)))
 
 
 LONG_STEP = 0.5
 """Radians in a step from which on a message names them."""
 
 
-def _length(ride: Ride[Problem]) -> str:
+def _length(state: RunState[Problem]) -> str:
     """How far the body turns in the failed step by itself and by its torque, where that is far."""
-    number = floats.number if ride.run.digits is None else ride.run.number
-    turn, push = ride.dt * _rate(ride, ride.y[1]), 0.0
-    if ride.problem.field is not None:
+    number = floats.number if state.run.digits is None else state.run.number
+    turn, push = state.dt * _rate(state, state.y[1]), 0.0
+    if state.problem.field is not None:
         try:
-            force = torque_kernel(ride.problem, number)(number(ride.t), ride.y[0], ride.y[1], ride.run.system)
-            push = ride.dt**2 / 2 * _rate(ride, force)
+            force = torque_kernel(state.problem, number)(number(state.t), state.y[0], state.y[1], state.run.system)
+            push = state.dt**2 / 2 * _rate(state, force)
         except (ArithmeticError, TypeError, ValueError):
             pass  # a torque without a value here is not what is explained
     if not max(turn, push) > LONG_STEP:
@@ -104,20 +104,20 @@ def _length(ride: Ride[Problem]) -> str:
     return f"; the step is long: the body turns by {turn:.2g} rad in it{pushed}"
 
 
-def _shorter_turn(ride: Ride[Problem]) -> float | None:
+def _shorter_turn(state: RunState[Problem]) -> float | None:
     """A step size with which the failed step can be made: at most half, and less than a radian."""
-    if ride.run.clock:
-        return ride.dt / 2
-    speed = _rate(ride, ride.y[1])
-    return smaller_step(ride, min(ride.dt / 2, 1 / speed) if speed > 0 else ride.dt / 2)
+    if state.run.has_own_time:
+        return state.dt / 2
+    speed = _rate(state, state.y[1])
+    return smaller_step(state, min(state.dt / 2, 1 / speed) if speed > 0 else state.dt / 2)
 
 
-def smaller_step(ride: Ride[Any], h: float) -> float | None:
+def smaller_step(state: RunState[Any], h: float) -> float | None:
     """The first of h, h/2, h/4, ... with which the failed step can be made."""
-    run = ride.run
+    run = state.run
     for _ in range(HALVINGS):
         try:
-            *_, fine = run.advance(run.number(h), run.number(ride.t), 0, 1, 2, 0, ride.y, run.system, run.buffer(1))
+            *_, fine = run.advance(run.number(h), run.number(state.t), 0, 1, 2, 0, state.y, run.system, run.buffer(1))
         except (ArithmeticError, TypeError, ValueError):
             fine = False
         if fine:

@@ -21,7 +21,7 @@ from ..methods import Method
 from ..physics.units import NO_UNITS, Units
 from ..results.progress import Progress
 from ..results.recorder import DiskError, Recorder
-from .integrator import Engine, looked
+from .integrator import Engine, to_output
 from .step_count import Timed, _about
 
 CHUNK_SECONDS = 0.1
@@ -35,8 +35,8 @@ Result = TypeVar("Result", bound=Sized)
 
 
 @dataclasses.dataclass
-class Ride(Generic[Start]):
-    """A run under way: where it is, and the miss of a step that failed."""
+class RunState(Generic[Start]):
+    """A run under way: where it is, and the residual of a step that failed."""
 
     run: Engine
     problem: Start
@@ -45,7 +45,7 @@ class Ride(Generic[Start]):
     every: int
     done: int = 0
     y: Any = None
-    miss: Any = None
+    residual: Any = None
     method: Method = dataclasses.field(kw_only=True)
     end: float = math.inf
     """Where steps vary: the time at which the run ends."""
@@ -57,7 +57,7 @@ class Ride(Generic[Start]):
     @property
     def t(self) -> float:
         """The time reached."""
-        if self.run.clock and self.done:
+        if self.run.has_own_time and self.done:
             return float(self.y[2][0])
         return self.problem.t0 + self.done * self.dt
 
@@ -73,10 +73,10 @@ class Ride(Generic[Start]):
 
 
 def solved(
-    ride: Ride[Start],
+    state: RunState[Start],
     kept: Recorder[Result],
     bar: Progress,
-    reason: Callable[[Ride[Start]], str],
+    reason: Callable[[RunState[Start]], str],
     what: str = "state",
 ) -> Result:
     """Make all steps and return the result of the recorder, which keeps so many of `what`.
@@ -84,16 +84,16 @@ def solved(
     A step that fails raises a StepError that says what `reason` says of it; that error, and any other that ends the
     run, has the result so far as `partial`.
     """
-    if not ride.run.warm:
-        bar.note(f"compiling {ride.method.name} (once; kept for later runs)")
+    if not state.run.warm:
+        bar.note(f"compiling {state.method.name} (once; kept for later runs)")
     began = time.perf_counter()
 
     def result(status: str) -> Result:
-        return kept.finish(status=status, seconds=time.perf_counter() - began, steps=ride.done)
+        return kept.finish(status=status, seconds=time.perf_counter() - began, steps=state.done)
 
     try:
         try:
-            drive(ride, kept, bar)
+            integrate_in_chunks(state, kept, bar)
         except DiskError:
             raise
         except BaseException as stop:
@@ -102,109 +102,109 @@ def solved(
             raise
         finally:
             bar.close()
-        whole = result("finished" if ride.miss is None else "failed")
+        whole = result("finished" if state.residual is None else "failed")
     except DiskError as fault:
-        raise _stopped_writing(ride, fault) from fault
+        raise _stopped_writing(state, fault) from fault
     finally:
         kept.release()
-    if ride.miss is None:
+    if state.residual is None:
         return whole
-    with ride.run.precision():
-        why = reason(ride)
+    with state.run.precision():
+        why = reason(state)
     states = f"{what} before it is" if len(whole) == 1 else f"{len(whole)} {what}s before it are"
-    t, dt = ride.units.times((ride.t, ride.dt), back=True)
-    head = f"{ride.method.name} failed in step {ride.done + 1} (from t = {t:g} with {ride.step} = {dt:g})"
+    t, dt = state.units.times((state.t, state.dt), back=True)
+    head = f"{state.method.name} failed in step {state.done + 1} (from t = {t:g} with {state.step} = {dt:g})"
     raise StepError(f"{head}: {why}", cast(Any, whole), f"the {states} in .partial")
 
 
-def _stopped_writing(ride: Ride[Any], fault: DiskError) -> StepError:
+def _stopped_writing(state: RunState[Any], fault: DiskError) -> StepError:
     """The error when a file could not be written."""
     partial = fault.disk.rescue()
     return StepError(
-        f"{ride.method.name} stopped at step {ride.done}: {fault.disk.writer.path} cannot be written ({fault})",
+        f"{state.method.name} stopped at step {state.done}: {fault.disk.writer.path} cannot be written ({fault})",
         partial,
         f"the {len(partial)} states written before are in .partial and in {fault.disk.writer.folder}; free some "
         "disk space and continue with resume=True (--resume)",
     )
 
 
-def drive(ride: Ride[Any], kept: Recorder[Any], bar: Progress) -> None:
+def integrate_in_chunks(state: RunState[Any], kept: Recorder[Any], bar: Progress) -> None:
     """Drive the loop in chunks."""
-    run, problem, count, every = ride.run, ride.problem, ride.count, ride.every
+    run, problem, count, every = state.run, state.problem, state.count, state.every
     with run.precision():
-        if ride.y is None:
-            ride.y = run.y
-            _keep(ride, kept, np.array([problem.t0]), _row(ride, run.y))
+        if state.y is None:
+            state.y = run.y
+            _keep(state, kept, np.array([problem.t0]), _row(state, run.y))
             kept.reached(0, run.y)
         chunk = 1 if run.digits else 64
         buffer = run.buffer(0)
-        while not ride.over:
-            chunk = min(chunk, count - ride.done, CHUNK_ROWS * every)
+        while not state.over:
+            chunk = min(chunk, count - state.done, CHUNK_ROWS * every)
             if len(buffer) < chunk // every + 2:
                 buffer = run.buffer(chunk // every + 2)
-            began, first = time.perf_counter(), ride.done
-            filled = _advance(ride, chunk, buffer)
+            began, first = time.perf_counter(), state.done
+            filled = _advance(state, chunk, buffer)
             spent = time.perf_counter() - began
             if filled:
-                _keep(ride, kept, _times(ride, first, buffer[:filled]), _states(ride, buffer[:filled]))
-            kept.reached(ride.done, ride.y)
-            if ride.miss is not None:
-                if ride.done % every:
-                    seen = looked(run, problem, ride.method, ride.dt, ride.t, ride.y)
+                _keep(state, kept, _times(state, first, buffer[:filled]), _states(state, buffer[:filled]))
+            kept.reached(state.done, state.y)
+            if state.residual is not None:
+                if state.done % every:
+                    seen = to_output(run, problem, state.method, state.dt, state.t, state.y)
                     if seen is not None:
-                        _keep(ride, kept, np.array([ride.t]), _row(ride, seen))
+                        _keep(state, kept, np.array([state.t]), _row(state, seen))
                 return
-            bar.update(ride.progress)
+            bar.update(state.progress)
             if not run.digits:
                 chunk = max(1, int(chunk * min(8.0, CHUNK_SECONDS / max(spent, 1e-9))))
 
 
-def _advance(ride: Ride[Any], chunk: int, buffer: np.ndarray) -> int:
+def _advance(state: RunState[Any], chunk: int, buffer: np.ndarray) -> int:
     """Make a chunk of steps; returns the rows filled."""
-    run = ride.run
-    h, t0 = run.number(ride.dt), run.number(ride.problem.t0)
-    last = run.last(ride.count, ride.end)
+    run = state.run
+    h, t0 = run.number(state.dt), run.number(state.problem.t0)
+    last = run.last(state.count, state.end)
     try:
-        y, reached, filled, miss, fine = run.advance(
-            h, t0, ride.done, chunk, ride.every, last, ride.y, run.system, buffer
+        y, reached, filled, residual, fine = run.advance(
+            h, t0, state.done, chunk, state.every, last, state.y, run.system, buffer
         )
     except (ArithmeticError, TypeError, ValueError):
         if not (run.digits or run.plain):
             raise
         if chunk > 1:  # the steps before the one that fails are kept
-            return _advance(ride, 1, buffer)
-        ride.miss = math.nan
+            return _advance(state, 1, buffer)
+        state.residual = math.nan
         return 0
     if run.digits and fine and not all(hasattr(x, "_mpf_") for part in y for x in np.ravel(np.array(part, object))):
-        ride.miss = math.nan
+        state.residual = math.nan
         return 0
-    ride.y, ride.done, ride.miss = y, reached, None if fine else miss
+    state.y, state.done, state.residual = y, reached, None if fine else residual
     return int(filled)
 
 
-def _keep(ride: Ride[Any], kept: Recorder[Any], t: np.ndarray, rows: np.ndarray) -> None:
+def _keep(state: RunState[Any], kept: Recorder[Any], t: np.ndarray, rows: np.ndarray) -> None:
     """Have these states kept, in the units of the user."""
-    if ride.units is not NO_UNITS:
-        t, rows = ride.units.times(t, back=True), ride.units.rows(rows, back=True)
+    if state.units is not NO_UNITS:
+        t, rows = state.units.times(t, back=True), state.units.rows(rows, back=True)
     kept.add(t, rows)
 
 
-def _row(ride: Ride[Any], y: Any) -> np.ndarray:
-    row = _states(ride, ride.run.buffer(1))
+def _row(state: RunState[Any], y: Any) -> np.ndarray:
+    row = _states(state, state.run.buffer(1))
     row[0] = (*y[0], *y[1])
     return row
 
 
-def _states(ride: Ride[Any], rows: np.ndarray) -> np.ndarray:
+def _states(state: RunState[Any], rows: np.ndarray) -> np.ndarray:
     """The rows without the time behind the state."""
-    return rows[:, :COLUMNS] if ride.run.clock else rows
+    return rows[:, :COLUMNS] if state.run.has_own_time else rows
 
 
-def _times(ride: Ride[Any], first: int, rows: np.ndarray) -> np.ndarray:
+def _times(state: RunState[Any], first: int, rows: np.ndarray) -> np.ndarray:
     """Times of the rows written after step `first`; where steps vary they stand in the rows."""
-    if ride.run.clock:
+    if state.run.has_own_time:
         return rows[:, COLUMNS].astype(float)
-    n = np.arange(first // ride.every + 1, ride.done // ride.every + 1) * ride.every
-    if ride.done == ride.count and ride.count % ride.every:
-        n = np.append(n, ride.count)
-    return np.asarray(ride.problem.t0 + n * ride.dt)
+    n = np.arange(first // state.every + 1, state.done // state.every + 1) * state.every
+    if state.done == state.count and state.count % state.every:
+        n = np.append(n, state.count)
+    return np.asarray(state.problem.t0 + n * state.dt)

@@ -19,7 +19,7 @@ from ..physics.fields import like
 from ..physics.observers.observable import Observable
 from ..physics.problem import Problem
 from ..physics.validate import positive
-from .integrator import beginning, check_fit, kind, structure, torque_kernel
+from .integrator import beginning, check_fit, state_space, structure, torque_kernel
 from .step_count import number_of_steps
 
 WRT = ("inertia", "momentum", "attitude", "params")
@@ -104,7 +104,7 @@ def gradient(
     chosen, dt = methods[method], positive("dt", dt)
     names = _names(wrt, problem)
     check_fit(chosen, problem)
-    if chosen.clock and steps is None:
+    if chosen.has_own_time and steps is None:
         raise InputError(f"the steps of {chosen.name} vary with the motion, so their number is not known; give steps")
     count = number_of_steps(problem, dt, t_end, steps)
     observable = Observable(fn)
@@ -113,8 +113,8 @@ def gradient(
     observable.check(problem.t0, R, omega, problem.momentum, f"at the start (t = {problem.t0:g})")
     wanted = {name: _directions(name, problem) for name in names}
     directions = [direction for some in wanted.values() for direction in some]
-    value, slopes = Run(problem, chosen, dt, count).differentiated(observable, directions)
-    return _sorted_out(value, slopes, wanted, observable.shape, problem)
+    value, tangents = Run(problem, chosen, dt, count).differentiated(observable, directions)
+    return _sorted_out(value, tangents, wanted, observable.shape, problem)
 
 
 def _names(wrt: Any, problem: Problem) -> list[str]:
@@ -153,7 +153,11 @@ def _directions(name: str, problem: Problem) -> list[Direction]:
         return [Direction(parameter=i) for i in range(len(problem.field.parameters))]
     if name == "inertia":
         diagonal = [Direction(moments=unit) for unit in UNITS]
-        return diagonal + [_off_diagonal(problem, k) for k in range(3)] if problem.body.has_own_axes else diagonal
+        return (
+            diagonal + [_off_diagonal(problem, k) for k in range(3)]
+            if problem.body.has_principal_rotation
+            else diagonal
+        )
     return [dataclasses.replace(Direction(), **{name: unit}) for unit in UNITS]  # type: ignore[arg-type]
 
 
@@ -177,7 +181,7 @@ def _off_diagonal(problem: Problem, k: int) -> Direction:
 
 @dataclasses.dataclass(frozen=True)
 class Run:
-    """Steps of a method on a problem, with slopes."""
+    """Steps of a method on a problem, with tangents."""
 
     problem: Problem
     method: Method
@@ -185,40 +189,40 @@ class Run:
     count: int
 
     def differentiated(self, observable: Observable, directions: Sequence[Direction]) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of the observable at the end, and their slopes in every direction (the last axis)."""
-        slopes = np.empty((math.prod(observable.shape), len(directions)))
-        value = slopes[:, 0]
+        """The numbers of the observable at the end, and their tangents in every direction (the last axis)."""
+        tangents = np.empty((math.prod(observable.shape), len(directions)))
+        value = tangents[:, 0]
         for other in dict.fromkeys(d.other for d in reversed(directions)):
             here = [i for i, d in enumerate(directions) if d.other == other]
             width = next((w for w in WIDTHS if w >= len(here)), WIDTHS[-1])
             for part in (here[i : i + width] for i in range(0, len(here), width)):
-                value, slopes[:, part] = self._observed(observable, [directions[i] for i in part], other, width)
-        return value, slopes
+                value, tangents[:, part] = self._observed(observable, [directions[i] for i in part], other, width)
+        return value, tangents
 
     def _observed(self, observable: Observable, directions: Sequence[Direction], other: Any, width: int) -> Any:
-        y, system, own = seeds(self.problem, directions, other)
+        y, system, principal_to_body = seeds(self.problem, directions, other)
         t, q, m = self.ended(y, system, len(directions), width)
         try:
-            found = observable(t, q, m, system[1], own)
+            found = observable(t, q, m, system[1], principal_to_body)
         except (ArithmeticError, ValueError) as problem:
             place = f"at the end (t = {plain(t):g})"
             raise InputError(
                 f"the observable {observable.name} has no value or no derivative {place}: {problem}"
             ) from problem
         value = np.array([plain(x) for x in found], dtype=float)
-        slopes = np.array([x.slope if isinstance(x, Dual) else np.zeros(len(directions)) for x in found])
-        if not (np.isfinite(value).all() and np.isfinite(slopes).all()):
+        tangents = np.array([x.tangent if isinstance(x, Dual) else np.zeros(len(directions)) for x in found])
+        if not (np.isfinite(value).all() and np.isfinite(tangents).all()):
             raise InputError(f"the observable {observable.name} has no finite derivative at the end (t = {plain(t):g})")
-        return value, slopes
+        return value, tangents
 
     def ended(self, y: Any, system: Any, directions: int, width: int) -> tuple[Any, Any, Any]:
-        """Time, attitude and momentum at the end, as numbers with slopes."""
+        """Time, attitude and momentum at the end, as numbers with tangents."""
         numbers = [x for part in (*y, *system) for x in part]
         data = np.zeros((len(numbers), 1 + width))
         data[:, 0] = [x.value for x in numbers]
-        data[:, 1 : 1 + directions] = [x.slope for x in numbers]
-        rows = np.empty((1, COLUMNS + self.method.clock, 1 + width))
-        last = (self.count, math.inf) if self.method.clock else self.count
+        data[:, 1 : 1 + directions] = [x.tangent for x in numbers]
+        rows = np.empty((1, COLUMNS + self.method.has_own_time, 1 + width))
+        last = (self.count, math.inf) if self.method.has_own_time else self.count
         h, t0 = self.dt, self.problem.t0
         reached, fine = self._loop(len(system[2]), width)(h, t0, self.count, last, data, rows)
         if not fine:
@@ -232,31 +236,31 @@ class Run:
                 f"about a principal axis, or a body at rest); use another method"
             )
         end = [Dual(1, float(row[0]), row[1 : 1 + directions].copy()) for row in rows[0]]
-        return end[COLUMNS] if self.method.clock else t0 + self.count * h, tuple(end[:4]), tuple(end[4:7])
+        return end[COLUMNS] if self.method.has_own_time else t0 + self.count * h, tuple(end[:4]), tuple(end[4:7])
 
     def _loop(self, parameters: int, width: int) -> Any:
         """The compiled loop."""
         from ..compile.batch import tangents
         from ..compile.program import program
 
-        def made() -> Any:
+        def build_loop() -> Any:
             before, after = self.method.processors(floats.number)
             return tangents.loop(
                 self.method.build(floats.number), torque_kernel(self.problem, floats.number, self.method),
-                kind(self.method), beginning(self.method), parameters, width, before=before, after=after,
+                state_space(self.method), beginning(self.method), parameters, width, before=before, after=after,
             )  # fmt: skip
 
-        return program(made, "slopes", width, *structure(self.problem, self.method)).run
+        return program(build_loop, "slopes", width, *structure(self.problem, self.method)).run
 
 
 def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:
-    """State, system and principal axes at the start, as numbers with slopes: what the loop starts from.
+    """State, system and principal axes at the start, as numbers with tangents: what the loop starts from.
 
     `other` turns the principal axes of the body to others that are principal too.
     """
 
-    def varied(value: float, slopes: Iterable[float]) -> Dual:
-        return Dual(1, float(value), np.array(list(slopes), dtype=float))
+    def varied(value: float, tangents: Iterable[float]) -> Dual:
+        return Dual(1, float(value), np.array(list(tangents), dtype=float))
 
     def vector(values: Any, name: str) -> Any:
         return tuple(varied(values[i], (getattr(d, name)[i] for d in directions)) for i in range(3))
@@ -266,32 +270,36 @@ def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tupl
         return (1 + 0 * x, x / 2, y / 2, z / 2)
 
     q, m = mul(problem.quaternion, turn("attitude")), vector(problem.momentum, "momentum")
-    moments, own = problem.principal(floats.number)
+    moments, principal_to_body = problem.principal(floats.number)
     inertia = vector(moments, "moments")
-    if own:
-        own = mul(mul(own, other) if other else own, turn("axes"))
-        q, m = mul(q, own), unrotate(own, m)
+    if principal_to_body:
+        principal_to_body = mul(mul(principal_to_body, other) if other else principal_to_body, turn("axes"))
+        q, m = mul(q, principal_to_body), unrotate(principal_to_body, m)
     m = tuple(x if i > 0 else 0 * x for i, x in zip(inertia, m, strict=True))
     inverse = tuple(1 / x if x > 0 else x for x in inertia)
     given = problem.field.parameters if problem.field is not None else ()
     parameters = [varied(p, (float(d.parameter == i) for d in directions)) for i, p in enumerate(given)]
-    return (q, m), (inertia, inverse, (*parameters, *own)), own
+    return (q, m), (inertia, inverse, (*parameters, *principal_to_body)), principal_to_body
 
 
 # --- the result -------------------------------------------------------------------------------------
 
 
 def _sorted_out(
-    value: np.ndarray, slopes: np.ndarray, wanted: dict[str, list[Direction]], shape: tuple[int, ...], problem: Problem
+    value: np.ndarray,
+    tangents: np.ndarray,
+    wanted: dict[str, list[Direction]],
+    shape: tuple[int, ...],
+    problem: Problem,
 ) -> Gradient:
-    """The slopes under their names, in the shape of the value."""
+    """The tangents under their names, in the shape of the value."""
     found: dict[str, Any] = {}
     first = 0
     for name, directions in wanted.items():
-        part = slopes[:, first : first + len(directions)].reshape(*shape, len(directions))
+        part = tangents[:, first : first + len(directions)].reshape(*shape, len(directions))
         first += len(directions)
         found[name] = part
-        if name == "inertia" and problem.body.has_own_axes:
+        if name == "inertia" and problem.body.has_principal_rotation:
             found[name] = _tensor(part, problem)
         if name == "params":
             found[name] = _by_name(part, problem)

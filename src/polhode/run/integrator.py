@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, Kind, changing, stepping
-from ..kernels.state import remembering, widened
+from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, StateSpace, change_of_variables, stepping
+from ..kernels.state import compensate, with_memory
 from ..methods import Method, methods
 from ..methods.queries import Torque
 from ..numbers import floats
@@ -34,13 +34,13 @@ class Engine:
     buffer: Callable[[int], np.ndarray]
     warm: bool
     digits: int | None
-    clock: bool = False
+    has_own_time: bool = False
     plain: bool = False
     """Does it run in plain Python (as it does with digits), where a formula without a value raises an exception."""
 
     def last(self, count: int, end: float = math.inf) -> Any:
         """What `advance` is told of the end: the number of the last step, and the time where that ends the run."""
-        return (count, self.number(end)) if self.clock else count
+        return (count, self.number(end)) if self.has_own_time else count
 
     def precision(self) -> contextlib.AbstractContextManager[None]:
         """Work with the digits asked for."""
@@ -76,18 +76,18 @@ def check_fit(method: Method, problem: Problem) -> None:
 def structure(problem: Problem, method: Method | None = None) -> tuple[Hashable, ...]:
     """What the kernels of a method for a problem are built from: a shortcut to programs (`backends.program`)."""
     field = problem.field
-    return method, problem.body.has_own_axes, None if field is None else field.structure
+    return method, problem.body.has_principal_rotation, None if field is None else field.structure
 
 
 def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method | None = None) -> Callable[..., Any]:
     """What the method asks of the problem's field, in one number type; without a method, the torque."""
     asks = Torque() if method is None else method.asks
-    return answering(asks, problem.field, problem.body.has_own_axes, number)
+    return answering(asks, problem.field, problem.body.has_principal_rotation, number)
 
 
-def kind(method: Method) -> Kind:
+def state_space(method: Method) -> StateSpace:
     """How the loop handles the states of a method."""
-    return CLOCKED if method.clock else ROTATION
+    return CLOCKED if method.has_own_time else ROTATION
 
 
 @kernel
@@ -98,8 +98,8 @@ def _unchanged(y: Any) -> Any:
 def beginning(method: Method) -> Callable[..., Any]:
     """Kernel: the state a method starts from, given (q, m)."""
     if method.memory:
-        return remembering(method.memory)
-    return widened if method.compensated else _unchanged
+        return with_memory(method.memory)
+    return compensate if method.compensated else _unchanged
 
 
 def start(problem: Problem, method: Method, number: Callable[[Any], Any]) -> tuple[Any, Any]:
@@ -115,25 +115,25 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
         return _precise(problem, method, digits)
     from ..compile.program import program
 
-    def made() -> Callable[..., Any]:
+    def build_loop() -> Callable[..., Any]:
         before, after = method.processors(floats.number)
         torque = torque_kernel(problem, floats.number, method)
-        return stepping(method.build(floats.number), torque, kind(method), before, after)
+        return stepping(method.build(floats.number), torque, state_space(method), before, after)
 
-    loop = program(made, "loop", *structure(problem, method))
+    loop = program(build_loop, "loop", *structure(problem, method))
     y, system = start(problem, method, floats.number)
-    columns = COLUMNS + method.clock
-    return Engine(loop.run, y, system, float, lambda n: np.empty((n, columns)), loop.is_warm, None, method.clock)
+    columns = COLUMNS + method.has_own_time
+    return Engine(loop.run, y, system, float, lambda n: np.empty((n, columns)), loop.is_warm, None, method.has_own_time)
 
 
-def looked(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any, y: Any) -> Any:
+def to_output(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any, y: Any) -> Any:
     """A state between two steps as it is recorded: for a processed method, changed back; None where that fails."""
     if method is None or method.after is None:
         return y
     number = floats.number if run.digits is None else run.number
     torque = torque_kernel(problem, number, method)
     try:
-        seen, _, fine = changing(method.after(number))(run.number(h), run.number(t), y, run.system, torque)
+        seen, _, fine = change_of_variables(method.after(number))(run.number(h), run.number(t), y, run.system, torque)
     except (ArithmeticError, TypeError, ValueError):  # the field, in plain Python
         return None
     return seen if fine else None
@@ -146,9 +146,9 @@ def _precise(problem: Problem, method: Method, digits: int) -> Engine:
     with guarded(digits):
         before, after = method.processors(number)
         torque = torque_kernel(problem, number, method)
-        advance = stepping(method.build(number), torque, kind(method), before, after)
+        advance = stepping(method.build(number), torque, state_space(method), before, after)
         y, system = start(problem, method, number)
-    columns = COLUMNS + method.clock
+    columns = COLUMNS + method.has_own_time
     return Engine(
-        advance, y, system, number, lambda n: np.empty((n, columns), dtype=object), True, digits, method.clock
+        advance, y, system, number, lambda n: np.empty((n, columns), dtype=object), True, digits, method.has_own_time
     )

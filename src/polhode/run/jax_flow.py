@@ -74,7 +74,7 @@ def _backend() -> Any:
 def _traceable(method: Method, problem: Problem) -> Method:
     """The method, if it suits the problem and its steps can be traced."""
     check_fit(method, problem)
-    if method.clock:
+    if method.has_own_time:
         raise InputError(
             f"{method.name} chooses its own steps, so the time of step n depends on the initial state; ph.jax "
             "takes methods with a fixed dt"

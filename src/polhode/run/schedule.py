@@ -89,9 +89,9 @@ class Schedule:
     spacing: float = 0.0
     """Time between two samples of the torque; 0 if nothing can be hidden between samples."""
 
-    def until(self, *looks: float) -> Iterator[Leg]:
+    def with_stops(self, *samples: float) -> Iterator[Leg]:
         """The legs with a few more times at which a step ends."""
-        wanted = sorted(looks)
+        wanted = sorted(samples)
         for leg in self.legs:
             while wanted and wanted[0] < leg.end:
                 yield dataclasses.replace(leg, end=wanted.pop(0))
@@ -304,7 +304,7 @@ class Bounds:
         return Bounds(tuple(math.ldexp(x, exponent) for x in self.stops), math.ldexp(self.max_step, exponent))
 
     @property
-    def said(self) -> dict[str, Any]:
+    def attributes(self) -> dict[str, Any]:
         """What was given, for the file of a run."""
         found: dict[str, Any] = {"stops": list(self.stops)} if self.stops else {}
         return found | ({"max_step": self.max_step} if self.max_step < math.inf else {})

@@ -21,7 +21,7 @@ from .dense import dense_of
 from .event_search import with_events
 from .exact import top_at_steps
 from .failures import explain
-from .fixed_step import Ride, solved
+from .fixed_step import RunState, solved
 from .integrator import engine
 from .schedule import Bounds
 from .step_count import end_time, length
@@ -108,7 +108,7 @@ def solve(
             raise InputError(f"{chosen.name} is evaluated at the times asked for; remove the arguments events and out")
         _check_memory(count // every + 2)
         return top_at_steps(problem, dt, count, every, digits)
-    units = NO_UNITS if chosen.clock or digits is not None else units_of_steps(problem, dt, count)
+    units = NO_UNITS if chosen.has_own_time or digits is not None else units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
     run = engine(inner, chosen, digits)
     info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)
@@ -116,19 +116,19 @@ def solve(
         _check_memory(count // every + 2)
     bar = Progress(progress, chosen.name, count)
     most = count if end == math.inf else MOST_STEPS
-    ride = Ride(run, inner, float(units.times(dt)), most, every, method=chosen, end=end, units=units)
-    kept = _recorder(problem, dt, ride, info, out, overwrite, resume)
+    state = RunState(run, inner, float(units.times(dt)), most, every, method=chosen, end=end, units=units)
+    kept = _recorder(problem, dt, state, info, out, overwrite, resume)
     if isinstance(kept, Trajectory):
         bar.note(f"{out} is complete; nothing is changed")
-        return _finished(kept, problem, ride)
+        return _finished(kept, problem, state)
     try:
-        whole = solved(ride, kept, bar, explain)
+        whole = solved(state, kept, bar, explain)
     except StepError as failed:
-        if failed.partial is not None and ride.miss is not None:
-            _finished(failed.partial, problem, ride)
+        if failed.partial is not None and state.residual is not None:
+            _finished(failed.partial, problem, state)
         raise
-    _finished(whole, problem, ride)
-    return with_events(problem, chosen.part or chosen, whole, wanted) if wanted else whole
+    _finished(whole, problem, state)
+    return with_events(problem, chosen.base or chosen, whole, wanted) if wanted else whole
 
 
 def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:
@@ -144,34 +144,34 @@ def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None
 
 
 def _recorder(
-    problem: Problem, dt: float, ride: Ride[Problem], info: Info, out: Any, overwrite: bool, resume: bool
+    problem: Problem, dt: float, state: RunState[Problem], info: Info, out: Any, overwrite: bool, resume: bool
 ) -> recorder.Recorder[Trajectory] | Trajectory:
     """The recorder of a run, which is moved to where the run in its file stands; a complete run itself."""
     if out is None:
         return recorder.recorder(problem, info, out, overwrite)
-    how = checkpoint.begun(problem, ride.method, dt=dt, every=ride.every, digits=ride.run.digits)
-    end = checkpoint.until(ride.count, ride.end)
+    how = checkpoint.run_spec(problem, state.method, dt=dt, every=state.every, digits=state.run.digits)
+    end = checkpoint.run_end(state.count, state.end)
     found = recorder.continued(problem, trajectory_store.folder_checked(out), how, end) if resume else None
     if found is None:
-        return recorder.recorder(problem, info, out, overwrite, checkpoint.first_words(how, end))
+        return recorder.recorder(problem, info, out, overwrite, checkpoint.initial_attributes(how, end))
     mark = found.mark if isinstance(found, recorder.Disk) else None
     if mark is not None:
-        ride.done, ride.y = mark.step, mark.state
+        state.done, state.y = mark.step, mark.state
     return found
 
 
 def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
     """The trajectory of a file that was written as a whole, if it is of the run that is asked for."""
-    whole, said = trajectory_store.read(path)
-    checkpoint.check_same(path, checkpoint.words(path, said, checkpoint.BEGUN), how)
+    whole, attrs = trajectory_store.read(path)
+    checkpoint.check_same(path, checkpoint.run_attribute(path, attrs, checkpoint.RUN_SPEC), how)
     whole.stored.checked(0)
     return whole
 
 
-def _finished(whole: Trajectory, problem: Problem, ride: Ride[Problem]) -> Trajectory:
+def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
     """A run with the motion between its steps, if every one was kept in doubles."""
-    if ride.every == 1 and ride.run.digits is None:
-        whole.dense = dense_of(problem, ride.method.part or ride.method, whole)
+    if state.every == 1 and state.run.digits is None:
+        whole.dense = dense_of(problem, state.method.base or state.method, whole)
     return whole
 
 
@@ -188,29 +188,29 @@ def _to_tolerance(
     chosen = None if method is None else methods[method]
     if chosen is not None and not chosen.has_step:
         raise InputError(f"{chosen.name} is exact, so that no steps follow from a tolerance; give dt")
-    if chosen is not None and chosen.clock:
+    if chosen is not None and chosen.has_own_time:
         raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
     end = end_time(problem, t_end)
     bounds = Bounds.of(problem.t0, end, **limits)
-    how = checkpoint.begun(
-        problem, chosen, tol=finite_number("tol", tol), t_end=end, events=len(events), **bounds.said
+    how = checkpoint.run_spec(
+        problem, chosen, tol=finite_number("tol", tol), t_end=end, events=len(events), **bounds.attributes
     )  # fmt: skip
     if resume:
-        there = trajectory_store.standing(trajectory_store.folder_checked(out))
+        there = trajectory_store.existing(trajectory_store.folder_checked(out))
         whole = None if there is None else _same_run(there, how)
         if whole is not None and whole.status == "finished":
             return whole
         overwrite = whole is not None
-    path = None if out is None else trajectory_store.fresh(out, overwrite)
-    said = checkpoint.first_words(how)
+    path = None if out is None else trajectory_store.new_path(out, overwrite)
+    attrs = checkpoint.initial_attributes(how)
     try:
         sol = solve_to(problem, tol, end, chosen, events, progress, bounds)
     except StepError as failed:
         if path is not None and failed.partial is not None:
-            trajectory_store.save(failed.partial, path, overwrite, said)
+            trajectory_store.save(failed.partial, path, overwrite, attrs)
         raise
     if path is not None:
-        trajectory_store.save(sol, path, overwrite, said)
+        trajectory_store.save(sol, path, overwrite, attrs)
     return sol
 
 

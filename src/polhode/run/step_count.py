@@ -56,7 +56,7 @@ def number_of_steps(problem: Timed, dt: float, t_end: float | None, steps: int |
 
 def length(problem: Timed, method: Method, dt: float, t_end: float | None, steps: int | None) -> tuple[int, float]:
     """How many steps a run makes, and where it ends if that is by the time; then the number is a guess."""
-    if not method.clock or steps is not None:
+    if not method.has_own_time or steps is not None:
         return number_of_steps(problem, dt, t_end, steps), math.inf
     end = end_time(problem, t_end)
     check_times(problem.t0, dt, _about(end - problem.t0, dt))

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..errors import InputError, StepError
-from ..kernels.loops import NO_STATE, good, tidied
+from ..kernels.loops import NO_STATE, is_valid, renormalise
 from ..kernels.so3 import conj, mul, norm2, rotate, unit, unrotate
 from ..methods import Method, methods
 from ..methods.combinators.compose import whole
@@ -48,9 +48,9 @@ class State(NamedTuple):
 # --- kernels ----------------------------------------------------------------------------------------
 
 
-def _held_body(own_axes: bool) -> Callable[..., Any]:
+def _held_body(has_principal_rotation: bool) -> Callable[..., Any]:
     """Kernel: a torque held in the body frame over the step."""
-    back = axes(own_axes, 3).back
+    back = axes(has_principal_rotation, 3).back
 
     @kernel
     def held(t: Any, q: Any, m: Any, system: Any) -> Any:
@@ -74,23 +74,25 @@ def _fit(q: Any, m: Any, force: Any) -> Any:
     return sound & (abs(norm2(q) - 1) <= 2 * ROTATION_TOLERANCE)
 
 
-def _one_step(step: Callable[..., Any], torque: Callable[..., Any], own_axes: bool) -> Callable[..., Any]:
-    """One step in the user's axes: ``one(h, t, q, m, force, parameters, inertia, inverse, own)``."""
+def _one_step(step: Callable[..., Any], torque: Callable[..., Any], has_principal_rotation: bool) -> Callable[..., Any]:
+    """One step in the user's axes: ``one(h, t, q, m, force, parameters, inertia, inverse, principal_to_body)``."""
 
-    def one(h: Any, t: Any, q: Any, m: Any, force: Any, parameters: Any, inertia: Any, inverse: Any, own: Any) -> Any:
+    def one(
+        h: Any, t: Any, q: Any, m: Any, force: Any, parameters: Any, inertia: Any, inverse: Any, principal_to_body: Any
+    ) -> Any:
         if not _fit(q, m, force):
             return q, m, h, UNFIT
         if abs(norm2(q) - 1) > NORMALISE:
             q = unit(q)
-        if own_axes:
-            q, m = mul(q, own), unrotate(own, m)
-        new, miss = step(h, t, (q, m), (inertia, inverse, parameters), torque)
-        if not good(new, miss):
-            return q, m, miss, FAILED
-        q, m = tidied(new)
-        if own_axes:
-            q, m = mul(q, conj(own)), rotate(own, m)
-        return q, m, miss, FINE
+        if has_principal_rotation:
+            q, m = mul(q, principal_to_body), unrotate(principal_to_body, m)
+        new, residual = step(h, t, (q, m), (inertia, inverse, parameters), torque)
+        if not is_valid(new, residual):
+            return q, m, residual, FAILED
+        q, m = renormalise(new)
+        if has_principal_rotation:
+            q, m = mul(q, conj(principal_to_body)), rotate(principal_to_body, m)
+        return q, m, residual, FINE
 
     return one
 
@@ -106,14 +108,14 @@ _HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
 # --- the stepper ------------------------------------------------------------------------------------
 
 
-def _compiled(method: Method, torque: Callable[..., Any], kind: str, own_axes: bool) -> Any:
+def _compiled(method: Method, torque: Callable[..., Any], kind: str, has_principal_rotation: bool) -> Any:
     """The compiled step, shared by all bodies; `kind` is that of the torque, or the structure of a field."""
     from ..compile.program import program
 
     def one() -> Callable[..., Any]:
-        return _one_step(whole(method)(floats.number), torque, own_axes)
+        return _one_step(whole(method)(floats.number), torque, has_principal_rotation)
 
-    return program(one, "step", method, kind, own_axes).run
+    return program(one, "step", method, kind, has_principal_rotation).run
 
 
 @dataclasses.dataclass
@@ -162,11 +164,11 @@ class Stepper:
             parameters = (*force, *self._own)
         if self._linear:
             self._check_linear(q, m, force, frame)
-        q1, m1, miss, how = advance(
+        q1, m1, residual, how = advance(
             self.dt, t, q, m, force or m, parameters, self._inertia, self._inverse, self._own or q
         )  # fmt: skip
         if how != FINE:
-            raise self._error(q, m, t, torque, miss, how)
+            raise self._error(q, m, t, torque, residual, how)
         return State(q1, m1, t + self.dt)
 
     def _free(self) -> Any:
@@ -207,7 +209,7 @@ class Stepper:
         if force is not None:
             check_axial(self.body, "torque", np.array(force if frame == "body" else unrotate(q, force)))
 
-    def _error(self, q: Any, m: Any, t: float, torque: Any, miss: float, how: int) -> Exception:
+    def _error(self, q: Any, m: Any, t: float, torque: Any, residual: float, how: int) -> Exception:
         """Why there is no next state."""
         if how == UNFIT:
             try:
@@ -224,8 +226,8 @@ class Stepper:
                     self._last.problem.check_field(moment, q, m, f"at t = {moment:g}")
                 except InputError as problem:
                     return StepError(f"{head}: {problem}")
-        why = f"its equation was not solved (relative residual {miss:.1e})"
-        if not miss > 0:
+        why = f"its equation was not solved (relative residual {residual:.1e})"
+        if not residual > 0:
             why = NO_STATE
         return StepError(f"{head}: {why}; try a smaller dt")
 

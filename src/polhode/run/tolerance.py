@@ -108,14 +108,18 @@ def _planned(problem: Problem, end: float, tol: float, method: Method | None, bo
     units = units_of(problem, end - problem.t0)
     inner = rescaled(problem, units)
     legs = scheduled(inner, float(units.times(end)), tol, bounds.scaled(-units.time))
-    made = _made(inner, legs, tol, end) if method is None else _given(inner, legs, tol, method, end)
+    made = (
+        _with_best_method(inner, legs, tol, end)
+        if method is None
+        else _with_given_method(inner, legs, tol, method, end)
+    )
     if legs.spacing:
         spacing = float(units.times(legs.spacing, back=True))
         made.info = dataclasses.replace(made.info, reason=f"{made.info.reason}; {_sampled(spacing)}")
     if units == NO_UNITS:
         return made
-    said = {name: getattr(made.info, name) for name in ("method", "tol", "reason", "error_estimate")}
-    info = info_of(problem, dt=float(units.times(made.info.dt, back=True)), **said)
+    details = {name: getattr(made.info, name) for name in ("method", "tol", "reason", "error_estimate")}
+    info = info_of(problem, dt=float(units.times(made.info.dt, back=True)), **details)
     return Plan(ScaledRun(made.run, units), made.error, info)
 
 
@@ -123,16 +127,16 @@ def _sampled(spacing: float) -> str:
     return f"the torque was sampled every {spacing:.2g}: name what lasts less than a few of these in stops or max_step"
 
 
-def _given(problem: Problem, legs: Schedule, tol: float, method: Method, end: float) -> Plan:
+def _with_given_method(problem: Problem, legs: Schedule, tol: float, method: Method, end: float) -> Plan:
     """Steps of a given method: by its own estimates, or equal and so many that the error is below tol.
 
     `end` is the time as the user gave it.
     """
     if method.estimated is not None:
         check_fit(method, problem)
-        stage = adaptive.estimated(legs.problem, method)  # the field between two of its edges
-        rough = adaptive.Run(legs.problem, stage, legs.legs[-1].end, ROUGH, schedule=legs)()
-        controlled = _measured(legs, stage, tol, adaptive.scale_of_momentum(problem, rough))
+        controlled_step = adaptive.estimated(legs.problem, method)  # the field between two of its edges
+        rough = adaptive.Run(legs.problem, controlled_step, legs.legs[-1].end, ROUGH, schedule=legs)()
+        controlled = _measured(legs, controlled_step, tol, adaptive.scale_of_momentum(problem, rough))
         reason = "given; steps chosen by its estimates of their errors" + _limit(controlled, tol)
         return _plan(problem, tol, method.name, reason, controlled.run, controlled.error)
     turned = max(1.0, float(np.linalg.norm(problem.omega)) * (legs.legs[-1].end - problem.t0))
@@ -151,7 +155,7 @@ def _given(problem: Problem, legs: Schedule, tol: float, method: Method, end: fl
     return _plan(problem, tol, method.name, reason, found.run, found.error, found.run.dt)
 
 
-def _made(problem: Problem, legs: Schedule, tol: float, t_end: float) -> Plan:
+def _with_best_method(problem: Problem, legs: Schedule, tol: float, t_end: float) -> Plan:
     """The run that needs least work; `t_end` is the end as the user gave it."""
     end = legs.legs[-1].end
     if problem.field is None:
@@ -166,31 +170,31 @@ def _made(problem: Problem, legs: Schedule, tol: float, t_end: float) -> Plan:
         found = Measured(ExactRun(problem, end), error, error <= tol)
         return _plan(problem, tol, jacobi.name, reason + _limit(found, tol), found.run, error)
     held = legs.problem
-    stage = stage_of(held)
-    scale = adaptive.scale_of_momentum(problem, adaptive.Run(held, stage, end, ROUGH, schedule=legs)())
+    controlled_step = stage_of(held)
+    scale = adaptive.scale_of_momentum(problem, adaptive.Run(held, controlled_step, end, ROUGH, schedule=legs)())
     if not is_smooth(held.field):
-        found = _measured(legs, stage, tol, scale)
+        found = _measured(legs, controlled_step, tol, scale)
         reason = "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
-        return _plan(problem, tol, found.run.stage.name, reason + _limit(found, tol), found.run, found.error)
-    taylor = _measured(legs, stage, tol, scale)
+        return _plan(problem, tol, found.run.controlled_step.name, reason + _limit(found, tol), found.run, found.error)
+    taylor = _measured(legs, controlled_step, tol, scale)
     found, work = _lighter(taylor, _measured(legs, _pair_within(held, taylor), tol, scale))
     splittings = _splittings(problem, legs, found)
     return _splitting(problem, legs, tol, splittings or [], work) or _plan(
-        problem, tol, found.run.stage.label(found.run.order),
+        problem, tol, found.run.controlled_step.label(found.run.order),
         _why(problem, taylor, found, splittings is not None) + _limit(found, tol), found.run, found.error,
     )  # fmt: skip
 
 
-def _measured(legs: Schedule, stage: adaptive.Stage, tol: float, scale: float) -> Measured:
+def _measured(legs: Schedule, controlled_step: adaptive.AdaptiveStep, tol: float, scale: float) -> Measured:
     problem, end = legs.problem, legs.legs[-1].end
 
     def make(local: float, stretch: float = 1.0) -> adaptive.Run:
-        return adaptive.Run(problem, stage, end, local, scale, legs, stretch)
+        return adaptive.Run(problem, controlled_step, end, local, scale, legs, stretch)
 
     return adaptive.measured(make, tol)
 
 
-def _pair_within(problem: Problem, taylor: Measured) -> adaptive.Stage:
+def _pair_within(problem: Problem, taylor: Measured) -> adaptive.AdaptiveStep:
     """The Runge-Kutta pair, given up where it needs far more work than the Taylor steps do."""
     pair = adaptive.runge_kutta(problem)
     if not taylor.reached:
@@ -207,7 +211,7 @@ def _lighter(taylor: Measured, pair: Measured) -> tuple[Measured, float]:
     return (pair, works[1]) if works[1] < works[0] or not taylor.reached else (taylor, works[0])
 
 
-def stage_of(problem: Problem) -> adaptive.Stage:
+def stage_of(problem: Problem) -> adaptive.AdaptiveStep:
     """Taylor steps where there is a Taylor series, else those of an embedded pair."""
     return adaptive.taylor(problem) if is_smooth(problem.field) else adaptive.pair(problem)
 

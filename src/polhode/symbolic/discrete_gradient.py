@@ -30,7 +30,7 @@ def discrete_gradient(output: Expr, start: Sequence[Expr], end: Sequence[Expr]) 
     """
     output = _without_powers(output)
     nodes = ordered([output])
-    ends = _moved(nodes, dict(zip(start, end, strict=True)))
+    ends = _at_end_point(nodes, dict(zip(start, end, strict=True)))
     over: dict[Expr, Expr] = {output: lift(1)}
     for node in reversed(nodes):
         if node not in over or ends[node] is node:
@@ -56,7 +56,7 @@ def _without_powers(output: Expr) -> Expr:
     return made[output]
 
 
-def _moved(nodes: Sequence[Expr], inputs: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
+def _at_end_point(nodes: Sequence[Expr], inputs: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
     """Every node at the end point; a node that does not depend on the inputs is itself.
 
     An angle atan2 is continued through its jump of 2 pi: by the least turn from its value at the start.
@@ -101,7 +101,7 @@ def _turn(node: Expr, ends: Mapping[Expr, Expr]) -> tuple[Expr, Expr]:
 def _quotients(node: Expr, ends: Mapping[Expr, Expr]) -> Slopes:
     """The symmetric difference quotients of one operation."""
     op, args = node.op, node.args
-    if op in ("symbol", "const", "named", "and", "or", "piece", *COMPARISONS):
+    if op in ("symbol", "const", "named", "and", "or", "bracket", *COMPARISONS):
         return []
     x = args[0]
     if op in LOOK_UPS:  # an entry of a table: constant, except where x passes a knot

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
 from ..numbers import dispatch, primitives
-from ..numbers.derivatives import _slope
+from ..numbers.derivatives import _derivative
 from ..numbers.dispatch import kernel, register
 from ..numbers.primitives import FUNCTIONS
 
@@ -21,7 +21,7 @@ OPERATORS = {"add": "+", "sub": "-", "mul": "*", "div": "/"}
 COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
 
 
-LOOK_UPS = ("piece", "entry")
+LOOK_UPS = ("bracket", "take")
 """Reading a table: constant between its knots."""
 
 
@@ -33,7 +33,7 @@ class Expr:
     """A node: an operation and its arguments. Never made directly: `make` shares equal nodes."""
 
     __slots__ = ("args", "number", "op")
-    _book: ClassVar[dict[Any, Expr]] = {}
+    _nodes: ClassVar[dict[Any, Expr]] = {}
     _count: ClassVar[Any] = itertools.count()
 
     def __init__(self, op: str, args: tuple[Any, ...]) -> None:
@@ -43,9 +43,9 @@ class Expr:
     def make(op: str, *args: Any) -> Expr:
         """The node for this operation on these arguments."""
         key = (op, *(a.number if isinstance(a, Expr) else (type(a), a, str(a)) for a in args))
-        if key not in Expr._book:
-            Expr._book[key] = Expr(op, args)
-        return Expr._book[key]
+        if key not in Expr._nodes:
+            Expr._nodes[key] = Expr(op, args)
+        return Expr._nodes[key]
 
     def __add__(self, other: Any) -> Expr:
         return _sum(self, lift(other))
@@ -209,14 +209,14 @@ class Exprs:
         return Expr.make("where", lift(condition), lift(yes), lift(no))
 
     @staticmethod
-    def piece(x: Any, knots: Any) -> Expr:
+    def bracket(x: Any, knots: Any) -> Expr:
         """The piece of a table in which x lies."""
-        return Expr.make("piece", x, lift(tuple(knots)))
+        return Expr.make("bracket", x, lift(tuple(knots)))
 
     @staticmethod
-    def entry(index: Any, column: Any) -> Expr:
+    def take(index: Any, column: Any) -> Expr:
         """An entry of a table."""
-        return Expr.make("entry", index, lift(tuple(column)))
+        return Expr.make("take", index, lift(tuple(column)))
 
     @staticmethod
     def epsilon() -> float:
@@ -280,7 +280,7 @@ def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     if op == "atan2":
         square = x * x + args[1] * args[1]
         return [(x, args[1] / square), (args[1], -(x / square))]
-    return [(x, _slope(op, x, node))]
+    return [(x, _derivative(op, x, node))]
 
 
 def gradient(output: Expr, inputs: Sequence[Expr]) -> list[Expr]:
@@ -336,7 +336,7 @@ def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any])
 
     Integers stay integers; floats are exact; named constants are asked of the type; tuples are tables, lists tuples.
     """
-    space: dict[str, Any] = {name: getattr(primitives, name) for name in (*FUNCTIONS, "where", "narrow", *LOOK_UPS)}
+    space: dict[str, Any] = {name: getattr(primitives, name) for name in (*FUNCTIONS, "where", "to_float32", *LOOK_UPS)}
     space["abs"] = abs
     for name, value in constants.items():
         if isinstance(value, tuple):

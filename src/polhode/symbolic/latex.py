@@ -128,8 +128,8 @@ def _text(latex: str) -> str:
     found, i = "", 0
     while i < len(latex):
         if latex[i] == "\\":
-            said, i = _command(latex, i + 1)
-            found += said
+            spoken, i = _command(latex, i + 1)
+            found += spoken
         elif latex[i] in "_^":
             inside, j = _group(latex, i + 1)
             found, i = found.rstrip() + latex[i] + _enclosed(_text(inside)), j
@@ -151,8 +151,8 @@ def _command(latex: str, start: int) -> tuple[str, int]:
         return f"{_enclosed(_text(top))}/{_enclosed(_text(bottom))} ", i
     if word in FUNCTIONS or word in ACCENTS:
         inside, i = _group(latex, i)
-        said = _tidy(_text(inside))
-        return (f"{FUNCTIONS[word]}({said})" if word in FUNCTIONS else said + ACCENTS[word]), i
+        spoken = _tidy(_text(inside))
+        return (f"{FUNCTIONS[word]}({spoken})" if word in FUNCTIONS else spoken + ACCENTS[word]), i
     return SIGNS.get(word, "" if word in SILENT else _letter(word)), i
 
 

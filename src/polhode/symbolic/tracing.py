@@ -123,7 +123,7 @@ def _meaning(owner: str, name: str, value: Any, attributes: set[str], known: dic
     number = _constant(value)
     if number is not None:
         return number
-    if value in (primitives.piece, primitives.entry):  # generic already
+    if value in (primitives.bracket, primitives.take):  # generic already
         return value
     if getattr(value, "__module__", None) in ("math", "polhode.numbers.primitives", "polhode.numbers.user_math"):
         if hasattr(TRACE_MATH, value.__name__):

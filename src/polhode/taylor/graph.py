@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Sequence
 
 from ..numbers import primitives
-from ..numbers.derivatives import _slope
+from ..numbers.derivatives import _derivative
 from ..numbers.primitives import FUNCTIONS
 from ..symbolic.expression import COMPARISONS, LOOK_UPS, OPERATORS, Expr, is_number, lift, ordered, symbol
 
@@ -38,7 +38,7 @@ def slopes(node: Expr) -> list[tuple[Expr, Expr]]:
     if node.op == "atan2":
         square = x * x + node.args[1] * node.args[1]
         return [(x, node.args[1] / square), (node.args[1], -(x / square))]
-    return [(x, _slope(node.op, x, node))]
+    return [(x, _derivative(node.op, x, node))]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -81,7 +81,7 @@ Monomial = tuple[Expr, Expr | None, int]
 """c x^n: the coefficient, which does not move, the base (None for n = 0), and n."""
 
 
-def gathered(outputs: Sequence[Expr], sources: set[Expr]) -> list[Expr]:
+def with_collected_factors(outputs: Sequence[Expr], sources: set[Expr]) -> list[Expr]:
     """The same formulas with one factor that does not move in each product, and quotients c x^-n as ``whole_power``."""
     nodes = ordered(outputs)
     moving = moving_of(nodes, sources)

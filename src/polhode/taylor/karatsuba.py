@@ -46,7 +46,9 @@ class PairedWriter(Writer):
     def _narrowed(self) -> list[str]:
         """The order before `first` is done again, so its products are taken out of the sums."""
         of = {node: self._products(node, lambda x: self._place(x, "(first - 1)")) for node in self.squares}
-        squares = [f"thin[{at}] = narrow(work[{at}]) + ({joined(of[node])})" for node, at in self.squares.items()]
+        squares = [
+            f"workspace32[{at}] = to_float32(work[{at}]) + ({joined(of[node])})" for node, at in self.squares.items()
+        ]
         return [*super()._narrowed(), *squares]
 
     def _loops(self, sums: list[Expr]) -> list[str]:

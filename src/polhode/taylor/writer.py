@@ -24,7 +24,7 @@ from typing import Any
 
 from ..numbers.primitives import FUNCTIONS
 from ..symbolic.expression import OPERATORS, Expr, _text, is_number, symbol
-from .graph import LOGIC, Plan, gathered, plan
+from .graph import LOGIC, Plan, plan, with_collected_factors
 
 NOTHING = "0 * q[0]"
 """The text of a symbol that begins at zero."""
@@ -32,11 +32,11 @@ NOTHING = "0 * q[0]"
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """Two kernels, ``fill(..., unit, work, order)`` and ``extend(..., unit, work, first, thin, order)``.
+    """Two kernels, ``fill(..., unit, work, order)`` and ``extend(..., unit, work, first, single_precision, order)``.
 
     Coefficients of one order lie together: the k-th of the i-th series asked for, times unit^k, is
     ``work[rows[i] + stride * k]``. The second kernel goes on from the order `first` > 1 where the first one ended, with
-    narrow numbers in `thin`; order `first` is computed in both precisions, which gives an error
+    narrow numbers in `workspace32`; order `first` is computed in both precisions, which gives an error
     estimate.
     """
 
@@ -61,7 +61,7 @@ def series(
     """
     states = [symbol(name) for name in rates]
     sources = {*states, symbol("t")}
-    formulas = gathered([*rates.values(), *others], sources)
+    formulas = with_collected_factors([*rates.values(), *others], sources)
     ready = plan(states, formulas[: len(states)], formulas[len(states) :])
     return (writer or Writer)(ready, start, [*states, *formulas[len(states) :]], orders).series(parameters)
 
@@ -88,9 +88,9 @@ class _Form:
 class Writer:
     """Names, rows and lines of the kernels."""
 
-    thin = False
+    single_precision = False
     """Are narrow numbers written about; their names end in n."""
-    turned: frozenset[tuple[Expr, Expr]] = frozenset()
+    reversed_products: frozenset[tuple[Expr, Expr]] = frozenset()
 
     def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], orders: int) -> None:
         self.ready, self.start, self.wanted, self.orders = ready, start, wanted, orders
@@ -101,7 +101,7 @@ class Writer:
         self.within = {n for form in self.forms.values() for n in form.within}
         self.early = self._early()
         self.lowest = self._lowest()
-        self.turned = self._turned()
+        self.reversed_products = self._reversed_products()
         self.row = {node: i for i, node in enumerate(dict.fromkeys([*wanted, *self._operands()]))}
 
     # what is summed, and when
@@ -203,9 +203,9 @@ class Writer:
         return [("j * ", x, s) for x, s in self.ready.slopes[node]]
 
     def _in_order(self, a: Expr, b: Expr) -> tuple[Expr, Expr]:
-        return (b, a) if (a, b) in self.turned else (a, b)
+        return (b, a) if (a, b) in self.reversed_products else (a, b)
 
-    def _turned(self) -> frozenset[tuple[Expr, Expr]]:
+    def _reversed_products(self) -> frozenset[tuple[Expr, Expr]]:
         """The products to be taken as b_j a_(k-j), so that sums share what they read."""
         sums = [node for node in self.ready.nodes if self._is_sum(node) and node.op in ("mul", "add", "sub")]
         pairs = list(dict.fromkeys((a, b) for node in sums for _, a, b in self._factors(node)))
@@ -239,9 +239,9 @@ class Writer:
         """The whole."""
         lines = [*self._start(), *self._first_order(), *self._orders("1")]
         text = "".join([*self.loops, defined(f"fill({parameters}, unit, work, order)", lines)])
-        start, self.thin, self.loops = self._start(), True, []
+        start, self.single_precision, self.loops = self._start(), True, []
         lines = [*start, *self._narrowed(), *self._orders("first - 1")]
-        more = "".join([*self.loops, defined(f"extend({parameters}, unit, work, first, thin, order)", lines)])
+        more = "".join([*self.loops, defined(f"extend({parameters}, unit, work, first, workspace32, order)", lines)])
         rows = tuple(self.row[node] for node in self.wanted)
         terms = sum(len(self._factors(node)) for node in self.ready.nodes if self._is_sum(node))
         return Series(text, more, self.constants, rows, len(self.row), self.size, terms)
@@ -265,19 +265,19 @@ class Writer:
 
     def _value(self, node: Expr, prefix: str) -> str:
         """The local name of a number: z a coefficient of order 0, v its inverse; of order k x, a sum s, a rate d."""
-        return f"{prefix}{self.name[node]}{'n' * self.thin}"
+        return f"{prefix}{self.name[node]}{'n' * self.single_precision}"
 
     @property
     def _room(self) -> str:
-        return "thin" if self.thin else "work"
+        return "workspace32" if self.single_precision else "work"
 
     @property
     def _zero(self) -> str:
-        return "zeron" if self.thin else "zero"
+        return "zeron" if self.single_precision else "zero"
 
     @property
     def _unit(self) -> str:
-        return "unitn" if self.thin else "unit"
+        return "unitn" if self.single_precision else "unit"
 
     def _start(self) -> list[str]:
         """Coefficients of order 0, by their names."""
@@ -300,15 +300,15 @@ class Writer:
 
     def _narrowed(self) -> list[str]:
         """What is known, in narrow numbers."""
-        lines = ["zeron = narrow(zero)", "onen = narrow(one)", "unitn = narrow(unit)"]
+        lines = ["zeron = to_float32(zero)", "onen = to_float32(one)", "unitn = to_float32(unit)"]
         for node in self.ready.nodes:
             name = f"z{self.name[node]}"
             if node.op in ("const", "named"):
                 self.constants[f"{name}n"] = node.args[0]
             else:
-                lines.append(f"{name}n = {name}" if node.op in LOGIC else f"{name}n = narrow({name})")
-        lines += [f"v{self.name[n]}n = narrow(v{self.name[n]})" for n in self._divisors()]
-        lines += [f"for i in range({len(self.row)} * first):", "    thin[i] = narrow(work[i])"]
+                lines.append(f"{name}n = {name}" if node.op in LOGIC else f"{name}n = to_float32({name})")
+        lines += [f"v{self.name[n]}n = to_float32(v{self.name[n]})" for n in self._divisors()]
+        lines += [f"for i in range({len(self.row)} * first):", "    workspace32[i] = to_float32(work[i])"]
         return lines + [f"{self._value(s, 'x')} = {self._place(s, '(first - 1)')}" for s in self.ready.rates_of]
 
     def _states(self, k: str) -> list[str]:

@@ -38,15 +38,15 @@ class Book(Methods):
 methods = Book()
 
 
-def _declared(build: Any, **said: Any) -> Method:
+def _declared(build: Any, **declared: Any) -> Method:
     """Enter an Euler step: first order, exact without force."""
     shared: dict[str, Any] = {
         "name": build.__name__, "order": 1, "order_free": math.inf, "symmetric": False, "torque_evals": 1,
         "conserves": FREE, "needs": "attitude", "doc": build.__doc__,
     }  # fmt: skip
     builder: Build = build
-    implicit = {"implicit": said["solves"] > 0, "poisson": said["symplectic"]}
-    return methods.add(declare(builder, register=False, **shared, **implicit, **said))
+    implicit = {"implicit": declared["solves"] > 0, "poisson": declared["symplectic"]}
+    return methods.add(declare(builder, register=False, **shared, **implicit, **declared))
 
 
 def forced(value: Callable[..., Any]) -> Callable[..., Any]:
@@ -101,8 +101,8 @@ def backward_euler(space: Space) -> Step:
     @kernel
     def step(h: Any, t: Any, y: Any, system: Any, force: Any) -> Any:
         guess, _ = landing(h, t, y[0], y, system, force)
-        x, miss = root(guess, unit(h), norm(y[0]), (h, t + h, y), system, force)
-        return landing(h, t + h, x, y, system, force), miss
+        x, residual = root(guess, unit(h), norm(y[0]), (h, t + h, y), system, force)
+        return landing(h, t + h, x, y, system, force), residual
 
     return step
 
@@ -149,12 +149,12 @@ _impulse_last = _declared(
 )
 
 
-def _symmetric(first: Method, second: Method, **said: Any) -> Method:
+def _symmetric(first: Method, second: Method, **declared: Any) -> Method:
     """A step and its adjoint, each over half the step."""
     shared: dict[str, Any] = {
         "order": 2, "symmetric": True, "conserves": ("energy_midpoint", "energy_linear_potential"),
     }  # fmt: skip
-    return methods.add(halves(first, second, register=False, poisson=said["symplectic"], **shared, **said))
+    return methods.add(halves(first, second, register=False, poisson=declared["symplectic"], **shared, **declared))
 
 
 _symmetric(

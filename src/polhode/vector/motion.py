@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.loops import Kind, stepping
+from ..kernels.loops import StateSpace, stepping
 from ..methods import Method
 from ..numbers import arrays, floats  # noqa: F401 - makes arrays a number type
 from ..numbers.precision import guarded
@@ -21,15 +21,15 @@ from ..results import motion
 from ..results.progress import Progress
 from ..results.recorder import Memory
 from ..run.failures import explain_in
-from ..run.fixed_step import Ride, solved
+from ..run.fixed_step import RunState, solved
 from ..run.integrator import Engine
 from ..run.step_count import Interval, number_of_steps
 from ..symbolic.expression import compiled, gradient, lift, source, symbol
 from ..symbolic.user_function import UserFunction, plain_function
 from .family import forced, methods
-from .tuples import Space, good, record, same
+from .tuples import Space, is_valid, same, write_row
 
-KIND = Kind(good, same, record)
+STATE_SPACE = StateSpace(is_valid, same, write_row)
 
 COMPILED = 8
 """Largest dimension for which the loop is compiled: written out, a matrix has n^2 entries."""
@@ -108,9 +108,9 @@ def solve(
     system = System(force, potential, M, u0, p0, t0)
     start, dt, every = Interval(system.t0), positive("dt", dt), whole_number("every", every)
     count = number_of_steps(start, dt, t_end, steps)
-    ride = Ride(system.engine(chosen, digits), start, dt, count, every, method=chosen)
+    state = RunState(system.engine(chosen, digits), start, dt, count, every, method=chosen)
     bar = Progress(progress, chosen.name, count)
-    return solved(ride, Memory(functools.partial(system.motion, ride)), bar, system.explain)
+    return solved(state, Memory(functools.partial(system.motion, state)), bar, system.explain)
 
 
 def _is_ours(method: Method) -> bool:
@@ -178,7 +178,7 @@ class System:
         return loop.run, loop.is_warm
 
     def _loop(self, method: Method, number: Callable[[Any], Any], force: Callable[..., Any]) -> Callable[..., Any]:
-        return stepping(method.build(Space(number, self.n, self.diagonal)), force, KIND)
+        return stepping(method.build(Space(number, self.n, self.diagonal)), force, STATE_SPACE)
 
     def _plain(self, method: Method, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The loop in plain Python; where a formula has no real value the force is NaN, as it is when compiled."""
@@ -208,9 +208,9 @@ class System:
             advance, y, (inverse,), number, lambda k: np.empty((k, 2 * self.n), dtype=object), True, digits
         )  # fmt: skip
 
-    def motion(self, ride: Ride[Any], t: np.ndarray, rows: np.ndarray, *, status: str, **timing: Any) -> Motion:
+    def motion(self, state: RunState[Any], t: np.ndarray, rows: np.ndarray, *, status: str, **timing: Any) -> Motion:
         """The rows as a result."""
-        mp = _full_precision(rows, self.n) if ride.run.digits else None
+        mp = _full_precision(rows, self.n) if state.run.digits else None
         u, p = np.split(rows.astype(float), 2, axis=1)
         velocity = p / self.mass if self.diagonal else np.linalg.solve(self.mass, p.T).T
         energy = None
@@ -218,12 +218,12 @@ class System:
             text = source("potential_value", "t, u", _unpack(self.n), self.potential.outputs)
             height = compiled(*text, floats.number)(t, tuple(u.T))[0]
             energy = (p * velocity).sum(axis=1) / 2 + height
-        return Motion(t, u, p, velocity, energy, ride.dt, mp, method=ride.method.name, status=status)
+        return Motion(t, u, p, velocity, energy, state.dt, mp, method=state.method.name, status=status)
 
-    def explain(self, ride: Ride[Any]) -> str:
+    def explain(self, state: RunState[Any]) -> str:
         """Why the next step cannot be made, and which dt to try."""
-        u = tuple(float(x) for x in ride.y[0])
-        return explain_in(ride, lambda t: self.force.check(t, u, f"at t = {t:g}"))
+        u = tuple(float(x) for x in state.y[0])
+        return explain_in(state, lambda t: self.force.check(t, u, f"at t = {t:g}"))
 
 
 def _full_precision(rows: np.ndarray, n: int) -> types.SimpleNamespace:
@@ -260,9 +260,9 @@ class Formula:
         given = (_symbols(system.n), symbol("t"))[: self.arguments]
         self.outputs = self.user.traced(given, lambda value: [lift(x) for x in ([value] if count is None else value)])
 
-    def check(self, t: float, u: tuple[float, ...], place: str) -> None:
+    def check(self, t: float, u: tuple[float, ...], context: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it."""
-        self.user.numbers(self.user.value((u, t)[: self.arguments], place), place)
+        self.user.numbers(self.user.value((u, t)[: self.arguments], context), context)
 
 
 def _numbers(name: str, value: Any) -> tuple[float, ...]:

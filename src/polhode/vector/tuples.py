@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ..kernels.solvers import Algebra
-from ..kernels.unroll import written
+from ..kernels.unroll import unrolled_kernel
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import finite, sqrt
 from ..numbers.types import Number
@@ -32,13 +32,13 @@ def norm(a: Vector) -> Number:
 
 
 @kernel
-def good(y: Any, miss: Any) -> Any:
+def is_valid(y: Any, residual: Any) -> Any:
     """Was the step solved, and are configuration and momentum finite."""
     u, p = y
     total = u[0] + p[0]
     for i in range(1, len(u)):
         total = total + u[i] + p[i]
-    return (miss <= 0) & finite(total)
+    return (residual <= 0) & finite(total)
 
 
 @kernel
@@ -48,7 +48,7 @@ def same(y: Any) -> Any:
 
 
 @kernel
-def record(rows: Any, i: int, y: Any) -> None:
+def write_row(rows: Any, i: int, y: Any) -> None:
     """Write one state into a row: the configuration, then the momentum."""
     u, p = y
     n = len(u)
@@ -69,24 +69,26 @@ def algebra(n: int) -> Algebra:
     """Kernels for n-tuples and n x n matrices."""
     return Algebra(
         dot=dot,
-        scale=written("s, a", _listed(n, lambda i: f"s * a[{i}]")),
-        along=written("a, s, b", _listed(n, lambda i: f"a[{i}] + s * b[{i}]")),
-        apply=written("m, v", _listed(n, lambda i: _sum(n, lambda j: f"m[{i}][{j}] * v[{j}]"))),
-        apply_transposed=written("m, v", _listed(n, lambda j: _sum(n, lambda i: f"v[{i}] * m[{i}][{j}]"))),
-        lowered=written("m, z, r", _listed(n, lambda i: _listed(n, lambda j: f"m[{i}][{j}] - z[{i}] * r[{j}]"))),
+        scale=unrolled_kernel("s, a", _listed(n, lambda i: f"s * a[{i}]")),
+        along=unrolled_kernel("a, s, b", _listed(n, lambda i: f"a[{i}] + s * b[{i}]")),
+        apply=unrolled_kernel("m, v", _listed(n, lambda i: _sum(n, lambda j: f"m[{i}][{j}] * v[{j}]"))),
+        apply_transposed=unrolled_kernel("m, v", _listed(n, lambda j: _sum(n, lambda i: f"v[{i}] * m[{i}][{j}]"))),
+        lowered=unrolled_kernel(
+            "m, z, r", _listed(n, lambda i: _listed(n, lambda j: f"m[{i}][{j}] - z[{i}] * r[{j}]"))
+        ),
     )
 
 
 @functools.cache
 def _times(n: int) -> Callable[..., Vector]:
     """Kernel: a diagonal matrix times a vector."""
-    return written("m, v", _listed(n, lambda i: f"m[{i}] * v[{i}]"))
+    return unrolled_kernel("m, v", _listed(n, lambda i: f"m[{i}] * v[{i}]"))
 
 
 @functools.cache
 def _unit(n: int) -> Callable[..., Any]:
     """Kernel: the unit matrix in the number type of x."""
-    return written("x", _listed(n, lambda i: _listed(n, lambda j: f"0 * x + {int(i == j)}")))
+    return unrolled_kernel("x", _listed(n, lambda i: _listed(n, lambda j: f"0 * x + {int(i == j)}")))
 
 
 @dataclasses.dataclass(frozen=True)

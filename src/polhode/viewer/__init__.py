@@ -23,7 +23,7 @@ from ..physics.body import Body
 from ..physics.problem import quaternion_of
 from ..physics.shapes import Shape
 from ..physics.validate import file_path, flag
-from ..results.observables import shown
+from ..results.observables import thinned_indices
 from ..results.store.atomic import place_for, write_whole
 from ..results.trajectory import Trajectory
 
@@ -65,7 +65,7 @@ def view(
     path = checked(path, overwrite)
     if not isinstance(title, str) or not title.isprintable():
         raise InputError(f"title must be a line of text; got {title!r}")
-    empty = [s.method for s in several if not len(_kept(s, 1))]
+    empty = [s.method for s in several if not len(_shown_indices(s, 1))]
     if empty:
         raise InputError(f"there is nothing to show: the trajectory of {empty[0] or 'a file'} has no finite state")
     if body is not None and not isinstance(body, Body):
@@ -88,7 +88,7 @@ def _several(sols: Any) -> list[Trajectory]:
 def page(sols: Sequence[Trajectory], title: str = "", body: Body | None = None) -> str:
     """The text of the page."""
     frames = min(FRAMES, ALL_FRAMES // len(sols))
-    kept = [_kept(s, frames) for s in sols]
+    kept = [_shown_indices(s, frames) for s in sols]
     runs = [_run(s, of, s.info.shapes if body is None else body.looks) for s, of in zip(sols, kept, strict=True)]
     data = {
         "runs": runs, "colours": COLOURS, "speeds": SPEEDS, "speed": _speed(sols, kept), "up": _up(sols[0], kept[0]),
@@ -156,9 +156,9 @@ def _part(shape: Shape) -> dict[str, Any]:
     return form | place | {"hole": shape.hole}
 
 
-def _kept(sol: Trajectory, most: int) -> np.ndarray:
+def _shown_indices(sol: Trajectory, most: int) -> np.ndarray:
     """Indices of the states that are shown, in the order of their times."""
-    kept = shown(sol.quaternion, sol.momentum, most)
+    kept = thinned_indices(sol.quaternion, sol.momentum, most)
     return kept[np.argsort(sol.t[kept], kind="stable")]
 
 
@@ -193,15 +193,15 @@ def _up(sol: Trajectory, kept: np.ndarray) -> list[float]:
 
 def _note(sols: Sequence[Trajectory], kept: Sequence[np.ndarray]) -> str:
     """What one should know who sees it: frames too far apart, or a run that did not end."""
-    said = []
+    notes = []
     for sol, of in zip(sols, kept, strict=True):
         spin = np.linalg.norm(sol.omega[of], axis=1)
         turn = float((np.maximum(spin[1:], spin[:-1]) * np.diff(sol.t[of])).max(initial=0.0))
         if turn > WIDE:
-            said.append(
+            notes.append(
                 f"{_label(sol)}: the body turns up to {math.degrees(turn):.0f} degrees from one state shown to the "
                 "next, so what it does between them is a guess; keep more states, or view a shorter run"
             )
         if sol.status != "finished":
-            said.append(f"{_label(sol)}: the run is {sol.status} at t = {sol.t[-1]:g}")
-    return ". ".join(said)
+            notes.append(f"{_label(sol)}: the run is {sol.status} at t = {sol.t[-1]:g}")
+    return ". ".join(notes)

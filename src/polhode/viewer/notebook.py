@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from ..methods import citations
-from ..methods.record import Method, word
+from ..methods.record import Method, formatted
 from ..results.ensemble import Ensemble
-from ..results.observables import shown
+from ..results.observables import thinned_indices
 from ..results.trajectory import PRIMARY, Trajectory
 
 DRAWN = 2000
@@ -55,7 +55,7 @@ def ensemble_html(crowd: Ensemble) -> str:
 
 def method_html(method: Method) -> str:
     """What a method declares, and its source."""
-    facts = {name.replace("_", " "): word(value) for name, value in method.declaration().items()}
+    facts = {name.replace("_", " "): formatted(value) for name, value in method.declaration().items()}
     del facts["name"]
     facts["cite"] = citations.citation(method.cite)
     return _table(f"Method {method.name}", {"what it is": method.summary or "-"} | facts)
@@ -75,7 +75,7 @@ def _table(title: str, facts: Mapping[str, str]) -> str:
 
 def _picture(sol: Trajectory) -> str:
     """The polhode of a free body, else the path of its third axis; nothing where no state is finite."""
-    kept = shown(sol.quaternion, sol.momentum, DRAWN)
+    kept = thinned_indices(sol.quaternion, sol.momentum, DRAWN)
     if not len(kept):
         return ""
     from matplotlib.figure import Figure  # without pyplot, so that no figure stays open behind the table

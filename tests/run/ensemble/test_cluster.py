@@ -81,11 +81,11 @@ def test_nobody_answers(tmp_path):
 
 def test_a_worker_that_cannot_see_the_store(tmp_path):
     from polhode.run.ensemble.api import prepared
-    from polhode.run.ensemble.shards import plan, run_unit
+    from polhode.run.ensemble.shards import plan, run_shard
 
     task = prepared(MOMENTS, None, MOMENTA, "fem", dt=0.1, steps=2)
     with pytest.raises(ph.InputError, match="the store must be in a folder shared by all workers"):
-        run_unit(plan(task, tmp_path / "elsewhere.zarr"), 0)
+        run_shard(plan(task, tmp_path / "elsewhere.zarr"), 0)
 
 
 def test_an_address_without_a_scheduler_is_a_sentence(tmp_path, monkeypatch):

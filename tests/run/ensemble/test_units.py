@@ -342,7 +342,7 @@ def test_units_are_bounded():
     """A unit keeps within its body-steps and bytes, and is a multiple of the widest lanes."""
     for number, steps, every in ((10**6, 1000, None), (10**5, 10**5, 10), (50, 10**9, None), (10, 5, 1)):
         task = prepared([1, 1.2, 1.5], None, np.ones((number, 3)), "dmv4", dt=0.1, steps=steps, every=every)
-        size = shards.unit_size(task)
+        size = shards.default_shard_size(task)
         assert size == number or size % shards.LANES == 0
         if shards.LANES < size < number:
             assert size * steps <= shards.BODY_STEPS["cpu"]

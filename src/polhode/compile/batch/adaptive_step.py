@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from ...kernels.loops import COLUMNS, STALLED, allowed, trying
-from ...numbers.primitives import settled, where
+from ...kernels.loops import COLUMNS, STALLED, allowed, attempting_steps
+from ...numbers.primitives import all_lanes, where
 from .. import numba_target
 from ..simd.vector_types import LANES, load, store
 from ..threads import share_out, sliced
 from . import layout
-from .fixed_step import LANE_KIND, reader
+from .fixed_step import LANE_SPACE, reader
 from .layout import Sizes
 
 MOST = 1e6
@@ -34,8 +34,8 @@ QUOTA = 2000
 """Tried steps of a vector of bodies in the first slice: some milliseconds."""
 
 
-def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
-    """The run, to be compiled; a stage for the first step of a body, one for the others.
+def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
+    """The run, to be compiled; a controlled step for the first step of a body, one for the others.
 
     ``run(t0, end, longest, tolerance, orders, data, begin, stop, quota, block, body, place, rows, failed)`` takes the
     bodies from `begin` to `stop`, columns of `data`, to the time `end`, and returns True when all are there. After
@@ -47,7 +47,9 @@ def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., 
     """
     size = sizes.dt
     TIME, _, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
-    begin_with, go_on = (register_jitable(**numba_target.INNER)(_stepper(stage, sizes)) for stage in stages)
+    begin_with, go_on = (
+        register_jitable(**numba_target.INNER)(_stepper(controlled_step, sizes)) for controlled_step in controlled_steps
+    )
 
     def seated(block: Any, lane: int, data: Any, body: int) -> None:
         """Put a body into a lane."""
@@ -108,9 +110,9 @@ def loop(stages: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., 
     return run
 
 
-def _stepper(stage: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
+def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
     """Try a step in every lane; do all of them go on."""
-    tried = register_jitable(**numba_target.INNER)(trying(stage, LANE_KIND))
+    attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, LANE_SPACE))
     read, size = reader(sizes.parameters), sizes.dt
     TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
 
@@ -118,7 +120,7 @@ def _stepper(stage: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
         (q, m), system = read(block)
         t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
         limits, largest = allowed(tolerance, end - t, m, largest, system)
-        (p, n), now, proposal, counts = tried(t, end, longest, proposal, (q, m), system, limits, orders)
+        (p, n), now, proposal, counts = attempt_step(t, end, longest, proposal, (q, m), system, limits, orders)
         for j in range(4):
             store(block[j], 0, where(counts, p[j], q[j]))
         for j in range(3):
@@ -130,7 +132,7 @@ def _stepper(stage: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
         store(block[LARGEST], 0, largest)
         store(block[STEPS], 0, steps)
         store(block[STALLS], 0, stalls)
-        return settled((now < end) & (stalls < STALLED) & (steps < MOST))
+        return all_lanes((now < end) & (stalls < STALLED) & (steps < MOST))
 
     return stepped
 

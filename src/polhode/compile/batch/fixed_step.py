@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from ...kernels.loops import COLUMNS, ROTATION, Kind, stepping
-from ...kernels.state import rounded
+from ...kernels.loops import COLUMNS, ROTATION, StateSpace, stepping
+from ...kernels.state import collapse
 from ...physics.observers.statistics import Watch, nothing
 from .. import numba_target
 from ..simd.vector_types import LANES, extract, load, spread, store
@@ -19,49 +19,53 @@ from . import layout
 from .layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
 
 
-def _record(rows: Any, i: int, y: Any) -> None:
+def _write_row(rows: Any, i: int, y: Any) -> None:
     """Write the states of a group of bodies: rows[i] has seven rows of as many numbers."""
-    q, m = rounded(y)
+    q, m = collapse(y)
     for j in range(4):
         store(rows[i, j], 0, q[j])
     for j in range(3):
         store(rows[i, 4 + j], 0, m[j])
 
 
-_recorded = register_jitable(**numba_target.INNER)(_record)
+_compiled_write_row = register_jitable(**numba_target.INNER)(_write_row)
 
 
-def _timed_record(rows: Any, i: int, y: Any) -> None:
+def _write_timed_row(rows: Any, i: int, y: Any) -> None:
     """The same with their times, which stand first in the memory, in an eighth row."""
-    _recorded(rows, i, y)
+    _compiled_write_row(rows, i, y)
     store(rows[i, COLUMNS], 0, y[2][0])
 
 
-LANE_KIND = Kind(ROTATION.good, ROTATION.tidied, _recorded)
+LANE_SPACE = StateSpace(ROTATION.is_valid, ROTATION.renormalise, _compiled_write_row)
 """How the loop handles the states of a group at once."""
 
-LANE_CLOCKED = Kind(ROTATION.good, ROTATION.tidied, register_jitable(**numba_target.INNER)(_timed_record))
+LANE_CLOCKED = StateSpace(
+    ROTATION.is_valid, ROTATION.renormalise, register_jitable(**numba_target.INNER)(_write_timed_row)
+)
 """The same where every body has its own time; runs end by the number of steps."""
 
 
-def _behind(rows: Any, j: int) -> Any:
+def _extra_column(rows: Any, j: int) -> Any:
     """The j-th numbers of a group of bodies in the only row."""
     return load(rows[0, j], 0)
 
 
-def _put_behind(rows: Any, j: int, v: Any) -> None:
+def _write_extra_column(rows: Any, j: int, v: Any) -> None:
     store(rows[0, j], 0, v)
 
 
-_read_behind, _write_behind = (register_jitable(**numba_target.INNER)(f) for f in (_behind, _put_behind))
+_read_extra, _write_extra = (register_jitable(**numba_target.INNER)(f) for f in (_extra_column, _write_extra_column))
 
 
-def watched(kind: Kind, watch: Watch | None, read: Any, write: Any, clock: bool) -> tuple[Kind, Callable[..., Any]]:
+def watched(
+    space: StateSpace, watch: Watch | None, read: Any, write: Any, clock: bool
+) -> tuple[StateSpace, Callable[..., Any]]:
     """The kind of a run with statistics, and the kernel that opens it; without any, the kind itself."""
-    return watch.kind(kind, clock, read, write) if watch is not None else (kind, nothing)
+    return watch.state_space(space, clock, read, write) if watch is not None else (space, nothing)
 
 
-def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
+def _tuple_function(parameters: str, item: str, count: int) -> Callable[..., Any]:
     """Compiled function that returns the tuple of `item` with # = 0, 1, ... count - 1."""
     items = "".join(item.replace("#", str(j)) + ", " for j in range(count))
     space: dict[str, Any] = {"load": load, "spread": spread, "extract": extract}
@@ -72,7 +76,7 @@ def _written(parameters: str, item: str, count: int) -> Callable[..., Any]:
 
 def reader(parameters: int) -> Callable[..., Any]:
     """Compiled function (data) -> state and system of the bodies of a group."""
-    values = _written("data, first", "load(data[first + #], 0)", parameters)
+    values = _tuple_function("data, first", "load(data[first + #], 0)", parameters)
 
     def read(data: Any) -> Any:
         y = (four(data, STATE, 0), three(data, STATE + 4, 0))
@@ -84,8 +88,11 @@ def reader(parameters: int) -> Callable[..., Any]:
 
 def _copier(parameters: int) -> Callable[..., Any]:
     """Compiled function (y, system, i) -> the same with the body of lane i in all lanes."""
-    three, four = _written("v, i", "spread(extract(v[#], i))", 3), _written("v, i", "spread(extract(v[#], i))", 4)
-    values = _written("v, i", "spread(extract(v[#], i))", parameters)
+    three, four = (
+        _tuple_function("v, i", "spread(extract(v[#], i))", 3),
+        _tuple_function("v, i", "spread(extract(v[#], i))", 4),
+    )
+    values = _tuple_function("v, i", "spread(extract(v[#], i))", parameters)
 
     def copies(y: Any, system: Any, i: int) -> Any:
         return (four(y[0], i), three(y[1], i)), (three(system[0], i), three(system[1], i), values(system[2], i))
@@ -159,7 +166,7 @@ def loop(
     step: Callable[..., Any],
     torque: Callable[..., Any],
     size: Sizes,
-    own_dt: bool,
+    per_body_dt: bool,
     start: Callable[..., Any],
     before: Callable[..., Any] | None = None,
     after: Callable[..., Any] | None = None,
@@ -168,18 +175,18 @@ def loop(
 ) -> Callable[..., Any]:
     """The run of many bodies, to be compiled; `start` makes a state of (q, m).
 
-    ``run(h, t0, every, given, order, end, quota, place, rows, saved, q, m, behind, failed)`` runs the groups of bodies,
-    in an order, from where the arrays of a `Cursor` stand to `end`, writes their starts and the states kept to the
-    arrays of the result, and what follows a state (a time, statistics) to `behind`, and returns True. After `quota`
-    steps it returns False, and goes on from there when it is called again; the bits are the same. Where a step fails,
-    ``failed[body]`` gets its number, counting from 1, else -1; the states after it are NaN but the last, which is the
-    last good one. With statistics there is one row, of the last state and the numbers folded so far. Bodies of a group
-    may have different numbers of steps: each is written when it is there.
+    ``run(h, t0, every, given, order, end, quota, place, rows, saved, q, m, extra_columns, failed)`` runs the groups of
+    bodies, in an order, from where the arrays of a `Cursor` stand to `end`, writes their starts and the states kept to
+    the arrays of the result, and what follows a state (a time, statistics) to `extra_columns`, and returns True. After
+    `quota` steps it returns False, and goes on from there when it is called again; the bits are the same. Where a step
+    fails, ``failed[body]`` gets its number, counting from 1, else -1; the states after it are NaN but the last, which
+    is the last good one. With statistics there is one row, of the last state and the numbers folded so far. Bodies of
+    a group may have different numbers of steps: each is written when it is there.
     """
-    plain = LANE_CLOCKED if clock else LANE_KIND
-    kind, opened = watched(plain, watch, _read_behind, _write_behind, clock)
-    advance = register_jitable(**numba_target.INNER)(stepping(step, torque, kind, before, after))
-    begun, record, folded = start, plain.record, watch is not None
+    plain = LANE_CLOCKED if clock else LANE_SPACE
+    space, opened = watched(plain, watch, _read_extra, _write_extra, clock)
+    advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
+    start_state, write, folded = start, plain.write, watch is not None
     save, restore = _keeping(sizes_of_state(start))
     read, copies, dt_row, numbers = reader(size.parameters), _copier(size.parameters), size.dt, size.rows
     lay, turn_back, named, hand_over = layout.laying(size), layout.turning_back(size), layout.named, layout.hand_over
@@ -200,13 +207,13 @@ def loop(
     def own(h: Any, i: int) -> Any:
         return spread(extract(h, i))
 
-    dt_of = register_jitable(**numba_target.INNER)(step_of if own_dt else shared)
-    dt_at = register_jitable(**numba_target.INNER)(own if own_dt else same)
+    dt_of = register_jitable(**numba_target.INNER)(step_of if per_body_dt else shared)
+    dt_at = register_jitable(**numba_target.INNER)(own if per_body_dt else same)
     row_after = register_jitable(**numba_target.INNER)(next_row)
 
     def run(
         h: Any, t0: Any, every: int, given: Any, order: Any, end: int, quota: int, place: Any, rows: Any, saved: Any,
-        q: Any, m: Any, behind: Any, failed: Any,
+        q: Any, m: Any, extra_columns: Any, failed: Any,
     ) -> bool:  # fmt: skip
         bodies, data = np.empty(LANES, np.int64), np.empty((numbers, LANES))
         steps, left = data[dt_row + 1], quota
@@ -225,7 +232,7 @@ def loop(
                     if i >= 0:
                         rows[:] = np.nan
                     opened(rows, t0, y, system)
-                    state = begun(y)
+                    state = start_state(y)
                 else:
                     state = restore(saved)
                 fine, count = True, next_count(steps, i, done)
@@ -244,10 +251,10 @@ def loop(
                     if not fine:
                         if i < 0:
                             break
-                        record(rows, len(rows) - 1, state)
+                        write(rows, len(rows) - 1, state)
                     turn_back(rows, 0, data, 0)
                     low, high = arrived(steps, i, count)
-                    hand_over(given, bodies, low, high, rows, 0, q, m, behind)
+                    hand_over(given, bodies, low, high, rows, 0, q, m, extra_columns)
                     for lane in range(low, high):
                         failed[bodies[lane]] = -1 if fine else reached + 1
                     done = count

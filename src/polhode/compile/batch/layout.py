@@ -16,8 +16,8 @@ from numba.extending import register_jitable
 from ...kernels.loops import COLUMNS
 from ...kernels.so3 import conj, mul, rotate, unrotate
 from ...numbers import floats
-from ...numbers.dispatch import UNFUSED
-from ...numbers.primitives import settled, where
+from ...numbers.dispatch import NO_FMA
+from ...numbers.primitives import all_lanes, where
 from ...symbolic.expression import compiled, source, symbol
 from .. import numba_target
 from ..program import program
@@ -73,7 +73,7 @@ def one_by_one(function: Callable[..., Any], *widths: int) -> Callable[..., Any]
     symbols = [tuple(symbol(f"{x}{j}") for j in range(n)) for x, n in zip(names, widths, strict=True)]
     unpack = {f"{x}{j}": f"{x}[{j}]" for x, n in zip(names, widths, strict=True) for j in range(n)}
     made = compiled(*source("straight", ", ".join(names), unpack, function(*symbols)), floats.number)
-    UNFUSED.add(made)
+    NO_FMA.add(made)
     return made
 
 
@@ -202,14 +202,16 @@ def from_lanes(block: Any, first: int, at: int, bodies: Any, low: int, high: int
 
 
 @inner
-def hand_over(given: Any, bodies: Any, low: int, high: int, rows: Any, at: int, q: Any, m: Any, behind: Any) -> None:
+def hand_over(
+    given: Any, bodies: Any, low: int, high: int, rows: Any, at: int, q: Any, m: Any, extra_columns: Any
+) -> None:
     """The starts of the bodies in the lanes from `low` to `high` and the states kept into the arrays of the result."""
     copied(given[ATTITUDE], bodies, low, high, q[0], 4)
     copied(given[MOMENTUM], bodies, low, high, m[0], 3)
     for n in range(len(rows)):
         from_lanes(rows[n], 0, at, bodies, low, high, q[n + 1], 4)
         from_lanes(rows[n], 4, at, bodies, low, high, m[n + 1], 3)
-        from_lanes(rows[n], COLUMNS, at, bodies, low, high, behind[n], behind.shape[2])
+        from_lanes(rows[n], COLUMNS, at, bodies, low, high, extra_columns[n], extra_columns.shape[2])
 
 
 # --- passes over all bodies -------------------------------------------------------------------------
@@ -238,7 +240,16 @@ def _handing_over(size: Sizes) -> Callable[..., Any]:
     turn_back, take_axes, axes = turning_back(size), taking(size.axes), PARAMETERS + size.values
 
     def hand_all_over(
-        given: Any, order: Any, rows: Any, first: int, last: int, q: Any, m: Any, behind: Any, begin: int, end: int
+        given: Any,
+        order: Any,
+        rows: Any,
+        first: int,
+        last: int,
+        q: Any,
+        m: Any,
+        extra_columns: Any,
+        begin: int,
+        end: int,
     ) -> None:
         bodies, block = np.empty(LANES, np.int64), np.empty((axes + 4, LANES))
         for g in range(begin, end):
@@ -246,7 +257,7 @@ def _handing_over(size: Sizes) -> Callable[..., Any]:
             named(first + at, order, last, bodies)
             take_axes(given[AXES], bodies, block, axes, 0)
             turn_back(rows, at, block, 0)
-            hand_over(given, bodies, 0, min(LANES, last - first - at), rows, at, q, m, behind)
+            hand_over(given, bodies, 0, min(LANES, last - first - at), rows, at, q, m, extra_columns)
 
     return hand_all_over
 
@@ -263,7 +274,7 @@ def hand_all_over(
 # --- checks -----------------------------------------------------------------------------------------
 
 
-def _looking(holds: Callable[..., Any], width: int, change: Callable[..., Any] | None) -> Callable[..., Any]:
+def _checking(holds: Callable[..., Any], width: int, change: Callable[..., Any] | None) -> Callable[..., Any]:
     take, read = taking(width), three if width == 3 else four
     condition = one_by_one(lambda v: (holds(v),), width)
     straight = None if change is None else one_by_one(change, width)
@@ -279,34 +290,34 @@ def _looking(holds: Callable[..., Any], width: int, change: Callable[..., Any] |
 
     finish = inner(leave if change is None else put)
 
-    def look(array: Any, order: Any, out: Any, begin: int, end: int) -> bool:
+    def check(array: Any, order: Any, out: Any, begin: int, end: int) -> bool:
         bodies, block = np.empty(LANES, np.int64), np.empty((width, LANES))
         for g in range(begin, end):
             named(g * LANES, order, len(array), bodies)
             take(array, bodies, block, 0, 0)
             v = read(block, 0, 0)
-            if not settled(condition(v)[0]):
+            if not all_lanes(condition(v)[0]):
                 return False
             finish(v, bodies, block, out)
         return True
 
-    return look
+    return check
 
 
 def all_hold(holds: Callable[..., Any], array: np.ndarray) -> bool:
     """Does a condition, a kernel of three or four numbers, hold for every row."""
-    return _looked(holds, None, array, np.empty((0, array.shape[1])))
+    return _checked(holds, None, array, np.empty((0, array.shape[1])))
 
 
 def changed(holds: Callable[..., Any], change: Callable[..., Any], array: np.ndarray) -> np.ndarray | None:
     """Every row changed by a kernel, if a condition holds for all of them; else None."""
     out = np.empty(array.shape)
-    return out if _looked(holds, change, array, out) else None
+    return out if _checked(holds, change, array, out) else None
 
 
-def _looked(holds: Callable[..., Any], change: Callable[..., Any] | None, array: np.ndarray, out: np.ndarray) -> bool:
+def _checked(holds: Callable[..., Any], change: Callable[..., Any] | None, array: np.ndarray, out: np.ndarray) -> bool:
     width, fine = array.shape[1], []
-    run = program(lambda: _looking(holds, width, change), "look", holds, width, change).run
+    run = program(lambda: _checking(holds, width, change), "look", holds, width, change).run
     given = np.require(array, float, ("C", "W"))
     share_out(lambda begin, end: fine.append(run(given, EVERYBODY, out, begin, end)), padded(len(array)) // LANES)
     return all(fine)

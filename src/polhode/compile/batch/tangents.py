@@ -7,8 +7,8 @@ from typing import Any
 
 from numba.extending import register_jitable
 
-from ...kernels.loops import COLUMNS, Kind, stepping
-from ...kernels.state import rounded
+from ...kernels.loops import COLUMNS, StateSpace, stepping
+from ...kernels.state import collapse
 from .. import numba_target
 from ..simd.dual import access
 
@@ -16,24 +16,24 @@ STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
 """First rows of the numbers of a run: quaternion and momentum, moments, their inverses, parameters."""
 
 
-def _row_kind(kind: Kind, store: Callable[..., Any]) -> Kind:
+def _row_space(space: StateSpace, store: Callable[..., Any]) -> StateSpace:
     """The kind of state, recorded with slopes: ``rows[i, j]`` has the value and the slopes of number j."""
 
-    def record(rows: Any, i: int, y: Any) -> None:
-        q, m = rounded(y)
+    def write_row(rows: Any, i: int, y: Any) -> None:
+        q, m = collapse(y)
         for j in range(4):
             store(rows[i, j], q[j])
         for j in range(3):
             store(rows[i, 4 + j], m[j])
 
-    recorded = register_jitable(**numba_target.INNER)(record)
+    recorded = register_jitable(**numba_target.INNER)(write_row)
 
     def timed_record(rows: Any, i: int, y: Any) -> None:
         recorded(rows, i, y)
         store(rows[i, COLUMNS], y[2][0])
 
     timed = register_jitable(**numba_target.INNER)(timed_record)
-    return kind._replace(record=recorded if kind.ended.__name__ == "counted" else timed)
+    return space._replace(write=recorded if space.is_last.__name__ == "is_last_by_count" else timed)
 
 
 def _tuple_of(first: int, count: int, load: Callable[..., Any]) -> Callable[..., Any]:
@@ -46,22 +46,23 @@ def _tuple_of(first: int, count: int, load: Callable[..., Any]) -> Callable[...,
 
 
 def loop(
-    step: Callable[..., Any], torque: Callable[..., Any], kind: Kind, begun: Callable[..., Any], parameters: int,
+    step: Callable[..., Any], torque: Callable[..., Any], space: StateSpace, start_state: Callable[..., Any],
+    parameters: int,
     width: int, **processors: Any,
 ) -> Callable[..., Any]:  # fmt: skip
-    """The run, to be compiled; `begun` makes a state of (q, m).
+    """The run, to be compiled; `start_state` makes a state of (q, m).
 
     ``run(h, t0, count, last, data, rows)`` makes `count` steps; ``data[k]`` has the value and the slopes of number k,
     and ``rows[0]`` gets the last state in the same way. It returns the steps made, and whether all went well.
     """
     load, store = access(width)
-    advance = register_jitable(**numba_target.INNER)(stepping(step, torque, _row_kind(kind, store), **processors))
+    advance = register_jitable(**numba_target.INNER)(stepping(step, torque, _row_space(space, store), **processors))
     attitude, momentum = _tuple_of(STATE, 4, load), _tuple_of(STATE + 4, 3, load)
     inertia, inverse = _tuple_of(INERTIA, 3, load), _tuple_of(INVERSE, 3, load)
     values = _tuple_of(PARAMETERS, parameters, load)
 
     def run(h: Any, t0: Any, count: int, last: Any, data: Any, rows: Any) -> Any:
-        y = begun((attitude(data), momentum(data)))
+        y = start_state((attitude(data), momentum(data)))
         system = (inertia(data), inverse(data), values(data))
         _, reached, _, _, fine = advance(h, t0, 0, count, count, last, y, system, rows)
         return reached, fine

@@ -1,4 +1,4 @@
-"""A number type with derivatives for numba: one double and its slopes in several directions, in one vector.
+"""A number type with derivatives for numba: one double and its tangents in several directions, in one vector.
 
 A kernel called with it computes its value and the derivatives of it along all directions, its source unchanged.
 Values have the operations of single doubles; comparisons, and so all branches, look at values alone. The rules for the
@@ -20,7 +20,7 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, models, overload, register_model
 
 from ...numbers import dispatch, primitives
-from ...numbers.dispatch import register_slopes
+from ...numbers.dispatch import register_tangents
 from ...numbers.primitives import FUNCTIONS
 from ...symbolic.expression import Expr, compiled, partials, source, symbol
 
@@ -31,14 +31,14 @@ PAIRS = ("atan2", "power")
 
 
 class DualType(types.Type):
-    """The type of a double with slopes in `width` directions."""
+    """The type of a double with tangents in `width` directions."""
 
     def __init__(self, width: int) -> None:
         self.width = width
         super().__init__(name=f"dual{width}")
 
     def can_convert_from(self, typingctx: Any, other: Any) -> Any:
-        """A single number is a constant: its slopes are zero."""
+        """A single number is a constant: its tangents are zero."""
         return Conversion.safe if isinstance(other, (types.Float, types.Integer)) else None
 
     def unify(self, typingctx: Any, other: Any) -> Any:
@@ -46,7 +46,7 @@ class DualType(types.Type):
         return self if isinstance(other, (types.Float, types.Integer)) else None
 
 
-register_slopes(DualType, groups=(BaseTuple,))
+register_tangents(DualType, groups=(BaseTuple,))
 
 
 def _vector(width: int) -> Any:
@@ -66,9 +66,9 @@ def _parts(builder: Any, x: Any) -> tuple[Any, Any]:
     return builder.extract_value(x, 0), builder.extract_value(x, 1)
 
 
-def _dual(builder: Any, value: Any, slopes: Any) -> Any:
-    whole: Any = ir.Constant(ir.LiteralStructType([_DOUBLE, slopes.type]), ir.Undefined)
-    return builder.insert_value(builder.insert_value(whole, value, 0), slopes, 1)
+def _dual(builder: Any, value: Any, tangents: Any) -> Any:
+    whole: Any = ir.Constant(ir.LiteralStructType([_DOUBLE, tangents.type]), ir.Undefined)
+    return builder.insert_value(builder.insert_value(whole, value, 0), tangents, 1)
 
 
 def _spread(builder: Any, value: Any, width: int) -> Any:
@@ -90,8 +90,8 @@ def _number_to_dual(context: Any, builder: Any, given: Any, wanted: Any, value: 
 # --- operators --------------------------------------------------------------------------------------
 
 
-def _scaled(builder: Any, slopes: Any, factor: Any) -> Any:
-    return builder.fmul(slopes, _spread(builder, factor, slopes.type.count))
+def _scaled(builder: Any, tangents: Any, factor: Any) -> Any:
+    return builder.fmul(tangents, _spread(builder, factor, tangents.type.count))
 
 
 def _add(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
@@ -130,7 +130,7 @@ def _signature(args: Any, result: Any = None) -> Any:
 
 
 def _binary(function: Any, make: Callable[..., Any]) -> None:
-    """Teach numba an operator; `make` gets (a, b, c, d) of a + b eps and c + d eps, None for no slopes."""
+    """Teach numba an operator; `make` gets (a, b, c, d) of a + b eps and c + d eps, None for no tangents."""
 
     class Template(AbstractTemplate):
         key = function
@@ -177,7 +177,7 @@ def _comparison(function: Any, sign: str) -> None:
 
 
 def _unary(function: Any, make: Callable[[Any, Any, Any], tuple[Any, Any]]) -> None:
-    """Teach numba a function of one dual; `make` gets value and slopes."""
+    """Teach numba a function of one dual; `make` gets value and tangents."""
 
     class Template(AbstractTemplate):
         key = function
@@ -191,10 +191,10 @@ def _unary(function: Any, make: Callable[[Any, Any, Any], tuple[Any, Any]]) -> N
     )
 
 
-def _absolute(builder: Any, value: Any, slopes: Any) -> tuple[Any, Any]:
+def _absolute(builder: Any, value: Any, tangents: Any) -> tuple[Any, Any]:
     negative = builder.fcmp_ordered("<", value, ir.Constant(_DOUBLE, 0.0))
     call = cgutils.get_or_insert_function(builder.module, ir.FunctionType(_DOUBLE, [_DOUBLE]), "llvm.fabs.f64")
-    return builder.call(call, [value]), builder.select(negative, builder.fneg(slopes), slopes)
+    return builder.call(call, [value]), builder.select(negative, builder.fneg(tangents), tangents)
 
 
 def _teach_operators() -> None:
@@ -202,8 +202,8 @@ def _teach_operators() -> None:
         _binary(getattr(operator, name), make)
     for name, sign in {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}.items():
         _comparison(getattr(operator, name), sign)
-    _unary(operator.neg, lambda builder, value, slopes: (builder.fneg(value), builder.fneg(slopes)))
-    _unary(operator.pos, lambda builder, value, slopes: (value, slopes))
+    _unary(operator.neg, lambda builder, value, tangents: (builder.fneg(value), builder.fneg(tangents)))
+    _unary(operator.pos, lambda builder, value, tangents: (value, tangents))
     _unary(abs, _absolute)
 
 
@@ -215,7 +215,7 @@ _teach_operators()
 
 @intrinsic
 def value_of(typingctx: Any, x: Any) -> Any:
-    """The number without its slopes."""
+    """The number without its tangents."""
     if not isinstance(x, DualType):
         return types.float64(types.float64), lambda context, builder, sig, args: args[0]
     return types.float64(x), lambda context, builder, sig, args: builder.extract_value(args[0], 0)
@@ -235,12 +235,15 @@ def _selected(builder: Any, condition: Any, yes: Any, no: Any) -> Any:
 
 @intrinsic
 def chained(typingctx: Any, value: Any, factor: Any, x: Any) -> Any:
-    """The dual of a function's value and its derivative at x; a slope that is zero stays so where that is infinite."""
+    """The dual of a function's value and its derivative at x.
+
+    A tangent that is zero stays so where that is infinite.
+    """
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        slopes, zeros = builder.extract_value(args[2], 1), _zeros(x.width)
-        level = builder.fcmp_ordered("==", slopes, zeros)
-        return _dual(builder, args[0], builder.select(level, zeros, _scaled(builder, slopes, args[1])))
+        tangents, zeros = builder.extract_value(args[2], 1), _zeros(x.width)
+        level = builder.fcmp_ordered("==", tangents, zeros)
+        return _dual(builder, args[0], builder.select(level, zeros, _scaled(builder, tangents, args[1])))
 
     return x(types.float64, types.float64, x), make
 
@@ -248,14 +251,14 @@ def chained(typingctx: Any, value: Any, factor: Any, x: Any) -> Any:
 @intrinsic
 def _squared(typingctx: Any, x: Any) -> Any:
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        slopes = builder.extract_value(args[0], 1)
-        return _dual(builder, ir.Constant(_DOUBLE, 0.0), builder.fmul(slopes, slopes))
+        tangents = builder.extract_value(args[0], 1)
+        return _dual(builder, ir.Constant(_DOUBLE, 0.0), builder.fmul(tangents, tangents))
 
     return x(x), make
 
 
 @intrinsic
-def _steepest(typingctx: Any, a: Any, b: Any) -> Any:
+def _max_tangent_ratio(typingctx: Any, a: Any, b: Any) -> Any:
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         over, under = (builder.extract_value(x, 1) for x in args)
         none = builder.fcmp_ordered("==", under, _zeros(a.width))
@@ -277,16 +280,16 @@ def _width(kind: Any) -> int:
 
 
 def _relative(builder: Any, kind: Any, x: Any, width: int) -> Any:
-    """The sum of |slopes|^2/|values|^2 over the innermost tuples, as a vector."""
+    """The sum of |tangents|^2/|values|^2 over the innermost tuples, as a vector."""
     total, over, size = _zeros(width), _zeros(width), ir.Constant(_DOUBLE, 0.0)
     for i, part in enumerate(kind):
         item = builder.extract_value(x, i)
         if isinstance(part, BaseTuple):
             total = builder.fadd(total, _relative(builder, part, item, width))
         elif isinstance(part, DualType):
-            value, slopes = _parts(builder, item)
+            value, tangents = _parts(builder, item)
             over, size = (
-                builder.fadd(over, builder.fmul(slopes, slopes)),
+                builder.fadd(over, builder.fmul(tangents, tangents)),
                 builder.fadd(size, builder.fmul(value, value)),
             )
     some = builder.fcmp_ordered(">", size, ir.Constant(_DOUBLE, 0.0))
@@ -296,7 +299,7 @@ def _relative(builder: Any, kind: Any, x: Any, width: int) -> Any:
 
 
 @intrinsic
-def _relative_slopes(typingctx: Any, x: Any) -> Any:
+def _relative_tangents(typingctx: Any, x: Any) -> Any:
     kind = DualType(_width(x))
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -306,11 +309,11 @@ def _relative_slopes(typingctx: Any, x: Any) -> Any:
 
 
 SEEDS = 4
-"""Width of the numbers that `seeded` makes of three."""
+"""Width of the numbers that `seed_tangents` makes of three."""
 
 
 @intrinsic
-def _seeded(typingctx: Any, v: Any) -> Any:
+def _seed_tangents(typingctx: Any, v: Any) -> Any:
     kind = DualType(SEEDS)
     result = UniTuple(kind, 3)
 
@@ -323,36 +326,36 @@ def _seeded(typingctx: Any, v: Any) -> Any:
 
 
 @intrinsic
-def _slope(typingctx: Any, x: Any, i: Any) -> Any:
+def _tangent(typingctx: Any, x: Any, i: Any) -> Any:
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.extract_element(builder.extract_value(args[0], 1), builder.trunc(args[1], _I32))
 
     return types.float64(x, types.int64), make
 
 
-def _steady_kind(kind: Any) -> Any:
+def _type_without_tangents(kind: Any) -> Any:
     if isinstance(kind, BaseTuple):
-        return Tuple([_steady_kind(part) for part in kind])
+        return Tuple([_type_without_tangents(part) for part in kind])
     return types.float64 if isinstance(kind, DualType) else kind
 
 
-def _steadied(context: Any, builder: Any, kind: Any, x: Any) -> Any:
+def _without_tangents(context: Any, builder: Any, kind: Any, x: Any) -> Any:
     if isinstance(kind, BaseTuple):
-        parts = [_steadied(context, builder, part, builder.extract_value(x, i)) for i, part in enumerate(kind)]
-        return context.make_tuple(builder, _steady_kind(kind), parts)
+        parts = [_without_tangents(context, builder, part, builder.extract_value(x, i)) for i, part in enumerate(kind)]
+        return context.make_tuple(builder, _type_without_tangents(kind), parts)
     return builder.extract_value(x, 0) if isinstance(kind, DualType) else x
 
 
 @intrinsic
-def _steady(typingctx: Any, x: Any) -> Any:
+def _stop_gradient(typingctx: Any, x: Any) -> Any:
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        return _steadied(context, builder, x, args[0])
+        return _without_tangents(context, builder, x, args[0])
 
-    return _steady_kind(x)(x), make
+    return _type_without_tangents(x)(x), make
 
 
 def access(width: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Compiled load(row) and store(row, x) of a dual: value and slopes one after the other in a contiguous row."""
+    """Compiled load(row) and store(row, x) of a dual: value and tangents one after the other in a contiguous row."""
     kind = DualType(width)
 
     def places(context: Any, builder: Any, row: Any, array: Any) -> tuple[Any, Any]:
@@ -363,18 +366,18 @@ def access(width: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     @intrinsic
     def load(typingctx: Any, row: Any) -> Any:
         def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            value, slopes = places(context, builder, row, args[0])
-            return _dual(builder, builder.load(value), builder.load(slopes, align=8))
+            value, tangents = places(context, builder, row, args[0])
+            return _dual(builder, builder.load(value), builder.load(tangents, align=8))
 
         return kind(row), make
 
     @intrinsic
     def store(typingctx: Any, row: Any, x: Any) -> Any:
         def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            value, slopes = places(context, builder, row, args[0])
+            value, tangents = places(context, builder, row, args[0])
             parts = _parts(builder, args[1])
             builder.store(parts[0], value)
-            builder.store(parts[1], slopes, align=8)
+            builder.store(parts[1], tangents, align=8)
             return context.get_dummy_value()
 
         return types.void(row, kind), make
@@ -390,8 +393,8 @@ def _rule(name: str) -> Callable[..., Any]:
     letters = ("x", "y") if name in PAIRS else ("x",)
     node = Expr.make(name, *map(symbol, letters))
     unpack = {letter: letter for letter in letters}
-    slopes = [slope for _, slope in partials(node)]
-    return compiled(*source(f"{name}_and_slopes", ", ".join(letters), unpack, [node, *slopes]), float)
+    tangents = [derivative for _, derivative in partials(node)]
+    return compiled(*source(f"{name}_and_slopes", ", ".join(letters), unpack, [node, *tangents]), float)
 
 
 RULES = {name: _rule(name) for name in FUNCTIONS}
@@ -399,27 +402,27 @@ RULES = {name: _rule(name) for name in FUNCTIONS}
 
 
 def teach(options: dict[str, Any]) -> None:
-    """Make what kernels do with slopes known to numba; without slopes it is nothing."""
+    """Make what kernels do with tangents known to numba; without tangents it is nothing."""
 
-    def steady(x: Any) -> Any:
-        return (lambda x: _steady(x)) if dispatch.sloped(x) else (lambda x: x)
+    def stop_gradient(x: Any) -> Any:
+        return (lambda x: _stop_gradient(x)) if dispatch.has_tangents(x) else (lambda x: x)
 
-    def slopes_squared(x: Any) -> Any:
+    def tangents_squared(x: Any) -> Any:
         return lambda x: _squared(x)
 
-    def steepest(a: Any, b: Any) -> Any:
-        return lambda a, b: _steepest(a, b)
+    def max_tangent_ratio(a: Any, b: Any) -> Any:
+        return lambda a, b: _max_tangent_ratio(a, b)
 
-    def relative_slopes(x: Any) -> Any:
-        return lambda x: _relative_slopes(x)
+    def relative_tangents(x: Any) -> Any:
+        return lambda x: _relative_tangents(x)
 
-    def seeded(v: Any) -> Any:
-        return lambda v: _seeded(v)
+    def seed_tangents(v: Any) -> Any:
+        return lambda v: _seed_tangents(v)
 
-    def slope(x: Any, i: Any) -> Any:
-        return lambda x, i: _slope(x, i)
+    def tangent(x: Any, i: Any) -> Any:
+        return lambda x, i: _tangent(x, i)
 
-    for made in (steady, slopes_squared, steepest, relative_slopes, seeded, slope):
+    for made in (stop_gradient, tangents_squared, max_tangent_ratio, relative_tangents, seed_tangents, tangent):
         overload(getattr(primitives, made.__name__), strict=False, jit_options=options)(made)
 
 
@@ -428,16 +431,16 @@ def function(name: str, *kinds: Any) -> Callable[..., Any]:
     rule = RULES[name]
 
     def one(x: Any) -> Any:
-        value, slope = rule(value_of(x))
-        return chained(value, slope, x)
+        value, derivative = rule(value_of(x))
+        return chained(value, derivative, x)
 
     def first(x: Any, y: Any) -> Any:
-        value, slope, _ = rule(value_of(x), y)
-        return chained(value, slope, x)
+        value, derivative, _ = rule(value_of(x), y)
+        return chained(value, derivative, x)
 
     def second(x: Any, y: Any) -> Any:
-        value, _, slope = rule(x, value_of(y))
-        return chained(value, slope, y)
+        value, _, derivative = rule(x, value_of(y))
+        return chained(value, derivative, y)
 
     def both(x: Any, y: Any) -> Any:
         value, over_x, over_y = rule(value_of(x), value_of(y))
@@ -445,4 +448,10 @@ def function(name: str, *kinds: Any) -> Callable[..., Any]:
 
     if len(kinds) == 1:
         return one
-    return both if all(isinstance(kind, DualType) for kind in kinds) else first if dispatch.sloped(kinds[0]) else second
+    return (
+        both
+        if all(isinstance(kind, DualType) for kind in kinds)
+        else first
+        if dispatch.has_tangents(kinds[0])
+        else second
+    )

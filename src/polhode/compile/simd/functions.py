@@ -299,7 +299,7 @@ def searched(x: float, knots: Any) -> int:
 
 
 @register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
-def piece(x: Any, knots: Any) -> Any:
+def bracket(x: Any, knots: Any) -> Any:
     """The pieces of a table in which the lanes lie, as numbers."""
     for i in range(LANES):
         x = insert(x, i, float(searched(extract(x, i), knots)))
@@ -307,7 +307,7 @@ def piece(x: Any, knots: Any) -> Any:
 
 
 @register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
-def entry(index: Any, column: Any) -> Any:
+def take(index: Any, column: Any) -> Any:
     """An entry of a table in each lane."""
     for i in range(LANES):
         index = insert(index, i, column[int(extract(index, i))])

@@ -5,8 +5,8 @@ comparisons act lane by lane and round like single doubles; the compiler may fus
 single numbers, but reorders nothing, so a lane's bits do not depend on the others. Comparisons give a `Mask`; a branch
 must hold in all lanes (`settled`) or be a `where`.
 
-`Lanes` are doubles. `Singles` have half their bits and take half the time; the two meet in `narrow` and `widen` alone.
-`Half` is one half of the lanes, for sums that need all registers; two of them are `joined`.
+`Lanes` are doubles. `Singles` have half their bits and take half the time; the two meet in `to_float32` and
+`to_float64` alone. `Half` is one half of the lanes, for sums that need all registers; two of them are `joined`.
 """
 
 from __future__ import annotations
@@ -257,13 +257,13 @@ def select(typingctx: Any, condition: Any, yes: Any, no: Any) -> Any:
 
 
 @intrinsic
-def narrow(typingctx: Any, v: Any) -> Any:
+def to_float32(typingctx: Any, v: Any) -> Any:
     """Doubles rounded to single precision."""
     return singles(lanes), lambda context, builder, sig, args: builder.fptrunc(args[0], _NARROW)
 
 
 @intrinsic
-def widen(typingctx: Any, v: Any) -> Any:
+def to_float64(typingctx: Any, v: Any) -> Any:
     """Single-precision numbers as doubles."""
     return lanes(singles), lambda context, builder, sig, args: builder.fpext(args[0], _VECTOR)
 

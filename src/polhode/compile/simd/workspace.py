@@ -1,4 +1,4 @@
-"""Room for numbers on the stack of compiled code: what `scalar.scratch` gives a kernel.
+"""Room for numbers on the stack of compiled code: what `scalar.workspace` gives a kernel.
 
 It is a bare pointer, so reading and writing cost nothing beyond the memory, and it holds vectors as well as single
 numbers. It must not leave the kernel that asked for it.
@@ -21,7 +21,7 @@ from .dual import DualType
 from .vector_types import Lanes, Vector, half, joined
 
 
-class Room(types.Type):
+class Workspace(types.Type):
     """The type of room for numbers of one type."""
 
     def __init__(self, number: Any) -> None:
@@ -29,8 +29,8 @@ class Room(types.Type):
         super().__init__(name=f"room for {number}")
 
 
-@register_model(Room)
-class _RoomModel(models.PrimitiveModel):
+@register_model(Workspace)
+class _WorkspaceModel(models.PrimitiveModel):
     def __init__(self, manager: Any, kind: Any) -> None:
         super().__init__(manager, kind, manager.lookup(kind.number).get_value_type().as_pointer())
 
@@ -38,7 +38,7 @@ class _RoomModel(models.PrimitiveModel):
 @infer_global(operator.getitem)
 class _Get(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
-        if isinstance(args[0], Room) and isinstance(args[1], types.Integer):
+        if isinstance(args[0], Workspace) and isinstance(args[1], types.Integer):
             return signature(args[0].number, args[0], types.intp)
         return None
 
@@ -46,17 +46,17 @@ class _Get(AbstractTemplate):
 @infer_global(operator.setitem)
 class _Set(AbstractTemplate):
     def generic(self, args: Any, kws: Any) -> Any:
-        if isinstance(args[0], Room) and isinstance(args[1], types.Integer):
+        if isinstance(args[0], Workspace) and isinstance(args[1], types.Integer):
             return signature(types.none, args[0], types.intp, args[0].number)
         return None
 
 
-@lower_builtin(operator.getitem, Room, types.intp)
+@lower_builtin(operator.getitem, Workspace, types.intp)
 def _get(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return builder.load(builder.gep(args[0], [args[1]]))
 
 
-@lower_builtin(operator.setitem, Room, types.intp, types.Any)
+@lower_builtin(operator.setitem, Workspace, types.intp, types.Any)
 def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     builder.store(args[2], builder.gep(args[0], [args[1]]))
     return context.get_dummy_value()
@@ -78,12 +78,12 @@ class _HalvesModel(models.PrimitiveModel):
 
 
 @intrinsic
-def _halves(typingctx: Any, room: Any, which: Any) -> Any:
+def _halves(typingctx: Any, workspace: Any, which: Any) -> Any:
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         pointer = builder.bitcast(args[0], context.get_value_type(sig.return_type))
         return builder.gep(pointer, [args[1]])
 
-    return Halves()(room, types.intp), make
+    return Halves()(workspace, types.intp), make
 
 
 @infer_global(operator.getitem)
@@ -102,8 +102,8 @@ class _SetHalf(AbstractTemplate):
         return None
 
 
-def _place(builder: Any, room: Any, i: Any) -> Any:
-    return builder.gep(room, [builder.mul(i, ir.Constant(ir.IntType(64), 2))])
+def _place(builder: Any, workspace: Any, i: Any) -> Any:
+    return builder.gep(workspace, [builder.mul(i, ir.Constant(ir.IntType(64), 2))])
 
 
 @lower_builtin(operator.getitem, Halves, types.intp)
@@ -117,11 +117,11 @@ def _set_half(context: Any, builder: Any, sig: Any, args: Any) -> Any:
     return context.get_dummy_value()
 
 
-def _halver(plain: Callable[..., Any], room: Any) -> Callable[..., Any]:
+def _halver(plain: Callable[..., Any], workspace: Any) -> Callable[..., Any]:
     """For `scalar.by_halves`."""
-    if not (isinstance(room, Room) and isinstance(room.number, Lanes)):
+    if not (isinstance(workspace, Workspace) and isinstance(workspace.number, Lanes)):
         return plain
-    return lambda room, k: joined(plain(_halves(room, 0), k), plain(_halves(room, 1), k))
+    return lambda workspace, k: joined(plain(_halves(workspace, 0), k), plain(_halves(workspace, 1), k))
 
 
 dispatch.register_halves(_halver)
@@ -134,17 +134,17 @@ def _allocator(number: Any, count: int) -> Callable[..., Any]:
             size = ir.Constant(ir.IntType(64), count)
             return cgutils.alloca_once(builder, context.get_value_type(number), size=size)
 
-        return Room(number)(), make
+        return Workspace(number)(), make
 
     made: Callable[..., Any] = allocate
     return made
 
 
 def teach(options: dict[str, Any]) -> None:
-    """Make `scalar.scratch` known to numba; the number of numbers must be known when a kernel is compiled."""
+    """Make `scalar.workspace` known to numba; the number of numbers must be known when a kernel is compiled."""
 
-    def scratch(like: Any, count: Any) -> Any:
+    def workspace(like: Any, count: Any) -> Any:
         allocate = _allocator(like if isinstance(like, (Vector, DualType)) else types.float64, count.literal_value)
         return lambda like, count: allocate()
 
-    overload(primitives.scratch, strict=False, prefer_literal=True, jit_options=options)(scratch)
+    overload(primitives.workspace, strict=False, prefer_literal=True, jit_options=options)(workspace)

@@ -59,19 +59,19 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
 
 
 def chosen(attempt: Step, judged: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
-    """A stage for `loop.travelling` from a pair: one step, accepted if both errors are within their tolerances.
+    """A controlled step from a pair: one step, accepted if both errors are within their tolerances.
 
     `attempt` (h, t, y, system, torque) gives the new state and the squares of its errors.
     """
 
     @kernel
-    def stage(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+    def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
         h = fitted(t, where(proposal < left, proposal, left))
         new, attitude, momentum = attempt(h, t, y, system, torque)
         following, fine = judged(h, proposal, (attitude, momentum), tolerance)
         return new, h, following, fine
 
-    return stage
+    return controlled_step
 
 
 def squares(attempt: Step) -> Step:
@@ -85,8 +85,8 @@ def squares(attempt: Step) -> Step:
     return squared
 
 
-def estimated_stage(method: Method, number: Callable[[Any], Any], torque: Callable[..., Any]) -> Step:
-    """A stage for `loop.travelling` from a method that estimates its errors."""
+def controlled_step_from_estimate(method: Method, number: Callable[[Any], Any], torque: Callable[..., Any]) -> Step:
+    """A controlled step from a method that estimates its errors."""
     assert method.estimated is not None
     build, _, safety = method.estimated
     return chosen(build(number), controlled(number, int(method.order), safety), torque)

@@ -52,8 +52,8 @@ def embedded(number: Callable[[Any], Any]) -> Step:
         turn = exp(psi)
         m = unrotate(turn, mu)
         delta = dexp(negative(psi), scale(h, rest((*k, k7))))
-        push = unrotate(turn, scale(h, rest((*g, g7))))
-        return (mul(y[0], turn), m), norm(delta), norm(add(push, cross(m, delta)))
+        momentum_error = unrotate(turn, scale(h, rest((*g, g7))))
+        return (mul(y[0], turn), m), norm(delta), norm(add(momentum_error, cross(m, delta)))
 
     return attempt
 
@@ -64,8 +64,8 @@ def _declared() -> Method:
     estimates = (
         r"""
 
-The weights $\hat b$ of an embedded method of order 4, with the seventh stage $\psi_7 = \psi$, $\mu_7 = \mu$ at the end
-of the step, give the error estimates: with $e = \hat b - b$ ($b_7 = 0$), $d = h \sum_j e_j K_j$ and
+The weights $\hat b$ of an embedded method of order 4, with the seventh controlled step $\psi_7 = \psi$, $\mu_7 = \mu$
+at the end of the step, give the error estimates: with $e = \hat b - b$ ($b_7 = 0$), $d = h \sum_j e_j K_j$ and
 $n = h \sum_j e_j G_j$ they are the lengths of
 
 $$\delta = \operatorname{dexp}_{-\psi} d, \qquad \exp(-\psi)\,n + \Pi_1 \times \delta, \qquad

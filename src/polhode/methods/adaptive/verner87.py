@@ -17,7 +17,7 @@ from typing import Any
 
 from ...kernels.loops import Step
 from ...kernels.so3 import dot, norm2, restored
-from ...kernels.unroll import written
+from ...kernels.unroll import unrolled_kernel
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
 from ...numbers.primitives import combined
@@ -91,8 +91,8 @@ def _state(new: Any) -> Any:
 @kernel
 def _squares(error: Any) -> Any:
     """The squares of the errors of attitude (an angle) and momentum."""
-    push = (error[4], error[5], error[6])
-    return 4 * norm2((error[0], error[1], error[2], error[3])), dot(push, push)
+    momentum_error = (error[4], error[5], error[6])
+    return 4 * norm2((error[0], error[1], error[2], error[3])), dot(momentum_error, momentum_error)
 
 
 def _text(space: dict[str, Any], name: str, weights: Sequence[Any], number: Callable[[Any], Any]) -> str:
@@ -119,11 +119,11 @@ def _written(number: Callable[[Any], Any], stages: int, result: str) -> Step:
         lines.append(f"k{n} = increments(h, t + c{n} * h, {state}, fixed, system, torque)")
     step, error = (_text(space, name, (*x, none), number) for name, x in (("b", VERNER.b), ("e", DIFFERENCE)))
     result = result.format(new=f"further(row, 1, {step})", error=error)
-    return written("h, t, y, system, torque", result, *lines, **space)
+    return unrolled_kernel("h, t, y, system, torque", result, *lines, **space)
 
 
 def runge_kutta_step(number: Callable[[Any], Any]) -> Step:
-    """The step alone: the last stage serves only the estimates."""
+    """The step alone: the last controlled step serves only the estimates."""
     return _written(number, STAGES - 1, "(state({new}), 0)")
 
 
@@ -155,7 +155,7 @@ verner87 = declare(
     (q, \Pi_1) &= x_0 + h \sum_j b_j F_j, \qquad q_1 = q/|q|
     \end{aligned}$$
 
-    A stage 13 and the weights $\hat b$ of order 7 give the error estimates: with
+    A controlled step 13 and the weights $\hat b$ of order 7 give the error estimates: with
     $(\delta q, \delta \Pi) = h \sum_j (\hat b_j - b_j) F_j$ they are $2\,|\delta q|$ and $|\delta \Pi|$. The
     coefficients, fractions of up to 83 digits, are in `methods/tables/verner87.py`.
     """,

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...kernels.loops import Step
-from ...kernels.state import remembering, rounded, widened
+from ...kernels.state import collapse, compensate, with_memory
 from ...numbers.dispatch import kernel
 from ..record import NEEDS, Build, Method
 from ..registry import declare
@@ -19,9 +19,9 @@ def after(first: Step, second: Step) -> Step:
     @kernel
     def both(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         half = h / 2
-        y, miss = first(half, t, y, system, torque)
+        y, residual = first(half, t, y, system, torque)
         y, more = second(half, t + half, y, system, torque)
-        return y, miss + more
+        return y, residual + more
 
     return both
 
@@ -41,28 +41,28 @@ def whole(method: Method) -> Build:
 
 def forgetful(step: Step, memory: int) -> Step:
     """The step kernel on (q, m) of a step that keeps so many numbers more."""
-    return _within(step, remembering(memory))
+    return _within(step, with_memory(memory))
 
 
-def carried(step: Step) -> Step:
+def collapsed_step(step: Step) -> Step:
     """The step kernel on (q, m) of a step that carries low parts."""
-    return _within(step, widened)
+    return _within(step, compensate)
 
 
-def _within(step: Step, begun: Callable[[Any], Any]) -> Step:
+def _within(step: Step, start_state: Callable[[Any], Any]) -> Step:
     @kernel
     def alone(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        y, miss = step(h, t, begun(y), system, torque)
-        return rounded(y), miss
+        y, residual = step(h, t, start_state(y), system, torque)
+        return collapse(y), residual
 
     return alone
 
 
-def steady(method: Method) -> Method:
+def require_fixed_step(method: Method) -> Method:
     """The method itself, if it can be a part of another: one whose steps are h."""
     if not method.has_step:
         raise InputError(f"{method.name} is an exact motion without steps and cannot be part of another method")
-    if method.clock:
+    if method.has_own_time:
         raise InputError(
             f"{method.name} chooses its own steps and cannot be part of another method; make it the outermost one"
         )
@@ -78,21 +78,21 @@ def in_turn(steps: Sequence[Step]) -> Step:
 
     @kernel
     def both(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        y, miss = first(h, t, y, system, torque)
+        y, residual = first(h, t, y, system, torque)
         y, more = then(h, t, y, system, torque)
-        return y, miss + more
+        return y, residual + more
 
     return both
 
 
-def halves(first: Method, second: Method, *, register: bool = True, **said: Any) -> Method:
+def halves(first: Method, second: Method, *, register: bool = True, **declared: Any) -> Method:
     """The method second_{h/2} o first_{h/2}.
 
     Derived: what both parts conserve is conserved; the field must suit both; solves add up; a map that
     both parts preserve is preserved. If the second part is the adjoint of the first, the caller says so
     with ``symmetric=True, order=2`` (S0 section 3.7), and the checks prove it.
     """
-    common = steady(first).conserves & steady(second).conserves
+    common = require_fixed_step(first).conserves & require_fixed_step(second).conserves
     if first.asks != second.asks:
         raise InputError(
             f"{first.name} and {second.name} need different data from the field ({first.asks}, and {second.asks}); "
@@ -122,9 +122,9 @@ def halves(first: Method, second: Method, *, register: bool = True, **said: Any)
         "linear_bodies": first.linear_bodies and second.linear_bodies,
         "flat_bodies": first.flat_bodies and second.flat_bodies,
     }
-    said["conserves"] = frozenset(said.get("conserves", ())) | derived["conserves"]
+    declared["conserves"] = frozenset(declared.get("conserves", ())) | derived["conserves"]
     return declare(
-        lambda number: after(whole(first)(number), whole(second)(number)), register=register, **(derived | said)
+        lambda number: after(whole(first)(number), whole(second)(number)), register=register, **(derived | declared)
     )
 
 

@@ -32,11 +32,11 @@ from typing import Any, NamedTuple
 from ...errors import InputError
 from ...kernels.loops import Step
 from ...kernels.so3 import add, along, conj, dot, mul, rotate, scale, sub, times, unit, unrotate
-from ...kernels.state import rounded
+from ...kernels.state import collapse
 from ...numbers.dispatch import by_absence, kernel
 from ...numbers.primitives import absent, where
 from ...numbers.types import Number, Quat, Vec3
-from ..families.taylor import turned
+from ..families.taylor import rotated_state
 from ..mechanics import velocity
 from ..queries import ROTATION_AND_WORK, DiscreteGradient, MotionSeries
 from ..record import Method
@@ -124,15 +124,15 @@ def _gauss(force: Step, step: Step, rule: Sequence[tuple[Any, Any]]) -> Step:
 
     @kernel
     def work(h: Any, t: Any, y: Any, new: Any, lead: Any, system: Any, torque: Any) -> Any:
-        total, miss = 0 * h, 0 * h
+        total, residual = 0 * h, 0 * h
         if absent(force(t, y[0], y[1], system, torque)):
-            return total, miss
+            return total, residual
         for i in range(len(nodes)):
             part = nodes[i] * h
-            (q, m), more = step(part, t, rounded(y), system, torque)
+            (q, m), more = step(part, t, collapse(y), system, torque)
             total = total + weights[i] * _power(lead, m, force(t + part, q, m, system, torque))
-            miss = miss + more
-        return 2 * h * total, miss
+            residual = residual + more
+        return 2 * h * total, residual
 
     return work
 
@@ -185,26 +185,28 @@ def _step(base: Method, rule: Rule | None, number: Any) -> Step:
 
     @kernel
     def free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        new, miss = step(h, t, y, system, torque)
-        new, _ = _kept((0, 0, 0), 0, 0 * h, h, t, y, new, system, torque)
-        return new, miss
+        new, residual = step(h, t, y, system, torque)
+        new, _ = _projected_end((0, 0, 0), 0, 0 * h, h, t, y, new, system, torque)
+        return new, residual
 
     if rule is None and not base.takes("potential"):
         return free
-    finish = by_absence(conserving, _working(rule.build(number)) if rule else _kept)
+    finish = by_absence(conserving, _working(rule.build(number)) if rule else _projected_end)
 
     @kernel
     def forced(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        new, miss = step(h, t, y, system, torque)
+        new, residual = step(h, t, y, system, torque)
         force, change = torque(t, y[0], y[1], system, t + h, new[0], new[1])
         new, more = finish(force, change, 0 * h, h, t, y, new, system, torque)
-        return new, miss + more
+        return new, residual + more
 
     return forced
 
 
 @kernel
-def _kept(force: Any, change: Any, done: Any, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any) -> Any:
+def _projected_end(
+    force: Any, change: Any, done: Any, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any
+) -> Any:
     """The end of a step in which this work was done, twice its share of the energy counted from an axis."""
     return corrected(new, y, done, leads(y[1], system), system), 0 * h
 
@@ -215,13 +217,13 @@ def _working(work: Step) -> Step:
     @kernel
     def worked(force: Any, change: Any, done: Any, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any) -> Any:
         lead = leads(y[1], system)
-        done, miss = work(h, t, y, new, lead, system, torque)
-        return corrected(new, y, done, lead, system), miss
+        done, residual = work(h, t, y, new, lead, system, torque)
+        return corrected(new, y, done, lead, system), residual
 
     return worked
 
 
-_series_finish = by_absence(conserving, _kept)
+_series_finish = by_absence(conserving, _projected_end)
 
 
 @kernel
@@ -229,7 +231,7 @@ def _expanded(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """The step of a method made of series, which give the work too."""
     q, m = y
     turn, end, done = torque(t, q, m, system, h, leads(m, system))
-    new = turned(q, turn, end)
+    new = rotated_state(q, turn, end)
     force, change = torque(t, q, m, system, t + h, new[0], new[1])
     return _series_finish(force, change, done, h, t, y, new, system, torque)
 
@@ -272,7 +274,7 @@ def ep(part: str | Method) -> Method:
     returned as it is.
     """
     named = methods[part]
-    base = named.alone or named
+    base = named.unprocessed or named
     if "spatial_momentum" not in base.conserves:
         able = ", ".join(m.name for m in methods.values() if "spatial_momentum" in m.conserves)
         raise InputError(
@@ -281,8 +283,8 @@ def ep(part: str | Method) -> Method:
     kept = "energy" in base.conserves
     if kept and (base.needs == "free" or (base.needs == "potential" and "energy_potential" in base.conserves)):
         return named
-    if base.clock and base.part:
-        return dataclasses.replace(varied(ep(base.part)), name=f"ep({base.name})")
+    if base.has_own_time and base.base:
+        return dataclasses.replace(varied(ep(base.base)), name=f"ep({base.name})")
     series = base.asks.find(MotionSeries)
     rule = None if series or not base.takes("attitude") else _rule(base)
     total = ("energy_linear_potential", "energy_potential") if base.takes("potential") else ()

@@ -16,7 +16,7 @@ from typing import Any
 from ...errors import InputError
 from ...kernels.loops import Step
 from ...kernels.so3 import along, scale
-from ...kernels.state import pushed
+from ...kernels.state import kick
 from ...numbers.dispatch import kernel
 from ...numbers.exact import Surd, converted
 from ...symbolic import latex
@@ -26,7 +26,7 @@ from ..record import ENDS, Build, Flow, Method, Term
 from ..registry import declare, methods
 from ..tables.compositions import Part, Processed, Splitting, compositions, splittings
 from ..tables.compositions import processed as processed_splittings
-from .compose import steady, whole
+from .compose import require_fixed_step, whole
 
 Number = Callable[[Any], Any]
 
@@ -42,14 +42,14 @@ def kick_drift(flow: Step, kicks: Sequence[Any], drifts: Sequence[Any], at_start
     @kernel
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         if at_start:
-            y = pushed(y, scale(first * h, torque(t, y[0], y[1], system)))
-        miss = 0 * h
+            y = kick(y, scale(first * h, torque(t, y[0], y[1], system)))
+        residual = 0 * h
         for i in range(len(parts)):
             y, more = flow(parts[i] * h, t, y, system, torque)
-            miss = miss + more
+            residual = residual + more
             if i < kicked:
-                y = pushed(y, scale(later[i] * h, torque(t + clock[i] * h, y[0], y[1], system)))
-        return y, miss
+                y = kick(y, scale(later[i] * h, torque(t + clock[i] * h, y[0], y[1], system)))
+        return y, residual
 
     return step
 
@@ -65,16 +65,16 @@ def corrected_kick_drift(
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         h3 = h * h * h
         if at_start:
-            force, curl = torque(t, y[0], y[1], system)
-            y = pushed(y, along(scale(first * h, force), extra * h3, curl))
-        miss = 0 * h
+            force, correction_torque = torque(t, y[0], y[1], system)
+            y = kick(y, along(scale(first * h, force), extra * h3, correction_torque))
+        residual = 0 * h
         for i in range(len(parts)):
             y, more = flow(parts[i] * h, t, y, system, torque)
-            miss = miss + more
+            residual = residual + more
             if i < kicked:
-                force, curl = torque(t, y[0], y[1], system)
-                y = pushed(y, along(scale(later[i] * h, force), extras[i] * h3, curl))
-        return y, miss
+                force, correction_torque = torque(t, y[0], y[1], system)
+                y = kick(y, along(scale(later[i] * h, force), extras[i] * h3, correction_torque))
+        return y, residual
 
     return step
 
@@ -86,17 +86,17 @@ def composed(step: Step, weights: Sequence[Any]) -> Step:
 
     @kernel
     def steps(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        miss = 0 * h
+        residual = 0 * h
         for i in range(len(parts)):
             y, more = step(parts[i] * h, t + starts[i] * h, y, system, torque)
-            miss = miss + more
-        return y, miss
+            residual = residual + more
+        return y, residual
 
     return steps
 
 
 def _flow(name: str, flow: str | Method) -> Method:
-    chosen = steady(methods[flow])
+    chosen = require_fixed_step(methods[flow])
     if chosen.needs != "free":
         raise InputError(
             f"{name}() needs a free flow as its drift, and {chosen.name} integrates torques itself; use a "
@@ -137,7 +137,7 @@ def joined(sequence: Iterable[Part]) -> list[Part]:
     return found
 
 
-def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **said: Any) -> Method:
+def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **declared: Any) -> Method:
     """The kick-drift method over a free flow, its declaration derived from the flow's."""
     corrector = any(part.modified != 0 for part in sequence)
     asks = TorqueAndCorrector() if corrector else Torque()
@@ -149,8 +149,8 @@ def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **sa
         needs="potential" if corrector else "attitude",
         linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, increments=flow.increments,
         compensated=flow.compensated, flows=_flows(flow, sequence),
-        doc=f"{summary}\n{SEQUENCE.format(flow.name, *_shown(name, sequence))}{flow.formula}",
-        **(_kept_by(flow) | said),
+        doc=f"{summary}\n{SEQUENCE.format(flow.name, *_sequence_formula(name, sequence))}{flow.formula}",
+        **(_kept_by(flow) | declared),
     )  # fmt: skip
 
 
@@ -178,7 +178,7 @@ SHOWN: dict[tuple[str, int], tuple[str, str]] = {}
 """The texts of sequences, by the name of their scheme and their length: a scheme is used over many flows."""
 
 
-def _shown(name: str, sequence: Sequence[Part]) -> tuple[str, str]:
+def _sequence_formula(name: str, sequence: Sequence[Part]) -> tuple[str, str]:
     """A sequence as a formula, and its coefficients."""
     key = name, len(sequence)
     if key not in SHOWN:
@@ -247,7 +247,7 @@ def composition(
     """
 
     def combine(part: str | Method) -> Method:
-        base = steady(methods[part])
+        base = require_fixed_step(methods[part])
         if base.memory:
             raise InputError(
                 f"{name}() composes steps of different lengths, and {base.name} has memory of its last step; use a "
@@ -287,7 +287,7 @@ def _stages(weights: Sequence[Any]) -> str:
     return " \\circ ".join(named if len(named) < 6 else [*named[:2], "\\cdots", *named[-2:]])
 
 
-def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **said: Any) -> Method:
+def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **declared: Any) -> Method:
     """A composition of a method that integrates torques itself."""
     n = len(weights)
     shared = n - 1 if base.torque_at_ends else 0
@@ -303,7 +303,7 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **sai
         conserves=base.conserves - {"energy_midpoint", "spatial_momentum_midpoint"}, needs=base.needs,
         linear_bodies=base.linear_bodies, flat_bodies=base.flat_bodies,
         increments=base.increments, compensated=base.compensated, asks=base.asks,
-        flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **said,
+        flows=tuple(flow for w in weights for flow in scaled(base.flows, w)), **declared,
     )  # fmt: skip
 
 
@@ -367,16 +367,16 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
                 "symmetric; use a symmetric free flow"
             )
         order, limit = _limited(scheme, drift)
-        said: dict[str, Any] = {
+        declared: dict[str, Any] = {
             "order": order, "symmetric": False, "cite": scheme.cite, "where": scheme.where,
             "summary": f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
         }  # fmt: skip
-        made = kicked(scheme.name, drift, scheme.kernel.sequence, **said)
+        made = kicked(scheme.name, drift, scheme.kernel.sequence, **declared)
         before, after = (sequence_build(drift, parts, made.asks) for parts in (scheme.pre, scheme.post))
-        alone = kicked(scheme.name, drift, joined(scheme.sequence), **said)
+        alone = kicked(scheme.name, drift, joined(scheme.sequence), **declared)
         return dataclasses.replace(
-            made, before=before, after=after, alone=alone, flows=alone.flows,
-            doc=f"{made.summary}\n" + PROCESSED % _shown(f"{scheme.name}, post", scheme.post) + made.formula,
+            made, before=before, after=after, unprocessed=alone, flows=alone.flows,
+            doc=f"{made.summary}\n" + PROCESSED % _sequence_formula(f"{scheme.name}, post", scheme.post) + made.formula,
         )  # fmt: skip
 
     combine.__name__, combine.__doc__ = (

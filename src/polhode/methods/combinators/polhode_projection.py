@@ -9,8 +9,8 @@ from typing import Any
 
 from ...kernels.so3 import add, along, conj, cross, dot, mul, scale, sub, times
 from ...kernels.solvers import STALL, newton, radian
-from ...kernels.state import grown
-from ...numbers.dispatch import fork, kernel
+from ...kernels.state import incremented_compensated
+from ...numbers.dispatch import kernel, overloaded
 from ...numbers.primitives import epsilon, sqrt, where
 from ...numbers.types import Number, Quat, Vec3
 from ..mechanics import velocity
@@ -107,7 +107,7 @@ def _growth(new: Any, y: Any) -> Vec3:
 
 
 @kernel
-def _growth_carrying(new: Any, y: Any) -> Vec3:
+def _growth_compensated(new: Any, y: Any) -> Vec3:
     return add(sub(new[1], y[1]), sub(new[3], y[3]))
 
 
@@ -119,13 +119,13 @@ def _grown(y: Any, dq: Quat, dm: Vec3) -> Any:
 
 
 @kernel
-def _grown_remembering(y: Any, dq: Quat, dm: Vec3) -> Any:
+def _grown_with_memory(y: Any, dq: Quat, dm: Vec3) -> Any:
     q, m = _grown(y, dq, dm)
     return q, m, y[2]
 
 
-growth = fork(_growth, _growth_carrying, _growth)
-increased = fork(_grown, grown, _grown_remembering)
+growth = overloaded(_growth, _growth_compensated, _growth)
+increased = overloaded(_grown, incremented_compensated, _grown_with_memory)
 
 
 @kernel
@@ -152,12 +152,12 @@ def _turned_by(new: Any, y: Any) -> Quat:
 
 
 @kernel
-def _turned_by_carrying(new: Any, y: Any) -> Quat:
+def _turned_by_compensated(new: Any, y: Any) -> Quat:
     d, q, p = _turned_by(new, y), new[2], y[2]
     return (d[0] + (q[0] - p[0]), d[1] + (q[1] - p[1]), d[2] + (q[2] - p[2]), d[3] + (q[3] - p[3]))
 
 
-turned_by = fork(_turned_by, _turned_by_carrying, _turned_by)
+turned_by = overloaded(_turned_by, _turned_by_compensated, _turned_by)
 
 
 @kernel
@@ -234,7 +234,7 @@ def chosen3(condition: Any, yes: Vec3, no: Vec3) -> Vec3:
 def conserving(
     force: Vec3, change: Number, done: Number, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any
 ) -> Any:
-    """The state after a step from y with the total energy of y, and the miss where there is none.
+    """The state after a step from y with the total energy of y, and the residual where there is none.
 
     `force` and `change` are the mean torque of the potential over the step and its change. The unknown of the solve is
     the part of the excess e = H_1 - H_0 that the turn takes from the kinetic energy.

@@ -41,7 +41,7 @@ LONGEST = 16
 """How many times the first step a step may be: a body that nearly rests in a weak torque is still looked at."""
 
 RUNAWAY = 2.0**200
-"""The miss of a step whose density is not positive: the monitor changed by more than itself within the step."""
+"""The residual of a step whose density is not positive: the monitor changed by more than itself within the step."""
 
 
 def _measure(base: Method) -> Callable[..., Any]:
@@ -62,12 +62,12 @@ def _measure(base: Method) -> Callable[..., Any]:
         force = torque(t, q, m, system)
         if several:  # then the torque comes first
             force = force[0]
-        w, push = velocity(m, system), velocity(force, system)
+        w, acceleration = velocity(m, system), velocity(force, system)
         a = velocity(add(gyration(m, system), force), system)
         rate, steep, steeper = torque(t, q, m, system, a)
         square = dot(w, w)
-        size = square * square + PUSH * dot(push, push) + STEEP * steep
-        return size, square * dot(w, a) + (PUSH * dot(push, velocity(rate, system)) + STEEP * steeper / 2) / 2
+        size = square * square + PUSH * dot(acceleration, acceleration) + STEEP * steep
+        return size, square * dot(w, a) + (PUSH * dot(acceleration, velocity(rate, system)) + STEEP * steeper / 2) / 2
 
     return free if base.needs == "free" else measured
 
@@ -97,12 +97,12 @@ def _steps(method: Method, number: Callable[[Any], Any]) -> tuple[Step, Step]:
         half = density + h / 2 * growth
         sound = half > 0
         step_size = h / where(sound, half, 1 + 0 * half)
-        (q, m), miss = base(step_size, time, (q, m), system, torque)
+        (q, m), residual = base(step_size, time, (q, m), system, torque)
         time, low = summed(time, low, step_size)
         size, change = measured(time, q, m, system, torque)
         growth = _growth(size, change, floor)
         memory = (time, low, half + h / 2 * growth, growth, floor)
-        return (q, m, memory), where(sound, miss + 0 * half, RUNAWAY + 0 * half)
+        return (q, m, memory), where(sound, residual + 0 * half, RUNAWAY + 0 * half)
 
     return begin, step
 
@@ -156,7 +156,7 @@ def varied(base: Method) -> Method:
     """
     ends = base.torque_at if base.needs == "free" else base.torque_at | {"end"}
     return dataclasses.replace(
-        base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, part=base,
+        base, name=f"reversible({base.name})", aliases=(), symplectic=False, poisson=False, memory=MEMORY, base=base,
         asks=base.asks if base.needs == "free" else base.asks & TorqueGradient(),
         conserves=base.conserves - MIDPOINT, halves=(), flows=(), symplectic_defect=None, increments=False,
         torque_evals=base.torque_evals + len(ends - base.torque_at), torque_at=ends, estimated=None,

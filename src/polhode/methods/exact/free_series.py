@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from ...kernels.so3 import norm, sub
-from ...numbers.dispatch import by_slopes, kernel
+from ...numbers.dispatch import kernel, with_custom_tangent
 from ...numbers.double_double import nearest
-from ...numbers.primitives import scratch, settled, steady
+from ...numbers.primitives import all_lanes, stop_gradient, workspace
 from ...numbers.types import Number, State, Vec3
 
 TERMS = 16
@@ -70,7 +70,7 @@ def expanded(h: Number, y: State, inverse: Vec3) -> State:
     """The state a short time h later."""
     q, m = y
     zero = 0 * (h * m[0] * inverse[0])
-    work = scratch(zero, _ROOM)
+    work = workspace(zero, _ROOM)
     _filled(work, q, m, inverse, 0)
     for k in range(TERMS):
         dq, dm = _next(work, k, zero)
@@ -85,10 +85,10 @@ def expanded(h: Number, y: State, inverse: Vec3) -> State:
 def _expanded_often(h: Number, m: Vec3, inverse: Vec3) -> State:
     """Turn and momentum after the time h, by as many expansions as it takes."""
     one = 0 * (h * m[0] * inverse[0]) + 1
-    count = nearest(PER_RADIAN * abs(steady(h)) * norm(steady(m)) * norm(steady(inverse))) + 1
+    count = nearest(PER_RADIAN * abs(stop_gradient(h)) * norm(stop_gradient(m)) * norm(stop_gradient(inverse))) + 1
     y = expanded(h / count, ((one, one - 1, one - 1, one - 1), m), inverse)
     for k in range(1, MOST):
-        if settled(k >= count):
+        if all_lanes(k >= count):
             break
         y = expanded(h / count, y, inverse)
     return y
@@ -99,10 +99,13 @@ def with_slopes(flow: Any) -> Any:
 
     @kernel
     def followed(h: Number, m: Vec3, system: Any) -> State:
-        (a, b, c, d), new = flow(steady(h), steady(m), steady(system))
+        (a, b, c, d), new = flow(stop_gradient(h), stop_gradient(m), stop_gradient(system))
         turn, end = _expanded_often(h, m, system[1])
-        vary, rate = sub((turn[1], turn[2], turn[3]), steady((turn[1], turn[2], turn[3]))), sub(end, steady(end))
-        turn = (a + (turn[0] - steady(turn[0])), b + vary[0], c + vary[1], d + vary[2])
+        vary, rate = (
+            sub((turn[1], turn[2], turn[3]), stop_gradient((turn[1], turn[2], turn[3]))),
+            sub(end, stop_gradient(end)),
+        )
+        turn = (a + (turn[0] - stop_gradient(turn[0])), b + vary[0], c + vary[1], d + vary[2])
         return turn, (new[0] + rate[0], new[1] + rate[1], new[2] + rate[2])
 
-    return by_slopes(flow, followed)
+    return with_custom_tangent(flow, followed)

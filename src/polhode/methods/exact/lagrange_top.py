@@ -104,7 +104,7 @@ def hyperbolic(v: Pair, terms: Any, full: Number, length: Number, bounded: Numbe
 
 
 @kernel
-def _turned(turning: Any, elapsed: Pair, turns: Number, full: Number, z: Complex, over: Number) -> Complex:
+def _with_phase(turning: Any, elapsed: Pair, turns: Number, full: Number, z: Complex, over: Number) -> Complex:
     """z/over, turned by the phase (start, rate, step per period), which counts full turns."""
     start, rate, step = turning
     x = pair_sum(start, pair_sum(pair_product(rate, elapsed), pair_product(step, (turns, 0 * turns))))
@@ -113,7 +113,7 @@ def _turned(turning: Any, elapsed: Pair, turns: Number, full: Number, z: Complex
     return c * re - s * im, s * re + c * im
 
 
-def moved(shape: Callable[..., Any]) -> Callable[..., State]:
+def state_kernel(shape: Callable[..., Any]) -> Callable[..., State]:
     """Kernel: attitude and body momentum at the time t, from `circular` or `hyperbolic` and the constants."""
 
     @kernel
@@ -122,9 +122,9 @@ def moved(shape: Callable[..., Any]) -> Callable[..., State]:
         elapsed = two_sum(t, -t0)
         v = pair_sum(start, pair_product(rate, elapsed))
         turns, alpha, beta, w, over = shape(v, terms, full, length, bounded)
-        a = _turned(turnings[0], elapsed, turns, full, alpha, over)
-        b = _turned(turnings[1], elapsed, turns, full, beta, over)
-        m = _turned(turnings[2], elapsed, turns, full, w, over)
+        a = _with_phase(turnings[0], elapsed, turns, full, alpha, over)
+        b = _with_phase(turnings[1], elapsed, turns, full, beta, over)
+        m = _with_phase(turnings[2], elapsed, turns, full, w, over)
         q = mul(mul(left, (a[0], -b[1], b[0], a[1])), right)
         return q, unrotate(right, (-m[1], m[0], spin))
 

@@ -52,7 +52,7 @@ def _vector_seen(p: Quat, r: Quat) -> Quat:
 
 
 @kernel
-def _turned(h: Number, mean: Any) -> Quat:
+def _rotation_vector(h: Number, mean: Any) -> Quat:
     """The turn through h times a mean angular velocity."""
     return exp((h * mean[1], h * mean[2], h * mean[3]))
 
@@ -162,7 +162,7 @@ abm4 = _declared("abm4", 4, _adams(_quaternion_rate, _quaternion_seen, _grown),
     "Adams, Bashforth and Moulton's method of four steps on the entries of the quaternion, then made a unit.\n"
     + FORMULA % (r"\tfrac{1}{2}\,p\,(0, \omega)", *[r"\frac{1 + h\,\bar r}{|1 + h\,\bar r|}"] * 2, r"p^{-1} r"),
 )  # fmt: skip
-abm4_naive = _declared("abm4_naive", 2, _adams(_vector_rate, _vector_seen, _turned),
+abm4_naive = _declared("abm4_naive", 2, _adams(_vector_rate, _vector_seen, _rotation_vector),
     "Adams, Bashforth and Moulton's weights for the angular velocity in space, and one rotation by their average.\n"
     + FORMULA % (r"S(p)\,\omega", *[r"\exp(h\,\bar r)"] * 2, r"S(p)^{\mathsf T} r"),
 )  # fmt: skip

@@ -32,7 +32,7 @@ TAYLOR: dict[str, Any] = {
 
 
 @kernel
-def _turned(q: Any, psi: Vec3, momentum: Vec3) -> Any:
+def _rotated_state(q: Any, psi: Vec3, momentum: Vec3) -> Any:
     """The state after the turn psi, the momentum given in the frame of the start."""
     turn = exp(psi)
     return (mul(q, turn), unrotate(turn, momentum)), 0
@@ -112,7 +112,7 @@ derivatives along the motion, and $w = I^{{-1}} L$.
 def buss1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """Z = w."""
     q, m = y
-    return _turned(q, scale(h, velocity(m, system)), along(m, h, torque(t, q, m, system)))
+    return _rotated_state(q, scale(h, velocity(m, system)), along(m, h, torque(t, q, m, system)))
 
 
 @method(
@@ -125,7 +125,7 @@ def buss2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     f0, f1 = torque(t, q, m, system)
     w, _, a = _first(m, f0, system)
-    return _turned(q, scale(h, _mean(h, w, a)), _advanced(h, m, f0, f1))
+    return _rotated_state(q, scale(h, _mean(h, w, a)), _advanced(h, m, f0, f1))
 
 
 @method(
@@ -141,7 +141,7 @@ def buss2plus(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     f0, f1 = torque(t, q, m, system)
     w, _, a = _first(m, f0, system)
-    return _turned(q, scale(h, along(_mean(h, w, a), h * h / 12, cross(a, w))), _advanced(h, m, f0, f1))
+    return _rotated_state(q, scale(h, along(_mean(h, w, a), h * h / 12, cross(a, w))), _advanced(h, m, f0, f1))
 
 
 @method(
@@ -156,7 +156,7 @@ def buss3_false(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     first = _first(m, f0, system)
     _, _, b = _second(m, f0, f1, first, system)
     z = along(_mean(h, first[0], first[2]), h * h / 6, b)
-    return _turned(q, scale(h, z), _advanced(h, m, f0, f1))
+    return _rotated_state(q, scale(h, z), _advanced(h, m, f0, f1))
 
 
 @kernel
@@ -181,7 +181,7 @@ def buss3(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     first = _first(m, f0, system)
     second = _second(m, f0, f1, first, system)
     momentum = along(_advanced(h, m, f0, f1), h * h * h / 6, f2)
-    return _turned(q, scale(h, _mean3(h, first, second)), momentum)
+    return _rotated_state(q, scale(h, _mean3(h, first, second)), momentum)
 
 
 @method(
@@ -202,7 +202,7 @@ def buss4(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     h3 = h * h * h
     z = along(_mean3(h, first, second), h3 / 24, add(third, cross(second[2], first[0])))
     momentum = along(along(_advanced(h, m, f0, f1), h3 / 6, f2), h * h3 / 24, f3)
-    return _turned(q, scale(h, z), momentum)
+    return _rotated_state(q, scale(h, z), momentum)
 
 
 # --- the methods the talk compares with -------------------------------------------------------------

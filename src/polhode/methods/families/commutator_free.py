@@ -62,9 +62,9 @@ def cf4_attempt(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     turn, mu, k4, g4 = _stages(h, t, y, system, torque)
     k, g = _rates(t + h, turn, mu, y, system, torque)
     part = h / PART
-    delta, push = scale(part, sub(k, k4)), scale(part, sub(g, g4))
+    delta, momentum_error = scale(part, sub(k, k4)), scale(part, sub(g, g4))
     m = unrotate(turn, mu)
-    error = norm(push) + norm(m) * norm(delta)  # the momentum in the body frame turns with the attitude
+    error = norm(momentum_error) + norm(m) * norm(delta)  # the momentum in the body frame turns with the attitude
     return (mul(y[0], turn), m), norm(delta), error
 
 

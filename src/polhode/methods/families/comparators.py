@@ -11,7 +11,7 @@ from typing import Any
 from ...kernels.so3 import add, along, cay, cross, dexp, dexpinv, exp, mul, negative, scale, sub, unrotate
 from ...kernels.solvers import newton, radian
 from ...numbers.dispatch import kernel
-from ..mechanics import basis, gyration, half_step_columns, rolling_columns, turning, velocity
+from ..mechanics import basis, gyration, half_step_columns, rolling_columns, rotation_increment, velocity
 from ..record import ENDS
 from ..registry import method
 from .krysl2005 import gyration_root
@@ -33,7 +33,7 @@ def _mean_guess(h: Any, m: Any, force: Any, system: Any) -> Any:
 def _turned_columns(x: Any, data: Any, system: Any) -> Any:
     """Jacobian of x - exp(-h I^-1 x) Pi_0/2."""
     h = data[0]
-    return rolling_columns(h / 2, x, turning(h, x, system), system)
+    return rolling_columns(h / 2, x, rotation_increment(h, x, system), system)
 
 
 # --- Simo and Wong ----------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ def _turned_columns(x: Any, data: Any, system: Any) -> Any:
 def _swc1_push(x: Any, data: Any, system: Any, torque: Any) -> Any:
     """The end momentum exp(-Psi) Pi_0 + h exp(-Psi/2) T_half for Psi = h I^-1 x."""
     h, t, q, m = data
-    half = exp(turning(h / 2, x, system))
+    half = exp(rotation_increment(h / 2, x, system))
     force = torque(t + h / 2, mul(q, half), x, system)
     return unrotate(half, along(unrotate(half, m), h, force))
 
@@ -76,8 +76,8 @@ def swc1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     data = (h, t, q, m)
     guess = _mean_guess(h, m, torque(t, q, m, system), system)
-    x, miss = _swc1_root(guess, data, system, torque)
-    return (mul(q, exp(turning(h, x, system))), _swc1_push(x, data, system, torque)), miss
+    x, residual = _swc1_root(guess, data, system, torque)
+    return (mul(q, exp(rotation_increment(h, x, system))), _swc1_push(x, data, system, torque)), residual
 
 
 # --- Austin, Krishnaprasad and Wang -----------------------------------------------------------------
@@ -86,7 +86,7 @@ def swc1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 @kernel
 def _akw_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     h, t, q, m, force = data
-    end = mul(q, cay(turning(h, x, system)))
+    end = mul(q, cay(rotation_increment(h, x, system)))
     pair = add(force, torque(t + h, end, _reflected(x, m), system))
     return sub(along(along(x, -h / 2, gyration(x, system)), -h / 4, pair), m)
 
@@ -114,8 +114,8 @@ def akw(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """
     q, m = y
     force = torque(t, q, m, system)
-    x, miss = _akw_root(_mean_guess(h, m, force, system), (h, t, q, m, force), system, torque)
-    return (mul(q, cay(turning(h, x, system))), _reflected(x, m)), miss
+    x, residual = _akw_root(_mean_guess(h, m, force, system), (h, t, q, m, force), system, torque)
+    return (mul(q, cay(rotation_increment(h, x, system))), _reflected(x, m)), residual
 
 
 @method(
@@ -134,8 +134,8 @@ def imr(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """
     q, m = y
     guess = along(m, h / 2, gyration(m, system))
-    x, miss = gyration_root(guess, (h / 2, m), system, torque)
-    return (mul(q, cay(turning(h, x, system))), _reflected(x, m)), miss
+    x, residual = gyration_root(guess, (h / 2, m), system, torque)
+    return (mul(q, cay(rotation_increment(h, x, system))), _reflected(x, m)), residual
 
 
 # --- Bottasso and Borri -----------------------------------------------------------------------------
@@ -144,7 +144,7 @@ def imr(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 @kernel
 def _bbtrap_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     h, t, q, m, kicked = data
-    turn = exp(turning(h, x, system))
+    turn = exp(rotation_increment(h, x, system))
     end = _reflected(x, m)
     force = torque(t + h, mul(q, turn), end, system)
     return scale(0.5, sub(along(end, -h / 2, force), unrotate(turn, kicked)))
@@ -171,8 +171,8 @@ def bbtrap(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     force = torque(t, q, m, system)
     data = (h, t, q, m, along(m, h / 2, force))
-    x, miss = _bbtrap_root(_mean_guess(h, m, force, system), data, system, torque)
-    return (mul(q, exp(turning(h, x, system))), _reflected(x, m)), miss
+    x, residual = _bbtrap_root(_mean_guess(h, m, force, system), data, system, torque)
+    return (mul(q, exp(rotation_increment(h, x, system))), _reflected(x, m)), residual
 
 
 @kernel
@@ -228,6 +228,6 @@ def bbtrapwd(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     force = torque(t, q, m, system)
     data = (h, t, q, m, along(m, h / 2, force))
-    guess = turning(h, _mean_guess(h, m, force, system), system)
-    psi, miss = _bbtrapwd_root(guess, data, system, torque)
-    return (mul(q, exp(psi)), _bbtrapwd_end(psi, data, system, torque)), miss
+    guess = rotation_increment(h, _mean_guess(h, m, force, system), system)
+    psi, residual = _bbtrapwd_root(guess, data, system, torque)
+    return (mul(q, exp(psi)), _bbtrapwd_end(psi, data, system, torque)), residual

@@ -19,9 +19,9 @@ from ...errors import InputError
 from ...kernels.loops import Step
 from ...kernels.quartic import small_root
 from ...kernels.so3 import along, cross, dot, mul, scale, times
-from ...kernels.state import corrected, grown
-from ...kernels.unroll import written
-from ...numbers.dispatch import fork, kernel
+from ...kernels.state import incremented_compensated, with_momentum_correction
+from ...kernels.unroll import unrolled_kernel
+from ...numbers.dispatch import kernel, overloaded
 from ...numbers.exact import converted
 from ...numbers.primitives import epsilon, sqrt, where
 from ...numbers.types import Number, Vec3
@@ -82,7 +82,7 @@ def numerators(kappa: Number, r: Number, v: Vec3, g: Vec3, cubic: Vec3) -> Vec3:
 
 
 @kernel
-def _moved(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, kappa: Number, r: Number) -> Any:
+def _advanced_state(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, kappa: Number, r: Number) -> Any:
     """The step for kappa and r = c + kappa^2.
 
     e = g n/D, where
@@ -131,7 +131,9 @@ def _lowered(g: Number, kappa: Number) -> Number:
 
 
 @kernel
-def _moved_carrying(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, kappa: Number, r: Number) -> Any:
+def _advanced_state_compensated(
+    y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, kappa: Number, r: Number
+) -> Any:
     """The step by increments: of the momentum 2 (l e) x e/(unit alpha), where l = 2 I - kappa.
 
     It uses the very numbers l with which the Cayley vector was found: rounded otherwise, the same way in each step,
@@ -144,21 +146,25 @@ def _moved_carrying(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, 
     part = 1 / (1 + e2)
     s = sqrt(part)
     dq = mul(y[0], (-e2 * part / (1 + s), s * e[0], s * e[1], s * e[2]))
-    pull = ((low[1] - low[2]) * (e[1] * e[2]), (low[2] - low[0]) * (e[2] * e[0]), (low[0] - low[1]) * (e[0] * e[1]))
-    x = scale(2 * part, pull)
+    correction = (
+        (low[1] - low[2]) * (e[1] * e[2]),
+        (low[2] - low[0]) * (e[2] * e[0]),
+        (low[0] - low[1]) * (e[0] * e[1]),
+    )
+    x = scale(2 * part, correction)
     dm = (x[0] / unit, x[1] / unit, x[2] / unit)
-    return corrected(grown(y, dq, dm), (1 - part) - part * e2, dm)
+    return with_momentum_correction(incremented_compensated(y, dq, dm), (1 - part) - part * e2, dm)
 
 
-moved = fork(_moved, _moved_carrying)
+advanced_state = overloaded(_advanced_state, _advanced_state_compensated)
 
 
 @kernel
 def moser_veselov(unit: Number, g: Vec3, v: Vec3, x: Number, c: Number, guess: Any, y: Any) -> Any:
     """One step with g = 1/(2 I), v = unit m, x = sum g_i v_i^2, c = |v|^2, and what `series` guessed."""
     e = symmetric_functions(g, pairs(g))
-    kappa, r, miss = small_root(guess[0], guess[1], x, c, e)
-    return moved(y, unit, g, v, c, e, kappa, r), miss
+    kappa, r, residual = small_root(guess[0], guess[1], x, c, e)
+    return advanced_state(y, unit, g, v, c, e, kappa, r), residual
 
 
 Space = dict[str, Any]
@@ -199,7 +205,7 @@ def preprocessed(order: int, number: Callable[[Any], Any]) -> Step:
     """Kernel (e1, e2, e3, H, C) -> (1 + s, t): the sums of h^2m s_{2m+1} and h^2m t_{2m+1}; H and C contain h^2."""
     space: dict[str, Any] = {}
     texts = [_polynomial(which, order, number, space) for which in (0, 1)]
-    return written("e1, e2, e3, H, C", f"(1 + {texts[0]}, {texts[1]})", **space)
+    return unrolled_kernel("e1, e2, e3, H, C", f"(1 + {texts[0]}, {texts[1]})", **space)
 
 
 @kernel
@@ -222,9 +228,9 @@ def _build(order: int, number: Callable[[Any], Any]) -> Step:
         modified = (g[0] * s + shift, g[1] * s + shift, g[2] * s + shift)
         first = x * s + shift * c
         near, inverse = series(x, c, e)
-        new, miss = moser_veselov(unit, modified, v, first, c, ((near - x) + first, inverse), y)
+        new, residual = moser_veselov(unit, modified, v, first, c, ((near - x) + first, inverse), y)
         # beyond the reach of the series the modified moments are those of no body
-        return new, where(abs(s - 1) < 1, miss, 1)
+        return new, where(abs(s - 1) < 1, residual, 1)
 
     return step
 

@@ -14,7 +14,7 @@ from typing import Any
 from ...kernels.so3 import along, cay, mul, sub
 from ...kernels.solvers import newton
 from ...numbers.dispatch import kernel
-from ..mechanics import gyration, half_step_columns, turning
+from ..mechanics import gyration, half_step_columns, rotation_increment
 from ..queries import DiscreteGradient, Torque
 from ..record import ENDS
 from ..registry import method, methods
@@ -24,7 +24,7 @@ from .comparators import _mean_guess, _reflected
 @kernel
 def _residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     h, t, q, m = data
-    end = mul(q, cay(turning(h, x, system)))
+    end = mul(q, cay(rotation_increment(h, x, system)))
     force, _ = torque(t, q, m, system, t + h, end, _reflected(x, m))
     return sub(along(along(x, -h / 2, gyration(x, system)), -h / 2, force), m)
 
@@ -55,8 +55,8 @@ def dg2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """
     q, m = y
     data = (h, t, q, m)
-    x, miss = _root(_mean_guess(h, m, torque(t, q, m, system), system), data, system, torque)
-    return (mul(q, cay(turning(h, x, system))), _reflected(x, m)), miss
+    x, residual = _root(_mean_guess(h, m, torque(t, q, m, system), system), data, system, torque)
+    return (mul(q, cay(rotation_increment(h, x, system))), _reflected(x, m)), residual
 
 
 methods.add_label("dg4", "suzuki4(dg2)")

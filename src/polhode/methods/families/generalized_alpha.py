@@ -19,7 +19,7 @@ from ...kernels.so3 import add, along, exp, mul, scale, sub
 from ...kernels.solvers import newton
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
-from ..mechanics import gyration, gyration_columns, turning
+from ..mechanics import gyration, gyration_columns, rotation_increment
 from ..record import Method
 from ..registry import declare, methods
 
@@ -54,7 +54,7 @@ def _rate(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
 def _attitude(x: Any, data: Any, system: Any) -> Any:
     """The end attitude for an end momentum x: R_0 exp(h I^-1 (Pi_0 + (1/2 - beta) h A_0 + beta h A_1))."""
     h, _, q, start, over, _, _ = data
-    return mul(q, exp(turning(h, along(start, over, x), system)))
+    return mul(q, exp(rotation_increment(h, along(start, over, x), system)))
 
 
 @kernel
@@ -89,18 +89,18 @@ def _steps(rho: Fraction, number: Callable[[Any], Any]) -> tuple[Step, Step]:
         start = along(scale(1 - share, m), rest * h, a)
         data = (h, t, q, start, share, new * lead * h, known)
         guess = along(m, h, d)
-        x, miss = _root(guess, data, system, torque)
+        x, residual = _root(guess, data, system, torque)
         q = _attitude(x, data, system)
         d = _rate(t + h, q, x, system, torque)
         a = along(past, lead, d)
-        return (q, x, (a[0], a[1], a[2], d[0], d[1], d[2])), miss
+        return (q, x, (a[0], a[1], a[2], d[0], d[1], d[2])), residual
 
     @kernel
     def begin(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         q, m = y[0], y[1]
         d = _rate(t, q, m, system, torque)
         s = early * h
-        a = _rate(t + s, mul(q, exp(turning(s, m, system))), along(m, s, d), system, torque)
+        a = _rate(t + s, mul(q, exp(rotation_increment(s, m, system))), along(m, s, d), system, torque)
         return (q, m, (a[0], a[1], a[2], d[0], d[1], d[2])), 0 * h
 
     return step, begin

@@ -199,7 +199,7 @@ def motion(m: Vec3, inertia: Vec3) -> Any:
 
 
 @kernel
-def moved(h: Number, about: Any) -> State:
+def state_after(h: Number, about: Any) -> State:
     """The rotation since the start (a quaternion in body axes) and the body momentum, a time h later."""
     order, curve, (size, total, a, b, c), (s0, c0, d0), (up, fold, hand, flat), rates, (whole, start), left = about
     speed, steady, sheer, n = rates
@@ -265,7 +265,7 @@ def cycle(about: Any) -> tuple[Number, Number]:
 @kernel
 def _plain_flow(h: Number, m: Vec3, system: Any) -> State:
     """The turn since the start, and the body momentum."""
-    return moved(h, motion(m, system[0]))
+    return state_after(h, motion(m, system[0]))
 
 
 _flow = with_slopes(_plain_flow)

@@ -14,7 +14,7 @@ from typing import Any
 from ...kernels.so3 import add, exp, mul, solve3
 from ...numbers.dispatch import kernel
 from ...numbers.types import Number, Vec3
-from ..mechanics import gyration_columns, turning
+from ..mechanics import gyration_columns, rotation_increment
 from ..registry import method
 
 
@@ -50,4 +50,4 @@ def kahan(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     a, b, c = gyration_columns(h / 2, m, system)
     end = solve3(a, b, c, m)
-    return (mul(q, exp(turning(h / 2, add(m, end), system))), end), 0
+    return (mul(q, exp(rotation_increment(h / 2, add(m, end), system))), end), 0

@@ -13,7 +13,7 @@ from ...kernels.so3 import add, along, exp, mul, sub, unrotate
 from ...kernels.solvers import newton
 from ...numbers.dispatch import kernel
 from ..combinators.compose import halves
-from ..mechanics import gyration, midpoint_lie_defect, rolling_columns, step_columns, turning
+from ..mechanics import gyration, midpoint_lie_defect, rolling_columns, rotation_increment, step_columns
 from ..record import ENDS
 from ..registry import method
 
@@ -23,13 +23,13 @@ PAPER = "krysl2005"
 @kernel
 def _lie_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     h, m = data
-    return sub(x, unrotate(exp(turning(h / 2, x, system)), m))
+    return sub(x, unrotate(exp(rotation_increment(h / 2, x, system)), m))
 
 
 @kernel
 def _lie_columns(x: Any, data: Any, system: Any) -> Any:
     half = data[0] / 2
-    return rolling_columns(half, x, turning(half, x, system), system)
+    return rolling_columns(half, x, rotation_increment(half, x, system), system)
 
 
 _lie_root = newton(_lie_residual, _lie_columns)
@@ -39,8 +39,8 @@ _lie_root = newton(_lie_residual, _lie_columns)
 def _midpoint_turn(h: Any, m: Any, system: Any, torque: Any) -> Any:
     """Rotation of a free step of the midpoint Lie rule: exp(Psi), I Psi/h = exp(-Psi/2) Pi."""
     guess = along(m, h / 2, gyration(m, system))
-    x, miss = _lie_root(guess, (h, m), system, torque)
-    return exp(turning(h, x, system)), miss
+    x, residual = _lie_root(guess, (h, m), system, torque)
+    return exp(rotation_increment(h, x, system)), residual
 
 
 @method(
@@ -62,8 +62,8 @@ def liemid_e2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """
     q, m = y
     m = along(m, h, torque(t, q, m, system))
-    turn, miss = _midpoint_turn(h, m, system, torque)
-    return (mul(q, turn), unrotate(turn, m)), miss
+    turn, residual = _midpoint_turn(h, m, system, torque)
+    return (mul(q, turn), unrotate(turn, m)), residual
 
 
 @method(
@@ -85,9 +85,9 @@ def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     torque that acts at the angular velocity before it.
     """
     q, m = y
-    turn, miss = _midpoint_turn(h, m, system, torque)
+    turn, residual = _midpoint_turn(h, m, system, torque)
     q, m = mul(q, turn), unrotate(turn, m)
-    return (q, along(m, h, torque(t + h, q, m, system))), miss
+    return (q, along(m, h, torque(t + h, q, m, system))), residual
 
 
 liemid_ea = halves(
@@ -133,7 +133,7 @@ def nmb(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """
     q, m = y
     rate = add(gyration(m, system), torque(t, q, m, system))
-    q = mul(q, exp(turning(h, along(m, h / 2, rate), system)))
-    push = along(along(m, h / 2, rate), h / 2, torque(t + h, q, m, system))
-    x, miss = gyration_root(along(m, h, rate), (h / 2, push), system, torque)
-    return (q, x), miss
+    q = mul(q, exp(rotation_increment(h, along(m, h / 2, rate), system)))
+    kicked = along(along(m, h / 2, rate), h / 2, torque(t + h, q, m, system))
+    x, residual = gyration_root(along(m, h, rate), (h / 2, kicked), system, torque)
+    return (q, x), residual

@@ -12,7 +12,7 @@ from ...kernels.so3 import add, along, exp, mul, sub, unrotate
 from ...kernels.solvers import newton
 from ...numbers.dispatch import kernel
 from ..combinators.compose import halves
-from ..mechanics import gyration, midpoint_lie_defect, rolling_columns, step_columns, turning
+from ..mechanics import gyration, midpoint_lie_defect, rolling_columns, rotation_increment, step_columns
 from ..registry import method
 
 PAPER = "krysl2006"
@@ -31,13 +31,13 @@ def fe(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """
     q, m = y
     rate = add(gyration(m, system), torque(t, q, m, system))
-    return (mul(q, exp(turning(h, m, system))), along(m, h, rate)), 0
+    return (mul(q, exp(rotation_increment(h, m, system))), along(m, h, rate)), 0
 
 
 @kernel
 def _be_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     h, t, q, m = data
-    q = mul(q, exp(turning(h, x, system)))
+    q = mul(q, exp(rotation_increment(h, x, system)))
     return sub(along(x, -h, add(gyration(x, system), torque(t + h, q, x, system))), m)
 
 
@@ -59,8 +59,8 @@ def be(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """
     q, m = y
     guess = along(m, h, add(gyration(m, system), torque(t, q, m, system)))
-    x, miss = _be_root(guess, (h, t, q, m), system, torque)
-    return (mul(q, exp(turning(h, x, system))), x), miss
+    x, residual = _be_root(guess, (h, t, q, m), system, torque)
+    return (mul(q, exp(rotation_increment(h, x, system))), x), residual
 
 
 @method(
@@ -75,21 +75,21 @@ def fem(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     $$\psi = h\,\omega_0, \qquad R_1 = R_0 \exp(\psi), \qquad \Pi_1 = \exp(-\psi)\,(\Pi_0 + h\,T_0)$$
     """
     q, m = y
-    turn = exp(turning(h, m, system))
+    turn = exp(rotation_increment(h, m, system))
     return (mul(q, turn), unrotate(turn, along(m, h, torque(t, q, m, system)))), 0
 
 
 @kernel
 def _bem_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
     h, t, q, m = data
-    turn = exp(turning(h, x, system))
+    turn = exp(rotation_increment(h, x, system))
     return sub(along(x, -h, torque(t + h, mul(q, turn), x, system)), unrotate(turn, m))
 
 
 @kernel
 def _bem_columns(x: Any, data: Any, system: Any) -> Any:
     h = data[0]
-    return rolling_columns(h, x, turning(h, x, system), system)
+    return rolling_columns(h, x, rotation_increment(h, x, system), system)
 
 
 _bem_root = newton(_bem_residual, _bem_columns)
@@ -109,9 +109,9 @@ def bem(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     All three at once are solved for $\Pi_1$.
     """
     q, m = y
-    guess = unrotate(exp(turning(h, m, system)), along(m, h, torque(t, q, m, system)))
-    x, miss = _bem_root(guess, (h, t, q, m), system, torque)
-    return (mul(q, exp(turning(h, x, system))), x), miss
+    guess = unrotate(exp(rotation_increment(h, m, system)), along(m, h, torque(t, q, m, system)))
+    x, residual = _bem_root(guess, (h, t, q, m), system, torque)
+    return (mul(q, exp(rotation_increment(h, x, system))), x), residual
 
 
 trap = halves(

@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...kernels.loops import Step
 from ...kernels.so3 import add, along, cross, dexpinv, exp, mul, negative, rotate, scale, sub, unrotate
 from ...kernels.solvers import accelerated
-from ...kernels.unroll import combination, weighted, written
+from ...kernels.unroll import combination, unrolled_kernel, weighted
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
 from ...symbolic import latex as typeset
@@ -43,9 +43,9 @@ def _start_stage(earlier: Step) -> Step:
 
     @kernel
     def stages(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        k, g, miss = earlier(h, t, y, system, torque)
+        k, g, residual = earlier(h, t, y, system, torque)
         q, m = y
-        return (*k, velocity(m, system)), (*g, torque(t, q, m, system)), miss
+        return (*k, velocity(m, system)), (*g, torque(t, q, m, system)), residual
 
     return stages
 
@@ -56,9 +56,9 @@ def _explicit_stage(earlier: Step, weights: Sequence[Any], node: Any, slopes: St
 
     @kernel
     def stages(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        k, g, miss = earlier(h, t, y, system, torque)
+        k, g, residual = earlier(h, t, y, system, torque)
         k1, g1 = slopes(t + node * h, scale(h, total(k)), along(y[1], h, total(g)), y, system, torque)
-        return (*k, k1), (*g, g1), miss
+        return (*k, k1), (*g, g1), residual
 
     return stages
 
@@ -72,14 +72,14 @@ def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequenc
 
     @kernel
     def stages(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        k, g, miss = earlier(h, t, y, system, torque)
+        k, g, residual = earlier(h, t, y, system, torque)
         q, m = y
         force = torque(t, q, m, system)
         mean = along(m, h / 2, add(gyration(m, system), force))
         data = (h, t, y, k, g, mean)
         x, more = root(guess(h, m, force, system), data, system, torque)
         k, g = ended(x, data, system, torque)
-        return k, g, miss + more
+        return k, g, residual + more
 
     return stages
 
@@ -93,7 +93,7 @@ def _written_block(rows: Sequence[Sequence[Any]], nodes: Sequence[Any], first: i
     n = len(nodes)
     space: dict[str, Any] = {
         "stage": _stage, "psi_guess": _rotation_guess, "mu_guess": _momentum_guess,
-        "mu_gap": _momentum_gap, "pushed": _pushed, "turned": _turned, "along": along, "sub": sub, "scale": scale,
+        "mu_gap": _momentum_gap, "pushed": _pushed, "turned": _times_matrix, "along": along, "sub": sub, "scale": scale,
         "total": weighted(first + n), "own": weighted(n),
     }  # fmt: skip
     for i in range(n):
@@ -102,18 +102,18 @@ def _written_block(rows: Sequence[Sequence[Any]], nodes: Sequence[Any], first: i
     def each(text: str) -> str:
         return ", ".join(text.replace("#", str(i)) for i in range(n))
 
-    guess = written(
+    guess = unrolled_kernel(
         "h, m, force, system",
         f"({each('psi_guess(h, c#, m, force, system)')}, {each('mu_guess(h, c#, m, force, system)')})",
         **space,
     )
-    slopes = written(
+    slopes = unrolled_kernel(
         "x, data, system, torque",
         f"((*data[3], {each('s#[0]')}), (*data[4], {each('s#[1]')}))",
         *(f"s{i} = stage(c{i}, x[{i}], x[{n + i}], data, system, torque)" for i in range(n)),
         **space,
     )
-    correction = written(
+    correction = unrolled_kernel(
         "x, data, system, torque",
         f"({each('along(d#, h, own(b#, v))')}, {each('e#')})",
         "h = data[0]",
@@ -180,7 +180,7 @@ def _pushed(r: Any, data: Any, system: Any) -> Any:
 
 
 @kernel
-def _turned(d: Any, data: Any, system: Any) -> Any:
+def _times_matrix(d: Any, data: Any, system: Any) -> Any:
     """M d."""
     m = data[5]
     return along(velocity(cross(m, d), system), -0.5, cross(velocity(m, system), d))
@@ -211,7 +211,7 @@ def _single_slopes(row: Sequence[Any], first: int) -> Step:
 
 
 def all_stages(tableau: Tableau, number: Callable[[Any], Any], slopes: Step = stage_slopes) -> Step:
-    """Kernel (h, t, y, system, torque) -> (all K, all G, miss) of a tableau in one number type."""
+    """Kernel (h, t, y, system, torque) -> (all K, all G, residual) of a tableau in one number type."""
     a = [[converted(x, number) for x in row] for row in tableau.a]
     c = [converted(x, number) for x in tableau.c]
     stages: Step = _empty
@@ -233,9 +233,9 @@ def tableau_step(tableau: Tableau, number: Callable[[Any], Any], slopes: Step = 
 
     @kernel
     def step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-        k, g, miss = stages(h, t, y, system, torque)
+        k, g, residual = stages(h, t, y, system, torque)
         turn = exp(scale(h, total(k)))
-        return (mul(y[0], turn), unrotate(turn, along(y[1], h, total(g)))), miss
+        return (mul(y[0], turn), unrotate(turn, along(y[1], h, total(g)))), residual
 
     return step
 

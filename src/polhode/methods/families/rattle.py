@@ -21,7 +21,7 @@ from ...kernels.so3 import along, cay, cross, dot, mul, scale, sub, times, unrot
 from ...kernels.solvers import newton, radian
 from ...numbers.dispatch import kernel
 from ...numbers.types import Number, Vec3
-from ..mechanics import turning
+from ..mechanics import rotation_increment
 from ..record import ENDS
 from ..registry import method
 
@@ -66,7 +66,7 @@ def equation_data(h: Number, m: Vec3, system: Any) -> tuple[Number, Vec3, Vec3]:
 @kernel
 def short_step(h: Number, m: Vec3, system: Any) -> Vec3:
     """The solution e = h omega/2 for short steps."""
-    return turning(h / 2, m, system)
+    return rotation_increment(h / 2, m, system)
 
 
 @method(
@@ -98,7 +98,7 @@ def rattle(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """
     q, m = y
     kicked = along(m, h / 2, torque(t, q, m, system))
-    e, miss = _root(short_step(h, kicked, system), equation_data(h, kicked, system), system, torque)
+    e, residual = _root(short_step(h, kicked, system), equation_data(h, kicked, system), system, torque)
     turn = cay(scale(2, e))
     q = mul(q, turn)
-    return (q, along(unrotate(turn, kicked), h / 2, torque(t + h, q, m, system))), miss
+    return (q, along(unrotate(turn, kicked), h / 2, torque(t + h, q, m, system))), residual

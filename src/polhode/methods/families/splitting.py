@@ -13,8 +13,8 @@ from typing import Any
 
 from ...kernels.loops import Step
 from ...kernels.so3 import add, along, cross, dot, exp, mul, scale, times
-from ...kernels.state import corrected, grown
-from ...numbers.dispatch import fork, kernel
+from ...kernels.state import incremented_compensated, with_momentum_correction
+from ...numbers.dispatch import kernel, overloaded
 from ...numbers.double_double import two_product
 from ...numbers.primitives import sincos, where
 from ...numbers.types import Number, Vec3
@@ -70,12 +70,14 @@ def spin(axis: int) -> Callable[..., Any]:
         return product(y[0], c, s), add(y[1], change(y[1], c, s))
 
     @kernel
-    def spun_carrying(y: Any, angle: Number) -> Any:
+    def spun_compensated(y: Any, angle: Number) -> Any:
         s, c = sincos(angle / 2)
         dm = change(y[1], c, s)
-        return corrected(grown(y, product(y[0], less_one(s * s, c), s), dm), -excess(s, c), dm)
+        return with_momentum_correction(
+            incremented_compensated(y, product(y[0], less_one(s * s, c), s), dm), -excess(s, c), dm
+        )
 
-    return fork(spun, spun_carrying)
+    return overloaded(spun, spun_compensated)
 
 
 @kernel
@@ -85,12 +87,12 @@ def _rolled(y: Any, rate: Number) -> Any:
 
 
 @kernel
-def _rolled_carrying(y: Any, rate: Number) -> Any:
+def _rolled_compensated(y: Any, rate: Number) -> Any:
     c, x1, x2, x3 = exp(scale(rate, y[1]))
-    return grown(y, mul(y[0], (less_one(x1 * x1 + x2 * x2 + x3 * x3, c), x1, x2, x3)), scale(0, y[1]))
+    return incremented_compensated(y, mul(y[0], (less_one(x1 * x1 + x2 * x2 + x3 * x3, c), x1, x2, x3)), scale(0, y[1]))
 
 
-rolled = fork(_rolled, _rolled_carrying)
+rolled = overloaded(_rolled, _rolled_compensated)
 
 
 def rotations(outer: int, middle: int, inner: int) -> Callable[..., Any]:
@@ -167,14 +169,16 @@ def _about(y: Any, angle: Number, axis: Vec3) -> Any:
 
 
 @kernel
-def _about_carrying(y: Any, angle: Number, axis: Vec3) -> Any:
+def _about_compensated(y: Any, angle: Number, axis: Vec3) -> Any:
     s, c = sincos(angle / 2)
     x = scale(s, axis)
     dm = _change(y[1], c, x)
-    return corrected(grown(y, mul(y[0], (less_one(s * s, c), x[0], x[1], x[2])), dm), -excess(s, c), dm)
+    return with_momentum_correction(
+        incremented_compensated(y, mul(y[0], (less_one(s * s, c), x[0], x[1], x[2])), dm), -excess(s, c), dm
+    )
 
 
-about = fork(_about, _about_carrying)
+about = overloaded(_about, _about_compensated)
 
 
 @kernel

@@ -13,7 +13,7 @@ from typing import Any
 from ...errors import InputError
 from ...kernels.loops import Step
 from ...kernels.so3 import exp, mul
-from ...kernels.state import moved
+from ...kernels.state import incremented
 from ...numbers.dispatch import kernel
 from ...numbers.types import Vec3
 from ..queries import ROTATION, STATE, MotionSeries
@@ -27,7 +27,7 @@ MOST = 40
 
 
 @kernel
-def turned(q: Any, turn: Vec3, end: Vec3) -> Any:
+def rotated_state(q: Any, turn: Vec3, end: Vec3) -> Any:
     """The state after a turn, its momentum given."""
     return mul(q, exp(turn)), end
 
@@ -36,7 +36,7 @@ def turned(q: Any, turn: Vec3, end: Vec3) -> Any:
 def _step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     turn, end = torque(t, q, m, system, h)
-    return turned(q, turn, end), 0
+    return rotated_state(q, turn, end), 0
 
 
 def _build(number: Any) -> Step:
@@ -47,7 +47,7 @@ def _build(number: Any) -> Step:
 def _plain_step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     q, m = y
     dm, vector, scalar = torque(t, q, m, system, h)
-    return moved((q, m), dm, vector, scalar), 0
+    return incremented((q, m), dm, vector, scalar), 0
 
 
 def _order(name: str, order: int | str) -> int:

@@ -195,8 +195,8 @@ def _corrected(e: Vec3, data: Any, system: Any, torque: Any) -> tuple[Vec3, Numb
 
 
 @kernel
-def _turned(h: Number, X: Rows, y: Any, system: Any, torque: Any, miss: Number) -> Any:
-    """R_1 = R_0 X, y_1 = X^T y_0 for an approximate X, the small angle's where X is no rotation; and the miss.
+def _rotated_state(h: Number, X: Rows, y: Any, system: Any, torque: Any, residual: Number) -> Any:
+    """R_1 = R_0 X, y_1 = X^T y_0 for an approximate X, the small angle's where X is no rotation; and the residual.
 
     Bodies that are nearly linear, and the double roots of the cubic, cost X up to all its digits. Two steps of Newton's
     method for its Cayley vector give them back to an X that has a quarter of them; if the second step is not below half
@@ -211,7 +211,7 @@ def _turned(h: Number, X: Rows, y: Any, system: Any, torque: Any, miss: Number) 
     e, size = _corrected(e, data, system, torque)
     turn = cay(scale(2, e))
     solved = size * size <= epsilon(size)
-    return (mul(q, turn), unrotate(turn, m)), where(solved, miss, 1 + 0 * size)
+    return (mul(q, turn), unrotate(turn, m)), where(solved, residual, 1 + 0 * size)
 
 
 @kernel
@@ -276,7 +276,7 @@ def mv_explicit(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     )
     inverse = (1 / d[0], 1 / d[1], 1 / d[2])
     X = (times(rows[0], inverse), times(rows[1], inverse), times(rows[2], inverse))
-    return _turned(h, _squared_up(X, d), y, system, torque, where(exists, 0 * x, 1 + 0 * x))
+    return _rotated_state(h, _squared_up(X, d), y, system, torque, where(exists, 0 * x, 1 + 0 * x))
 
 
 LINEAR_SYSTEM = (
@@ -311,7 +311,7 @@ def mv_explicit_free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     _, g, v, x, c = scaled(h, y[1], system)
     e = symmetric_functions(g, pairs(g))
     guess = series(x, c, e)
-    kappa, _, miss = small_root(guess[0], guess[1], x, c, e)
+    kappa, _, residual = small_root(guess[0], guess[1], x, c, e)
     trace = system[0][0] + system[0][1] + system[0][2]
     J = scale(1 / trace, half_traces(system[0]))
     s1 = J[0] + J[1] + J[2] - kappa
@@ -331,4 +331,4 @@ def mv_explicit_free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         (J[0] * v[1], -J[1] * v[0], adjugate[2]),
     )
     X = (apply_transposed(right, left[0]), apply_transposed(right, left[1]), apply_transposed(right, left[2]))
-    return _turned(h, X, y, system, torque, miss)
+    return _rotated_state(h, X, y, system, torque, residual)

@@ -191,28 +191,28 @@ class Field:
         told = f"; its parameters are {given[:LONGEST]}" if given else ""
         return told + "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
 
-    def check(self, t: float, R: Any, omega: Any, place: str) -> None:
+    def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it."""
-        self.template.user.numbers(self.value(t, R, omega, place), place)
+        self.template.user.numbers(self.value(t, R, omega, context), context)
         if self.kind == "potential":
-            self._check_slope(t, R, omega, place)
+            self._check_slope(t, R, omega, context)
 
-    def _check_slope(self, t: float, R: Any, omega: Any, place: str) -> None:
+    def _check_slope(self, t: float, R: Any, omega: Any, context: str) -> None:
         """A potential must have a torque: finite slopes."""
         try:
             slopes = self.torque_value(t, R, omega)
         except (ArithmeticError, ValueError):
             slopes = (math.nan,)
         if not all(math.isfinite(x) for x in slopes):
-            raise InputError(f"the potential {self.name} must be smooth; its derivative is not finite {place}")
+            raise InputError(f"the potential {self.name} must be smooth; its derivative is not finite {context}")
         if self.template.by_hand is not None:
-            self._check_by_hand(self.template.by_hand, t, R, omega, place)
+            self._check_by_hand(self.template.by_hand, t, R, omega, context)
 
-    def _check_by_hand(self, template: FieldTemplate, t: float, R: Any, omega: Any, place: str) -> None:
+    def _check_by_hand(self, template: FieldTemplate, t: float, R: Any, omega: Any, context: str) -> None:
         """The torque given by hand must be that of the potential, at the state and at attitudes all around."""
         hand = Field(template, {name: self.values[name] for name in template.parameters})
-        hand.check(t, R, omega, place)
-        gap = difference(_compared(self, hand, R, place))
+        hand.check(t, R, omega, context)
+        gap = difference(_compared(self, hand, R, context))
         if gap:
             raise InputError(
                 f"the torque {hand.name} given for the potential {self.name} is not its torque: {gap}; the torque of "
@@ -285,12 +285,12 @@ class Field:
         """The body torque at one state, in the user's axes."""
         return formula_kernel(self.text[0], floats.number)(t, R, omega, self.parameters)
 
-    def torque_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
+    def torque_kernel(self, number: Callable[[Any], Any], has_principal_rotation: bool) -> Callable[..., Any]:
         """The kernel torque(t, q, m, system) in principal axes, in one number type."""
-        return torque_kernel(formula_kernel(self.text[0], number), len(self.parameters), own_axes)
+        return torque_kernel(formula_kernel(self.text[0], number), len(self.parameters), has_principal_rotation)
 
     @functools.lru_cache(maxsize=KEPT)  # noqa: B019 - few fields are kept alive by it
-    def pair_text(self, own_axes: bool) -> tuple[str, dict[str, Any]]:
+    def pair_text(self, has_principal_rotation: bool) -> tuple[str, dict[str, Any]]:
         """Source and constants of the torque and of the torque of V = g^T I^-1 g, g the torque of the potential.
 
         I^-1 comes as three numbers, or as six (by rows) where the body's axes are not the principal ones.
@@ -300,13 +300,15 @@ class Field:
         R = tuple(tuple(symbol(f"R{i}{j}") for j in range(3)) for i in range(3))
         (a, b, c), s = self.graph[0], [symbol(f"s{i}") for i in range(6)]
         V = s[0] * a * a + s[1] * b * b + s[2] * c * c
-        if own_axes:
+        if has_principal_rotation:
             V = s[0] * a * a + s[3] * b * b + s[5] * c * c + 2 * (s[1] * a * b + s[2] * a * c + s[4] * b * c)
         return source("pair_value", "R, p, s", unpack, [a, b, c, *_potential_torque(V, R)])
 
-    def pair_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
+    def pair_kernel(self, number: Callable[[Any], Any], has_principal_rotation: bool) -> Callable[..., Any]:
         """The kernel (torque, torque of V)(t, q, m, system) in principal axes, in one number type."""
-        return pair_kernel(formula_kernel(self.pair_text(own_axes), number), len(self.parameters), own_axes)
+        return pair_kernel(
+            formula_kernel(self.pair_text(has_principal_rotation), number), len(self.parameters), has_principal_rotation
+        )
 
     @functools.cached_property
     def difference_text(self) -> tuple[str, dict[str, Any]]:
@@ -325,9 +327,11 @@ class Field:
         unpack = self.unpack | {f"S{i}{j}": f"S[{i}][{j}]" for i in range(3) for j in range(3)}
         return source("difference_value", "R, S, p", unpack, [*_turning(slopes, mean), change])
 
-    def difference_kernel(self, number: Callable[[Any], Any], own_axes: bool) -> Callable[..., Any]:
+    def difference_kernel(self, number: Callable[[Any], Any], has_principal_rotation: bool) -> Callable[..., Any]:
         """The kernel (mean torque, change of U)(t, q, m, system, t1, q1, m1) in principal axes."""
-        return difference_kernel(formula_kernel(self.difference_text, number), len(self.parameters), own_axes)
+        return difference_kernel(
+            formula_kernel(self.difference_text, number), len(self.parameters), has_principal_rotation
+        )
 
     def potential_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The kernel U(R, p), R in the user's axes."""
@@ -351,14 +355,14 @@ def difference(seen: Sequence[tuple[str, Any, Any]]) -> str:
     return ""
 
 
-def _compared(field: Field, hand: Field, R: Any, place: str) -> list[tuple[str, Any, Any]]:
+def _compared(field: Field, hand: Field, R: Any, context: str) -> list[tuple[str, Any, Any]]:
     """Where, the exact torque and the one by hand, in 50 digits; without attitudes at which one is singular."""
     from ...numbers.multiprecision import number, working
 
     found = []
     with working(CHECK_DIGITS):
         zero = number(0)
-        points = [(place, tuple(tuple(number(x) for x in row) for row in R))]
+        points = [(context, tuple(tuple(number(x) for x in row) for row in R))]
         for q in CHECK_ATTITUDES:
             a, b, c, d = (number(x) for x in q)
             points.append((f"at the attitude {q} (a quaternion, not normalised)", matrix(unit((a, b, c, d)))))

@@ -7,7 +7,7 @@ from typing import Any
 
 from ...errors import InputError
 from ...kernels.so3 import apply, cross, dot, scale, solve3, times
-from ...numbers.primitives import entry, piece
+from ...numbers.primitives import bracket, take
 from ...numbers.user_math import cos, sin, where
 from ..body import Body
 
@@ -24,7 +24,7 @@ def inertia_of(body: Any) -> tuple[Any, Callable[..., Any]]:
     """
     if not isinstance(body, Body):
         raise InputError(f"this field needs the inertia of a ph.Body; got {type(body).__name__}")
-    return (body.inertia.tolist(), apply) if body.has_own_axes else (body.moments.tolist(), times)
+    return (body.inertia.tolist(), apply) if body.has_principal_rotation else (body.moments.tolist(), times)
 
 
 def quotient_of(product: Callable[..., Any]) -> Callable[..., Any]:
@@ -67,11 +67,11 @@ def clamped(t: Any, knots: Sequence[Any]) -> Any:
 
 def looked_up(t: Any, knots: Sequence[float], columns: Sequence[Sequence[Sequence[float]]]) -> Any:
     """As `piecewise`, from tables that are constants of the formula: columns[d][axis] are the coefficients of x^d."""
-    index = piece(t, knots)
-    x = t - entry(index, knots)
-    value = [entry(index, column) for column in columns[-1]]
+    index = bracket(t, knots)
+    x = t - take(index, knots)
+    value = [take(index, column) for column in columns[-1]]
     for coefficients in reversed(columns[:-1]):
-        value = [entry(index, column) + x * b for column, b in zip(coefficients, value, strict=True)]
+        value = [take(index, column) + x * b for column, b in zip(coefficients, value, strict=True)]
     return value
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..._memo import MADE
 from ...kernels.so3 import times
-from ...kernels.unroll import written
+from ...kernels.unroll import unrolled_kernel
 from ...methods.queries import VECTOR, FieldQuery, Torque
 from ...numbers import floats
 from ...numbers.dispatch import kernel
@@ -24,9 +24,9 @@ def formula_kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any
     return made
 
 
-def torque_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
+def torque_kernel(value: Callable[..., Any], count: int, has_principal_rotation: bool) -> Callable[..., Any]:
     """Wrap a formula of (t, R, omega, parameters) in the user's axes into a torque in principal axes."""
-    attitude, vector, _, back = axes(own_axes, count)
+    attitude, vector, _, back = axes(has_principal_rotation, count)
 
     @kernel
     def torque(t: Any, q: Any, m: Any, system: Any) -> Any:
@@ -35,9 +35,9 @@ def torque_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Call
     return torque
 
 
-def pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
+def pair_kernel(value: Callable[..., Any], count: int, has_principal_rotation: bool) -> Callable[..., Any]:
     """As `torque_kernel`, for a formula that gives the torque and the torque of V."""
-    attitude, _, inverse, back = axes(own_axes, count)
+    attitude, _, inverse, back = axes(has_principal_rotation, count)
 
     @kernel
     def pair(t: Any, q: Any, m: Any, system: Any) -> Any:
@@ -47,9 +47,9 @@ def pair_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callab
     return pair
 
 
-def difference_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> Callable[..., Any]:
+def difference_kernel(value: Callable[..., Any], count: int, has_principal_rotation: bool) -> Callable[..., Any]:
     """As `torque_kernel`, for a formula of two attitudes that gives the mean torque and the change of the potential."""
-    attitude, _, _, back = axes(own_axes, count)
+    attitude, _, _, back = axes(has_principal_rotation, count)
 
     @kernel
     def difference(t: Any, q: Any, m: Any, system: Any, t1: Any, q1: Any, m1: Any) -> Any:
@@ -63,7 +63,7 @@ def difference_kernel(value: Callable[..., Any], count: int, own_axes: bool) -> 
 def no_answer(query: FieldQuery) -> Callable[..., Any]:
     """The kernel that answers a query without a field: integer zeros, of which `absent` is true."""
     zeros = tuple((0, 0, 0) if part == VECTOR else 0 for part in query.shape)
-    return written(", ".join(("t", "q", "m", "system", *query.arguments)), repr(query.joined(zeros)))
+    return unrolled_kernel(", ".join(("t", "q", "m", "system", *query.arguments)), repr(query.joined(zeros)))
 
 
 no_torque = no_answer(Torque())

@@ -28,14 +28,14 @@ class RateTemplate(FieldTemplate):
 class RateField(Field):
     """L'(t) with its parameters bound; derivatives given by hand are checked and not used."""
 
-    def check(self, t: float, R: Any, omega: Any, place: str) -> None:
+    def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Check the function and the derivatives given with it."""
-        super().check(t, R, omega, place)
+        super().check(t, R, omega, context)
         assert isinstance(self.template, RateTemplate)
         for n, template in enumerate(self.template.given, start=1):
             if template is not None:
                 hand = Field(template, {name: self.values[name] for name in template.parameters})
-                hand.check(t, R, omega, place)
+                hand.check(t, R, omega, context)
                 self._compare(n, hand, t)
 
     def _compare(self, n: int, hand: Field, t: float) -> None:

@@ -75,10 +75,10 @@ class SumField(Field):
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in self.template.parts)
 
-    def check(self, t: float, R: Any, omega: Any, place: str) -> None:
+    def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Check every part."""
         for part in self.template.parts:
-            part.check(t, R, omega, place)
+            part.check(t, R, omega, context)
 
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:

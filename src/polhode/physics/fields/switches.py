@@ -43,7 +43,7 @@ def _switches(outputs: Sequence[Expr]) -> list[Expr]:
     """Comparisons and table look-ups that depend on t and not on the state."""
     nodes = ordered(outputs)
     timed, moving = _depends(nodes, "t"), _depends(nodes, "Rwm")
-    return [n for n in nodes if n.op in (*COMPARISONS, "piece") and n in timed and n not in moving]
+    return [n for n in nodes if n.op in (*COMPARISONS, "bracket") and n in timed and n not in moving]
 
 
 class PiecewiseField(Field):
@@ -135,7 +135,7 @@ def _roots(node: Expr, known: dict[Expr, Any], timed: set[Expr]) -> np.ndarray |
     for x in ordered(a for a in node.args if isinstance(a, Expr)):
         book[x] = _lines(x, book, known, timed)
     first = book[node.args[0]]
-    if node.op == "piece":
+    if node.op == "bracket":
         if first is None:
             return None
         knots = np.array(node.args[1].args[0], dtype=float)

@@ -64,14 +64,14 @@ class Event:
         """All parameter values, flattened."""
         return self.bound.parameters
 
-    def check(self, t: float, R: Any, omega: Any, place: str) -> None:
+    def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it; then trace it."""
         field = self.bound
-        field.check(t, R, omega, place)
-        value = field.value(t, R, omega, place)
+        field.check(t, R, omega, context)
+        value = field.value(t, R, omega, context)
         if isinstance(value, bool) or type(value).__name__ == "bool_":
             raise InputError(
-                f"the event {self.name} must return a number that passes through zero; it returned {value} {place}: "
+                f"the event {self.name} must return a number that passes through zero; it returned {value} {context}: "
                 f"return the difference of the two sides instead of a comparison"
             )
         if not any(name[0] in "tRw" for name in symbols_in([self.graph])):
@@ -100,7 +100,7 @@ class Event:
         """The kernel g(t, q, m, system) in principal axes, in one number type; its parameters are constants in it."""
         value, p = compiled(*self.text, number), tuple(number(x) for x in self.parameters)
         count = len(problem.field.parameters) if problem.field is not None else 0
-        attitude, vector, _, _ = axes(problem.body.has_own_axes, count)
+        attitude, vector, _, _ = axes(problem.body.has_principal_rotation, count)
 
         @kernel
         def g(t: Any, q: Any, m: Any, system: Any) -> Any:

@@ -49,18 +49,21 @@ class Observable:
             raise InputError(f"the observable {self.name} must return a number, or as many of them in every row")
         return (len(value), *shapes.pop())
 
-    def check(self, t: float, R: Any, omega: Any, momentum: Any, place: str) -> None:
+    def check(self, t: float, R: Any, omega: Any, momentum: Any, context: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it."""
-        value = self.field.value(t, R, omega, place, momentum)
+        value = self.field.value(t, R, omega, context, momentum)
         parts = leaves_of(_nested(value))
         if not all(is_finite_real(x.args[0]) for x in parts):
-            raise self.field.template.user.refused("finite numbers", repr(value), place)
+            raise self.field.template.user.refused("finite numbers", repr(value), context)
 
-    def __call__(self, t: Any, q: Any, m: Any, inverse: Any, own: Any) -> tuple[Any, ...]:
-        """All its numbers, flat, at a state in principal axes; `own` turns them into the user's, or is empty."""
+    def __call__(self, t: Any, q: Any, m: Any, inverse: Any, principal_to_body: Any) -> tuple[Any, ...]:
+        """All its numbers, flat, at a state in principal axes.
+
+        `principal_to_body` turns them into the user's, or is empty.
+        """
         w = times(inverse, m)
-        if own:
-            q, w, m = mul(q, conj(own)), rotate(own, w), rotate(own, m)
+        if principal_to_body:
+            q, w, m = mul(q, conj(principal_to_body)), rotate(principal_to_body, w), rotate(principal_to_body, m)
         found: tuple[Any, ...] = self._value(t, matrix(q), w, m, self.field.parameters)
         return found
 

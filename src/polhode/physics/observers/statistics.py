@@ -17,13 +17,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...errors import InputError
-from ...kernels.loops import COLUMNS, Kind
+from ...kernels.loops import COLUMNS, StateSpace
 from ...kernels.so3 import conj, dot, matrix, mul, norm, rotate, times
-from ...kernels.state import rounded, summed
-from ...kernels.unroll import written
+from ...kernels.state import collapse, summed
+from ...kernels.unroll import unrolled_kernel
 from ...numbers import floats
 from ...numbers.arrays import relative
-from ...numbers.dispatch import UNFUSED, kernel, unfused
+from ...numbers.dispatch import NO_FMA, kernel, no_fma
 from ...numbers.primitives import where
 from ...numbers.types import Number
 from ...symbolic.expression import Expr, compiled, lift, source, symbol, symbols_in
@@ -108,7 +108,7 @@ def _formulas(model: Problem) -> _Formulas:
     q, m, inverse = _symbols("q", 4), _symbols("m", 3), _symbols("s", 3)
     w = times(inverse, m)
     parameters = list(_symbols("p", len(model.field.parameters) if model.field is not None else 0))
-    if not model.body.has_own_axes:
+    if not model.body.has_principal_rotation:
         return _Formulas(q, m, w, matrix(q), w, m, parameters, model.field)
     a: Any = _symbols("a", 4)
     return _Formulas(q, m, w, matrix(mul(q, conj(a))), rotate(a, w), rotate(a, m), parameters, model.field)
@@ -218,7 +218,7 @@ def nothing(rows: Any, t: Any, y: Any, system: Any) -> None:
     """What a run without statistics does before it begins."""
 
 
-@unfused
+@no_fma
 def squared_gap(x: Number, y: Number, z: Number, a: Number, b: Number, c: Number) -> Number:
     """|(x, y, z) - (a, b, c)|^2."""
     x, y, z = x - a, y - b, z - c
@@ -251,38 +251,42 @@ class Watch:
     def observed(self) -> Callable[..., Any]:
         """Kernel (t, q, m, system) -> all components."""
         made = compiled(*self.text, floats.number)
-        UNFUSED.add(made)
+        NO_FMA.add(made)
         return made
 
     def __reduce__(self) -> Any:
         """What can be sent: the kernel is made anew."""
         return Watch, (self.sizes, self.text)
 
-    def kind(self, plain: Kind, clock: bool, read: Any, write: Any) -> tuple[Kind, Callable[..., Any]]:
+    def state_space(
+        self, plain: StateSpace, clock: bool, read: Any, write: Any
+    ) -> tuple[StateSpace, Callable[..., Any]]:
         """The kind of a run that folds what it sees behind the state, and the kernel that opens it.
 
         `plain` writes the state to the one row there is; ``read(rows, j)`` and ``write(rows, j, v)`` are for what is
         behind it. The time of a method that keeps its own clock is in the state.
         """
-        observed, record, columns = self.observed, plain.record, COLUMNS + clock
+        observed, write_state, columns = self.observed, plain.write, COLUMNS + clock
 
         @kernel
-        def shown(t: Any, y: Any, system: Any) -> Any:
-            q, m = rounded(y)
+        def observe(t: Any, y: Any, system: Any) -> Any:
+            q, m = collapse(y)
             return y, observed(t, q, m, system)
 
         @kernel
-        def shown_clocked(t: Any, y: Any, system: Any) -> Any:
-            q, m = rounded(y)
+        def observe_with_own_time(t: Any, y: Any, system: Any) -> Any:
+            q, m = collapse(y)
             return y, observed(y[2][0], q, m, system)
 
-        space = {"read": read, "write": write, "record": record, "observed": observed}
+        space = {"read": read, "write": write, "write_state": write_state, "observed": observed}
         space |= {"lower": lower, "higher": higher, "summed": summed, "gap": squared_gap}
-        fold = written("rows, i, seen", "None", "y, v = seen", "record(rows, 0, y)", *self._folding(columns), **space)
-        opened = written(
+        fold = unrolled_kernel(
+            "rows, i, seen", "None", "y, v = seen", "write_state(rows, 0, y)", *self._folding(columns), **space
+        )
+        opened = unrolled_kernel(
             "rows, t, y, system", "None", "v = observed(t, y[0], y[1], system)", *self._opening(columns), **space
         )
-        return plain._replace(record=fold, shown=shown_clocked if clock else shown), opened
+        return plain._replace(write=fold, observe=observe_with_own_time if clock else observe), opened
 
     def _opening(self, columns: int) -> list[str]:
         lines = []

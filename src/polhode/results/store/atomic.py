@@ -73,7 +73,7 @@ def _aside(path: Path, kind: str) -> Path:
     return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
 
 
-def put(path: Path, new: Path) -> None:
+def replace(path: Path, new: Path) -> None:
     """Put the new file or folder in the place of the old one, which is removed last."""
     if not os.path.lexists(path) or (path.is_file() and new.is_file()):
         new.replace(path)

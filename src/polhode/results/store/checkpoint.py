@@ -20,7 +20,7 @@ from ...numbers import floats
 from ...physics.problem import Problem
 from . import integrity
 
-BEGUN, UNTIL, CHECKPOINT, SOFTWARE = "begun", "until", "checkpoint", "software"
+RUN_SPEC, RUN_END, CHECKPOINT, SOFTWARE = "begun", "until", "checkpoint", "software"
 """Attributes of a file: what determines the bits of a run; where it ends; where it stands; what computed it."""
 
 CODE = {
@@ -81,9 +81,9 @@ class Checkpoint:
     @classmethod
     def read(cls, text: str, digits: int | None) -> Checkpoint:
         """From JSON."""
-        said = json.loads(text)
-        state = tuple(tuple(number_of(x, digits) for x in part) for part in said["state"])
-        return cls(int(said["step"]), int(said["rows"]), state)
+        fields = json.loads(text)
+        state = tuple(tuple(number_of(x, digits) for x in part) for part in fields["state"])
+        return cls(int(fields["step"]), int(fields["rows"]), state)
 
 
 # --- what a run is begun with -----------------------------------------------------------------------
@@ -94,7 +94,7 @@ def digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def begun(problem: Problem, method: Method | None, **numbers: Any) -> dict[str, Any]:
+def run_spec(problem: Problem, method: Method | None, **numbers: Any) -> dict[str, Any]:
     """Everything the bits of a run follow from, its end apart: JSON keeps doubles exactly."""
     field = problem.field
     return {
@@ -147,11 +147,11 @@ def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[s
     names = [n for n in dict.fromkeys([*a, *b]) if json.dumps(a.get(n)) != json.dumps(b.get(n))]
     plain = [n for n in names if n not in CODE]
     if plain:  # a digest says less than what it follows from
-        return [_said(n, a.get(n)) for n in plain], [_said(n, b.get(n)) for n in plain]
+        return [_assignment(n, a.get(n)) for n in plain], [_assignment(n, b.get(n)) for n in plain]
     return [f"one {CODE[n]}" for n in names], [f"another {CODE[n]}" for n in names]
 
 
-def _said(name: str, value: Any) -> str:
+def _assignment(name: str, value: Any) -> str:
     if value is None:
         return f"no {name}"
     return f"{name} = {value}"
@@ -172,7 +172,7 @@ def different(path: Path, then: str, now: str) -> InputError:
     )
 
 
-def until(count: int, end: float) -> dict[str, Any]:
+def run_end(count: int, end: float) -> dict[str, Any]:
     """Where a run ends: by the number of steps, or by the time where steps vary."""
     return {"steps": count} if end == math.inf else {"t_end": end}
 
@@ -191,21 +191,21 @@ def check_end(path: Path, how: Mapping[str, Any], then: Mapping[str, Any], now: 
         )
 
 
-def first_words(how: Mapping[str, Any], end: Mapping[str, Any] | None = None) -> dict[str, str]:
+def initial_attributes(how: Mapping[str, Any], end: Mapping[str, Any] | None = None) -> dict[str, str]:
     """The attributes a file begins with; without an end, one that is written as a whole."""
-    said = {BEGUN: json.dumps(how), SOFTWARE: software()}
-    return said if end is None else said | {UNTIL: json.dumps(end)}
+    attrs = {RUN_SPEC: json.dumps(how), SOFTWARE: software()}
+    return attrs if end is None else attrs | {RUN_END: json.dumps(end)}
 
 
 # --- taking up a file -------------------------------------------------------------------------------
 
 
-def words(path: Path, said: Mapping[str, Any], name: str) -> dict[str, Any]:
+def run_attribute(path: Path, attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
     """One of the attributes of a file that say how its run was begun and where it ends."""
-    if name not in said:
+    if name not in attrs:
         raise not_begun(path)
     try:
-        return dict(json.loads(said[name]))
+        return dict(json.loads(attrs[name]))
     except (TypeError, ValueError) as problem:
         raise damaged(path, problem) from problem
 
@@ -218,16 +218,16 @@ def not_begun(path: Path) -> InputError:
     )
 
 
-def taken_up(
-    path: Path, said: Mapping[str, Any], how: Mapping[str, Any], end: Mapping[str, Any], rows: int
+def resume_from(
+    path: Path, attrs: Mapping[str, Any], how: Mapping[str, Any], end: Mapping[str, Any], rows: int
 ) -> Checkpoint | None:
     """Where the run in a file of so many rows stands, if it is the run asked for; None if it was stopped at once."""
-    check_same(path, words(path, said, BEGUN), how)
-    check_end(path, how, words(path, said, UNTIL), end)
-    if CHECKPOINT not in said:
+    check_same(path, run_attribute(path, attrs, RUN_SPEC), how)
+    check_end(path, how, run_attribute(path, attrs, RUN_END), end)
+    if CHECKPOINT not in attrs:
         return None
     try:
-        mark = Checkpoint.read(said[CHECKPOINT], how["digits"])
+        mark = Checkpoint.read(attrs[CHECKPOINT], how["digits"])
         if mark.rows > rows:
             raise ValueError(f"{mark.rows} rows should be there, and there are {rows}")
         if [len(part) for part in mark.state[:2]] != [4, 3]:

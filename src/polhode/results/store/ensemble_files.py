@@ -21,7 +21,7 @@ from .ensemble_store import (
     SAID,
     WITHOUT_CHECKSUMS,
     body_axis,
-    counted,
+    counted_from_one,
     dims_of,
     labelled,
     statistics_names,
@@ -40,9 +40,9 @@ class StoredEnsemble(Ensemble):
     """An ensemble in a file; its arrays are read and checked when asked for, and kept."""
 
     def __init__(self, path: Path) -> None:
-        said = _attributes(path)
+        attrs = _attributes(path)
         self.__dict__.update(
-            path=path, method=str(said["method"]), seconds=float(said.get("seconds", 0.0)), attributes=said
+            path=path, method=str(attrs["method"]), seconds=float(attrs.get("seconds", 0.0)), attributes=attrs
         )
 
     @property
@@ -60,7 +60,7 @@ class StoredEnsemble(Ensemble):
             raise
         except Exception as problem:
             raise _damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
-        value = counted(value, self.__dict__["attributes"]) if name == "failed" else value
+        value = counted_from_one(value, self.__dict__["attributes"]) if name == "failed" else value
         self.__dict__[name] = value
         return value
 
@@ -87,8 +87,8 @@ AGAIN = "the same call with resume=True (--resume) runs the bodies again whose n
 
 def _damaged(path: Path, what: str) -> InputError:
     """The error for a damaged file; in the store of a run, what is damaged can be computed again."""
-    units = path.suffix == ".zarr" and CHECKED in _attributes(path)
-    return integrity.damaged(path, what, AGAIN) if units else integrity.damaged(path, what)
+    shards = path.suffix == ".zarr" and CHECKED in _attributes(path)
+    return integrity.damaged(path, what, AGAIN) if shards else integrity.damaged(path, what)
 
 
 def _attributes(path: Path) -> dict[str, Any]:
@@ -104,12 +104,12 @@ def _read(path: Path, name: str) -> np.ndarray:
         with netcdf.opened(path) as file:
             return _checked(name, file[name], integrity.checksums_of(file.attrs))
     found = ensemble_store.described(path)
-    said, metadata = found["attributes"], integrity.arrays(found)
-    sums, root = integrity.checksums_of(said), ensemble_store.opened(path)
+    attrs, metadata = found["attributes"], integrity.arrays(found)
+    sums, root = integrity.checksums_of(attrs), ensemble_store.opened(path)
     if name not in metadata:
         raise Damage(f"{name} is missing")
-    if sums is not None and name in str(said.get(CHECKED, "")).split():
-        return _read_units(path, root, name, metadata)
+    if sums is not None and name in str(attrs.get(CHECKED, "")).split():
+        return _read_shards(path, root, name, metadata)
     if sums is not None or name == "moments":  # before there were checksums, a chunk of NaN was not written
         integrity.check_chunks(path, name, metadata[name])
     return _checked(name, root[name], sums)
@@ -127,7 +127,7 @@ def _check_memory(name: str, array: Any) -> None:
         raise InputError(f"{name} of shape {tuple(array.shape)} does not fit into memory; read a part of .to_xarray()")
 
 
-def _read_units(path: Path, root: Any, name: str, metadata: Mapping[str, Any]) -> np.ndarray:
+def _read_shards(path: Path, root: Any, name: str, metadata: Mapping[str, Any]) -> np.ndarray:
     """A variable that units write; that of units which are not done is not there yet."""
     integrity.check_chunks(path, "moments", metadata["moments"])  # as many bodies as are claimed
     _check_memory(name, root[name])
@@ -150,9 +150,9 @@ def _read_units(path: Path, root: Any, name: str, metadata: Mapping[str, Any]) -
     return values
 
 
-def _is_of(units: np.ndarray, axis: int, index: tuple[int, ...]) -> bool:
+def _is_of(shards: np.ndarray, axis: int, index: tuple[int, ...]) -> bool:
     """Does a chunk belong to one of these units."""
-    return bool(units[index[axis]])
+    return bool(shards[index[axis]])
 
 
 def _done(path: Path, root: Any) -> np.ndarray:
@@ -166,10 +166,10 @@ def _done(path: Path, root: Any) -> np.ndarray:
 def loaded(path: Path) -> StoredEnsemble | None:
     """The ensemble in a file; None where there is no file, or one that holds something else."""
     try:
-        said = _attributes(path)
-        if said.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
+        attrs = _attributes(path)
+        if attrs.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
             return None
-        if said["format"] == FORMAT and not {DIGEST, CHECKSUMS} <= said.keys():
+        if attrs["format"] == FORMAT and not {DIGEST, CHECKSUMS} <= attrs.keys():
             return None
         return StoredEnsemble(path)
     except Exception:
@@ -188,37 +188,39 @@ def dataset(many: Ensemble) -> xarray.Dataset:
         else:
             data = xarray.open_dataset(path, engine="h5netcdf")
         return _recounted(data)
-    own_times = many.t.ndim == 2
-    variables = {name: xarray.Variable(dims_of(name, own_times), getattr(many, name), labelled(name)) for name in PLAIN}
+    per_body_times = many.t.ndim == 2
+    variables = {
+        name: xarray.Variable(dims_of(name, per_body_times), getattr(many, name), labelled(name)) for name in PLAIN
+    }
     t = variables.pop("t")
     for of, one in many.statistics.items():
         for name, values in zip(statistics_names([of]), vars(one).values(), strict=True):
             dims = ("body", "axis")[: values.ndim]
             variables[name] = xarray.Variable(dims, values, labelled(name))
-    said = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
-    return xarray.Dataset(variables, {"t": t, **file_format.LABELS}, SAID | said)
+    attrs = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
+    return xarray.Dataset(variables, {"t": t, **file_format.LABELS}, SAID | attrs)
 
 
 def _recounted(data: xarray.Dataset) -> xarray.Dataset:
     """A dataset in which failed steps count from 1, also if it is of an earlier format."""
     if data.attrs.get("format") == FORMAT:
         return data
-    failed = data["failed"].copy(data=counted(data["failed"].values, data.attrs))
+    failed = data["failed"].copy(data=counted_from_one(data["failed"].values, data.attrs))
     return data.assign(failed=failed).assign_attrs(format=FORMAT)
 
 
 def _check_presence(path: Path) -> None:
     """Is everything there that xarray is going to read; the chunks themselves have checksums that it verifies."""
     found = ensemble_store.described(path)
-    metadata, said = integrity.arrays(found), found["attributes"]
-    if CHECKSUMS not in said:
+    metadata, attrs = integrity.arrays(found), found["attributes"]
+    if CHECKSUMS not in attrs:
         return
     try:
         root = ensemble_store.opened(path)
-        done = _done(path, root) if said.get(CHECKED) else None
-        units = str(said.get(CHECKED, "")).split()
+        done = _done(path, root) if attrs.get(CHECKED) else None
+        shards = str(attrs.get(CHECKED, "")).split()
         for name, one in metadata.items():
-            if name in units and done is not None:
+            if name in shards and done is not None:
                 integrity.check_chunks(path, name, one, functools.partial(_is_of, done, body_axis(name)))
             elif "/" not in name:
                 integrity.check_chunks(path, name, one)
@@ -262,20 +264,20 @@ def check_all(path: Path) -> None:
 
 def _save(many: Ensemble, path: Path) -> None:
     new, data = atomic.hidden(path), dataset(many)
-    said = {str(k): v for k, v in data.attrs.items() if k not in (CHECKSUMS, DIGEST, CHECKED)} | {"format": FORMAT}
+    attrs = {str(k): v for k, v in data.attrs.items() if k not in (CHECKSUMS, DIGEST, CHECKED)} | {"format": FORMAT}
     try:
         if path.suffix == ".zarr":
             copy = _ZarrCopy(new)
             copy.sizes = {str(name): size for name, size in data.sizes.items()}
             _copy(data, copy)
-            copy.seal(said)
+            copy.seal(attrs)
         else:
             with netcdf.created(new) as file:
                 file.file.dimensions = {str(name): size for name, size in data.sizes.items()}
                 _copy(data, file)
-                file.seal({k: str(v) if isinstance(v, list | bool) else v for k, v in said.items()})
+                file.seal({k: str(v) if isinstance(v, list | bool) else v for k, v in attrs.items()})
             check_all(new)
-        atomic.put(path, new)
+        atomic.replace(path, new)
         atomic.sync([path.parent])
     finally:
         data.close()
@@ -291,12 +293,12 @@ class _ZarrCopy:
         self.path, self.root, self.sums = path, zarr.open_group(path, mode="w", zarr_format=3), dict[str, int]()
         self.sizes: Mapping[str, int] = {}
 
-    def variable(self, name: str, dims: tuple[str, ...], dtype: Any, chunks: tuple[int, ...], said: Any) -> None:
+    def variable(self, name: str, dims: tuple[str, ...], dtype: Any, chunks: tuple[int, ...], attrs: Any) -> None:
         """A new variable of numbers."""
         shape = tuple(self.sizes[d] for d in dims)
         integrity.created(
             self.root, name, compressed=False, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims,
-            attributes=said,
+            attributes=attrs,
         )  # fmt: skip
 
     def text(self, name: str, dims: tuple[str, ...], words: Any) -> None:
@@ -308,10 +310,10 @@ class _ZarrCopy:
         self.root[name][where] = values
         self.sums[name] = integrity.checksum(values, self.sums.get(name, 0), axis)
 
-    def seal(self, said: Mapping[str, Any]) -> None:
+    def seal(self, attrs: Mapping[str, Any]) -> None:
         """Describe the whole store."""
         consolidated(self.root)
-        integrity.replace_attributes(self.path, dict(said) | {CHECKSUMS: integrity.checksums_text(self.sums)})
+        integrity.replace_attributes(self.path, dict(attrs) | {CHECKSUMS: integrity.checksums_text(self.sums)})
 
 
 SAVED_AT_ONCE = 1 << 20

@@ -59,9 +59,9 @@ CHECKED = "checked"
 """An attribute: the variables whose checksums stand in the columns of `checks/units`."""
 
 
-def counted(failed: np.ndarray, said: Mapping[str, Any]) -> np.ndarray:
+def counted_from_one(failed: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
     """Numbers of failed steps, counting from 1; files of the format without checksums counted from 0."""
-    return np.where(failed >= 0, failed + 1, failed) if said.get("format") == WITHOUT_CHECKSUMS else failed
+    return np.where(failed >= 0, failed + 1, failed) if attrs.get("format") == WITHOUT_CHECKSUMS else failed
 
 
 def statistics_names(observed: Iterable[str]) -> list[str]:
@@ -69,10 +69,10 @@ def statistics_names(observed: Iterable[str]) -> list[str]:
     return [f"{name}_{part}" for name in observed for part in PARTS]
 
 
-def dims_of(name: str, own_times: bool, observed: Mapping[str, int] | None = None) -> tuple[str, ...]:
+def dims_of(name: str, per_body_times: bool, observed: Mapping[str, int] | None = None) -> tuple[str, ...]:
     """Dimensions of a variable; of a statistic by the components of its observable."""
     if name in VARIABLES:
-        return ("time",) if name == "t" and not own_times else VARIABLES[name][0]
+        return ("time",) if name == "t" and not per_body_times else VARIABLES[name][0]
     of, _, part = name.rpartition("_")
     return ("body", "axis") if (observed or {})[of] > 1 and part != "drift" else ("body",)
 
@@ -95,10 +95,10 @@ def described(path: Path) -> dict[str, Any]:
         found = integrity.described(path)
     except Exception as problem:
         raise InputError(f"{path} cannot be read as an ensemble: {integrity.line(problem)}") from problem
-    said = found["attributes"]
-    if said.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
-        raise InputError(f"{path} is not a polhode ensemble (format {said.get('format')!r}, expected {FORMAT!r})")
-    if said["format"] == FORMAT and not {DIGEST, CHECKSUMS} <= said.keys():
+    attrs = found["attributes"]
+    if attrs.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
+        raise InputError(f"{path} is not a polhode ensemble (format {attrs.get('format')!r}, expected {FORMAT!r})")
+    if attrs["format"] == FORMAT and not {DIGEST, CHECKSUMS} <= attrs.keys():
         raise integrity.damaged(path, "its checksums are missing")
     return found
 
@@ -129,8 +129,8 @@ def number_of_units(root: Any) -> int:
 
 def bounds(root: Any, number: int) -> tuple[int, int]:
     """First body of a unit, and the one after its last."""
-    unit = root.attrs["unit"]
-    return number * unit, min((number + 1) * unit, root.attrs["bodies"])
+    shard_size = root.attrs["unit"]
+    return number * shard_size, min((number + 1) * shard_size, root.attrs["bodies"])
 
 
 def is_done(root: Any, number: int) -> bool:

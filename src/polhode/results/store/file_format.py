@@ -46,23 +46,23 @@ SAID_OF_ALL = {
 
 def attributes(info: Info) -> dict[str, Any]:
     """What a file says about itself: strings, numbers, and the inertia tensor as nine numbers, row by row."""
-    said = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
-    said |= {"inertia": [x for row in info.inertia for x in row], "looks": shapes.written(said.pop("shapes"))}
-    return SAID_OF_ALL | {name: value for name, value in said.items() if value is not None}
+    fields = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
+    fields |= {"inertia": [x for row in info.inertia for x in row], "looks": shapes.to_json(fields.pop("shapes"))}
+    return SAID_OF_ALL | {name: value for name, value in fields.items() if value is not None}
 
 
-def info_of_attributes(said: Mapping[str, Any]) -> Info:
+def info_of_attributes(attrs: Mapping[str, Any]) -> Info:
     """The same, read back; ValueError, TypeError or KeyError where it is no such thing."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(Info):
-        if field.name in said:
-            value = said[field.name]
+        if field.name in attrs:
+            value = attrs[field.name]
             values[field.name] = _of_type(str(field.type), value.item() if isinstance(value, np.generic) else value)
-    inertia = np.array(said["inertia"], dtype=float).reshape(3, 3)
+    inertia = np.array(attrs["inertia"], dtype=float).reshape(3, 3)
     if not np.isfinite(inertia).all():
         raise ValueError(f"the inertia tensor is {inertia.tolist()}")
     values["inertia"] = tuple(map(tuple, inertia.tolist()))
-    return Info(**values, shapes=shapes.read(said.get("looks", "")))
+    return Info(**values, shapes=shapes.read(attrs.get("looks", "")))
 
 
 def _of_type(kind: str, value: Any) -> Any:

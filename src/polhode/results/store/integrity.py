@@ -73,12 +73,12 @@ def checksums_text(sums: Mapping[str, int]) -> str:
     return json.dumps({name: f"{value:08x}" for name, value in sorted(sums.items())})
 
 
-def checksums_of(said: Mapping[str, Any]) -> dict[str, int] | None:
+def checksums_of(attrs: Mapping[str, Any]) -> dict[str, int] | None:
     """The checksums among the attributes of a file; None for files of format 1, which have none."""
-    if CHECKSUMS not in said:
+    if CHECKSUMS not in attrs:
         return None
     try:
-        return {str(name): int(value, 16) for name, value in json.loads(said[CHECKSUMS]).items()}
+        return {str(name): int(value, 16) for name, value in json.loads(attrs[CHECKSUMS]).items()}
     except (TypeError, ValueError, AttributeError):
         raise Damage("its checksums cannot be read") from None
 
@@ -100,16 +100,16 @@ def memory() -> float:
 # --- descriptions -----------------------------------------------------------------------------------
 
 
-def digest(said: Any) -> str:
+def digest(attrs: Any) -> str:
     """SHA-256 of anything JSON can hold, whatever the order of its keys and its white space."""
-    return hashlib.sha256(json.dumps(said, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(attrs, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def sealed(description: Mapping[str, Any]) -> str:
     """The description of a Zarr store as text, with its digest among the attributes."""
-    said = {name: value for name, value in description["attributes"].items() if name != DIGEST}
-    whole = {**description, "attributes": said}
-    return json.dumps({**whole, "attributes": said | {DIGEST: digest(whole)}}, indent=2)
+    attrs = {name: value for name, value in description["attributes"].items() if name != DIGEST}
+    whole = {**description, "attributes": attrs}
+    return json.dumps({**whole, "attributes": attrs | {DIGEST: digest(whole)}}, indent=2)
 
 
 def described(path: Path) -> dict[str, Any]:
@@ -125,12 +125,12 @@ def described(path: Path) -> dict[str, Any]:
         raise NotAStore("zarr.json is not JSON") from None
     if not isinstance(found, dict) or not isinstance(found.get("attributes"), dict):
         raise NotAStore("zarr.json does not describe a Zarr store")
-    said = found["attributes"]
-    if not str(said.get("format")).startswith("polhode "):  # of somebody else: only its attributes are looked at
-        return {"attributes": said, "consolidated_metadata": {"metadata": {}}}
-    if DIGEST in said:
-        rest = {name: value for name, value in said.items() if name != DIGEST}
-        if said[DIGEST] != digest({**found, "attributes": rest}):
+    attrs = found["attributes"]
+    if not str(attrs.get("format")).startswith("polhode "):  # of somebody else: only its attributes are looked at
+        return {"attributes": attrs, "consolidated_metadata": {"metadata": {}}}
+    if DIGEST in attrs:
+        rest = {name: value for name, value in attrs.items() if name != DIGEST}
+        if attrs[DIGEST] != digest({**found, "attributes": rest}):
             raise Damage("zarr.json does not have the digest it was written with")
     try:
         _check_members(found)
@@ -139,10 +139,10 @@ def described(path: Path) -> dict[str, Any]:
     return found
 
 
-def replace_attributes(path: Path, said: Mapping[str, Any]) -> None:
+def replace_attributes(path: Path, attrs: Mapping[str, Any]) -> None:
     """Replace the attributes of a Zarr store, in one go; the digest follows."""
     file = path / "zarr.json"
-    whole = json.loads(file.read_bytes()) | {"attributes": dict(said)}
+    whole = json.loads(file.read_bytes()) | {"attributes": dict(attrs)}
     atomic.write_whole(file, sealed(whole), durable=True)
 
 
@@ -230,12 +230,12 @@ def opened(path: Path, mode: str = "r") -> Any:
     return zarr.open_group(path, mode=mode, zarr_format=3, use_consolidated=True)
 
 
-def created(group: Any, name: str, compressed: bool = True, **said: Any) -> Any:
+def created(group: Any, name: str, compressed: bool = True, **attrs: Any) -> Any:
     """A new array with a checksum in every chunk, which also writes chunks that hold nothing but the fill value."""
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
     codecs = [ZstdCodec(level=0), Crc32cCodec()] if compressed else [Crc32cCodec()]
-    return group.create_array(name, compressors=codecs, config=WHOLE, **said)
+    return group.create_array(name, compressors=codecs, config=WHOLE, **attrs)
 
 
 def created_words(group: Any, name: str, dims: tuple[str, ...], words: Any) -> None:

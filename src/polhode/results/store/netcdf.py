@@ -149,10 +149,10 @@ class Guarded:
     def __init__(self, file: Any, sink: Sink) -> None:
         self.file, self.sink, self.sums = file, sink, dict[str, int]()
 
-    def variable(self, name: str, dims: tuple[str, ...], dtype: Any, chunks: tuple[int, ...], said: Any) -> None:
+    def variable(self, name: str, dims: tuple[str, ...], dtype: Any, chunks: tuple[int, ...], attrs: Any) -> None:
         """A new variable with a checksum in every chunk."""
         checked = {"chunks": chunks, "fletcher32": True} if all(chunks) else {}
-        self.file.create_variable(name, dims, dtype=dtype, **checked).attrs.update(said)
+        self.file.create_variable(name, dims, dtype=dtype, **checked).attrs.update(attrs)
 
     def text(self, name: str, dims: tuple[str, ...], words: Any) -> None:
         """A new variable of words."""
@@ -166,9 +166,9 @@ class Guarded:
         if self.sink.fault is not None:
             raise self.sink.fault
 
-    def seal(self, said: Mapping[str, Any]) -> None:
+    def seal(self, attrs: Mapping[str, Any]) -> None:
         """Write the attributes, the checksums and the digest of both."""
-        for name, value in (*said.items(), (CHECKSUMS, integrity.checksums_text(self.sums))):
+        for name, value in (*attrs.items(), (CHECKSUMS, integrity.checksums_text(self.sums))):
             self.file.attrs[str(name)] = value
         self.file.attrs[DIGEST] = integrity.digest(_described(self.file))
 
@@ -183,8 +183,8 @@ def _described(file: Any) -> dict[str, Any]:
     return {"attributes": _plain_attributes(file.attrs), "variables": variables}
 
 
-def _plain_attributes(said: Any) -> dict[str, Any]:
-    return {str(name): _plain(said[name]) for name in said if name != DIGEST}
+def _plain_attributes(attrs: Any) -> dict[str, Any]:
+    return {str(name): _plain(attrs[name]) for name in attrs if name != DIGEST}
 
 
 def _plain(value: Any) -> Any:

@@ -39,14 +39,14 @@ class Target(Protocol):
 class ZarrTarget:
     """A Zarr store; what is not described in its consolidated metadata does not exist for its readers.
 
-    That description, `zarr.json` of the root, also holds the attributes: what is `said` of the store beside `info` (how
-    the run was begun, where it stands) and the checksums of the rows always belong to the rows it describes.
+    That description, `zarr.json` of the root, also holds the attributes: what is `attrs` of the store beside `info`
+    (how the run was begun, where it stands) and the checksums of the rows always belong to the rows it describes.
     """
 
-    def __init__(self, path: Path, info: Info, said: Mapping[str, str] | None = None) -> None:
+    def __init__(self, path: Path, info: Info, attrs: Mapping[str, str] | None = None) -> None:
         import zarr
 
-        self.rows, self.info, self.said = 0, dataclasses.replace(info, status="running"), dict(said or {})
+        self.rows, self.info, self.attrs = 0, dataclasses.replace(info, status="running"), dict(attrs or {})
         self.sums = dict.fromkeys(VARIABLES, 0)
         self.root = zarr.open_group(path, mode="w", zarr_format=3)
         for name, (dims, *_) in VARIABLES.items():
@@ -59,20 +59,20 @@ class ZarrTarget:
             integrity.created_words(self.root, name, (name,), labels)
         consolidated(self.root)
         self._start()
-        self._publish(0, self.info, self.said, self.sums)
+        self._publish(0, self.info, self.attrs, self.sums)
 
     @classmethod
     def reopened(
-        cls, path: Path, rows: int, info: Info, said: Mapping[str, str], sums: Mapping[str, int]
+        cls, path: Path, rows: int, info: Info, attrs: Mapping[str, str], sums: Mapping[str, int]
     ) -> ZarrTarget:
         """The store at a path cut behind some of its rows, whose checksums are given, to be appended to."""
         import zarr
 
         target = cls.__new__(cls)
-        target.rows, target.info, target.said, target.sums = rows, info, dict(said), dict(sums)
+        target.rows, target.info, target.attrs, target.sums = rows, info, dict(attrs), dict(sums)
         target.root = zarr.open_group(path, mode="r+", zarr_format=3, use_consolidated=False)
         target._start()
-        target._publish(rows, info, target.said, target.sums)  # first: now nobody reads what is removed next
+        target._publish(rows, info, target.attrs, target.sums)  # first: now nobody reads what is removed next
         for name in VARIABLES:
             one = target.description["consolidated_metadata"]["metadata"][name]
             atomic.write_whole(path / name / "zarr.json", json.dumps(one, indent=2), durable=False)
@@ -96,10 +96,10 @@ class ZarrTarget:
         """Go on at another path, in the place of what is there."""
         import zarr
 
-        atomic.put(path, self.folder)
+        atomic.replace(path, self.folder)
         self.root = zarr.open_group(path, mode="r+", zarr_format=3, use_consolidated=False)
 
-    def append(self, data: Mapping[str, np.ndarray], **said: str) -> None:
+    def append(self, data: Mapping[str, np.ndarray], **attrs: str) -> None:
         """Write these rows, then describe them, and with them what is said from now on."""
         end, sums = self.rows + len(data["t"]), self.sums
         if end > self.rows:
@@ -110,7 +110,7 @@ class ZarrTarget:
                 array.resize((end, *array.shape[1:]))
                 with _readable():
                     array[self.rows : end] = everything[name]
-        self._publish(end, self.info, self.said | said, sums, time.monotonic() - self.synced >= SYNC_SECONDS)
+        self._publish(end, self.info, self.attrs | attrs, sums, time.monotonic() - self.synced >= SYNC_SECONDS)
 
     def close(self, info: Info) -> None:
         """Say how the trajectory was made."""
@@ -118,23 +118,23 @@ class ZarrTarget:
             array = self.root[name]
             if array.shape[0] != self.rows:
                 array.resize((self.rows, *array.shape[1:]))
-        self._publish(self.rows, info, self.said, self.sums, sync=True)
+        self._publish(self.rows, info, self.attrs, self.sums, sync=True)
 
     def release(self) -> None:
         """Nothing is held."""
 
-    def _publish(self, rows: int, info: Info, said: dict[str, str], sums: dict[str, int], sync: bool = False) -> None:
+    def _publish(self, rows: int, info: Info, attrs: dict[str, str], sums: dict[str, int], sync: bool = False) -> None:
         """Write the description of all arrays and the attributes into the store's root, in one go.
 
         Only when that is done they hold here too: after a full disk the old rows keep the words that belong to them.
         """
         for name in VARIABLES:
             self.description["consolidated_metadata"]["metadata"][name]["shape"][0] = rows
-        self.description["attributes"] = attributes(info) | said | {CHECKSUMS: integrity.checksums_text(sums)}
+        self.description["attributes"] = attributes(info) | attrs | {CHECKSUMS: integrity.checksums_text(sums)}
         if sync:
             atomic.sync(self._since(rows))
         atomic.write_whole(self.folder / "zarr.json", integrity.sealed(self.description), sync)
-        self.rows, self.said, self.sums = rows, said, sums
+        self.rows, self.attrs, self.sums = rows, attrs, sums
         if sync:
             atomic.sync([self.folder])
             self.synced, self.synced_rows = time.monotonic(), rows
@@ -169,8 +169,8 @@ def consolidated(root: Any) -> None:
 class NetcdfTarget:
     """A NetCDF file of a known number of rows."""
 
-    def __init__(self, path: Path, info: Info, rows: int, said: Mapping[str, str] | None = None) -> None:
-        self.rows, self.info, self.said = 0, info, dict(said or {})
+    def __init__(self, path: Path, info: Info, rows: int, attrs: Mapping[str, str] | None = None) -> None:
+        self.rows, self.info, self.attrs = 0, info, dict(attrs or {})
         self.left = contextlib.ExitStack()
         self.file = self.left.enter_context(netcdf.created(path))
         with self._stopping():
@@ -201,7 +201,7 @@ class NetcdfTarget:
     def close(self, info: Info) -> None:
         """Say how the trajectory was made."""
         with self._stopping():
-            self.file.seal(attributes(info) | self.said)
+            self.file.seal(attributes(info) | self.attrs)
         self.left.close()
 
     def release(self) -> None:

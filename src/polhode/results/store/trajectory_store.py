@@ -46,7 +46,7 @@ def checked(path: str | Path) -> Path:
     return path
 
 
-def staging(path: Path) -> Path:
+def staging_path(path: Path) -> Path:
     """Where a run writes its rows: a Zarr store, of which a NetCDF file is made at the end."""
     return path if path.suffix == ".zarr" else path.with_name(path.name + atomic.PARTIAL)
 
@@ -59,18 +59,18 @@ def folder_checked(path: str | Path) -> Path:
     return path
 
 
-def fresh(path: str | Path, overwrite: bool) -> Path:
+def new_path(path: str | Path, overwrite: bool) -> Path:
     """A path that may be written: free, or to be overwritten on request."""
     path = folder_checked(path)
     if flag("overwrite", overwrite):
-        for there in {path, staging(path)}:
+        for there in {path, staging_path(path)}:
             _check_ours(there)
         return path
     if os.path.lexists(path):
         raise InputError(f"{path} exists; choose another name or give overwrite=True (--overwrite){_or_resume(path)}")
-    if os.path.lexists(staging(path)):
+    if os.path.lexists(staging_path(path)):
         raise InputError(
-            f"{staging(path)} holds an unfinished run; load it, choose another name or give overwrite=True "
+            f"{staging_path(path)} holds an unfinished run; load it, choose another name or give overwrite=True "
             "(--overwrite), or continue it with resume=True (--resume)"
         )
     return path
@@ -97,7 +97,7 @@ def writing(path: str | Path, overwrite: bool) -> Iterator[Path]:
     """A path that may be written, locked before that is looked at and until the block is left."""
     path = folder_checked(path)
     with atomic.writing(path):
-        yield fresh(path, overwrite)
+        yield new_path(path, overwrite)
 
 
 @contextlib.contextmanager
@@ -121,9 +121,9 @@ def _or_resume(path: Path) -> str:
     return ", or continue it with resume=True (--resume)" if unfinished else ""
 
 
-def standing(path: Path) -> Path | None:
+def existing(path: Path) -> Path | None:
     """The file of a run to this path that is there already, finished or not."""
-    return next((there for there in (staging(path), path) if os.path.lexists(there)), None)
+    return next((there for there in (staging_path(path), path) if os.path.lexists(there)), None)
 
 
 # --- writing ----------------------------------------------------------------------------------------
@@ -137,12 +137,16 @@ def _blocks(data: Mapping[str, Any], rows: int) -> Iterator[dict[str, np.ndarray
 
 
 def _write(
-    blocks: Iterator[Mapping[str, np.ndarray]], rows: int, info: Info, path: Path, said: Mapping[str, str] | None = None
+    blocks: Iterator[Mapping[str, np.ndarray]],
+    rows: int,
+    info: Info,
+    path: Path,
+    attrs: Mapping[str, str] | None = None,
 ) -> Target:
     """Write a whole trajectory; the file appears complete or not at all, and NetCDF only when it has been read back."""
     new = atomic.hidden(path)
     try:
-        target: Target = NetcdfTarget(new, info, rows, said) if path.suffix == ".nc" else ZarrTarget(new, info, said)
+        target: Target = NetcdfTarget(new, info, rows, attrs) if path.suffix == ".nc" else ZarrTarget(new, info, attrs)
         try:
             for block in blocks:
                 target.append(block)
@@ -152,7 +156,7 @@ def _write(
         if path.suffix == ".nc":
             for _ in read(new)[0].stored.blocks(VARIABLES):
                 pass
-        atomic.put(path, new)
+        atomic.replace(path, new)
         atomic.sync([path.parent])
     finally:
         atomic.discard(new)
@@ -160,9 +164,9 @@ def _write(
 
 
 def save(
-    trajectory: Trajectory, path: str | Path, overwrite: bool = False, said: Mapping[str, str] | None = None
+    trajectory: Trajectory, path: str | Path, overwrite: bool = False, attrs: Mapping[str, str] | None = None
 ) -> Path:
-    """Write a trajectory, and what else is `said` of it; the file appears complete or not at all.
+    """Write a trajectory, and what else is `attrs` of it; the file appears complete or not at all.
 
     One that was loaded is copied with bounded memory.
     """
@@ -174,9 +178,9 @@ def save(
             else:
                 data = {name: getattr(trajectory, name) for name in PRIMARY}
                 blocks, rows = _blocks(data, len(trajectory)), len(trajectory)
-            _write(blocks, rows, trajectory.info, path, said)
-            if staging(path) != path:
-                atomic.remove(staging(path))
+            _write(blocks, rows, trajectory.info, path, attrs)
+            if staging_path(path) != path:
+                atomic.remove(staging_path(path))
             return path
     except OSError as problem:
         raise InputError(f"{path} cannot be written: {problem}") from problem
@@ -185,12 +189,12 @@ def save(
 def export(source: str | Path, path: str | Path, overwrite: bool = False) -> Path:
     """Copy a file, also that of an interrupted run, into a new one of either format, with bounded memory."""
     many = _ensemble(source)
-    whole, said = read(source) if many is None else (many, {})
+    whole, attrs = read(source) if many is None else (many, {})
     if Path(path).resolve() == Path(source).resolve():
         raise InputError(f"{path} cannot be exported to itself; choose another name")
     if many is not None:
         return Path(many.save(path, overwrite))
-    return save(whole, path, overwrite, {name: said[name] for name in KEPT if name in said})
+    return save(whole, path, overwrite, {name: attrs[name] for name in KEPT if name in attrs})
 
 
 class Writer:
@@ -200,14 +204,14 @@ class Writer:
         self.path, self.target, self.held = path, target, held
 
     @classmethod
-    def begun(cls, path: str | Path, info: Info, said: Mapping[str, str], overwrite: bool = False) -> Writer:
+    def create(cls, path: str | Path, info: Info, attrs: Mapping[str, str], overwrite: bool = False) -> Writer:
         """Begin a file, in the place of what is there only on request."""
         with contextlib.ExitStack() as held:
             path = held.enter_context(writing(path, overwrite))
-            new = atomic.hidden(staging(path))
+            new = atomic.hidden(staging_path(path))
             try:
-                target = ZarrTarget(new, info, said)
-                target.move(staging(path))
+                target = ZarrTarget(new, info, attrs)
+                target.move(staging_path(path))
             finally:
                 atomic.discard(new)
             return cls(path, target, held.pop_all())
@@ -215,18 +219,18 @@ class Writer:
 
     @classmethod
     def continued(
-        cls, path: Path, source: Stored, rows: int, info: Info, said: Mapping[str, str], held: contextlib.ExitStack
+        cls, path: Path, source: Stored, rows: int, info: Info, attrs: Mapping[str, str], held: contextlib.ExitStack
     ) -> Writer:
         """Go on with a file behind some of its rows, all of which are checked first.
 
         A NetCDF file, and a store of a format without checksums, is copied; the copy of the former replaces it at the
         end.
         """
-        folder, sums = staging(path), source.checked(rows)
+        folder, sums = staging_path(path), source.checked(rows)
         if not folder.exists() or source.sums is None:
-            copied = _write(source.blocks(PRIMARY, rows), rows, info, folder, said)
+            copied = _write(source.blocks(PRIMARY, rows), rows, info, folder, attrs)
             sums = copied.sums if isinstance(copied, ZarrTarget) else sums
-        return cls(path, ZarrTarget.reopened(folder, rows, info, said, sums), held)
+        return cls(path, ZarrTarget.reopened(folder, rows, info, attrs, sums), held)
 
     @property
     def folder(self) -> Path:
@@ -243,11 +247,11 @@ class Writer:
         """Rows that are safe on disk."""
         return self.target.rows
 
-    def append(self, data: Mapping[str, np.ndarray], said: Mapping[str, str], **changes: Any) -> None:
+    def append(self, data: Mapping[str, np.ndarray], attrs: Mapping[str, str], **changes: Any) -> None:
         """Write these rows, and in the same moment what is said of them."""
         before, self.target.info = self.info, dataclasses.replace(self.info, **changes)
         try:
-            self.target.append(data, **said)
+            self.target.append(data, **attrs)
         except BaseException:
             self.target.info = before
             raise
@@ -258,7 +262,7 @@ class Writer:
         self.target.close(info)
         if self.folder != self.path:
             source = read(self.folder)[0].stored
-            _write(source.blocks(PRIMARY), self.rows, info, self.path, self.target.said)
+            _write(source.blocks(PRIMARY), self.rows, info, self.path, self.target.attrs)
             atomic.discard(self.folder)
         return self.path
 
@@ -273,11 +277,11 @@ class Writer:
 class Stored(Mapping[str, np.ndarray]):
     """Variables of a file, read when asked for and checked: the rows it had when it was opened."""
 
-    def __init__(self, path: Path, rows: int, sums: dict[str, int] | None, said: Mapping[str, Any]) -> None:
-        self.path, self.rows, self.sums, self.said = path, rows, sums, said
+    def __init__(self, path: Path, rows: int, sums: dict[str, int] | None, attrs: Mapping[str, Any]) -> None:
+        self.path, self.rows, self.sums, self.attrs = path, rows, sums, attrs
 
     def __getitem__(self, name: str) -> np.ndarray:
-        with self._told(name), self._opened((name,)) as data:
+        with self._errors_explained(name), self._opened((name,)) as data:
             if 8 * self.rows * math.prod(data[name].shape[1:]) > integrity.memory():
                 raise InputError(
                     f"{name} of {self.path} does not fit into memory; open it with xarray, or load fewer rows"
@@ -289,7 +293,7 @@ class Stored(Mapping[str, np.ndarray]):
     def blocks(self, names: Any, rows: int | None = None) -> Iterator[dict[str, np.ndarray]]:
         """Some variables, a bounded number of rows at a time; at the end of all rows they have been checked."""
         names, found, rows = tuple(names), dict.fromkeys(names, 0), self.rows if rows is None else rows
-        with self._told("its rows"), self._opened(names) as data:
+        with self._errors_explained("its rows"), self._opened(names) as data:
             for start in range(0, rows, ROWS_PER_CHUNK):
                 stop = min(start + ROWS_PER_CHUNK, rows)
                 block = {name: np.asarray(data[name][start:stop], dtype=float) for name in names}
@@ -302,7 +306,7 @@ class Stored(Mapping[str, np.ndarray]):
 
     def last(self) -> dict[str, np.ndarray]:
         """The last row of the primary variables."""
-        with self._told("its last row"), self._opened(PRIMARY) as data:
+        with self._errors_explained("its last row"), self._opened(PRIMARY) as data:
             return {name: np.asarray(data[name][self.rows - 1 : self.rows], dtype=float) for name in PRIMARY}
 
     def checked(self, rows: int) -> dict[str, int]:
@@ -336,7 +340,7 @@ class Stored(Mapping[str, np.ndarray]):
         yield {name: _of_rows(name, group[name], self.rows) for name in names}
 
     @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
+    def _errors_explained(self, what: str) -> Iterator[None]:
         """What is wrong with the file, in a sentence; a file that was changed in the meantime is not damaged."""
         try:
             yield
@@ -347,7 +351,7 @@ class Stored(Mapping[str, np.ndarray]):
 
     def _damaged(self, what: str, problem: Exception) -> InputError:
         with contextlib.suppress(Exception):
-            if _opened(self.path)[0] != self.said:
+            if _opened(self.path)[0] != self.attrs:
                 return InputError(f"{self.path} was changed while it was read; load it again")
         return integrity.damaged(self.path, f"{what} cannot be read ({line(problem)})")
 
@@ -373,8 +377,8 @@ def _opened(path: Path) -> tuple[dict[str, Any], int]:
         t = integrity.arrays(described).get("t", {"shape": [0]})
         return dict(described["attributes"]), t["shape"][0]
     with netcdf.opened(path) as file:
-        said = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in file.attrs.items()}
-        return said, file["t"].shape[0] if "t" in file else 0
+        attrs = {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in file.attrs.items()}
+        return attrs, file["t"].shape[0] if "t" in file else 0
 
 
 def load(path: str | Path) -> Any:
@@ -399,18 +403,18 @@ def read(path: str | Path) -> tuple[Trajectory, dict[str, Any]]:
     if not path.exists():
         raise InputError(f"there is no file {path}")
     try:
-        said, rows = _opened(path)
-        sums = integrity.checksums_of(said)
+        attrs, rows = _opened(path)
+        sums = integrity.checksums_of(attrs)
     except Exception as problem:
         if isinstance(problem, Damage):
             raise integrity.damaged(path, line(problem)) from problem
         raise InputError(f"{path} cannot be read as a trajectory: {line(problem)}") from problem
-    if said.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
-        raise InputError(f"{path} is not a polhode trajectory (format {said.get('format')!r}, expected {FORMAT!r})")
-    if said["format"] == FORMAT and (sums is None or integrity.DIGEST not in said):
+    if attrs.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
+        raise InputError(f"{path} is not a polhode trajectory (format {attrs.get('format')!r}, expected {FORMAT!r})")
+    if attrs["format"] == FORMAT and (sums is None or integrity.DIGEST not in attrs):
         raise integrity.damaged(path, "its checksums are missing")
     try:
-        info = info_of_attributes(said)
+        info = info_of_attributes(attrs)
     except Exception as problem:
         raise integrity.damaged(path, f"its attributes are incomplete ({line(problem)})") from problem
-    return Trajectory(Stored(path, rows, sums, said), info), said
+    return Trajectory(Stored(path, rows, sums, attrs), info), attrs

@@ -26,7 +26,7 @@ from ...results.observables import components
 from ..adaptive import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
 from ..schedule import Bounds
 from . import tolerance as ensemble_tolerance
-from .batch import Crowd, gathered, model_problem, step_counts
+from .batch import BodyBatch, from_arrays, model_problem, step_counts
 from .run import DEVICES, run_on_cores
 from .schedule import longest_steps
 from .tolerance import Ends
@@ -114,7 +114,7 @@ def ensemble(
             method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
         )
         task = to_tolerance(bodies, attitudes, momenta, tol, step_tol, max_step, t_end, field, params, t0, device)
-        return _told(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
+        return _with_warnings(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
     Bounds.refuse(None, max_step)
     if method is None or dt is None or steps is None:
         raise InputError("an ensemble needs either method, dt and steps, or tol and t_end")
@@ -125,22 +125,22 @@ def ensemble(
     )  # fmt: skip
     if not alike:
         _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
-        counts = step_counts(steps, task.crowd.number)
+        counts = step_counts(steps, task.batch.number)
         longest = int(counts.max())
         task = dataclasses.replace(task, count=longest, every=longest, counts=counts)
-        return _told(task, task.run())
+        return _with_warnings(task, task.run())
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
-        return _told(task, task.run())
+        return _with_warnings(task, task.run())
     from . import shards
 
     many = shards.run(
-        task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, unit=unit, progress=progress
+        task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, shard_size=unit, progress=progress
     )  # fmt: skip
-    return _told(task, many)
+    return _with_warnings(task, many)
 
 
-def _told(task: Task, many: Ensemble, tol: float | None = None) -> Ensemble:
+def _with_warnings(task: Task, many: Ensemble, tol: float | None = None) -> Ensemble:
     """The result, with a warning where it is not everything that was asked for."""
     from . import report
 
@@ -177,7 +177,7 @@ def _refuse_without_file(**given: Any) -> None:
 class Task:
     """Bodies and what is asked of them, checked; the bodies `begin` to `end` of it are a task too."""
 
-    crowd: Crowd
+    batch: BodyBatch
     method: Method
     model: Problem
     t0: float
@@ -198,44 +198,48 @@ class Task:
         return np.append(np.arange(0, self.count, every), self.count)
 
     @property
-    def own_times(self) -> bool:
+    def per_body_times(self) -> bool:
         """Has every body times of its own."""
-        return self.crowd.own_dt or self.method.clock or self.counts is not None
+        return self.batch.per_body_dt or self.method.has_own_time or self.counts is not None
 
     def times(self) -> np.ndarray:
         """The times of the states kept, where they are the same for all bodies."""
-        return self.t0 + self.kept * self.crowd.dt[0]
+        return self.t0 + self.kept * self.batch.dt[0]
 
     @property
-    def behind(self) -> int:
+    def extra_columns(self) -> int:
         """Numbers that follow the state in a row: its own time and statistics, or its steps and largest momentum."""
         if self.tolerance is not None:
             return 2
-        return self.method.clock + (self.wanted.columns if self.wanted is not None else 0)
+        return self.method.has_own_time + (self.wanted.columns if self.wanted is not None else 0)
 
     def given(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         """The bodies as a loop takes them, and their order."""
         from ...compile.batch.layout import EVERYBODY
 
         if self.counts is None:
-            return self.crowd.given(self.count), EVERYBODY
-        return self.crowd.given(self.counts), _by_steps(self.counts)
+            return self.batch.given(self.count), EVERYBODY
+        return self.batch.given(self.counts), _by_steps(self.counts)
 
     def found(self) -> tuple[np.ndarray, ...]:
         """Empty arrays for the attitudes and momenta kept, the start first, what follows them, and the failed steps."""
-        kept, n = len(self.kept) - 1, self.crowd.number
-        q, m, behind = np.empty((kept + 1, n, 4)), np.empty((kept + 1, n, 3)), np.empty((kept, n, self.behind))
-        return q, m, behind, np.empty(n, dtype=np.int64)
+        kept, n = len(self.kept) - 1, self.batch.number
+        q, m, extra_columns = (
+            np.empty((kept + 1, n, 4)),
+            np.empty((kept + 1, n, 3)),
+            np.empty((kept, n, self.extra_columns)),
+        )
+        return q, m, extra_columns, np.empty(n, dtype=np.int64)
 
     def energies(self, quaternion: np.ndarray, momentum: np.ndarray) -> np.ndarray:
         """Kinetic plus potential energy (kinetic where there is no potential) of states of all bodies."""
-        crowd = self.crowd
-        m, q = crowd.principal_momentum(components(momentum)), components(quaternion)
-        inverse = np.divide(1.0, crowd.moments, out=np.zeros_like(crowd.moments), where=crowd.moments > 0)
+        batch = self.batch
+        m, q = batch.principal_momentum(components(momentum)), components(quaternion)
+        inverse = np.divide(1.0, batch.moments, out=np.zeros_like(batch.moments), where=batch.moments > 0)
         kinetic = sum(i * x * x for i, x in zip(components(inverse), m, strict=True)) / 2
-        if crowd.field is None:
+        if batch.field is None:
             return np.asarray(kinetic)
-        return np.asarray(kinetic + crowd.field.potential_kernel(floats.number)(matrix(q), components(crowd.values)))
+        return np.asarray(kinetic + batch.field.potential_kernel(floats.number)(matrix(q), components(batch.values)))
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
@@ -260,11 +264,11 @@ def prepared(
     count = whole_number("steps", steps)
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0 = finite_number("t0", t0)
-    crowd = gathered(bodies, attitudes, momenta, field, params or {}, dt)
-    check_times(t0, float(np.min(crowd.dt)), count)
-    check_unit_of_time("dt", float(np.abs(crowd.dt).min()), float(np.abs(crowd.dt).max()))
-    model = model_problem(crowd, chosen, t0)
-    return Task(crowd, chosen, model, t0, count, every, device, watch(statistics, model))
+    batch = from_arrays(bodies, attitudes, momenta, field, params or {}, dt)
+    check_times(t0, float(np.min(batch.dt)), count)
+    check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
+    model = model_problem(batch, chosen, t0)
+    return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
 
 
 def to_tolerance(
@@ -284,43 +288,43 @@ def to_tolerance(
     if t_end <= t0:
         raise InputError(f"t_end must be later than t0 = {t0:g}; got {t_end:g}")
     check_unit_of_time("t_end - t0", t_end - t0, t_end - t0)
-    crowd = gathered(bodies, attitudes, momenta, field, params or {}, t_end - t0)
-    free = crowd.field is None
+    batch = from_arrays(bodies, attitudes, momenta, field, params or {}, t_end - t0)
+    free = batch.field is None
     if device != "cpu" and not free:
         raise InputError("adaptive steps need device='cpu'; give a method, dt and steps")
-    if not (free or is_smooth(crowd.field)):
+    if not (free or is_smooth(batch.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
         )
     chosen = jacobi if free else taylor(taylor_order(given))
-    model = model_problem(crowd, chosen, t0)
-    longest = None if free else longest_steps(crowd, t0, t_end, max_step)
-    return Task(crowd, chosen, model, t0, 1, 1, device, tolerance=None if free else given, longest=longest)
+    model = model_problem(batch, chosen, t0)
+    longest = None if free else longest_steps(batch, t0, t_end, max_step)
+    return Task(batch, chosen, model, t0, 1, 1, device, tolerance=None if free else given, longest=longest)
 
 
 def _to_accuracy(task: Task, tol: float) -> Ensemble:
     """Run a task until the estimated errors at the end are below `tol`, or as small as they get."""
-    if task.crowd.field is None:
+    if task.batch.field is None:
         free = task.run()
-        return dataclasses.replace(free, error_estimate=10 * EPS * (1 + task.crowd.speeds() * float(task.crowd.dt[0])))
+        return dataclasses.replace(free, error_estimate=10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0])))
     seconds, highest = 0.0, task.method
 
-    def travel(chosen: np.ndarray, step_tol: float) -> Ends:
+    def integrate(chosen: np.ndarray, step_tol: float) -> Ends:
         nonlocal seconds, highest
-        crowd = task.crowd if len(chosen) == task.crowd.number else task.crowd.some(chosen)
+        batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
         series = taylor(taylor_order(step_tol))
         highest = max(highest, series, key=lambda method: method.order)
-        part = dataclasses.replace(task, crowd=crowd, method=series, tolerance=step_tol, longest=longest)
+        part = dataclasses.replace(task, batch=batch, method=series, tolerance=step_tol, longest=longest)
         found = part.found()
         seconds += run_on_cores(part, found, None)
-        q, m, behind, failed = found
-        return Ends(q[1], m[1], behind[0, :, 0].astype(np.int64), behind[0, :, 1], failed)
+        q, m, extra_columns, failed = found
+        return Ends(q[1], m[1], extra_columns[0, :, 0].astype(np.int64), extra_columns[0, :, 1], failed)
 
-    ends, error = ensemble_tolerance.run(task.crowd.number, tol, travel)
-    pairs = (task.crowd.quaternion, ends.quaternion), (task.crowd.momentum, ends.momentum)
+    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate)
+    pairs = (task.batch.quaternion, ends.quaternion), (task.batch.momentum, ends.momentum)
     q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
-    moments = np.broadcast_to(task.crowd.moments, (task.crowd.number, 3))
+    moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
     return Ensemble(
         task.times(), q, m, moments, ends.failed, highest.name, seconds, steps=ends.steps, error_estimate=error
     )
@@ -339,18 +343,18 @@ def _by_steps(counts: np.ndarray) -> np.ndarray:
 
 
 def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
-    q, m, behind, failed = found
-    crowd, clock = task.crowd, task.method.clock
+    q, m, extra_columns, failed = found
+    batch, clock = task.batch, task.method.has_own_time
     if clock:
-        t = np.concatenate([np.full((1, crowd.number), task.t0), behind[..., 0]])
+        t = np.concatenate([np.full((1, batch.number), task.t0), extra_columns[..., 0]])
     else:
         steps = task.kept[:, None] if task.counts is None else np.stack([np.zeros_like(task.counts), task.counts])
-        t = task.t0 + steps * crowd.dt if task.own_times else task.times()
-    moments = np.broadcast_to(crowd.moments, (crowd.number, 3))
+        t = task.t0 + steps * batch.dt if task.per_body_times else task.times()
+    moments = np.broadcast_to(batch.moments, (batch.number, 3))
     states = Ensemble(t, q, m, moments, failed, task.method.name, seconds)
     if task.tolerance is not None:
-        return dataclasses.replace(states, steps=behind[0, :, 0].astype(np.int64))
+        return dataclasses.replace(states, steps=extra_columns[0, :, 0].astype(np.int64))
     if task.wanted is None:
         return states
     samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)
-    return dataclasses.replace(states, statistics=task.wanted.results(behind[0, :, int(clock) :], samples))
+    return dataclasses.replace(states, statistics=task.wanted.results(extra_columns[0, :, int(clock) :], samples))

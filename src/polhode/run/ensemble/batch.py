@@ -25,7 +25,7 @@ from ..integrator import check_fit
 
 
 @dataclasses.dataclass(frozen=True)
-class Crowd:
+class BodyBatch:
     """What was given, checked: arrays whose first dimension is the body, or 1 for all bodies."""
 
     moments: np.ndarray
@@ -36,7 +36,7 @@ class Crowd:
     field: Field | None
     values: np.ndarray
     number: int
-    own_dt: bool
+    per_body_dt: bool
     plain: bool = False
     """Is it known that no body is linear, flat, or has axes of its own."""
 
@@ -63,7 +63,7 @@ class Crowd:
                           where=self.moments > 0)  # fmt: skip
         return np.broadcast_to(np.linalg.norm(omega, axis=-1), (self.number,))
 
-    def some(self, chosen: np.ndarray) -> Crowd:
+    def some(self, chosen: np.ndarray) -> BodyBatch:
         """Some of the bodies."""
 
         def part(array: np.ndarray) -> np.ndarray:
@@ -71,7 +71,7 @@ class Crowd:
 
         own = None if self.own is None else part(self.own)
         numbers = (part(self.moments), own, part(self.quaternion), part(self.momentum), part(self.dt))
-        return Crowd(*numbers, self.field, part(self.values), len(chosen), self.own_dt)
+        return BodyBatch(*numbers, self.field, part(self.values), len(chosen), self.per_body_dt)
 
     def given(self, steps: Any) -> tuple[np.ndarray, ...]:
         """The arrays as a loop takes them (`compile/batch/layout.py`), with the number of steps: one, or one each."""
@@ -89,7 +89,7 @@ class Crowd:
         return Body(axes * moments @ axes.T, physical=None)
 
 
-def gathered(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> Crowd:
+def from_arrays(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> BodyBatch:
     """What `ensemble` is given, checked."""
     moments, own, known = _bodies(bodies)
     q, m, h = _quaternions(attitudes), _rows("momenta", momenta, 3), _steps(dt)
@@ -98,15 +98,15 @@ def gathered(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict
     number = _agreed(sizes)
     bound, values = _parameters(field, params, number)
     number = _agreed(sizes | {"params": len(values)})
-    return Crowd(moments, own, q, m, h, bound, values, number, len(h) > 1, known)
+    return BodyBatch(moments, own, q, m, h, bound, values, number, len(h) > 1, known)
 
 
 def _agreed(sizes: dict[str, int]) -> int:
     """The number of bodies: the same wherever it is not 1."""
     several = {name: n for name, n in sizes.items() if n != 1}
     if len(set(several.values())) > 1:
-        said = ", ".join(f"{name} {n}" for name, n in several.items())
-        raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got {said}")
+        counts = ", ".join(f"{name} {n}" for name, n in several.items())
+        raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got {counts}")
     return next(iter(several.values()), 1)
 
 
@@ -116,7 +116,7 @@ def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
         bodies = [bodies]
     if isinstance(bodies, list | tuple) and bodies and all(isinstance(b, Body) for b in bodies):
         moments = np.array([b.moments for b in bodies])
-        if not any(b.has_own_axes for b in bodies):
+        if not any(b.has_principal_rotation for b in bodies):
             return moments, None, False
         return moments, np.array([quaternion_of(b.axes.tolist()) for b in bodies]), False
     from ...compile.batch import layout
@@ -365,18 +365,18 @@ def step_counts(steps: Any, number: int) -> np.ndarray:
     return given.astype(np.int64)
 
 
-def model_problem(crowd: Crowd, method: Method, t0: float) -> Problem:
+def model_problem(batch: BodyBatch, method: Method, t0: float) -> Problem:
     """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
-    if crowd.plain and crowd.field is None:
+    if batch.plain and batch.field is None:
         return _plain_problem(method, t0)
-    chosen = [0] if crowd.plain else _awkward(crowd)
+    chosen = [0] if batch.plain else _awkward(batch)
     found = []
     for i in chosen:
-        q, m = crowd.of(crowd.quaternion, i), crowd.of(crowd.momentum, i)
-        found.append(Problem(crowd.body(i), crowd.field, attitude=q, momentum=m, t0=t0))
+        q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
+        found.append(Problem(batch.body(i), batch.field, attitude=q, momentum=m, t0=t0))
         check_fit(method, found[-1])
-    if not crowd.plain:
-        _check_axial(crowd)
+    if not batch.plain:
+        _check_axial(batch)
     return found[-1]
 
 
@@ -388,22 +388,22 @@ def _plain_problem(method: Method, t0: float) -> Problem:
     return found
 
 
-def _awkward(crowd: Crowd) -> list[int]:
+def _awkward(batch: BodyBatch) -> list[int]:
     """A flat body, a linear one, and one with axes of its own, where there are; or the first one."""
-    x, y, z = components(crowd.moments)
+    x, y, z = components(batch.moments)
     high = np.maximum(np.maximum(x, y), z)
     flat = np.flatnonzero(x + y + z - 2 * high <= TOLERANCE * high)
     linear = np.flatnonzero(np.minimum(np.minimum(x, y), z) == 0)
-    turned = np.flatnonzero((crowd.own[:, 1:] != 0).any(axis=1)) if crowd.own is not None else linear[:0]
+    turned = np.flatnonzero((batch.own[:, 1:] != 0).any(axis=1)) if batch.own is not None else linear[:0]
     return [int(indices[0]) for indices in (flat, linear, turned) if len(indices)] or [0]
 
 
-def _check_axial(crowd: Crowd) -> None:
+def _check_axial(batch: BodyBatch) -> None:
     """A linear body carries no momentum along its axis."""
-    zero = crowd.moments == 0
+    zero = batch.moments == 0
     if not zero.any():
         return
-    m = crowd.principal_momentum(components(crowd.momentum))
+    m = batch.principal_momentum(components(batch.momentum))
     size = np.sqrt(m[0] ** 2 + m[1] ** 2 + m[2] ** 2)
     bad = np.flatnonzero(np.abs(np.where(zero, np.stack(m, -1), 0)).max(axis=1) > TOLERANCE * size)
     if bad.size:

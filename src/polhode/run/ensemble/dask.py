@@ -14,7 +14,7 @@ from collections.abc import Callable, Generator, Iterator
 from typing import Any
 
 from ...errors import InputError, StepError
-from .shards import Done, Plan, run_unit
+from .shards import Done, Plan, run_shard
 
 RETRIES = 2
 """How often a unit that raised an error is tried again: a file system may have had a bad moment."""
@@ -104,7 +104,7 @@ def _collected(distributed: Any, client: Any, plan: Plan, todo: list[int]) -> Ge
 
     def submit(count: int) -> None:
         for number in _some(waiting, count):
-            found.add(client.submit(run_unit, plan, number, pure=False, retries=RETRIES))
+            found.add(client.submit(run_shard, plan, number, pure=False, retries=RETRIES))
 
     submit(IN_FLIGHT)
     for future, result in found:

@@ -29,7 +29,7 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
     if lost.size:
         first = int(lost[0])
         yield (
-            f"{_counted(lost.size, len(many))} failed and stopped early: {_named(lost)}; body {first} in step "
+            f"{_count_of(lost.size, len(many))} failed and stopped early: {_named(lost)}; body {first} in step "
             f"{many.failed[first]}: {reason(task, many, first)}. `failed` has the step numbers, counted from 1"
         )
     if tol is None or many.error_estimate is None:
@@ -38,13 +38,13 @@ def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterat
     if off.size:
         worst = float(many.error_estimate[off].max())
         yield (
-            f"the error at the end may be above tol = {tol:g} for {_counted(off.size, len(many))}, because "
+            f"the error at the end may be above tol = {tol:g} for {_count_of(off.size, len(many))}, because "
             f"round-off or chaos makes the tolerance unreachable: {_named(off)}; the largest estimate is {worst:.2g}, "
             f"and `error_estimate` has all of them"
         )
 
 
-def _counted(some: int, of: int) -> str:
+def _count_of(some: int, of: int) -> str:
     return f"{some} of {of} bodies" if of > 1 else "the body"
 
 
@@ -65,24 +65,24 @@ def reason(task: Task, many: Ensemble, i: int) -> str:
     problem = _last_good(task, many, i)
     if isinstance(problem, str):
         return problem
-    dt, torque = float(task.crowd.of(task.crowd.dt, i)), torque_kernel(problem, floats.number, task.method)
+    dt, torque = float(task.batch.of(task.batch.dt, i)), torque_kernel(problem, floats.number, task.method)
     y, system = problem.kernel_data(floats.number)
     try:
-        _, miss = whole(task.method)(floats.number)(dt, problem.t0, y, system, torque)
+        _, residual = whole(task.method)(floats.number)(dt, problem.t0, y, system, torque)
     except (ArithmeticError, TypeError, ValueError):
-        miss = 0.0
-    return unsolved(float(miss)) if miss > 0 else NO_STATE
+        residual = 0.0
+    return unsolved(float(residual)) if residual > 0 else NO_STATE
 
 
 def _last_good(task: Task, many: Ensemble, i: int) -> Problem | str:
     """Body i where its last good step left it; or what its field does wrong there."""
-    crowd = task.crowd
+    batch = task.batch
     q, m = many.last_state(i)
     done = int(many.failed[i]) - 1
-    t = task.t0 + done * float(crowd.of(crowd.dt, i))
+    t = task.t0 + done * float(batch.of(batch.dt, i))
     if not (np.isfinite(q).all() and np.isfinite(m).all()):
         return NO_STATE
     try:
-        return Problem(crowd.body(i), crowd.field_of(i), attitude=q / np.linalg.norm(q), momentum=m, t0=t)
+        return Problem(batch.body(i), batch.field_of(i), attitude=q / np.linalg.norm(q), momentum=m, t0=t)
     except InputError as fault:
         return str(fault)

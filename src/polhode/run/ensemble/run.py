@@ -26,33 +26,33 @@ def _compiled(task: Task) -> Any:
     from ...compile.batch import fixed_step, layout
     from ...compile.program import program
 
-    crowd, method = task.crowd, task.method
+    batch, method = task.batch, task.method
 
-    def made() -> Any:
+    def build_loop() -> Any:
         torque, size = torque_kernel(task.model, floats.number, method), layout.sizes(task.given()[0])
-        parts = method.build(floats.number), torque, size, crowd.own_dt, beginning(method)
-        return fixed_step.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+        parts = method.build(floats.number), torque, size, batch.per_body_dt, beginning(method)
+        return fixed_step.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
 
-    return program(made, "lanes", crowd.own_dt, *_structure(task)).run
+    return program(build_loop, "lanes", batch.per_body_dt, *_structure(task)).run
 
 
 def _structure(task: Task) -> tuple[Hashable, ...]:
     """What the kernels of a task are built from."""
     observed = None if task.wanted is None else task.wanted.structure
-    return task.crowd.own is not None, observed, *structure(task.model, task.method)
+    return task.batch.own is not None, observed, *structure(task.model, task.method)
 
 
 def _cursor(task: Task, group: int = 0) -> Any:
     """The loop of a task at the start of a group of bodies."""
     from ...compile.batch import fixed_step
 
-    kept, columns = len(task.kept) - 1, COLUMNS + task.behind
+    kept, columns = len(task.kept) - 1, COLUMNS + task.extra_columns
     return fixed_step.Cursor.at(group, kept, columns, fixed_step.sizes_of_state(beginning(task.method)))
 
 
-def _asked(task: Task) -> tuple[float, float, int, Any, np.ndarray]:
+def _loop_arguments(task: Task) -> tuple[float, float, int, Any, np.ndarray]:
     """What a compiled loop is given first."""
-    return float(task.crowd.dt[0]), task.t0, task.every, *task.given()
+    return float(task.batch.dt[0]), task.t0, task.every, *task.given()
 
 
 def run_on_cores(task: Task, found: Any, threads: int | None) -> float:
@@ -60,8 +60,8 @@ def run_on_cores(task: Task, found: Any, threads: int | None) -> float:
     from ...compile.batch import fixed_step
 
     if task.tolerance is not None:
-        return _travel(task, found, threads)
-    run, asked = _compiled(task), _asked(task)
+        return _integrate_adaptively(task, found, threads)
+    run, asked = _compiled(task), _loop_arguments(task)
     began = time.perf_counter()
     fixed_step.run_on_cores(run, *asked, found, functools.partial(_cursor, task), threads)
     return time.perf_counter() - began
@@ -91,7 +91,7 @@ class Course:
         *found, place, rows, saved = self.arrays.values()
         began = time.perf_counter()
         run, cursor = _compiled(self.task), fixed_step.Cursor(place, rows, saved)
-        for _ in fixed_step.run_on_one(run, *_asked(self.task), found, cursor):
+        for _ in fixed_step.run_on_one(run, *_loop_arguments(self.task), found, cursor):
             self.seconds = time.perf_counter() - began
             yield
         self.seconds = time.perf_counter() - began
@@ -102,22 +102,29 @@ class Course:
         return tuple(self.arrays[name] for name in self.NAMES[:4])
 
 
-def _travel(task: Task, found: Any, threads: int | None) -> float:
+def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> float:
     """The same where bodies choose their steps; their numbers follow the state."""
     from ...compile.batch import adaptive_step, layout
     from ...compile.program import program
 
-    problem, tolerance, span = task.model, task.tolerance, float(task.crowd.dt[0])
+    problem, tolerance, span = task.model, task.tolerance, float(task.batch.dt[0])
     assert tolerance is not None
     assert task.longest is not None
     longest, *more = np.unique(task.longest).tolist()
     if more:
-        return sum(_travel_some(task, found, threads, np.flatnonzero(task.longest == x)) for x in (longest, *more))
+        return sum(
+            _integrate_some_adaptively(task, found, threads, np.flatnonzero(task.longest == x))
+            for x in (longest, *more)
+        )
     given, _ = task.given()
-    stage, order = mixed_taylor(problem), int(task.method.order)
+    controlled_step, order = mixed_taylor(problem), int(task.method.order)
     size = layout.sizes(given)
     run = program(
-        lambda: adaptive_step.loop(stage.make(), size), "travelling lanes", size, stage.name, *stage.structure
+        lambda: adaptive_step.loop(controlled_step.make(), size),
+        "travelling lanes",
+        size,
+        controlled_step.name,
+        *controlled_step.structure,
     ).run
     began = time.perf_counter()
     times = (task.t0, task.t0 + span, longest)
@@ -126,12 +133,12 @@ def _travel(task: Task, found: Any, threads: int | None) -> float:
     return time.perf_counter() - began
 
 
-def _travel_some(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> float:
+def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> float:
     """The same for some of the bodies, whose longest steps are equal."""
     assert task.longest is not None
-    part = dataclasses.replace(task, crowd=task.crowd.some(chosen), longest=task.longest[chosen[:1]])
+    part = dataclasses.replace(task, batch=task.batch.some(chosen), longest=task.longest[chosen[:1]])
     parts = part.found()
-    seconds = _travel(part, parts, threads)
+    seconds = _integrate_adaptively(part, parts, threads)
     for whole, some in zip(found[:-1], parts[:-1], strict=True):
         whole[:, chosen] = some
     found[-1][chosen] = parts[-1]
@@ -143,20 +150,20 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
     from ...compile import cuda
     from ...compile.batch import layout
 
-    if task.crowd.field is not None and task.crowd.field.has_tables:
+    if task.batch.field is not None and task.batch.field.has_tables:
         raise InputError("a table of more than 64 rows cannot be used on a GPU; use device='cpu', or fewer rows")
     cuda.card()
     method = task.method
     given, order = task.given()
 
-    def made() -> Any:
+    def build_loop() -> Any:
         torque = torque_kernel(task.model, floats.number, method)
         parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
-        return cuda.loop(*parts, *method.processors(floats.number), method.clock, task.wanted)
+        return cuda.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
 
-    run = MADE(("cuda", *_structure(task)), made)
+    run = MADE(("cuda", *_structure(task)), build_loop)
     began = time.perf_counter()
-    cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.behind, found)
+    cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.extra_columns, found)
     return time.perf_counter() - began
 
 

@@ -62,10 +62,10 @@ def save(file: Path, number: int, arrays: Mapping[str, np.ndarray]) -> None:
     """Replace a checkpoint, in one go, and wait until it is on the disk."""
     file.parent.mkdir(exist_ok=True)
     new = file.with_name(f"{file.name}.{os.getpid()}.partial")
-    said = _said(number)
+    label = _label(number)
     try:
         with new.open("wb") as written:
-            np.savez(written, said=np.array(said), digest=np.array(_digest(said, arrays)), **arrays)  # type: ignore[arg-type]
+            np.savez(written, said=np.array(label), digest=np.array(_digest(label, arrays)), **arrays)  # type: ignore[arg-type]
             written.flush()
             os.fsync(written.fileno())
         new.replace(file)
@@ -78,10 +78,10 @@ def read(file: Path, number: int) -> dict[str, np.ndarray] | None:
     try:
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
             arrays = {name: kept[name] for name in Course.NAMES}
-            said, digest = str(kept["said"]), str(kept["digest"])
+            label, digest = str(kept["said"]), str(kept["digest"])
     except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
         return None
-    return arrays if said == _said(number) and digest == _digest(said, arrays) else None
+    return arrays if label == _label(number) and digest == _digest(label, arrays) else None
 
 
 def remove(store: Path, number: int) -> None:
@@ -95,13 +95,13 @@ def remove_all(store: Path) -> None:
         atomic.remove(store / FOLDER)
 
 
-def _said(number: int) -> str:
+def _label(number: int) -> str:
     """What a checkpoint is of, and what made it: bits may differ where any of this does."""
     return f"unit {number}, {LANES} lanes, {checkpoint.software()}"
 
 
-def _digest(said: str, arrays: Mapping[str, np.ndarray]) -> str:
-    found = hashlib.blake2b(said.encode(), digest_size=16)
+def _digest(label: str, arrays: Mapping[str, np.ndarray]) -> str:
+    found = hashlib.blake2b(label.encode(), digest_size=16)
     for name in Course.NAMES:
         array = np.ascontiguousarray(arrays[name])
         found.update(f"{name} {array.dtype.str} {array.shape}".encode())

@@ -59,8 +59,8 @@ class Plan:
         """A unit, read from the store."""
         quaternion, momentum = self.start
         model = Problem(self.body, self.field, attitude=quaternion, momentum=momentum, t0=self.t0)
-        crowd = store.crowd(root, number, self.field)
-        return Task(crowd, methods[self.method], model, self.t0, self.count, self.every, self.device, self.wanted)
+        batch = store.read_batch(root, number, self.field)
+        return Task(batch, methods[self.method], model, self.t0, self.count, self.every, self.device, self.wanted)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,7 +82,7 @@ def plan(task: Task, path: Path) -> Plan:
     )  # fmt: skip
 
 
-def run_unit(plan: Plan, number: int, stop: threading.Event | None = None) -> Done:
+def run_shard(plan: Plan, number: int, stop: threading.Event | None = None) -> Done:
     """Run a unit and write it, unless that is done; on one thread, for others run beside it.
 
     Told to stop it saves where it stands, and raises `Stopped`.
@@ -102,11 +102,11 @@ def run_unit(plan: Plan, number: int, stop: threading.Event | None = None) -> Do
     return Done(number, time.perf_counter() - began)
 
 
-def unit_size(task: Task) -> int:
+def default_shard_size(task: Task) -> int:
     """Bodies of a unit: as many as stay within the bounds above."""
-    rows = 8 * (len(task.kept) * NUMBERS + task.behind)
+    rows = 8 * (len(task.kept) * NUMBERS + task.extra_columns)
     most = min(BODY_STEPS[task.device] / task.count, ROW_BYTES[task.device] / rows)
-    return min(max(int(most) // LANES, 1) * LANES, task.crowd.number)
+    return min(max(int(most) // LANES, 1) * LANES, task.batch.number)
 
 
 def cores() -> int:
@@ -121,7 +121,7 @@ def on_cores(plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
     threads = 1 if plan.device != "cpu" else min(cores(), len(todo))
     stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
-        waiting = [pool.submit(run_unit, plan, number, stop) for number in todo]
+        waiting = [pool.submit(run_shard, plan, number, stop) for number in todo]
         try:
             for done in concurrent.futures.as_completed(waiting):
                 yield done.result()
@@ -132,22 +132,22 @@ def on_cores(plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
 
 def run(
     task: Task, out: str | Path | None, *, overwrite: bool = False, resume: bool = False, scheduler: Any = None,
-    unit: int | None = None, progress: Any = None, labels: Mapping[str, np.ndarray] | None = None,
-    said: Mapping[str, Any] | None = None, tell: Callable[[Done], Any] | None = None,
+    shard_size: int | None = None, progress: Any = None, labels: Mapping[str, np.ndarray] | None = None,
+    attrs: Mapping[str, Any] | None = None, tell: Callable[[Done], Any] | None = None,
 ) -> Ensemble:  # fmt: skip
     """Run a task unit by unit into a store, new or that of a run that was stopped."""
-    path = place(out, overwrite, resume)
-    unit = None if unit is None else whole_number("unit", unit)
-    size = unit_size(task) if unit is None else min(unit, task.crowd.number)
+    path = output_path(out, overwrite, resume)
+    shard_size = None if shard_size is None else whole_number("unit", shard_size)
+    size = default_shard_size(task) if shard_size is None else min(shard_size, task.batch.number)
     with _workers(scheduler) as workers:
         try:
             with atomic.writing(path):
                 if resume and path.exists():
-                    store.check_same(path, task, unit and size, labels or {})
+                    store.check_same(path, task, shard_size and size, labels or {})
                     _repair(path)
                 else:
-                    trajectory_store.fresh(path, overwrite)  # looked at again: now nobody else can make it
-                    store.create(path, task, size, labels or {}, said or {})
+                    trajectory_store.new_path(path, overwrite)  # looked at again: now nobody else can make it
+                    store.create(path, task, size, labels or {}, attrs or {})
                 _work(plan(task, path), path, workers, progress, tell)
         except OSError as fault:
             raise _stopped_writing(path, fault) from fault
@@ -166,7 +166,7 @@ def _repair(path: Path) -> None:
         )
 
 
-def place(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
+def output_path(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
     """The path of a store that may be written."""
     if out is None:
         raise InputError("a scheduler needs out='crowd.zarr': the workers write to a shared store")
@@ -177,7 +177,7 @@ def place(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
         raise InputError(f"an ensemble is written to a .zarr store; save the result as {path.name} afterwards")
     if resume and path.exists():
         return path
-    return trajectory_store.fresh(path, overwrite)
+    return trajectory_store.new_path(path, overwrite)
 
 
 def _workers(

@@ -34,52 +34,52 @@ from ...results.store.ensemble_store import (
 from ...results.store.integrity import CHECKSUMS, DIGEST, Damage
 from ...results.store.targets import consolidated
 from .api import Task
-from .batch import Crowd
+from .batch import BodyBatch
 
 INPUTS = {"own": "axes of the bodies", "quaternion": "attitudes", "momentum": "momenta", "dt": "dt", "values": "params"}
-"""Arrays of a `Crowd` that are stored as they are, besides the moments, and what a user calls them."""
+"""Arrays of a `BodyBatch` that are stored as they are, besides the moments, and what a user calls them."""
 
 
-def create(path: Path, task: Task, unit: int, labels: Mapping[str, np.ndarray], said: Mapping[str, Any]) -> None:
+def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:
     """Make a store for a task, with no unit done; it appears complete or not at all. The caller holds its lock."""
     import zarr
 
     new = atomic.hidden(path)
     try:
         root = zarr.open_group(new, mode="w", zarr_format=3)
-        sizes = {"time": len(task.kept), "body": task.crowd.number, **file_format.SIZES}
+        sizes = {"time": len(task.kept), "body": task.batch.number, **file_format.SIZES}
         observed = {} if task.wanted is None else task.wanted.sizes
         for name in (*VARIABLES, *statistics_names(observed)):
-            _variable(root, name, dims_of(name, task.own_times, observed), sizes, unit)
-        constant = {"moments": np.broadcast_to(task.crowd.moments, (task.crowd.number, 3)), **labels}
-        if not task.own_times:
+            _variable(root, name, dims_of(name, task.per_body_times, observed), sizes, shard_size)
+        constant = {"moments": np.broadcast_to(task.batch.moments, (task.batch.number, 3)), **labels}
+        if not task.per_body_times:
             constant["t"] = task.times()
-        _create_labels(root, labels, unit)
+        _create_labels(root, labels, shard_size)
         inputs, checks = root.create_group("inputs"), root.create_group("checks")
         for name in INPUTS:
-            if (array := getattr(task.crowd, name)) is not None:
-                chunks = (min(len(array), unit), *(max(n, 1) for n in array.shape[1:]))
+            if (array := getattr(task.batch, name)) is not None:
+                chunks = (min(len(array), shard_size), *(max(n, 1) for n in array.shape[1:]))
                 integrity.created(inputs, name, compressed=False, shape=array.shape, dtype="f8", chunks=chunks)
                 constant[f"inputs/{name}"] = array
         for name, values in constant.items():
             integrity.writable(root, name)[...] = values
-        written = _written(task, observed)
-        shape = -(-task.crowd.number // unit), len(written)
+        written = _shard_variables(task, observed)
+        shape = -(-task.batch.number // shard_size), len(written)
         integrity.created(checks, "units", compressed=False, shape=shape, dtype="u4", chunks=(1, shape[1]))
         sums = {name: integrity.checksum(values) for name, values in constant.items()}
-        mine = {"unit": unit, "status": "running", CHECKED: " ".join(written)}
+        mine = {"unit": shard_size, "status": "running", CHECKED: " ".join(written)}
         consolidated(root)
         integrity.replace_attributes(
-            new, SAID | description(task) | mine | {CHECKSUMS: integrity.checksums_text(sums)} | dict(said)
+            new, SAID | description(task) | mine | {CHECKSUMS: integrity.checksums_text(sums)} | dict(attrs)
         )
-        atomic.put(path, new)
+        atomic.replace(path, new)
     finally:
         atomic.discard(new)
 
 
-def _written(task: Task, observed: Mapping[str, int]) -> list[str]:
+def _shard_variables(task: Task, observed: Mapping[str, int]) -> list[str]:
     """The variables a unit writes; the last one is its mark."""
-    own = ["t"] if task.own_times else []
+    own = ["t"] if task.per_body_times else []
     return ["quaternion", "momentum", "energy_change", *own, *statistics_names(observed), "failed"]
 
 
@@ -87,9 +87,9 @@ def _chunks(shape: tuple[int, ...], first: int) -> tuple[int, ...]:
     return (first, *(max(n, 1) for n in shape[1:]))
 
 
-def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, int], unit: int) -> None:
+def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, int], shard_size: int) -> None:
     """An array with nothing in it; doubles of a motion do not compress, so their bytes are written as they are."""
-    largest = {"time": file_format.ROWS_PER_CHUNK, "body": unit}
+    largest = {"time": file_format.ROWS_PER_CHUNK, "body": shard_size}
     shape = tuple(sizes[d] for d in dims)
     attributes = labelled(name) | ({"coordinates": "t"} if "time" in dims and name != "t" else {})
     whole = name == "failed"
@@ -100,13 +100,13 @@ def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, i
     )  # fmt: skip
 
 
-def _create_labels(root: Any, labels: Mapping[str, np.ndarray], unit: int) -> None:
+def _create_labels(root: Any, labels: Mapping[str, np.ndarray], shard_size: int) -> None:
     """The names of components and axes, and room for what a sweep varies, a number for each body."""
     for name, words in file_format.LABELS.items():
         integrity.created_words(root, name, (name,), words)
     for name, values in labels.items():
         integrity.created(
-            root, name, compressed=False, shape=values.shape, chunks=(min(unit, len(values)),), dtype="f8",
+            root, name, compressed=False, shape=values.shape, chunks=(min(shard_size, len(values)),), dtype="f8",
             dimension_names=("body",), attributes={"long_name": f"{name}, varied by the sweep"},
         )  # fmt: skip
     for name, array in root.arrays() if labels else ():
@@ -129,15 +129,15 @@ def description(task: Task) -> dict[str, Any]:
         "steps": task.count,
         "every": task.every,
         "t0": task.t0,
-        "bodies": task.crowd.number,
-        "own_dt": task.crowd.own_dt,
-        "own_axes": task.crowd.own is not None,
+        "bodies": task.batch.number,
+        "own_dt": task.batch.per_body_dt,
+        "own_axes": task.batch.own is not None,
         "statistics": "" if task.wanted is None else " ".join(task.wanted.sizes),
         "statistics_formula": "" if task.wanted is None else checkpoint.digest(task.wanted.structure),
     }
 
 
-def crowd(root: Any, number: int, field: Any) -> Crowd:
+def read_batch(root: Any, number: int, field: Any) -> BodyBatch:
     """The bodies of a unit."""
     begin, end = bounds(root, number)
     path = Path(root.store.root)
@@ -155,7 +155,9 @@ def crowd(root: Any, number: int, field: Any) -> Crowd:
         except (Damage, KeyError, ValueError) as problem:
             raise integrity.damaged(path, integrity.line(problem)) from problem
     moments, axes = np.broadcast_to(given.pop("moments"), (end - begin, 3)), given.pop("own", None)
-    return Crowd(moments=moments, own=axes, field=field, number=end - begin, own_dt=root.attrs["own_dt"], **given)
+    return BodyBatch(
+        moments=moments, own=axes, field=field, number=end - begin, per_body_dt=root.attrs["own_dt"], **given
+    )
 
 
 def _is_chunk(number: int, index: tuple[int, ...]) -> bool:
@@ -165,7 +167,7 @@ def _is_chunk(number: int, index: tuple[int, ...]) -> bool:
 def write(root: Any, number: int, task: Task, part: Ensemble) -> None:
     """Write what a unit has found, and when that is on the disk, that it is done."""
     arrays = {"quaternion": part.quaternion, "momentum": part.momentum, "energy_change": _energy_change(task, part)}
-    if task.own_times:
+    if task.per_body_times:
         arrays["t"] = part.t
     for name, one in part.statistics.items():
         arrays |= dict(zip(statistics_names([name]), vars(one).values(), strict=True))
@@ -217,7 +219,7 @@ def repair(path: Path) -> list[int]:
     return bad
 
 
-def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np.ndarray]) -> None:
+def check_same(path: Path, task: Task, shard_size: int | None, labels: Mapping[str, np.ndarray]) -> None:
     """Refuse to go on with a store that was made of something else or is damaged, and name what differs."""
     root = opened(path)
     if root.attrs["format"] != FORMAT:
@@ -227,10 +229,10 @@ def check_same(path: Path, task: Task, unit: int | None, labels: Mapping[str, np
         )
     if CHECKED not in root.attrs:
         raise checkpoint.not_begun(path)
-    now = description(task) | ({} if unit is None else {"unit": unit})
+    now = description(task) | ({} if shard_size is None else {"unit": shard_size})
     checkpoint.check_same(path, *(_in_words({name: of.get(name) for name in now}) for of in (root.attrs, now)))
     check_constant(path, root)
-    given = task.crowd
+    given = task.batch
     shape = (given.number, 3)
     _check_array(path, "bodies", root["moments"], np.broadcast_to(given.moments, shape))
     for name, word in INPUTS.items():
@@ -251,9 +253,9 @@ _WORDS = {
 }
 
 
-def _in_words(said: Mapping[str, Any]) -> dict[str, Any]:
+def _in_words(attrs: Mapping[str, Any]) -> dict[str, Any]:
     """A description as `checkpoint.check_same` takes it: without what is none, or not said by earlier versions."""
-    return {_WORDS.get(name, name): None if x is False or x in ("", []) else x for name, x in said.items()}
+    return {_WORDS.get(name, name): None if x is False or x in ("", []) else x for name, x in attrs.items()}
 
 
 def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:

@@ -80,19 +80,19 @@ def last_level(tol: float) -> int:
     return max(1, math.ceil(math.log(FIRST * tol / FINEST) / math.log(RATIO)))
 
 
-def run(number: int, tol: float, travel: Callable[[np.ndarray, float], Ends]) -> tuple[Ends, np.ndarray]:
+def run(number: int, tol: float, integrate: Callable[[np.ndarray, float], Ends]) -> tuple[Ends, np.ndarray]:
     """The ends of `number` bodies and the estimates of their errors, which are above `tol` where it is out of reach.
 
-    ``travel(chosen, step tolerance)`` runs some bodies. The estimate is NaN for a body that fails.
+    ``integrate(chosen, step tolerance)`` runs some bodies. The estimate is NaN for a body that fails.
     """
     last, bodies = last_level(tol), np.arange(number)
-    before = travel(bodies, step_tolerance(tol, 0))
+    before = integrate(bodies, step_tolerance(tol, 0))
     best, error = before.some(bodies), np.full(number, np.inf)
     reached, coming = np.zeros(number, dtype=int), np.ones(number, dtype=int)
     while (coming <= last).any():
         level = int(coming.min())
         chosen, steps = np.flatnonzero(coming == level), step_tolerance(tol, level)
-        now = travel(chosen, steps)
+        now = integrate(chosen, steps)
         near = reached[chosen] == level - 1  # compared only with the run next to it
         found = distances(before.some(chosen), now) * max(SHARE, min(1.0, 4 * EPS / steps))
         found = np.maximum(found, EPS * now.steps)  # round-off, which both runs have
