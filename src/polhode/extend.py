@@ -12,4 +12,6 @@ from .methods.registry import method, methods
 from .numbers.dispatch import kernel
 from .numbers.primitives import where
 
-__all__ = ["broyden", "halves", "kernel", "method", "methods", "newton", "queries", "rotation_increment", "so3", "where"]
+__all__ = [
+    "broyden", "halves", "kernel", "method", "methods", "newton", "queries", "rotation_increment", "so3", "where",
+]  # fmt: skip

@@ -79,12 +79,12 @@ LIARS = {
     "increments": Liars(("fem", "rot123"), (checks.check_increments,)),
     "compensated": Liars(("fem", "imid"), (checks.check_parts,)),
     "memory": Liars(("fem", "abm4", "galpha(1)", "reversible(jacobi)"), (checks.check_parts,)),
-    "part": Liars(
+    "base": Liars(
         ("fem", "reversible(jacobi)", "reversible(strang(rot123))"), (checks.check_parts, checks.check_order)
     ),
     "before": Liars(("fem", "abm4", "processed4(dmv4)", "reversible(jacobi)"), (checks.check_order,)),
     "after": Liars(("fem", "processed4(dmv4)"), (checks.check_order,)),
-    "alone": Liars(("fem", "processed4(dmv4)"), (checks.check_parts,)),
+    "unprocessed": Liars(("fem", "processed4(dmv4)"), (checks.check_parts,)),
     "halves": Liars(("fem", "imid", "liemid_ea"), (checks.check_parts,)),
     "flows": Liars(("fem", "rot123", "strang(rot123)"), (checks.check_flows,)),
     "estimated": Liars(("fem", "cf4", "verner87"), (checks.check_estimated,)),
@@ -212,8 +212,8 @@ MADE = {
     "asks": false_queries,
     "before": lambda m: missing_or(m, "before", another=ph.methods["rot132"].build),
     "after": lambda m: missing_or(m, "after", another=ph.methods["rot132"].build),
-    "part": lambda m: missing_or(m, "part", another=ph.methods["strang(rot132)"]),
-    "alone": lambda m: missing_or(m, "alone", another=ph.methods["strang(rot123)"]),
+    "base": lambda m: missing_or(m, "base", another=ph.methods["strang(rot132)"]),
+    "unprocessed": lambda m: missing_or(m, "unprocessed", another=ph.methods["strang(rot123)"]),
     "halves": lambda m: {
         "others": tuple(ph.methods[name] for name in ("fe", "be")),
         "backwards": m.halves[::-1] or (m, m),

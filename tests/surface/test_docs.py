@@ -63,6 +63,20 @@ RUNS = [pytest.param(page, PYTHON if page.stem == "README" else BOTH, id=page.na
 RUNS.append(pytest.param(PAGES[0], BOTH, id="README.md and its commands", marks=pytest.mark.slow))
 
 
+def test_the_map_of_the_source_names_what_is_there():
+    """Every file and folder named in docs/where.md and in ARCHITECTURE.md exists, and every room is named."""
+    for page in (ROOT / "docs" / "where.md", ROOT / "ARCHITECTURE.md"):
+        text = page.read_text(encoding="utf-8")
+        paths = set(re.findall(r"`([a-z_0-9]+(?:/[a-z_0-9]+)*)/?`", text))
+        inside = {path for path in paths if "/" in path or (PACKAGE / path).is_dir()}
+        missing = {
+            p for p in inside if not any((base / (p + end)).exists() for base in (PACKAGE, ROOT) for end in ("", ".py"))
+        }
+        assert missing == set(), page.name
+        rooms = {folder.name for folder in PACKAGE.iterdir() if (folder / "__init__.py").exists()}
+        assert rooms <= inside, page.name
+
+
 @pytest.mark.parametrize(("page", "kinds"), RUNS)
 def test_code_in_documents_runs(page, kinds, tmp_path, monkeypatch):
     """Python and commands, in the order of the page, in one folder; README's many commands compile for a minute."""

@@ -1,33 +1,37 @@
 """Every method of the library, one file per family."""
 
-from . import names
-from .combinators import energy_projection, kick_drift
-from .combinators.reversible import reversible
+# Methods are registered, and listed, in the order of these imports.
 from .families import (
     adams,
     buss,
     commutator_free,
-    comparators,
     dmv,
     energy_conserving,
+)
+from .combinators import energy_projection
+from .families import (
     generalized_alpha,
     jacobi,
     kahan,
     krysl2005,
     krysl2006,
-    munthe_kaas,
-    rattle,
-    splitting,
     taylor,
+    munthe_kaas,
     zanna,
 )
+from . import names
+from .families import (
+    rattle,
+    comparators,
+)
+from .combinators import kick_drift
+from .families import splitting
+from .adaptive import dormand_prince, verner87
+from .exact import lagrange_top
+from .combinators.reversible import reversible
 from .families.munthe_kaas import mkrk
 from .record import CONSERVABLE, NEEDS, Method
 from .registry import Methods, methods
-
-# isort: split
-from .adaptive import dormand_prince, verner87  # registered after the families, whose methods are listed first
-from .exact import lagrange_top
 
 EXAMPLE = next(
     m.name for m in methods.values()
