@@ -311,13 +311,13 @@ from polhode.run import adaptive
 from polhode.compile import program
 from polhode.compile.batch import fixed_step, layout
 from polhode.numbers import floats
-from polhode.run.integrator import beginning, kind, torque_kernel
-from polhode.kernels.loops import stepping, travelling
+from polhode.run.integrator import beginning, state_space, torque_kernel
+from polhode.kernels.loops import adaptive_stepping, stepping
 
 def loop(name, problem):
     method = ph.methods[name]
     torque = torque_kernel(problem, floats.number, method)
-    return stepping(method.build(floats.number), torque, kind(method), *method.processors(floats.number))
+    return stepping(method.build(floats.number), torque, state_space(method), *method.processors(floats.number))
 
 def lanes(name, problem):
     method = ph.methods[name]
@@ -328,7 +328,7 @@ top, free = ph.problems.fast_top(), ph.problems.free_body()
 made = {name: loop(name, top) for name in ("fe", "imidm", "mkrk(rk4)", "mkrk(gauss2)", "rattle", "yoshida4(imidm)")}
 made |= {name: loop(name, free) for name in ("dmv10", "jacobi")}
 made |= {"lanes": lanes("fe", free), "exact": sys.modules["polhode.run.exact"]._visit}
-made |= {f(top).name: travelling(f(top).make()) for f in (adaptive.runge_kutta, adaptive.taylor, adaptive.pair)}
+made |= {f(top).name: adaptive_stepping(f(top).make()) for f in (adaptive.runge_kutta, adaptive.taylor, adaptive.pair)}
 print(json.dumps({name: program.key_of(function) for name, function in made.items()}))
 """
 """Keys, without compiling anything."""

@@ -17,6 +17,7 @@ from polhode import problem_file
 from polhode.config import toml as toml_files
 from polhode.config.problem_file import Contents
 from polhode.config.toml import toml
+from polhode.physics.body import SHAPES
 
 METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
 FREE = next(m for m in ph.methods.values() if m.needs == "free")
@@ -375,7 +376,7 @@ def test_the_example_names_every_key():
     named = set(re.findall(r"^(?:# )?(\w+) = ", lines, re.MULTILINE))
     for _, part in toml_files._tables(Contents):
         assert set(part.model_fields) - {"density", "unit", "centre"} <= named
-    assert all(word in lines for word in ("density", "unit", "centre", *ph.body.SHAPES))
+    assert all(word in lines for word in ("density", "unit", "centre", *SHAPES))
 
 
 def test_each_comment_of_the_example_is_right():

@@ -16,7 +16,14 @@ from polhode.numbers import floats
 from polhode.run.integrator import torque_kernel
 
 FREE_FLOWS = ["dmv2", "dmv6", "strang(dmv2)", "yoshida4(dmv2)", "compensated(dmv2)"]
-NAMES = [*ph.methods, "ep(buss3)", "ep(rk4_quat)", "taylor(12)", "lietaylor(12)", *FREE_FLOWS]
+NAMES = [
+    *(m.name for m in ph.methods.taking("free")),
+    "ep(buss3)",
+    "ep(rk4_quat)",
+    "taylor(12)",
+    "lietaylor(12)",
+    *FREE_FLOWS,
+]
 BODIES = {
     "general": [0.6, 0.9, 1.05],
     "flat": [0.4, 0.6, 1.0],

@@ -22,7 +22,7 @@ LIES = {
 }
 """What is left for this file: lies about two attributes at once, and some that few methods can tell.
 
-tests/test_every_lie.py has all others."""
+tests/methods/test_every_lie.py has all others."""
 
 
 @pytest.mark.parametrize("lie", LIES)

@@ -125,7 +125,7 @@ def rows_of(problem: ph.Problem, name: str, cuts: list[int], every: int, digits:
     return rows
 
 
-@pytest.mark.parametrize("name", list(dict.fromkeys([*ph.methods, *KINDS.values()])))
+@pytest.mark.parametrize("name", list(dict.fromkeys([*(m.name for m in ph.methods.taking("free")), *KINDS.values()])))
 def test_every_method_goes_on_from_the_text_of_its_state(name: str) -> None:
     """Also to a later end than the first one: the row of an end that is no multiple of `every` is not kept."""
     problem = TOP if ph.methods[name].takes("potential") else ph.problems.book()

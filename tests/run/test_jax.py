@@ -278,7 +278,7 @@ def test_wrong_values_are_named(given, said):
     ("method", "options", "said"),
     [
         ("strang(jacobi)", {}, "uses elliptic functions, .*; methods that can: mkrk"),
-        ("reversible(strang(dmv2))", {}, "chooses its steps"),
+        ("reversible(strang(dmv2))", {}, "chooses its own steps"),
         ("dmv2", {}, "dmv2"),
         ("fe", {"dt": 0}, "dt must be positive"),
         ("fe", {"steps": 0.5}, "steps must be a whole number"),

@@ -253,21 +253,6 @@ def test_every_citation_exists(method):
     assert re.fullmatch(r"\d{4}", entry["year"])
 
 
-def modules():
-    """Every module of the package, relative to it."""
-    return sorted(p.relative_to(PACKAGE).as_posix() for p in PACKAGE.rglob("*.py") if p.name != "__init__.py")
-
-
-def test_the_architecture_names_every_module_and_no_other():
-    """By its path, or by its folder (`cli/`) where all files of the folder are of one kind."""
-    text = (ROOT / "ARCHITECTURE.md").read_text("utf-8")
-    files, folders = (set(re.findall(rf"`([\w/]+{end})`", text)) for end in (r"\.py", "/"))
-    assert files <= set(modules())
-    assert all((PACKAGE / folder).is_dir() for folder in folders)
-    whole = folders - {f"{path.split('/')[0]}/" for path in files if "/" in path}
-    assert [path for path in modules() if path not in files and f"{path.rpartition('/')[0]}/" not in whole] == []
-
-
 def test_files_named_in_documents_exist():
     for page in [*PAGES, ROOT / "ARCHITECTURE.md"]:
         text = page.read_text("utf-8")
@@ -307,7 +292,7 @@ def label_table():
 
 def test_the_table_of_labels_is_up_to_date():
     written = LABELS.search(NOTATION.read_text("utf-8"))[2]
-    assert written == label_table(), "run `python tests/test_docs.py` to write it anew"
+    assert written == label_table(), "run `python tests/surface/test_docs.py` to write it anew"
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Names under which methods are known elsewhere, each with the paper that it comes from.
 
-A name stands here if the method is the same map as one of ours or an expression of ours; tests/test_names.py proves it
-from the printed algorithms where these are explicit.
+A name stands here if the method is the same map as one of ours or an expression of ours; tests/methods/test_names.py
+proves it from the printed algorithms where these are explicit.
 """
 
 from __future__ import annotations

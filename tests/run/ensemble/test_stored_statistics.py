@@ -96,7 +96,7 @@ KILLED = """
 
 def test_killed_and_resumed(tmp_path, whole):
     path = tmp_path / "crowd.zarr"
-    script = textwrap.dedent(KILLED.format(folder=str(Path(__file__).parents[2]), path=str(path)))
+    script = textwrap.dedent(KILLED.format(folder=str(Path(__file__).parent), path=str(path)))
     child = subprocess.run([sys.executable, "-c", script], env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)})
     assert child.returncode == -signal.SIGKILL
     waiting = ph.load(path)

@@ -201,7 +201,7 @@ def readable(path: Path, whole) -> int:
 def test_killed_at_random_moments(tmp_path, whole):
     """SIGKILL, eight times, then to the end: the same bits as without."""
     path, chance = tmp_path / "crowd.zarr", random.Random(5)
-    script = textwrap.dedent(SERVER.format(folder=str(Path(__file__).parents[2])))
+    script = textwrap.dedent(SERVER.format(folder=str(Path(__file__).parent)))
     reached = [0]
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
