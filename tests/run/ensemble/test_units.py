@@ -171,7 +171,7 @@ def test_files_in_which_steps_count_from_zero_are_read_and_not_continued(tmp_pat
 
 SERVER = """
     import os, sys
-    sys.path.insert(0, {folder!r})
+    sys.path[:0] = {folders!r}
     import test_units
     test_units.run()  # compiled and warm: children start at once
     for line in sys.stdin:
@@ -201,7 +201,7 @@ def readable(path: Path, whole) -> int:
 def test_killed_at_random_moments(tmp_path, whole):
     """SIGKILL, eight times, then to the end: the same bits as without."""
     path, chance = tmp_path / "crowd.zarr", random.Random(5)
-    script = textwrap.dedent(SERVER.format(folder=str(Path(__file__).parent)))
+    script = textwrap.dedent(SERVER.format(folders=[str(Path(__file__).parent), str(Path(__file__).parents[2])]))
     reached = [0]
     with subprocess.Popen(
         [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
