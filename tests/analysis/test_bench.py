@@ -8,8 +8,8 @@ import pytest
 
 import polhode as ph
 from polhode.analysis import bench
-from polhode.run.adaptive import taylor_order
 from polhode.run.cost import TALLY, Counted, cost, cost_to_tolerance
+from polhode.run.step_control import taylor_order
 
 
 def test_counting_numbers_count():

@@ -12,7 +12,8 @@ import pytest
 
 import polhode as ph
 from polhode.analysis.sections import coordinate, on_energy_level, section
-from polhode.run import adaptive
+from polhode.run import step_control
+from polhode.run.adaptive import Run
 
 METHOD = next(m for m in ph.methods.values() if m.order == 2 and m.symmetric and m.takes("velocity"))
 FREE, TOP = ph.problems.free_body(), ph.problems.heavy_top()
@@ -54,7 +55,7 @@ def start(body, tilt, first, energy=ENERGY):
 def test_a_free_body_crosses_once_in_every_period():
     """Also where one piece of the run ends and the next begins."""
     end = 20000.0
-    run = adaptive.Run(FREE, adaptive.taylor(FREE), end, 1e-12, 1.0)
+    run = Run(FREE, step_control.taylor(FREE), end, 1e-12)
     assert sum(1 for _ in run.pieces()) > 1
     found = section(FREE, second, t_end=end)
     assert len(found) == pytest.approx(end / ph.period(FREE), abs=1)

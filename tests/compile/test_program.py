@@ -307,7 +307,7 @@ def test_the_structure_of_a_field_is_without_values():
 KEYS = """
 import json, sys
 import polhode as ph
-from polhode.run import adaptive
+from polhode.run import step_control
 from polhode.compile import program
 from polhode.compile.batch import fixed_step, layout
 from polhode.numbers import floats
@@ -328,7 +328,8 @@ top, free = ph.problems.fast_top(), ph.problems.free_body()
 made = {name: loop(name, top) for name in ("fe", "imidm", "mkrk(rk4)", "mkrk(gauss2)", "rattle", "yoshida4(imidm)")}
 made |= {name: loop(name, free) for name in ("dmv10", "jacobi")}
 made |= {"lanes": lanes("fe", free), "exact": sys.modules["polhode.run.exact"]._visit}
-made |= {f(top).name: adaptive_stepping(f(top).make()) for f in (adaptive.runge_kutta, adaptive.taylor, adaptive.pair)}
+steps = [step_control.runge_kutta(top), step_control.taylor(top), step_control.pair(top)]
+made |= {step.name: adaptive_stepping(step.make()) for step in steps}
 print(json.dumps({name: program.key_of(function) for name, function in made.items()}))
 """
 """Keys, without compiling anything."""

@@ -295,7 +295,7 @@ def test_an_event_that_is_no_number_says_so():
 
 
 def test_a_terminal_event_keeps_the_limit_on_steps(monkeypatch):
-    monkeypatch.setattr("polhode.run.adaptive.PAIR_STEPS", 20_000)
+    monkeypatch.setattr("polhode.run.step_control.PAIR_STEPS", 20_000)
 
     @ph.torque
     def friction(omega, mu):

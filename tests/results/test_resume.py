@@ -30,7 +30,7 @@ from polhode.results.store import atomic, checkpoint, file_format, integrity, tr
 from polhode.results.store.checkpoint import Checkpoint
 from polhode.run.fixed_step import RunState, integrate_in_chunks
 from polhode.run.integrator import engine
-from waiting import PATIENCE
+from waiting import PATIENCE, started
 
 pytestmark = pytest.mark.xdist_group("resume")
 
@@ -274,9 +274,8 @@ KILLS = 20
 @pytest.fixture(scope="module")
 def server() -> Iterator[Callable[[str, Path, float | None], tuple[int, float]]]:
     """Runs jobs in processes of their own, forked from a warm one, and kills each after so many seconds."""
-    with subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(SERVER)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
+    server = [sys.executable, "-c", textwrap.dedent(SERVER)]
+    with started(server, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         assert process.stdout
 

@@ -23,7 +23,7 @@ import polhode as ph
 from polhode.results import recorder
 from polhode.results.observables import drift
 from polhode.results.store import integrity, trajectory_store
-from waiting import PATIENCE
+from waiting import PATIENCE, started
 
 pytestmark = pytest.mark.xdist_group("trajectory")
 
@@ -338,7 +338,7 @@ def interrupted(path: Path, kind: signal.Signals) -> tuple[int, str]:
     command = [sys.executable, "-c", textwrap.dedent(CHILD), str(path)]
     seen = trajectory_store.staging_path(path)
     deadline = time.monotonic() + PATIENCE
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:
+    with started(command, stdout=subprocess.PIPE) as child:
         try:
             while time.monotonic() < deadline and child.poll() is None:
                 if seen.exists() and len(ph.load(seen)) > 2000:

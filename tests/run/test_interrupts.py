@@ -17,7 +17,7 @@ from polhode.results.store import ensemble_store
 from polhode.run.ensemble import shard_checkpoint
 from polhode.run.ensemble.api import prepared
 from polhode.run.ensemble.run import Course
-from waiting import PATIENCE
+from waiting import PATIENCE, started
 
 N = LANES + 3
 RNG = np.random.default_rng(8)
@@ -109,6 +109,7 @@ RUN = f"""
     rng = np.random.default_rng(8)
     moments, momenta = rng.uniform(1, 1.9, ({N}, 3)), rng.normal(size=({N}, 3))
     given = dict(dt=0.01, statistics=["energy"], every=1000, progress=False)
+    ph.ensemble(moments, None, momenta, "dmv4", steps=2, **given)  # compiled: what follows is the loop
     print("go", flush=True)
     try:
         ph.ensemble(moments, None, momenta, "dmv4", steps=int(sys.argv[1]), **given,
@@ -118,10 +119,9 @@ RUN = f"""
 """
 
 
-def started(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(RUN), *map(str, arguments)], stdout=subprocess.PIPE, text=True
-    )
+def run_of(*arguments):
+    command = [sys.executable, "-c", textwrap.dedent(RUN), *map(str, arguments)]
+    return started(command, stdout=subprocess.PIPE)
 
 
 def wait_for(condition, process):
@@ -145,7 +145,7 @@ def resumed(path, **more):
 
 def test_killed_within_a_unit_little_is_lost_and_the_bits_are_the_same(tmp_path, monkeypatch):
     path = tmp_path / "long.zarr"
-    with started(STEPS, path) as run:
+    with run_of(STEPS, path) as run:
         assert run.stdout.readline() == "go\n"
         wait_for(lambda: checkpoints(path), run)
         run.kill()
@@ -171,7 +171,7 @@ def test_killed_within_a_unit_little_is_lost_and_the_bits_are_the_same(tmp_path,
 def test_ctrl_c_stops_long_loops(tmp_path, where):
     """A run of hours for every vector of bodies; without slices only its end would end it."""
     path = tmp_path / "long.zarr"
-    with started(10**12, *([path] if where == "file" else [])) as run:
+    with run_of(10**12, *([path] if where == "file" else [])) as run:
         assert run.stdout.readline() == "go\n"
         wait_for(lambda: checkpoints(path), run) if where == "file" else time.sleep(1.0)
         run.send_signal(signal.SIGINT)
@@ -194,7 +194,7 @@ momentum.z = [0.1, 0.2, 0.3]
 def test_sigterm_ends_a_command_like_ctrl_c(tmp_path):
     (tmp_path / "s.toml").write_text(SWEEP)
     command = [sys.executable, "-m", "polhode", "sweep", "s.toml"]
-    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+    with started(command, cwd=tmp_path, stderr=subprocess.PIPE) as run:
         wait_for(lambda: (tmp_path / "s.zarr").exists(), run)
         run.send_signal(signal.SIGTERM)
         said = run.communicate(timeout=PATIENCE)[1]

@@ -20,16 +20,16 @@ from ..results import convert
 from ..results.observables import angular_velocity, columns
 from ..results.progress import Progress
 from ..results.trajectory import Trajectory, info_of
-from ..run import adaptive
-from ..run.adaptive import Path
+from ..run.adaptive import Path, Run
 from ..run.dense import Steps
 from ..run.event_search import found_on
 from ..run.failures import explain
 from ..run.fixed_step import RunState, solved
 from ..run.integrator import engine
 from ..run.schedule import scheduled
+from ..run.step_control import EPS, LARGEST, SMALLEST, formula
 from ..run.step_count import end_time, length
-from ..run.tolerance import stage_of
+from ..run.tolerance import angle
 
 TOLERANCE = 1e-12
 """Error of a single step, unless told otherwise: after thousands of crossings the energy is good to about 1e-9."""
@@ -132,22 +132,22 @@ class Crossings:
 
 def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress: Any) -> Trajectory:
     """Steps that follow from a tolerance for single ones: chaos allows none for the end of the run."""
-    if not adaptive.EPS <= tol <= 0.1:
-        raise InputError(f"step_tol must lie between {adaptive.EPS:.2g} and 0.1; got {tol:g}")
+    if not EPS <= tol <= LARGEST:
+        raise InputError(f"step_tol must lie between {EPS:.2g} and {LARGEST:g}; got {tol:g}")
     legs = scheduled(problem, end, tol)
-    controlled_step, scale = stage_of(legs.problem), adaptive.scale_of_momentum(problem, None)
-    run = adaptive.Run(legs.problem, controlled_step, end, tol, scale, legs)
-    name, fine = run.controlled_step.label(run.order), True
-    kept, bar = Crossings(problem, cut, run, method=name, dt=0.0, tol=tol), Progress(progress, name, PARTS)
-    kept.add(np.array([problem.t0]), run.first)
+    run = Run(legs.problem, formula(legs.problem).ranked(max(tol, SMALLEST), angle(legs))[0], end, tol, legs)
+    name = run.controlled_step.label(run.order)
+    kept, bar = Crossings(problem, cut, run, method=name, dt=0.0, step_tol=tol), Progress(progress, name, PARTS)
+    made = run.start()
+    kept.add(made.times, made.rows)
     try:
-        for times, rows, _, fine in run.pieces():  # noqa: B007 - the last one counts
-            if len(times):
-                kept.add(times, rows)
-                bar.update(round(PARTS * (times[-1] - problem.t0) / (end - problem.t0)))
+        for made in run.pieces():
+            if len(made.times):
+                kept.add(made.times, made.rows)
+                bar.update(round(PARTS * (made.times[-1] - problem.t0) / (end - problem.t0)))
     finally:
         bar.close()
-    if not fine:
+    if not made.finished:
         partial = kept.finish(status="failed")
         raise StepError(
             f"{name} failed at t = {kept.time:g}: no step succeeds, or far too many would be needed",

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from ..numbers.dispatch import kernel
 from ..numbers.primitives import all_lanes, epsilon, finite, where
-from .so3 import norm, norm2, times
+from .so3 import norm, norm2
+from .so3 import times as rates
 from .state import collapse, renormalise
 
 STALLED = 60
@@ -178,7 +179,7 @@ def allowed(tolerance: Any, left: Any, m: Any, largest: Any, system: Any) -> Any
     """
     size = norm(m)
     largest = where(size > largest, size, largest)
-    ahead = 1 + LATER * left * norm(times(system[1], m))
+    ahead = 1 + LATER * left * norm(rates(system[1], m))
     return (tolerance, where(largest > 0, tolerance * largest / ahead, math.inf)), largest
 
 
@@ -210,29 +211,33 @@ def attempting_steps(controlled_step: Callable[..., Any], space: StateSpace = RO
 def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
     """The loop for a controlled step that chooses its own steps.
 
-    ``adaptive_loop(t, end, longest, proposal, y, system, tolerance, order, times, rows)`` goes on until `end` or until
-    `rows` are full (every accepted step is kept, none is longer than `longest`), and returns the state, the time, the
-    next proposal, the rows filled, the rejected steps, and whether all went well.
+    ``adaptive_loop(t, end, last, longest, proposal, y, system, tolerance, largest, order, times, rows)`` goes on until
+    `end` or until `rows` are full (every accepted step is kept, none is longer than `longest`). `last` is the time at
+    which the whole run ends, `largest` the largest |m| so far: both enter the errors that `allowed` grants. It returns
+    the state, the time, the next proposal, `largest`, the angle turned, the rows filled, the rejected steps, and
+    whether all went well.
     """
     attempt_step, write = attempting_steps(controlled_step, space), space.write
 
     def adaptive_loop(
-        t: Any, end: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, order: int, times: Any,
-        rows: Any,
+        t: Any, end: Any, last: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, largest: Any,
+        order: int, times: Any, rows: Any,
     ) -> Any:  # fmt: skip
-        filled, rejected, stalled = 0, 0, 0
+        filled, rejected, stalled, turned = 0, 0, 0, 0 * t
         while filled < len(times) and stalled < STALLED:
-            new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, tolerance, order)
+            limits, largest = allowed(tolerance, last - t, y[1], largest, system)
+            new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, limits, order)
             if not counts:
                 rejected, stalled = rejected + 1, stalled + 1
                 continue
+            turned += (now - t) * norm(rates(system[1], new[1]))
             stalled, y, t = 0, new, now
             times[filled] = t
             write(rows, filled, y)
             filled += 1
             if t >= end:
                 break
-        return y, t, proposal, filled, rejected, stalled < STALLED
+        return y, t, proposal, largest, turned, filled, rejected, stalled < STALLED
 
     return adaptive_loop
 

@@ -13,7 +13,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -21,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..kernels.so3 import matrix
+from ..numbers import arrays  # noqa: F401 - the torque is evaluated at many times at once
 from ..symbolic.expression import Expr, symbol, symbols_in
 from ..taylor.graph import substituted
 from .body import Body
@@ -68,20 +68,20 @@ class ScaledRun:
     def __call__(self) -> Any:
         """All of it; an exception on the way takes what there is with it, as `path`."""
         try:
-            return self._back(self.run())
+            return self.back(self.run())
         except BaseException as stop:
             if hasattr(stop, "path"):
-                stop.path = self._back(stop.path)
+                stop.path = self.back(stop.path)
             raise
 
-    def _back(self, path: Any) -> Any:
+    def back(self, path: Any) -> Any:
+        """A path in the units of the user."""
         times, rows = self.units.times(path.times, back=True), self.units.rows(path.rows, back=True)
         return dataclasses.replace(path, times=times, rows=rows)
 
-    def pieces(self) -> Iterator[tuple[np.ndarray, np.ndarray, int, bool]]:
+    def pieces(self) -> Iterator[Any]:
         """As `adaptive.Run.pieces`."""
-        for times, rows, rejected, fine in self.run.pieces():
-            yield self.units.times(times, back=True), self.units.rows(rows, back=True), rejected, fine
+        return map(self.back, self.run.pieces())
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Rows at any times within the run."""
@@ -152,19 +152,25 @@ def units_of_steps(problem: Problem, dt: float, count: int) -> Units:
 
 def _rate(problem: Problem, span: float, inertia: float) -> float:
     """How fast the motion is: the angular velocity, or that which the torque gives it in a radian."""
-    rates = [float(np.abs(problem.omega).max())]
-    if problem.field is not None:
-        times = [problem.t0]
-        if "t" in symbols_in(problem.field.graph[0]):  # a torque that begins later counts too, however short it is
-            times, rates = np.linspace(problem.t0, problem.t0 + span, MOMENTS).tolist(), [*rates, 1 / span]
-        attitudes = (problem.quaternion, (0.5, 0.5, -0.5, 0.5), (0.5, -0.5, 0.5, 0.5))
-        for t, q in itertools.product(times, attitudes):
-            try:
-                torque = problem.field.torque_value(t, matrix(q), tuple(problem.omega.tolist()))
-            except (ArithmeticError, ValueError):
-                continue
-            rates.append(math.sqrt(max(map(abs, torque)) / inertia))
+    omega, field = problem.omega.tolist(), problem.field
+    rates = [max(map(abs, omega))]
+    if field is not None:
+        times: Any = problem.t0
+        if "t" in symbols_in(field.graph[0]):  # a torque that begins later counts too, however short it is
+            times, rates = np.linspace(problem.t0, problem.t0 + span, MOMENTS), [*rates, 1 / span]
+        for q in (problem.quaternion, (0.5, 0.5, -0.5, 0.5), (0.5, -0.5, 0.5, 0.5)):
+            rates.extend(math.sqrt(x / inertia) for x in _sizes(field, times, matrix(q), tuple(omega)))
     return max((x for x in rates if 0 < x < math.inf), default=1 / span)
+
+
+def _sizes(field: Field, times: Any, R: Any, omega: Any) -> list[float]:
+    """The largest finite size of each component of a torque at some times."""
+    try:
+        with np.errstate(all="ignore"):
+            seen = [np.abs(np.atleast_1d(np.asarray(x, dtype=float))) for x in field.torque_value(times, R, omega)]
+    except (ArithmeticError, ValueError):
+        return []
+    return [float(x[np.isfinite(x)].max(initial=0.0)) for x in seen]
 
 
 def rescaled(problem: Problem, units: Units) -> Problem:

@@ -43,6 +43,7 @@ class Info:
     seconds: float = 0.0
     steps: int = 0
     tol: float | None = None
+    step_tol: float | None = None
     reason: str = ""
     error_estimate: float | None = None
     accepted: int | None = None
@@ -53,8 +54,9 @@ class Info:
     @property
     def step(self) -> str:
         """The step, or the tolerance that chose it, in words; empty where there is neither."""
-        if self.tol is not None and not self.dt:
-            return f"tol = {self.tol:g}"
+        for name in ("tol", "step_tol"):
+            if getattr(self, name) is not None and not self.dt:
+                return f"{name} = {getattr(self, name):g}"
         return f"dt = {self.dt:g}" if self.dt else ""
 
     @property

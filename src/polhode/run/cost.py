@@ -13,8 +13,8 @@ from ..numbers import floats
 from ..numbers.dispatch import Floats, register
 from ..numbers.primitives import FUNCTIONS
 from ..physics.problem import Problem
-from .adaptive import mixed_orders, mixed_taylor, taylor_order
 from .integrator import check_fit, torque_kernel
+from .step_control import mixed_orders, mixed_taylor, taylor_order
 
 TALLY: Counter[str] = Counter()
 

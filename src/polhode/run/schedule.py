@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
@@ -139,7 +140,7 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
     assert held is not None
     if _degree(held) <= HIGHEST:
         return Schedule(problem, _legs(borders, np.full(len(borders) - 1, math.inf), borders, max_step))
-    cells = _cells(_sampler(problem, whole, end - problem.t0), borders, problem, tol)
+    cells = _cells_of(problem, whole, borders, tol)
     return Schedule(problem, _legs(cells, np.diff(cells), borders, max_step), (end - problem.t0) / SAMPLES)
 
 
@@ -194,25 +195,69 @@ def _degree(field: Field) -> float:
 # --- sampling ---------------------------------------------------------------------------------------
 
 
-def _sampler(problem: Problem, field: Field, span: float) -> Callable[[np.ndarray], np.ndarray]:
-    """The torque at an array of times, for the start and for two other states: (state and axis, *times)."""
-    rng = np.random.default_rng(1)
-    speed = float(np.linalg.norm(problem.omega)) or 1 / span
-    states: list[Any] = [(matrix(problem.quaternion), tuple(problem.omega.tolist()))]
-    for _ in range(2):
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """Sizes of a run to powers of two: motions of one size share the cells of time of a field."""
+
+    speed: float
+    momentum: float
+    inertia: float
+    tol: float
+
+    @classmethod
+    def of(cls, problem: Problem, span: float, tol: float) -> Sizes:
+        """Those of a problem, rounded down; of a body at rest, the speed that turns it once."""
+        moments = problem.body.moments
+        speed, momentum = float(np.linalg.norm(problem.omega)) or 1 / span, math.hypot(*problem.momentum)
+        return cls(*map(_power_of_two, (speed, momentum, float(moments[moments > 0].min()), tol)))
+
+
+def _power_of_two(x: float) -> float:
+    return math.ldexp(0.5, math.frexp(x)[1]) if x > 0 else 0.0
+
+
+def _cells_of(problem: Problem, field: Field, borders: np.ndarray, tol: float) -> np.ndarray:
+    """The cells of time of a field: kept for all motions of one size, unless the torque is not defined everywhere."""
+    span = float(borders[-1] - borders[0])
+    sizes = Sizes.of(problem, span, tol)
+    found = _kept_cells(field, tuple(borders.tolist()), sizes)
+    if found is not None:
+        return found
+    start = (matrix(problem.quaternion), tuple(problem.omega.tolist()))
+    return _cells(_sampler(field, [start, *_states(sizes.speed)]), borders, sizes)
+
+
+@functools.lru_cache(maxsize=64)
+def _kept_cells(field: Field, borders: tuple[float, ...], sizes: Sizes) -> np.ndarray | None:
+    """The cells from samples at a few states of one size; None if the torque is not finite at all of them."""
+    sample, ends = _sampler(field, _states(sizes.speed)), np.array(borders)
+    if not np.isfinite(sample(np.linspace(borders[0], borders[-1], FIRST))).all():
+        return None
+    return _cells(sample, ends, sizes)
+
+
+def _states(speed: float) -> list[Any]:
+    """Three states without symmetry, with angular velocities of about this size."""
+    rng, states = np.random.default_rng(1), []
+    for _ in range(3):
         q: Any = tuple(rng.normal(size=4).tolist())
         states.append((matrix(unit(q)), tuple((speed * rng.normal(size=3)).tolist())))
+    return states
+
+
+def _sampler(field: Field, states: list[Any]) -> Callable[[np.ndarray], np.ndarray]:
+    """The torque at an array of times, for some states: (state and axis, *times)."""
     value, parameters = formula_kernel(field.text[0], floats.number), field.parameters
 
     def sample(times: np.ndarray) -> np.ndarray:
         with np.errstate(all="ignore"):
             seen = [np.broadcast_to(x, times.shape) for R, w in states for x in value(times, R, w, parameters)]
-        return np.nan_to_num(np.array(seen, dtype=float), nan=0.0, posinf=0.0, neginf=0.0)
+        return np.array(seen, dtype=float)
 
     return sample
 
 
-def _cells(sample: Callable[[np.ndarray], np.ndarray], borders: np.ndarray, problem: Problem, tol: float) -> np.ndarray:
+def _cells(sample: Callable[[np.ndarray], np.ndarray], borders: np.ndarray, sizes: Sizes) -> np.ndarray:
     """The ends of cells of time in each of which the samples are nearly a polynomial of degree four."""
     span = float(borders[-1] - borders[0])
     pieces = [np.linspace(a, b, 1 + math.ceil(PARTS * (b - a) / span)) for a, b in itertools.pairwise(borders)]
@@ -229,8 +274,9 @@ def _cells(sample: Callable[[np.ndarray], np.ndarray], borders: np.ndarray, prob
         needed = np.where(new, 0, needed)
         if len(a):
             seen = sample(a[:, None] + size[:, None] * np.linspace(INSIDE, 1 - INSIDE, count))
+            seen = np.nan_to_num(seen, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
             if little < 0:
-                little = NEGLIGIBLE * tol * _scale(problem, seen, span)
+                little = NEGLIGIBLE * sizes.tol * _scale(sizes, seen, span)
             largest = np.maximum(largest, np.abs(seen).max((1, 2)))
             rough = _is_rough(seen, size, largest, little) & (size > SHORTEST * span)
             rough &= a + size / 2 > a
@@ -256,11 +302,10 @@ def _is_rough(seen: np.ndarray, lengths: np.ndarray, largest: np.ndarray, little
     return np.asarray(((off > ROUGH * extent) & (off > noise) & (off * lengths > little)).any(0))
 
 
-def _scale(problem: Problem, seen: np.ndarray, span: float) -> float:
+def _scale(sizes: Sizes, seen: np.ndarray, span: float) -> float:
     """The impulse that would change the result by its own size: the attitude by a radian, or the momentum by itself."""
-    moments = problem.body.moments
-    momentum = max(math.hypot(*problem.momentum), float(np.abs(seen).mean((1, 2)).max()) * span)
-    return min(momentum, float(moments[moments > 0].min()) / span)
+    momentum = max(sizes.momentum, float(np.abs(seen).mean((1, 2)).max()) * span)
+    return min(momentum, sizes.inertia / span)
 
 
 # --- what the user says -----------------------------------------------------------------------------

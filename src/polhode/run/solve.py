@@ -25,7 +25,7 @@ from .fixed_step import RunState, solved
 from .integrator import engine
 from .schedule import Bounds
 from .step_count import end_time, length
-from .tolerance import solve_to
+from .tolerance import Wish, solve_to
 
 BYTES_PER_ROW = 200
 """Memory for one state while a trajectory is put together."""
@@ -37,6 +37,7 @@ def solve(
     *,
     dt: float | None = None,
     tol: float | None = None,
+    step_tol: float | None = None,
     t_end: float | None = None,
     steps: int | None = None,
     every: int = 1,
@@ -57,6 +58,7 @@ def solve(
     method : a name, an alias, an expression such as ``"mkrk(rk4)"``, or a Method; left out with `tol`, one is chosen
     dt : step size, positive; the first one where steps vary
     tol : instead of dt, the error allowed at the end: of the attitude as an angle, of the momentum relative to its size
+    step_tol : instead of tol, the error allowed in each step: one run, without an estimate of the error at the end
     t_end, steps : end time or number of steps (one of them; by default the problem's own end time). Where steps vary,
         the run ends with the first step at or past t_end.
     every : keep steps 0, every, 2 every, ... and always the last
@@ -84,11 +86,13 @@ def solve(
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     wanted = checked(events, problem)
     _check_resume(out, overwrite, resume, bool(wanted))
-    if tol is not None:
+    if tol is not None or step_tol is not None:
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
         limits = {"stops": stops, "max_step": max_step}
         with trajectory_store.reserved(out):
-            return _to_tolerance(problem, method, tol, t_end, out, overwrite, resume, wanted, progress, others, limits)
+            return _to_tolerance(
+                problem, method, tol, step_tol, t_end, out, overwrite, resume, wanted, progress, others, limits
+            )
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
@@ -176,10 +180,12 @@ def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> 
 
 
 def _to_tolerance(
-    problem: Problem, method: Any, tol: Any, t_end: Any, out: Any, overwrite: bool, resume: bool, events: Any,
-    progress: Any, others: dict[str, Any], limits: dict[str, Any],
+    problem: Problem, method: Any, tol: Any, step_tol: Any, t_end: Any, out: Any, overwrite: bool, resume: bool,
+    events: Any, progress: Any, others: dict[str, Any], limits: dict[str, Any],
 ) -> Trajectory:  # fmt: skip
     """A solution to a tolerance, kept in a file too if asked; the file is written at the end, in one go."""
+    if tol is not None and step_tol is not None:
+        raise InputError("give tol (the error at the end) or step_tol (the error of each step), not both")
     plain = {"dt": None, "steps": None, "every": 1, "digits": None}
     for name, value in others.items():
         if value != plain[name]:
@@ -192,8 +198,12 @@ def _to_tolerance(
         raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
     end = end_time(problem, t_end)
     bounds = Bounds.of(problem.t0, end, **limits)
+    name, allowed = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
+    wish = Wish(finite_number(name, allowed), step_tol is not None, chosen, bounds)
+    if out is None:
+        return solve_to(problem, wish, end, events, progress)
     how = checkpoint.run_spec(
-        problem, chosen, tol=finite_number("tol", tol), t_end=end, events=len(events), **bounds.attributes
+        problem, chosen, **{name: wish.tol}, t_end=end, events=len(events), **bounds.attributes
     )  # fmt: skip
     if resume:
         there = trajectory_store.existing(trajectory_store.folder_checked(out))
@@ -201,16 +211,15 @@ def _to_tolerance(
         if whole is not None and whole.status == "finished":
             return whole
         overwrite = whole is not None
-    path = None if out is None else trajectory_store.new_path(out, overwrite)
+    path = trajectory_store.new_path(out, overwrite)
     attrs = checkpoint.initial_attributes(how)
     try:
-        sol = solve_to(problem, tol, end, chosen, events, progress, bounds)
+        sol = solve_to(problem, wish, end, events, progress)
     except StepError as failed:
-        if path is not None and failed.partial is not None:
+        if failed.partial is not None:
             trajectory_store.save(failed.partial, path, overwrite, attrs)
         raise
-    if path is not None:
-        trajectory_store.save(sol, path, overwrite, attrs)
+    trajectory_store.save(sol, path, overwrite, attrs)
     return sol
 
 

@@ -10,51 +10,39 @@ from typing import Any
 
 import numpy as np
 
-from .._memo import Memo
 from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
+from ..physics.fields.switches import PiecewiseField
 from ..physics.observers.event import Event
-from ..physics.problem import Problem, finite_number
+from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of
 from ..results.progress import Progress
 from ..results.trajectory import Info, Trajectory, info_of
-from . import adaptive
-from . import candidates as choice
-from .adaptive import LARGEST, SMALLEST, Measured, Path, is_smooth
+from . import adaptive, step_control
+from .adaptive import Path, Run, joined
 from .dense import Dense, Lazy
+from .error_estimate import estimated
 from .event_search import found_on
+from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
-
-ROUGH = 1e-4
-"""The tolerance of the run that tells how large the momentum becomes."""
+from .step_control import EPS, LARGEST, SMALLEST, AdaptiveStep, Formula, formula
 
 FEWEST_TIMES = 64
 """Doubles between the start and the end of a run, at least."""
 
-WORTH, FEW_STEPS = 8.0, 10_000
-"""How much more work a pair may try before it is given up, and the steps it may always try."""
-
 SHOWN = 0.25
 """Radians between the states that are kept of an exact solution, at most 2000 of them."""
 
-PLANS = Memo(64)
-"""The plans and the measured splittings used last, so that a problem solved again is not measured again."""
-
 
 @dataclasses.dataclass
-class Plan:
-    """How a problem is solved to a tolerance."""
+class Solution:
+    """A path to an end time, the run that made it, and what is to be said of it."""
 
     run: Any
-    error: float
+    path: Path
     info: Info
-
-    def __call__(self) -> Path:
-        """Run it."""
-        path: Path = self.run()
-        return path
 
 
 @dataclasses.dataclass
@@ -74,7 +62,7 @@ class ExactRun:
         span = self.end - self.problem.t0
         turned = float(np.linalg.norm(self.problem.omega)) * span
         times = np.linspace(self.problem.t0, self.end, 1 + min(2000, max(100, math.ceil(turned / SHOWN))))
-        return Path(times, self.state_at(times, times, times), 0, True)
+        return Path(times, self.state_at(times, times, times), turned=turned)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """Rows at any times."""
@@ -84,190 +72,152 @@ class ExactRun:
 # --- choosing ---------------------------------------------------------------------------------------
 
 
-def plan(
-    problem: Problem,
-    end: float,
-    tol: float,
-    method: Method | None = None,
-    bounds: Bounds = NO_BOUNDS,
-) -> Plan:
-    """The plan for an end time and a tolerance, made once."""
-    key = ("plan", *_content(problem), end, tol, method, bounds.stops, bounds.max_step)
-    made: Plan = PLANS(key, lambda: _planned(problem, end, tol, method, bounds))
-    return made
+@dataclasses.dataclass(frozen=True)
+class Wish:
+    """What a user asks for: an error at the end or of each step, perhaps a method, and bounds for the steps."""
+
+    tol: float
+    of_steps: bool = False
+    """Is `tol` the error of each step, so that the error at the end is not estimated."""
+    method: Method | None = None
+    bounds: Bounds = NO_BOUNDS
 
 
-def _content(problem: Problem) -> tuple[Any, ...]:
-    """The problem, and what it says now: a problem that was changed is another one."""
-    start = tuple(problem.quaternion), tuple(problem.momentum), problem.t0
-    return problem, problem.name, problem.body, problem.field, *start
-
-
-def _planned(problem: Problem, end: float, tol: float, method: Method | None, bounds: Bounds) -> Plan:
-    """A plan made in units in which the numbers of the problem are of moderate size."""
+def run_to(problem: Problem, end: float, wish: Wish) -> Solution:
+    """Run a problem to an end time, in units in which its numbers are of moderate size."""
     units = units_of(problem, end - problem.t0)
-    inner = rescaled(problem, units)
-    legs = scheduled(inner, float(units.times(end)), tol, bounds.scaled(-units.time))
-    made = (
-        _with_best_method(inner, legs, tol, end)
-        if method is None
-        else _with_given_method(inner, legs, tol, method, end)
-    )
-    if legs.spacing:
-        spacing = float(units.times(legs.spacing, back=True))
-        made.info = dataclasses.replace(made.info, reason=f"{made.info.reason}; {_sampled(spacing)}")
     if units == NO_UNITS:
-        return made
-    details = {name: getattr(made.info, name) for name in ("method", "tol", "reason", "error_estimate")}
-    info = info_of(problem, dt=float(units.times(made.info.dt, back=True)), **details)
-    return Plan(ScaledRun(made.run, units), made.error, info)
+        return _in_moderate_units(problem, end, wish, end, 0)
+    inner = rescaled(problem, units)
+    scaled = dataclasses.replace(wish, bounds=wish.bounds.scaled(-units.time))
+    try:
+        found = _in_moderate_units(inner, float(units.times(end)), scaled, end, units.time)
+    except BaseException as stop:
+        if hasattr(stop, "path"):
+            stop.path = ScaledRun(None, units).back(stop.path)
+        raise
+    run = ScaledRun(found.run, units)
+    details = {name: getattr(found.info, name) for name in ("method", "tol", "reason", "error_estimate")}
+    info = info_of(problem, dt=float(units.times(found.info.dt, back=True)), **details)
+    return Solution(run, run.back(found.path), info)
+
+
+def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, exponent: int) -> Solution:
+    """The same; `t_end` is the end and 2**exponent the unit of time as the user has them."""
+    if problem.field is None and wish.method is None:
+        return _exact(problem, end, wish, t_end)
+    legs = scheduled(problem, end, wish.tol, wish.bounds)
+    found = (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
+    if legs.spacing:
+        spacing = math.ldexp(legs.spacing, exponent)
+        found.info = dataclasses.replace(found.info, reason=f"{found.info.reason}; {_sampled(spacing)}")
+    return found
 
 
 def _sampled(spacing: float) -> str:
     return f"the torque was sampled every {spacing:.2g}: name what lasts less than a few of these in stops or max_step"
 
 
-def _with_given_method(problem: Problem, legs: Schedule, tol: float, method: Method, end: float) -> Plan:
-    """Steps of a given method: by its own estimates, or equal and so many that the error is below tol.
+def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
+    """The exact solution of a free body."""
+    turned = float(np.linalg.norm(problem.omega)) * (end - problem.t0)
+    error = 10 * EPS * (1 + turned)
+    if error > 1:
+        raise InputError(
+            f"t_end = {t_end:g} is {turned:.2g} radians away: one rounding error in the data rotates the body "
+            f"by about {error:.2g}; choose an earlier t_end"
+        )
+    run = ExactRun(problem, end)
+    reason = "free body: the exact solution, by elliptic functions" + _limit(error, wish)
+    return Solution(run, run(), _info(problem, wish, jacobi.name, reason, error))
 
-    `end` is the time as the user gave it.
-    """
+
+def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
+    """Steps of a given method: by its own estimates, or equal and so many that the error is below tol."""
+    problem, method = legs.problem, wish.method
+    assert method is not None
+    end = legs.legs[-1].end
     if method.estimated is not None:
         check_fit(method, problem)
-        controlled_step = adaptive.estimated(legs.problem, method)  # the field between two of its edges
-        rough = adaptive.Run(legs.problem, controlled_step, legs.legs[-1].end, ROUGH, schedule=legs)()
-        controlled = _measured(legs, controlled_step, tol, adaptive.scale_of_momentum(problem, rough))
-        reason = "given; steps chosen by its estimates of their errors" + _limit(controlled, tol)
-        return _plan(problem, tol, method.name, reason, controlled.run, controlled.error)
-    turned = max(1.0, float(np.linalg.norm(problem.omega)) * (legs.legs[-1].end - problem.t0))
-    if 4 * turned > choice.MOST_STEPS:
+        reason = "given; steps chosen by its estimates of their errors"
+        return _adaptively(legs, step_control.estimated(problem, method), wish, reason)
+    if wish.of_steps:
+        raise InputError(f"{method.name} does not estimate the errors of its steps; give dt or tol instead of step_tol")
+    turned = max(1.0, float(np.linalg.norm(problem.omega)) * (end - problem.t0))
+    if 4 * turned > MOST_STEPS:
         raise InputError(
-            f"t_end = {end:g} is {turned:.2g} radians away, too far for {method.name} with at most "
-            f"{choice.MOST_STEPS} steps; give dt, or remove the argument method"
+            f"t_end = {t_end:g} is {turned:.2g} radians away, too far for {method.name} with at most "
+            f"{MOST_STEPS} steps; give dt, or remove the argument method"
         )
-    found = choice.measured_steps(legs, method, tol, max(4, math.ceil(4 * turned)))
+    found = measured_steps(legs, method, wish.tol, max(4, math.ceil(4 * turned)))
     if found is None:
         raise InputError(
-            f"{method.name} does not reach {tol:g} at t = {end:g} with a reasonable number of steps; give a larger "
-            "tol, or remove the argument method"
+            f"{method.name} does not reach {wish.tol:g} at t = {t_end:g} with a reasonable number of steps; give a "
+            "larger tol, or remove the argument method"
         )
     reason = f"given; {found.run.count} steps give the accuracy asked for"
-    return _plan(problem, tol, method.name, reason, found.run, found.error, found.run.dt)
+    return Solution(found.run, found.path, _info(problem, wish, method.name, reason, found.error, found.run.dt))
 
 
-def _with_best_method(problem: Problem, legs: Schedule, tol: float, t_end: float) -> Plan:
-    """The run that needs least work; `t_end` is the end as the user gave it."""
-    end = legs.legs[-1].end
-    if problem.field is None:
-        turned = float(np.linalg.norm(problem.omega)) * (end - problem.t0)
-        error = 10 * adaptive.EPS * (1 + turned)
-        if error > 1:
-            raise InputError(
-                f"t_end = {t_end:g} is {turned:.2g} radians away: one rounding error in the data rotates the body "
-                f"by about {error:.2g}; choose an earlier t_end"
-            )
-        reason = "free body: the exact solution, by elliptic functions"
-        found = Measured(ExactRun(problem, end), error, error <= tol)
-        return _plan(problem, tol, jacobi.name, reason + _limit(found, tol), found.run, error)
-    held = legs.problem
-    controlled_step = stage_of(held)
-    scale = adaptive.scale_of_momentum(problem, adaptive.Run(held, controlled_step, end, ROUGH, schedule=legs)())
-    if not is_smooth(held.field):
-        found = _measured(legs, controlled_step, tol, scale)
-        reason = "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
-        return _plan(problem, tol, found.run.controlled_step.name, reason + _limit(found, tol), found.run, found.error)
-    taylor = _measured(legs, controlled_step, tol, scale)
-    found, work = _lighter(taylor, _measured(legs, _pair_within(held, taylor), tol, scale))
-    splittings = _splittings(problem, legs, found)
-    return _splitting(problem, legs, tol, splittings or [], work) or _plan(
-        problem, tol, found.run.controlled_step.label(found.run.order),
-        _why(problem, taylor, found, splittings is not None) + _limit(found, tol), found.run, found.error,
-    )  # fmt: skip
-
-
-def _measured(legs: Schedule, controlled_step: adaptive.AdaptiveStep, tol: float, scale: float) -> Measured:
-    problem, end = legs.problem, legs.legs[-1].end
-
-    def make(local: float, stretch: float = 1.0) -> adaptive.Run:
-        return adaptive.Run(problem, controlled_step, end, local, scale, legs, stretch)
-
-    return adaptive.measured(make, tol)
-
-
-def _pair_within(problem: Problem, taylor: Measured) -> adaptive.AdaptiveStep:
-    """The Runge-Kutta pair, given up where it needs far more work than the Taylor steps do."""
-    pair = adaptive.runge_kutta(problem)
-    if not taylor.reached:
-        return pair
-    most = WORTH * choice.run_ns(taylor.run, taylor.run()) / pair.ns(pair.order_for(taylor.run.tolerance))
-    return dataclasses.replace(pair, most=min(pair.most, max(FEW_STEPS, most)))
-
-
-def _lighter(taylor: Measured, pair: Measured) -> tuple[Measured, float]:
-    """That of two runs which needs less work, among those that reach the accuracy, and its work."""
-    if not pair.reached:
-        return taylor, choice.run_ns(taylor.run, taylor.run())
-    works = [choice.run_ns(found.run, found.run()) for found in (taylor, pair)]
-    return (pair, works[1]) if works[1] < works[0] or not taylor.reached else (taylor, works[0])
-
-
-def stage_of(problem: Problem) -> adaptive.AdaptiveStep:
-    """Taylor steps where there is a Taylor series, else those of an embedded pair."""
-    return adaptive.taylor(problem) if is_smooth(problem.field) else adaptive.pair(problem)
-
-
-def _why(problem: Problem, taylor: Measured, found: Measured, with_splittings: bool) -> str:
-    field = "potential" if problem.needs == "potential" else "torque"
-    smooth = f"smooth {field}" if is_smooth(problem.field) else f"{field} smooth between the times at which it switches"
-    splittings = " and splittings" if with_splittings else ""
-    if math.isinf(taylor.error):
-        return f"{field} without a Taylor series somewhere on the way: a Runge-Kutta pair 8(7)"
-    if found is taylor:
-        return f"{smooth}: Taylor steps need less work than a Runge-Kutta pair 8(7){splittings}"
-    return f"{smooth}: a Runge-Kutta pair 8(7) needs less work than Taylor steps{splittings}"
-
-
-def _limit(found: Measured, tol: float) -> str:
-    if found.reached:
-        return ""
-    if math.isinf(found.error):
-        return "; its error is not known, as runs with other tolerances fail"
-    return f"; round-off and the spread of the motion do not allow {tol:g}, the error is about {found.error:.1g}"
-
-
-def _splittings(problem: Problem, legs: Schedule, found: Measured) -> list[choice.Candidate] | None:
-    """The splittings to compare with the run found; None where there is nothing to compare."""
-    if problem.needs != "potential" or not found.reached:
-        return None
-    path = found.run()
-    some = path.rows[:: max(1, len(path.rows) // 8)]
-    if not choice.is_fast(problem, some):
-        return None
-    key = ("splittings", *_content(problem), legs.legs[-1].end)
-    measured: list[choice.Candidate] = PLANS(key, lambda: choice.candidates(problem, path))
-    return measured
-
-
-def _splitting(
-    problem: Problem, legs: Schedule, tol: float, splittings: Sequence[choice.Candidate], work: float
-) -> Plan | None:
-    """A splitting that needs clearly less work than the run found, if there is one."""
-    span = legs.legs[-1].end - problem.t0
-    for candidate in sorted(splittings, key=lambda c: c.steps(span, tol) * c.ns)[:2]:
-        if candidate.steps(span, tol) * candidate.ns > choice.GAIN * work:
+def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
+    """The kind of steps that needs the least work for the formula, or the other one if that does not get there."""
+    kept = formula(legs.problem)
+    found: list[Solution] = []
+    for kind in kept.ranked(wish.tol, angle(legs)):
+        made = _adaptively(legs, kind, wish, _why(legs.problem, kind, kept, found))
+        found.append(made)
+        if made.path.finished and (made.info.error_estimate or 0.0) <= wish.tol:
             break
-        steps = max(4, math.ceil(candidate.steps(span, tol)))
-        made = choice.measured_steps(legs, candidate.method, tol, steps)
-        if made is not None and made.run.count * candidate.ns <= choice.GAIN * work:
-            share = made.run.count * candidate.ns / work
-            reason = f"fast spin in a potential: this splitting needs {share:.2f} of the work of other methods"
-            return _plan(problem, tol, candidate.method.name, reason, made.run, made.error, made.run.dt)
-    return None
+    return min(found, key=lambda x: (not x.path.finished, x.info.error_estimate or 0.0))
 
 
-def _plan(problem: Problem, tol: float, method: str, reason: str, run: Any, error: float, dt: float = 0.0) -> Plan:
-    info = info_of(problem, method=method, dt=dt, tol=tol, reason=reason, error_estimate=error)
-    return Plan(run, error, info)
+def angle(legs: Schedule) -> float:
+    """The angle that the body would turn until the end with the angular velocity of the start."""
+    problem = legs.problem
+    return float(np.linalg.norm(problem.omega)) * (legs.legs[-1].end - problem.t0)
+
+
+def _adaptively(legs: Schedule, kind: AdaptiveStep, wish: Wish, reason: str) -> Solution:
+    run = Run(legs.problem, kind, legs.legs[-1].end, wish.tol, legs)
+    if wish.of_steps:
+        path = run()
+        return Solution(run, path, _info(legs.problem, wish, kind.label(run.order), reason + NOT_ESTIMATED))
+    found = estimated(run, wish.tol)
+    info = _info(legs.problem, wish, kind.label(found.run.order), reason + _limit(found.error, wish), found.error)
+    return Solution(found.run, found.path, info)
+
+
+NOT_ESTIMATED = "; each step keeps step_tol, the error at the end is not estimated"
+
+
+def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: list[Solution]) -> str:
+    """Why this kind of steps, after others that did not reach the tolerance."""
+    field = "potential" if problem.needs == "potential" else "torque"
+    if not kept.smooth:
+        return "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
+    held = isinstance(problem.field, PiecewiseField)
+    smooth = f"{field} smooth between the times at which it switches" if held else f"smooth {field}"
+    this, other = "Taylor steps", "a Runge-Kutta pair 8(7)"
+    if kind.has_proposal:
+        this, other = other, this
+    if before and kind.has_proposal and before[0].info.error_estimate == math.inf:
+        return f"{field} without a Taylor series somewhere on the way: {this}"
+    if before:
+        return f"{smooth}: {this}, as {other} did not reach the tolerance"
+    return f"{smooth}: {this} at this tolerance need{'s' * kind.has_proposal} less work than {other}"
+
+
+def _limit(error: float, wish: Wish) -> str:
+    if error <= wish.tol or wish.of_steps:
+        return ""
+    if math.isinf(error):
+        return "; its error is not known, as runs with other tolerances fail"
+    return f"; round-off and the spread of the motion do not allow {wish.tol:g}, the error is about {error:.1g}"
+
+
+def _info(problem: Problem, wish: Wish, method: str, reason: str, error: float | None = None, dt: float = 0.0) -> Info:
+    tols = {"step_tol": wish.tol} if wish.of_steps else {"tol": wish.tol}
+    return info_of(problem, method=method, dt=dt, reason=reason, error_estimate=error, **tols)
 
 
 # --- running ----------------------------------------------------------------------------------------
@@ -275,73 +225,78 @@ def _plan(problem: Problem, tol: float, method: str, reason: str, run: Any, erro
 
 def solve_to(
     problem: Problem,
-    tol: Any,
+    wish: Wish,
     end: float,
-    method: Method | None = None,
     events: Sequence[Event] = (),
     progress: bool | Callable[[float], Any] | None = None,
-    bounds: Bounds = NO_BOUNDS,
 ) -> Trajectory:
-    """The solution of a problem to a tolerance, by the method that needs least work or by the one given."""
-    tol = finite_number("tol", tol)
-    if not SMALLEST <= tol <= LARGEST:
-        raise InputError(f"tol must lie between {SMALLEST:g} and {LARGEST:g}; got {tol:g}")
+    """The solution of a problem to a tolerance, by the method with the least work or by the one given."""
+    name = "step_tol" if wish.of_steps else "tol"
+    if not SMALLEST <= wish.tol <= LARGEST:
+        raise InputError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}; got {wish.tol:g}")
     if (end - problem.t0) / FEWEST_TIMES < math.ulp(max(abs(problem.t0), abs(end))):
         raise InputError(
             f"there are fewer than {FEWEST_TIMES} doubles between t0 = {problem.t0:g} and t_end = {end:g}, too few "
             "for the times of the steps; choose a t0 closer to 0"
         )
-    bar, chosen, happened = _Bar(Progress(progress, f"to {tol:g}", 1000)), None, list[np.ndarray]()
+    bar, began = _Bar(Progress(progress, f"to {wish.tol:g}", 1000)), time.perf_counter()
     try:
         with adaptive.watched(bar.tell):
-            stop = end
-            if any(event.terminal for event in events) and problem.field is not None and method is None:
-                stop = _end_of_run(problem, end, bounds, events, tol)
-            while True:
-                chosen = plan(problem, stop, tol, method, bounds)
-                began = time.perf_counter()
-                path = chosen()
-                if not events:
-                    break
-                path, happened = found_on(path, chosen.run, problem, events)
-                if stop >= end or path.times[-1] < stop:
-                    break
-                stop = min(end, stop + (stop - problem.t0) / 16)  # the event lies just behind: a little further
+            solution, happened = _with_events(problem, wish, end, events)
         bar.done()
-    except BaseException as stopped:
-        if chosen is not None and hasattr(stopped, "path"):
-            stopped.partial = Trajectory(Lazy(problem, stopped.path), chosen.info)  # type: ignore[attr-defined]
+    except BaseException as stop:
+        if hasattr(stop, "path"):
+            info = dataclasses.replace(_info(problem, wish, getattr(stop, "method", ""), ""), status="interrupted")
+            stop.partial = Trajectory(Lazy(problem, stop.path), info)  # type: ignore[attr-defined]
         raise
     finally:
         bar.progress.close()
+    path = solution.path
     steps = len(path.times) - 1
     info = dataclasses.replace(
-        chosen.info, seconds=time.perf_counter() - began, steps=steps, accepted=steps, rejected=path.rejected,
+        solution.info, seconds=time.perf_counter() - began, steps=steps, accepted=steps, rejected=path.rejected,
         status="finished" if path.finished else "failed",
     )  # fmt: skip
-    sol = Trajectory(Lazy(problem, path), info, dense=Dense(problem, chosen.run, path))
+    sol = Trajectory(Lazy(problem, path), info, dense=Dense(problem, solution.run, path))
     sol.events = [sol.at(times) for times in happened]
     if not path.finished:
-        raise StepError(_explained(path, chosen), sol, f"the {len(path.times)} states before it are in .partial")
+        raise StepError(_explained(path, info.method), sol, f"the {len(path.times)} states before it are in .partial")
     return sol
 
 
-def _end_of_run(problem: Problem, end: float, bounds: Bounds, events: Sequence[Event], tol: float) -> float:
+def _with_events(
+    problem: Problem, wish: Wish, end: float, events: Sequence[Event]
+) -> tuple[Solution, list[np.ndarray]]:
+    """A solution up to the first event that ends it, and the times of all events."""
+    if not events:
+        return run_to(problem, end, wish), []
+    stop = end
+    if any(event.terminal for event in events) and problem.field is not None and wish.method is None:
+        stop = _end_of_run(problem, end, wish, events)
+    while True:
+        solution = run_to(problem, stop, wish)
+        path, happened = found_on(solution.path, solution.run, problem, events)
+        if stop >= end or path.times[-1] < stop:
+            return dataclasses.replace(solution, path=path), happened
+        stop = min(end, stop + (stop - problem.t0) / 16)  # the event lies just behind: a little further
+
+
+def _end_of_run(problem: Problem, end: float, wish: Wish, events: Sequence[Event]) -> float:
     """The end of the first step in which an event ends the run: nothing is computed beyond it."""
     units = units_of(problem, end - problem.t0)
-    legs = scheduled(rescaled(problem, units), float(units.times(end)), tol, bounds.scaled(-units.time))
-    inner = adaptive.Run(legs.problem, stage_of(legs.problem), legs.legs[-1].end, tol / 8, schedule=legs)
+    legs = scheduled(rescaled(problem, units), float(units.times(end)), wish.tol, wish.bounds.scaled(-units.time))
+    inner = Run(legs.problem, formula(legs.problem).ranked(wish.tol, angle(legs))[0], legs.legs[-1].end, wish.tol, legs)
     run: Any = inner if units == NO_UNITS else ScaledRun(inner, units)
-    last_time, last_row = np.array([problem.t0]), units.rows(inner.first, back=True)
-    for times, rows, _, _ in run.pieces():
-        if not len(times):
+    before = ScaledRun(inner, units).back(inner.start())
+    for made in run.pieces():
+        if not len(made.times):
             break
-        piece = Path(np.append(last_time, times), np.concatenate([last_row, rows]), 0, True)
+        piece = joined([before, made])
         ends = found_on(piece, run, problem, [event for event in events if event.terminal])[0].times[-1]
         if ends < piece.times[-1]:
             after = int(np.searchsorted(piece.times, ends, side="right"))
             return float(piece.times[min(after + 1, len(piece.times) - 1)])
-        last_time, last_row = piece.times[-1:], piece.rows[-1:]
+        before = dataclasses.replace(made, times=made.times[-1:], rows=made.rows[-1:])
     return end
 
 
@@ -362,11 +317,11 @@ class _Bar:
         self.progress.update(1000)
 
 
-def _explained(path: Path, chosen: Plan) -> str:
+def _explained(path: Path, method: str) -> str:
     if path.crawling:
         return (
-            f"{chosen.info.method} gave up at t = {path.times[-1]:g} after {len(path.times) + path.rejected} tried "
+            f"{method} gave up at t = {path.times[-1]:g} after {len(path.times) + path.rejected} tried "
             f"steps: the field jumps there and holds the motion at the jump, so that steps become ever shorter; make "
             f"the jump a steep slope (tanh), or use a fixed dt"
         )
-    return f"{chosen.info.method} failed at t = {path.times[-1]:g}: no step, however short, gives a finite state"
+    return f"{method} failed at t = {path.times[-1]:g}: no step, however short, gives a finite state"

@@ -7,11 +7,13 @@ and run in any precision), exact derivatives (for the torque of a potential), an
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, ClassVar
 
+from .._memo import KEPT
 from ..numbers import dispatch, primitives
 from ..numbers.derivatives import _derivative
 from ..numbers.dispatch import kernel, register
@@ -252,9 +254,14 @@ def ordered(outputs: Iterable[Expr]) -> list[Expr]:
     return list(seen)
 
 
-def symbols_in(outputs: Iterable[Expr]) -> set[str]:
+def symbols_in(outputs: Iterable[Expr]) -> frozenset[str]:
     """Names of the inputs the outputs depend on."""
-    return {node.args[0] for node in ordered(outputs) if node.op == "symbol"}
+    return _symbols_in(tuple(outputs))
+
+
+@functools.lru_cache(maxsize=KEPT)
+def _symbols_in(outputs: tuple[Expr, ...]) -> frozenset[str]:
+    return frozenset(node.args[0] for node in ordered(outputs) if node.op == "symbol")
 
 
 def partials(node: Expr) -> list[tuple[Expr, Expr]]:

@@ -10,7 +10,7 @@ import polhode as ph
 from polhode.compile.simd.vector_types import LANES
 from polhode.numbers.floats import number
 from polhode.physics.mixed_precision import controlled_steps_in_mixed_precision
-from polhode.run.adaptive import mixed_orders, taylor_order
+from polhode.run.step_control import mixed_orders, taylor_order
 
 END = 6.0
 

@@ -22,7 +22,7 @@ from polhode.results.ensemble import NOT_YET
 from polhode.results.store import atomic, ensemble_store, integrity, trajectory_store
 from polhode.run.ensemble import shards
 from polhode.run.ensemble.api import prepared
-from waiting import PATIENCE
+from waiting import PATIENCE, started
 
 N, UNIT = 203, 8
 RNG = np.random.default_rng(3)
@@ -203,9 +203,7 @@ def test_killed_at_random_moments(tmp_path, whole):
     path, chance = tmp_path / "crowd.zarr", random.Random(5)
     script = textwrap.dedent(SERVER.format(folders=[str(Path(__file__).parent), str(Path(__file__).parents[2])]))
     reached = [0]
-    with subprocess.Popen(
-        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as it:
+    with started([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as it:
         for _ in range(8):
             before, more = len(marks(path)), chance.randrange(3)
             print(path, file=it.stdin, flush=True)

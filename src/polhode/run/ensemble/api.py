@@ -23,8 +23,8 @@ from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
 from ...results.observables import components
-from ..adaptive import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
 from ..schedule import Bounds
+from ..step_control import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch, from_arrays, model_problem, step_counts
 from .run import DEVICES, run_on_cores

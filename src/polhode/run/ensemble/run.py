@@ -14,8 +14,8 @@ from ..._memo import MADE
 from ...errors import InputError
 from ...kernels.loops import COLUMNS
 from ...numbers import floats
-from ..adaptive import mixed_orders, mixed_taylor
 from ..integrator import beginning, structure, torque_kernel
+from ..step_control import mixed_orders, mixed_taylor
 
 if TYPE_CHECKING:
     from .api import Task

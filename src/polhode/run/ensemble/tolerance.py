@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from ..adaptive import EPS
+from ..step_control import EPS
 
 FIRST = 4.0
 """The first step tolerance over the error allowed at the end: most bodies are done after the second run, at an eighth.
