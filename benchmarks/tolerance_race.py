@@ -1,96 +1,173 @@
-"""Time to a final attitude error: polhode solving to a tolerance against heyoka, CyRK, numbalsoda, diffrax and scipy.
+"""One call for a new initial state: `ph.solve` to a tolerance against heyoka, CyRK and numbalsoda.
 
     pip install "polhode[bench]"
     python benchmarks/tolerance_race.py [--out benchmarks/tolerance_race.json] [--page docs/tolerance_race.md] [--quick]
 
-Every contender climbs a ladder of tolerances with a prepared, compiled call that returns the final state alone; the
-fastest run whose error (Frobenius norm of R - R_ref) is at most 1e-3, 1e-6, 1e-9, 1e-12 counts, best of several.
-Start-up and the overhead of `ph.solve` are measured apart. A tool that is not installed is left out and named.
-The whole takes about eight minutes, `--quick` about one.
+For each case, contender and error (Frobenius norm of R - R_ref at the end: 1e-3, 1e-6, 1e-9, 1e-12) the loosest
+tolerance is taken with which the median error over some initial states is below it. Then 64 other initial states,
+which nothing has seen before, are integrated, one call each, all code compiled: the median and the largest time count.
+Contenders take turns, so that a busy machine slows all of them. `ph.solve` is timed as a whole, from a `ph.Problem` to
+a `Trajectory` with all steps; the others are prepared compiled calls that return the end. The first call ever, in a
+process of its own with empty caches, is a column of its own. A tool that is not installed is left out and named.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from race import cases, ours, report, startup
-from race.clock import RUNGS, climb, refined
+import numpy as np
+from race import cases, report
+from race.cases import TARGETS, Case
 from race.contenders import OURS, RIVALS, Contender
 
+import polhode as ph
 from polhode.analysis import bench
 
-OVERHEAD_TOLERANCE = 1e-9
+RUNGS = 3
+"""Tolerances in a decade."""
+
+TIGHTEST = 15
+
+FIRST_CALL = """
+import json, sys, time
+sys.path[:0] = json.loads(sys.argv[1])
+from race import cases, contenders
+case = next(case for case in cases.cases() if case.name == "heavy_top")
+contender = next(c for c in (*contenders.OURS, *contenders.RIVALS) if c.name == sys.argv[2])
+start = case.starts(1, 9)[0]
+start = case.started(start) if contender in contenders.OURS else start
+began = time.process_time()
+list(contender.prepared(case).values())[-1](1e-9)(start)
+print(time.process_time() - began)
+"""
 
 
-def climbed(case: Any, contender: Contender, quick: bool) -> dict[str, list[dict[str, Any]]]:
-    """All ladders of a contender on a case."""
-    began = time.perf_counter()
-    ladders = contender.ladders(case)
-    if quick:
-        ladders = [ladders[contender.usual]]
-    budget = 0.003 if quick else 0.02
-    curves = {ladder.label: climb(case, ladder, budget, 1 if quick else RUNGS) for ladder in ladders}
-    for _ in refined(case, ladders, curves, 0.01 if quick else 0.1):
-        pass
-    rungs = sum(map(len, curves.values()))
-    print(f"  {contender.name:10s} {rungs:3d} runs, {time.perf_counter() - began:5.1f} s", flush=True)
-    return curves
+class Prepared:
+    """A contender on a case: calls by label and tolerance, made once."""
+
+    def __init__(self, contender: Contender, case: Case) -> None:
+        self.contender, self.case, self.kinds = contender, case, contender.prepared(case)
+        self.made: dict[tuple[str, float], Callable[[Any], Any]] = {}
+
+    def call(self, label: str, tol: float) -> Callable[[Any], Any]:
+        """The prepared call."""
+        if (label, tol) not in self.made:
+            self.made[label, tol] = self.kinds[label](tol)
+        return self.made[label, tol]
+
+    def starts(self, states: np.ndarray) -> list[Any]:
+        """Initial states in the form that the contender takes."""
+        return [self.case.started(x) for x in states] if self.contender in OURS else list(states)
 
 
-def raced(present: list[Contender], quick: bool, names: list[str] | None) -> dict[str, Any]:
-    """Everything measured, on all cases or on those named."""
-    found: dict[str, Any] = {"references": {}, "overhead": {}, "curves": {}}
-    for case in cases.cases():
-        if names is not None and case.name not in names:
-            continue
-        gap = cases.check_reference(case)
-        found["references"][case.name] = {"end": case.end, "source": case.source, "off_the_closed_solution": gap}
-        print(f"{case.name}, to t = {case.end:g}", flush=True)
-        found["curves"][case.name] = {c.name: climbed(case, c, quick) for c in (OURS, *present)}
-        found["overhead"][case.name] = ours.overhead(case, OVERHEAD_TOLERANCE, 0.05 if quick else 0.5)
+def tolerances(prepared: Prepared, states: np.ndarray, ends: list[np.ndarray]) -> dict[float, list[tuple[str, float]]]:
+    """For each error the loosest tolerance of each method with which its median error is below it."""
+    starts, found = prepared.starts(states), {target: list[tuple[str, float]]() for target in TARGETS}
+    for label in prepared.kinds:
+        left = list(TARGETS)
+        for rung in range(RUNGS, RUNGS * TIGHTEST + 1):
+            tol = 10.0 ** (-rung / RUNGS)
+            try:
+                errors = [cases.error(prepared.call(label, tol)(x), end) for x, end in zip(starts, ends, strict=True)]
+            except (ph.InputError, ph.StepError, ValueError):
+                continue
+            while left and np.median(errors) <= left[0]:
+                found[left.pop(0)].append((label, tol))
+            if not left:
+                break
     return found
+
+
+def raced(case: Case, contenders: tuple[Contender, ...], quick: bool) -> list[dict[str, Any]]:
+    """Rows of the table of a case: median and largest microseconds of each contender at each error."""
+    known, new = case.starts(4 if quick else 8, 1), case.starts(8 if quick else 64, 2)
+    ends = [case.reference(x) for x in known]
+    entrants = [Prepared(contender, case) for contender in contenders]
+    chosen = [tolerances(entrant, known, ends) for entrant in entrants]
+    rows = []
+    for target in TARGETS:
+        times: dict[tuple[int, str, float], list[float]] = {
+            (i, *kind): [] for i, found in enumerate(chosen) for kind in found[target]
+        }
+        given = [entrant.starts(new) for entrant in entrants]
+        for k in range(len(new)):
+            for i, label, tol in times:
+                call, start = entrants[i].call(label, tol), given[i][k]
+                began = time.perf_counter()
+                call(start)
+                times[i, label, tol].append(1e6 * (time.perf_counter() - began))
+        row: dict[str, Any] = {"case": case.name, "error": target}
+        for i, contender in enumerate(contenders):
+            able = [(float(np.median(x)), max(x), label, tol) for (j, label, tol), x in times.items() if j == i]
+            if able:
+                row[contender.name] = dict(zip(("median", "worst", "method", "tolerance"), min(able), strict=True))
+        rows.append(row)
+        print(" ".join(str(x) for x in _cells(row, contenders)), flush=True)
+    return rows
+
+
+def _cells(row: dict[str, Any], contenders: tuple[Contender, ...]) -> list[str]:
+    best = min((row[c.name]["median"] for c in contenders if c in RIVALS and c.name in row), default=None)
+    cells = [row["case"], f"{row['error']:.0e}"]
+    for contender in contenders:
+        found = row.get(contender.name)
+        cells.append(f"{report.number(found['median'])} ({report.number(found['worst'])})" if found else report.NEVER)
+    for ours in OURS:
+        found = row.get(ours.name)
+        cells.append(report.ratio(best / found["median"]) if found and best else report.NEVER)
+    return cells
+
+
+def first_call(contender: Contender) -> float:
+    """Seconds of processor time of the first call ever for a heavy top, in a process with empty caches."""
+    with tempfile.TemporaryDirectory() as cache:
+        environment = os.environ | {"POLHODE_CACHE": cache, "XDG_CACHE_HOME": cache, "NUMBA_CACHE_DIR": cache}
+        command = [
+            sys.executable,
+            "-c",
+            FIRST_CALL,
+            json.dumps([str(Path(x).resolve()) for x in sys.path]),
+            contender.name,
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    return float(done.stdout.strip().splitlines()[-1])
 
 
 def main() -> None:
     """Run, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", type=Path, help="JSON file; the plot gets the same name with .png")
+    parser.add_argument("--out", type=Path, help="JSON file")
     parser.add_argument("--page", type=Path, help="page whose tables are replaced by those measured")
-    parser.add_argument("--quick", action="store_true", help="one tolerance in a decade, one method of each, to try it")
-    parser.add_argument("--only", nargs="*", help="rivals to run against (all)")
+    parser.add_argument("--quick", action="store_true", help="few states, to try it")
     parser.add_argument("--cases", nargs="*", help="cases to run (all), by the names in the table")
     options = parser.parse_args()
-    began = time.perf_counter()
-    wanted = [c for c in RIVALS if options.only is None or c.name in options.only]
-    absent = {c.name: why for c in wanted if (why := c.missing())}
+    absent = {c.name: why for c in RIVALS if (why := c.missing())}
     for name, why in absent.items():
         print(f"{name} does not take part: {why}", flush=True)
-    present = [c for c in wanted if c.name not in absent]
-    found = raced(present, options.quick, options.cases)
-    print("start-up, each in a process of its own", flush=True)
-    found["startup"] = startup.all_of([c.name for c in (OURS, *present)][: 2 if options.quick else None])
-    names = [c.name for c in present]
-    rows = report.table(found["curves"], names)
+    contenders = (*OURS, *(c for c in RIVALS if c.name not in absent))
+    chosen = [case for case in cases.cases() if options.cases is None or case.name in options.cases]
+    rows = [row for case in chosen for row in raced(case, contenders, options.quick)]
+    first = {c.name: first_call(c) for c in contenders}
+    head = ["case", "error", *(c.name for c in contenders), *(f"best other / {c.name}" for c in OURS)]
     parts = {
-        "race": report.markdown(rows, names),
-        "ahead": "\n".join(f"- {line}" for line in report.sentences(rows)),
-        "overhead": report.overheads(found["overhead"]),
-        "startup": report.startups(found["startup"]),
+        "race": report.markdown(head, [_cells(row, contenders) for row in rows]),
+        "first": report.markdown(list(first), [[f"{x:.1f}" for x in first.values()]]),
     }
     print("\n\n".join(parts.values()))
-    print(f"{time.perf_counter() - began:.0f} s")
     if options.out:
-        heads = {
-            "quick": options.quick,
-            "machine": bench.machine(),
-            "tools": {c.name: c.version for c in present},
-            "absent": absent,
-        }
-        report.write(heads | {"table": rows, **found}, options.out)
-        report.plot(found["curves"], options.out.with_suffix(".png"))
+        tools = {c.name: c.version for c in contenders}
+        report.write(
+            {"machine": bench.machine(), "tools": tools, "absent": absent, "table": rows, "first": first}, options.out
+        )
     if options.page:
         report.into_page(options.page, parts)
 

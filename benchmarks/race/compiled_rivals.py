@@ -1,4 +1,8 @@
-"""heyoka, CyRK, numbalsoda and scipy in the race; each integrates (q, omega) with the equations of `cases.py`."""
+"""heyoka, CyRK and numbalsoda in the race; each integrates (q, omega) with the equations of `cases.py`.
+
+A rival gives, for each of its methods, a function of the tolerance, which returns a prepared and compiled call from an
+initial state to the quaternion at the end.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from .cases import Case, _wall, equations, wall_of_powers
-from .clock import Attempt, Ladder
+
+Prepared = dict[str, Callable[[float], Callable[[np.ndarray], Any]]]
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}}
 """The compiler's options of the library itself, for the right-hand sides of others."""
@@ -18,27 +23,27 @@ OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}}
 # --- heyoka -----------------------------------------------------------------------------------------
 
 
-def heyoka(case: Case) -> list[Ladder]:
+def heyoka(case: Case) -> Prepared:
     """The Taylor integrator, whole code unrolled (compact_mode off)."""
     import heyoka as hy
 
     x = hy.make_vars("a", "b", "c", "d", "u", "v", "w")
     slope = wall_of_powers if case.slope is _wall else case.slope
-    motion = list(zip(x, equations(case.moments, slope)(*x), strict=True))
-    start, t0, end = case.start, case.problem.t0, case.end
+    motion, end = list(zip(x, equations(case.moments, slope)(*x), strict=True)), case.end
 
-    def attempt(tol: float) -> Attempt:
-        run = hy.taylor_adaptive(motion, start.tolist(), time=t0, tol=tol, compact_mode=False)
+    def prepare(tol: float) -> Callable[[np.ndarray], Any]:
+        run = hy.taylor_adaptive(motion, [1.0, *[0.0] * 6], tol=tol, compact_mode=False)
         state = run.state
 
-        def call() -> Any:
-            run.time = t0
+        def call(start: np.ndarray) -> Any:
+            run.time = 0.0
             state[:] = start
-            return run.propagate_until(end)
+            run.propagate_until(end)
+            return state[:4].copy()
 
-        return Attempt(call, lambda r: run.state[:4], lambda r: r[3], f"Taylor({run.order})")
+        return call
 
-    return [Ladder("heyoka", attempt, 1, 18)]
+    return {"Taylor": prepare}
 
 
 # --- tools that call a compiled right-hand side -----------------------------------------------------
@@ -55,11 +60,11 @@ def compiled_rates(case: Case) -> Callable[..., Any]:
 CYRK_METHODS = ("RK45", "DOP853", "Tsit5", "Vern7", "Vern8")
 
 
-def cyrk(case: Case) -> list[Ladder]:
+def cyrk(case: Case) -> Prepared:
     """CyRK's C++ solver called from compiled code with a compiled right-hand side, its explicit methods."""
     from CyRK import cyjit
 
-    rates, t0, end, start = compiled_rates(case), case.problem.t0, case.end, case.start
+    rates, end = compiled_rates(case), case.end
 
     def right(dy: Any, t: Any, y: Any, args: Any) -> None:
         r = rates(y[0], y[1], y[2], y[3], y[4], y[5], y[6])
@@ -68,22 +73,11 @@ def cyrk(case: Case) -> list[Ladder]:
 
     pointer = cyjit(right)
 
-    def ladder(method: str) -> Ladder:
-        run, address = _cyrk_call(method), pointer.address
+    def of(method: str) -> Callable[[float], Callable[[np.ndarray], Any]]:
+        run, keep = _cyrk_call(method), pointer  # its address is good as long as the function lives
+        return lambda tol: lambda start: run(keep.address, 0.0, end, start, tol)[0][:4]
 
-        def attempt(tol: float) -> Attempt:
-            keep = pointer  # the address is good as long as the function lives
-            return Attempt(
-                lambda: run(address, t0, end, start, tol),
-                lambda r: r[0][:4],
-                lambda r: r[1],
-                method,
-                lambda r: bool(keep and r[2]),
-            )
-
-        return Ladder(f"CyRK {method}", attempt, 2, 15)
-
-    return [ladder(method) for method in CYRK_METHODS]
+    return {method: of(method) for method in CYRK_METHODS}
 
 
 @functools.cache
@@ -106,13 +100,12 @@ def _cyrk_call(method: str) -> Callable[..., Any]:
     return run
 
 
-def numbalsoda(case: Case) -> list[Ladder]:
+def numbalsoda(case: Case) -> Prepared:
     """The DOP853 of numbalsoda called from compiled code; it returns the states at the start and at the end."""
     import numba
     from numbalsoda import dop853, lsoda_sig
 
-    rates, start = compiled_rates(case), case.start
-    when = np.array([case.problem.t0, case.end])
+    rates, when = compiled_rates(case), np.array([0.0, case.end])
 
     @numba.cfunc(lsoda_sig)
     def right(t: Any, y: Any, dy: Any, p: Any) -> None:
@@ -126,36 +119,8 @@ def numbalsoda(case: Case) -> list[Ladder]:
     def run(y: Any, tol: Any) -> Any:
         return dop853(address, y, when, rtol=tol, atol=tol, mxstep=100_000_000)
 
-    def attempt(tol: float) -> Attempt:
+    def prepare(tol: float) -> Callable[[np.ndarray], Any]:
         keep = right
-        return Attempt(
-            lambda: run(start, tol), lambda r: r[0][-1, :4], lambda r: 0, "DOP853", lambda r: bool(keep and r[1])
-        )
+        return lambda start: run(start, tol)[0][-1, :4] if keep else None
 
-    return [Ladder("numbalsoda DOP853", attempt, 2, 15)]
-
-
-def scipy(case: Case) -> list[Ladder]:
-    """The DOP853 of scipy with a compiled right-hand side; its own loop is Python."""
-    import numba
-    from scipy.integrate import solve_ivp
-
-    rates, span, start = compiled_rates(case), (case.problem.t0, case.end), case.start
-
-    @numba.njit(**OPTIONS)
-    def right(t: Any, y: Any) -> Any:
-        r = rates(y[0], y[1], y[2], y[3], y[4], y[5], y[6])
-        return np.array([r[0], r[1], r[2], r[3], r[4], r[5], r[6]])
-
-    right(0.0, start)
-
-    def attempt(tol: float) -> Attempt:
-        return Attempt(
-            lambda: solve_ivp(right, span, start, method="DOP853", rtol=tol, atol=tol),
-            lambda r: r.y[:4, -1],
-            lambda r: len(r.t) - 1,
-            "DOP853",
-            lambda r: bool(r.success),
-        )
-
-    return [Ladder("scipy DOP853", attempt, 3, 13)]  # below 100 EPS it takes another tolerance than the one asked for
+    return {"DOP853": prepare}

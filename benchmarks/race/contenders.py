@@ -1,4 +1,4 @@
-"""Who takes part: the packages of each, and the ladders it climbs on a case."""
+"""Who takes part: the packages of each, and what it prepares for a case."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ import dataclasses
 import importlib
 from collections.abc import Callable
 from importlib import metadata
+from typing import Any
 
-from . import compiled_rivals, diffrax_rival, ours
+import numpy as np
+
+import polhode as ph
+
+from . import compiled_rivals
 from .cases import Case
-from .clock import Ladder
+from .compiled_rivals import Prepared
 
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """A tool: what to import for it, its ladders on a case, and the one its start-up is timed with."""
+    """A tool: what to import for it, and its prepared calls."""
 
     name: str
     packages: tuple[str, ...]
-    ladders: Callable[[Case], list[Ladder]]
-    usual: int = 0
+    prepared: Callable[[Case], Prepared]
 
     def missing(self) -> str:
         """Why it cannot take part; empty if it can."""
@@ -36,11 +40,21 @@ class Contender:
         return metadata.version(self.packages[-1].split(".")[0])
 
 
-OURS = Contender("polhode", ("polhode",), ours.ladders)
+def solve(name: str) -> Callable[[Case], Prepared]:
+    """`ph.solve` with a tolerance of this name, from a problem with the new state to its result."""
+
+    def prepared(case: Case) -> Prepared:
+        def prepare(tol: float) -> Callable[[np.ndarray], Any]:
+            return lambda start: ph.solve(start, t_end=case.end, **{name: tol}).stored.path.rows[-1, :4]
+
+        return {"": prepare}
+
+    return prepared
+
+
+OURS = (Contender("step_tol", ("polhode",), solve("step_tol")), Contender("tol", ("polhode",), solve("tol")))
 RIVALS = (
     Contender("heyoka", ("heyoka",), compiled_rivals.heyoka),
-    Contender("CyRK", ("numba", "CyRK"), compiled_rivals.cyrk, usual=4),
+    Contender("CyRK", ("numba", "CyRK"), compiled_rivals.cyrk),
     Contender("numbalsoda", ("numba", "numbalsoda"), compiled_rivals.numbalsoda),
-    Contender("diffrax", ("jax", "diffrax"), diffrax_rival.diffrax),
-    Contender("scipy", ("numba", "scipy.integrate"), compiled_rivals.scipy),
 )
