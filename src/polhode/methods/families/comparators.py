@@ -71,7 +71,7 @@ def swc1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     \Pi_1 &= \exp(-\psi)\,\Pi_0 + h \exp(-\tfrac{1}{2}\psi)\,\bar T
     \end{aligned}$$
 
-    All together are solved for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
+    All equations are solved together for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
     """
     q, m = y
     data = (h, t, q, m)
@@ -110,7 +110,7 @@ def akw(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     \Pi_1 &= \Pi_0 + h\,\bar\Pi \times \bar\omega + \tfrac{h}{2}\,(T_0 + T_1)
     \end{aligned}$$
 
-    All together are solved for $\bar\Pi$.
+    All equations are solved together for $\bar\Pi$.
     """
     q, m = y
     force = torque(t, q, m, system)
@@ -166,7 +166,7 @@ def bbtrap(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     $$\psi = \tfrac{h}{2}\,(\omega_0 + \omega_1), \qquad R_1 = R_0 \exp(\psi), \qquad
     \Pi_1 = \exp(-\psi)\,(\Pi_0 + \tfrac{h}{2}\,T_0) + \tfrac{h}{2}\,T_1$$
 
-    All together are solved for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
+    All equations are solved together for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
     """
     q, m = y
     force = torque(t, q, m, system)
@@ -223,7 +223,7 @@ def bbtrapwd(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     $$\psi = \tfrac{h}{2}\,\bigl(\omega_0 + \operatorname{dexp}_{-\psi}^{-1} \omega_1\bigr), \qquad
     R_1 = R_0 \exp(\psi), \qquad \Pi_1 = \exp(-\psi)\,(\Pi_0 + \tfrac{h}{2}\,T_0) + \tfrac{h}{2}\,T_1$$
 
-    All together are solved for the rotation vector $\psi$.
+    All equations are solved together for the rotation vector $\psi$.
     """
     q, m = y
     force = torque(t, q, m, system)

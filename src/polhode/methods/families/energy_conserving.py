@@ -50,7 +50,7 @@ def dg2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     \end{aligned}$$
 
     with a symmetric discrete gradient of the potential,
-    $\langle \bar\nabla U(R_0, R_1),\, R_1 - R_0 \rangle = U(R_1) - U(R_0)$. All together are solved for $\bar\Pi$.
+    $\langle \bar\nabla U(R_0, R_1),\, R_1 - R_0 \rangle = U(R_1) - U(R_0)$. All equations are solved together for $\bar\Pi$.
     For a potential linear in $R$ this is `akw`.
     """
     q, m = y

@@ -124,7 +124,7 @@ R_1 &= R_0 \exp\bigl(h\,I^{-1} (\Pi_0 + (\tfrac{1}{2} - \beta)\,h\,A_0 + \beta\,
 D_1 &= \Pi_1 \times \omega_1 + T(t + h,\, R_1,\, \omega_1)
 \end{aligned}$$
 
-All together are solved for $\Pi_1$. A run begins with $A$ as the rate at $t + (\alpha_m - \alpha_f)\,h$, after a step
+All equations are solved together for $\Pi_1$. A run begins with $A$ as the rate at $t + (\alpha_m - \alpha_f)\,h$, after a step
 of Euler's method to that time."""
 
 

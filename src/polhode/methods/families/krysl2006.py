@@ -55,7 +55,7 @@ def be(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
     $$\Pi_1 = \Pi_0 + h\,(\Pi_1 \times \omega_1 + T_1), \qquad R_1 = R_0 \exp(h\,\omega_1)$$
 
-    Both at once are solved for $\Pi_1$.
+    Both equations are solved together for $\Pi_1$.
     """
     q, m = y
     guess = along(m, h, add(gyration(m, system), torque(t, q, m, system)))
@@ -106,7 +106,7 @@ def bem(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
     $$\psi = h\,\omega_1, \qquad R_1 = R_0 \exp(\psi), \qquad \Pi_1 = \exp(-\psi)\,\Pi_0 + h\,T_1$$
 
-    All three at once are solved for $\Pi_1$.
+    All three equations are solved together for $\Pi_1$.
     """
     q, m = y
     guess = unrotate(exp(rotation_increment(h, m, system)), along(m, h, torque(t, q, m, system)))
