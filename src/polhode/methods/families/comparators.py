@@ -1,4 +1,4 @@
-"""The second-order methods Krysl compares with: Simo-Wong, Austin-Krishnaprasad-Wang, Bottasso-Borri.
+"""The second-order methods with which Krysl compares: Simo-Wong, Austin-Krishnaprasad-Wang, Bottasso-Borri.
 
 Equations as in section 4 of Krysl (2006), with his conventions. The unknown of each solve is the mean
 momentum x = (Pi_0 + Pi_1)/2, except in `bbtrapwd`, where it is the rotation vector.
@@ -41,7 +41,7 @@ def _turned_columns(x: Any, data: Any, system: Any) -> Any:
 
 @kernel
 def _swc1_push(x: Any, data: Any, system: Any, torque: Any) -> Any:
-    """The end momentum exp(-Psi) Pi_0 + h exp(-Psi/2) T_half for Psi = h I^-1 x."""
+    """End momentum exp(-Psi) Pi_0 + h exp(-Psi/2) T_half for Psi = h I^-1 x."""
     h, t, q, m = data
     half = exp(rotation_increment(h / 2, x, system))
     force = torque(t + h / 2, mul(q, half), x, system)
@@ -130,7 +130,7 @@ def imr(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     $$\bar\Pi = \tfrac{1}{2}(\Pi_0 + \Pi_1), \qquad \Pi_1 = \Pi_0 + h\,\bar\Pi \times I^{-1} \bar\Pi, \qquad
     R_1 = R_0 \operatorname{cay}(h\,I^{-1} \bar\Pi)$$
 
-    The first two are solved for $\bar\Pi$.
+    The first two equations are solved for $\bar\Pi$.
     """
     q, m = y
     guess = along(m, h / 2, gyration(m, system))
@@ -177,7 +177,7 @@ def bbtrap(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 @kernel
 def _bbtrapwd_end(psi: Any, data: Any, system: Any, torque: Any) -> Any:
-    """The end momentum for a rotation vector; the end velocity is dexp_{-psi}(2 psi/h - omega_0)."""
+    """End momentum for a rotation vector; the end velocity is dexp_{-psi}(2 psi/h - omega_0)."""
     h, t, q, m, kicked = data
     turn = exp(psi)
     w = dexp(negative(psi), sub(scale(2 / h, psi), velocity(m, system)))

@@ -1,4 +1,4 @@
-"""Krysl's two pairs of conjugate midpoint and trapezoidal rules, and the Euler steps they are made of.
+"""Krysl's two pairs of conjugate midpoint and trapezoidal rules, and the Euler steps that compose them.
 
 P. Krysl, Dynamically equivalent implicit algorithms for the integration of rigid body rotations (2006).
 Equation numbers are the paper's.
@@ -152,7 +152,7 @@ trapm = halves(
     \Pi_1 &= \exp(-\chi) \exp(-\psi)\,(\Pi_0 + \tfrac{h}{2}\,T_0) + \tfrac{h}{2}\,T_1
     \end{aligned}$$
 
-    The last three are solved for $\Pi_1$.""",
+    The last three equations are solved for $\Pi_1$.""",
 )  # fmt: skip
 
 imidm = halves(
