@@ -130,7 +130,7 @@ def stepping(
     The state that is returned, and passed in to continue, is the one between.
     """
     is_valid, renormalise, write, is_last, observe = space
-    enter, look = change_of_variables(before, space), change_of_variables(after, space)
+    enter, leave = change_of_variables(before, space), change_of_variables(after, space)
 
     def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
         filled = 0
@@ -147,10 +147,10 @@ def stepping(
             end = is_last(n + 1, last, new)
             if (n + 1) % every == 0 or end:
                 t = t0 + (n + 1) * h
-                seen, residual, fine = look(h, t, new, system, torque)
+                shown, residual, fine = leave(h, t, new, system, torque)
                 if not all_lanes(fine):
                     return y, n, filled, residual, False
-                write(rows, filled, observe(t, seen, system))
+                write(rows, filled, observe(t, shown, system))
                 filled += 1
             y = new
             if end:
@@ -244,13 +244,13 @@ def fitted(t: Any, h: Any) -> Any:
 
 
 def interpolating(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
-    """Build the loop of dense output: ``interpolate(times, first, starts, rows, system, order, seen)``.
+    """Build the loop of dense output: ``interpolate(times, first, starts, rows, system, order, output)``.
 
     From row ``first[k]``, the state at time ``starts[first[k]]``, one step without tolerance leads to ``times[k]``.
     """
     is_valid, renormalise, write = space.is_valid, space.renormalise, space.write
 
-    def interpolate(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, seen: Any) -> bool:
+    def interpolate(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, output: Any) -> bool:
         for k in range(len(times)):
             i = first[k]
             r = rows[i]
@@ -261,7 +261,7 @@ def interpolating(controlled_step: Callable[..., Any], space: StateSpace = ROTAT
                 y, _, _, fine = controlled_step(starts[i], y, left, left, system, (math.inf, math.inf), order)
             if not (fine and is_valid(y, 0 * left)):
                 return False
-            write(seen, k, renormalise(y))
+            write(output, k, renormalise(y))
         return True
 
     return interpolate

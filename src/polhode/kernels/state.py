@@ -110,7 +110,7 @@ def _lengthening(q: Quat, low: Quat) -> Number:
 
 @kernel
 def _renormalise_compensated(y: Any) -> Any:
-    """Do the same with the low part alone: the correction is parallel to q, so the attitude does not change.
+    """Remove it with the low part alone: the correction is parallel to q, so the attitude does not change.
 
     A length accurate to round-off only is not enough: its error depends on q and enters the next increments of q, in
     the same direction each time q returns.

@@ -181,7 +181,7 @@ class Trace:
             gap = np.abs(self.group.hat(self.group.vee(array)) - array).max()
             if gap > 1e-9 * np.abs(array).max():
                 raise InputError(f"{self.user.owner} must return a matrix of the Lie algebra of {self.group.name}; "
-                                 f"what it returned {context} is off by {gap:.3g}")  # fmt: skip
+                                 f"its value {context} is off by {gap:.3g}")  # fmt: skip
         return matrix
 
     def _traced(self) -> list[Expr]:

@@ -52,7 +52,7 @@ class Methods:
     def add_label(self, label: str, expression: str, cite: str = "", where: str = "") -> None:
         """Make a label, such as a name in a paper, stand for a method or an expression; `known` lists cited labels."""
         if label in self:
-            raise ValueError(f"the label {label!r} is taken already")
+            raise ValueError(f"the label {label!r} is already taken")
         self._made.clear()
         self._expressions[_key(label)] = expression
         if cite:
@@ -112,7 +112,7 @@ class Methods:
         names_of = self._expressions | self._labels
         near = difflib.get_close_matches(_key(label), names_of, n=4, cutoff=0.5)
         names = list(dict.fromkeys(names_of[n] for n in near))
-        hint = f"nearest: {', '.join(names)}" if names else "no name is near"
+        hint = f"nearest: {', '.join(names)}" if names else "no name is similar"
         return f"unknown method {label!r}; {hint}. `polhode methods` lists all of them"
 
     def __iter__(self) -> Iterator[str]:
@@ -154,7 +154,7 @@ def declare(build: Build, *, register: bool = True, **declared: Any) -> Method:
     declared["torque_at"] = frozenset(declared.get("torque_at", ()))
     unknown = (declared["conserves"] - set(CONSERVABLE)) | (declared["torque_at"] - set(ENDS))
     if unknown or declared["needs"] not in (*NEEDS, TOP):
-        raise ValueError(f"{declared['name']}: unknown words in the declaration: {unknown or declared['needs']}")
+        raise ValueError(f"{declared['name']}: unknown names in the declaration: {unknown or declared['needs']}")
     declared["doc"] = inspect.cleandoc(declared.get("doc") or build.__doc__ or "")
     method = Method(build=build, **declared)
     return methods.add(method) if register else method

@@ -256,7 +256,7 @@ def attitude_of(body: Body, X: Any) -> np.ndarray:
 def _matrix(name: str, value: Any, n: int) -> np.ndarray:
     given = _array(name, value)
     if given.shape != (n, n):
-        raise InputError(f"{name} must have shape ({n}, {n}) to go with J; got {given.shape}")
+        raise InputError(f"{name} must have shape ({n}, {n}) to match J; got {given.shape}")
     return given
 
 

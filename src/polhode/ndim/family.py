@@ -71,7 +71,7 @@ def declared(build: Callable[[Body], Step], *, bounded: float | None = None, **d
         BOUNDED[declared["name"]] = bounded
     declared["conserves"] = frozenset(declared["conserves"])
     if declared["conserves"] - set(WORDS):
-        raise ValueError(f"{declared['name']}: unknown words in the declaration: {declared['conserves'] - set(WORDS)}")
+        raise ValueError(f"{declared['name']}: unknown names in the declaration: {declared['conserves'] - set(WORDS)}")
     shared: dict[str, Any] = {
         "order_free": declared["order"], "implicit": True, "torque_evals": 0, "needs": "free", "family": TAG,
         "doc": build.__doc__ or "",

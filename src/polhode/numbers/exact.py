@@ -50,7 +50,7 @@ def exact(value: Any, what: str = "a coefficient") -> Any:
             raise ValueError
         return Fraction(value)
     except (TypeError, ValueError, ArithmeticError):
-        raise InputError(f"{what} must be a finite number or a text such as '1/3'; got {value!r}") from None
+        raise InputError(f"{what} must be a finite number or a string such as '1/3'; got {value!r}") from None
 
 
 def surd(rational: Any, factor: Any, radicand: int) -> Surd:
@@ -59,7 +59,7 @@ def surd(rational: Any, factor: Any, radicand: int) -> Surd:
         raise InputError(f"the radicand of a surd must be a whole number, 0 or more; got {radicand!r}")
     parts = [exact(x, "the rational part and the factor of a surd") for x in (rational, factor)]
     if any(isinstance(x, Surd) for x in parts):
-        raise InputError(f"a surd is made of two fractions and a whole number; got {rational!r} and {factor!r}")
+        raise InputError(f"a surd consists of two fractions and a whole number; got {rational!r} and {factor!r}")
     return Surd(parts[0], parts[1], radicand)
 
 

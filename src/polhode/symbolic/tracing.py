@@ -20,7 +20,7 @@ from ..numbers import user_math as polhode_math
 from .expression import constant, lift
 
 BUILTINS = ("abs", "enumerate", "len", "list", "map", "pow", "range", "reversed", "sum", "tuple", "zip")
-ALLOWED = "allowed are arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions made of these"
+ALLOWED = "it may use arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions built from these"
 
 
 def _extreme(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:

@@ -103,7 +103,7 @@ class Writer:
         self.reversed_products = self._reversed_products()
         self.row = {node: i for i, node in enumerate(dict.fromkeys([*wanted, *self._operands()]))}
 
-    # what is summed, and when
+    # the sums and their order
 
     def _is_sum(self, node: Expr) -> bool:
         """Whether a coefficient needs lower ones of other nodes (a product, a quotient, a function)."""

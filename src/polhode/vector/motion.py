@@ -280,7 +280,7 @@ def _mass(M: Any, n: int) -> np.ndarray:
     if mass.ndim == 0:
         mass = np.full(n, mass)
     if mass.shape not in ((n,), (n, n)):
-        raise InputError(f"M must have shape ({n}, {n}) or ({n},) to go with u0; got {mass.shape}")
+        raise InputError(f"M must have shape ({n}, {n}) or ({n},) to match u0; got {mass.shape}")
     if not np.isfinite(mass).all():
         raise InputError(f"M must be finite; got {mass.tolist()}")
     if mass.ndim == 2:

@@ -146,7 +146,7 @@ def reversible(method: str | Method) -> Method:
     if base.memory or base.compensated or base.before:
         raise InputError(
             f"reversible() takes a method whose state is (attitude, momentum), and {base.name} carries more from step "
-            f"to step; apply reversible() to the method inside"
+            f"to step; apply reversible() to the inner method"
         )
     return varied(base)
 

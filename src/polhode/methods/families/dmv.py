@@ -134,7 +134,7 @@ def _lowered(g: Number, kappa: Number) -> Number:
 def _advanced_state_compensated(
     y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, kappa: Number, r: Number
 ) -> Any:
-    """Make the step by increments; that of the momentum is 2 (l e) x e/(unit alpha), where l = 2 I - kappa.
+    """Make the step by increments; the momentum grows by 2 (l e) x e/(unit alpha), where l = 2 I - kappa.
 
     It uses the same numbers l with which the Cayley vector was found: if they were rounded differently, in the same way
     in each step, energy and momentum would drift. For a symmetric body alpha is rounded the same way in each step; that

@@ -96,7 +96,7 @@ def _numbers(name: str, value: Any) -> tuple[Any, ...]:
 
 def _check_declared(name: Any, order: Any, symmetric: Any) -> None:
     if not isinstance(name, str):
-        raise InputError(f"the name of a tableau must be a text; got {name!r}")
+        raise InputError(f"the name of a tableau must be a string; got {name!r}")
     if order is not None and (isinstance(order, bool) or not isinstance(order, int) or order < 1):
         raise InputError(f"the order of a tableau must be a whole number of at least 1, or None; got {order!r}")
     if symmetric is not None and not isinstance(symmetric, bool):
