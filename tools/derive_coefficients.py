@@ -321,7 +321,7 @@ The kernel exp(T/2) exp(U - V/24) exp(T/2) is exp(T + U - [T + U, [T, U]]/24 + .
 order 4 by exp([T, U]/24).
 """
 
-FIRST_MARK, LAST_MARK = "# begin: written by analysis/derive_coefficients.py", "# end of what is written"
+FIRST_MARK, LAST_MARK = "# begin: written by tools/derive_coefficients.py", "# end of the written part"
 
 
 def exact_decimals(value: Any) -> Fraction:

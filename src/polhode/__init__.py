@@ -1,4 +1,4 @@
-"""polhode: the rotation of rigid bodies, accurately, for long times, fast, with its structure kept."""
+"""polhode: accurate and fast structure-preserving integration of rigid-body rotation over long times."""
 
 from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C while the rest is imported
 
@@ -42,25 +42,25 @@ _LAZY = {
     "plots": "plots",
     "view": "viewer:view",
 }
-"""Public names that are imported on first use, because importing them takes long or needs an extra: their modules."""
+"""Modules of the public names imported on first use, because the import is slow or needs an optional dependency."""
 
 
 def __getattr__(name: str) -> Any:
-    """Every combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
+    """Return a combinator by its name: ``ph.strang(ph.dmv(10))``, ``ph.yoshida4("imidm")``.
 
-    The names of `_LAZY` are imported when they are asked for.
+    The names in `_LAZY` are imported on first use.
     """
     if name in _LAZY:
         module, _, attribute = _LAZY[name].partition(":")
-        found = importlib.import_module(f"{__name__}.{module}")
-        return getattr(found, attribute) if attribute else found
+        imported = importlib.import_module(f"{__name__}.{module}")
+        return getattr(imported, attribute) if attribute else imported
     if name in methods.combinators:
         return methods.combinators[name]
     raise AttributeError(f"module 'polhode' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    """The public names: those of `__all__`, and every combinator."""
+    """Return the public names: `__all__` and every combinator."""
     return sorted({*__all__, *methods.combinators})
 
 

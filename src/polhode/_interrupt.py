@@ -1,7 +1,7 @@
-"""Ctrl-C and SIGTERM for the command line; the library leaves the handlers of signals alone.
+"""Ctrl-C and SIGTERM on the command line; used as a library, the package does not touch signal handlers.
 
-A process started as a command ends quietly with exit code 130 when Ctrl-C is pressed while modules are still imported.
-Once the command runs, Ctrl-C is a KeyboardInterrupt again, and SIGTERM is taken as Ctrl-C.
+If Ctrl-C is pressed while modules are still being imported, the command exits quietly with code 130.
+Once the command runs, Ctrl-C raises KeyboardInterrupt again, and SIGTERM is handled as Ctrl-C.
 """
 
 import os
@@ -13,29 +13,29 @@ INTERRUPTED = 130
 
 
 def _is_command() -> bool:
-    """Was this process started as ``polhode ...`` or ``python -m polhode ...``."""
-    if sys.argv[:1] == ["-m"]:  # as long as the package is imported
-        given = sys.orig_argv
-        return "-m" in given and given[given.index("-m") + 1 :][:1] == [__package__]
-    return os.path.basename("".join(sys.argv[:1])).removesuffix(".exe") == __package__  # pathlib takes longer
+    """Whether this process was started as ``polhode ...`` or ``python -m polhode ...``."""
+    if sys.argv[:1] == ["-m"]:  # while the package is being imported
+        arguments = sys.orig_argv
+        return "-m" in arguments and arguments[arguments.index("-m") + 1 :][:1] == [__package__]
+    return os.path.basename("".join(sys.argv[:1])).removesuffix(".exe") == __package__  # importing pathlib takes longer
 
 
 def _leave(number: int, frame: object) -> None:
-    os._exit(INTERRUPTED)  # nothing has been done yet that an orderly end would save
+    os._exit(INTERRUPTED)  # there is nothing to clean up yet
 
 
 def _as_interrupt(number: int, frame: object) -> None:
-    signal.raise_signal(signal.SIGINT)  # whoever holds Ctrl-C back while a file is written holds this back too
+    signal.raise_signal(signal.SIGINT)  # code that defers Ctrl-C while it writes a file defers this too
 
 
 def while_importing() -> None:
-    """Leave quietly on Ctrl-C, if this process is the command line."""
+    """Exit quietly on Ctrl-C if this process is the command line."""
     if _is_command() and threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _leave)
 
 
 def while_running() -> None:
-    """Ctrl-C and SIGTERM are KeyboardInterrupts."""
+    """Make Ctrl-C and SIGTERM raise KeyboardInterrupt."""
     if threading.current_thread() is threading.main_thread():
         if signal.getsignal(signal.SIGINT) is _leave:
             signal.signal(signal.SIGINT, signal.default_int_handler)

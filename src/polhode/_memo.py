@@ -1,4 +1,4 @@
-"""Things that are expensive to make, kept for as long as they are among the last ones used."""
+"""A thread-safe cache of expensive objects that drops the least recently used."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 KEPT = 256
-"""Compiled functions, or formulas, of one kind that a process keeps."""
+"""Number of compiled functions or formulas that a process keeps, per kind."""
 
 
 @dataclasses.dataclass(eq=False)
 class _Entry:
-    """A value, once it is made, and the lock of the thread that makes it."""
+    """A value, once it exists, and the lock held by the thread that makes it."""
 
     lock: Any = dataclasses.field(default_factory=threading.RLock)
     made: bool = False
@@ -22,17 +22,17 @@ class _Entry:
 
 
 class Memo:
-    """A bounded store for any number of threads: the least recently used entry makes room for a new one.
+    """A bounded cache for any number of threads; a new entry replaces the least recently used one.
 
-    Each entry has a lock of its own. So threads that ask for the same thing make it once, and while one is being made
-    others can be made and found.
+    Each entry has its own lock. Threads that ask for the same value make it once, and other values can be made and
+    read at the same time.
     """
 
     def __init__(self, size: int = KEPT) -> None:
         self.size, self.entries, self._lock = size, OrderedDict[Any, _Entry](), threading.Lock()
 
     def __call__(self, key: Any, make: Callable[[], Any]) -> Any:
-        """What was made for a key; made now, once, if it is not there."""
+        """Return the value of a key; make it, once, if it does not exist."""
         with self._lock:
             entry = self.entries.setdefault(key, _Entry())
             self.entries.move_to_end(key)
@@ -55,12 +55,12 @@ class Memo:
                 del self.entries[key]
 
     def values(self) -> list[Any]:
-        """What has been made, the last one used at the end."""
+        """Return the finished values, the most recently used last."""
         with self._lock:
             return [entry.value for entry in self.entries.values() if entry.made]
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         with self._lock:
             self.entries.clear()
 
@@ -70,4 +70,4 @@ class Memo:
 
 
 MADE = Memo(4 * KEPT)
-"""The one memo of compiled code and of the formulas it is made of; keys begin with the kind of thing."""
+"""The cache of compiled code and of the formulas behind it; keys begin with the kind of the entry."""

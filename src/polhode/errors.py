@@ -1,4 +1,4 @@
-"""The two errors a user meets, and the warnings."""
+"""The two errors raised to users, and the warnings."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ if TYPE_CHECKING:
 
 
 LONGEST = 1500
-"""Characters of a message; what was given may be a long text or a large array."""
+"""Longest message in characters; the argument that it quotes may be a long text or a large array."""
 
 
 class InputError(ValueError):
-    """Something given to the library cannot be right; the message says what was expected, and what to do.
+    """An argument is invalid; the message says what was expected and what to do.
 
     Attributes
     ----------
-    key : name of the argument or parameter that is wrong; empty where the message is not about a single one
-    remedy : what to do, where that is a sentence of its own; it is the end of the message
+    key : name of the invalid argument or parameter; empty if the message is not about a single one
+    remedy : what to do, if that is a separate sentence; it ends the message
     """
 
     def __init__(self, message: object, key: str = "", remedy: str = "") -> None:
@@ -35,7 +35,7 @@ class StepError(RuntimeError):
     Attributes
     ----------
     partial : the Trajectory up to the last good step
-    reason : why the step failed: the message without its end, which tells Python users where the states before are
+    reason : why the step failed: the message without its end, which says where the earlier states are
     """
 
     def __init__(self, reason: str, partial: Trajectory | None = None, states: str = "") -> None:
@@ -44,8 +44,8 @@ class StepError(RuntimeError):
 
 
 class ResultWarning(UserWarning):
-    """A result may not be everything that was asked for; the message says what is missing, and what to do."""
+    """A result may be incomplete or less accurate than requested; the message says what to do."""
 
 
 class CacheWarning(UserWarning):
-    """The cache of compiled code cannot be used; results are the same, only the start is slower."""
+    """The cache of compiled code cannot be used; results are the same, but the start is slower."""

@@ -1,4 +1,4 @@
-"""What authors of methods import: the decorator that declares a method, and the parts that kernels are built of.
+"""Imports for authors of methods: the decorator that declares a method, and the building blocks of kernels.
 
 A complete example is in CONTRIBUTING.md; it needs nothing from the rest of the library.
 """

@@ -68,7 +68,7 @@ def test_a_wrong_order_of_your_own_tableau_is_found():
     [
         ([[0, 0]], [1], "needs a square matrix"),
         ([[0]], [], "needs a square matrix"),
-        ([["one"]], [1], "must be a finite number or a text such as '1/3'; got 'one'"),
+        ([["one"]], [1], "must be a finite number or a string such as '1/3'; got 'one'"),
         ([[float("nan")]], [1], "must be a finite number"),
     ],
 )

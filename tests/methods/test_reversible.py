@@ -298,8 +298,8 @@ def test_a_step_that_runs_away_says_so():
     ("make", "match"),
     [
         (lambda: ph.reversible("fem"), "needs a symmetric method, and fem is not symmetric"),
-        (lambda: ph.reversible("compensated(dmv2)"), "apply reversible.. to the method inside"),
-        (lambda: ph.reversible("reversible(imidm)"), "apply reversible.. to the method inside"),
+        (lambda: ph.reversible("compensated(dmv2)"), "apply reversible.. to the inner method"),
+        (lambda: ph.reversible("reversible(imidm)"), "apply reversible.. to the inner method"),
         (lambda: ph.yoshida4("reversible(imidm)"), "make it the outermost"),
         (lambda: ph.strang("reversible(jacobi)"), "make it the outermost"),
         (lambda: halves(ph.reversible("imidm"), ph.reversible("imidm")), "make it the outermost"),

@@ -27,7 +27,7 @@ from polhode.run.step_count import number_of_steps
 
 pytestmark = pytest.mark.xdist_group("errors")
 
-RUBBER = "allowed are arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions made of these"
+RUBBER = "it may use arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions built from these"
 INERTIA = "inertia must be three moments or a symmetric 3x3 tensor of numbers"
 ATTITUDE = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
 LINEAR = "a linear body neither rotates about its axis nor has momentum along it"
@@ -320,7 +320,7 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     # names
     "method far off": (
         lambda: solve(method="zzzz"),
-        "unknown method 'zzzz'; no name is near. `polhode methods` lists all of them",
+        "unknown method 'zzzz'; no name is similar. `polhode methods` lists all of them",
     ),
     "method a number": (lambda: solve(method=3), "a method is given by name, expression or Method; got int"),
     "problem not known": (

@@ -389,6 +389,6 @@ def test_bad_input_of_the_reference(t, digits):
         ndim.reference([1.0, 2.0, 3.0], hat([1, 2, 3], 3), t, digits=digits)
 
 
-def test_unknown_words_in_a_declaration_are_refused():
-    with pytest.raises(ValueError, match="unknown words"):
+def test_unknown_names_in_a_declaration_are_refused():
+    with pytest.raises(ValueError, match="unknown names"):
         family.declared(family.imr, name="liar", order=2, conserves=("temperature",))

@@ -430,7 +430,7 @@ GOOD = {"force": swing, "M": FULL, "u0": (0.5, -0.25), "p0": (0.25, 1.0), "metho
         ({"M": ((1.0, 2.0), (3.0, 4.0))}, "M must be symmetric; entries differ from those of its transpose by up to 1"),
         ({"M": (1.0, -1.0)}, "M must be positive definite; its smallest eigenvalue is -1"),
         ({"M": ((1.0, 2.0), (2.0, 1.0))}, "M must be positive definite; its smallest eigenvalue is -1"),
-        ({"M": (1.0, 1.0, 1.0)}, "M must have shape (2, 2) or (2,) to go with u0; got (3,)"),
+        ({"M": (1.0, 1.0, 1.0)}, "M must have shape (2, 2) or (2,) to match u0; got (3,)"),
         ({"M": "heavy"}, "M must be a matrix, its diagonal, or one number"),
         ({"force": None}, "give a force or a potential"),
         ({"force": 3}, "the force must be a plain Python function of u, or of u and t; got int"),

@@ -1,1 +1,1 @@
-"""Rotations, special functions, solvers, states and the loop over steps: pure functions on tuples of numbers."""
+"""Rotations, special functions, solvers, states and the loops over steps: pure functions on tuples of numbers."""

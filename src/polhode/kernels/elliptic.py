@@ -1,9 +1,9 @@
-"""Elliptic functions and integrals, and the error-free sums and products they need, as kernels.
+"""Elliptic functions and integrals, as kernels.
 
-Jacobi's functions take the COMPLEMENTARY parameter m1 = 1 - m = 1 - k^2, which is what is small near m = 1. They are
+Jacobi's functions take the COMPLEMENTARY parameter m1 = 1 - m = 1 - k^2, which is small near m = 1. They are
 quotients of theta functions in the nome of the smaller of m and m1 (at most exp(-pi), so that a few terms suffice);
-beyond m = 1/2 the theta functions are those of the imaginary argument, and m1 = 0 gives tanh and sech without a case
-of its own. Carlson's symmetric integrals are computed by duplication (Carlson, Numer. Algorithms 10 (1995) 13-26).
+beyond m = 1/2 the theta functions have an imaginary argument, and m1 = 0 gives tanh and sech without a special case.
+Carlson's symmetric integrals are computed by duplication (Carlson, Numer. Algorithms 10 (1995) 13-26).
 """
 
 from __future__ import annotations
@@ -25,30 +25,27 @@ from ..numbers.primitives import all_lanes, atan, epsilon, exp, log, pi_pair, si
 from ..numbers.types import Number
 
 SWEEPS = 80
-"""More duplications, means or terms than any precision below 10^4 digits asks for."""
+"""More duplications, means or terms than any precision below 10^4 digits needs."""
 
 
-# --- error-free sums and products -------------------------------------------------------------------
-
-
-# --- lanes that have arrived stay as they are, so that no number depends on its neighbours -----------
+# --- lanes that have converged are frozen, so that no number depends on its neighbours ----------------
 
 
 @kernel
 def _kept2(done: Any, old: Pair, new: Pair) -> Pair:
-    """The old pair where done, else the new one."""
+    """Return the old pair if done, else the new one."""
     return where(done, old[0], new[0]), where(done, old[1], new[1])
 
 
 @kernel
 def _quartered(done: Any, x: Number, shift: Number) -> Number:
-    """(x + shift)/4, the duplication of Carlson's integrals, where not done."""
+    """Return (x + shift)/4, the duplication of Carlson's integrals, if not done, else x."""
     return where(done, x, (x + shift) / 4)
 
 
 @kernel
 def _quartered4(done: Any, x: Number, y: Number, z: Number, mean: Number, shift: Number) -> Any:
-    """Three arguments and their mean, duplicated where not done."""
+    """Duplicate three arguments and their mean if not done."""
     x, y, z = _quartered(done, x, shift), _quartered(done, y, shift), _quartered(done, z, shift)
     return x, y, z, _quartered(done, mean, shift)
 
@@ -60,8 +57,8 @@ def _quartered4(done: Any, x: Number, y: Number, z: Number, mean: Number, shift:
 def quarter_period(m1: Number) -> Pair:
     """K = pi/(2 agm(1, sqrt(m1))) as a pair, for m1 > 0.
 
-    The means go on until d = (a - b)/(a + b) is so small that 1/agm = 2/(a + b) (1 + d^2/4 + 9 d^4/64 + ...), the
-    series of K itself, needs its first two terms only.
+    The means are iterated until d = (a - b)/(a + b) is so small that 1/agm = 2/(a + b) (1 + d^2/4 + 9 d^4/64 + ...),
+    the series of K itself, needs only its first two terms.
     """
     one, zero = 0 * m1 + 1, 0 * m1
     a, b = (one, zero), pair_sqrt((m1, zero))
@@ -79,7 +76,7 @@ def quarter_period(m1: Number) -> Pair:
 
 @kernel
 def third_sums(m1: Number, pp: Number) -> tuple[Number, Number]:
-    """S = sum Q_n in Pi - K = (1/pp - 1) K/2 S, the complete integral with 1 - alpha^2 = pp >= 1, and 2 - S.
+    """Return S = sum Q_n in Pi - K = (1/pp - 1) K/2 S, the complete integral with 1 - alpha^2 = pp >= 1, and 2 - S.
 
     Q_0 = 1, Q_(n+1) = Q_n e_n/2, e = (p^2 - a g)/(p^2 + a g), p -> (p^2 + a g)/(2 p) along the means of 1, sqrt(m1)
     (DLMF 19.8.6). As p >= a all e_n >= 0, and 2 - S = sum Q_n (1 - e_n) is a sum of positive terms too.
@@ -113,10 +110,10 @@ def complete(m1: Number) -> Number:
 
 @kernel
 def nome(m: Number) -> Number:
-    """The nome q of a parameter 0 <= m <= 1/2, to full relative precision.
+    """Nome q of a parameter 0 <= m <= 1/2, to full relative precision.
 
-    With k' = sqrt(1 - m), x = (1 - sqrt k')/(1 + sqrt k')/2 the series q = x + 2 x^5 + 15 x^9 + ... is cut after
-    seven terms (the next is 3567400 x^29); where that gives too few digits, Landen's transformation to the modulus
+    With k' = sqrt(1 - m), x = (1 - sqrt k')/(1 + sqrt k')/2 the series q = x + 2 x^5 + 15 x^9 + ... is truncated after
+    seven terms (the next is 3567400 x^29); if that gives too few digits, Landen's transformation to the modulus
     (1 - k')/(1 + k') squares the nome first.
     """
     depth, done = 0 * m, m != m
@@ -142,7 +139,7 @@ def nome(m: Number) -> Number:
 
 
 Modulus = tuple[Any, Number, Number, Number, Number, Number, Number, Number]
-"""near, q, theta_2/(2 q^(1/4)), theta_3, theta_4, K as a pair (zero where it is infinite), and m1.
+"""near, q, theta_2/(2 q^(1/4)), theta_3, theta_4, K as a pair (zero if it is infinite), and m1.
 
 `near` is m >= 1/2; then q is the complementary nome, and the theta constants are those of q.
 """
@@ -150,7 +147,7 @@ Modulus = tuple[Any, Number, Number, Number, Number, Number, Number, Number]
 
 @kernel
 def modulus(m1: Number) -> Modulus:
-    """What Jacobi's functions of the complementary parameter 0 <= m1 <= 1 are made of."""
+    """Constants of Jacobi's functions for the complementary parameter 0 <= m1 <= 1."""
     near = m1 <= 1 / 2
     q = nome(where(near, m1, 1 - m1))
     t2, t3, t4 = 1 + 0 * q, 1 + 0 * q, 1 + 0 * q
@@ -167,7 +164,7 @@ def modulus(m1: Number) -> Modulus:
 
 @kernel
 def reduced(u: Number, curve: Modulus) -> tuple[Number, Number]:
-    """The v, |v| <= K, and the whole number n with u = v + 2 n K."""
+    """Return v, |v| <= K, and the integer n with u = v + 2 n K."""
     high, low = curve[5], curve[6]
     bounded = high > 0
     n = where(bounded, nearest(u / (2 * where(bounded, high, 1 + high))), 0 * u)
@@ -179,7 +176,7 @@ def reduced(u: Number, curve: Modulus) -> tuple[Number, Number]:
 def _trigonometric(z: Number, curve: Modulus) -> tuple[Number, Number, Number, Number]:
     """sn, cn, dn by theta functions of z = pi u/(2K): theta_1 = sum (-1)^n q^(n^2+n) sin((2n+1)z) and so on.
 
-    The fourth result is the number by which the others are to be divided.
+    The fourth result is the common denominator of the others.
     """
     _, q, t2, t3, t4, _, _, _ = curve
     s, c = sincos(z)
@@ -206,7 +203,7 @@ def _hyperbolic(z: Number, curve: Modulus) -> tuple[Number, Number, Number, Numb
 
     sn = t3 sum (-1)^n q^(n^2+n) sinh((2n+1)z) / (t4 D), cn = t2 Theta_4/(t4 D), dn = t2 Theta_3/(t3 D), with
     D = sum q^(n^2+n) cosh((2n+1)z), all times e = exp(-|z|); p = q/e^2 <= 1 replaces the growing exponential.
-    The fourth result is the number by which the others are to be divided.
+    The fourth result is the common denominator of the others.
     """
     _, q, t2, t3, t4, _, _, _ = curve
     x = abs(z)
@@ -235,10 +232,10 @@ def _hyperbolic(z: Number, curve: Modulus) -> tuple[Number, Number, Number, Numb
 
 @kernel
 def jacobi_reduced(u: Number, curve: Modulus) -> tuple[Number, Number, Number]:
-    """sn, cn, dn of |u| <= K (any u where K is infinite)."""
+    """sn, cn, dn of |u| <= K (any u if K is infinite)."""
     near, z = curve[0], u / (curve[3] * curve[3])
     s, c, d, all_over = 0 * z, 1 + 0 * z, 1 + 0 * z, 1 + 0 * z
-    for _ in range(1):  # a kind of function that nobody needs is not computed
+    for _ in range(1):  # skips the kind of function that no lane needs
         if all_lanes(near):
             break
         s, c, d, all_over = _trigonometric(where(near, 0 * z, z), curve)
@@ -254,7 +251,7 @@ def jacobi_reduced(u: Number, curve: Modulus) -> tuple[Number, Number, Number]:
 
 @kernel
 def odd(n: Number) -> Number:
-    """Is the whole number n odd."""
+    """Whether the integer n is odd."""
     return n != 2 * nearest(n / 2)
 
 
@@ -273,13 +270,13 @@ def sncndn(u: Number, m1: Number) -> tuple[Number, Number, Number]:
 
 @kernel
 def _eighth(x: Number) -> Number:
-    """epsilon^(1/8), below which the eighth power that a series leaves out is round-off."""
+    """epsilon^(1/8); below it the eighth power, the first omitted in a series, is round-off."""
     return sqrt(sqrt(sqrt(epsilon(x))))
 
 
 @kernel
 def _tail3(a: Number, b: Number) -> Number:
-    """240240 times (the series of R_F at nearly equal arguments less 1), through the seventh degree (DLMF 19.36.1)."""
+    """240240 times (the series of R_F at nearly equal arguments minus 1), through the seventh degree (DLMF 19.36.1)."""
     c = -a - b
     e2, e3 = a * b - c * c, a * b * c
     return e2 * (-24024 + e2 * (10010 - 5775 * e2)) + e3 * (17160 + 6930 * e3 + e2 * (15015 * e2 - 16380))
@@ -301,7 +298,7 @@ def carlson_rf(x: Number, y: Number, z: Number) -> Number:
 
 @kernel
 def _tail_c(s: Number) -> Number:
-    """80080 times (the series of R_C at nearly equal arguments less 1)/s^2, through the seventh degree."""
+    """80080 times (the series of R_C at nearly equal arguments minus 1)/s^2, through the seventh degree."""
     return 24024 + s * (11440 + s * (30030 + s * (32760 + s * (61215 + s * 90090))))
 
 
@@ -338,7 +335,7 @@ def rc1(e: Number, f: Number) -> Number:
     one = 1 + 0 * e
     x = 85085 - e * (69615 - e * (58905 - e * (51051 - e * 45045)))
     x = 765765 - e * (255255 - e * (153153 - e * (109395 - e * x)))
-    for _ in range(1):  # most of the time the series is all
+    for _ in range(1):  # most of the time the series is enough
         if all_lanes(small):
             break
         r = sqrt(where(small, one, abs(e)))

@@ -1,6 +1,7 @@
-"""The loops over steps, fixed and chosen, in plain Python; backends compile them.
+"""The loops over fixed and adaptive steps, in plain Python; backends compile them.
 
-One more is elsewhere: in `compile/batch/adaptive_step.py` lanes change bodies between two steps of `attempting_steps`.
+A further loop is in `compile/batch/adaptive_step.py`: there lanes switch bodies between two steps of
+`attempting_steps`.
 """
 
 from __future__ import annotations
@@ -16,23 +17,23 @@ from .so3 import times as rates
 from .state import collapse, renormalise
 
 STALLED = 60
-"""So many steps in a row that are rejected, not finite or too short to move the time are the end of a run."""
+"""A run ends after this many consecutive steps that are rejected, not finite or too short to advance the time."""
 
 COLUMNS = 7
 """A record is the quaternion (4) and the momentum (3), in principal axes."""
 
 
 NO_STATE = "the state became infinite, NaN or no rotation"
-"""What happened where the equations of a step were solved and `is_valid` refuses its state."""
+"""The failure of a step whose equations were solved but whose state `is_valid` rejects."""
 
 
 @kernel
 def is_valid(y: Any, residual: Any) -> Any:
-    """Was the step solved, is its momentum finite, and its quaternion a rotation.
+    """Whether the step was solved, its momentum is finite, and its quaternion is a rotation.
 
-    Steps multiply unit quaternions, whose length is then 1 to some round-offs; `renormalise` takes these out to first
-    order. A length that is off by more than half the digits comes from an equation that was not solved or from
-    overflow. NaN fails both comparisons.
+    Steps multiply unit quaternions, so the length is 1 up to round-off; `renormalise` removes this to first order.
+    A length that is off by more than half the digits comes from an equation that was not solved or from overflow.
+    NaN fails both comparisons.
     """
     q, m = y[0], y[1]
     excess = norm2(q) - 1
@@ -49,7 +50,7 @@ def write_row(rows: Any, i: int, y: Any) -> None:
 
 @kernel
 def is_last_by_count(n: int, last: int, y: Any) -> bool:
-    """Is step n the last one."""
+    """Whether step n is the last one."""
     return n == last
 
 
@@ -62,20 +63,20 @@ def write_timed_row(rows: Any, i: int, y: Any) -> None:
 
 @kernel
 def is_last_by_time(n: int, last: Any, y: Any) -> bool:
-    """Is this the last step: by its number, or the first one at or past the end; last = (number, end)."""
+    """Whether this is the last step: by its number, or the first one at or past the end; last = (number, end)."""
     return (n == last[0]) | (y[2][0] >= last[1])
 
 
 @kernel
 def observe_state(t: Any, y: Any, system: Any) -> Any:
-    """The state, and nothing else, is what a record is made of."""
+    """Return the state: the record contains nothing else."""
     return y
 
 
 class StateSpace(NamedTuple):
     """Operations of a state space: is_valid(y, residual), renormalise(y), write(rows, i, y), is_last(n, last, y).
 
-    What is recorded may be more than the state: observe(t, y, system).
+    observe(t, y, system) returns the quantities to record; they may be more than the state.
     """
 
     is_valid: Callable[..., Any]
@@ -89,17 +90,17 @@ ROTATION = StateSpace(is_valid, renormalise, write_row)
 """Attitude and body momentum of a rigid body."""
 
 CLOCKED = StateSpace(is_valid, renormalise, write_timed_row, is_last_by_time)
-"""The same with a memory that begins with the time, which is written behind the state."""
+"""The same with a memory that begins with the time; the time is written after the state."""
 
 
 @kernel
 def unchanged(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """The state itself, without a residual."""
+    """Return the state itself and a zero residual."""
     return y, 0 * h, True
 
 
 def change_of_variables(change: Step | None, space: StateSpace = ROTATION) -> Step:
-    """Kernel (h, t, y, system, torque) -> (y changed, residual, whether that went well); without a change, y itself."""
+    """Kernel (h, t, y, system, torque) -> (changed y, residual, whether it is valid); without a change, y itself."""
     is_valid, renormalise = space.is_valid, space.renormalise
     if change is None:
         return unchanged
@@ -119,18 +120,18 @@ def stepping(
     before: Step | None = None,
     after: Step | None = None,
 ) -> Callable[..., Any]:
-    """The loop for one step kernel and one torque.
+    """Build the loop for one step kernel and one torque.
 
     ``advance(h, t0, first, count, every, last, y, system, rows)`` makes `count` steps from step number
     `first`, writes every `every`-th state and the last one (of step `last`) to `rows`, and returns the state,
-    the number of the step reached, the rows filled, and the residual (zero if all went well; the state is
-    then that of the last good step). Time is t0 + n h, never summed; only where the steps vary it is of the state.
+    the number of the step reached, the rows filled, the residual, and whether all steps succeeded. If one failed,
+    the state is that of the last good step. Time is t0 + n h, never summed; if steps vary, it is part of the state.
 
-    A processed method changes variables with `before` ahead of step 0, and back with `after` for the rows alone:
-    the state that is returned, and taken up again, is the one between.
+    A processed method changes variables with `before` ahead of step 0, and back with `after` for the rows only.
+    The state that is returned, and passed in to continue, is the one between.
     """
     is_valid, renormalise, write, is_last, observe = space
-    enter, look = change_of_variables(before, space), change_of_variables(after, space)
+    enter, leave = change_of_variables(before, space), change_of_variables(after, space)
 
     def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
         filled = 0
@@ -147,10 +148,10 @@ def stepping(
             end = is_last(n + 1, last, new)
             if (n + 1) % every == 0 or end:
                 t = t0 + (n + 1) * h
-                seen, residual, fine = look(h, t, new, system, torque)
+                shown, residual, fine = leave(h, t, new, system, torque)
                 if not all_lanes(fine):
                     return y, n, filled, residual, False
-                write(rows, filled, observe(t, seen, system))
+                write(rows, filled, observe(t, shown, system))
                 filled += 1
             y = new
             if end:
@@ -161,21 +162,20 @@ def stepping(
 
 
 def kept_rows(count: int, every: int) -> int:
-    """States kept of a run: every `every`-th, and the last."""
+    """Number of states recorded in a run: every `every`-th, and the last."""
     return -(-count // every)
 
 
 LATER = 0.1
-"""The part of an angle still to be turned that an error of the momentum is thought to add to that of the attitude."""
+"""Share of the remaining rotation angle through which a momentum error is assumed to add to the attitude error."""
 
 
 @kernel
 def allowed(tolerance: Any, left: Any, m: Any, largest: Any, system: Any) -> Any:
-    """The errors of attitude and momentum allowed in a step, `left` before the end, and the largest |m| so far.
+    """Return the allowed errors of attitude and momentum in a step, `left` before the end, and the largest |m| so far.
 
-    The momentum tolerance scales with the largest momentum so far and is tighter far from the end: a wrong
-    momentum makes the
-    attitude wrong until then.
+    The momentum tolerance scales with the largest momentum so far and is tighter far from the end, because a momentum
+    error accumulates in the attitude until then.
     """
     size = norm(m)
     largest = where(size > largest, size, largest)
@@ -184,13 +184,13 @@ def allowed(tolerance: Any, left: Any, m: Any, largest: Any, system: Any) -> Any
 
 
 def attempting_steps(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
-    """One step that a controlled step chooses.
+    """Kernel: attempt one adaptive step.
 
     ``controlled_step(t, y, proposal, left, system, tolerance, order)`` tries a step of at most `left`, such that t +
-    step has no rounding (`fitted`), and returns the new state, the step made, the step to propose next, and whether it
-    is accepted. ``attempt_step(t, end, longest, proposal, y, system, tolerance, order)`` goes towards `end`, by at
-    most `longest`, and returns the state, the time, the next proposal, and whether they count: a step that fails or
-    does not move does not.
+    step is exact (`fitted`), and returns the new state, the step made, the step to propose next, and whether it
+    is accepted. ``attempt_step(t, end, longest, proposal, y, system, tolerance, order)`` steps towards `end`, by at
+    most `longest`, and returns the state, the time, the next proposal, and whether the step counts: a step that fails
+    or does not advance the time does not.
     """
     is_valid, renormalise = space.is_valid, space.renormalise
 
@@ -209,10 +209,10 @@ def attempting_steps(controlled_step: Callable[..., Any], space: StateSpace = RO
 
 
 def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
-    """The loop for a controlled step that chooses its own steps.
+    """Build the loop for a controlled step, which chooses its own step length.
 
-    ``adaptive_loop(t, end, last, longest, proposal, y, system, tolerance, largest, order, times, rows)`` goes on until
-    `end` or until `rows` are full (every accepted step is kept, none is longer than `longest`). `last` is the time at
+    ``adaptive_loop(t, end, last, longest, proposal, y, system, tolerance, largest, order, times, rows)`` runs until
+    `end` or until `rows` is full (every accepted step is recorded, none is longer than `longest`). `last` is the time at
     which the whole run ends, `largest` the largest |m| so far: both enter the errors that `allowed` grants. It returns
     the state, the time, the next proposal, `largest`, the angle turned, the rows filled, the rejected steps, and
     whether all went well.
@@ -244,18 +244,18 @@ def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = R
 
 @kernel
 def fitted(t: Any, h: Any) -> Any:
-    """The step next to h that leads from t to a number of the type: then no time is lost by rounding."""
+    """Round the step h so that t + h is a number of the type: then no time is lost by rounding."""
     return (t + h) - t
 
 
 def interpolating(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
-    """The loop that looks between steps: ``interpolate(times, first, starts, rows, system, order, seen)``.
+    """Build the loop of dense output: ``interpolate(times, first, starts, rows, system, order, output)``.
 
-    From row ``first[k]``, a state at the time ``starts[first[k]]``, one step without tolerance leads to ``times[k]``.
+    From row ``first[k]``, the state at time ``starts[first[k]]``, one step without tolerance leads to ``times[k]``.
     """
     is_valid, renormalise, write = space.is_valid, space.renormalise, space.write
 
-    def interpolate(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, seen: Any) -> bool:
+    def interpolate(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, output: Any) -> bool:
         for k in range(len(times)):
             i = first[k]
             r = rows[i]
@@ -266,14 +266,14 @@ def interpolating(controlled_step: Callable[..., Any], space: StateSpace = ROTAT
                 y, _, _, fine = controlled_step(starts[i], y, left, left, system, (math.inf, math.inf), order)
             if not (fine and is_valid(y, 0 * left)):
                 return False
-            write(seen, k, renormalise(y))
+            write(output, k, renormalise(y))
         return True
 
     return interpolate
 
 
 def one_step(step: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
-    """The controlled step that makes the step it is allowed, by a method of fixed steps."""
+    """Controlled step that makes the whole step `left` by a fixed-step method."""
 
     @kernel
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:

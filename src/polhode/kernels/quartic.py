@@ -13,15 +13,15 @@ from .solvers import SWEEPS, arrived
 
 @kernel
 def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> tuple[Number, Number, Number]:
-    """The small root k of the quartic of Moser and Veselov, r = c + k^2, and the residual if there is none.
+    """Return the small root k of the quartic of Moser and Veselov, r = c + k^2, and the residual (0 if it exists).
 
-    k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). Which root that
-    is `_belongs` says.
+    k = x + e1 k^2 + r (e3 r - e2 k) with r = c + k^2 and e the symmetric functions of g_i = 1/(2 I_i). `_belongs`
+    decides which root this is.
 
-    The guess `near` has an error of third order in x and c, that of the inverse slope `inverse` is of second order;
-    one correction with it leaves an error of at most 32 (e1 x)^2 of the correction. Where that is not round-off,
-    Newton's method. The root is a number that is subtracted from 1/g_i, so errors count relative to the root or 1/e1,
-    whichever is larger. In r the square of the correction, of sixth order, is left out: then r is ready when k is.
+    The guess `near` has an error of third order in x and c, the inverse slope `inverse` one of second order; one
+    correction with it leaves an error of at most 32 (e1 x)^2 of the correction. If that is not round-off, Newton's
+    method follows. The root is subtracted from 1/g_i, so errors count relative to the root or 1/e1, whichever is
+    larger. In r the square of the correction, of sixth order, is left out, so that r is ready at the same time as k.
     """
     residual = 0
     value = quartic(near, x, c, e)
@@ -36,9 +36,9 @@ def _small_root(near: Number, inverse: Number, x: Number, c: Number, e: Vec3) ->
 
 @kernel
 def _searched(near: Number, k: Number, done: Any, trusted: Any, x: Number, c: Number, e: Vec3) -> tuple[Number, Number]:
-    """The same by Newton's method from k, or from zero where k is not to be trusted; done lanes stay as they are.
+    """Solve by Newton's method from k, or from zero if k cannot be trusted; done lanes do not change.
 
-    Left of the root the polynomial is falling and convex, and the correction after d is at most
+    Left of the root the polynomial is decreasing and convex, and the correction that follows a correction d is at most
     d^2 (e1 + 2 e3 c)/slope.
     """
     last, enough = k - near, epsilon(x) / 32
@@ -59,11 +59,11 @@ def _searched(near: Number, k: Number, done: Any, trusted: Any, x: Number, c: Nu
 
 @kernel
 def _belongs(k: Number, c: Number, e: Vec3) -> Any:
-    """Is a root of the quartic on the branch of short steps, which ends where two roots meet.
+    """Whether a root of the quartic is on the branch of short steps, which ends where two roots meet.
 
-    There the spectrum of W = Omega^T D has Re > 0, so that its trace, half the sum of the moments less k, is positive:
-    k < e2/(4 e3). Of a linear body, whose axis has g = 0, this says nothing, and k = 2 I solves the quartic for every
-    step; but up to the small root the quartic is convex, and there it is not.
+    On it the spectrum of W = Omega^T D has Re > 0, so that its trace, half the sum of the moments minus k, is positive:
+    k < e2/(4 e3). For a linear body, whose axis has g = 0, this does not help, and k = 2 I solves the quartic for every
+    step. But up to the small root the quartic is convex, and at k = 2 I it is not.
     """
     bend = e[0] + 2 * e[2] * (c + 3 * k * k) - 3 * e[1] * k
     return (4 * e[2] * k <= e[1]) & (8 * bend > -e[0])
@@ -81,7 +81,7 @@ def _small_root_followed(near: Number, inverse: Number, x: Number, c: Number, e:
 
 @kernel
 def _fall(k: Number, c: Number, e: Vec3) -> Number:
-    """Less the slope of the quartic in k."""
+    """Negative slope of the quartic in k."""
     square = k * k
     r = square + c
     return 1 - 2 * k * (e[0] + 2 * e[2] * r) + e[1] * (2 * square + r)
@@ -95,7 +95,7 @@ def quartic(k: Number, x: Number, c: Number, e: Vec3) -> Number:
 
 
 def _small_root_of(find: Callable[..., Any], near: Number, inverse: Number, x: Number, c: Number, e: Vec3) -> Any:
-    """The same by any solver: from a guess to be trusted, or from zero."""
+    """Solve by any solver, from the guess if it can be trusted, otherwise from zero."""
     k, residual = find(quartic, where(8 * e[0] * x < 1, near, 0 * near), x, c, e)
     return k, k * k + c, where(_belongs(k, c, e), residual, 1 + 0 * k)
 

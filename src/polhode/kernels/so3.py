@@ -1,7 +1,7 @@
 """Vectors, quaternions and rotations, as kernels.
 
-Vectors are triples, quaternions are quadruples with the scalar first, and a unit quaternion q stands
-for the rotation R(q) from body to space. ``hat(a) b = a x b``. The three functions of the angle that
+Vectors are triples, quaternions are quadruples with the scalar first, and a unit quaternion q represents
+the rotation R(q) from body to space. ``hat(a) b = a x b``. The three functions of the angle that
 need care near zero (`sinc_cos`, `tail`, `cot_tail`) take the SQUARE of the angle, so they are smooth there.
 """
 
@@ -62,7 +62,7 @@ def norm(a: Vec3) -> Number:
 
 @kernel
 def extent(a: Vec3) -> Number:
-    """Sum of the components' sizes: a norm whose value is in range whenever the components are."""
+    """Sum of the absolute components: a norm that does not overflow or underflow unless the components do."""
     return abs(a[0]) + abs(a[1]) + abs(a[2])
 
 
@@ -91,7 +91,7 @@ def inverse3(a: Vec3, b: Vec3, c: Vec3) -> Rows:
 
 @kernel
 def solve3(a: Vec3, b: Vec3, c: Vec3, v: Vec3) -> Vec3:
-    """The x with x1 a + x2 b + x3 c = v."""
+    """Solve x1 a + x2 b + x3 c = v for x."""
     return apply(inverse3(a, b, c), v)
 
 
@@ -111,7 +111,7 @@ def mul(p: Quat, q: Quat) -> Quat:
 
 @kernel
 def conj(q: Quat) -> Quat:
-    """Conjugate: the inverse rotation of a unit quaternion."""
+    """Conjugate; for a unit quaternion, the inverse rotation."""
     return (q[0], -q[1], -q[2], -q[3])
 
 
@@ -130,9 +130,9 @@ def unit(q: Quat) -> Quat:
 
 @kernel
 def restored(q: Quat) -> Quat:
-    """Q divided by its length, unchanged where that is not between 1/2 and 2: the end of a step in the components.
+    """Normalise q at the end of a step in its components; leave it unchanged if its length is not in (1/2, 2).
 
-    A step whose error is as large as that has found no rotation; the loop sees it by the length.
+    A step with such a large error has not produced a rotation; the loop detects this by the length.
     """
     square = norm2(q)
     near = (4 * square > 1) & (square < 4)
@@ -142,14 +142,14 @@ def restored(q: Quat) -> Quat:
 
 @kernel
 def nearly_unit(q: Quat) -> Quat:
-    """One Newton step towards length 1, where the length is off by more than the round-off of a few time steps.
+    """Make one Newton step towards length 1 if the length is off by more than the round-off of a few time steps.
 
-    Correcting the last bit at every step would round the components in the same direction for many steps on end;
+    Correcting the last bit at every step would round the components in the same direction for many steps in a row;
     the spatial momentum then drifts in proportion to the number of steps instead of its square root.
 
-    The factor is a constant to derivatives. Which branch is taken is a matter of round-off, and XLA may evaluate the
-    comparison several times with different rounding: parts of a cotangent would then take one branch and parts the
-    other. Nothing is lost: the derivative of a unit quaternion is orthogonal to it.
+    The factor is not differentiated. Round-off decides which branch is taken, and XLA may evaluate the comparison
+    several times with different rounding: parts of a cotangent would then take one branch and parts the other.
+    Nothing is lost: the derivative of a unit quaternion is orthogonal to it.
     """
     excess = norm2(stop_gradient(q)) - 1
     s = where(abs(excess) < 4 * epsilon(excess), 1, 1 - excess / 2)
@@ -194,8 +194,8 @@ def series_reach(x2: Number) -> Number:
 def sinc_cos(x2: Number) -> tuple[Number, Number]:
     """sin(x)/x and cos(x) as functions of x^2.
 
-    The quotient has no cancellation; only zero itself needs care, and where x^2 is below epsilon
-    two terms of each series are exact (the next are x^4/120 and x^4/24).
+    The quotient has no cancellation; only zero itself needs care. For x^2 below epsilon two terms of each
+    series are exact to round-off (the next are x^4/120 and x^4/24).
     """
     small = x2 < epsilon(x2)
     x = sqrt(where(small, 1 + x2, x2))
@@ -207,8 +207,8 @@ def sinc_cos(x2: Number) -> tuple[Number, Number]:
 def tail(x2: Number) -> Number:
     """(x - sin x)/x^3 as a function of x^2: 1/6 - x^2/120 + ... = sum_k (-x2)^k/(2k+3)!.
 
-    Below the switch eight terms of the series, over 17!; the ninth is (x2/110)^8 of the first. Above it the
-    closed form with sin x/x = sinc(x/2) cos(x/2), which cancels to a relative error of 6 epsilon/x2.
+    For small x2, eight terms of the series over 17!; the ninth is (x2/110)^8 of the first. Otherwise the closed
+    form with sin x/x = sinc(x/2) cos(x/2), whose cancellation leaves a relative error of 6 epsilon/x2.
     """
     small = x2 < 64 * series_reach(x2)
     sn, cs = sinc_cos(x2 / 4)
@@ -221,9 +221,9 @@ def tail(x2: Number) -> Number:
 def cot_tail(x2: Number) -> Number:
     """(1 - (x/2) cot(x/2))/x^2 as a function of x^2: 1/12 + x^2/720 + ... = sum_k |B_2k| x2^(k-1)/(2k)!.
 
-    Below the switch eight terms of the series over their common denominator; the ninth is
-    (x2/39)^8 of the first. Above it the closed form, which cancels to 12 epsilon/x2. Like `exp` and
-    `tail` it asks for the half angle only, so that one sine and cosine serve all three.
+    For small x2, eight terms of the series over their common denominator; the ninth is (x2/39)^8 of the
+    first. Otherwise the closed form, whose cancellation leaves an error of 12 epsilon/x2. Like `exp` and
+    `tail` it needs the half angle only, so that one sine and cosine serve all three.
     """
     small = x2 < 32 * series_reach(x2)
     sn, cs = sinc_cos(x2 / 4)
@@ -237,7 +237,7 @@ def cot_tail(x2: Number) -> Number:
 
 @kernel
 def exp(v: Vec3) -> Quat:
-    """Unit quaternion of the rotation through the vector v: (cos x, v/2 sinc x), x = |v|/2."""
+    """Unit quaternion of the rotation by the vector v: (cos x, v/2 sinc x), x = |v|/2."""
     s, c = sinc_cos(dot(v, v) / 4)
     return (c, s * v[0] / 2, s * v[1] / 2, s * v[2] / 2)
 
@@ -251,7 +251,7 @@ def cay(v: Vec3) -> Quat:
 
 @kernel
 def dexp(v: Vec3, a: Vec3) -> Vec3:
-    """The differential of the exponential: a + (1 - cos x)/x^2 v x a + (x - sin x)/x^3 v x (v x a), x = |v|.
+    """Differential of the exponential: a + (1 - cos x)/x^2 v x a + (x - sin x)/x^3 v x (v x a), x = |v|.
 
     The body angular velocity of R exp(v(t)) with constant R is dexp_{-v} v'.
     """
@@ -263,7 +263,7 @@ def dexp(v: Vec3, a: Vec3) -> Vec3:
 
 @kernel
 def dexpinv(v: Vec3, a: Vec3) -> Vec3:
-    """The inverse of dexp_v: a - v x a/2 + cot_tail v x (v x a)."""
+    """Inverse of dexp_v: a - v x a/2 + cot_tail v x (v x a)."""
     va = cross(v, a)
     half = (a[0] - va[0] / 2, a[1] - va[1] / 2, a[2] - va[2] / 2)
     return along(half, cot_tail(dot(v, v)), cross(v, va))

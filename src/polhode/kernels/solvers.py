@@ -1,14 +1,14 @@
-"""Implicit equations: the only loops whose end depends on numbers.
+"""Solvers of implicit equations: the only loops whose length depends on the numbers.
 
-The solvers stop at round-off of the number type they run in: when the last correction is below it,
+The solvers stop at the round-off of the number type they run in: when the last correction is below it,
 when the corrections shrink so fast that the next one will be (not `broyden`, whose corrections shrink
-unevenly), or when they stop shrinking just above it. Where torques balance, the unknown may be far smaller than the
+unevenly), or when they stop shrinking just above it. If torques balance, the unknown may be far smaller than the
 terms of its equation; its corrections then stop shrinking at the round-off of those terms (`judged`). A lane that has
-stopped is frozen, so its bits do not depend on its neighbours. They return the root and a `residual`: zero after
-convergence, otherwise the relative size of the last correction.
+stopped is frozen, so its bits do not depend on its neighbours. The solvers return the root and a `residual`: zero
+after convergence, otherwise the relative size of the last correction.
 
-Of numbers that carry tangents only the values are iterated. What the iteration does to tangents on its way is no
-derivative of the root: they would lag behind the values, and secant updates divide by corrections that vanish. The
+For numbers that carry tangents only the values are iterated. Tangents carried through the iteration are not the
+derivative of the root: they lag behind the values, and secant updates divide by corrections that vanish. The
 tangents of the root follow from the equation it solves, f(x, p) = 0: f_x dx = -f_p dp.
 """
 
@@ -35,25 +35,25 @@ from .so3 import add, along, apply, apply_transposed, dot, extent, inverse3, sca
 from .unroll import Vectors, inner, shifted_vectors, unrolled_kernel
 
 SWEEPS = 200
-"""Corrections after which a step is given up; a healthy step takes two to five, in 50 digits up to a hundred."""
+"""Corrections after which a step fails; a normal step takes two to five, in 50 digits up to a hundred."""
 
 STALL = 1024
-"""Corrections this many epsilons small that no longer shrink are round-off, not divergence."""
+"""Corrections below this many epsilons that no longer shrink are round-off, not divergence."""
 
 
 @kernel
 def arrived(size: Number, before: Number, reach: Number) -> Any:
-    """Is the last correction round-off: below it, or just above it and no longer shrinking."""
+    """Whether the last correction is round-off: below it, or just above it and no longer shrinking."""
     eps = epsilon(size) * reach
     return (size <= eps) | ((2 * size >= before) & (size <= STALL * eps))
 
 
 @kernel
 def finished(size: Number, before: Number, reach: Number) -> Any:
-    """Has the iteration arrived, given its last two corrections and the size of the unknown.
+    """Whether the iteration has converged, given its last two corrections and the size of the unknown.
 
-    Also when the next correction will be round-off: size^2/before if convergence goes on as it does,
-    and 1/256 of the last one if it is slower than it looked (the torque's derivative is not known).
+    True also if the next correction will be round-off: size^2/before if convergence continues at its rate,
+    and 1/256 of the last one if it becomes slower (the torque's derivative is not known).
     """
     eps = epsilon(size) * reach
     soon = (size * size <= eps * before) & (size <= 256 * eps)
@@ -61,31 +61,31 @@ def finished(size: Number, before: Number, reach: Number) -> Any:
 
 
 MANY_SWEEPS = 12
-"""After more secant updates than this the result is checked."""
+"""The result is checked after more than this many secant updates."""
 
 PATIENCE = 4
-"""So many corrections in a row, none of them half the smallest one before, no longer converge."""
+"""After this many corrections in a row, none below half the smallest one before, convergence has stopped."""
 
 
 @kernel
 def unstarted(size: Number) -> tuple[Number, Number, Number]:
-    """What `judged` remembers before the first correction: the last one, the smallest one, how long that is so."""
+    """Initial track of `judged`: last correction, smallest correction, corrections since that was last halved."""
     return 0 * size, 0 * size - 1, 0 * size
 
 
 @kernel
 def waited(size: Number, least: Number, since: Number) -> tuple[Number, Number]:
-    """The smallest correction so far, and how many have come since it was last halved."""
+    """Return the smallest correction so far, and the number of corrections since it was last halved."""
     gains = (least < 0) | (2 * size < least)
     return where(gains, size, least), where(gains, 0 * since, since + 1)
 
 
 @kernel
 def judged(size: Number, track: Any, reach: Number, around: Number) -> tuple[Any, Any]:
-    """Has the iteration arrived, and what to remember for the next correction.
+    """Return whether the iteration has converged, and the track for the next correction.
 
-    `reach` is the size of the unknown, `around` that of an unknown which turns the body by about one radian in the
-    step. Round-off of the attitude, epsilon, makes an error of epsilon times the stiffness in the torque, which moves
+    `reach` is the size of the unknown, `around` the size of an unknown that turns the body by about one radian in the
+    step. Round-off of the attitude, epsilon, causes an error of epsilon times the stiffness in the torque. This moves
     the unknown by epsilon times `around` if the step resolves the torque (h^2 stiffness is at most the inertia).
     Corrections below that, which have stopped shrinking, are the round-off of terms that cancel.
     """
@@ -97,7 +97,7 @@ def judged(size: Number, track: Any, reach: Number, around: Number) -> tuple[Any
 
 @dataclasses.dataclass(frozen=True)
 class Algebra:
-    """Kernels for vectors of one length and square matrices of their size, given by rows."""
+    """Kernels for vectors of one length and square matrices of that size, given by rows."""
 
     dot: Callable[..., Number]
     scale: Callable[..., Any]
@@ -105,7 +105,7 @@ class Algebra:
     apply: Callable[..., Any]
     apply_transposed: Callable[..., Any]
     lowered: Callable[..., Any]
-    """lowered(m, z, row) = m - z row, the matrix less a column times a row"""
+    """lowered(m, z, row) = m - z row, the matrix minus a column times a row"""
 
 
 @kernel
@@ -120,9 +120,9 @@ TRIPLES = Algebra(dot, scale, along, apply, apply_transposed, _lowered3)
 def secant(space: Algebra) -> Callable[..., Any]:
     """Kernel: Broyden's good update of an inverse Jacobian H.
 
-    With s the last correction and z = H f, the next one is -z |s|^2/(|s|^2 + s.z) and H loses
-    z (s^T H)/(|s|^2 + s.z). Returns H and the factor of z; before the first correction (s = 0), and where |s|^2 is out
-    of the range of the numbers, H stays and the factor is -1.
+    With s the last correction and z = H f, the next one is -z |s|^2/(|s|^2 + s.z), and z (s^T H)/(|s|^2 + s.z) is
+    subtracted from H. Returns H and the factor of z; before the first correction (s = 0), and if |s|^2 is outside the
+    range of the number type, H is unchanged and the factor is -1.
     """
     dot, scale, apply_transposed, lowered = space.dot, space.scale, space.apply_transposed, space.lowered
 
@@ -140,7 +140,7 @@ def secant(space: Algebra) -> Callable[..., Any]:
 
 
 def _following(function: Callable[..., Vec3]) -> Callable[..., Vec3]:
-    """Kernel: the plain root x with the tangents that make those of the residual zero, by its exact Jacobian."""
+    """Kernel: give the plain root x the tangents for which the residual's tangents are zero, by its exact Jacobian."""
 
     @kernel
     def follow(x: Vec3, data: Any, system: Any, torque: Any) -> Vec3:
@@ -156,13 +156,13 @@ def _following(function: Callable[..., Vec3]) -> Callable[..., Vec3]:
 
 @kernel
 def radian(data: Any, system: Any) -> Number:
-    """The size of a rotation of about one radian, for unknowns that are rotations."""
+    """Size of a rotation of about one radian, for unknowns that are rotations."""
     return 1 + 0 * data[0]
 
 
 @kernel
 def radian_per_step(data: Any, system: Any) -> Number:
-    """The size of a momentum that turns the body by about one radian in the step h = data[0]."""
+    """Size of a momentum that turns the body by about one radian in the step h = data[0]."""
     inertia = system[0]
     return (inertia[0] + inertia[1] + inertia[2]) / abs(data[0])
 
@@ -182,7 +182,7 @@ def _exact_newton(
     correction: Callable[..., Vec3], function: Callable[..., Vec3], columns: Callable[..., Any],
     around: Callable[..., Number],
 ) -> Callable[..., Any]:  # fmt: skip
-    """Kernel: Newton's method with the whole Jacobian."""
+    """Kernel: Newton's method with the exact Jacobian."""
 
     @kernel
     def root(x: Vec3, data: Any, system: Any, torque: Any) -> tuple[Vec3, Number]:
@@ -205,10 +205,10 @@ def _secant_newton(
     correction: Callable[..., Vec3], function: Callable[..., Vec3], columns: Callable[..., Any],
     around: Callable[..., Number],
 ) -> Callable[..., Any]:  # fmt: skip
-    """Kernel: Newton's method with the Jacobian of the start and secant updates.
+    """Kernel: Newton's method with the Jacobian at the initial guess and secant updates.
 
-    After many updates the inverse Jacobian may be so wrong that corrections vanish where the residual does not; then a
-    correction by the analytic Jacobian has the last word.
+    After many updates the inverse Jacobian may be so wrong that corrections vanish although the residual does not;
+    then a correction by the analytic Jacobian decides.
     """
     update = secant(TRIPLES)
 
@@ -245,12 +245,12 @@ def newton(
     around: Callable[..., Number] = radian_per_step,
     exact: bool = False,
 ) -> Callable[..., Any]:
-    """Solver of residual(x, data, system, torque) = 0 for a vector x.
+    """Return a solver of function(x, data, system, torque) = 0 for a vector x.
 
-    Newton's method with the analytic Jacobian, given by its columns. Where these are the whole Jacobian (`exact`) they
-    are computed in every sweep; else, with the torque's own derivative left out, at the start, and improved after every
-    sweep by the secant update. The unknown is a momentum and data[0] the step, unless another kernel
-    around(data, system) gives the size that `judged` asks for.
+    Newton's method with the analytic Jacobian, given by its columns. If they are the full Jacobian (`exact`) they
+    are computed in every sweep. Otherwise they leave out the derivative of the torque; they are computed once at the
+    start and improved after every sweep by the secant update. The unknown is a momentum and data[0] the step, unless
+    another kernel around(data, system) gives the size that `judged` needs.
     """
     root = (_exact_newton if exact else _secant_newton)(_correction(function, columns), function, columns, around)
     follow = _following(function)
@@ -267,11 +267,11 @@ def newton(
 
 
 def broyden(function: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
-    """Solver of residual(x, data, system, force) = 0 in any dimension, when nothing is known of the Jacobian.
+    """Return a solver of function(x, data, system, force) = 0 in any dimension, for an unknown Jacobian.
 
-    The secant updates start from the Jacobian 1 (given by `unit`, its rows) and find any linear one in at
+    The secant updates start from the Jacobian 1 (`unit`, given by its rows) and solve a linear equation in at
     most 2n sweeps (Gay, SIAM J. Numer. Anal. 16 (1979) 623-630). Corrections need not shrink evenly, so
-    only their size ends the iteration. `around` is the size of the terms that x is made of.
+    only their size ends the iteration. `around` is the size of the terms whose sum is x.
     """
     update = secant(space)
     dot, scale, along, apply = space.dot, space.scale, space.along, space.apply
@@ -298,14 +298,14 @@ def broyden(function: Callable[..., Any], space: Algebra) -> Callable[..., Any]:
 
 @kernel
 def final_residual(done: Any, size: Number, reach: Number) -> Number:
-    """Zero if done, else the relative size of the last correction (positive, or NaN)."""
+    """Return zero if done, else the relative size of the last correction (positive, or NaN)."""
     return where(done, 0 * reach, size / where(reach > 0, reach, 1 + reach) + epsilon(size))
 
 
 def accelerated(correction: Callable[..., Vectors], n: int, attitude: Callable[..., Any]) -> Callable[..., Any]:
-    """Solver for n vectors at once, given correction(x, data, system, torque): a step towards the root.
+    """Return a solver for n vectors, given correction(x, data, system, torque): a step towards the root.
 
-    The unknowns are rotations, or of their size; attitude(data) is the quaternion at the start of the step.
+    The unknowns are rotations, or of that size; attitude(data) is the quaternion at the start of the step.
 
     Each correction z is scaled by the secant rule of Broyden's method with a memory of one step s:
     z/(1 - s.z/|s|^2) = z + z (s.z)/(|s|^2 - s.z)
@@ -336,10 +336,11 @@ def accelerated(correction: Callable[..., Vectors], n: int, attitude: Callable[.
 
     @kernel
     def followed(x: Vectors, data: Any, system: Any, torque: Any) -> tuple[Vectors, Number]:
-        """The tangents by the same corrections, repeated until they are round-off in all directions.
+        """Find the tangents by the same corrections, repeated until they are round-off in all directions.
 
-        Round-off of tangents is relative to those of x, and to |x| times the relative ones of what x is made of: these
-        cancel where x does not vary. Where torques balance it is relative to the attitude's tangents, as in `judged`.
+        The round-off of tangents is relative to the tangents of x, and to |x| times the relative tangents of the data
+        and the system: these cancel if x does not vary. If torques balance, it is relative to the attitude's tangents,
+        as in `judged`.
         """
         x, residual = root(stop_gradient(x), stop_gradient(data), stop_gradient(system), torque)
         one = 0 * system[1][0] + 1

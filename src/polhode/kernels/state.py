@@ -1,9 +1,9 @@
-"""States: (q, m); (q, m, memory) with what a method keeps; or one that carries what rounding loses.
+"""States: (q, m); (q, m, memory) with data that a method carries; or compensated, (q, m, q_low, m_low).
 
-The last is (q, m, q_low, m_low), whose value is the sum of its parts.
+The value of a compensated state is the sum of its high and low parts.
 
-Added to (q, m) an increment of size h leaves an error of epsilon; added to the longer state (a compensated sum, after
-Kahan) only its own, epsilon times h. The parts of a step know both kinds of state by `overloaded`.
+An increment of size h added to (q, m) leaves an error of epsilon; added to the compensated state (a compensated sum,
+after Kahan) it leaves epsilon times h. The parts of a step handle both kinds of state through `overloaded`.
 G. Vilmart, J. Comput. Phys. 227 (2008) 7083-7088.
 """
 
@@ -22,10 +22,10 @@ from .unroll import unrolled_kernel
 
 @kernel
 def summed(a: Number, low: Number, step: Number) -> Pair:
-    """The sum (a + low) + step as a rounded number and what it lacks.
+    """Return the sum (a + low) + step as a rounded number and its rounding error.
 
-    What the first sum loses meets the low part before anything else does: added to the step at once, both being whole
-    multiples of nearly the same power of two, the low part would be rounded with a bias.
+    The rounding error of the first sum is added to the low part first. If the low part were added to the step
+    directly, both being multiples of nearly the same power of two, it would be rounded with a bias.
     """
     total, lost = two_sum(a, step)
     low = low + lost
@@ -51,7 +51,7 @@ def _summed4(a: Quat, low: Quat, step: Quat) -> tuple[Quat, Quat]:
 
 @kernel
 def incremented_compensated(y: Any, dq: Quat, dm: Vec3) -> Any:
-    """The longer state grown by increments of attitude and momentum."""
+    """Add increments of attitude and momentum to the compensated state."""
     q, low = _summed4(y[0], y[2], dq)
     m, m_low = _summed3(y[1], y[3], dm)
     return q, m, low, m_low
@@ -59,9 +59,9 @@ def incremented_compensated(y: Any, dq: Quat, dm: Vec3) -> Any:
 
 @kernel
 def incremented(y: Any, dm: Vec3, vector: Vec3, scalar: Vec3) -> Any:
-    """The state (q, m) with increments of the momentum and of the parts of q, which is normalised.
+    """Add increments of the momentum and of the vector and scalar part of q to (q, m), and normalise q.
 
-    Of the last only the first number counts: a kernel that gives increments gives them by threes.
+    Only the first entry of `scalar` counts, because increments come as vectors of three numbers.
     """
     q, m = y
     s = scalar[0]
@@ -70,13 +70,13 @@ def incremented(y: Any, dm: Vec3, vector: Vec3, scalar: Vec3) -> Any:
 
 @kernel
 def with_momentum_correction(y: Any, factor: Number, dm: Vec3) -> Any:
-    """The longer state with a correction of the momentum, factor dm, that is below the round-off of dm."""
+    """Add a momentum correction, factor dm, below the round-off of dm, to the compensated state."""
     return y[0], y[1], y[2], along(y[3], factor, dm)
 
 
 @kernel
 def _kick(y: Any, dm: Vec3) -> Any:
-    """The state after a kick: its momentum grows by dm."""
+    """Apply a kick: add dm to the momentum."""
     return y[0], add(y[1], dm)
 
 
@@ -94,13 +94,13 @@ kick = overloaded(_kick, _kick_compensated)
 
 @kernel
 def _renormalise(y: Any) -> Any:
-    """The state with the round-off of one step taken out of the quaternion's length."""
+    """Remove the round-off of one step from the quaternion's length."""
     return nearly_unit(y[0]), y[1]
 
 
 @kernel
 def _lengthening(q: Quat, low: Quat) -> Number:
-    """How much longer than 1 the quaternion q + low is, to twice the precision."""
+    """Excess over 1 of the length of the quaternion q + low, to twice the precision."""
     w, x, y, z = two_product(q[0], q[0]), two_product(q[1], q[1]), two_product(q[2], q[2]), two_product(q[3], q[3])
     a, b = two_sum(w[0], x[0]), two_sum(y[0], z[0])
     s, rest = two_sum(a[0], b[0])
@@ -110,10 +110,10 @@ def _lengthening(q: Quat, low: Quat) -> Number:
 
 @kernel
 def _renormalise_compensated(y: Any) -> Any:
-    """The same by the low part alone: what is added is parallel to q, so the attitude does not change.
+    """Remove it with the low part alone: the correction is parallel to q, so the attitude does not change.
 
-    A length known to round-off only would not do: its error depends on q and returns in the next increments of q, in
-    the same direction whenever q comes by.
+    A length accurate to round-off only is not enough: its error depends on q and enters the next increments of q, in
+    the same direction each time q returns.
     """
     q, m, low, m_low = y
     c = -_lengthening(q, low)
@@ -122,7 +122,7 @@ def _renormalise_compensated(y: Any) -> Any:
 
 @kernel
 def _collapse(y: Any) -> Any:
-    """The state as (q, m)."""
+    """Return the state as (q, m)."""
     return y
 
 
@@ -148,12 +148,12 @@ collapse = overloaded(_collapse, _collapse_compensated, _without_memory)
 
 @kernel
 def compensate(y: Any) -> Any:
-    """The state (q, m) with low parts, zero."""
+    """Append zero low parts to the state (q, m)."""
     q, m = y
     return q, m, (0 * q[0], 0 * q[1], 0 * q[2], 0 * q[3]), (0 * m[0], 0 * m[1], 0 * m[2])
 
 
 @functools.cache
 def with_memory(numbers: int) -> Callable[[Any], Any]:
-    """Kernel: the state (q, m) with a memory of so many numbers, zero."""
+    """Kernel: append a memory of `numbers` zeros to the state (q, m)."""
     return unrolled_kernel("y", f"(y[0], y[1], ({'0 * y[0][0], ' * numbers}))")

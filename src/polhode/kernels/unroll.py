@@ -1,6 +1,6 @@
-"""Kernels for tuples of vectors whose number is known when a method is built.
+"""Kernels for n-tuples of vectors, with n known when a method is built.
 
-Compiled code cannot grow a tuple in a loop, so these factories write the loop out: each returns one
+Compiled code cannot grow a tuple in a loop, so these factories unroll the loop: each returns one
 straight-line kernel for n vectors.
 """
 
@@ -17,16 +17,16 @@ Vectors = Any
 
 
 def unrolled_kernel(parameters: str, result: str, *lines: str, **space: Any) -> Callable[..., Any]:
-    """The kernel ``def unrolled(parameters): lines; return result``; `space` holds the names these use."""
+    """Kernel ``def unrolled(parameters): lines; return result``; `space` holds the names used in them."""
     body = "".join(f"    {line}\n" for line in (*lines, f"return {result}"))
-    exec(f"def unrolled({parameters}):\n{body}", space)  # made of our own words only
-    made: Callable[..., Any] = space["unrolled"]
-    made.__module__ = __name__
-    return kernel(made)
+    exec(f"def unrolled({parameters}):\n{body}", space)  # the text comes from this package only
+    function: Callable[..., Any] = space["unrolled"]
+    function.__module__ = __name__
+    return kernel(function)
 
 
 def _chain(terms: Sequence[tuple[str, str]]) -> str:
-    """Text of the sum of products (weight, vector), by calls of `scale` and `along`: short to compile."""
+    """Source of the sum of products (weight, vector), by calls of `scale` and `along`: quick to compile."""
     weight, vector = terms[0]
     text = f"scale({weight}, {vector})"
     for weight, vector in terms[1:]:
@@ -43,7 +43,7 @@ def combination(weights: Sequence[Any]) -> Callable[[Vectors], Any]:
 
 
 def weighted(n: int) -> Callable[[Any, Vectors], Any]:
-    """Kernel for sum_j w[j] v[j] with weights given when called, so that it is compiled once for all of them."""
+    """Kernel for sum_j w[j] v[j] with the weights as an argument, so that it is compiled only once."""
     return unrolled_kernel("w, v", _chain([(f"w[{j}]", f"v[{j}]") for j in range(n)]), scale=scale, along=along)
 
 

@@ -1,4 +1,4 @@
-"""Matrix Lie groups in general, y' = W y or y' = y W: one exponential a step to any order; Runge-Kutta methods.
+"""Matrix Lie groups, y' = W y or y' = y W: one exponential per step, to any order, and Runge-Kutta methods.
 
 ``polhode.lie.solve("SO(3)", W, method="taylor(8)", t_end=10.0, steps=100)``; ``polhode.lie.methods`` lists the methods.
 """

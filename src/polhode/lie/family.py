@@ -1,8 +1,8 @@
 """Methods on matrix Lie groups: Taylor series of the exponent, Munthe-Kaas and Crouch-Grossman Runge-Kutta methods.
 
-A step is built for a `Setting` and has the shape of every step of the library; y holds the entries of the matrix, row
-by row, as (real parts, imaginary parts), and there is no torque. With W right-trivialised, y' = W y, a velocity A
-moves y to exp(A) y; left-trivialised, y' = y W, to y exp(A), and brackets change sign.
+A step is built for a `Setting` and has the signature of every step of the library; y holds the entries of the matrix,
+row by row, as (real parts, imaginary parts), and there is no torque. If W is right-trivialised, y' = W y, a velocity A
+moves y to exp(A) y; if left-trivialised, y' = y W, to y exp(A), and brackets change sign.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ TAG = "lie"
 """The family of these methods."""
 
 SWEEPS = 200
-"""Fixed-point sweeps after which an implicit step is given up."""
+"""Fixed-point sweeps after which an implicit step fails."""
 
 HIGHEST = 64
-"""The highest order of a Taylor step: its cost grows with the third power of the order."""
+"""Highest order of a Taylor step; the cost grows with the third power of the order."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Setting:
-    """What a step is built for: a group, a number type, and the velocity with its side."""
+    """Arguments for building a step: a group, a number type, and the velocity with its side."""
 
     group: Group
     numbers: Numbers
@@ -49,26 +49,26 @@ class Setting:
 
     @functools.cached_property
     def algebra(self) -> Algebra:
-        """The operations on velocities, the bracket as the side wants it."""
+        """Operations on velocities, with the sign of the bracket for the side."""
         algebra = self.group.algebra
         return algebra if self.formula.side == "right" else algebra.opposite
 
     def matrix(self, y: Any) -> Matrix:
-        """The state as a matrix."""
+        """Convert a state to a matrix."""
         return self.numbers.array(y[0], y[1], (self.group.size, self.group.size))
 
     def parts(self, y: Matrix) -> Any:
-        """A matrix as a state."""
+        """Convert a matrix to a state."""
         real, imag = self.numbers.parts(y)
         return real, imag if self.group.is_complex else ()
 
     def advanced(self, y: Matrix, A: Matrix) -> Matrix:
-        """The element moved by a velocity: exp(A) y or y exp(A)."""
+        """Move an element by a velocity: exp(A) y or y exp(A)."""
         turn = self.group.exp(A, self.numbers)
         return turn @ y if self.formula.side == "right" else y @ turn
 
 
-class Book(Methods):
+class Registry(Methods):
     """The methods of this family, by name."""
 
     def _unknown(self, label: str) -> str:
@@ -76,11 +76,11 @@ class Book(Methods):
         return f"unknown method {label!r} for a Lie group; there are {kinds}, such as {', '.join(self)}"
 
 
-methods = Book()
+methods = Registry()
 
 
 def declared(build: Callable[[Setting], Step], **declared: Any) -> Method:
-    """Make a Method of a builder and its declaration."""
+    """Make a Method from a builder and its declaration."""
     shared: dict[str, Any] = {
         "order_free": declared["order"], "symmetric": None, "symplectic": None, "poisson": None,
         "conserves": frozenset(),
@@ -91,7 +91,7 @@ def declared(build: Callable[[Setting], Step], **declared: Any) -> Method:
 
 
 def guarded(step: Callable[..., Any], setting: Setting) -> Step:
-    """A step on states made of one on matrices; where a formula has no value the step fails."""
+    """Make a step on states from a step on matrices; the step fails if a formula has no value."""
 
     def safe(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
         try:
@@ -120,8 +120,8 @@ def taylor(order: int | str) -> Method:
         series, algebra = setting.formula.series(setting.numbers, p), setting.algebra
 
         def step(h: Any, t: Any, y: Matrix) -> Any:
-            found = exponent(series(t, setting.parts(y)), algebra, setting.numbers.number)
-            return setting.advanced(y, h * summed(found, h, algebra)), 0
+            coefficients = exponent(series(t, setting.parts(y)), algebra, setting.numbers.number)
+            return setting.advanced(y, h * summed(coefficients, h, algebra)), 0
 
         return guarded(step, setting)
 
@@ -142,9 +142,9 @@ def _exponents(tableau: Tableau, number: Callable[[Any], Any]) -> tuple[list[lis
 
 
 def runge_kutta(tableau: Tableau, point: Callable[..., Any], setting: Setting) -> Step:
-    """A step K_i = slope at the point that row i leads to; the weights b lead to the end.
+    """Build a step with K_i the slope at the point that row i leads to; the weights b lead to the end.
 
-    point(setting, value, y, h, row, K, s) gives the point and its slope at time s (no slope where s is None).
+    point(setting, value, y, h, row, K, s) returns the point and its slope at time s (no slope if s is None).
     """
     numbers = setting.numbers
     a, b, c = _exponents(tableau, numbers.number)
@@ -173,15 +173,15 @@ def runge_kutta(tableau: Tableau, point: Callable[..., Any], setting: Setting) -
 def _swept(
     point: Any, setting: Setting, value: Any, y: Any, h: Any, t: Any, rows: Any, nodes: Any, K: list[Matrix]
 ) -> list[Matrix]:
-    """The slopes of a block of stages, from slopes K."""
+    """Slopes of a block of stages, from slopes K."""
     return [point(setting, value, y, h, row, K, t + c * h)[1] for row, c in zip(rows, nodes, strict=True)]
 
 
 def fixed_point(sweep: Callable[[Any], Any], x: list[Matrix], numbers: Numbers, h: Any) -> tuple[list[Matrix], Any]:
-    """The fixed point of a sweep, and zero; or the last one and the relative size of its change.
+    """Return the fixed point of a sweep and zero, or the last iterate and the relative size of its change.
 
-    Slopes of terms that cancel change by more than their own round-off; then changes that have stopped shrinking and,
-    times the step h, are round-off beside the unit matrix end the iteration, as in `iterate.judged`.
+    If terms cancel, slopes change by more than their own round-off. Then the iteration also ends if the changes have
+    stopped shrinking and, times the step h, are round-off relative to the unit matrix, as in `solvers.judged`.
     """
     last, size, least, since = math.inf, math.inf, math.inf, 0
     whole = 1.0
@@ -202,13 +202,13 @@ def fixed_point(sweep: Callable[[Any], Any], x: list[Matrix], numbers: Numbers, 
 
 
 def _sum(row: Sequence[Any], K: Sequence[Matrix]) -> Any:
-    """sum_j a_j K_j, zeros left out; None for nothing."""
+    """sum_j a_j K_j without zero terms; None if there is no other term."""
     terms = [a * k for a, k in zip(row, K, strict=False) if a != 0]
     return functools.reduce(lambda x, y: x + y, terms) if terms else None
 
 
 def munthe_kaas(tableau: str | Tableau) -> Method:
-    """Munthe-Kaas: the tableau applied to U' = dexp_U^-1 W(t, exp(U) y), one exponential a stage: ``munthe_kaas(rk4)``.
+    """Munthe-Kaas: the tableau for U' = dexp_U^-1 W(t, exp(U) y), one exponential per stage: ``munthe_kaas(rk4)``.
 
     The series of dexp^-1 ends with ad^(p-2) for order p: U - h K is O(h^2), so ad_U^k K is O(h^(k+1)).
     """
@@ -229,7 +229,7 @@ def munthe_kaas(tableau: str | Tableau) -> Method:
 def crouch_grossman(tableau: str | Tableau) -> Method:
     """Crouch-Grossman: stage i is exp(h a_is K_s) ... exp(h a_i1 K_1) y, no bracket: ``crouch_grossman(cg3)``.
 
-    The order is what the conditions for ordered forests give: for classical tableaus at most 2.
+    The order follows from the conditions for ordered forests: for classical tableaus at most 2.
     """
     tableau = tableau_named(tableau)
 

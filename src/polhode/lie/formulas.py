@@ -1,6 +1,6 @@
-"""The velocity W(t) or W(t, y) that a user gives: called once with floats, then traced into a graph.
+"""The user's velocity W(t) or W(t, y): called once with floats, then traced into a graph.
 
-From the graph come its values in any number type, and its Taylor coefficients along the motion (`analysis/taylor.py`).
+The graph yields its values in any number type and its Taylor coefficients along the motion (`taylor/interpreter.py`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SIDES = ("right", "left")
 
 
 class Pair:
-    """A complex number of two traced ones: what W sees of an entry of a complex y."""
+    """A complex number of two traced numbers: an entry of a complex y, as passed to W."""
 
     def __init__(self, real: Any, imag: Any) -> None:
         self.real, self.imag = real, imag
@@ -54,7 +54,7 @@ class Pair:
 
 
 def _parts(x: Any) -> tuple[Any, Any]:
-    """Real and imaginary part of a number, a traced one, or a pair."""
+    """Real and imaginary part of a number, a traced number, or a pair."""
     return (x, 0) if isinstance(x, Expr) else (x.real, x.imag)
 
 
@@ -65,21 +65,22 @@ class Formula:
         if not isinstance(side, str) or side not in SIDES:
             raise InputError(f"trivialised must be 'right' (y' = W y) or 'left' (y' = y W); got {side!r}")
         self.group, self.side = group, side
-        given = list(W) if isinstance(W, list | tuple) else [W]
-        self.known = len(given) if isinstance(W, list | tuple) else None
-        if not given:
+        functions = list(W) if isinstance(W, list | tuple) else [W]
+        self.known = len(functions) if isinstance(W, list | tuple) else None
+        if not functions:
             raise InputError(
                 "W must be a function of t or of t and y, or the functions [W, W', W'', ...] of t; got none"
             )
-        self.traces = [Trace(group, f, _name(k), t0, y0, only_t=self.known is not None) for k, f in enumerate(given)]
+        only_t = self.known is not None
+        self.traces = [Trace(group, f, _name(k), t0, y0, only_t=only_t) for k, f in enumerate(functions)]
 
     @property
     def depends_on_y(self) -> bool:
-        """Is it a function of t and y."""
+        """Whether it is a function of t and y."""
         return self.traces[0].arguments == 2
 
     def check_order(self, order: int) -> None:
-        """Refuse a Taylor step that needs more derivatives than were given."""
+        """Raise an error if a Taylor step needs more derivatives than there are."""
         if self.known is not None and order > self.known:
             raise InputError(
                 f"order {order} needs W and its first {order - 1} derivatives, {order} functions; got {self.known}. "
@@ -87,11 +88,11 @@ class Formula:
             )
 
     def values(self, numbers: Numbers) -> Callable[[Any, Any], Matrix]:
-        """The function (t, parts of y) -> W."""
+        """Return the function (t, parts of y) -> W."""
         return self.traces[0].values(numbers)
 
     def series(self, numbers: Numbers, order: int) -> Callable[[Any, Any], list[Matrix]]:
-        """The function (t, parts of y) -> Taylor coefficients 0 .. order - 1 of W along the motion."""
+        """Return the function (t, parts of y) -> Taylor coefficients 0 .. order - 1 of W along the motion."""
         self.check_order(order)
         if self.known is not None:
             values = [trace.values(numbers) for trace in self.traces[:order]]
@@ -101,14 +102,14 @@ class Formula:
 
         def coefficients(t: Any, y: Any) -> list[Matrix]:
             start = {"t": t} | dict(zip(trace.names, (*y[0], *y[1]), strict=self.depends_on_y))
-            found = expansion(ready, start, order - 1, numbers.arithmetic)
-            return [trace.matrix([found[x][k] for x in outputs]) for k in range(order)]
+            nodes = expansion(ready, start, order - 1, numbers.arithmetic)
+            return [trace.matrix([nodes[x][k] for x in outputs]) for k in range(order)]
 
         return coefficients
 
     @functools.cached_property
     def _plan(self) -> Plan:
-        """The graph of y' = W y (or y W) made ready for Taylor coefficients."""
+        """Graph of y' = W y (or y W), prepared for Taylor coefficients."""
         trace = self.traces[0]
         if not self.depends_on_y:
             return plan((), (), trace.smooth)
@@ -129,7 +130,7 @@ def _name(k: int) -> str:
 
 
 def _product(A: Sequence[Any], B: Sequence[Any], n: int) -> list[Any]:
-    """Entries of a product of matrices given by theirs, row by row."""
+    """Entries of the product of two matrices, all given row by row."""
     return [sum((lift(A[n * i + k]) * B[n * k + j] for k in range(n)), lift(0)) for i in range(n) for j in range(n)]
 
 
@@ -154,17 +155,17 @@ class Trace:
         self.smooth = substituted(self.outputs, {x.args[0]: x for x in ordered(self.outputs) if x.op == "symbol"})
 
     def expected(self) -> str:
-        """What it must return."""
+        """The required return value, in words."""
         coordinates = f"{self.group.dimension} coordinates of {self.group.name}"
         return coordinates + (f" or a {self.group.size} x {self.group.size} matrix" if self.takes_matrix else "")
 
     @property
     def takes_matrix(self) -> bool:
-        """May it return a matrix."""
+        """Whether it may return a matrix."""
         return not self.group.is_complex
 
     def check(self, t: float, y: Matrix, context: str) -> bool:
-        """Call the function once with floats, and say clearly what is wrong; True if it returns a matrix."""
+        """Call the function once with floats and check its value; return True if it is a matrix."""
         n, d = self.group.size, self.group.dimension
         value = self.user.value((t, y.tolist())[: self.arguments], context)
         try:
@@ -180,11 +181,11 @@ class Trace:
             gap = np.abs(self.group.hat(self.group.vee(array)) - array).max()
             if gap > 1e-9 * np.abs(array).max():
                 raise InputError(f"{self.user.owner} must return a matrix of the Lie algebra of {self.group.name}; "
-                                 f"what it returned {context} is off by {gap:.3g}")  # fmt: skip
+                                 f"its value {context} is off by {gap:.3g}")  # fmt: skip
         return matrix
 
     def _traced(self) -> list[Expr]:
-        """What the function returns, as formulas."""
+        """Return the values of the function as formulas."""
         n = self.group.size
         symbols = [symbol(name) for name in self.names]
         entries: list[Any] = symbols[: n * n]
@@ -198,25 +199,25 @@ class Trace:
                 raise TypeError("coordinates are real numbers; use .real and .imag of the entries of y")
             return [lift(x) for x in flat]
 
-        found: list[Expr] = self.user.traced((symbol("t"), y)[: self.arguments], read)
-        return found
+        outputs: list[Expr] = self.user.traced((symbol("t"), y)[: self.arguments], read)
+        return outputs
 
     def entries(self, outputs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Real and imaginary parts of the entries of W, from what the function returns."""
+        """Real and imaginary parts of the entries of W, from the values of the function."""
         return (list(outputs), []) if self.as_matrix else self.group.entries(outputs)
 
     def matrix(self, outputs: Sequence[Any]) -> Matrix:
-        """W, from what the function returns."""
+        """Return W, from the values of the function."""
         n = self.group.size
         return np.array(outputs).reshape(n, n) if self.as_matrix else self.group.hat(outputs)
 
     def returned(self, numbers: Numbers) -> Callable[[Any, Any], tuple[Any, ...]]:
-        """The function (t, parts of y) -> what the function returns, flat, in one number type."""
+        """Return the compiled function (t, parts of y) -> its values, flat, in one number type."""
         size = self.group.size**2
         unpack = {"t": "t"} | {name: f"y[{i // size}][{i % size}]" for i, name in enumerate(self.names)}
         return compiled(*source("velocity_value", "t, y", unpack, self.outputs), numbers.number)
 
     def values(self, numbers: Numbers) -> Callable[[Any, Any], Matrix]:
-        """The function (t, parts of y) -> W in one number type."""
-        made = self.returned(numbers)
-        return lambda t, y: self.matrix(made(t, y))
+        """Return the function (t, parts of y) -> W in one number type."""
+        outputs = self.returned(numbers)
+        return lambda t, y: self.matrix(outputs(t, y))

@@ -1,7 +1,7 @@
-"""A matrix Lie group: a basis of the Lie algebra, the exponential, and what makes a matrix an element.
+"""A matrix Lie group: a basis of the Lie algebra, the exponential, and the test of membership.
 
-Elements and velocities are square NumPy arrays; `hat` makes a velocity of its coordinates in the basis, and `vee`
-gives them back.
+Elements and velocities are square NumPy arrays; `hat` converts coordinates in the basis to a velocity, and `vee` is its
+inverse.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .numbers import Numbers
 Matrix = np.ndarray
 
 MEMBER = 1e-6
-"""How far from the group a given element may be (single-precision data pass); it is then moved onto it."""
+"""Largest distance of a user's element from the group (single-precision data pass); it is then moved onto it."""
 
 
 def commutator(A: Matrix, B: Matrix) -> Matrix:
@@ -34,16 +34,16 @@ class Group:
     Parameters
     ----------
     name : for messages
-    basis : square matrices that span the Lie algebra; integers, fractions and floats are taken exactly. Complex ones
-        make a group of complex matrices, whose velocities are still real combinations
-    exp : function of a velocity (an array), in closed form; the matrix exponential where left out
-    defect : function of a matrix that gives an array of what must vanish on the group
-    tidied : function that takes the round-off out of an element; the element itself where left out
-    bracket : function of two velocities; A B - B A where left out
+    basis : square matrices that span the Lie algebra; integers, fractions and floats are converted exactly. With
+        complex matrices the group is complex; velocities are still real combinations
+    exp : function of a velocity (an array), in closed form; by default the matrix exponential
+    defect : function of a matrix that returns an array of quantities that vanish on the group
+    tidied : function that removes the round-off of an element; by default it returns the element unchanged
+    bracket : function of two velocities; by default A B - B A
 
     Attributes
     ----------
-    size, dimension : of the matrices, and of the Lie algebra
+    size, dimension : size of the matrices, dimension of the Lie algebra
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Group:
 
     @property
     def is_complex(self) -> bool:
-        """Has it complex matrices."""
+        """Whether the matrices are complex."""
         return bool(self.imag)
 
     # --- the Lie algebra ---------------------------------------------------------------------------
@@ -82,7 +82,7 @@ class Group:
         )
 
     def hat(self, coordinates: Any) -> Matrix:
-        """The velocity with these coordinates."""
+        """Return the velocity with these coordinates."""
         if len(coordinates) != self.dimension:
             raise InputError(f"a velocity of {self.name} has {self.dimension} coordinates; got {len(coordinates)}")
         real, imag = self.entries(coordinates)
@@ -90,7 +90,7 @@ class Group:
         return np.array(flat).reshape(self.size, self.size)
 
     def vee(self, A: Any) -> np.ndarray:
-        """The coordinates of a velocity; of any other matrix, those of the nearest one (in the Frobenius norm)."""
+        """Return the coordinates of a velocity; for any other matrix, of the nearest velocity (Frobenius norm)."""
         flat = np.asarray(A).ravel().tolist()
         products = [_combined([x.real for x in flat], b) for b in self.real]
         if self.is_complex:
@@ -101,21 +101,21 @@ class Group:
     # --- the group ---------------------------------------------------------------------------------
 
     def exp(self, A: Matrix, numbers: Numbers | None = None) -> Matrix:
-        """The exponential of a velocity."""
+        """Exponential of a velocity."""
         return self._exp(A) if self._exp is not None else (numbers or Numbers()).exp(A)
 
     def tidied(self, y: Matrix) -> Matrix:
-        """An element with its round-off off the group taken out."""
+        """Remove the round-off of an element, so that it lies on the group."""
         return y if self._tidied is None else self._tidied(y)
 
     def defect(self, y: Any) -> float:
-        """How far a matrix is from the group: the largest of the quantities that must vanish on it."""
+        """Distance of a matrix from the group: the largest of the quantities that vanish on it."""
         if self._defect is None:
             raise InputError(f"the group {self.name} has no defect function, so membership cannot be checked")
         return float(np.max(np.abs(self._defect(np.asarray(y)))))
 
     def element(self, y: Any, numbers: Numbers) -> Matrix:
-        """A matrix given by a user as an element, moved onto the group; the identity for None."""
+        """Convert a user's matrix to an element, moved onto the group; the identity for None."""
         n = self.size
         if y is None:
             return numbers.array(np.eye(n).ravel(), np.zeros(n * n) if self.is_complex else (), (n, n))
@@ -123,14 +123,14 @@ class Group:
         if self._defect is not None and not self.defect(given) <= MEMBER:
             raise InputError(f"y0 must be an element of {self.name}; it is off by {self.defect(given):.3g}")
         imag = given.imag.ravel().tolist() if self.is_complex else ()
-        made = numbers.array(given.real.ravel().tolist(), imag, (n, n))
+        element = numbers.array(given.real.ravel().tolist(), imag, (n, n))
         for _ in range(3 + (numbers.digits or 0).bit_length()):  # the correction converges quadratically
-            made = self.tidied(made)
-        return made
+            element = self.tidied(element)
+        return element
 
 
 def _combined(values: Sequence[Any], factors: Sequence[Fraction]) -> Any:
-    """The sum of factors times values, without products by 0 and 1."""
+    """Sum of factors times values, without products by 0 and 1."""
     total: Any = 0
     for x, f in zip(values, factors, strict=True):
         if f:
@@ -155,7 +155,7 @@ def _given_matrix(expected: str, y: Any, n: int, complex_too: bool) -> np.ndarra
 
 
 def _exact_basis(name: str, basis: Sequence[Any]) -> tuple[list[list[Fraction]], list[list[Fraction]], int]:
-    """Real and imaginary parts of the basis, flat, as fractions; the imaginary ones only where there are any."""
+    """Return real and imaginary parts of the basis, flat, as fractions (no imaginary parts for real matrices)."""
     expected = f"the basis of {name} must be a sequence of square matrices of one size"
     try:
         entries = [[x for row in matrix for x in row] for matrix in basis]
@@ -180,7 +180,7 @@ def _gram(group: Group) -> list[list[Fraction]]:
 
 
 def _inverse(gram: list[list[Fraction]], name: str) -> list[list[Fraction]]:
-    """The inverse of a matrix of fractions, by elimination."""
+    """Inverse of a matrix of fractions, by elimination."""
     n = len(gram)
     rows = [[*row, *(Fraction(int(i == j)) for j in range(n))] for i, row in enumerate(gram)]
     for i in range(n):
@@ -198,7 +198,7 @@ def _inverse(gram: list[list[Fraction]], name: str) -> list[list[Fraction]]:
 
 
 def _check_closed(group: Group) -> None:
-    """Refuse a basis whose brackets leave its span."""
+    """Raise an error if brackets of the basis leave its span."""
     one = [group.hat([float(i == j) for j in range(group.dimension)]) for i in range(group.dimension)]
     for i, j in itertools.combinations(range(group.dimension), 2):
         bracket = group.algebra.bracket(one[i], one[j])

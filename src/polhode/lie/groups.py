@@ -28,18 +28,18 @@ def _orthogonality(y: Matrix) -> Matrix:
 
 
 def _proper(y: Matrix) -> np.ndarray:
-    """What must vanish on SO(N); a reflection is off by its determinant."""
+    """Quantities that vanish on SO(N); the last one detects reflections."""
     sign = np.linalg.slogdet(y.astype(float))[0]
     return np.append(_orthogonality(y).ravel(), 0 if sign > 0 else 2)
 
 
 def _orthogonal(y: Matrix) -> Matrix:
-    """One Newton step towards orthogonality: y - y (y^T y - 1)/2."""
+    """Make one Newton step towards orthogonality: y - y (y^T y - 1)/2."""
     return y - y @ _orthogonality(y) / 2
 
 
 def _turn(A: Matrix) -> tuple[tuple[Any, ...], Matrix]:
-    """The vector of a skew 3 x 3 matrix, and its rotation."""
+    """Return the vector of a skew 3 x 3 matrix, and its rotation."""
     a = A.tolist()
     v = (a[2][1], a[0][2], a[1][0])
     return v, _rows(so3.matrix(so3.exp(v)), A)
@@ -52,7 +52,7 @@ def _skew_basis(n: int) -> list[list[list[int]]]:
 
 
 def _se3_exp(A: Matrix) -> Matrix:
-    """The rotation exp(w), and the shift dexp_w v."""
+    """Exponential with the rotation exp(w) and the translation dexp_w v."""
     w, R = _turn(A[:3, :3])
     y = np.eye(4, dtype=A.dtype) + 0 * A
     y[:3, :3], y[:3, 3] = R, so3.dexp(w, tuple(A[:3, 3].tolist()))
@@ -79,7 +79,7 @@ def _se3_basis() -> list[np.ndarray]:
 
 
 def _of_quaternion(q: Any, like: Matrix) -> Matrix:
-    """The matrix w - i (x s1 + y s2 + z s3) with Pauli's matrices s: products go as those of quaternions."""
+    """Matrix w - i (x s1 + y s2 + z s3) with the Pauli matrices s; products correspond to those of quaternions."""
     w, x, y, z = q
     return _rows([[w - 1j * z, -y - 1j * x], [y - 1j * x, w + 1j * z]], like)
 
@@ -109,7 +109,7 @@ def _determinant(y: Matrix) -> Any:
 
 
 def _sl2_exp(A: Matrix) -> Matrix:
-    """cosh(r) + sinh(r)/r A with r^2 = -det A; circular functions where r^2 < 0."""
+    """cosh(r) + sinh(r)/r A with r^2 = -det A; circular functions if r^2 < 0."""
     square = (A[0, 0] - A[1, 1]) ** 2 / 4 + A[0, 1] * A[1, 0]
     if square > 0:
         r = sqrt(square)
@@ -120,12 +120,12 @@ def _sl2_exp(A: Matrix) -> Matrix:
 
 
 def _unipotent(A: Matrix) -> Matrix:
-    """1 + A + A^2/2, as A^3 = 0."""
+    """1 + A + A^2/2, because A^3 = 0."""
     return np.eye(3, dtype=int) + A + A @ A / 2
 
 
 SO3 = Group("SO(3)", _skew_basis(3), exp=lambda A: _turn(A)[1], defect=_proper, tidied=_orthogonal)
-"""Rotations of space; the coordinates of a velocity are the angular velocity."""
+"""Rotations in three dimensions; the coordinates of a velocity are the angular velocity."""
 
 SU2 = Group(
     "SU(2)", [[[0, -0.5j], [-0.5j, 0]], [[0, -0.5], [0.5, 0]], [[-0.5j, 0], [0, 0.5j]]],
@@ -134,7 +134,7 @@ SU2 = Group(
 """Unit quaternions as w - i (x s1 + y s2 + z s3); the coordinates of a velocity are the angular velocity."""
 
 SE3 = Group("SE(3)", _se3_basis(), exp=_se3_exp, defect=_se3_defect, tidied=_se3_tidied)
-"""Motions of space [[R, x], [0, 1]]; the coordinates of a velocity are angular velocity, then velocity."""
+"""Rigid motions [[R, x], [0, 1]]; the coordinates of a velocity are angular velocity, then linear velocity."""
 
 SL2 = Group(
     "SL(2,R)", [[[1, 0], [0, -1]], [[0, 1], [0, 0]], [[0, 0], [1, 0]]],
@@ -150,7 +150,7 @@ HEISENBERG = Group(
 
 
 LARGEST_GROUP = 100
-"""Of SO(n): its basis has n^2 (n - 1)^2/2 entries."""
+"""Largest n of SO(n): its basis has n^3 (n - 1)/2 entries."""
 
 
 def SO(n: int) -> Group:
@@ -169,7 +169,7 @@ NAMED = {"so3": SO3, "su2": SU2, "se3": SE3, "sl2": SL2, "heisenberg": HEISENBER
 
 
 def group_named(group: Any) -> Group:
-    """A group, or one of the named ones: ``"SO(3)"``, ``"so5"``, ``"SL(2,R)"``, ..."""
+    """Return a group, given itself or its name: ``"SO(3)"``, ``"so5"``, ``"SL(2,R)"``, ..."""
     if isinstance(group, Group):
         return group
     key = "".join(c for c in str(group).lower() if c.isalnum()).removesuffix("r")

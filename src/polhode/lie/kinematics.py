@@ -1,9 +1,9 @@
-"""Kinematics alone: the attitude that follows from a given angular velocity omega(t).
+"""Kinematics alone: the attitude for a given angular velocity omega(t).
 
 R' = R hat(omega) with omega in the body frame, R' = hat(omega) R with omega in the space frame. J. E. Bortz (1971)
-writes the attitude over a step as exp of a rotation vector Y, whose rate differs from omega by what does not commute:
+writes the attitude over a step as exp of a rotation vector Y, whose rate differs from omega by commutator terms:
 Y' = dexp_{-Y}^-1 omega = omega + Y x omega/2 + ... in the body frame. Here the Taylor series of Y follows to any order
-from that of omega (`magnus.py`), which is taken from the user's own function.
+from that of omega (`magnus.py`), which is computed from the user's function.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Piece:
     exponents: list[Vector]
 
     def in_doubles(self) -> Piece:
-        """The piece for looks between the steps of a run with digits, which are doubles."""
+        """Convert the piece to doubles, for dense output of a run with digits."""
         return Piece(self.t, tuple(map(float, self.q)), [(float(x), float(y), float(z)) for x, y, z in self.exponents])
 
 
@@ -95,17 +95,17 @@ class Attitude:
         return Rotation.from_quat(self.quaternion, scalar_first=True)
 
     def at(self, t: Any) -> Attitude:
-        """The attitudes at any times between the first and the last, as accurate as the steps."""
+        """Return the attitudes at any times between the first and the last, as accurate as the steps."""
         times = np.atleast_1d(np.array(t, dtype=float))
         low, high = float(self.t[0]), float(self.t[-1])
         if times.ndim != 1 or not ((times >= low) & (times <= high)).all():
             raise InputError(f"times must lie between {low:g} and {high:g}; got {t!r}")
         starts = [piece.t for piece in self.pieces]
         pieces = [self.pieces[i] for i in np.searchsorted(starts, times, side="right") - 1]
-        found = [
+        attitudes = [
             _attitude_after(piece, s - piece.t, self.frame) for piece, s in zip(pieces, times.tolist(), strict=True)
         ]
-        q = np.array([[float(x) for x in one] for one in found]).reshape(-1, 4)
+        q = np.array([[float(x) for x in one] for one in attitudes]).reshape(-1, 4)
         return dataclasses.replace(self, t=times, quaternion=q, mp=None)
 
     def __len__(self) -> int:
@@ -118,7 +118,7 @@ class Attitude:
 
 
 def _attitude_after(piece: Piece, h: Any, frame: str) -> Any:
-    """The attitude a time h after the start of a piece."""
+    """Return the attitude a time h after the start of a piece."""
     turn = exp(scale(h, summed(piece.exponents, h, VECTORS)))
     return nearly_unit(mul(piece.q, turn) if frame == "body" else mul(turn, piece.q))
 
@@ -135,22 +135,22 @@ def kinematics(
     order: int | None = None,
     digits: int | None = None,
 ) -> Attitude:
-    """The attitude from a given angular velocity.
+    """Integrate the attitude for a given angular velocity.
 
     Parameters
     ----------
-    omega : plain function of t that returns three numbers; what it may call is what a torque may call
+    omega : plain function of t that returns three numbers; it may call the same functions as a torque
     t_end : end time
     attitude : at t0, body to space: a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
-    frame : of omega, "body" (R' = R hat(omega)) or "space" (R' = hat(omega) R)
-    tol : the error of the attitude at the end, an angle, for which the steps are chosen; 1e-10 without it and dt
+    frame : frame of omega, "body" (R' = R hat(omega)) or "space" (R' = hat(omega) R)
+    tol : allowed error of the attitude at the end, an angle; by default 1e-10, unless dt is given
     dt : a fixed step instead
-    order : of the steps, from 1 to 64; chosen for the tolerance where left out, 8 with a fixed step
+    order : order of the steps, from 1 to 64; by default chosen for the tolerance, 8 with a fixed step
     digits : work with this many digits in mpmath (slow)
 
     Raises
     ------
-    InputError : something given cannot be right
+    InputError : an argument is invalid
     StepError : omega has no value somewhere, or is not smooth enough for the tolerance
     """
     check_frame(frame)
@@ -186,12 +186,12 @@ class Omega(Trace):
     takes_matrix = False
 
     def expected(self) -> str:
-        """What it must return."""
+        """The required return value, in words."""
         return "three numbers"
 
 
 class Rate:
-    """The user's omega: its values and Taylor coefficients, and those of the rotation vector."""
+    """The user's omega: its values and Taylor coefficients, and the coefficients of the rotation vector."""
 
     def __init__(self, omega: Any, frame: str, numbers: Numbers, t0: float) -> None:
         self.trace = Omega(SO3, omega, "omega", t0, np.eye(3), only_t=True)
@@ -203,8 +203,8 @@ class Rate:
     def series(self, t: float, count: int) -> list[Vector]:
         """Taylor coefficients 0 .. count - 1 of omega."""
         try:
-            found = expansion(self.plan, {"t": self.numbers.number(t)}, count - 1, self.numbers.arithmetic)
-            lists = [found[x] for x in self.trace.smooth]
+            nodes = expansion(self.plan, {"t": self.numbers.number(t)}, count - 1, self.numbers.arithmetic)
+            lists = [nodes[x] for x in self.trace.smooth]
             if all(math.isfinite(x) for x in (c[k] for c in lists for k in range(count))):
                 return [(lists[0][k], lists[1][k], lists[2][k]) for k in range(count)]
         except (ArithmeticError, ValueError, TypeError):
@@ -212,7 +212,7 @@ class Rate:
         raise StepError(f"{self.trace.user.owner} has no Taylor series at t = {t:g}: it must be smooth there")
 
     def exponents(self, w: list[Vector]) -> list[Vector]:
-        """Taylor coefficients of the rotation vector, from those of omega."""
+        """Taylor coefficients of the rotation vector, from the coefficients of omega."""
         return exponent(w, self.algebra, self.numbers.number)
 
 
@@ -228,7 +228,7 @@ def _result(rate: Rate, order: int, pieces: list[Piece], last: tuple[float, Any]
 
 
 def _fixed(rate: Rate, order: int, start: float, end: float, dt: float, q: Any) -> Attitude:
-    """Steps of one size."""
+    """Run with steps of one size."""
     count = number_of_steps(Interval(start, end), dt, None, None)
     pieces: list[Piece] = []
     for n in range(count):
@@ -242,10 +242,10 @@ def _fixed(rate: Rate, order: int, start: float, end: float, dt: float, q: Any) 
 class Adaptive:
     """Steps chosen for a tolerance.
 
-    A step of order p leaves out Y_(p+1) h^(p+1) and Y_(p+2) h^(p+2), which are computed for this: the larger of the
-    two is the error of the step, and h is the largest one for which it is the step's share tol h/(t_end - t0). That the
-    series is that of the function all over the step is checked at its middle and its end, and if not the step is
-    halved: a jump of omega ends in a step too short for it to matter.
+    A step of order p leaves out Y_(p+1) h^(p+1) and Y_(p+2) h^(p+2), which are computed for the error estimate: the
+    larger of the two is the error of the step, and h is chosen so that it equals the step's share tol h/(t_end - t0).
+    The series is compared with the function at the middle and at the end of the step. If they differ, the step is
+    halved: at a jump of omega the step becomes too short for the jump to matter.
     """
 
     rate: Rate
@@ -256,7 +256,7 @@ class Adaptive:
     estimate: float = 0.0
 
     def run(self, t: float, q: Any) -> Attitude:
-        """All steps from t to the end."""
+        """Make all steps from t to the end."""
         pieces: list[Piece] = []
         last = (t, q)
         for piece, then, there in self.steps(t, q):
@@ -266,7 +266,7 @@ class Adaptive:
         return _result(self.rate, self.order, pieces, last, dt=None, **details)
 
     def steps(self, t: float, q: Any) -> Iterator[tuple[Piece, float, Any]]:
-        """One step after the other: the piece, its end, and the attitude there."""
+        """Yield each step: the piece, its end, and the attitude there."""
         per_time = self.tol / (self.end - t)
         number = self.rate.numbers.number
         while t < self.end:
@@ -281,12 +281,12 @@ class Adaptive:
             t = then
 
     def proposed(self, t: float, beyond: list[float], per_time: float) -> float:
-        """The time to step to."""
+        """Return the proposed end of the step."""
         h = min((per_time / c) ** (1 / (self.order + k)) if c > 0 else math.inf for k, c in enumerate(beyond))
         return self.end if t + 1.001 * h >= self.end else t + h
 
     def checked(self, t: float, then: float, w: list[Vector], per_time: float) -> float:
-        """The first of h, h/2, h/4, ... over which the Taylor series of omega is omega."""
+        """Return the end of the step after the first of h, h/2, h/4, ... over which the series agrees with omega."""
         while then > t and self.rejected < MOST_REJECTED:
             h = then - t
             allowed = max((self.order + 2) * per_time * h, self.tol / 16)
@@ -299,7 +299,7 @@ class Adaptive:
         )
 
     def gap(self, t: float, h: float, w: list[Vector]) -> float:
-        """How far the Taylor series is from omega at t + h."""
+        """Distance of the Taylor series from omega at t + h."""
         moment = self.rate.numbers.number(t + h)
         try:
             value = self.rate.value(moment, ())

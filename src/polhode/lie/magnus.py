@@ -1,4 +1,4 @@
-"""The averaged rotation Z of y' = W y, y(h) = exp(h Z) y(0), to any order: Bernoulli's recursion.
+"""The averaged velocity Z of y' = W y, y(h) = exp(h Z) y(0), to any order, by a recursion with Bernoulli numbers.
 
 W. Magnus, Comm. Pure Appl. Math. 7 (1954) 649-673; S. R. Buss, Accurate and efficient simulation of rigid-body
 rotations, J. Comput. Phys. 164 (2000) 377-406. With y = exp(Y) y(0) the right-trivialised velocity is
@@ -22,7 +22,7 @@ from ..numbers.exact import converted
 
 
 class Algebra(NamedTuple):
-    """What the recursion does with elements of a Lie algebra, whatever they are made of."""
+    """Operations of the recursion on elements of a Lie algebra, in any representation."""
 
     bracket: Callable[[Any, Any], Any]
     along: Callable[[Any, Any, Any], Any]
@@ -45,7 +45,7 @@ def _scaled(s: Any, a: Any) -> Any:
 
 
 def with_bracket(bracket: Callable[[Any, Any], Any]) -> Algebra:
-    """The algebra of anything that can be added and multiplied by numbers."""
+    """Return the algebra with this bracket, of objects that can be added and multiplied by numbers."""
     return Algebra(bracket, _shifted, _scaled)
 
 
@@ -68,7 +68,7 @@ def dexpinv_weight(k: int) -> Fraction:
 
 
 def exponent(w: Sequence[Any], algebra: Algebra, number: Callable[[Any], Any] = float) -> list[Any]:
-    """Taylor coefficients Y_1 ... Y_p of the exponent, from those of W, w_0 ... w_(p-1).
+    """Taylor coefficients Y_1 ... Y_p of the exponent, from the coefficients w_0 ... w_(p-1) of W.
 
     [Y, W] begins with h^2 because Y_1 = w_0, so c^k begins with h^(k+1).
     """

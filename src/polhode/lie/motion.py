@@ -1,4 +1,4 @@
-"""Run a method on a Lie group: from a velocity W and a start to arrays of matrices; and one exponent alone."""
+"""Run a method on a Lie group, from a velocity W and an initial element to arrays of matrices; single exponents."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class Motion(motion.Motion):
     mp: types.SimpleNamespace | None = None
 
     def defect(self) -> float:
-        """How far from the group the elements are at most."""
+        """Largest distance of the elements from the group."""
         return max(self.group.defect(y) for y in self.y)
 
     @property
@@ -80,18 +80,18 @@ def solve(
     ----------
     group : a `Group`, or the name of one: "SO(3)", "SU(2)", "SE(3)", "SO(5)", "SL(2,R)", "Heisenberg"
     W : plain function of t, or of t and y (nested tuples); or the functions [W, W', W'', ...] of t. It returns the
-        coordinates in the group's basis, or (for real matrices) a matrix. What it may call is what a torque may call
-    y0 : element of the group at t0; the identity if left out
+        coordinates in the group's basis, or (for real matrices) a matrix. It may call the same functions as a torque
+    y0 : element of the group at t0; by default the identity
     method : "taylor(k)", "munthe_kaas(tableau)", "crouch_grossman(tableau)", or a Method of `polhode.lie.methods`
-    dt, t_end, steps : step size, end time, number of steps: two of the three
-    trivialised : "right", y' y^-1 = W, or "left", y^-1 y' = W (as the attitude's R' = R hat(omega))
+    dt, t_end, steps : step size, end time, number of steps: give two of the three
+    trivialised : "right", y' y^-1 = W, or "left", y^-1 y' = W (as for the attitude, R' = R hat(omega))
     every : keep steps 0, every, 2 every, ... and always the last
     digits : run with this many digits in mpmath (slow)
     progress : as in `polhode.run.solve`
 
     Raises
     ------
-    InputError : something given cannot be right
+    InputError : an argument is invalid
     StepError : a step failed; ``.partial`` holds the Motion before it
     """
     chosen = methods[method]
@@ -118,7 +118,7 @@ def solve(
 
 
 def _steps(start: Interval, dt: float | None, t_end: float | None, steps: int | None) -> tuple[float, int]:
-    """Step size and number of steps, from two of the three."""
+    """Return step size and number of steps, from two of the three arguments."""
     if sum(x is None for x in (dt, t_end, steps)) != 1:
         raise InputError("give two of dt, t_end and steps")
     if dt is not None:
@@ -129,16 +129,16 @@ def _steps(start: Interval, dt: float | None, t_end: float | None, steps: int | 
 
 
 def _explain(setting: Setting, state: RunState[Any]) -> str:
-    """Why the next step cannot be made, and which dt to try."""
+    """Reason why the next step failed, and a dt to try."""
     y = setting.matrix(state.y).astype(complex if setting.group.is_complex else float)
     return explain_in(state, lambda t: setting.formula.traces[0].check(t, y, f"at t = {t:g}"))
 
 
-# --- what the loop needs of this kind of state ------------------------------------------------------
+# --- the state space of the loop --------------------------------------------------------------------
 
 
 def _state_space(setting: Setting) -> StateSpace:
-    """States are (real parts, imaginary parts) of the entries."""
+    """Return the operations on states, which are (real parts, imaginary parts) of the entries."""
 
     def is_valid(y: Any, residual: Any) -> bool:
         return bool(residual <= 0) and math.isfinite(sum(map(abs, (*y[0], *y[1]))))
@@ -155,13 +155,13 @@ def _state_space(setting: Setting) -> StateSpace:
 def _motion(
     setting: Setting, state: RunState[Any], t: np.ndarray, rows: np.ndarray, *, status: str, **timing: Any
 ) -> Motion:  # fmt: skip
-    """The rows as a result."""
+    """Build the result from the rows."""
     n = setting.group.size
     shape = (len(rows), n, n)
     with setting.numbers.precision():
-        found = setting.numbers.array(rows[:, : n * n].ravel(), rows[:, n * n :].ravel(), shape)
+        matrices = setting.numbers.array(rows[:, : n * n].ravel(), rows[:, n * n :].ravel(), shape)
     y = Numbers().array(rows[:, : n * n].astype(float), rows[:, n * n :].astype(float).ravel(), shape)
-    mp = types.SimpleNamespace(y=setting.numbers.public(found)) if setting.numbers.digits else None
+    mp = types.SimpleNamespace(y=setting.numbers.public(matrices)) if setting.numbers.digits else None
     return Motion(t, y, setting.group, state.dt, mp, method=state.method.name, status=status)
 
 
@@ -172,17 +172,17 @@ def magnus(
     derivatives: Sequence[Any], h: Any, order: int | None = None, group: Group | str | None = None,
     trivialised: str = "right",
 ) -> np.ndarray:  # fmt: skip
-    """The averaged velocity Z over a step: y(h) = exp(h Z) y(0), or y(0) exp(h Z), up to h^(order + 1).
+    """Averaged velocity Z over a step: y(h) = exp(h Z) y(0), or y(0) exp(h Z), up to h^(order + 1).
 
     Parameters
     ----------
     derivatives : W, W', W'', ... at the start, matrices, or coordinates in the basis of a group
     h : the step
-    order : by default the number of derivatives given, which it may not exceed
+    order : at most the number of derivatives, which is the default
     group : its bracket is used; without one the derivatives are matrices and the bracket is A B - B A
     trivialised : "right" for y' = W y, "left" for y' = y W
 
-    Floats, mpmath numbers and fractions are all kept as they are. Z has the form of what was given.
+    Floats, mpmath numbers and fractions keep their type. Z has the form of the derivatives.
     """
     values = _matrices(derivatives)
     if isinstance(h, bool) or not (isinstance(h, numbers.Complex) or hasattr(h, "_mpf_")):
@@ -208,20 +208,20 @@ def magnus(
     return place.vee(Z) if place is not None and coordinates else Z
 
 
-def _matrices(given: Any) -> list[np.ndarray]:
+def _matrices(derivatives: Any) -> list[np.ndarray]:
     try:
-        found = [np.asarray(x) for x in given]
+        values = [np.asarray(x) for x in derivatives]
         if all(
-            isinstance(x, numbers.Complex) or hasattr(x, "_mpf_") for value in found for x in value.ravel().tolist()
+            isinstance(x, numbers.Complex) or hasattr(x, "_mpf_") for value in values for x in value.ravel().tolist()
         ):
-            return found
-    except Exception:  # any object may be given
+            return values
+    except Exception:  # the argument may be any object
         pass
-    raise InputError(f"derivatives must be a sequence of matrices of numbers; got {given!r}")
+    raise InputError(f"derivatives must be a sequence of matrices of numbers; got {derivatives!r}")
 
 
 def _number_of(entries: list[Any]) -> Callable[[Any], Any]:
-    """How fractions become numbers of the kind given."""
+    """Return the conversion of fractions to the number type of the entries."""
     if any(isinstance(x, float | complex) for x in entries):
         return float
     if all(isinstance(x, int | Fraction) for x in entries):

@@ -1,4 +1,4 @@
-"""Matrices in doubles and in any number of digits: NumPy arrays of floats, of complex numbers, or of mpmath's."""
+"""Matrices in doubles or with any number of digits: NumPy arrays of floats, complex numbers or mpmath numbers."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ class Numbers:
         return 2.0 ** (1 - self.bits)
 
     def precision(self) -> AbstractContextManager[None]:
-        """Work with the digits asked for, and a few more."""
+        """Set the working precision to the requested digits and a few more."""
         return guarded(self.digits)
 
     def array(self, real: Any, imag: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """Numbers as an array, complex where there are imaginary parts."""
+        """Return numbers as an array, complex if there are imaginary parts."""
         parts = np.array(real, dtype=float).reshape(shape)
         return parts + 1j * np.array(imag, dtype=float).reshape(shape) if len(imag) else parts
 
     def parts(self, y: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The entries, row by row: real parts, and imaginary parts where there are such."""
+        """Return the entries, row by row: real parts, and imaginary parts if there are any."""
         flat = y.ravel()
         return tuple(flat.real.tolist()), tuple(flat.imag.tolist()) if np.iscomplexobj(y) else ()
 
     def public(self, y: np.ndarray) -> np.ndarray:
-        """The array as users get it."""
+        """Return the array in the form for users."""
         return y
 
     def exp(self, A: np.ndarray) -> np.ndarray:
-        """The matrix exponential: Taylor's series of A/2^s, squared s times; the norm of A/2^s is at most `reach`."""
+        """Matrix exponential: Taylor series of A/2^s, squared s times; the norm of A/2^s is at most `reach`."""
         size, one = float(np.abs(A).sum(axis=1).max()), np.eye(len(A), dtype=int)
         if not 0 < size < math.inf:
             return one + size * A
@@ -66,7 +66,7 @@ class Numbers:
 
 
 class Digits(Numbers):
-    """The same with so many digits."""
+    """mpmath numbers with a given number of digits."""
 
     def __init__(self, digits: Any) -> None:
         from ..numbers.multiprecision import mp, number
@@ -78,37 +78,37 @@ class Digits(Numbers):
             self.reach = 2.0 ** (-math.isqrt(self.bits) // 2)  # balances squarings and terms
 
     def array(self, real: Any, imag: Any, shape: tuple[int, ...]) -> np.ndarray:
-        """Numbers as an array of mpmath numbers."""
+        """Return numbers as an array of mpmath numbers."""
         from ..numbers.multiprecision import mp
 
         entries = [self.number(x) for x in real]
         if len(imag):
             entries = [mp.mpc(a, self.number(b)) for a, b in zip(entries, imag, strict=True)]
-        made = np.empty(len(entries), dtype=object)
-        made[:] = entries
-        return made.reshape(shape)
+        array = np.empty(len(entries), dtype=object)
+        array[:] = entries
+        return array.reshape(shape)
 
     def parts(self, y: np.ndarray) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """The entries, row by row: real parts, and imaginary parts where there are such."""
+        """Return the entries, row by row: real parts, and imaginary parts if there are any."""
         flat = y.ravel().tolist()
         imag = tuple(x.imag for x in flat) if any(hasattr(x, "_mpc_") for x in flat) else ()
         return tuple(x.real for x in flat), imag
 
     def public(self, y: np.ndarray) -> np.ndarray:
-        """The array with numbers of ``import mpmath``."""
+        """Return the array with numbers of ``import mpmath``."""
         from ..numbers.multiprecision import public
 
         return np.asarray(public(y))
 
     def exp(self, A: np.ndarray) -> np.ndarray:
-        """The matrix exponential; squaring doubles relative errors, so it is done with more bits."""
+        """Matrix exponential, with extra bits because each squaring doubles relative errors."""
         from ..numbers.multiprecision import mp
 
         with mp.extraprec(16 + math.isqrt(self.bits)):
-            found = super().exp(A)
-        return np.asarray(+found)
+            result = super().exp(A)
+        return np.asarray(+result)
 
 
 def numbers_for(digits: Any) -> Numbers:
-    """Doubles, or so many digits."""
+    """Return the number type with these digits; doubles for None."""
     return Numbers() if digits is None else Digits(digits)

@@ -1,7 +1,7 @@
-"""Tableaus made for Crouch-Grossman methods.
+"""Tableaus for Crouch-Grossman methods.
 
-A tableau that is not made for them keeps at most order 2 there: from order 3 on there are conditions beyond the
-classical ones, the first of them sum_i b_i^2 c_i + 2 sum_(i<j) b_i c_i b_j = 1/3 (`order_conditions.py`).
+Other tableaus have at most order 2 there: from order 3 on there are conditions beyond the classical ones, the first
+of them sum_i b_i^2 c_i + 2 sum_(i<j) b_i c_i b_j = 1/3 (`order_conditions.py`).
 """
 
 from __future__ import annotations
@@ -53,11 +53,11 @@ forests, of rank 13), by Newton's method. Copies of this tableau with a_54 = -1.
 OWN = {tableau.name: tableau for tableau in (CG3, CG4)}
 
 
-def tableau_named(given: str | Tableau) -> Tableau:
-    """A tableau, or a named one."""
-    if isinstance(given, Tableau):
-        return given
-    name = aliases.get(given, given) if isinstance(given, str) else None
+def tableau_named(tableau: str | Tableau) -> Tableau:
+    """Return a tableau, given itself or its name."""
+    if isinstance(tableau, Tableau):
+        return tableau
+    name = aliases.get(tableau, tableau) if isinstance(tableau, str) else None
     if name not in OWN | tableaus:
-        raise InputError(f"unknown tableau {given!r}; the named ones are {', '.join(OWN | tableaus)}")
+        raise InputError(f"unknown tableau {tableau!r}; the named ones are {', '.join(OWN | tableaus)}")
     return (OWN | tableaus)[name]

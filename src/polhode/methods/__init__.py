@@ -1,4 +1,4 @@
-"""Every method of the library, one file per family."""
+"""All methods of the library, one file per family."""
 
 # Methods are registered, and listed, in the order of these imports.
 from .families import (
@@ -38,6 +38,6 @@ EXAMPLE = next(
     if m.symmetric and m.takes("attitude") and m.order == 2 and m.torque_evals == 1
     and "spatial_momentum" in m.conserves and m.halves and m.name.isidentifier()
 )  # fmt: skip
-"""The method in examples of files and help texts: two adjoint half steps, the momentum kept, one torque a step."""
+"""Example method in files and help texts: two adjoint half steps, spatial momentum conserved, one torque per step."""
 
 __all__ = ["CONSERVABLE", "NEEDS", "Method", "Methods", "methods", "mkrk", "reversible"]

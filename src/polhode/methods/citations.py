@@ -26,7 +26,7 @@ ACCENTS = {"`": "\u0300", "'": "\u0301", "^": "\u0302", "~": "\u0303", '"': "\u0
 
 
 def _plain(value: str) -> str:
-    """Text without the braces, dashes, quotes and accents of TeX."""
+    """Remove the braces, dashes, quotes and accents of TeX."""
     text = re.sub(r"\\(?:([`'^~\"])|([cv]) )\{?(\w)\}?", _accented, value)
     return text.replace("{", "").replace("}", "").replace("--", "-").replace("``", '"').replace("''", '"')
 
@@ -36,7 +36,7 @@ def _accented(found: re.Match[str]) -> str:
 
 
 def citation(key: str) -> str:
-    """One line: authors, title, where, year. The key itself if the file does not have it."""
+    """Return one line: authors, title, journal, year; or the key itself if the file does not have it."""
     entry = entries().get(key)
     if entry is None:
         return key
@@ -49,7 +49,7 @@ def citation(key: str) -> str:
 
 
 def short(key: str) -> str:
-    """The authors' family names and the year; of more than three authors the first."""
+    """Return the authors' family names and the year; only the first name for more than three authors."""
     entry = entries().get(key, {})
     names = entry.get("author", key).split(" and ")
     families = [name.split(",")[0] if "," in name else name.split()[-1] for name in names]
@@ -58,5 +58,5 @@ def short(key: str) -> str:
 
 
 def _listed(families: list[str]) -> list[str]:
-    """All but the last as one, with commas."""
+    """Join all names but the last with commas."""
     return [", ".join(families[:-1]), families[-1]] if len(families) > 1 else families

@@ -1,7 +1,7 @@
-"""The energies whose exact flows a step is made of: what backward error analysis starts from.
+"""Energies whose exact flows compose a step: the starting point of backward error analysis.
 
-A kinetic energy is a function (m, system) -> (E, dE/dm) of the body momentum; its flow turns the body with the
-angular velocity dE/dm. The words "U" and "V" stand for the potential and the modified potential.
+A kinetic energy is a function (m, system) -> (E, dE/dm) of the body momentum; its flow rotates the body with the
+angular velocity dE/dm. The strings "U" and "V" denote the potential and the modified potential.
 """
 
 from __future__ import annotations
@@ -39,17 +39,17 @@ def _inverse(system: Any) -> Vec3:
 
 
 kinetic = quadratic(_inverse)
-"""All of the kinetic energy."""
+"""The full kinetic energy."""
 
 
 def symmetric(outer: Sequence[Energy], inner: Energy) -> tuple[Flow, ...]:
-    """The flows of the outer energies over h/2, of the inner one over h, and of the outer ones in reverse."""
+    """Flows of the outer energies over h/2, of the inner one over h, and of the outer ones in reverse over h/2."""
     first = tuple((Term(energy, HALF),) for energy in outer)
     return (*first, (Term(inner),), *reversed(first))
 
 
 def about(axis: int, less: int | None = None) -> Diagonal:
-    """The diagonal of 1/I of one axis, `less` that of another."""
+    """Diagonal with the 1/I of one axis, minus the 1/I of the axis `less`, if given."""
 
     def diagonal(system: Any) -> Vec3:
         inverse = system[1]
@@ -60,7 +60,7 @@ def about(axis: int, less: int | None = None) -> Diagonal:
 
 
 def about_both(reference: int, axis: int) -> Diagonal:
-    """The diagonal of a symmetric body: 1/I of the reference axis everywhere, 1/I of the other axis there."""
+    """Diagonal of a symmetric body: 1/I of the reference axis, except 1/I of `axis` in its own entry."""
 
     def diagonal(system: Any) -> Vec3:
         inverse = system[1]
@@ -71,7 +71,7 @@ def about_both(reference: int, axis: int) -> Diagonal:
 
 
 def scaled(flows: Iterable[Flow], factor: Any) -> tuple[Flow, ...]:
-    """The same flows over another step: a term of weight w belongs to h^w."""
+    """Scale the flows to another step: a term of weight w belongs to h^w."""
     return tuple(tuple(t._replace(times=(*t.times, *[factor] * t.weight)) for t in flow) for flow in flows)
 
 
@@ -79,12 +79,12 @@ def scaled(flows: Iterable[Flow], factor: Any) -> tuple[Flow, ...]:
 
 
 def total(values: Iterable[Any]) -> Any:
-    """The sum of at least one value of any kind."""
+    """Sum of at least one value of any type."""
     return functools.reduce(operator.add, values)
 
 
 class Series:
-    """A polynomial in h^2, cut after a number of terms; its coefficients are numbers of any type."""
+    """A polynomial in h^2, truncated after `length` terms; its coefficients are numbers of any type."""
 
     def __init__(self, terms: list[Any], length: int) -> None:
         self.terms, self.length = terms[:length], length
@@ -97,17 +97,17 @@ class Series:
     def __mul__(self, other: Any) -> Series:
         if not isinstance(other, Series):
             return Series([x * other for x in self.terms], self.length)
-        found: list[Any] = []
+        terms: list[Any] = []
         for n in range(min(self.length, len(self.terms) + len(other.terms) - 1)):
             pairs = [(i, n - i) for i in range(n + 1) if i < len(self.terms) and n - i < len(other.terms)]
-            found.append(total(self.terms[i] * other.terms[j] for i, j in pairs))
-        return Series(found, self.length)
+            terms.append(total(self.terms[i] * other.terms[j] for i, j in pairs))
+        return Series(terms, self.length)
 
     __radd__, __rmul__ = __add__, __mul__
 
 
 def _sum(table: Table, m: int, symmetric_functions: Sequence[Series], energy: Series, casimir: Any) -> Series:
-    """The homogeneous polynomial s or t of h^2m."""
+    """Homogeneous polynomial s or t, the coefficient of h^2m."""
     terms = []
     for (*powers, rest), (top, bottom) in table.items():
         term = Series([top + 0 * casimir], energy.length) * (1 / (bottom + 0 * casimir))
@@ -121,10 +121,10 @@ def _sum(table: Table, m: int, symmetric_functions: Sequence[Series], energy: Se
 
 
 def moser_veselov_rates(m: Vec3, system: Any, length: int) -> tuple[list[Any], list[Any]]:
-    """Coefficients in h^2 of a and b: a plain step of Moser and Veselov is the exact motion with 1/I~ = a/I + b.
+    """Coefficients in h^2 of a and b: a plain Moser-Veselov step is the exact motion with 1/I~ = a/I + b.
 
     The preprocessed step with 1/I = (1 + s)/I~ + t is exact for the moments I~ (Hairer and Vilmart 2006). So
-    a = 1/(1 + s) and b = -t/(1 + s), where s and t are taken at I~: solved by iteration, one power of h^2 a sweep.
+    a = 1/(1 + s) and b = -t/(1 + s), with s and t evaluated at I~: solved by iteration, one power of h^2 per sweep.
     """
     inverse = system[1]
     casimir, energy = dot(m, m) / 2, dot(m, times(inverse, m)) / 2
@@ -149,10 +149,10 @@ def _shifted(series: Series, k: int) -> Series:
 
 
 def moser_veselov_energy(k: int) -> Energy:
-    """The term of h^2k in the modified energy of the plain step.
+    """Coefficient of h^2k in the modified energy of the plain step.
 
-    It is a function of the energy H and the Casimir C, homogeneous of degree k + 1, with the slopes a and b in them;
-    so it is (a H + b C)/(k + 1).
+    It is a function of the energy H and the Casimir C, homogeneous of degree k + 1, with the derivatives a and b with
+    respect to them; so it is (a H + b C)/(k + 1).
     """
 
     def energy(m: Vec3, system: Any) -> tuple[Number, Vec3]:
@@ -166,4 +166,4 @@ def moser_veselov_energy(k: int) -> Energy:
 MOSER_VESELOV: tuple[Flow, ...] = (
     (Term(kinetic), *(Term(moser_veselov_energy(k), weight=2 * k + 1) for k in range(1, len(SERIES) + 1))),
 )
-"""One flow: that of the modified energy, as far as the series are known."""
+"""One flow, of the modified energy, as far as the series are known."""

@@ -1,4 +1,4 @@
-"""The three or four expressions that every step of this folder is made of."""
+"""Expressions shared by the steps of many methods."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ def velocity(m: Vec3, system: Any) -> Vec3:
 
 @kernel
 def rotation_increment(h: Number, m: Vec3, system: Any) -> Vec3:
-    """The rotation vector h I^-1 Pi."""
+    """Rotation vector h I^-1 Pi."""
     return scale(h, velocity(m, system))
 
 
 @kernel
 def gyration(m: Vec3, system: Any) -> Vec3:
-    """The gyroscopic torque Pi x omega = -hat(I^-1 Pi) Pi."""
+    """Gyroscopic torque Pi x omega = -hat(I^-1 Pi) Pi."""
     return cross(m, velocity(m, system))
 
 
 @kernel
 def basis(x: Number) -> tuple[Vec3, Vec3, Vec3]:
-    """The unit vectors, in the number type of x."""
+    """Unit vectors in the number type of x."""
     zero, one = 0 * x, 0 * x + 1
     return (one, zero, zero), (zero, one, zero), (zero, zero, one)
 
@@ -77,15 +77,15 @@ def rolling_columns(c: Number, m: Vec3, psi: Vec3, system: Any) -> tuple[Vec3, V
 
 @kernel
 def midpoint_lie_defect(h: Number, psi: Vec3, system: Any) -> Vec3:
-    """By what a free step of the midpoint Lie rule, I psi = h exp(-psi/2) Pi, fails to be symplectic.
+    """Symplectic defect of a free step of the midpoint Lie rule, I psi = h exp(-psi/2) Pi.
 
     The canonical one-form Pi.(R^T dR) grows over the step by (1/h) S(psi) I psi . dpsi with S the integral of
     exp(s hat(psi)) over -1/2 < s < 1/2, and the two-form by c.(dpsi x dpsi) with
 
         c = (k/h) psi x I psi,   k = s'/phi - 2 (1 - s)/phi^2,   s = sin(phi/2)/(phi/2),   phi = |psi|,
 
-    zero only for a spherical body or a spin about a principal axis. k = -(sinc(phi/4)^2/2 + tail(phi^2/4))/4 does not
-    cancel; it tends to -1/6.
+    zero only for a spherical body or a spin about a principal axis. k = -(sinc(phi/4)^2/2 + tail(phi^2/4))/4 has no
+    cancellation; it tends to -1/6.
     """
     square = dot(psi, psi)
     s, _ = sinc_cos(square / 16)
@@ -102,6 +102,6 @@ def columns(m: Rows) -> Rows:
 
 @kernel
 def turn_of(m: Rows) -> Quat:
-    """Unit quaternion of a rotation matrix, for turns well below 180 degrees."""
+    """Unit quaternion of a rotation matrix, for angles well below 180 degrees."""
     a, b, c = m
     return unit((1 + a[0] + b[1] + c[2], c[1] - b[2], a[2] - c[0], b[0] - a[1]))

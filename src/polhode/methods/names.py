@@ -1,7 +1,7 @@
-"""Names under which methods are known elsewhere, each with the paper that it comes from.
+"""Names under which methods are known elsewhere, each with its source.
 
-A name stands here if the method is the same map as one of ours or an expression of ours; tests/methods/test_names.py
-proves it from the printed algorithms where these are explicit.
+A name is listed if the method is the same map as a method or an expression of this library;
+tests/methods/test_names.py verifies it from the printed algorithms if these are explicit.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KNOWN_AS: tuple[tuple[str, str, str, str], ...] = (
     ("van Zon-Schofield", "strang(jacobi)", "vanzon2007", "the exact free motion in a splitting"),
     ("Simo-Wong", "swc1", "simo1991", "ALGO_C1"),
 )
-"""Name, method or expression, key in references.bib, what of it."""
+"""Name, method or expression, key in references.bib, description."""
 
 for _name, _expression, _cite, _where in KNOWN_AS:
     methods.add_label(_name, _expression, _cite, _where)

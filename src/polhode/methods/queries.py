@@ -1,8 +1,8 @@
-"""What a step may ask of a field: one declaration for each kind of call of its `torque`.
+"""Queries of a step to a field: one class for each kind of call of `torque`.
 
-A step calls ``torque(t, q, m, system, ...)``. The number of arguments after the first four tells which query of
-`Method.asks` is meant; queries with different numbers of arguments can be combined with ``&``. The kernels that answer
-are made in `physics/queries.py`.
+A step calls ``torque(t, q, m, system, ...)``. The number of arguments after the first four selects the query of
+`Method.asks`; queries with different numbers of arguments can be combined with ``&``. The kernels that answer
+are built in `physics/queries.py`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from typing import Any, TypeVar
 from ..errors import InputError
 
 VECTOR, NUMBER = "vector", "number"
-"""Parts of an answer."""
+"""Kinds of parts of an answer."""
 
 Found = TypeVar("Found", bound="FieldQuery")
 
 
 @dataclasses.dataclass(frozen=True)
 class FieldQuery:
-    """A question to the field, and the shape of its answer: a bare vector, or a tuple of vectors and numbers.
+    """A query to the field, and the shape of its answer: a bare vector, or a tuple of vectors and numbers.
 
-    Without a field the answer consists of integer zeros (`primitives.absent` recognises them), unless a class says
-    something else.
+    Without a field the answer consists of integer zeros (`primitives.absent` recognises them), unless a class states
+    otherwise.
     """
 
     @property
@@ -33,7 +33,7 @@ class FieldQuery:
 
     @property
     def shape(self) -> tuple[str, ...]:
-        """The parts of the answer, each `VECTOR` or `NUMBER`; a single vector is answered without a tuple."""
+        """Parts of the answer, each `VECTOR` or `NUMBER`; a single vector is returned without a tuple."""
         raise NotImplementedError
 
     @property
@@ -42,42 +42,42 @@ class FieldQuery:
         return (self,)
 
     def find(self, kind: type[Found]) -> Found | None:
-        """The query of this class among the parts, if there is one."""
+        """Return the part of this class, or None."""
         return next((query for query in self.parts if isinstance(query, kind)), None)
 
     def asked(self, extra: int) -> FieldQuery:
-        """The query of a call with so many arguments after the first four."""
+        """Return the query of a call with `extra` arguments after the first four."""
         for query in self.parts:
             if len(query.arguments) == extra:
                 return query
         raise LookupError(f"no query with {extra} more arguments is declared; declared: {self}")
 
     def split(self, answer: Any) -> tuple[Any, ...]:
-        """The parts of an answer."""
+        """Split an answer into its parts."""
         return answer if len(self.shape) > 1 else (answer,)
 
     def joined(self, parts: tuple[Any, ...]) -> Any:
-        """The answer with these parts."""
+        """Build the answer from its parts."""
         return parts if len(self.shape) > 1 else parts[0]
 
     def __and__(self, other: FieldQuery) -> FieldQuery:
-        """Both queries; an error where the same call would have two different answers."""
-        found = {len(query.arguments): query for query in self.parts}
+        """Combine both queries; raise an error if the same call would have two different answers."""
+        queries = {len(query.arguments): query for query in self.parts}
         for query in other.parts:
-            present = found.setdefault(len(query.arguments), query)
+            present = queries.setdefault(len(query.arguments), query)
             if present != query:
                 call = ", ".join(("t", "q", "m", "system", *query.arguments))
                 raise InputError(
                     f"a method cannot ask a field for {present} and for {query}: both would be the answer to "
                     f"torque({call}); combine methods that ask for the same"
                 )
-        parts = tuple(found[extra] for extra in sorted(found))
+        parts = tuple(queries[extra] for extra in sorted(queries))
         return parts[0] if len(parts) == 1 else Together(parts)
 
 
 @dataclasses.dataclass(frozen=True)
 class Together(FieldQuery):
-    """Several queries with different numbers of arguments; made by ``&``."""
+    """Several queries with different numbers of arguments, combined by ``&``."""
 
     queries: tuple[FieldQuery, ...]
 
@@ -115,7 +115,7 @@ class TorqueAndCorrector(FieldQuery):
 
 @dataclasses.dataclass(frozen=True)
 class TorqueRates(FieldQuery):
-    """The torque and its first derivatives along the motion, N^(n) turned into the body (`physics/torque_rates`)."""
+    """The torque and its first derivatives along the motion, N^(n) in the body frame (`physics/torque_rates`)."""
 
     count: int
 
@@ -133,9 +133,9 @@ class TorqueRates(FieldQuery):
 
 @dataclasses.dataclass(frozen=True)
 class TorqueGradient(FieldQuery):
-    """How the torque changes, given the angular acceleration: (T', K, K'), K the steepness (`physics/torque_gradient`).
+    """Change of the torque, given the angular acceleration: (T', K, K'), K the steepness (`physics/torque_gradient`).
 
-    Zeros without a field are those of the number type.
+    Without a field the answer consists of zeros of the number type.
     """
 
     arguments = ("a",)
@@ -147,15 +147,15 @@ class TorqueGradient(FieldQuery):
 
 ROTATION, ROTATION_AND_WORK, STATE = "rotation", "rotation and work", "state"
 SERIES = (ROTATION, ROTATION_AND_WORK, STATE)
-"""What a series of the motion is of: rotation vector and momentum; the work too; or quaternion and momentum."""
+"""Contents of a series of the motion: rotation vector and momentum; also the work; or quaternion and momentum."""
 
 
 @dataclasses.dataclass(frozen=True)
 class MotionSeries(FieldQuery):
-    """The motion over a time h by Taylor series up to an order; without a field that of the free body.
+    """The motion over a time h by Taylor series up to an order; without a field, the motion of the free body.
 
     `of` is one of `SERIES`: rotation vector and momentum at the end; the same and the change of sum lead_i Pi_i^2 by
-    the torque; or the increments of momentum and quaternion (`kernels.state.moved`).
+    the torque; or the increments of momentum and quaternion (`kernels.state.incremented`).
     """
 
     order: int
@@ -167,7 +167,7 @@ class MotionSeries(FieldQuery):
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        """The time, and for the work the weights of the squares."""
+        """The time, and for the work also the weights of the squares."""
         return ("h", "lead") if self.of == ROTATION_AND_WORK else ("h",)
 
     @property
@@ -180,14 +180,14 @@ class MotionSeries(FieldQuery):
 
 
 USES = ("torque", "potential")
-"""What a step may use of the potential between two states: the mean torque, or only the change."""
+"""Use of the potential between two states: the mean torque, or only the change."""
 
 
 @dataclasses.dataclass(frozen=True)
 class DiscreteGradient(FieldQuery):
     """The mean torque and the change of a potential between two states; `use` is one of `USES`.
 
-    Every field that has no potential answers like none.
+    A field without a potential answers as if there were no field.
     """
 
     use: str

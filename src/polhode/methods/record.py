@@ -1,6 +1,6 @@
-"""What a method says about itself, and the book in which all methods stand.
+"""The record of a method: its step and its declaration.
 
-A method is a step kernel plus a declaration. A step is a pure function
+A step is a pure function
 
     step(h, t, y, system, torque) -> (y_new, residual)
 
@@ -27,24 +27,24 @@ NEEDS = ("free", "potential", "attitude", "velocity")
 """Kinds of field, each including those before it: none, U(R), T(t, R), T(t, R, omega)."""
 
 TOP = "top"
-"""What a method needs that takes nothing but the Lagrange top: a symmetric body in a uniform field.
+"""The need of a method for the Lagrange top only: a symmetric body in a uniform field.
 
-Its motion is known at all times. So such a method has no step (`build` is refused), `ph.solve` evaluates the motion at
-the times of the steps, and its properties are those with that field. It takes no kind of `NEEDS`, which hold for any
-body, not even "free".
+Its motion is known at all times. So such a method has no step (`build` raises an error), `ph.solve` evaluates the
+motion at the times of the steps, and its properties hold with that field. It takes none of the kinds in `NEEDS`, not
+even "free", because these are for any body.
 """
 
 CONSERVABLE = (
     *("energy", "spatial_momentum", "momentum_norm"),
     *("energy_midpoint", "spatial_momentum_midpoint", "energy_linear_potential", "energy_potential"),
 )
-"""What a method may conserve exactly. All for the free body, except the last two: kinetic plus potential
-energy of the heavy top, whose potential is linear in R, and with any potential U(R). The midpoint ones hold
-for the state after the first half of a method that is a composition of two half steps."""
+"""Quantities that a method may conserve exactly. All refer to the free body, except the last two: kinetic plus
+potential energy of the heavy top, whose potential is linear in R, and with any potential U(R). The midpoint ones
+hold for the state after the first half of a method that is a composition of two half steps."""
 
 
 ENDS = ("start", "end")
-"""Where a step may take the torque so that another can use it too."""
+"""Points at which a step may evaluate the torque so that the neighbouring step can reuse it."""
 
 
 class Term(NamedTuple):
@@ -63,11 +63,11 @@ Flow = tuple[Term, ...]
 
 
 class Estimate(NamedTuple):
-    """How a step estimates its own error, by comparison with an embedded method; step control follows from it.
+    """Error estimate of a step by comparison with an embedded method, for step control.
 
-    `build` is like that of a method, for a kernel (h, t, y, system, torque) -> (y_new, attitude error squared, momentum
-    error squared). `order` is that of the embedded method: the estimates go as h^(order + 1). `safety` is the part
-    taken of the step whose error would be the tolerance.
+    `build` makes, as for a method, a kernel (h, t, y, system, torque) -> (y_new, attitude error squared, momentum
+    error squared). `order` is the order of the embedded method: the estimates scale as h^(order + 1). The next step is
+    `safety` times the step whose error would equal the tolerance.
     """
 
     build: Build
@@ -77,40 +77,40 @@ class Estimate(NamedTuple):
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Method:
-    """One integrator: its step and everything the library knows about it.
+    """One integrator: its step and its properties.
 
     Attributes
     ----------
-    name : the registered name or the expression that makes it, such as ``"mkrk(rk4)"``
+    name : the registered name or the expression that builds it, such as ``"mkrk(rk4)"``
     order, order_free : order with a torque and for the free body (`math.inf` if exact)
-    symmetric : is the step with -h the inverse of the step with h, torque included
+    symmetric : whether the step with -h is the inverse of the step with h, torque included
     symplectic : on T*SO(3), free and with a potential; None = unproven
-    poisson : is the momentum map of the free body a Poisson map of so(3)*; None = unproven
-    implicit : does a step solve an equation
+    poisson : whether the momentum map of the free body is a Poisson map of so(3)*; None = unproven
+    implicit : whether a step solves an equation
     solves : implicit stages in a step: unknowns that are a number, a vector, or a rotation and a momentum
-    torque_evals : distinct points (t, R) at which the torque enters a step (of a processed method, the repeated one)
-    torque_at : which ends of the step are among them, "start" and "end"; with both, neighbouring steps share one
-    conserves : what is kept exactly, names from `CONSERVABLE`
+    torque_evals : distinct points (t, R) at which the torque enters a step (for a processed method, the repeated step)
+    torque_at : the ends of the step among them, "start" and "end"; with both, neighbouring steps share one
+    conserves : quantities conserved exactly, names from `CONSERVABLE`
     needs : the most general field the method takes, one of `NEEDS`; or `TOP`
-    cite, where, aliases : key in references.bib, equation, the papers' own labels
-    doc : what it is, in one line; then the equations of one step as LaTeX, symbols as in docs/notation.md
-    build : makes the step for one number type, given the conversion of exact coefficients to it
-    before, after : alike, of a processed method: the change of variables before the first step and the one back where a
-        state is looked at; `build` is then the step between them, and the properties are those of all three together
-    unprocessed : of a processed method, one step with both, as a method without them
+    cite, where, aliases : key in references.bib, equation, names in the papers
+    doc : one line of description; then the equations of one step as LaTeX, symbols as in docs/notation.md
+    build : builds the step for one number type, given the conversion of exact coefficients to it
+    before, after : for a processed method, builders of the change of variables before the first step and of its inverse
+        for output; `build` is then the step between them, and the properties are those of all three together
+    unprocessed : for a processed method, one step with both changes of variables, as an ordinary method
     halves : the two half steps of a composition, else empty
-    asks : what the step asks of a field, a query of `queries.py`: which calls of `torque` it makes, and their answers
-    linear_bodies : does it take bodies with one zero moment (False if it divides by that moment)
-    flat_bodies : does it take bodies in a plane, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
-    increments : is the step written by increments (`carry.py`), so that `compensated` can be applied to it
-    compensated : does a run carry the low parts of the state
-    memory : how many numbers a run keeps from step to step beside (q, m), zero before `before` fills them
-    base : of a method that chooses its steps (`has_own_time`), the one whose steps it makes
-    symplectic_defect : of a step that is not symplectic, where there is a formula: the function (h, psi, system) -> c,
+    asks : the query of the step to the field (`queries.py`): its calls of `torque` and their answers
+    linear_bodies : whether it takes bodies with one zero moment (False if it divides by that moment)
+    flat_bodies : whether it takes planar bodies, I3 = I1 + I2 (False if it divides by (I1 + I2 - I3)/2)
+    increments : whether the step is written by increments (`kernels/state.py`), so that `compensated` applies to it
+    compensated : whether a run carries the low parts of the state
+    memory : count of numbers a run carries from step to step besides (q, m), zero before `before` fills them
+    base : for a method that chooses its steps (`has_own_time`), the method whose steps it makes
+    symplectic_defect : for a step that is not symplectic, if there is a formula: the function (h, psi, system) -> c,
         psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
-    estimated : how a step estimates its errors, where it does: with `tol` the step sizes follow from the estimates
-    flows : the exact flows that make the step, in the order in which they act; empty where it is not made of such
-    family : the kind of space the method is for where that is not the rotations of a body: "lie", "ndim"; else empty
+    estimated : the error estimate of a step, if it has one: with `tol` the step sizes follow from it
+    flows : the exact flows that compose the step, in the order in which they act; empty if there are none
+    family : the kind of space the method is for, if not the rotations of a body: "lie", "ndim"; else empty
     """
 
     name: str
@@ -147,22 +147,22 @@ class Method:
     symplectic_defect: Callable[..., Any] | None = None
 
     def takes(self, kind: str) -> bool:
-        """Can the method take a field of this kind (one of `NEEDS`)."""
+        """Whether the method takes a field of this kind (one of `NEEDS`)."""
         return self.has_step and NEEDS.index(kind) <= NEEDS.index(self.needs)
 
     @property
     def has_step(self) -> bool:
-        """Is it made of steps: False for the exact motion of the Lagrange top, which is evaluated at given times."""
+        """Whether it has a step: False for the exact motion of the Lagrange top, which is evaluated at given times."""
         return self.needs != TOP
 
     @property
     def has_own_time(self) -> bool:
-        """Does a run keep its own time, memory[0], because its steps are not h."""
+        """Whether a run carries its own time, memory[0], because its steps are not h."""
         return self.base is not None
 
     @property
     def torque_at_ends(self) -> bool:
-        """Is the torque taken at both ends of the step, so that neighbouring steps share one."""
+        """Whether the torque is evaluated at both ends of the step, so that neighbouring steps share one."""
         return self.torque_at == frozenset(ENDS)
 
     @property
@@ -171,13 +171,13 @@ class Method:
         return 0 if self.estimated is None else self.estimated.order
 
     def processors(self, number: Callable[[Any], Any]) -> tuple[Step | None, Step | None]:
-        """The steps `before` and `after` in one number type; None where there are none."""
+        """Return the steps `before` and `after` in one number type; None if there are none."""
         return self.before and self.before(number), self.after and self.after(number)
 
     def declaration(self) -> dict[str, Any]:
-        """Everything it declares, in the order of its attributes: not the step itself, nor its description."""
-        said = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
-        return said | {"has_own_time": self.has_own_time, "estimate_order": self.estimate_order}
+        """Return all declared properties, in the order of its attributes, without the step and the description."""
+        declared = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
+        return declared | {"has_own_time": self.has_own_time, "estimate_order": self.estimate_order}
 
     @property
     def summary(self) -> str:
@@ -186,7 +186,7 @@ class Method:
 
     @property
     def formula(self) -> str:
-        """The rest of the description: the equations of one step, LaTeX between dollar signs, and words about them."""
+        """Rest of the description: the equations of one step, LaTeX between dollar signs, and their explanation."""
         return self.doc.partition("\n")[2].strip()
 
     def __repr__(self) -> str:
@@ -194,7 +194,7 @@ class Method:
         return f"<Method {self.name}: {order}, {'implicit' if self.implicit else 'explicit'}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: what is declared, and the source."""
+        """HTML for a notebook: the declaration and the source."""
         notebook: Any = importlib.import_module("polhode.viewer.notebook")
         return notebook.method_html(self)
 
@@ -212,11 +212,11 @@ UNDECLARED = (
     "unprocessed",
     "symplectic_defect",
 )
-"""Attributes of a method that are no part of its printed declaration."""
+"""Attributes of a method that are not part of its printed declaration."""
 
 
 def formatted(value: Any) -> str:
-    """A declared value as a word."""
+    """Format a declared value as text."""
     if value is None:
         return "?"
     if isinstance(value, bool):

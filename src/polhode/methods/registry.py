@@ -1,4 +1,4 @@
-"""The registry of methods: look-up by name, alias or expression; how methods enter it."""
+"""The registry of methods: look-up by name, alias or expression, and registration."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def _key(label: str) -> str:
 
 
 class Known(NamedTuple):
-    """A name that a method has elsewhere: the name, the method or expression, key in references.bib, what of it."""
+    """A name of a method elsewhere: the name, the method or expression, key in references.bib, description."""
 
     label: str
     expression: str
@@ -28,7 +28,7 @@ class Known(NamedTuple):
 
 
 class Methods:
-    """The book of methods: ``ph.methods["imidm"]``, ``ph.methods["mkrk(rk4)"]``; iterating gives the names."""
+    """The registry of methods: ``ph.methods["imidm"]``, ``ph.methods["mkrk(rk4)"]``; iteration gives the names."""
 
     def __init__(self) -> None:
         self._methods: dict[str, Method] = {}
@@ -40,7 +40,7 @@ class Methods:
         self._made = Memo()
 
     def add(self, method: Method) -> Method:
-        """Enter a method under its name and aliases, which must be new."""
+        """Register a method under its name and aliases, which must be new."""
         self._made.clear()
         for label in (method.name, *method.aliases):
             if self._labels.get(_key(label), method.name) != method.name or label in self._methods:
@@ -50,9 +50,9 @@ class Methods:
         return method
 
     def add_label(self, label: str, expression: str, cite: str = "", where: str = "") -> None:
-        """Let a label stand for a method or an expression, such as a paper's own name; `known` lists those cited."""
+        """Make a label, such as a name in a paper, stand for a method or an expression; `known` lists cited labels."""
         if label in self:
-            raise ValueError(f"the label {label!r} is taken already")
+            raise ValueError(f"the label {label!r} is already taken")
         self._made.clear()
         self._expressions[_key(label)] = expression
         if cite:
@@ -60,22 +60,22 @@ class Methods:
 
     @property
     def known(self) -> list[Known]:
-        """Names of methods elsewhere in the literature, with their sources."""
+        """Names of methods in the literature, with their sources."""
         return list(self._known)
 
     def add_combinator(self, name: str, make: Callable[..., Method]) -> None:
-        """Let ``name(argument, ...)`` be written in expressions."""
+        """Register a combinator, written ``name(argument, ...)`` in expressions."""
         self._made.clear()
         self._combinators[name] = make
 
     def add_family(self, prefix: str, make: Callable[[str], Method]) -> None:
-        """Let ``prefix`` followed by a whole number be a name, also where that number is not registered."""
+        """Make ``prefix`` followed by a whole number a name, even if that member is not registered."""
         self._made.clear()
         self._families[_key(prefix)] = make
 
     @property
     def combinators(self) -> dict[str, Callable[..., Method]]:
-        """What makes methods of methods, by name."""
+        """Combinators by name."""
         return dict(self._combinators)
 
     def __getitem__(self, label: str | Method) -> Method:
@@ -84,14 +84,14 @@ class Methods:
         if not isinstance(label, str):
             raise InputError(f"a method is given by name, expression or Method; got {type(label).__name__}")
         label = self._expressions.get(_key(label), label)
-        found = self._labels.get(_key(label))
-        if found is not None:
-            return self._methods[found]
-        made: Method = self._made(label, lambda: self._parsed(label))  # the same object again: so is its compiled code
-        return made
+        name = self._labels.get(_key(label))
+        if name is not None:
+            return self._methods[name]
+        parsed: Method = self._made(label, lambda: self._parsed(label))  # the same object again, with its compiled code
+        return parsed
 
     def _parsed(self, label: str) -> Method:
-        """The method that an expression or the name of a family's member stands for."""
+        """Build the method of an expression, or of a name made of a family's prefix and a number."""
         call = re.fullmatch(r"\s*([A-Za-z_]\w*)\s*\((.*)\)\s*", label)
         if call and call[1].lower() in self._combinators:
             return self._combined(label, self._combinators[call[1].lower()], arguments(call[2]))
@@ -101,18 +101,18 @@ class Methods:
         raise InputError(self._unknown(label))
 
     @staticmethod
-    def _combined(label: str, make: Callable[..., Method], given: list[str]) -> Method:
+    def _combined(label: str, make: Callable[..., Method], parts: list[str]) -> Method:
         try:
-            inspect.signature(make).bind(*given)
+            inspect.signature(make).bind(*parts)
         except TypeError as problem:
             raise InputError(f"{label!r} is not a method: {problem}") from None
-        return make(*given)
+        return make(*parts)
 
     def _unknown(self, label: str) -> str:
         names_of = self._expressions | self._labels
         near = difflib.get_close_matches(_key(label), names_of, n=4, cutoff=0.5)
         names = list(dict.fromkeys(names_of[n] for n in near))
-        hint = f"nearest: {', '.join(names)}" if names else "no name is near"
+        hint = f"nearest: {', '.join(names)}" if names else "no name is similar"
         return f"unknown method {label!r}; {hint}. `polhode methods` lists all of them"
 
     def __iter__(self) -> Iterator[str]:
@@ -129,7 +129,7 @@ class Methods:
         return list(self._methods.values())
 
     def taking(self, kind: str) -> list[Method]:
-        """The methods that take a field of this kind."""
+        """Return the methods that take a field of this kind."""
         return [m for m in self.values() if m.takes(kind)]
 
 
@@ -149,19 +149,19 @@ methods = Methods()
 
 
 def declare(build: Build, *, register: bool = True, **declared: Any) -> Method:
-    """Make a Method from a builder and its declaration, check the words, and enter it in the book."""
+    """Make a Method from a builder and its declaration, check the declared words, and register it."""
     declared["conserves"] = frozenset(declared.get("conserves", ()))
     declared["torque_at"] = frozenset(declared.get("torque_at", ()))
     unknown = (declared["conserves"] - set(CONSERVABLE)) | (declared["torque_at"] - set(ENDS))
     if unknown or declared["needs"] not in (*NEEDS, TOP):
-        raise ValueError(f"{declared['name']}: unknown words in the declaration: {unknown or declared['needs']}")
+        raise ValueError(f"{declared['name']}: unknown names in the declaration: {unknown or declared['needs']}")
     declared["doc"] = inspect.cleandoc(declared.get("doc") or build.__doc__ or "")
     method = Method(build=build, **declared)
     return methods.add(method) if register else method
 
 
 def method(**declared: Any) -> Callable[[Step], Method]:
-    """Declare the decorated step kernel a method of that name: ``@method(order=2, ...) def imid(...)``."""
+    """Register the decorated step kernel as a method of that name: ``@method(order=2, ...) def imid(...)``."""
 
     def enter(step: Step) -> Method:
         declared.setdefault("name", step.__name__)

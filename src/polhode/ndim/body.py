@@ -1,16 +1,16 @@
-"""The body in N dimensions and what its free motion conserves.
+"""The body in N dimensions and the conserved quantities of its free motion.
 
 Energy T = tr(M^T Omega)/4 = sum over i < j of m_ij^2 / (2 (J_i + J_j)), spatial momentum X M X^T, and
 Manakov's integrals, the coefficients c_ab of
 
     det(nu - s M - J^2) = sum over a, b of c_ab nu^a s^b,   b = 0, 2, 4, ...,   a = 0 ... N - b.
 
-The c_ab with a = N - b are those of det(nu - s M), the Casimirs; with nu = l^2, s = l the polynomial becomes
-Moser and Veselov's det(l^2 - l M - J^2). Expanded over the even sets S of axes it is
+The c_ab with a = N - b are the coefficients of det(nu - s M), the Casimirs; with nu = l^2, s = l the polynomial
+becomes Moser and Veselov's det(l^2 - l M - J^2). Expanded over the even sets S of axes it is
 
     sum over S of Pf(M_S)^2 s^|S| product over i not in S of (nu - J_i^2),
 
-where all terms of one c_ab have the same sign: nothing cancels but inside the Pfaffians.
+where all terms of one c_ab have the same sign: there is cancellation only inside the Pfaffians.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ import numpy as np
 from ..errors import InputError
 
 WORDS = ("energy", "momentum_norm", "spatial_momentum", "casimirs", "quadratic", "integrals", "polynomial")
-"""What a method may conserve, and what `Motion.invariants` holds: T; |M|, so tr M^2; X M X^T; the Casimirs; the c_ab
-with b = 2, quadratic in M; all c_ab; the coefficients of det(l^2 - l M - J^2)."""
+"""Quantities that a method may conserve, and the keys of `Motion.invariants`: T; |M|, so tr M^2; X M X^T; the Casimirs;
+the c_ab with b = 2, quadratic in M; all c_ab; the coefficients of det(l^2 - l M - J^2)."""
 
 LARGEST = 14
 """Largest N for which the integrals are computed: there are 2^(N-1) Pfaffians."""
 
 SKEWNESS, ORTHOGONALITY = 1e-12, 1e-10
-"""What counts as skew (relative to the largest entry) and as orthogonal."""
+"""Tolerances for skew (relative to the largest entry) and for orthogonal matrices."""
 
 
 class Body:
-    """A body by its mass tensor J, diagonal: J_i is the integral of x_i^2 dm.
+    """A body given by its diagonal mass tensor J: J_i is the integral of x_i^2 dm.
 
     In three dimensions the moments of inertia are (J2 + J3, J1 + J3, J1 + J2). The J_i are not negative, and at most
     one is zero: a body with mass in fewer than N - 1 directions has velocities without momentum.
@@ -68,15 +68,15 @@ class Body:
         self.bits = 53
 
     def in_digits(self) -> Body:
-        """The same body with mpmath numbers of the working precision; `plain` is the one with doubles."""
+        """Return the body with mpmath numbers of the working precision; its `plain` is the body with doubles."""
         from ..numbers.multiprecision import mp, number
 
-        made = copy.copy(self)
-        made.number, made.bits = number, mp.prec
-        made.J = precise(self.J)
-        made.sums = made.J[:, None] + made.J[None, :]
-        made.rates = 1 / (made.sums + np.diag(self.J == 0.0).astype(int))
-        return made
+        body = copy.copy(self)
+        body.number, body.bits = number, mp.prec
+        body.J = precise(self.J)
+        body.sums = body.J[:, None] + body.J[None, :]
+        body.rates = 1 / (body.sums + np.diag(self.J == 0.0).astype(int))
+        return body
 
     def __repr__(self) -> str:
         return f"<Body in {self.n} dimensions, J = {self.J.tolist()}>"
@@ -95,7 +95,7 @@ class Body:
         return (M * M * self.rates).sum(axis=(-2, -1)) / 4
 
     def integrals(self, M: Any) -> np.ndarray:
-        """The c_ab (..., count) with b = 2, 4, ... and for each b from a = N - b down to 0."""
+        """Return the c_ab (..., count) with b = 2, 4, ... and for each b from a = N - b down to 0."""
         return np.concatenate(self._by_degree(M), axis=-1)
 
     def casimirs(self, M: Any) -> np.ndarray:
@@ -103,7 +103,7 @@ class Body:
         return np.stack([part[..., 0] for part in self._by_degree(M)], axis=-1)
 
     def quadratic(self, M: Any) -> np.ndarray:
-        """The c_ab with b = 2; the energy is a combination of them."""
+        """Return the c_ab with b = 2; the energy is a combination of them."""
         M = np.asarray(M)
         squares = np.stack([M[..., i, j] ** 2 for i, j in combinations(range(self.n), 2)], axis=-1)
         return np.asarray(squares @ self._weights(2))
@@ -113,7 +113,7 @@ class Body:
         return self._polynomial(self._by_degree(M))
 
     def _weights(self, b: int) -> np.ndarray:
-        """For each set of b axes the coefficients of the product over the other axes, in the numbers of this body."""
+        """For each set of b axes, coefficients of the product over the other axes, in the number type of this body."""
         return _weights(tuple(self.J), b, self.bits)
 
     def _polynomial(self, parts: list[np.ndarray]) -> np.ndarray:
@@ -139,7 +139,7 @@ class Body:
         return found
 
     def invariants(self, M: np.ndarray, X: np.ndarray) -> dict[str, np.ndarray]:
-        """Everything in `WORDS` (without Manakov's integrals above N = 14), first axes as those of M and X."""
+        """Return all quantities of `WORDS` (no Manakov integrals above N = 14), with the leading axes of M and X."""
         found = {
             "energy": self.energy(M),
             "momentum_norm": (M * M).sum(axis=(-2, -1)) ** 0.5,
@@ -154,7 +154,7 @@ class Body:
         return {word: found[word] for word in WORDS if word in found}
 
     def _sizes(self, M: np.ndarray) -> list[tuple[np.ndarray, np.ndarray]]:
-        """For each b the sizes of the terms that make up the c_ab, and what they are without cancellation."""
+        """For each b, sizes of the terms of the c_ab, and their sizes without cancellation."""
         signed, unsigned = pfaffians(M), pfaffians(np.abs(M), signed=False)
         found = []
         for b in range(2, self.n + 1, 2):
@@ -165,7 +165,7 @@ class Body:
         return found
 
     def scales(self, M: np.ndarray) -> dict[str, Any]:
-        """By what the change of each invariant is divided: its size at M, or that of the terms which cancel in it."""
+        """Scale of the change of each invariant: its size at M, or the size of the terms that cancel in it."""
         size = float(np.linalg.norm(M))
         found: dict[str, Any] = {
             "energy": float(self.energy(M)), "momentum_norm": size, "spatial_momentum": size,
@@ -181,13 +181,13 @@ class Body:
 
 
 def _floor(value: np.ndarray, bound: np.ndarray) -> np.ndarray:
-    """The size of a value, but not less than 1e-8 of what bounds it."""
+    """Size of a value, but not less than 1e-8 of its bound."""
     return np.maximum(np.abs(value), 1e-8 * np.abs(bound))
 
 
 @functools.lru_cache(maxsize=256)
 def _weights(J: tuple[Any, ...], b: int, bits: int) -> np.ndarray:
-    """For each set S of b axes the coefficients of the product of (nu - J_i^2), i not in S, the highest power first.
+    """For each set S of b axes, coefficients of the product of (nu - J_i^2), i not in S, the highest power first.
 
     `bits` is part of the key: doubles and mpmath numbers are equal and have equal hashes.
     """
@@ -208,7 +208,7 @@ def _monic(roots: list[Any]) -> list[Any]:
 def pfaffians(M: np.ndarray, signed: bool = True) -> dict[tuple[int, ...], np.ndarray]:
     """Pfaffians of M (..., N, N) over all even sets of axes, each expanded along its first axis.
 
-    Without signs they are sums of the sizes of the terms (M then has no negative entries).
+    Without signs they are the sums of the absolute terms (M then has no negative entries).
     """
     sign = -1 if signed else 1
     n = M.shape[-1]
@@ -224,17 +224,17 @@ def pfaffians(M: np.ndarray, signed: bool = True) -> dict[tuple[int, ...], np.nd
 
 
 def precise(A: np.ndarray) -> np.ndarray:
-    """A matrix of doubles as one of mpmath numbers of the working precision."""
+    """Convert a matrix of doubles to mpmath numbers of the working precision."""
     from ..numbers.multiprecision import number
 
     return np.array(np.vectorize(number, otypes=[object])(A), dtype=object)
 
 
-# --- reading what the user gave ---------------------------------------------------------------------
+# --- the arguments ----------------------------------------------------------------------------------
 
 
 def momentum_of(body: Body, M: Any) -> np.ndarray:
-    """A skew N x N matrix."""
+    """Check and return a skew N x N matrix."""
     given = _matrix("M0", M, body.n)
     gap = np.abs(given + given.T).max()
     if gap > SKEWNESS * np.abs(given).max():
@@ -243,7 +243,7 @@ def momentum_of(body: Body, M: Any) -> np.ndarray:
 
 
 def attitude_of(body: Body, X: Any) -> np.ndarray:
-    """An orthogonal N x N matrix; None is the identity."""
+    """Check and return an orthogonal N x N matrix; the identity for None."""
     if X is None:
         return np.eye(body.n)
     given = _matrix("X0", X, body.n)
@@ -256,7 +256,7 @@ def attitude_of(body: Body, X: Any) -> np.ndarray:
 def _matrix(name: str, value: Any, n: int) -> np.ndarray:
     given = _array(name, value)
     if given.shape != (n, n):
-        raise InputError(f"{name} must have shape ({n}, {n}) to go with J; got {given.shape}")
+        raise InputError(f"{name} must have shape ({n}, {n}) to match J; got {given.shape}")
     return given
 
 

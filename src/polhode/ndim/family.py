@@ -5,11 +5,11 @@ polynomials (1991); J. R. Cardoso and F. Silva Leite, The Moser-Veselov equation
 the explicit 3 x 3 method, whose signs and transposes docs/ndim.md corrects; M. Viviani, A minimal-variable symplectic
 method for isospectral flows (2020).
 
-A step is built for a `Body` and has the shape of every step of the library, with y = (M, X), matrices of doubles or of
-mpmath numbers; only `strang` asks for a torque, as a skew matrix torque(X). All three find a skew A, turn the attitude
+A step is built for a `Body` and has the signature of every step of the library, with y = (M, X), matrices of doubles or
+of mpmath numbers; only `strang` calls the torque, a skew matrix torque(X). All three find a skew A, rotate the attitude
 by the Cayley map, X_1 = X_0 (1 - A)^-1 (1 + A), and add an increment to M.
-The words of a declaration: `needs` is `free` or `potential`; `symplectic` on T*SO(N); `poisson` on so(N)*; `conserves`
-has the words of `body.WORDS`, meant for every N.
+The terms of a declaration: `needs` is `free` or `potential`; `symplectic` on T*SO(N); `poisson` on so(N)*; `conserves`
+has names from `body.WORDS`, for every N.
 """
 
 from __future__ import annotations
@@ -31,26 +31,26 @@ from .body import WORDS, Body, momentum_of
 from .linear import plain
 
 FLAT = 1e-3
-"""Below this ratio of the smallest to the largest J the Riccati equation is not used: it divides by J."""
+"""Below this ratio of the smallest to the largest J the Riccati equation is not used, because it divides by J."""
 
 AXIS = 1e-10
-"""Relative to the largest J: real parts below this are the round-off of an eigenvalue on the imaginary axis."""
+"""Real parts below this, relative to the largest J, are the round-off of an eigenvalue on the imaginary axis."""
 
 
 def triple_jump(number: Callable[[Any], Any]) -> tuple[Any, Any, Any]:
-    """The steps of Yoshida's composition in units of h: g, 1 - 2 g, g with g = 1/(2 - 2^(1/3))."""
+    """Steps of Yoshida's composition in units of h: g, 1 - 2 g, g with g = 1/(2 - 2^(1/3))."""
     outer = 1 / (2 - number(2) ** (number(1) / 3))
     return outer, 1 - 2 * outer, outer
 
 
 LONGEST = -triple_jump(float)[1]
-"""The longest of them, which is negative."""
+"""Size of the longest of them, which is negative."""
 
 TAG = "ndim"
 """The family of these methods."""
 
 
-class Book(Methods):
+class Registry(Methods):
     """The methods of this family, by name."""
 
     def _unknown(self, label: str) -> str:
@@ -58,20 +58,20 @@ class Book(Methods):
         return f"unknown method {label!r} for an N-dimensional body; there are {names} and strang(...)"
 
 
-methods = Book()
+methods = Registry()
 
 
 BOUNDED: dict[str, float] = {}
-"""Methods that have a step only while it is below `largest_step`, and the longest of their inner steps over h."""
+"""Methods whose step exists only below `largest_step`, with the longest of their inner steps over h."""
 
 
 def declared(build: Callable[[Body], Step], *, bounded: float | None = None, **declared: Any) -> Method:
-    """Make a Method of a builder and its declaration; the words are those of `WORDS`, and `bounded` of `BOUNDED`."""
+    """Make a Method from a builder and its declaration, in the names of `WORDS`; `bounded` goes into `BOUNDED`."""
     if bounded is not None:
         BOUNDED[declared["name"]] = bounded
     declared["conserves"] = frozenset(declared["conserves"])
     if declared["conserves"] - set(WORDS):
-        raise ValueError(f"{declared['name']}: unknown words in the declaration: {declared['conserves'] - set(WORDS)}")
+        raise ValueError(f"{declared['name']}: unknown names in the declaration: {declared['conserves'] - set(WORDS)}")
     shared: dict[str, Any] = {
         "order_free": declared["order"], "implicit": True, "torque_evals": 0, "needs": "free", "family": TAG,
         "doc": build.__doc__ or "",
@@ -103,7 +103,7 @@ def moser_veselov(body: Body) -> Step:
 
 
 def moser_veselov_root(body: Body, m: np.ndarray) -> tuple[np.ndarray, float]:
-    """The skew A whose Cayley map X solves m = X J - J X^T, on the branch of small m, and the residual."""
+    """Return the skew A whose Cayley map X solves m = X J - J X^T, on the branch of small m, and the residual."""
     rough = body.plain
     guess = _by_continuation if rough.J.min() <= FLAT * rough.J.max() else _by_riccati
     try:
@@ -137,7 +137,7 @@ def _by_riccati(body: Body, m: np.ndarray) -> np.ndarray | None:
 
 
 def _by_continuation(body: Body, m: np.ndarray) -> np.ndarray | None:
-    """Newton from m = 0 onwards, in more and more pieces until it arrives: for flat bodies, without a division by J."""
+    """Newton's method by continuation from m = 0, in more and more pieces until it converges; no division by J."""
     for pieces in (1, 4, 16, 64):
         A, residual = np.zeros_like(m), 0.0
         before = A
@@ -153,10 +153,10 @@ def _by_continuation(body: Body, m: np.ndarray) -> np.ndarray | None:
 
 
 def refined(body: Body, m: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, float]:
-    """Newton for m + [m, A] - A m A = 2 (A J + J A), which is m = X J - J X^T times 1 - A and 1 + A.
+    """Newton's method for m + [m, A] - A m A = 2 (A J + J A), which is m = X J - J X^T times 1 - A and 1 + A.
 
-    A change (1 + eta) X of X changes X J - J X^T by eta W + W^T eta, W = X J: a Lyapunov equation. Every term is of the
-    size of A, so A has full relative accuracy.
+    Replacing X by (1 + eta) X changes X J - J X^T by eta W + W^T eta, W = X J: a Lyapunov equation. Every term is as
+    small as A, so A has full relative accuracy.
     """
     one, J = np.eye(body.n), body.plain.J
 
@@ -174,10 +174,10 @@ def refined(body: Body, m: np.ndarray, A: np.ndarray) -> tuple[np.ndarray, float
 
 
 def lyapunov(W: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The skew eta with eta W + W^T eta = right, through the Schur form of W.
+    """Return the skew eta with eta W + W^T eta = right, through the Schur form of W.
 
-    It exists as long as no two eigenvalues of W add up to zero. One eigenvalue may vanish, as that of a flat body does:
-    the equation is then singular for symmetric matrices only, where LAPACK perturbs it and `right` has no part.
+    It exists as long as no two eigenvalues of W add up to zero. One eigenvalue may vanish, as for a flat body: the
+    equation is then singular only for symmetric matrices, where LAPACK perturbs it and `right` has no component.
     """
     T, U = scipy.linalg.schur(W, output="real")
     Y, scale, _ = scipy.linalg.lapack.dtrsyl(T, T, U.T @ right @ U, trana="T")
@@ -185,16 +185,16 @@ def lyapunov(W: np.ndarray, right: np.ndarray) -> np.ndarray:
 
 
 def _belongs(body: Body, A: np.ndarray) -> bool:
-    """Is the root on the branch of small steps: no eigenvalue of W = X J to the left of zero."""
+    """Whether the root is on the branch of small steps: no eigenvalue of W = X J has a negative real part."""
     W = cayley(A) * body.J
     return bool(np.linalg.eigvals(W).real.min() > -AXIS * body.J.max())
 
 
 def largest_step(J: Any, M: Any) -> float:
-    """The step size up to which (not including it) the Moser-Veselov equation has the solution that belongs to h -> 0.
+    """Step size below which the Moser-Veselov equation has the solution that is continuous to h -> 0.
 
     It exists as long as nu^2 + J^2 + i nu h M is positive definite for all real nu, because i nu is an eigenvalue of
-    the Hamiltonian matrix where this is singular. So 1/h is the largest value over nu of the spectral radius of
+    the Hamiltonian matrix if this is singular. So 1/h is the largest value over nu of the spectral radius of
     nu D^-1/2 M D^-1/2, D = nu^2 + J^2. It depends on M through the integrals only and is a constant of the motion.
     """
     body = Body(J)
@@ -213,8 +213,8 @@ def largest_step(J: Any, M: Any) -> float:
     top = heights[best]
     if 0 < best < len(places) - 1:
         ends = (places[best - 1], places[best + 1])
-        found = scipy.optimize.minimize_scalar(lambda x: -radius(x), bounds=ends, method="bounded")
-        top = max(top, -found.fun)
+        minimum = scipy.optimize.minimize_scalar(lambda x: -radius(x), bounds=ends, method="bounded")
+        top = max(top, -minimum.fun)
     return 1 / top if top > 0 else math.inf
 
 
@@ -273,12 +273,12 @@ def isospectral_midpoint(body: Body) -> Step:
 
 
 def sides(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The matrix of the map D -> A D B on entries taken row by row."""
+    """Matrix of the map D -> A D B on the entries, row by row."""
     return np.kron(A, B.T)
 
 
 def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
-    """The skew D with matrix D = right, for a map of skew matrices given on all entries."""
+    """Return the skew D with matrix D = right, for a map of skew matrices given on all entries."""
     n = len(right)
     i, j = np.triu_indices(n, 1)
     above, below = i * n + j, j * n + i
@@ -288,17 +288,17 @@ def solved(matrix: np.ndarray, right: np.ndarray) -> np.ndarray:
     return D - D.T
 
 
-# --- what they share --------------------------------------------------------------------------------
+# --- shared functions -------------------------------------------------------------------------------
 
 
 def bracket(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """[A, B] = A B - B A of skew matrices, skew to the last bit."""
+    """[A, B] = A B - B A of skew matrices, exactly skew."""
     product = A @ B
     return product - product.T
 
 
 def skew(A: np.ndarray) -> np.ndarray:
-    """The skew part."""
+    """Skew part of a matrix."""
     return (A - A.T) / 2
 
 
@@ -309,13 +309,13 @@ def cayley(A: np.ndarray) -> np.ndarray:
 
 
 def inverse_cayley(X: np.ndarray) -> np.ndarray:
-    """The skew A with X = (1 - A)^-1 (1 + A)."""
+    """Return the skew A with X = (1 - A)^-1 (1 + A)."""
     one = np.eye(len(X))
     return skew(np.linalg.solve((X + one).T, (X - one).T).T)
 
 
 def rotated(X: np.ndarray, A: np.ndarray) -> np.ndarray:
-    """X (1 - A)^-1 (1 + A), by its increment, so that the round-off is that of one addition."""
+    """X (1 - A)^-1 (1 + A), by its increment, so that the round-off is only that of one addition."""
     return X + 2 * X @ linear.solve(np.eye(len(A)) - A, A)
 
 
@@ -329,7 +329,7 @@ def _inner(name: str, method: str | Method) -> Method:
 def yoshida4(method: str | Method) -> Method:
     """Order 4 from a symmetric method of order 2: steps g h, (1 - 2 g) h, g h with g = 1/(2 - 2^(1/3)).
 
-    What the parts keep is kept.
+    Quantities that the parts conserve are conserved.
     """
     inner = _inner("yoshida4", method)
 
@@ -354,9 +354,9 @@ def yoshida4(method: str | Method) -> Method:
 
 
 def strang(method: str | Method) -> Method:
-    """A potential U(X) by half a kick, a step of a free method, half a kick: M += (h/2) T(X).
+    """Splitting for a potential U(X): half a kick, a step of a free method, half a kick: M += (h/2) T(X).
 
-    Over `moser_veselov` these are the stationary points of Moser and Veselov's sum of tr(X_k J X_{k+1}^T) with
+    Over `moser_veselov` it gives the stationary points of Moser and Veselov's sum of tr(X_k J X_{k+1}^T) with
     h^2 U(X_k) added to each term, which is RATTLE; the torque is T = G^T X - X^T G, G = dU/dX.
     """
     inner = _inner("strang", method)

@@ -1,7 +1,7 @@
 """Linear equations and Newton's method for matrices of doubles or of mpmath numbers.
 
-In many digits a linear equation is solved by iterative refinement: residuals in all digits, corrections with the
-inverse in doubles. Every sweep gains about fifteen digits, less those of the condition number.
+With many digits a linear equation is solved by iterative refinement: residuals in all digits, corrections with the
+inverse in doubles. Every sweep gains about fifteen digits, minus the digits of the condition number.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ import numpy as np
 
 EPS = float(np.finfo(float).eps)
 ITERATIONS = 40
-"""Sweeps after which a solution is given up; in many digits one more for every six of them."""
+"""Sweeps after which a solve fails; with mpmath numbers one more for every six digits."""
 
 RUNAWAY = 1e6
-"""Newton has failed when a correction is this many times the first guess."""
+"""Newton's method has failed if a correction is this many times the initial guess."""
 
 STALL = 2.0**16
-"""Corrections this many epsilons small that no longer shrink are round-off."""
+"""Corrections below this many epsilons that no longer shrink are round-off."""
 
 
 def is_precise(A: np.ndarray) -> bool:
-    """Does the matrix hold mpmath numbers."""
+    """Whether the matrix holds mpmath numbers."""
     return A.dtype == object
 
 
@@ -38,17 +38,17 @@ def epsilon(A: np.ndarray) -> Any:
 
 
 def plain(A: Any) -> Any:
-    """The matrix, or the number, in doubles."""
+    """Convert a matrix or a number to doubles."""
     return A.astype(float) if isinstance(A, np.ndarray) else float(A)
 
 
 def sweeps(A: np.ndarray) -> int:
-    """How often to try."""
+    """Largest number of sweeps."""
     return ITERATIONS + int(-math.log10(epsilon(A)) / 6) if is_precise(A) else ITERATIONS
 
 
 def solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-    """The X with A X = B."""
+    """Solve A X = B for X."""
     if not is_precise(A):
         return np.linalg.solve(A, B)
     inverse = np.linalg.inv(plain(A))
@@ -64,16 +64,16 @@ def solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def largest(A: np.ndarray) -> Any:
-    """The size of the largest entry."""
+    """Absolute value of the largest entry."""
     return np.abs(A).max()
 
 
 def newton(
     x: np.ndarray, residual: Callable[[Any], Any], correction: Callable[[Any, Any], np.ndarray]
 ) -> tuple[np.ndarray, Any]:
-    """Corrections until they are round-off; returns the root and zero, or the last one and its relative size.
+    """Apply corrections until they are round-off; return the root and zero, or the last x and the correction's size.
 
-    residual(x) is taken in the numbers of its data, correction(x, r) in doubles: the change that would remove r.
+    residual(x) is evaluated in the number type of its data. correction(x, r) is in doubles: the change that removes r.
     """
     last, far, whole = math.inf, RUNAWAY * float(largest(x)), 1.0
     for _ in range(sweeps(residual(x))):

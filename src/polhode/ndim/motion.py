@@ -29,7 +29,7 @@ from .linear import plain
 from .potential import Potential
 
 MARGIN = 0.9
-"""Of the largest possible step: what an error message proposes."""
+"""Fraction of the largest possible step that an error message proposes."""
 
 NO_VALUE = "the state became infinite or NaN, or the potential has no value there"
 
@@ -44,7 +44,7 @@ class Motion(motion.Motion):
     M : (n, N, N) angular momentum, body frame, skew
     X : (n, N, N) attitude, body to space, orthogonal
     omega : (n, N, N) angular velocity, body frame, skew
-    energy : (n,) kinetic energy, and potential energy where there is a potential
+    energy : (n,) kinetic energy, plus potential energy if there is a potential
     body, method, h, status, potential : how it was made
     mp : with ``digits=...``, M, X and energy as arrays of mpmath numbers, and the digits
     """
@@ -67,9 +67,9 @@ class Motion(motion.Motion):
         return total_energy(self.body, self.potential, self.M, self.X)
 
     def invariants(self) -> dict[str, np.ndarray]:
-        """What the exact motion conserves, by name, time first; `polhode.ndim.body` says what each is.
+        """Conserved quantities of the exact motion, by name, time first; `polhode.ndim.body` defines them.
 
-        With a potential that is the energy alone. Of a run with many digits they have all digits.
+        With a potential only the energy is conserved. After a run with `digits` they have all digits.
         """
         if self.mp is None:
             return self._invariants(self.body, self.M, self.X)
@@ -84,9 +84,9 @@ class Motion(motion.Motion):
         return {"energy": total_energy(body, self.potential, M, X)}
 
     def drift(self) -> dict[str, float]:
-        """Largest change of each invariant since the first state, relative to its size (or that of its terms).
+        """Largest change of each invariant since the first state, relative to its size (or the size of its terms).
 
-        With a potential, relative to the kinetic energy at the start or to the total one, whichever is larger.
+        With a potential, relative to the initial kinetic energy or the initial total energy, whichever is larger.
         """
         found = {}
         scales = self.body.scales(self.M[0])
@@ -101,7 +101,7 @@ class Motion(motion.Motion):
         return found
 
     def _changes(self, value: np.ndarray) -> np.ndarray:
-        """The sizes of the differences from the first row, in doubles."""
+        """Absolute differences from the first row, in doubles."""
         if self.mp is None:
             return np.abs(value - value[0])
         with numbers_for(self.mp.digits).precision():
@@ -114,7 +114,7 @@ class Motion(motion.Motion):
 
 
 def total_energy(body: Body, potential: Potential | None, M: np.ndarray, X: np.ndarray) -> np.ndarray:
-    """Kinetic energy of states, time first, with the potential energy where there is one."""
+    """Kinetic energy of states, time first, plus the potential energy if there is a potential."""
     kinetic = body.energy(M)
     return kinetic if potential is None else kinetic + potential.energy(X, body.number)
 
@@ -139,20 +139,20 @@ def solve(
     Parameters
     ----------
     J : a `Body`, or the diagonal of its mass tensor
-    M0 : skew N x N matrix, the angular momentum in the body frame at t0; `Body.momentum` makes it from Omega
-    X0 : orthogonal N x N matrix, body to space; the identity if left out
+    M0 : skew N x N matrix, the angular momentum in the body frame at t0; `Body.momentum` computes it from Omega
+    X0 : orthogonal N x N matrix, body to space; by default the identity
     method : a name, alias or expression (``"yoshida4(moser_veselov)"``) of `polhode.ndim.methods`, or a Method
     h : step size, positive
-    t_end, steps : end time or number of steps, one of them
+    t_end, steps : end time or number of steps; give one of them
     every : keep steps 0, every, 2 every, ... and always the last
-    potential : a plain function U of X, nested tuples X[i][j], that gives T = G^T X - X^T G, G = dU/dX; without it T is
-        zero. It needs a method with kicks, ``"strang(moser_veselov)"`` or ``"yoshida4(strang(moser_veselov))"``
+    potential : a plain function U of X, nested tuples X[i][j]; the torque is T = G^T X - X^T G, G = dU/dX. Without it T
+        is zero. It needs a method with kicks, ``"strang(moser_veselov)"`` or ``"yoshida4(strang(moser_veselov))"``
     digits : run with this many digits in mpmath (slow); ``.mp`` then holds them
     progress : as in `polhode.run.solve`
 
     Raises
     ------
-    InputError : something given cannot be right
+    InputError : an argument is invalid
     StepError : a step has no solution; ``.partial`` holds the Motion before it
     """
     chosen = methods[method]
@@ -181,15 +181,15 @@ def solve(
     return solved(state, kept, Progress(progress, chosen.name, count), _explain)
 
 
-# --- what the loop needs of this kind of state ------------------------------------------------------
+# --- the state space of the loop --------------------------------------------------------------------
 
 
 ORTHOGONAL = 2.0**-26
-"""How far from 1 an entry of X^T X may be after a step: half the digits, of which `renormalise` makes all."""
+"""Largest deviation of X^T X from 1 after a step: half the digits, which `renormalise` extends to all."""
 
 
 def is_valid(y: Any, residual: Any) -> bool:
-    """Was the step solved, is its momentum finite, and its attitude orthogonal."""
+    """Whether the step was solved, its momentum is finite, and its attitude is orthogonal."""
     M, X = plain(y[0]), plain(y[1])
     if not (residual <= 0 and np.isfinite(M).all() and np.isfinite(X).all()):
         return False
@@ -197,19 +197,19 @@ def is_valid(y: Any, residual: Any) -> bool:
 
 
 def tidied_attitude(X: np.ndarray) -> np.ndarray:
-    """X with its round-off from orthogonality taken out: X - X (X^T X - 1)/2."""
+    """Remove the round-off of an orthogonal matrix: X - X (X^T X - 1)/2."""
     return X - X @ (X.T @ X - np.eye(len(X))) / 2
 
 
 def orthogonalised(X: np.ndarray) -> np.ndarray:
-    """An attitude that is orthogonal in doubles only, orthogonal in all its digits: the error is squared each time."""
+    """Make an attitude that is orthogonal in doubles orthogonal in all its digits; each pass squares the error."""
     for _ in range(10):
         X = tidied_attitude(X)
     return X
 
 
 def renormalise(y: Any) -> Any:
-    """The state with an orthogonal attitude."""
+    """Return the state with an orthogonal attitude."""
     return y[0], tidied_attitude(y[1])
 
 
@@ -226,7 +226,7 @@ def _motion(
     body: Body, potential: Potential | None, state: RunState[Any], t: np.ndarray, rows: np.ndarray, *, status: str,
     **timing: Any,
 ) -> Motion:  # fmt: skip
-    """The rows as a result."""
+    """Build the result from the rows."""
     M, X, mp = rows[:, : body.n], rows[:, body.n :], None
     if state.run.digits:
         numbers = numbers_for(state.run.digits)
@@ -238,7 +238,7 @@ def _motion(
 
 
 def _explain(state: RunState[Any]) -> str:
-    """Why the next step cannot be made, and which h to try."""
+    """Reason why the next step failed, and an h to try."""
     limit, reach = largest_step(state.run.system.plain, plain(state.y[0])), BOUNDED.get(state.method.name, 0.0)
     if state.dt * reach >= limit:
         longest = f" (its longest inner step is {reach:.4g} h)" if reach > 1 else ""

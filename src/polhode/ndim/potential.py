@@ -1,7 +1,7 @@
-"""A potential U(X) of the attitude in N dimensions, and its torque, exact from the graph of the user's function.
+"""A potential U(X) of the attitude in N dimensions, and its exact torque from the graph of the user function.
 
 With G = dU/dX the equations are M' = [M, Omega] + T, T = G^T X - X^T G, X' = X Omega, and T(M) + U(X) is conserved,
-T(M) = tr(M^T Omega)/4. In three dimensions T = hat(-rot(R^T G)), as everywhere in the library.
+T(M) = tr(M^T Omega)/4. In three dimensions T = hat(-rot(R^T G)), as in the rest of the library.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..symbolic.user_function import UserFunction
 
 
 class Potential:
-    """A plain Python function of X, nested tuples X[i][j], that gives a number."""
+    """A plain Python function of X, nested tuples X[i][j], that returns a number."""
 
     def __init__(self, function: Callable[..., Any], n: int) -> None:
         self.function, self.n = function, n
@@ -33,14 +33,14 @@ class Potential:
         )  # fmt: skip
 
     def energy(self, X: np.ndarray, number: Callable[[Any], Any]) -> np.ndarray:
-        """U of attitudes (..., N, N)."""
+        """Potential energy U of attitudes (..., N, N)."""
         value = compiled(*self.texts[0], number)
         flat = X.reshape(-1, self.n, self.n)
-        found = np.array([value(_rows(x))[0] for x in flat], dtype=X.dtype)
-        return found.reshape(X.shape[:-2])
+        energies = np.array([value(_rows(x))[0] for x in flat], dtype=X.dtype)
+        return energies.reshape(X.shape[:-2])
 
     def torque(self, number: Callable[[Any], Any]) -> Callable[[np.ndarray], np.ndarray]:
-        """The function X -> T = G^T X - X^T G."""
+        """Return the function X -> T = G^T X - X^T G."""
         slopes = compiled(*self.texts[1], number)
 
         def torque(X: np.ndarray) -> np.ndarray:

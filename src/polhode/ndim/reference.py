@@ -1,4 +1,4 @@
-"""Reference solutions by Taylor series of the continuous equations: no method of the family is used.
+"""Reference solutions by Taylor series of the continuous equations, independent of the methods of the family.
 
 (n + 1) M_{n+1} = sum over j of [M_j, Omega_{n-j}],   (n + 1) X_{n+1} = sum over j of X_j Omega_{n-j}.
 """
@@ -16,11 +16,11 @@ from .body import Body, attitude_of, momentum_of
 from .motion import Motion
 
 ORDER = 28
-"""Terms in doubles; with `digits`, one for each digit and ten more."""
+"""Number of terms in doubles; with `digits`, one for each digit and ten more."""
 
 
 def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digits: int | None = None) -> Motion:
-    """The motion at the given times, to a few units of round-off (or to `digits` digits, in mpmath).
+    """Compute the motion at the given times, to a few units of round-off (or to `digits` digits, in mpmath).
 
     Parameters
     ----------
@@ -35,8 +35,8 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
         raise InputError(f"t must be one or more finite times; got {t!r}")
     t0 = finite_number("t0", t0)
     if digits is None:
-        found = _at(times, t0, M, X, body.rates, ORDER, float(np.finfo(float).eps))
-        return Motion(times, *found, body, method="taylor")
+        states = _at(times, t0, M, X, body.rates, ORDER, float(np.finfo(float).eps))
+        return Motion(times, *states, body, method="taylor")
     digits = number_of_digits(digits, 1000)
     from ..numbers.multiprecision import number, public, working
 
@@ -54,7 +54,7 @@ def reference(J: Any, M0: Any, t: Any, X0: Any = None, *, t0: float = 0.0, digit
 
 
 def _at(times: Any, t0: Any, M: Any, X: Any, rates: Any, order: int, eps: Any) -> tuple[np.ndarray, np.ndarray]:
-    """M and X at each time: forwards through the later times, backwards through the earlier ones."""
+    """Return M and X at each time: forwards through the later times, backwards through the earlier ones."""
     n = len(M)
     Ms, Xs = (np.empty((len(times), n, n), dtype=M.dtype) for _ in range(2))
     later = [i for i in np.argsort(times) if times[i] >= t0]
@@ -68,7 +68,7 @@ def _at(times: Any, t0: Any, M: Any, X: Any, rates: Any, order: int, eps: Any) -
 
 
 def _advanced(span: Any, M: Any, X: Any, rates: Any, order: int, eps: Any) -> tuple[Any, Any]:
-    """M and X after a span of time, in pieces for which the last terms of the series are below eps."""
+    """Return M and X after a time span, in pieces for which the last terms of the series are below eps."""
     while span != 0:
         Ms, Xs = series(M, X, rates, order)
         reach = min(_reach(Ms, eps), _reach(Xs, eps))
@@ -90,7 +90,7 @@ def series(M: Any, X: Any, rates: Any, order: int) -> tuple[list[Any], list[Any]
 
 
 def _reach(terms: list[Any], eps: Any) -> Any:
-    """The step for which the last two terms are eps times the first; all of time if they vanish."""
+    """Step for which the last two terms are eps times the first; infinite if they vanish."""
     sizes = [abs(term).max() for term in terms]
     reaches = [(eps * sizes[0] / sizes[k]) ** (eps * 0 + 1 / k) for k in (-1 + len(terms), -2 + len(terms)) if sizes[k]]
     return min(reaches, default=float("inf"))

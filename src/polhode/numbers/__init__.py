@@ -1,1 +1,1 @@
-"""Number types, and what a kernel may do with a number of any of them."""
+"""Number types and the operations that kernels may use on all of them."""

@@ -1,4 +1,4 @@
-"""NumPy arrays as a number type: kernels on whole recorded paths at once."""
+"""NumPy arrays as a number type: one kernel call acts on a whole recorded trajectory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Arrays:
 
     @staticmethod
     def bracket(x: np.ndarray, knots: Any) -> np.ndarray:
-        """The pieces of a table in which x lies."""
+        """Indices of the table intervals that contain x."""
         return np.clip(np.searchsorted(np.asarray(knots), x, side="right") - 1, 0, len(knots) - 2)
 
     @staticmethod
@@ -38,5 +38,5 @@ register(np.ndarray, Arrays)
 
 
 def relative(change: Any, scale: Any) -> np.ndarray:
-    """Changes relative to a scale, as they are where that is zero."""
+    """Return the changes divided by a scale, or unchanged if the scale is zero."""
     return np.asarray(change / np.where(scale > 0, scale, 1.0))

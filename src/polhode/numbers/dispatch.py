@@ -1,4 +1,4 @@
-"""Kernels, and which of several stands for a name: by number type, by kind of state, by arguments."""
+"""Kernels, and the choice among several of one name: by number type, by kind of state, by arguments."""
 
 from __future__ import annotations
 
@@ -24,15 +24,18 @@ def kernel(function: F) -> F:
 
 
 OVERLOADS: list[tuple[Callable[..., Any], Callable[..., Callable[..., Any]]]] = []
-"""Every fork with the choice of its kernel by the (types of the) arguments; the compiling backends read this list."""
+"""Every overloaded kernel with the function that selects its version by the arguments or their types.
+
+The compiling backends read this list.
+"""
 
 
 def overloaded(
     plain: Callable[..., Any], compensated: Callable[..., Any], with_memory: Callable[..., Any] | None = None
 ) -> Callable[..., Any]:
-    """One name for kernels whose first argument is a state: (q, m), with low parts, or with a memory.
+    """Overload a kernel whose first argument is a state: (q, m), with low parts, or with a memory.
 
-    Which one is meant follows from the length of the state, 2, 4 or 3, so compiled code holds only one of them.
+    The length of the state, 2, 4 or 3, selects the version, so compiled code contains only one of them.
     """
     kernels = {2: plain, 4: compensated} | ({3: with_memory} if with_memory else {})
 
@@ -45,12 +48,12 @@ def overloaded(
 
 
 def by_arguments(few: Callable[..., Any], more: Callable[..., Any], count: int) -> Callable[..., Any]:
-    """One name for two kernels: `more` where there are more than `count` arguments, else `few`."""
+    """Overload a kernel by its number of arguments: `more` for more than `count`, else `few`."""
 
-    def overload(*given: Any) -> Any:
-        return (more if len(given) > count else few)(*given)
+    def overload(*arguments: Any) -> Any:
+        return (more if len(arguments) > count else few)(*arguments)
 
-    OVERLOADS.append((overload, lambda *given: more if len(given) > count else few))
+    OVERLOADS.append((overload, lambda *arguments: more if len(arguments) > count else few))
     return overload
 
 
@@ -64,9 +67,9 @@ _SEEDERS: list[Callable[..., Any]] = []
 def register_tangents(
     number_type: type, groups: tuple[type, ...] = (), seeder: Callable[..., Any] | None = None
 ) -> None:
-    """Say that a number type carries tangents (derivatives).
+    """Register a number type that carries tangents (derivatives).
 
-    `groups` are types besides `tuple` that hold several numbers; `seeder` does what `seeded` promises.
+    `groups` are types besides `tuple` that hold several numbers; `seeder` implements `seed_tangents`.
     """
     _HAVE_TANGENTS.add(number_type)
     _GROUPS.extend(groups)
@@ -74,19 +77,19 @@ def register_tangents(
 
 
 def has_tangents(x: Any) -> bool:
-    """Does a number, or one of a tuple of numbers, carry tangents; asked of values, and of types when compiling."""
+    """Whether a number, or any number in a tuple, carries tangents; takes values, or types when compiling."""
     if any(isinstance(x, group) for group in _GROUPS):
         return any(has_tangents(part) for part in x)
     return type(x) in _HAVE_TANGENTS
 
 
 def with_custom_tangent(plain: Callable[..., Any], following: Callable[..., Any]) -> Callable[..., Any]:
-    """One name for two kernels: `following` where an argument carries tangents, else `plain`."""
+    """Overload a kernel by tangents: `following` if an argument carries tangents, else `plain`."""
 
-    def overload(*given: Any) -> Any:
-        return (following if has_tangents(given) else plain)(*given)
+    def overload(*arguments: Any) -> Any:
+        return (following if has_tangents(arguments) else plain)(*arguments)
 
-    OVERLOADS.append((overload, lambda *given: following if has_tangents(given) else plain))
+    OVERLOADS.append((overload, lambda *arguments: following if has_tangents(arguments) else plain))
     return overload
 
 
@@ -95,9 +98,9 @@ _solve_listener: ContextVar[Callable[[Any], None] | None] = ContextVar("solve_li
 
 @contextlib.contextmanager
 def solve_listener(listen: Callable[[Any], None]) -> Iterator[None]:
-    """Call `listen` with the first guess of every equation that this thread solves in plain Python.
+    """Call `listen` with the initial guess of every equation that this thread solves in plain Python.
 
-    This is how checks count solves. Other threads, and compiled code, do not notice it.
+    Checks count solves with it. It has no effect on other threads or on compiled code.
     """
     token = _solve_listener.set(listen)
     try:
@@ -109,14 +112,14 @@ def solve_listener(listen: Callable[[Any], None]) -> Iterator[None]:
 def solver(
     plain: Callable[..., Any], following: Callable[..., Any], equation: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """One name for three ways to solve an equation from a guess, with what it is made of.
+    """Overload the solver of an equation, called with a guess and the data of the equation.
 
-    `plain(guess, *given)` is a loop whose end depends on numbers; `following` is for numbers that carry tangents.
-    Traced numbers cannot end a loop: for them equation(root, guess, *given) says the same by the `root` of their
-    namespace, root(f, x, *data) -> (the solution of f(x, *data) = 0 next to x, residual).
+    `plain(guess, *data)` is a loop whose length depends on the numbers; `following` is for numbers that carry tangents.
+    Traced numbers cannot end a loop. For them equation(root, guess, *data) solves the same equation with the `root` of
+    their namespace, root(f, x, *data) -> (the solution of f(x, *data) = 0 nearest to x, residual).
     """
 
-    def solved(guess: Any, *given: Any) -> Any:
+    def solved(guess: Any, *arguments: Any) -> Any:
         listen = _solve_listener.get()
         if listen is not None:
             listen(guess)
@@ -125,10 +128,10 @@ def solver(
             first = first[0]
         root = getattr(_space(first), "root", None)
         if root is not None:
-            return equation(root, guess, *given)
-        return (following if has_tangents((guess, *given)) else plain)(guess, *given)
+            return equation(root, guess, *arguments)
+        return (following if has_tangents((guess, *arguments)) else plain)(guess, *arguments)
 
-    OVERLOADS.append((solved, lambda *given: following if has_tangents(given) else plain))
+    OVERLOADS.append((solved, lambda *arguments: following if has_tangents(arguments) else plain))
     return solved
 
 
@@ -136,12 +139,12 @@ _WHOLE: list[type] = [int]
 
 
 def register_whole(number_type: type) -> None:
-    """Say that a type, when compiling, is one of integers."""
+    """Register the type of integers in compiled code."""
     _WHOLE.append(number_type)
 
 
 def by_absence(present: Callable[..., Any], missing: Callable[..., Any]) -> Callable[..., Any]:
-    """One name for two kernels: `missing` where the first argument is a torque that is `absent`, else `present`."""
+    """Overload a kernel by its first argument: `missing` if that is an `absent` torque, else `present`."""
 
     def overload(force: Any, *rest: Any) -> Any:
         return (missing if isinstance(force[0], tuple(_WHOLE)) else present)(force, *rest)
@@ -154,12 +157,12 @@ _HALVERS: list[Callable[..., Any]] = []
 
 
 def register_halves(halver: Callable[..., Any]) -> None:
-    """Say how sums over room for vectors are taken: halver(kernel, room) is the kernel by halves, or the kernel."""
+    """Register halver(kernel, workspace), which returns the kernel split into register halves, or the kernel itself."""
     _HALVERS.append(halver)
 
 
 def by_halves(plain: Callable[..., Any]) -> Callable[..., Any]:
-    """A kernel (room, k) -> tuple of numbers that vectors of two registers pass one register after the other."""
+    """Let vectors of two registers pass a kernel (workspace, k) -> tuple of numbers one register after the other."""
 
     def overload(workspace: Any, k: int) -> Any:
         return plain(workspace, k)
@@ -169,27 +172,27 @@ def by_halves(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 NO_FMA: set[Callable[..., Any]] = set()
-"""Kernels in which no product may be fused with a sum."""
+"""Kernels in which the compiler may not fuse a product with a sum."""
 
 
 def no_fma(function: F) -> F:
-    """Mark a kernel that lives on the rounding of every single operation: error-free sums and products."""
+    """Mark a kernel that relies on the rounding of every single operation: error-free sums and products."""
     NO_FMA.add(function)
     return kernel(function)
 
 
 NOINLINE: set[Callable[..., Any]] = set()
-"""Kernels that compiled code calls, where it contains the others."""
+"""Kernels that compiled code calls; the others are inlined."""
 
 
 def noinline(function: F) -> F:
-    """Say of a kernel that it is rarely needed: code that calls it does not grow by it."""
+    """Mark a kernel that is rarely needed, so that it is not inlined into its callers."""
     NOINLINE.add(function)
     return function
 
 
 class Floats:
-    """Functions of the built-in numbers; every registered type has a namespace of this shape."""
+    """Functions of the built-in numbers; every registered type has a namespace with the same names."""
 
     sqrt, exp, log = math.sqrt, math.exp, math.log
     sin, cos, tan = math.sin, math.cos, math.tan
@@ -209,7 +212,7 @@ class Floats:
 
     @staticmethod
     def bracket(x: Number, knots: Any) -> Any:
-        """The piece of a table in which x lies."""
+        """Index of the table interval that contains x."""
         return min(max(bisect.bisect_right(knots, x) - 1, 0), len(knots) - 2)
 
     @staticmethod
@@ -225,9 +228,9 @@ _BUILT_ON_OTHERS: set[type] = set()
 
 
 def register(number_type: type, namespace: Any, built_on_others: bool = False) -> None:
-    """Say which namespace (shaped like `Floats`) holds the functions of a number type.
+    """Register the namespace (with the names of `Floats`) that holds the functions of a number type.
 
-    A type made of other numbers takes the call also where one of the arguments is such a number.
+    A type built on other numbers also takes the calls in which some arguments are such plain numbers.
     """
     _SPACES[number_type] = namespace
     if built_on_others:

@@ -7,12 +7,12 @@ from .primitives import epsilon, sqrt, stop_gradient
 from .types import Number
 
 Pair = tuple[Number, Number]
-"""An unevaluated sum of two numbers, the second below the round-off of the first."""
+"""An unevaluated sum of two numbers; the second is below the round-off of the first."""
 
 
 @no_fma
 def two_sum(a: Number, b: Number) -> Pair:
-    """The rounded sum of two numbers and its error, exactly (Knuth)."""
+    """Return the rounded sum of two numbers and its exact error (Knuth)."""
     s = a + b
     z = s - a
     return s, (a - (s - z)) + (b - z)
@@ -20,7 +20,7 @@ def two_sum(a: Number, b: Number) -> Pair:
 
 @no_fma
 def two_product(a: Number, b: Number) -> Pair:
-    """The rounded product of two doubles and its error, exactly; in more digits the error is round-off."""
+    """Return the rounded product of two doubles and its exact error; in multiprecision the error is rounded."""
     p = a * b
     return p, product_error(a, b, p)
 
@@ -41,7 +41,7 @@ def pair_product(a: Pair, b: Pair) -> Pair:
 
 @no_fma
 def pair_quotient(a: Pair, b: Pair) -> Pair:
-    """Quotient of two pairs, by one correction of the plain one."""
+    """Quotient of two pairs, by one correction of the rounded quotient."""
     q = a[0] / b[0]
     p, e = two_product(q, b[0])
     return two_sum(q, (((a[0] - p) - e) + (a[1] - q * b[1])) / b[0])
@@ -49,7 +49,7 @@ def pair_quotient(a: Pair, b: Pair) -> Pair:
 
 @no_fma
 def pair_sqrt(a: Pair) -> Pair:
-    """Square root of a positive pair, by one correction of the plain one."""
+    """Square root of a positive pair, by one correction of the rounded root."""
     r = sqrt(a[0])
     p, e = two_product(r, r)
     return two_sum(r, (((a[0] - p) - e) + a[1]) / (2 * r))
@@ -57,22 +57,22 @@ def pair_sqrt(a: Pair) -> Pair:
 
 @no_fma
 def nearest(x: Number) -> Number:
-    """The whole number next to x, as long as |x| < 1/(4 epsilon)."""
+    """Return the integer nearest to x, for |x| < 1/(4 epsilon)."""
     big = 3 / (2 * epsilon(x))
-    x = stop_gradient(x)  # a whole number does not vary with x
+    x = stop_gradient(x)  # an integer has derivative zero
     return (x + big) - big
 
 
 @no_fma
 def leading(x: Number) -> Number:
-    """The largest power of two in x > 0 (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31 (2008) 189-224)."""
+    """Return the largest power of two in x > 0 (Rump, Ogita and Oishi, SIAM J. Sci. Comput. 31 (2008) 189-224)."""
     q = stop_gradient(x) * (1 / epsilon(x) + 1)
     return abs(q - q * (1 - epsilon(x) / 2))
 
 
 @no_fma
 def _split(a: Number) -> tuple[Number, Number]:
-    """Two halves of a double, 26 bits each (Veltkamp)."""
+    """Split a double into two halves of 26 bits each (Veltkamp)."""
     c = 134217729 * a
     high = c - (c - a)
     return high, a - high
@@ -80,12 +80,12 @@ def _split(a: Number) -> tuple[Number, Number]:
 
 @no_fma
 def dekker(a: Number, b: Number, p: Number) -> Number:
-    """What the rounded product p = a b of two doubles has lost, exactly, by sums and products alone (Dekker)."""
+    """Return the exact error a b - p of the rounded product p of two doubles, by sums and products alone (Dekker)."""
     ah, al = _split(a)
     bh, bl = _split(b)
     return ((ah * bh - p) + ah * bl + al * bh) + al * bl
 
 
 def product_error(a: Number, b: Number, p: Number) -> Number:
-    """What the rounded product p = a b has lost, exactly; compiled, one fused instruction."""
+    """Return the exact error a b - p of the rounded product p; one fused instruction in compiled code."""
     return dekker(a, b, p)

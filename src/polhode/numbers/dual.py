@@ -1,7 +1,7 @@
 """Dual numbers a + b eps, eps^2 = 0, over any number type: exact derivatives of kernels along directions.
 
-Their parts may be dual numbers again, of a lower `level`: then eps_1, eps_2, ... are different, and the part of all of
-them is a mixed derivative. Between two levels the lower number is a constant of the higher.
+Their parts may themselves be dual numbers of a lower `level`: then eps_1, eps_2, ... are independent, and the
+coefficient of their product is a mixed derivative. For a higher level, a number of a lower level is a constant.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from .primitives import FUNCTIONS
 
 
 class Dual:
-    """The number value + tangent eps of a level."""
+    """The number value + tangent eps, with the eps of one level."""
 
     __slots__ = ("level", "tangent", "value")
-    __array_ufunc__ = None  # arrays leave the operation to us
+    __array_ufunc__ = None  # NumPy arrays defer the operation to this class
 
     def __init__(self, level: int, value: Any, tangent: Any) -> None:
         self.level, self.value, self.tangent = level, value, tangent
@@ -88,7 +88,7 @@ def _sum(a: Any, b: Any) -> Any:
 
 
 def _parts(x: Dual, y: Any) -> tuple[int, Any, Any, Any, Any]:
-    """The higher level, then value and tangent of both at this level; a tangent that is zero is None."""
+    """Return the higher level, then value and tangent of both at this level; a zero tangent is None."""
     if not isinstance(y, Dual) or y.level < x.level:
         return x.level, x.value, x.tangent, y, None
     if y.level > x.level:
@@ -97,23 +97,23 @@ def _parts(x: Dual, y: Any) -> tuple[int, Any, Any, Any, Any]:
 
 
 def plain(x: Any) -> Any:
-    """The number without any eps."""
+    """Return the value without any tangent."""
     while isinstance(x, Dual):
         x = x.value
     return x
 
 
 def tangent(x: Any, level: int) -> Any:
-    """The part of eps of the highest level that can occur; zero if x does not depend on it."""
+    """Return the coefficient of eps at `level`, the highest that can occur; zero if x does not depend on it."""
     return x.tangent if isinstance(x, Dual) and x.level == level else 0 * plain(x)
 
 
 class Duals:
-    """The functions of dual numbers, shaped like `scalar.Floats`."""
+    """The functions of dual numbers, under the names of `dispatch.Floats`."""
 
     @staticmethod
     def where(condition: Any, yes: Any, no: Any) -> Any:
-        """Choose by a condition, each part by itself."""
+        """Choose by a condition, separately for value and tangent."""
         level = max(x.level if isinstance(x, Dual) else 0 for x in (yes, no))
         if not level:
             return primitives.where(condition, yes, no)
@@ -124,17 +124,17 @@ class Duals:
 
     @staticmethod
     def bracket(x: Any, knots: Any) -> Any:
-        """The piece of a table in which x lies."""
+        """Index of the table interval that contains x."""
         return primitives.bracket(plain(x), knots)
 
     @staticmethod
     def epsilon() -> float:
-        """Of doubles."""
+        """Distance from 1 to the next double."""
         return dispatch.Floats.epsilon()
 
     @staticmethod
     def stop_gradient(x: Dual) -> Any:
-        """The number without any eps."""
+        """Return the value without any tangent."""
         return plain(x)
 
     @staticmethod
@@ -144,18 +144,18 @@ class Duals:
 
     @staticmethod
     def tangents_squared(x: Dual) -> Dual:
-        """Zero with the tangents squared."""
+        """Return a number with the value zero and the tangents squared."""
         return Dual(x.level, 0 * x.value, x.tangent * x.tangent)
 
     @staticmethod
     def max_tangent_ratio(a: Dual, b: Dual) -> Any:
-        """The largest quotient of the tangents."""
+        """Largest quotient of the tangents."""
         pairs = zip(np.atleast_1d(a.tangent).tolist(), np.atleast_1d(b.tangent).tolist(), strict=True)
         return max(x / y if y != 0 else x for x, y in pairs)
 
     @staticmethod
     def power(x: Any, y: Any) -> Any:
-        """The real power x**y: exp(y log x), with the tangent in x alone where y is a constant."""
+        """The real power x**y = exp(y log x); a constant y contributes no tangent."""
         if isinstance(y, Dual):
             return primitives.exp(y * primitives.log(x))
         return Dual(x.level, primitives.power(x.value, y), y * primitives.power(x.value, y - 1) * x.tangent)
@@ -174,7 +174,7 @@ def _function(name: str) -> Callable[[Any], Any]:
         value = getattr(primitives, name)(x.value)
         try:
             return Dual(x.level, value, _derivative(name, x.value, value) * x.tangent)
-        except ZeroDivisionError:  # an infinite derivative, which what does not vary does not feel
+        except ZeroDivisionError:  # an infinite derivative matters only if the tangent is not zero
             if np.any(x.tangent != 0):
                 raise
             return Dual(x.level, value, 0 * x.tangent)
@@ -189,7 +189,7 @@ register(Dual, Duals, built_on_others=True)
 
 
 def seed_tangents(v: Any) -> Any:
-    """Three numbers as independent variables: their tangents are arrays."""
+    """Make three numbers independent variables; their tangents are arrays."""
     x, y, z = np.eye(3, dtype=int)
     return Dual(1, v[0], x), Dual(1, v[1], y), Dual(1, v[2], z)
 

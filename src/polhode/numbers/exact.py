@@ -22,7 +22,7 @@ class Surd:
     def __add__(self, other: Any) -> Any:
         if isinstance(other, Surd):
             if other.radicand != self.radicand:
-                raise InputError(f"{self} and {other} have different roots, so their sum is no surd")
+                raise InputError(f"{self} and {other} have different radicands, so their sum is not a surd")
             return tidy(Surd(self.rational + other.rational, self.factor + other.factor, self.radicand))
         return Surd(self.rational + Fraction(other), self.factor, self.radicand)
 
@@ -33,16 +33,16 @@ class Surd:
 
 
 def tidy(x: Surd) -> Surd | Fraction:
-    """A surd without irrational part is a fraction."""
+    """Reduce a surd without irrational part to a fraction."""
     return x if x.factor else x.rational
 
 
 TEXT = re.compile(r"\s*[+-]?(\d+(/\d+|(\.\d*)?(e[+-]?\d{1,3})?)|\.\d+(e[+-]?\d{1,3})?)\s*", re.IGNORECASE)
-"""A number as text; a power of ten of more digits, such as 1e999999999, would fill the memory."""
+"""A number as text. Exponents are limited to three digits: 1e999999999 as a fraction would fill the memory."""
 
 
 def exact(value: Any, what: str = "a coefficient") -> Any:
-    """The exact number behind an int, a Fraction, a Surd, a float, or a string such as "1/3" or "0.1"."""
+    """Return the exact value of an int, a Fraction, a Surd, a float, or a string such as "1/3" or "0.1"."""
     if isinstance(value, Surd):
         return value
     try:
@@ -50,7 +50,7 @@ def exact(value: Any, what: str = "a coefficient") -> Any:
             raise ValueError
         return Fraction(value)
     except (TypeError, ValueError, ArithmeticError):
-        raise InputError(f"{what} must be a finite number or a text such as '1/3'; got {value!r}") from None
+        raise InputError(f"{what} must be a finite number or a string such as '1/3'; got {value!r}") from None
 
 
 def surd(rational: Any, factor: Any, radicand: int) -> Surd:
@@ -59,12 +59,12 @@ def surd(rational: Any, factor: Any, radicand: int) -> Surd:
         raise InputError(f"the radicand of a surd must be a whole number, 0 or more; got {radicand!r}")
     parts = [exact(x, "the rational part and the factor of a surd") for x in (rational, factor)]
     if any(isinstance(x, Surd) for x in parts):
-        raise InputError(f"a surd is made of two fractions and a whole number; got {rational!r} and {factor!r}")
+        raise InputError(f"a surd consists of two fractions and a whole number; got {rational!r} and {factor!r}")
     return Surd(parts[0], parts[1], radicand)
 
 
 def converted(value: Any, number: Any) -> Any:
-    """An exact number in a number type, given the type's conversion from integers."""
+    """Convert an exact number to a number type, with the type's conversion from integers."""
     if isinstance(value, Surd):
         root = sqrt(number(value.radicand))
         return converted(value.rational, number) + converted(value.factor, number) * root

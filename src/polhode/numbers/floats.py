@@ -1,4 +1,4 @@
-"""How exact numbers and named constants become machine numbers."""
+"""Conversion of exact numbers and named constants to doubles."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ NAMED = {"pi": math.pi, "e": math.e}
 
 
 def number(value: Any) -> float:
-    """A double from an integer, a float, or the name of a constant."""
+    """Return the double of an integer, a float, or the name of a constant."""
     return NAMED[value] if isinstance(value, str) else float(value)
 
 
-register_table(number, lambda values: np.array(values, dtype=float))  # which compiled code holds as a constant
+register_table(number, lambda values: np.array(values, dtype=float))  # a constant in compiled code

@@ -1,8 +1,8 @@
-"""mpmath numbers as a number type, each thread with a working precision of its own.
+"""mpmath numbers as a number type, with a separate working precision in each thread.
 
-The precision of mpmath is a property of its context, and the context of ``import mpmath`` is one for the whole process.
+The precision of mpmath belongs to its context, and the whole process shares the context of ``import mpmath``.
 Runs with `digits` therefore use private contexts, one for each thread (`working`): the user's precision neither changes
-nor matters, and threads with different digits do not disturb one another. Outside of `working`, the same functions mean
+nor matters, and threads with different digits do not disturb one another. Outside of `working`, the same functions use
 the context of ``import mpmath``.
 """
 
@@ -20,11 +20,11 @@ from .dispatch import Floats, register
 from .primitives import FUNCTIONS
 
 _free: list[Any] = []
-"""Contexts of threads that have ended, to be used again: each has number types, which are never unregistered."""
+"""Contexts of threads that have ended, for reuse: each has number types, which are never unregistered."""
 
 
 class _Private:
-    """The context of one thread; when the thread ends it goes to the next one."""
+    """The context of one thread; when the thread ends, another one may reuse it."""
 
     def __init__(self) -> None:
         self.free = _free  # modules are emptied before the last thread ends
@@ -47,7 +47,7 @@ _thread = _Thread()
 
 
 class _Current:
-    """The context in which this thread works now: all functions of mpmath under their names."""
+    """The current context of this thread, with all functions of mpmath under their names."""
 
     def __getattr__(self, name: str) -> Any:
         return getattr(_thread.current, name)
@@ -58,7 +58,7 @@ mp: Any = _Current()
 
 @contextlib.contextmanager
 def working(digits: int) -> Iterator[None]:
-    """Work with so many digits in this thread. Numbers that leave it go through `public`."""
+    """Set the working precision of this thread. Numbers that leave the block must pass through `public`."""
     if _thread.private is None:
         _thread.private = _Private()
     outer, context = _thread.current, _thread.private.context
@@ -71,11 +71,11 @@ def working(digits: int) -> Iterator[None]:
 
 
 def public(value: Any) -> Any:
-    """A number, or an array of numbers, with all its digits as a number of ``import mpmath``."""
+    """Convert a number, or an array of numbers, to the context of ``import mpmath``, with all digits."""
     if isinstance(value, np.ndarray):
-        found = np.empty(value.size, dtype=object)
-        found[:] = [public(x) for x in value.ravel()]
-        return found.reshape(value.shape)
+        numbers = np.empty(value.size, dtype=object)
+        numbers[:] = [public(x) for x in value.ravel()]
+        return numbers.reshape(value.shape)
     if hasattr(value, "_mpc_"):
         return mpmath.mp.make_mpc(value._mpc_)
     return mpmath.mp.make_mpf(value._mpf_) if hasattr(value, "_mpf_") else value
@@ -98,7 +98,7 @@ class Mp:
 
 
 def _function(name: str) -> Any:
-    return staticmethod(lambda *given: getattr(_thread.current, name)(*given))
+    return staticmethod(lambda *arguments: getattr(_thread.current, name)(*arguments))
 
 
 for _name in FUNCTIONS:
@@ -108,5 +108,5 @@ register(mpmath.mpf, Mp)
 
 
 def number(value: Any) -> Any:
-    """A number of the working precision from an integer, a float (taken exactly), or a constant's name."""
+    """Return an integer, a float (converted exactly), or a named constant in the working precision."""
     return +getattr(mp, value) if isinstance(value, str) else mp.mpf(value)

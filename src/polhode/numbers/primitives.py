@@ -1,9 +1,9 @@
-"""Numbers: what a kernel may do with them, whatever their type.
+"""The operations on numbers that kernels may use, for every number type.
 
 Kernels are plain functions on tuples of numbers. They use ``+ - * /``, comparisons, ``&`` and ``|``
-between comparisons, ``abs``, and the primitives of this file; so the same source runs on floats, on
-mpmath numbers, on NumPy arrays, on traced expressions, and compiled. This is the only file that knows
-that number types exist: a type says once, with `register`, which namespace holds its functions.
+between comparisons, ``abs``, and the primitives of this file; so the same source runs on floats,
+mpmath numbers, NumPy arrays and traced expressions, and can be compiled. Only this file and `dispatch`
+know that number types exist: each type registers, with `register`, the namespace of its functions.
 """
 
 import math
@@ -101,12 +101,12 @@ def where(condition: Any, yes: Number, no: Number) -> Number:
 
 
 def bracket(x: Number, knots: Any) -> Any:
-    """The k with knots[k] <= x < knots[k + 1], of the first or the last piece outside; only for `take`. No tangent."""
+    """Return k with knots[k] <= x < knots[k + 1], clamped to the table; without tangents, only for `take`."""
     return _space(x).bracket(x, knots)
 
 
 def take(index: Any, column: Any) -> Number:
-    """column[index], a constant; the index is a `bracket`."""
+    """Return column[index], a constant; the index comes from `bracket`."""
     return _space(index).take(index, column)
 
 
@@ -114,12 +114,12 @@ _TABLES: dict[Callable[[Any], Any], Callable[[Any], Any]] = {}
 
 
 def register_table(number: Callable[[Any], Any], make: Callable[[Any], Any]) -> None:
-    """Say how many constants become a table of the numbers that `number` makes; a tuple unless said."""
+    """Register how constants become a table of the number type that `number` converts to; by default a tuple."""
     _TABLES[number] = make
 
 
 def table(values: tuple[float, ...], number: Callable[[Any], Any]) -> Any:
-    """Constants as a table: the knots of `bracket`, the column of `take`."""
+    """Make a table of constants: the knots of `bracket` or a column of `take`."""
     return _TABLES[number](values) if number in _TABLES else tuple(number(x) for x in values)
 
 
@@ -134,12 +134,12 @@ def to_float32(x: Number) -> Number:
 
 
 def to_float64(x: Number) -> Number:
-    """The number of the usual type with the value of a narrow one."""
+    """Convert a single-precision number back to the usual type."""
     return x
 
 
 def rough_log2(x: Number) -> Number:
-    """The logarithm of a narrow number x >= 0 to the base 2, to a tenth; that of zero is some number below -100."""
+    """Base-2 logarithm of a single-precision number x >= 0, to within 0.1; for zero, some number below -100."""
     return math.log2(max(x, 1e-300))
 
 
@@ -149,20 +149,20 @@ def rough_exp2(x: Number) -> Number:
 
 
 def pi_pair(x: Number) -> tuple[Number, Number]:
-    """The number pi of x's type, and what it lacks to twice the precision."""
+    """Return pi in the type of x, and its rounding error: pi to twice the precision."""
     pi = 4 * atan(0 * x + 1)
     return pi, sin(pi)
 
 
 def workspace(like: Number, count: int) -> Any:
-    """Room for `count` numbers of one type, to be written before they are read; gone when the kernel returns."""
+    """Workspace for `count` numbers of one type; write before reading. It is released when the kernel returns."""
     return [like] * count
 
 
 def combined(weights: Any, rows: Any) -> Any:
-    """The sum of weights[j] rows[j], from the first to the last, number by number; weights are single numbers.
+    """Sum of weights[j] rows[j], in order from the first to the last; the weights are scalars.
 
-    Compiled, the numbers of a row travel together through the sum, as one vector.
+    In compiled code a row is added as one vector.
     """
     totals = []
     for i in range(len(rows[0])):
@@ -174,17 +174,17 @@ def combined(weights: Any, rows: Any) -> Any:
 
 
 def all_lanes(condition: Any) -> bool:
-    """Is the condition true everywhere: for one number itself, for lanes in all of them."""
+    """Whether the condition holds: for SIMD lanes, in all of them."""
     return bool(condition)
 
 
 def absent(force: Any) -> bool:
-    """Is this the torque on a free body: the integers of `fields.no_torque`. Known when a kernel is compiled."""
+    """Whether this is the torque on a free body, the integers of `fields.no_torque`; known at compile time."""
     return isinstance(force[0], int)
 
 
 def finite(x: Number) -> Any:
-    """Is x neither infinite nor NaN."""
+    """Whether x is neither infinite nor NaN."""
     return x - x == 0
 
 
@@ -192,7 +192,7 @@ def finite(x: Number) -> Any:
 
 
 def stop_gradient(x: Any) -> Any:
-    """A number, or nested tuples of numbers, as constants: without tangents, not differentiated by JAX."""
+    """Make a number, or nested tuples of numbers, constant: without tangents, not differentiated by JAX."""
     if isinstance(x, tuple):
         return tuple(stop_gradient(part) for part in x)
     constant = getattr(_space(x), "stop_gradient", None)
@@ -200,29 +200,29 @@ def stop_gradient(x: Any) -> Any:
 
 
 def seed_tangents(v: Vec3) -> Vec3:
-    """Three plain numbers as independent variables: with the tangents (1, 0, 0), (0, 1, 0), (0, 0, 1)."""
+    """Make three plain numbers independent variables, with the tangents (1, 0, 0), (0, 1, 0), (0, 0, 1)."""
     return _SEEDERS[0](v)
 
 
 def tangent(x: Number, i: int) -> Number:
-    """The tangent of a number made of `seed_tangents` ones in direction i, as a plain number."""
+    """Tangent in direction i of a number computed from `seed_tangents`, as a plain number."""
     return _space(x).tangent(x, i)
 
 
 def tangents_squared(x: Number) -> Number:
-    """A number with the value zero and the squares of x's tangents."""
+    """Return a number with the value zero and the squares of x's tangents."""
     return _space(x).tangents_squared(x)
 
 
 def max_tangent_ratio(a: Number, b: Number) -> Number:
-    """The largest quotient, over all directions, of a's and b's tangents; none is negative, and 0/0 counts as 0."""
+    """Largest quotient of the tangents of a and b over all directions; they are not negative, and 0/0 counts as 0."""
     return _space(a).max_tangent_ratio(a, b)
 
 
 def relative_tangents(x: Any) -> Number:
-    """A number with the value zero, its tangents those of the numbers in nested tuples, squared, in units of them.
+    """Return a number with the value zero and the squared relative tangents of the numbers in nested tuples.
 
-    The sum over all innermost tuples of |tangents|^2/|values|^2, without those of zeros.
+    They are the sum of |tangents|^2/|values|^2 over all innermost tuples; tuples of zeros are left out.
     """
     numbers = [part for part in x if type(part) in _HAVE_TANGENTS]
     total = sum((relative_tangents(part) for part in x if isinstance(part, tuple)), 0)

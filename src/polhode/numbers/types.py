@@ -1,4 +1,4 @@
-"""The shapes of numbers in kernels: vectors, quaternions, matrices as tuples."""
+"""Types of kernel arguments: numbers, and vectors, quaternions and matrices as tuples of them."""
 
 from __future__ import annotations
 

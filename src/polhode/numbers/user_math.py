@@ -1,6 +1,6 @@
-"""Elementary functions for torques and potentials, on every number type (``ph.math``).
+"""Elementary functions for torques and potentials, for every number type (``ph.math``).
 
-In a function given to `ph.torque` or `ph.potential`, Python's own ``math`` means these too.
+In a function passed to `ph.torque` or `ph.potential`, Python's own ``math`` is replaced by these functions.
 """
 
 import math as _float_math
@@ -24,17 +24,17 @@ tau = _float_math.tau
 
 
 def log(x: Number, base: _Any = None) -> Number:
-    """Natural logarithm, or that of another base."""
+    """Natural logarithm, or the logarithm to another base."""
     return _log(x) if base is None else _log(x) / _log(base)
 
 
 def log2(x: Number) -> Number:
-    """Logarithm of base 2."""
+    """Logarithm to base 2."""
     return log(x, 2)
 
 
 def log10(x: Number) -> Number:
-    """Logarithm of base 10."""
+    """Logarithm to base 10."""
     return log(x, 10)
 
 
@@ -69,12 +69,12 @@ def fabs(x: Number) -> Number:
 
 
 def hypot(*coordinates: Number) -> Number:
-    """Length of a vector given by its components."""
+    """Euclidean length of a vector, given its components."""
     return sqrt(fsum(x * x for x in coordinates))
 
 
 def dist(a: _Iterable[Number], b: _Iterable[Number]) -> Number:
-    """Distance of two points."""
+    """Distance between two points."""
     return hypot(*(x - y for x, y in zip(a, b, strict=True)))
 
 

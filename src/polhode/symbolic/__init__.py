@@ -1,1 +1,1 @@
-"""Formulas as graphs: traced from a user's function, differentiated, written as source or as LaTeX."""
+"""Formulas as graphs: traced from a user function, differentiated, written as source or as LaTeX."""

@@ -5,9 +5,9 @@ For a formula U and two points x, y of its inputs the discrete gradient G(x, y) 
     sum_i G_i (y_i - x_i) = U(y) - U(x),    G(x, y) = G(y, x),    G(x, x) = grad U(x).
 
 The backward sweep of `expression.gradient` gives it when the slope of every operation is replaced by its symmetric
-difference quotient: of a product the mean of the other factor, of 1/x the number -1/(x y), of sin the number
-cos((x + y)/2) sinc((y - x)/2), and so on. No quotient is a difference divided by a difference, so nothing is lost and
-nothing is 0/0 where the two points are close or equal.
+difference quotient: for a product the mean of the other factor, for 1/x the number -1/(x y), for sin the number
+cos((x + y)/2) sinc((y - x)/2), and so on. No quotient is a difference divided by a difference, so no digits are lost
+and no 0/0 occurs if the two points are close or equal.
 T. Matsubara, A. Ishikawa, T. Yaguchi, Deep energy-based modeling of discrete-time physics, NeurIPS 2020 (automatic
 discrete differentiation); O. Gonzalez, J. Nonlinear Sci. 6 (1996) 449-467 (discrete gradients).
 """
@@ -24,9 +24,9 @@ Slopes = list[tuple[Expr, Expr]]
 
 
 def discrete_gradient(output: Expr, start: Sequence[Expr], end: Sequence[Expr]) -> tuple[list[Expr], Expr]:
-    """The discrete gradient of a formula between the symbols `start`, in which it is written, and `end`.
+    """Discrete gradient of a formula between the symbols `start`, in which it is written, and `end`.
 
-    Returns its components and U(end) - U(start), made of them.
+    Returns its components and U(end) - U(start), computed from them.
     """
     output = _without_powers(output)
     nodes = ordered([output])
@@ -46,20 +46,20 @@ def discrete_gradient(output: Expr, start: Sequence[Expr], end: Sequence[Expr]) 
 
 
 def _without_powers(output: Expr) -> Expr:
-    """The same formula with exp(y log x) for x**y."""
-    made: dict[Expr, Expr] = {}
+    """Rewrite x**y as exp(y log x)."""
+    new: dict[Expr, Expr] = {}
     for node in ordered([output]):
-        args = [made[a] if isinstance(a, Expr) else a for a in node.args]
-        made[node] = (
+        args = [new[a] if isinstance(a, Expr) else a for a in node.args]
+        new[node] = (
             primitives.exp(args[1] * primitives.log(args[0])) if node.op == "power" else Expr.make(node.op, *args)
         )
-    return made[output]
+    return new[output]
 
 
 def _at_end_point(nodes: Sequence[Expr], inputs: Mapping[Expr, Expr]) -> dict[Expr, Expr]:
-    """Every node at the end point; a node that does not depend on the inputs is itself.
+    """Return every node at the end point; a node that does not depend on the inputs maps to itself.
 
-    An angle atan2 is continued through its jump of 2 pi: by the least turn from its value at the start.
+    An angle atan2 is continued through its jump of 2 pi, by the smallest rotation from its value at the start.
     """
     ends: dict[Expr, Expr] = dict(inputs)
     for node in nodes:
@@ -80,18 +80,18 @@ def _mean(a: Expr, b: Expr) -> Expr:
 
 
 def _guarded(a: Expr, b: Expr, otherwise: Expr) -> Expr:
-    """a/b, or `otherwise` where b is zero."""
+    """a/b, or `otherwise` if b is zero."""
     zero = Expr.make("eq", b, lift(0))
     return Exprs.where(zero, otherwise, a / Exprs.where(zero, 1, b))
 
 
 def _over_argument(function: Callable[[Expr], Expr], x: Expr) -> Expr:
-    """sin(x)/x, sinh(x)/x or tanh(x)/x: accurate as it stands, except at zero itself."""
+    """sin(x)/x, sinh(x)/x or tanh(x)/x; the quotient is accurate everywhere except at zero itself."""
     return _guarded(function(x), x, lift(1.0))
 
 
 def _turn(node: Expr, ends: Mapping[Expr, Expr]) -> tuple[Expr, Expr]:
-    """Of an angle atan2(y, x): how far it turns, in (-pi, pi], and that over x0 y1 - x1 y0 = mean x dy - mean y dx."""
+    """Change of an angle atan2(y, x), in (-pi, pi], and its quotient by x0 y1 - x1 y0 = mean x dy - mean y dx."""
     y, x = node.args
     area, overlap = x * ends[y] - ends[x] * y, x * ends[x] + y * ends[y]
     turn = primitives.atan2(area, overlap)
@@ -99,12 +99,12 @@ def _turn(node: Expr, ends: Mapping[Expr, Expr]) -> tuple[Expr, Expr]:
 
 
 def _quotients(node: Expr, ends: Mapping[Expr, Expr]) -> Slopes:
-    """The symmetric difference quotients of one operation."""
+    """Symmetric difference quotients of one operation."""
     op, args = node.op, node.args
     if op in ("symbol", "const", "named", "and", "or", "bracket", *COMPARISONS):
         return []
     x = args[0]
-    if op in LOOK_UPS:  # an entry of a table: constant, except where x passes a knot
+    if op in LOOK_UPS:  # a table entry is constant, unless x passes a knot
         x = x.args[0]
         return [(x, _guarded(ends[node] - node, ends[x] - x, lift(0.0)))]
     if op == "where":
@@ -123,9 +123,9 @@ def _quotients(node: Expr, ends: Mapping[Expr, Expr]) -> Slopes:
 
 
 def _chosen(node: Expr, ends: Mapping[Expr, Expr]) -> Slopes:
-    """Of where(condition, a, b): the branch, if it is the same at both ends.
+    """Quotients of where(condition, a, b): those of the chosen branch, if it is the same at both ends.
 
-    Otherwise the half of each, and the least change of these that gives the difference of the values.
+    Otherwise half of each branch, with the smallest change that reproduces the difference of the values.
     """
     condition, a, b = node.args
     first, last = Exprs.where(condition, 1.0, 0.0), Exprs.where(ends[condition], 1.0, 0.0)
@@ -137,9 +137,9 @@ def _chosen(node: Expr, ends: Mapping[Expr, Expr]) -> Slopes:
 
 
 def _slope(op: str, x: Expr, y: Expr, fx: Expr, fy: Expr) -> Expr:
-    """(f(y) - f(x))/(y - x) of an elementary function of one argument.
+    """(f(y) - f(x))/(y - x) for an elementary function of one argument.
 
-    Of an inverse function it is the reciprocal of the quotient of the function itself between f(x) and f(y).
+    For an inverse function it is the reciprocal of the quotient of the original function between f(x) and f(y).
     """
     sin, cos, sinh, cosh, sqrt = primitives.sin, primitives.cos, primitives.sinh, primitives.cosh, primitives.sqrt
     middle, half = _mean(x, y), (y - x) / 2

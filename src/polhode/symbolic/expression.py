@@ -1,8 +1,8 @@
-"""Formulas as data: a user's function is run once on symbols, and what it did is kept as a graph.
+"""Formulas as graphs: a user function is run once on symbols, and its operations are recorded as a graph.
 
-From the graph come a straight-line kernel (generic in the number type, so it is compiled, vectorised
+The graph yields a straight-line kernel (generic in the number type, so it is compiled, vectorised
 and run in any precision), exact derivatives (for the torque of a potential), and Taylor coefficients
-(for reference solutions). Equal subexpressions are one node.
+(for reference solutions). Equal subexpressions share one node.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ COMPARISONS = {"lt": "<", "le": "<=", "eq": "==", "ne": "!="}
 
 
 LOOK_UPS = ("bracket", "take")
-"""Reading a table: constant between its knots."""
+"""Operations that read a table; they are constant between its knots."""
 
 
 class BranchError(TypeError):
-    """A user's function branched on a number."""
+    """A user function branched on a number."""
 
 
 class Expr:
-    """A node: an operation and its arguments. Never made directly: `make` shares equal nodes."""
+    """A node: an operation and its arguments. Create nodes with `make`, which shares equal ones."""
 
     __slots__ = ("args", "number", "op")
     _nodes: ClassVar[dict[Any, Expr]] = {}
@@ -43,7 +43,7 @@ class Expr:
 
     @staticmethod
     def make(op: str, *args: Any) -> Expr:
-        """The node for this operation on these arguments."""
+        """Return the node of an operation and its arguments."""
         key = (op, *(a.number if isinstance(a, Expr) else (type(a), a, str(a)) for a in args))
         if key not in Expr._nodes:
             Expr._nodes[key] = Expr(op, args)
@@ -131,7 +131,7 @@ class Expr:
 
 
 def lift(value: Any) -> Expr:
-    """A number as a constant node."""
+    """Return the constant node of a number, or the node itself."""
     return value if isinstance(value, Expr) else Expr.make("const", value)
 
 
@@ -146,12 +146,12 @@ def constant(name: str) -> Expr:
 
 
 def is_number(node: Expr, value: Any) -> bool:
-    """Is the node the constant of this value."""
+    """Whether the node is the constant of this value."""
     return node.op == "const" and bool(node.args[0] == value)
 
 
 def _folded(op: str, a: Expr, b: Expr) -> Expr:
-    """The node of an operation; of two integer constants the constant they make, so that derivatives stay short."""
+    """Return the node of an operation; two integer constants are folded, so that derivatives stay short."""
     if a.op == b.op == "const" and isinstance(a.args[0], int) and isinstance(b.args[0], int):
         x, y = a.args[0], b.args[0]
         return lift({"add": x + y, "sub": x - y, "mul": x * y}[op])
@@ -183,7 +183,7 @@ def _product(a: Expr, b: Expr) -> Expr:
 
 
 def _inexact(value: Any) -> Expr:
-    """A constant that becomes a number of the type: Python would make a double of log(2) or 1/3."""
+    """Make an integer constant a number of the type: Python would make a double of log(2) or 1/3."""
     node = lift(value)
     return lift(float(node.args[0])) if node.op == "const" and isinstance(node.args[0], int) else node
 
@@ -203,7 +203,7 @@ def _whole_power(x: Expr, n: int) -> Expr:
 
 
 class Exprs:
-    """The functions of traced numbers, shaped like `scalar.Floats`."""
+    """The functions of traced numbers, under the names of `dispatch.Floats`."""
 
     @staticmethod
     def where(condition: Any, yes: Any, no: Any) -> Expr:
@@ -212,7 +212,7 @@ class Exprs:
 
     @staticmethod
     def bracket(x: Any, knots: Any) -> Expr:
-        """The piece of a table in which x lies."""
+        """Index of the table interval that contains x."""
         return Expr.make("bracket", x, lift(tuple(knots)))
 
     @staticmethod
@@ -222,7 +222,7 @@ class Exprs:
 
     @staticmethod
     def epsilon() -> float:
-        """Never needed in a user's formula."""
+        """Distance from 1 to the next double; user formulas never need it."""
         return dispatch.Floats.epsilon()
 
 
@@ -235,11 +235,11 @@ for _name in FUNCTIONS:
 register(Expr, Exprs)
 
 
-# --- what can be done with a graph ------------------------------------------------------------------
+# --- operations on a graph --------------------------------------------------------------------------
 
 
 def ordered(outputs: Iterable[Expr]) -> list[Expr]:
-    """All nodes the outputs need, arguments before users."""
+    """Return all nodes that the outputs need, arguments before the nodes that use them."""
     seen: dict[Expr, None] = {}
     stack: list[tuple[Expr, bool]] = [(node, False) for node in reversed(list(outputs))]
     while stack:
@@ -255,7 +255,7 @@ def ordered(outputs: Iterable[Expr]) -> list[Expr]:
 
 
 def symbols_in(outputs: Iterable[Expr]) -> frozenset[str]:
-    """Names of the inputs the outputs depend on."""
+    """Names of the inputs on which the outputs depend."""
     return _symbols_in(tuple(outputs))
 
 
@@ -265,7 +265,7 @@ def _symbols_in(outputs: tuple[Expr, ...]) -> frozenset[str]:
 
 
 def partials(node: Expr) -> list[tuple[Expr, Expr]]:
-    """(argument, derivative of the node with respect to it) for every argument that matters."""
+    """Return (argument, derivative of the node with respect to it) for every argument with a derivative."""
     op, args = node.op, node.args
     if op in ("symbol", "const", "named", *COMPARISONS, "and", "or", *LOOK_UPS):
         return []
@@ -291,7 +291,7 @@ def partials(node: Expr) -> list[tuple[Expr, Expr]]:
 
 
 def gradient(output: Expr, inputs: Sequence[Expr]) -> list[Expr]:
-    """Exact derivatives of one output, by sweeping its graph backwards."""
+    """Exact derivatives of one output, by a backward sweep of its graph."""
     sensitivity: dict[Expr, Expr] = {output: lift(1)}
     for node in reversed(ordered([output])):
         over = sensitivity.get(node)
@@ -303,9 +303,9 @@ def gradient(output: Expr, inputs: Sequence[Expr]) -> list[Expr]:
 
 
 def source(name: str, parameters: str, unpack: dict[str, str], outputs: Sequence[Expr]) -> tuple[str, dict[str, Any]]:
-    """Straight-line Python for the outputs, and the constants it refers to.
+    """Return straight-line Python source for the outputs, and the constants it refers to.
 
-    `unpack` gives, for every symbol, the text that reads it from the parameters.
+    `unpack` gives, for every symbol, the source that reads it from the parameters.
     """
     lines: list[str] = []
     names: dict[Expr, str] = {}
@@ -319,7 +319,7 @@ def source(name: str, parameters: str, unpack: dict[str, str], outputs: Sequence
         args = [names[a] if isinstance(a, Expr) else a for a in node.args]
         lines.append(f"    v{i} = {_text(node.op, args, unpack)}")
     for node in outputs:
-        if node.op == "const" and isinstance(node.args[0], int):  # a component that is a plain number is no integer
+        if node.op == "const" and isinstance(node.args[0], int):  # return constant components as floats
             names[node] = f"k{len(constants)}"
             constants[names[node]] = float(node.args[0])
     result = ", ".join(names[node] for node in outputs)
@@ -339,9 +339,9 @@ def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
 
 
 def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The kernel that a source text defines, its constants in one number type; functions before it are parts of it.
+    """Compile a source text to a kernel with constants in one number type; the functions before the last are its parts.
 
-    Integers stay integers; floats are exact; named constants are asked of the type; tuples are tables, lists tuples.
+    Integers stay integers; floats and named constants are converted by `number`; tuples become tables, lists tuples.
     """
     space: dict[str, Any] = {name: getattr(primitives, name) for name in (*FUNCTIONS, "where", "to_float32", *LOOK_UPS)}
     space["abs"] = abs
@@ -352,11 +352,11 @@ def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any])
             space[name] = tuple(map(number, value))
         else:
             space[name] = value if isinstance(value, int) else number(value)
-    exec(text, space)  # the text is made of our own words: operators, primitives, names v*, k*
+    exec(text, space)  # the text comes from this package only: operators, primitives, names v*, k*
     *inner, outer = re.findall(r"^def (\w+)", text, re.MULTILINE)
     for name in (*inner, outer):
         space[name].__module__ = __name__
         kernel(space[name])
     space |= {name: dispatch.by_halves(space[name]) for name in inner}
-    made: Callable[..., Any] = space[outer]
-    return made
+    function: Callable[..., Any] = space[outer]
+    return function

@@ -15,16 +15,16 @@ from typing import Any
 from ..numbers.exact import Surd
 
 DIGITS = 20
-"""Decimals shown of a number that is no short fraction."""
+"""Decimals shown of a number that is not a short fraction."""
 
 
 def block(*lines: str) -> str:
-    """Displayed formulas, one below the other, aligned at their ``&``."""
+    """Display formulas one below the other, aligned at their ``&``."""
     return "$$\\begin{aligned}\n" + " \\\\\n".join(lines) + "\n\\end{aligned}$$"
 
 
 def number(value: Any) -> str:
-    """An exact number: a short fraction as such, a sum with a root, else its first decimals."""
+    """Write an exact number: as a short fraction, as a sum with a root, or by its first decimals."""
     if isinstance(value, Surd):
         return _surd(value)
     value = Fraction(value)
@@ -42,7 +42,7 @@ def _fraction(value: Fraction) -> str:
 
 
 def _surd(value: Surd) -> str:
-    """The sum rational + factor sqrt(radicand), the root in the numerator of its factor."""
+    """Write rational + factor sqrt(radicand), with the root in the numerator of the factor."""
     size, root = abs(value.factor), f"\\sqrt{{{value.radicand}}}"
     times = "" if size.numerator == 1 else str(size.numerator)
     part = f"{times}{root}" if size.denominator == 1 else f"\\tfrac{{{times}{root}}}{{{size.denominator}}}"
@@ -52,13 +52,13 @@ def _surd(value: Surd) -> str:
 
 
 def matrix(rows: Iterable[Iterable[Any]]) -> str:
-    """Exact numbers in rows."""
+    """Write rows of exact numbers as a matrix."""
     inside = " \\\\ ".join(" & ".join(number(x) for x in row) for row in rows)
     return f"\\begin{{pmatrix}} {inside} \\end{{pmatrix}}"
 
 
 def numbered(letter: str, values: Iterable[Any]) -> str:
-    """Displayed values of letter_1, letter_2, ..., two in a line."""
+    """Display the values of letter_1, letter_2, ..., two in a line."""
     cells = [f"{letter}_{{{i}}} &= {number(value)}" for i, value in enumerate(values, 1)]
     rows = [cells[i : i + 2] for i in range(0, len(cells), 2)]
     return block(*(" & ".join(row) for row in rows))
@@ -71,7 +71,7 @@ SIGNS = {
     "oplus": " ⊕ ", "sum": "Σ", "int": "∫", "ldots": "…", "cdots": "…", "nabla": "∇", "partial": "∂", "colon": ": ",
     "lambda": "λ", "Lambda": "Λ", "varphi": "φ", "quad": "   ", "qquad": "      ", ",": " ", " ": " ",
 }  # fmt: skip
-"""Signs in place of commands; Greek letters are found by their names."""
+"""Characters for commands; Greek letters are found by their names."""
 
 SILENT = ("bigl", "bigr", "Bigl", "Bigr", "mathrm", "operatorname", "mathsf")
 ACCENTS = {"bar": "\u0304", "tilde": "\u0303", "dot": "\u0307"}
@@ -79,7 +79,7 @@ FUNCTIONS = {"widehat": "hat", "sqrt": "sqrt"}
 
 
 def plain(text: str) -> str:
-    """A description with its formulas as text."""
+    """Write the formulas of a description as plain text."""
     parts = re.split(r"(\$\$.*?\$\$|\$[^$]*\$)", text, flags=re.DOTALL)
     return "".join(_spoken(part) if part.startswith("$") else part for part in parts)
 
@@ -104,7 +104,7 @@ def _tidy(line: str) -> str:
 
 
 def _group(text: str, start: int) -> tuple[str, int]:
-    """The argument that begins here: a group in braces, a command, or one letter; and where it ends."""
+    """Return the argument at `start` (a group in braces, a command, or one letter) and the index of its end."""
     while text[start : start + 1] == " ":
         start += 1
     if text[start : start + 1] != "{":
@@ -119,7 +119,7 @@ def _group(text: str, start: int) -> tuple[str, int]:
 
 
 def _enclosed(text: str) -> str:
-    """In parentheses unless it is one word."""
+    """Put a text in parentheses unless it is one word."""
     text = _tidy(text)
     return text if re.fullmatch(r"[^\s+\-/(),]*|sqrt\(\d+\)", text) else f"({text})"
 
@@ -141,7 +141,7 @@ def _text(latex: str) -> str:
 
 
 def _command(latex: str, start: int) -> tuple[str, int]:
-    """The text of a command with its arguments, and where they end."""
+    """Return the text of a command with its arguments, and the index of their end."""
     name = re.match(r"[A-Za-z]+|.", latex[start:], re.DOTALL)
     word = name[0] if name else ""
     i = start + len(word)
@@ -157,7 +157,7 @@ def _command(latex: str, start: int) -> tuple[str, int]:
 
 
 def _letter(word: str) -> str:
-    """The Greek letter of this name, or the word itself (exp, cos, ...)."""
+    """Return the Greek letter of this name, or the word itself (exp, cos, ...)."""
     size = "CAPITAL" if word[0].isupper() else "SMALL"
     try:
         return unicodedata.lookup(f"GREEK {size} LETTER {word.upper()}")

@@ -1,6 +1,6 @@
-"""Reading a user's function: the same function with ``math`` and friends meaning the generic ones.
+"""Tracing of a user function: ``math`` and the like are replaced by functions for every number type.
 
-What cannot be traced into a graph is refused by name.
+Names that cannot be traced into a graph are rejected, and the message gives the name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..numbers import user_math as polhode_math
 from .expression import constant, lift
 
 BUILTINS = ("abs", "enumerate", "len", "list", "map", "pow", "range", "reversed", "sum", "tuple", "zip")
-RUBBER = "allowed are arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions made of these"
+ALLOWED = "it may use arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions built from these"
 
 
 def _extreme(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -34,12 +34,12 @@ def _extreme(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def _lifted(function: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with plain numbers kept as formulas, so that sqrt(2) has all digits of every number type."""
+    """Let a function take plain numbers as formulas, so that sqrt(2) has all digits of every number type."""
     return lambda *args: function(*(lift(float(x)) if isinstance(x, numbers.Real) else x for x in args))
 
 
 def _trace_math() -> types.SimpleNamespace:
-    """``math`` as a traced function sees it: generic functions, and constants exact in every type."""
+    """Build the ``math`` of a traced function: generic functions, and constants exact in every number type."""
     space = dict(vars(polhode_math))
     space |= {name: _lifted(getattr(primitives, name)) for name in primitives.FUNCTIONS}
     pi = constant("pi")
@@ -68,7 +68,7 @@ NAMED = {math.pi: TRACE_MATH.pi, math.e: TRACE_MATH.e, math.tau: TRACE_MATH.tau}
 
 
 def _dotted(code: types.CodeType) -> dict[tuple[str, bool], set[str]]:
-    """Outside names a function reads and whether each is of its closure, with the attributes taken from it."""
+    """Map each outer name that a function reads, and whether it is a closure variable, to the attributes read."""
     found: dict[tuple[str, bool], set[str]] = {}
     instructions = list(dis.get_instructions(code))
     for here, after in zip(instructions, [*instructions[1:], None], strict=True):
@@ -86,7 +86,7 @@ def _dotted(code: types.CodeType) -> dict[tuple[str, bool], set[str]]:
 
 
 def _constant(value: Any) -> Any:
-    """A number, or nested tuples of numbers, as traced functions use them; None for anything else."""
+    """Convert a number, or nested sequences of numbers, for a traced function; None for anything else."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, tuple | list):
@@ -98,26 +98,26 @@ def _constant(value: Any) -> Any:
 
 
 def _refused(owner: str, value: Any, name: str) -> InputError:
-    """The error for a name that cannot be traced, with the name that can where there is one."""
+    """Build the error for a name that cannot be traced; it suggests the name that can, if there is one."""
     kind = "calls" if callable(value) else "uses"
     plain = name.rpartition(".")[2]
-    hint = f"write math.{plain}" if kind == "calls" and hasattr(TRACE_MATH, plain) else RUBBER
+    hint = f"write math.{plain}" if kind == "calls" and hasattr(TRACE_MATH, plain) else ALLOWED
     return InputError(f"{owner} {kind} {name}, which cannot be compiled; {hint}")
 
 
 def _module(owner: str, name: str, value: types.ModuleType, attributes: set[str]) -> Any:
-    """What stands for a module in a traced function."""
+    """Return the replacement of a module in a traced function."""
     stand_in = TRACE_MODULES.get(value.__name__)
     for attribute in sorted(attributes):
         if not hasattr(stand_in, attribute):
             raise _refused(owner, getattr(value, attribute, None), f"{name}.{attribute}")
     if stand_in is None:
-        raise InputError(f"{owner} uses the module {name}, which cannot be compiled; {RUBBER}")
+        raise InputError(f"{owner} uses the module {name}, which cannot be compiled; {ALLOWED}")
     return stand_in
 
 
 def _meaning(owner: str, name: str, value: Any, attributes: set[str], known: dict[Any, Any]) -> Any:
-    """What an outside name shall mean in the traced function; refuse what cannot be traced."""
+    """Return the value of an outer name in the traced function; reject names that cannot be traced."""
     if isinstance(value, types.ModuleType):
         return _module(owner, name, value, attributes)
     number = _constant(value)
@@ -136,7 +136,7 @@ def _meaning(owner: str, name: str, value: Any, attributes: set[str], known: dic
 
 
 def rebound(function: Callable[..., Any], owner: str, known: dict[Any, Any] | None = None) -> Callable[..., Any]:
-    """The same function with ``math`` and friends meaning the generic ones; `known` are those met already."""
+    """Return the function with ``math`` and the like replaced; `known` maps the functions already converted."""
     assert isinstance(function, types.FunctionType)
     known = {} if known is None else known
     if function in known:
@@ -144,9 +144,9 @@ def rebound(function: Callable[..., Any], owner: str, known: dict[Any, Any] | No
     code = function.__code__
     space: dict[str, Any] = {"__builtins__": builtins}
     cells = dict(zip(code.co_freevars, (types.CellType() for _ in code.co_freevars), strict=True))
-    made = types.FunctionType(code, space, function.__name__, function.__defaults__, tuple(cells.values()))
-    made.__kwdefaults__ = function.__kwdefaults__
-    known[function] = made
+    copy = types.FunctionType(code, space, function.__name__, function.__defaults__, tuple(cells.values()))
+    copy.__kwdefaults__ = function.__kwdefaults__
+    known[function] = copy
     closed_over = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     for (name, of_closure), attributes in _dotted(code).items():
         if name.startswith("import "):
@@ -159,4 +159,4 @@ def rebound(function: Callable[..., Any], owner: str, known: dict[Any, Any] | No
             space[name] = _meaning(owner, name, value, attributes, known)
         else:
             raise InputError(f"{owner} uses the name {name}, which is not defined")
-    return made
+    return copy

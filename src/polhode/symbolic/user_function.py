@@ -1,7 +1,7 @@
-"""A function that a user wrote: called once with plain numbers, then traced into formulas.
+"""A user function: called once with plain numbers, then traced into formulas.
 
-The call comes first, so that mistakes are ordinary Python errors. Each is told in one sentence that begins with what
-the function is: "the torque drag raised KeyError at the start (t = 0): 'z'".
+The call comes first, so that mistakes are ordinary Python errors. Each message is one sentence that begins with the
+role and name of the function: "the torque drag raised KeyError at the start (t = 0): 'z'".
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Any
 
 from ..errors import InputError
 from .expression import BranchError
-from .tracing import RUBBER, rebound
+from .tracing import ALLOWED, rebound
 
 Arguments = tuple[Any, ...] | dict[str, Any]
-"""What a function is called with: by position, or by name."""
+"""Arguments of a call, by position or by name."""
 
 
 def plain_function(function: Any, expected: str) -> Any:
-    """The function, if it is a plain Python function; `expected` is the beginning of the message if it is not."""
+    """Return the function if it is a plain Python function; if not, `expected` begins the error message."""
     if not isinstance(function, types.FunctionType):
         raise InputError(f"{expected}; got {type(function).__name__}")
     return function
@@ -30,20 +30,20 @@ def plain_function(function: Any, expected: str) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class UserFunction:
-    """A plain Python function, and what messages call it ("the torque drag")."""
+    """A plain Python function and its name in messages ("the torque drag")."""
 
     function: Callable[..., Any]
     owner: str
     count: int | None = None
-    """How many numbers it returns; None for a single one, which is not in a sequence."""
+    """Length of the sequence it returns; None for a single number."""
 
     @property
     def expected(self) -> str:
-        """What it must return."""
+        """The required return value, in words."""
         return {None: "one number", 3: "three numbers"}.get(self.count, f"{self.count} numbers")
 
     def positional(self, expected: str, most: int) -> int:
-        """How many arguments it must be given by position: at least 1, and at most so many."""
+        """Return the number of required positional arguments; it must be at least 1 and at most `most`."""
         signature = inspect.signature(self.function)
         parameters = signature.parameters.values()
         plain = [p for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -52,10 +52,10 @@ class UserFunction:
             raise InputError(f"{self.owner} must be {expected}; it takes {signature}")
         return len(needed)
 
-    def value(self, given: Arguments, place: str, hint: Callable[[Exception], str] = lambda problem: "") -> Any:
-        """What it returns for plain numbers; `place` and `hint` end the message if it raises an exception."""
+    def value(self, arguments: Arguments, place: str, hint: Callable[[Exception], str] = lambda problem: "") -> Any:
+        """Call it with plain numbers; `place` and `hint` end the message if it raises an exception."""
         try:
-            return _called(self.function, given)
+            return _called(self.function, arguments)
         except InputError:
             raise
         except Exception as problem:
@@ -63,7 +63,7 @@ class UserFunction:
             raise InputError(f"{self.owner} raised {what}") from problem
 
     def numbers(self, value: Any, place: str) -> tuple[float, ...]:
-        """What it returned, as floats, if these are as many as expected, and finite."""
+        """Convert its return value to floats; check that they are finite and as many as expected."""
         try:
             parts = tuple(float(x) for x in ((value,) if self.count is None else value))
         except (TypeError, ValueError, OverflowError):
@@ -75,25 +75,25 @@ class UserFunction:
         return parts
 
     def refused(self, expected: str, returned: str, place: str) -> InputError:
-        """The error for something else than what it must return."""
+        """Build the error for a wrong return value."""
         return InputError(f"{self.owner} must return {expected}; it returned {returned} {place}")
 
-    def traced(self, given: Arguments, read: Callable[[Any], Any]) -> Any:
-        """What `read` makes of its value on symbols."""
+    def traced(self, arguments: Arguments, read: Callable[[Any], Any]) -> Any:
+        """Call it with symbols and return `read` of its value."""
         try:
-            return read(_called(rebound(self.function, self.owner), given))
+            return read(_called(rebound(self.function, self.owner), arguments))
         except InputError:
             raise
         except BranchError as problem:
             raise InputError(f"{self.owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
-            raise InputError(f"{self.owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
+            raise InputError(f"{self.owner} cannot be compiled: {_line(problem)}; {ALLOWED}") from problem
 
 
-def _called(function: Callable[..., Any], given: Arguments) -> Any:
-    return function(**given) if isinstance(given, dict) else function(*given)
+def _called(function: Callable[..., Any], arguments: Arguments) -> Any:
+    return function(**arguments) if isinstance(arguments, dict) else function(*arguments)
 
 
 def _line(problem: Exception) -> str:
-    """What an exception says, on one line."""
+    """Message of an exception, on one line."""
     return " ".join(str(problem).split()) or "no message"

@@ -1,4 +1,4 @@
-"""Graphs of equations made ready for Taylor series: which nodes move, the slopes of functions, powers gathered."""
+"""Preparation of graphs for Taylor series: the nodes that move (vary in time), slopes of functions, powers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOGIC = (*COMPARISONS, "and", "or")
 
 
 def substituted(outputs: Sequence[Expr], meaning: dict[str, Expr]) -> list[Expr]:
-    """The same formulas with symbols replaced, and ``abs`` written as a branch."""
+    """Replace symbols in formulas, and write ``abs`` as a branch."""
     new: dict[Expr, Expr] = {}
     for node in ordered(outputs):
         args = [new[a] if isinstance(a, Expr) else a for a in node.args]
@@ -22,7 +22,7 @@ def substituted(outputs: Sequence[Expr], meaning: dict[str, Expr]) -> list[Expr]
             new[node] = meaning.get(node.args[0], node)
         elif node.op == "abs":
             new[node] = primitives.where(args[0] < 0, -args[0], args[0])
-        elif node.op in OPERATORS:  # with what is known now, products by 0 and 1 vanish
+        elif node.op in OPERATORS:  # after the replacement, products with 0 and 1 simplify
             x, y = args
             new[node] = {"add": x + y, "sub": x - y, "mul": x * y}[node.op] if node.op != "div" else x / y
         else:
@@ -31,7 +31,7 @@ def substituted(outputs: Sequence[Expr], meaning: dict[str, Expr]) -> list[Expr]
 
 
 def slopes(node: Expr) -> list[tuple[Expr, Expr]]:
-    """(argument, slope) of an elementary function, the slopes made of few new nodes."""
+    """Return (argument, slope) pairs of an elementary function, with few new nodes in the slopes."""
     x = node.args[0]
     if node.op == "power":
         return [(x, node.args[1] * node / x), (node.args[1], node * primitives.log(x))]
@@ -43,7 +43,7 @@ def slopes(node: Expr) -> list[tuple[Expr, Expr]]:
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """A graph made ready: its nodes in order, which of them move, and the slopes of its functions."""
+    """A prepared graph: its nodes in order, those that move, and the slopes of its functions."""
 
     rates_of: dict[Expr, Expr]
     nodes: tuple[Expr, ...]
@@ -52,7 +52,7 @@ class Plan:
 
 
 def plan(states: Sequence[Expr], rates: Sequence[Expr], others: Sequence[Expr] = ()) -> Plan:
-    """Close a graph under slopes; `states` move with `rates`, and ``t`` with rate 1; `others` are wanted too."""
+    """Close a graph under slopes; `states` move with `rates`, and ``t`` with rate 1; `others` are further outputs."""
     sources = {*states, symbol("t")}
     found: dict[Expr, list[tuple[Expr, Expr]]] = {}
     while True:
@@ -66,7 +66,7 @@ def plan(states: Sequence[Expr], rates: Sequence[Expr], others: Sequence[Expr] =
 
 
 def moving_of(nodes: Iterable[Expr], sources: set[Expr]) -> set[Expr]:
-    """Those of the nodes, given arguments first, that depend on the sources."""
+    """Return the nodes that depend on the sources; `nodes` lists arguments first."""
     moving: set[Expr] = set()
     for node in nodes:
         if node in sources or (node.op not in LOOK_UPS and any(a in moving for a in node.args if isinstance(a, Expr))):
@@ -78,11 +78,11 @@ def moving_of(nodes: Iterable[Expr], sources: set[Expr]) -> set[Expr]:
 
 
 Monomial = tuple[Expr, Expr | None, int]
-"""c x^n: the coefficient, which does not move, the base (None for n = 0), and n."""
+"""c x^n: the constant coefficient, the base (None for n = 0), and n."""
 
 
 def with_collected_factors(outputs: Sequence[Expr], sources: set[Expr]) -> list[Expr]:
-    """The same formulas with one factor that does not move in each product, and quotients c x^-n as ``whole_power``."""
+    """Rewrite formulas with one constant factor in each product, and quotients c x^-n as ``whole_power``."""
     nodes = ordered(outputs)
     moving = moving_of(nodes, sources)
     of: dict[Expr, Monomial] = {}

@@ -1,13 +1,13 @@
-"""Reference solutions: the flow as a Taylor series, in any precision, without any step kernel.
+"""Taylor series of the flow for reference solutions, in any precision, without any step kernel.
 
-The equations of motion are written as a graph of elementary operations, and the Taylor coefficients of
+The equations of motion are a graph of elementary operations, and the Taylor coefficients of
 every node follow order by order. With c_k the k-th coefficient of a node in the time since the start,
 
     (a b)_k = sum_j a_j b_(k-j),        (a/b)_k = (a_k - sum_(j>=1) b_j (a/b)_(k-j)) / b_0,
 
 and an elementary function with dy = sum s dx has k y_k = sum_j j x_j s_(k-j): its slopes s are nodes of the
-same graph, needed only in lower orders. A branch (`where`, `abs`) is followed as chosen at the start of an
-expansion, and the step is cut where the choice changes.
+same graph, needed only at lower orders. A branch (`where`, `abs`) is chosen at the start of an expansion, and
+the step ends where the choice changes.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ..symbolic.expression import LOOK_UPS, Expr
 from .graph import LOGIC, Plan
 
 GUARD = 15
-"""Digits carried beyond those asked for."""
+"""Digits carried beyond the requested ones."""
 
 
 class Arithmetic(NamedTuple):
-    """What an expansion asks of a number type: conversion of constants, elementary functions, scalar product."""
+    """Operations of a number type that an expansion needs: conversion of constants, functions, scalar product."""
 
     number: Callable[[Any], Any]
     functions: Any
@@ -40,14 +40,11 @@ MULTIPRECISION = Arithmetic(number, Mp, lambda a, b: mp.fdot(a, b))
 DOUBLES = Arithmetic(floats.number, dispatch.Floats, lambda a, b: sum(map(operator.mul, a, b)))
 
 
-# --- the equations of motion as a graph -------------------------------------------------------------
-
-
 # --- Taylor coefficients of a graph -----------------------------------------------------------------
 
 
 def _value(node: Expr, values: list[Any], kind: Arithmetic) -> Any:
-    """A node at the start of the expansion."""
+    """Value of a node at the start of the expansion."""
     op, x = node.op, values
     if op in ("const", "named"):
         value = node.args[0]
@@ -68,7 +65,7 @@ Rule = Callable[[int], Any]
 
 
 def _primitive(terms: list[tuple[list[Any], list[Any]]], kind: Arithmetic) -> Rule:
-    """The y with dy = sum s dx: k y_k = sum_j j x_j s_(k-j)."""
+    """Rule for y with dy = sum s dx: k y_k = sum_j j x_j s_(k-j)."""
     weighted: list[list[Any]] = [[] for _ in terms]
 
     def rule(k: int) -> Any:
@@ -82,7 +79,7 @@ def _primitive(terms: list[tuple[list[Any], list[Any]]], kind: Arithmetic) -> Ru
 
 
 def _rule(node: Expr, series: dict[Expr, list[Any]], ready: Plan, kind: Arithmetic) -> Rule:
-    """How a moving node's k-th coefficient follows from what is known before it."""
+    """Rule for the k-th coefficient of a time-dependent node from the coefficients known before it."""
     if node in ready.rates_of:
         rate = series[ready.rates_of[node]]
         return lambda k: rate[k - 1] / k
@@ -113,7 +110,7 @@ def _rule(node: Expr, series: dict[Expr, list[Any]], ready: Plan, kind: Arithmet
 def expansion(
     ready: Plan, start: dict[str, Any], order: int, kind: Arithmetic = MULTIPRECISION
 ) -> dict[Expr, list[Any]]:
-    """Taylor coefficients 0..order of every node (of a logical node its value at the start)."""
+    """Taylor coefficients 0..order of every node; for a logical node, its value at the start."""
     series: dict[Expr, list[Any]] = {}
     for node in ready.nodes:
         args = [series[a][0] for a in node.args if isinstance(a, Expr)]
@@ -131,7 +128,7 @@ def expansion(
 
 
 def _reach(groups: Sequence[Sequence[list[Any]]], h: Any, digits: float) -> Any:
-    """The part of h over which the last two terms of every group stay 10^-digits below its largest term."""
+    """Shorten h until the last two terms of every group are a factor 10^digits below its largest term."""
     order = len(groups[0][0]) - 1
     sizes = [[max(float(mp.mag(c[k])) for c in group) for k in range(order + 1)] for group in groups]
     whole = reach = float(mp.log(abs(h), 2))
@@ -147,7 +144,7 @@ def _reach(groups: Sequence[Sequence[list[Any]]], h: Any, digits: float) -> Any:
 
 
 def _sum(coefficients: list[Any], h: Any) -> Any:
-    """The series at h, by Horner's rule."""
+    """Sum of the series at h, by Horner's rule."""
     total = mp.mpf(0)
     for c in reversed(coefficients):
         total = total * h + c

@@ -1,12 +1,12 @@
 """Taylor coefficients with half the products, for series whose coefficients are of about the same size.
 
-Two terms of a sum of products take one product, if those of equal index are known (Karatsuba):
+Two terms of a sum of products take one product, if the products of equal index are known (Karatsuba):
 
     a_j b_i + a_i b_j = (a_j + a_i)(b_j + b_i) - a_j b_j - a_i b_i,        j + i = k,
     (a b)_k = sum_(j<i) (a_j + a_i)(b_j + b_i) + [k even] 2 a_(k/2) b_(k/2) - sum_(j<=k) a_j b_j,
 
-and the last sum needs one more term in each order. What is subtracted is of the size of the largest a_j b_j, so where
-coefficients fall or grow by factors, digits are lost. In a unit of time near the radius of convergence they do neither.
+and the last sum needs one more term in each order. The subtracted sum is as large as the largest a_j b_j, so digits are
+lost if coefficients shrink or grow geometrically. In a time unit near the radius of convergence they do neither.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from .writer import TOGETHER, Writer, indented, joined
 
 
 class PairedWriter(Writer):
-    """The same kernels with sums over pairs. Products of what is not known before the sums keep theirs."""
+    """Writer of the same kernels with sums over pairs; factors not known before the sums keep ordinary sums."""
 
-    def __init__(self, *given: Any) -> None:
-        super().__init__(*given)
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
         pairs = [node for node in self.ready.nodes if self._has_known_factors(node)]
         self.squares = {node: super(PairedWriter, self).size + i for i, node in enumerate(pairs)}
-        """Where minus the sum of a_j b_j of every paired sum is."""
+        """Index in the workspace of minus the sum of a_j b_j, for every paired sum."""
 
     @property
     def size(self) -> int:
-        """Numbers in the room."""
+        """Numbers in the workspace."""
         return super().size + len(self.squares)
 
     def _has_known_factors(self, node: Expr) -> bool:
-        """Is this a sum of products of what is known before the sums of an order."""
+        """Whether this is a sum of products whose factors are known before the sums of an order."""
         if not self._is_sum(node) or node.op not in ("mul", "add", "sub"):
             return False
         return all(x in self.early and not self.lowest[x] for _, *pair in self._factors(node) for x in pair)
@@ -44,7 +44,7 @@ class PairedWriter(Writer):
         return [*super()._first_order(), *squares]
 
     def _narrowed(self) -> list[str]:
-        """The order before `first` is done again, so its products are taken out of the sums."""
+        """Remove the products of the order before `first` from the sums, because that order is repeated."""
         of = {node: self._products(node, lambda x: self._place(x, "(first - 1)")) for node in self.squares}
         squares = [
             f"workspace32[{at}] = to_float32(work[{at}]) + ({joined(of[node])})" for node, at in self.squares.items()
@@ -58,7 +58,7 @@ class PairedWriter(Writer):
         return lines + super()._loops([node for node in sums if node not in self.squares])
 
     def _paired_loop(self, sums: list[Expr]) -> list[str]:
-        """The products of index k, which the sums of squares get too, that of index k/2, and those of pairs."""
+        """Write the products of index k, also added to the sums of squares, then of index k/2, then of the pairs."""
         factors = [x for node in sums for _, *pair in self._factors(node) for x in pair]
         local = {x: f"r{self.row[x]}" for factor in factors for x in self._read_for(factor)}
         total = {node: self._value(node, "s") for node in sums}
@@ -67,7 +67,7 @@ class PairedWriter(Writer):
             return [f"{name} = {text(x)}" for x, name in local.items()]
 
         def added(node: Expr, sign: str = "", factor: str = "") -> list[str]:
-            """Product by product, each fused with its sum."""
+            """Add the products one by one, so that each is fused with its sum."""
             name, terms = total[node], self._products(node, local.__getitem__, factor)
             return [f"{name} = {joined([name, sign + x])}".replace("- -", "+ ") for x in terms]
 
@@ -82,7 +82,7 @@ class PairedWriter(Writer):
         return lines + indented(x for node in sums for x in added(node))
 
     def _products(self, node: Expr, text: Callable[[Expr], str], factor: str = "") -> list[str]:
-        """The products of a sum, by the texts of what is read for them."""
+        """Source of the products of a sum, given the source that reads each node."""
         return [
             f"{sign}{factor}{self._factor(a, text)} * {self._factor(b, text)}" for sign, a, b in self._factors(node)
         ]

@@ -1,17 +1,17 @@
-"""Taylor coefficients along the motion, as a kernel written from the graph of the equations.
+"""Source code of kernels for Taylor coefficients along the motion, from the graph of the equations.
 
-Every node of the graph that moves has a series in the time since the start of the expansion; with c_k its k-th
+Every node of the graph that moves has a series in the time since the start of the expansion. With c_k its k-th
 coefficient
 
     (a b)_k = sum_j a_j b_(k-j),        (a/b)_k = (a_k - sum_(j>=1) b_j (a/b)_(k-j)) / b_0,
     x^n = p:  k x_0 p_k = sum_(j>=1) (n j - (k - j)) x_j p_(k-j),        dy = s dx:  k y_k = sum_j j x_j s_(k-j),
 
 so all series follow order by order (Moore 1966). All sums of an order share one loop over 0 <= j <= k, and a sum of
-products is one sum. Of what is not known yet the k-th coefficient counts as zero there, and is added when it is known.
+products is one sum. A k-th coefficient that is not known yet counts as zero there, and is added when it is known.
 
-Coefficients of high order hardly show in the sum of a series, so that half the bits are enough for them. A second
-kernel goes on with narrow numbers where the first one has stopped. Their range is narrow too; in a unit of time near
-that of the motion c_k unit^k is not far from 1.
+Coefficients of high order hardly affect the sum of a series, so single precision is enough for them. A second
+kernel continues in single precision where the first one has stopped. The range of single precision is small too; in a
+time unit near the time scale of the motion, c_k unit^k is not far from 1.
 """
 
 from __future__ import annotations
@@ -27,17 +27,16 @@ from ..symbolic.expression import OPERATORS, Expr, _text, is_number, symbol
 from .graph import LOGIC, Plan, plan, with_collected_factors
 
 NOTHING = "0 * q[0]"
-"""The text of a symbol that begins at zero."""
+"""Source of a symbol whose initial value is zero."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Series:
-    """Two kernels, ``fill(..., unit, work, order)`` and ``extend(..., unit, work, first, single_precision, order)``.
+    """Two kernels, ``fill(..., unit, work, order)`` and ``extend(..., unit, work, first, workspace32, order)``.
 
-    Coefficients of one order lie together: the k-th of the i-th series asked for, times unit^k, is
-    ``work[rows[i] + stride * k]``. The second kernel goes on from the order `first` > 1 where the first one ended, with
-    narrow numbers in `workspace32`; order `first` is computed in both precisions, which gives an error
-    estimate.
+    Coefficients of one order are adjacent: the k-th of the i-th requested series, times unit^k, is
+    ``work[rows[i] + stride * k]``. The second kernel continues from the order `first` > 1 where the first one ended, in
+    single precision in `workspace32`; order `first` is computed in both precisions, which gives an error estimate.
     """
 
     text: str
@@ -48,16 +47,16 @@ class Series:
     size: int
     """Numbers in `work`."""
     terms: int
-    """Sums over pairs of coefficients that every order needs."""
+    """Number of products summed over j in every order."""
 
 
 def series(
     parameters: str, start: dict[str, str], rates: dict[str, Expr], others: Sequence[Expr], orders: int,
     writer: type[Writer] | None = None,
 ) -> Series:  # fmt: skip
-    """The kernel for Taylor coefficients 0..order (below `orders`) of states and of formulas made of them.
+    """Write the kernels for Taylor coefficients 0..order (below `orders`) of the states and of formulas in them.
 
-    `start` gives for every symbol the text that reads it from the parameters, `rates` the rate of every state.
+    `start` gives for every symbol the source that reads it from the parameters, `rates` the rate of every state.
     """
     states = [symbol(name) for name in rates]
     sources = {*states, symbol("t")}
@@ -67,29 +66,29 @@ def series(
 
 
 TOGETHER = 18
-"""Sums in one loop: a register each, and some for what is multiplied."""
+"""Sums in one loop: one register for each, and the rest for the factors."""
 
 
 @dataclasses.dataclass
 class _Form:
-    """A sum of products and of other things, with signs; the nodes that are within it alone."""
+    """A signed sum of products and other terms, and the nodes that occur only within it."""
 
     products: list[tuple[int, Expr, Expr]] = dataclasses.field(default_factory=list)
     rest: list[tuple[int, Expr]] = dataclasses.field(default_factory=list)
     within: set[Expr] = dataclasses.field(default_factory=set)
 
     def take(self, other: _Form, node: Expr) -> None:
-        """Take over what an inner node is made of."""
+        """Take over the terms of an inner node."""
         self.products += other.products
         self.rest += other.rest
         self.within |= {node} | other.within
 
 
 class Writer:
-    """Names, rows and lines of the kernels."""
+    """Writer of the kernels: local names, rows of the workspace, and source lines."""
 
     single_precision = False
-    """Are narrow numbers written about; their names end in n."""
+    """Whether the current kernel is in single precision; its local names end in n."""
     reversed_products: frozenset[tuple[Expr, Expr]] = frozenset()
 
     def __init__(self, ready: Plan, start: dict[str, str], wanted: list[Expr], orders: int) -> None:
@@ -104,10 +103,10 @@ class Writer:
         self.reversed_products = self._reversed_products()
         self.row = {node: i for i, node in enumerate(dict.fromkeys([*wanted, *self._operands()]))}
 
-    # what is summed, and when
+    # the sums and their order
 
     def _is_sum(self, node: Expr) -> bool:
-        """Does a coefficient need the lower ones of others (a product, a quotient, a function)."""
+        """Whether a coefficient needs lower ones of other nodes (a product, a quotient, a function)."""
         if node not in self.ready.moving or node in self.ready.rates_of or node in self.within:
             return False
         if node in self.forms or node.op in FUNCTIONS or node.op == "whole_power":
@@ -115,7 +114,7 @@ class Writer:
         return self._is_product(node) or (node.op == "div" and node.args[1] in self.ready.moving)
 
     def _early(self) -> set[Expr]:
-        """What is known before the sums of an order: states, and what is linear in them."""
+        """Nodes known before the sums of an order: states, and nodes linear in them."""
         early: set[Expr] = set()
         for node in self.ready.nodes:
             moving = [a for a in node.args if isinstance(a, Expr) and a in self.ready.moving]
@@ -125,7 +124,7 @@ class Writer:
         return early
 
     def _lowest(self) -> dict[Expr, int]:
-        """An order below which all coefficients of a node are zero."""
+        """For each node, an order below which all its coefficients are zero."""
         lowest: dict[Expr, int] = {}
         for node in self.ready.nodes:
             below = [lowest[a] for a in node.args if isinstance(a, Expr)]
@@ -141,7 +140,7 @@ class Writer:
         return lowest
 
     def _range(self, node: Expr) -> tuple[int, int]:
-        """How many terms at the beginning and at the end of a sum of products are zero."""
+        """Number of zero terms at the beginning and at the end of a sum of products."""
         if node.op not in ("mul", "add", "sub"):
             return 0, 0
         pairs = [(self.lowest[a], self.lowest[b]) for _, a, b in self._factors(node)]
@@ -151,7 +150,7 @@ class Writer:
         return node.op == "mul" and all(a in self.ready.moving for a in node.args)
 
     def _gathered_forms(self) -> dict[Expr, _Form]:
-        """Sums and differences with products that nothing else needs."""
+        """Find sums and differences with products that no other node needs."""
         found: dict[Expr, _Form] = {}
         taken: set[Expr] = set()
         uses = self._uses()
@@ -165,7 +164,7 @@ class Writer:
         return found
 
     def _uses(self) -> collections.Counter[Expr]:
-        """How often every node is needed."""
+        """Number of uses of every node."""
         ready = self.ready
         asked = [
             *ready.rates_of.values(),
@@ -206,7 +205,7 @@ class Writer:
         return (b, a) if (a, b) in self.reversed_products else (a, b)
 
     def _reversed_products(self) -> frozenset[tuple[Expr, Expr]]:
-        """The products to be taken as b_j a_(k-j), so that sums share what they read."""
+        """Choose the products to be written as b_j a_(k-j), so that sums share the numbers they read."""
         sums = [node for node in self.ready.nodes if self._is_sum(node) and node.op in ("mul", "add", "sub")]
         pairs = list(dict.fromkeys((a, b) for node in sums for _, a, b in self._factors(node)))
 
@@ -221,7 +220,7 @@ class Writer:
         return turned
 
     def _read_for(self, node: Expr) -> tuple[Expr, ...]:
-        """What is read of memory for a factor."""
+        """Nodes read from memory for a factor."""
         return node.args if self._is_made(node) else (node,)
 
     def _operands(self) -> list[Expr]:
@@ -230,13 +229,13 @@ class Writer:
         return [y for x in factors for y in self._read_for(x)]
 
     def _is_made(self, node: Expr) -> bool:
-        """Is this a sum or difference of two states, which is made anew wherever it is needed: adding is for free."""
+        """Whether this is a sum or difference of two states; it is recomputed at each use, because adding is free."""
         return node.op in ("add", "sub") and all(a in self.ready.rates_of for a in node.args)
 
     # lines
 
     def series(self, parameters: str) -> Series:
-        """The whole."""
+        """Write both kernels."""
         lines = [*self._start(), *self._first_order(), *self._orders("1")]
         text = "".join([*self.loops, defined(f"fill({parameters}, unit, work, order)", lines)])
         start, self.single_precision, self.loops = self._start(), True, []
@@ -248,11 +247,11 @@ class Writer:
 
     @property
     def size(self) -> int:
-        """Numbers in the room."""
+        """Numbers in the workspace."""
         return len(self.row) * self.orders
 
     def _orders(self, first: str) -> list[str]:
-        """The coefficients of the orders from `first` on, where those of the states are known."""
+        """Write the coefficients from order `first` on; those of the states are known at that order."""
         lines = [f"for k in range({first}, order):", *indented([*self._states("k"), *self._next_order()])]
         lines += self._states("order")
         for node in self.wanted:
@@ -264,7 +263,7 @@ class Writer:
         return f"{self._room}[{self.row[node]} + {len(self.row)} * {k}]"
 
     def _value(self, node: Expr, prefix: str) -> str:
-        """The local name of a number: z a coefficient of order 0, v its inverse; of order k x, a sum s, a rate d."""
+        """Local name of a number: z a coefficient of order 0, v its inverse, x one of order k, s a sum."""
         return f"{prefix}{self.name[node]}{'n' * self.single_precision}"
 
     @property
@@ -280,7 +279,7 @@ class Writer:
         return "unitn" if self.single_precision else "unit"
 
     def _start(self) -> list[str]:
-        """Coefficients of order 0, by their names."""
+        """Write the coefficients of order 0 as local names."""
         lines = []
         for node in self.ready.nodes:
             if node.op in ("const", "named"):
@@ -293,13 +292,13 @@ class Writer:
         return lines + [f"{self._value(n, 'v')} = one / {self._value(n, 'z')}" for n in self._divisors()]
 
     def _first_order(self) -> list[str]:
-        """Coefficients of order 0, in their places, and those of the states of order 1."""
+        """Store the coefficients of order 0, and compute order 1 of the states."""
         lines = [f"{self._place(node, '0')} = zero + {self._value(node, 'z')}" for node in self.row]
         rates = self.ready.rates_of.items()
         return lines + [f"{self._value(s, 'x')} = {self._value(r, 'z')} * unit" for s, r in rates]
 
     def _narrowed(self) -> list[str]:
-        """What is known, in narrow numbers."""
+        """Convert the known coefficients to single precision."""
         lines = ["zeron = to_float32(zero)", "onen = to_float32(one)", "unitn = to_float32(unit)"]
         for node in self.ready.nodes:
             name = f"z{self.name[node]}"
@@ -326,7 +325,7 @@ class Writer:
         return lines + [f"{self._value(s, 'x')} = {self._ahead(r)}" for s, r in self.ready.rates_of.items()]
 
     def _ahead(self, rate: Expr) -> str:
-        """The next coefficient of a state; a number in its rate, like 1/2, is not multiplied by everywhere."""
+        """Next coefficient of a state; a constant factor of its rate, such as 1/2, is applied only here."""
         if rate.op == "mul" and rate.args[0].op == "const" and rate in self.ready.moving:
             return f"{self._later(rate.args[1])} * (ahead * {self._value(rate.args[0], 'z')})"
         return f"{self._later(rate)} * ahead"
@@ -340,7 +339,7 @@ class Writer:
         return lines
 
     def _loops(self, sums: list[Expr]) -> list[str]:
-        """The sums, so many in a loop as the registers hold."""
+        """Write the sums, as many in a loop as the registers hold."""
         lines = []
         for first, last in dict.fromkeys(map(self._range, sums)):
             alike = [node for node in sums if self._range(node) == (first, last)]
@@ -349,14 +348,14 @@ class Writer:
         return lines
 
     def _function(self, sums: list[Expr], lines: list[str]) -> str:
-        """Write a loop as a function, which lanes take by halves; the line that calls it."""
+        """Write a loop as a function, which SIMD lanes pass by halves, and return the line that calls it."""
         head = f"sums{len(self.loops)}({self._room}, k)"
         names = "".join(f"{self._value(node, 's')}, " for node in sums)
         self.loops.append(defined(head, [*lines, f"return {names}"]))
         return f"{names}= {head}"
 
     def _loop(self, sums: list[Expr], first: int, last: int) -> list[str]:
-        """A loop for some sums, which lack so many terms at their beginning and end."""
+        """Write a loop for some sums, without the `first` terms at their beginning and the `last` at their end."""
         zeros = [f"{self._value(node, 's')} = 0 * {self._room}[0]" for node in sums]
         return [*zeros, f"for j in range({first}, k + {1 - last}):", "    i = k - j", *map(self._added, sums)]
 
@@ -368,28 +367,28 @@ class Writer:
         return f"{weight}{self._read(a, 'j')} * {self._read(b, 'i')}"
 
     def _read(self, node: Expr, k: str) -> str:
-        """A coefficient in a sum."""
+        """Source of a coefficient in a sum."""
         return self._factor(node, lambda x: self._place(x, k))
 
     def _factor(self, node: Expr, text: Callable[[Expr], str]) -> str:
-        """A factor of a product, by the texts of what is read for it."""
+        """Source of a factor of a product, given the source that reads each node."""
         if not self._is_made(node):
             return text(node)
         a, b = map(text, node.args)
         return f"({a} {'+' if node.op == 'add' else '-'} {b})"
 
     def _divisors(self) -> list[Expr]:
-        """What higher orders divide by."""
+        """Nodes that higher orders divide by."""
         moving = [node for node in self.ready.nodes if node in self.ready.moving]
         found = [n.args[1] for n in moving if n.op == "div"] + [n.args[0] for n in moving if n.op == "whole_power"]
         return list(dict.fromkeys(found))
 
     def _later(self, node: Expr) -> str:
-        """A coefficient of order k > 0."""
+        """Source of a coefficient of order k > 0."""
         return self._value(node, "x") if node in self.ready.moving else self._zero
 
     def _end(self, sign: int, a: Expr, b: Expr) -> list[str]:
-        """What the loop left out of a product."""
+        """Terms of a product that the loop left out."""
         z, x = (lambda n: self._value(n, "z")), self._later
         ends = [f"{x(p)} * {z(q)}" for p, q in ((a, b), (b, a)) if p not in self.early]
         return [f"-{end}" if sign < 0 else end for end in ends]
@@ -428,22 +427,22 @@ class Writer:
 
 
 def indented(lines: Iterable[str]) -> list[str]:
-    """Lines within another one."""
+    """Indent lines by one level."""
     return [f"    {line}" for line in lines]
 
 
 def defined(head: str, lines: list[str]) -> str:
-    """The text of a function."""
+    """Source of a function."""
     return f"def {head}:\n" + "".join(f"{line}\n" for line in indented(lines))
 
 
 def joined(terms: list[str]) -> str:
-    """The text of a sum, whose terms may begin with a minus."""
+    """Source of a sum, whose terms may begin with a minus."""
     return " + ".join(terms).replace("+ -", "- ")
 
 
 def _power_text(x: str, n: Any) -> str:
-    """x^n, n < 0, by repeated squaring."""
+    """Source of x^n, n < 0, by repeated squaring."""
 
     def positive(n: int) -> str:
         if n == 1:

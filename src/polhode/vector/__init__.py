@@ -1,4 +1,4 @@
-"""Dynamics on vector spaces, p' = f(u, t), u' = M^-1 p: what the rotation methods are modelled on.
+"""Dynamics on vector spaces, p' = f(u, t), u' = M^-1 p: the models of the rotation methods.
 
 ``polhode.vector.solve(force, M, u0, p0, "verlet", dt=0.01, steps=1000)``; ``polhode.vector.methods`` lists
 the methods.

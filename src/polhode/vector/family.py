@@ -1,11 +1,11 @@
-"""Midpoint, trapezoid, Verlet, and the Euler steps they are made of, for p' = f(u, t), u' = M^-1 p.
+"""Midpoint, trapezoid, Verlet, and the Euler steps that compose them, for p' = f(u, t), u' = M^-1 p.
 
 Section 2 of P. Krysl, Dynamically equivalent implicit algorithms (2006), equations (2)-(5), and section 2
 of P. Krysl, Explicit time integrators derived from the midpoint rule. A step is built for a `Space` and has
-the shape of every step of the library, with y = (u, p), system = (inverse mass,), force(t, u, p, system).
+the signature of every step of the library, with y = (u, p), system = (inverse mass,), force(t, u, p, system).
 
-The words of a declaration mean in R^n: `free` without force, where all seven methods are exact and keep
-the momentum; `symplectic` for du ^ dp; `poisson` for the canonical bracket, which is the same thing;
+The terms of a declaration mean in R^n: `free` without force, when all seven methods are exact and conserve
+the momentum; `symplectic` for du ^ dp; `poisson` for the canonical bracket, which is equivalent;
 `energy_linear_potential` for a constant force; `needs` "attitude" for a force of time and configuration.
 """
 
@@ -28,18 +28,18 @@ IMPLICIT_PAPER, EXPLICIT_PAPER = "krysl2006", "krysl2005"
 FREE = ("energy", "spatial_momentum", "momentum_norm")
 
 
-class Book(Methods):
+class Registry(Methods):
     """The methods of this family, by name."""
 
     def _unknown(self, label: str) -> str:
         return f"unknown method {label!r} for a vector space; there are {', '.join(self)}"
 
 
-methods = Book()
+methods = Registry()
 
 
 def _declared(build: Any, **declared: Any) -> Method:
-    """Enter an Euler step: first order, exact without force."""
+    """Register an Euler step: first order, exact without force."""
     shared: dict[str, Any] = {
         "name": build.__name__, "order": 1, "order_free": math.inf, "symmetric": False, "torque_evals": 1,
         "conserves": FREE, "needs": "attitude", "doc": build.__doc__,
@@ -79,13 +79,13 @@ def backward_euler(space: Space) -> Step:
 
     $$p_1 = p_0 + h\,f_1, \qquad u_1 = u_0 + h\,M^{-1} p_1$$
 
-    Both at once are solved for $u_1$.
+    Both equations are solved together for $u_1$.
     """
     along, product, unit = space.vectors.along, space.product, space.unit
 
     @kernel
     def landing(h: Any, t: Any, x: Any, y: Any, system: Any, force: Any) -> Any:
-        """Where a step arrives if its force is that at time t and configuration x."""
+        """End of a step with the force at time t and configuration x."""
         u, p = y
         p = along(p, h, force(t, x, p, system))
         return along(u, h, product(system[0], p)), p
@@ -150,7 +150,7 @@ _impulse_last = _declared(
 
 
 def _symmetric(first: Method, second: Method, **declared: Any) -> Method:
-    """A step and its adjoint, each over half the step."""
+    """Compose a step and its adjoint, each over half the step."""
     shared: dict[str, Any] = {
         "order": 2, "symmetric": True, "conserves": ("energy_midpoint", "energy_linear_potential"),
     }  # fmt: skip
@@ -163,7 +163,7 @@ _symmetric(
 
     $$p_1 = p_0 + \tfrac{h}{2}\,(f_0 + f_1), \qquad u_1 = u_0 + \tfrac{h}{2}\,M^{-1} (p_0 + p_1)$$
 
-    Both at once are solved for $u_1$.""",
+    Both equations are solved together for $u_1$.""",
 )  # fmt: skip
 _symmetric(
     _backward, _forward, name="midpoint", symplectic=True, torque_evals=1, where="(5)", aliases=("imid",),
@@ -174,7 +174,7 @@ _symmetric(
     u_1 &= u_0 + h\,M^{-1} \bar p, & p_1 &= p_0 + h\,f(\bar u, t + \tfrac{h}{2})
     \end{aligned}$$
 
-    The first two are solved for $\bar u$.""",
+    The first two equations are solved for $\bar u$.""",
 )  # fmt: skip
 _symmetric(
     _impulse_first, _impulse_last, name="verlet", symplectic=True, where="section 2, Xi", aliases=("Xi", "leapfrog"),

@@ -32,11 +32,11 @@ from .tuples import Space, is_valid, same, write_row
 STATE_SPACE = StateSpace(is_valid, same, write_row)
 
 COMPILED = 8
-"""Largest dimension for which the loop is compiled: written out, a matrix has n^2 entries."""
+"""Largest dimension for which the loop is compiled: an unrolled matrix has n^2 entries."""
 
 
 SYMMETRY = 1e-12
-"""Relative to the largest entry: what counts as a symmetric mass matrix."""
+"""Largest asymmetry of a mass matrix, relative to its largest entry."""
 
 
 @dataclasses.dataclass(frozen=True, repr=False)
@@ -48,7 +48,7 @@ class Motion(motion.Motion):
     t : (n,) times
     u, p : (n, dimension) configuration and momentum
     velocity : (n, dimension) M^-1 p
-    energy : (n,) kinetic plus potential energy; None where no potential was given
+    energy : (n,) kinetic plus potential energy; None without a potential
     method, dt, status : how it was made
     mp : with ``digits=...``, u and p as arrays of mpmath numbers
     """
@@ -86,12 +86,12 @@ def solve(
     Parameters
     ----------
     force : plain function of u, or of u and t; u is a tuple, the result a sequence of as many numbers.
-        None takes it from the potential: f = -dU/du, exactly. What it may call is what a torque may call
+        None derives it from the potential: f = -dU/du, exactly. It may call the same functions as a torque
     M : symmetric positive definite matrix, or its diagonal, or one number for equal masses
     u0, p0 : configuration and momentum at time t0
     method : a name or alias from `polhode.vector.methods`, or one of its Methods
     dt : step size, positive
-    t_end, steps : end time or number of steps, one of them
+    t_end, steps : end time or number of steps; give one of them
     every : keep steps 0, every, 2 every, ... and always the last
     potential : plain function of u, or of u and t, whose energy is then recorded
     digits : run the same kernels in mpmath with this many digits (slow)
@@ -99,7 +99,7 @@ def solve(
 
     Raises
     ------
-    InputError : something given cannot be right
+    InputError : an argument is invalid
     StepError : a step failed; ``.partial`` holds the Motion before it
     """
     chosen = methods[method]
@@ -114,18 +114,18 @@ def solve(
 
 
 def _is_ours(method: Method) -> bool:
-    """Is it in the book, or made of such methods."""
+    """Whether it is in the registry, or composed of such methods."""
     return method in methods.values() or (bool(method.halves) and all(map(_is_ours, method.halves)))
 
 
-# --- what is integrated -----------------------------------------------------------------------------
+# --- the system -------------------------------------------------------------------------------------
 
 
 class System:
     """A force, a mass matrix, and a state at time t0, all checked."""
 
     def __init__(self, force: Any, potential: Any, M: Any, u0: Any, p0: Any, t0: Any) -> None:
-        """Take what the user gave, as `solve` describes it."""
+        """Check the arguments of `solve`."""
         self.t0 = finite_number("t0", t0)
         self.u0 = _numbers("u0", u0)
         self.n = len(self.u0)
@@ -136,13 +136,13 @@ class System:
         if force is None and potential is None:
             raise InputError("give a force or a potential")
         self.potential = None if potential is None else Formula("potential", potential, self, None)
-        given = self.potential if force is None else Formula("force", force, self, self.n)
-        assert given is not None
-        self.force = given
+        formula = self.potential if force is None else Formula("force", force, self, self.n)
+        assert formula is not None
+        self.force = formula
 
     @property
     def diagonal(self) -> bool:
-        """Is the mass matrix diagonal."""
+        """Whether the mass matrix is diagonal."""
         return self.mass.ndim == 1
 
     @functools.cached_property
@@ -155,11 +155,11 @@ class System:
         return source("force_value", "t, u", _unpack(self.n), outputs)
 
     def force_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
-        """The kernel force(t, u, p, system) in one number type."""
+        """Kernel force(t, u, p, system) in one number type."""
         return forced(compiled(*self.text, number))
 
     def engine(self, method: Method, digits: int | None) -> Engine:
-        """The loop: compiled in few dimensions, plain in many, and on mpmath numbers with `digits`."""
+        """Build the loop: compiled in few dimensions, plain Python in many, and on mpmath numbers with `digits`."""
         if digits is not None:
             return self._precise(method, digits)
         inverse = 1 / self.mass if self.diagonal else np.linalg.inv(self.mass)
@@ -168,7 +168,7 @@ class System:
         return Engine(advance, y, system, float, lambda k: np.empty((k, 2 * self.n)), warm, None)
 
     def _compiled(self, method: Method) -> tuple[Any, bool]:
-        """The compiled loop, and whether it was compiled before."""
+        """Return the compiled loop, and whether it was already compiled."""
         from ..compile.program import program
 
         def made() -> Callable[..., Any]:
@@ -181,7 +181,7 @@ class System:
         return stepping(method.build(Space(number, self.n, self.diagonal)), force, STATE_SPACE)
 
     def _plain(self, method: Method, number: Callable[[Any], Any]) -> Callable[..., Any]:
-        """The loop in plain Python; where a formula has no real value the force is NaN, as it is when compiled."""
+        """Build the loop in plain Python; if a formula has no real value the force is NaN, as in compiled code."""
         formula, nowhere = self.force_kernel(number), (number(math.nan),) * self.n
 
         def force(t: Any, u: Any, p: Any, system: Any) -> Any:
@@ -209,7 +209,7 @@ class System:
         )  # fmt: skip
 
     def motion(self, state: RunState[Any], t: np.ndarray, rows: np.ndarray, *, status: str, **timing: Any) -> Motion:
-        """The rows as a result."""
+        """Build the result from the rows."""
         mp = _full_precision(rows, self.n) if state.run.digits else None
         u, p = np.split(rows.astype(float), 2, axis=1)
         velocity = p / self.mass if self.diagonal else np.linalg.solve(self.mass, p.T).T
@@ -221,7 +221,7 @@ class System:
         return Motion(t, u, p, velocity, energy, state.dt, mp, method=state.method.name, status=status)
 
     def explain(self, state: RunState[Any]) -> str:
-        """Why the next step cannot be made, and which dt to try."""
+        """Reason why the next step failed, and a dt to try."""
         u = tuple(float(x) for x in state.y[0])
         return explain_in(state, lambda t: self.force.check(t, u, f"at t = {t:g}"))
 
@@ -229,8 +229,8 @@ class System:
 def _full_precision(rows: np.ndarray, n: int) -> types.SimpleNamespace:
     from ..numbers.multiprecision import public
 
-    found = public(rows)
-    return types.SimpleNamespace(u=found[:, :n], p=found[:, n:])
+    exact = public(rows)
+    return types.SimpleNamespace(u=exact[:, :n], p=exact[:, n:])
 
 
 def _tuples(array: np.ndarray) -> Any:
@@ -245,23 +245,23 @@ def _unpack(n: int) -> dict[str, str]:
     return {"t": "t"} | {f"u{i}": f"u[{i}]" for i in range(n)}
 
 
-# --- reading what the user gave ---------------------------------------------------------------------
+# --- the arguments ----------------------------------------------------------------------------------
 
 
 class Formula:
     """A user's function of u, or of u and t: called once with floats, then traced."""
 
     def __init__(self, kind: str, function: Any, system: System, count: int | None) -> None:
-        """Check the function at the start of the system, and trace it; it returns `count` numbers, or (None) one."""
+        """Check the function at the initial state, and trace it; it returns `count` numbers, or one if None."""
         plain_function(function, f"the {kind} must be a plain Python function of u, or of u and t")
         self.user = UserFunction(function, f"the {kind} {function.__name__}", count)
         self.arguments = self.user.positional("a function of u, or of u and t", 2)
         self.check(system.t0, system.u0, f"at the start (t = {system.t0:g})")
-        given = (_symbols(system.n), symbol("t"))[: self.arguments]
-        self.outputs = self.user.traced(given, lambda value: [lift(x) for x in ([value] if count is None else value)])
+        symbols = (_symbols(system.n), symbol("t"))[: self.arguments]
+        self.outputs = self.user.traced(symbols, lambda value: [lift(x) for x in ([value] if count is None else value)])
 
     def check(self, t: float, u: tuple[float, ...], context: str) -> None:
-        """Call the function once in plain Python and say clearly what is wrong with it."""
+        """Call the function once in plain Python and check its value."""
         self.user.numbers(self.user.value((u, t)[: self.arguments], context), context)
 
 
@@ -275,12 +275,12 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
 
 
 def _mass(M: Any, n: int) -> np.ndarray:
-    """The mass matrix (n, n), or its diagonal (n,) if it is diagonal."""
+    """Return the mass matrix (n, n), or its diagonal (n,) if it is diagonal."""
     mass = real_array(M, "M must be a matrix, its diagonal, or one number")
     if mass.ndim == 0:
         mass = np.full(n, mass)
     if mass.shape not in ((n,), (n, n)):
-        raise InputError(f"M must have shape ({n}, {n}) or ({n},) to go with u0; got {mass.shape}")
+        raise InputError(f"M must have shape ({n}, {n}) or ({n},) to match u0; got {mass.shape}")
     if not np.isfinite(mass).all():
         raise InputError(f"M must be finite; got {mass.tolist()}")
     if mass.ndim == 2:

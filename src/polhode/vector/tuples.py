@@ -1,4 +1,4 @@
-"""Vectors of any length: kernels on n-tuples, written out for one n."""
+"""Vectors of any length: kernels on n-tuples, unrolled for one n."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def norm(a: Vector) -> Number:
 
 @kernel
 def is_valid(y: Any, residual: Any) -> Any:
-    """Was the step solved, and are configuration and momentum finite."""
+    """Whether the step was solved, and configuration and momentum are finite."""
     u, p = y
     total = u[0] + p[0]
     for i in range(1, len(u)):
@@ -43,7 +43,7 @@ def is_valid(y: Any, residual: Any) -> Any:
 
 @kernel
 def same(y: Any) -> Any:
-    """Nothing is to be restored after a step: the space has no constraint."""
+    """Return the state unchanged: the space has no constraint to restore after a step."""
     return y
 
 
@@ -93,9 +93,9 @@ def _unit(n: int) -> Callable[..., Any]:
 
 @dataclasses.dataclass(frozen=True)
 class Space:
-    """What a step in R^n is built of: the number type's conversion, the dimension, and the kind of mass matrix.
+    """Arguments for building a step in R^n: the number conversion, the dimension, and the kind of mass matrix.
 
-    It is called like the conversion alone, so a builder may take either.
+    It can be called like the conversion itself, so a builder may take either.
     """
 
     number: Callable[[Any], Any]
@@ -103,7 +103,7 @@ class Space:
     diagonal: bool
 
     def __call__(self, value: Any) -> Any:
-        """An exact number in the number type."""
+        """Convert an exact number to the number type."""
         return self.number(value)
 
     @property

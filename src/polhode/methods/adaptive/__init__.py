@@ -1,1 +1,1 @@
-"""Pairs with an error estimate, and the control of their steps."""
+"""Embedded pairs with an error estimate, and their step-size control."""

@@ -1,12 +1,12 @@
-"""How long the next step of an embedded pair is.
+"""Step-size control of an embedded pair.
 
 With err the larger of the errors of attitude and momentum over their tolerances, the next step is safety err^(-1/p)
-times as long, within factors of 5, p being the order of the better solution. In z = (err/safety^p)^2, which is 1 where
-the step need not change, this is z^a with a = -1/(2 p). Near 1 Pade's approximation
+times as long, within factors of 5, with p the order of the better solution. In terms of z = (err/safety^p)^2, which is
+1 if the step need not change, the factor is z^a with a = -1/(2 p). Near 1 the Pade approximation
 
     z^a = (1 + (2 + a)/2 x + (2 + a)(1 + a)/12 x^2)/(1 + (2 - a)/2 x + (2 - a)(1 - a)/12 x^2),      x = z - 1,
 
-does for it: between 1/16 and 16 it is off by at most 4 % (p = 5; 2.5 % for p = 8). All stages of the next step wait
+is enough: between 1/16 and 16 it is off by at most 4 % (p = 5; 2.5 % for p = 8). All stages of the next step wait
 for this number, and a power takes as long as two of them.
 """
 
@@ -26,9 +26,9 @@ from ..record import Method
 def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Callable[..., Any]:
     """Kernel (h, proposal, squares, tolerance) -> (the next step to propose, whether this one is accepted).
 
-    `squares` are those of the errors of attitude and momentum; both errors must be within their tolerances. A step that
-    was cut short of its proposal leaves that standing, unless it would now be longer. One that has no value (NaN) is
-    tried again with the shortest.
+    `squares` are the squared errors of attitude and momentum; both errors must be within their tolerances. If an
+    accepted step was shorter than its proposal, the next proposal is not smaller than that one. A step whose error is
+    NaN is repeated with the smallest factor.
     """
     a = Fraction(-1, 2 * order)
     p1, p2, q1, q2 = (converted(x, number) for s in (a, -a) for x in ((2 + s) / 2, (2 + s) * (1 + s) / 12))
@@ -59,9 +59,9 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
 
 
 def chosen(attempt: Step, judged: Step, torque: Callable[..., Any]) -> Callable[..., Any]:
-    """A controlled step from a pair: one step, accepted if both errors are within their tolerances.
+    """Build a controlled step from a pair: one step, accepted if both errors are within their tolerances.
 
-    `attempt` (h, t, y, system, torque) gives the new state and the squares of its errors.
+    `attempt` (h, t, y, system, torque) returns the new state and the squares of its errors.
     """
 
     @kernel
@@ -75,7 +75,7 @@ def chosen(attempt: Step, judged: Step, torque: Callable[..., Any]) -> Callable[
 
 
 def squares(attempt: Step) -> Step:
-    """The kernel of an `Estimate` from one that gives the errors themselves."""
+    """Kernel of an `Estimate` from one that returns the errors themselves."""
 
     @kernel
     def squared(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
@@ -86,7 +86,7 @@ def squares(attempt: Step) -> Step:
 
 
 def controlled_step_from_estimate(method: Method, number: Callable[[Any], Any], torque: Callable[..., Any]) -> Step:
-    """A controlled step from a method that estimates its errors."""
+    """Build a controlled step from a method that estimates its errors."""
     assert method.estimated is not None
     build, _, safety = method.estimated
     return chosen(build(number), controlled(number, int(method.order), safety), torque)

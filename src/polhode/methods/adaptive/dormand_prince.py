@@ -2,9 +2,9 @@
 
 J. R. Dormand and P. J. Prince, J. Comput. Appl. Math. 6 (1980) 19-26, in the algorithm MKRK of `munthe_kaas.py`. Six
 stages give Psi and mu of order 5, a seventh at the end of the step gives Psi^ and mu^ of order 4, with weights b^ in
-place of b. The step goes on with order 5. With e = b^ - b, d = h sum e_j K_j and n = h sum e_j G_j the embedded
-solution differs from it by the rotation delta = dexp_{-Psi} d, seen in the new body frame, and by the momentum
-exp(-Psi) n + Pi x delta; both to first order in them, so that nothing cancels however small they are.
+place of b. The run continues with order 5. With e = b^ - b, d = h sum e_j K_j and n = h sum e_j G_j the embedded
+solution differs from it by the rotation delta = dexp_{-Psi} d, in the new body frame, and by the momentum
+exp(-Psi) n + Pi x delta; both to first order, so that there is no cancellation however small they are.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .controller import squares
 PAIR = DORMAND_PRINCE
 
 EMBEDDED = tuple(map(Fraction, ("5179/57600", "0", "7571/16695", "393/640", "-92097/339200", "187/2100", "1/40")))
-"""The weights of order 4; the seventh belongs to the end of the step."""
+"""Weights of order 4; the seventh belongs to the end of the step."""
 
 DIFFERENCE = tuple(low - high for low, high in zip(EMBEDDED, (*PAIR.b, Fraction(0)), strict=True))
 
@@ -37,8 +37,8 @@ DIFFERENCE = tuple(low - high for low, high in zip(EMBEDDED, (*PAIR.b, Fraction(
 def embedded(number: Callable[[Any], Any]) -> Step:
     """Kernel (h, t, y, system, torque) -> (y_new, error_attitude, error_momentum) in one number type.
 
-    The errors are those of order 4: an angle of rotation, and the length of a difference of body momenta. Nothing is
-    solved, so nothing is missed; a controller looks at the errors (which are NaN where the step has no value).
+    The errors are those of order 4: a rotation angle, and the length of a difference of body momenta. The step is
+    explicit, so there is no residual; a controller uses the errors (NaN if the step has no value).
     """
     stages = all_stages(PAIR, number)
     total = combination([converted(x, number) for x in PAIR.b])
@@ -59,12 +59,12 @@ def embedded(number: Callable[[Any], Any]) -> Step:
 
 
 def _declared() -> Method:
-    """The Munthe-Kaas method of the tableau, with the estimates."""
+    """Declare the Munthe-Kaas method of the tableau with its error estimates."""
     base = mkrk(PAIR)
     estimates = (
         r"""
 
-The weights $\hat b$ of an embedded method of order 4, with the seventh controlled step $\psi_7 = \psi$, $\mu_7 = \mu$
+The weights $\hat b$ of an embedded method of order 4, with the seventh stage $\psi_7 = \psi$, $\mu_7 = \mu$
 at the end of the step, give the error estimates: with $e = \hat b - b$ ($b_7 = 0$), $d = h \sum_j e_j K_j$ and
 $n = h \sum_j e_j G_j$ they are the lengths of
 

@@ -4,9 +4,9 @@ In principal axes, with w = I^-1 Pi,
 
     q' = q (0, w)/2,        Pi_1' = (1/I_3 - 1/I_2) Pi_2 Pi_3 + T_1  and cyclically,
 
-as differential equations of plain numbers (Euler's: Pi' = Pi x w + T). Within the step |q| is 1 only up to what the
-stages miss; the equations keep |q| and are smooth for every q, so the order is that of the tableau. At the end of the
-step q is divided by its length. Nothing else is kept by the pair: it is for short runs to a tolerance.
+as differential equations for the components (Euler's: Pi' = Pi x w + T). Within the step |q| is 1 only up to the error
+of the stages; the equations conserve |q| and are smooth for every q, so the order is that of the tableau. At the end of
+the step q is divided by its length. The pair conserves nothing else: it is for short runs to a tolerance.
 """
 
 from __future__ import annotations
@@ -26,10 +26,10 @@ from ..registry import declare
 from ..tables.verner87 import EMBEDDED, STAGES, VERNER
 
 SAFETY = Fraction(3, 4)
-"""The part taken of the step whose error would be the tolerance.
+"""Ratio of the next step to the step whose error would equal the tolerance.
 
-Steps are so long that errors change much from one to the next. With 9/10 up to a quarter of them is rejected, and to
-the same accuracy 4 to 12 % more are tried than with 3/4, on tops, a wall and a libration.
+Steps are so long that errors change much from one to the next. With 9/10 up to a quarter of them are rejected, and the
+same accuracy takes 4 to 12 % more attempts than with 3/4, for tops, a wall and a libration.
 """
 
 DIFFERENCE = tuple(low - high for low, high in zip(EMBEDDED, VERNER.b, strict=True))
@@ -37,7 +37,7 @@ DIFFERENCE = tuple(low - high for low, high in zip(EMBEDDED, VERNER.b, strict=Tr
 
 @kernel
 def _row(y: Any) -> Any:
-    """Attitude and momentum as seven numbers."""
+    """Return attitude and momentum as seven numbers."""
     q, m = y
     return q[0], q[1], q[2], q[3], m[0], m[1], m[2]
 
@@ -58,7 +58,7 @@ def _further(a: Any, s: Any, b: Any) -> Any:
 
 @kernel
 def _constants(h: Any, system: Any) -> Any:
-    """What `_increments` multiplies with: h/(2 I) and h (1/I_3 - 1/I_2), cyclically."""
+    """Factors in `_increments`: h/(2 I) and h (1/I_3 - 1/I_2), cyclically."""
     a, b, c = system[1]
     half = h / 2
     return (half * a, half * b, half * c), (h * (c - b), h * (a - c), h * (b - a))
@@ -66,7 +66,7 @@ def _constants(h: Any, system: Any) -> Any:
 
 @kernel
 def _increments(h: Any, t: Any, row: Any, constants: Any, system: Any, torque: Any) -> Any:
-    """The rates of q and Pi, times h."""
+    """Rates of q and Pi, times h."""
     q0, q1, q2, q3, m0, m1, m2 = row
     turn, gyration = constants
     force = torque(t, (q0, q1, q2, q3), (m0, m1, m2), system)
@@ -84,21 +84,21 @@ def _increments(h: Any, t: Any, row: Any, constants: Any, system: Any, torque: A
 
 @kernel
 def _state(new: Any) -> Any:
-    """Seven numbers as attitude and momentum, the quaternion made a unit."""
+    """Return seven numbers as attitude and momentum, with the quaternion normalised."""
     return restored((new[0], new[1], new[2], new[3])), (new[4], new[5], new[6])
 
 
 @kernel
 def _squares(error: Any) -> Any:
-    """The squares of the errors of attitude (an angle) and momentum."""
+    """Squares of the errors of attitude (an angle) and momentum."""
     momentum_error = (error[4], error[5], error[6])
     return 4 * norm2((error[0], error[1], error[2], error[3])), dot(momentum_error, momentum_error)
 
 
 def _text(space: dict[str, Any], name: str, weights: Sequence[Any], number: Callable[[Any], Any]) -> str:
-    """Text of sum_j weights[j] k_j, where k_-1 (the last weight) is the state y; its weights are put into `space`.
+    """Source of sum_j weights[j] k_j, where k_-1 (the last weight) is the state y; its weights are put into `space`.
 
-    The newest increment comes last and by itself: the sum of the others need not wait for it.
+    The newest increment is added last and separately, so that the sum of the others need not wait for it.
     """
     used = [j for j in range(-1, STAGES) if weights[j] != 0]
     space[f"{name}_old"] = tuple(converted(weights[j], number) for j in used[:-1])
@@ -108,7 +108,7 @@ def _text(space: dict[str, Any], name: str, weights: Sequence[Any], number: Call
 
 
 def _written(number: Callable[[Any], Any], stages: int, result: str) -> Step:
-    """Kernel (h, t, y, system, torque) of the first stages, and of a result: an expression with {new} and {error}."""
+    """Kernel (h, t, y, system, torque) of the first `stages` and a result, an expression with {new} and {error}."""
     space: dict[str, Any] = {"combined": combined, "further": _further, "increments": _increments, "state": _state}
     space |= {"constants": _constants, "as_row": _row, "squares": _squares}
     lines = ["row, fixed = as_row(y), constants(h, system)", "k0 = increments(h, t, row, fixed, system, torque)"]
@@ -123,15 +123,15 @@ def _written(number: Callable[[Any], Any], stages: int, result: str) -> Step:
 
 
 def runge_kutta_step(number: Callable[[Any], Any]) -> Step:
-    """The step alone: the last controlled step serves only the estimates."""
+    """Kernel of the step alone, without the last stage, which serves only the estimates."""
     return _written(number, STAGES - 1, "(state({new}), 0)")
 
 
 def runge_kutta_pair(number: Callable[[Any], Any]) -> Step:
     """Kernel (h, t, y, system, torque) -> (y_new, error_attitude^2, error_momentum^2) in one number type.
 
-    The errors are those of order 7: twice the length of a difference of quaternions, and that of a difference of body
-    momenta. Nothing is solved, so nothing is missed.
+    The errors are those of order 7: twice the length of a difference of quaternions, and the length of a difference of
+    body momenta. The step is explicit, so there is no residual.
     """
     return _written(number, STAGES, "(state({new}), *squares({error}))")
 
@@ -141,7 +141,7 @@ verner87 = declare(
     implicit=False, solves=0, torque_evals=STAGES - 1, torque_at=("start",), conserves=(), needs="velocity",
     cite="verner2010", where="the most efficient pair of orders 8 and 7 with 13 stages", aliases=("Vern8",),
     estimated=Estimate(runge_kutta_pair, 7, SAFETY),
-    doc=r"""Verner's Runge-Kutta pair 8(7) on the entries of quaternion and momentum; the quaternion is made a unit.
+    doc=r"""Verner's Runge-Kutta pair 8(7) on the entries of quaternion and momentum; the quaternion is normalised.
 
     In principal axes attitude and momentum are seven numbers $x = (q, \Pi)$ with the rates
 
@@ -155,7 +155,7 @@ verner87 = declare(
     (q, \Pi_1) &= x_0 + h \sum_j b_j F_j, \qquad q_1 = q/|q|
     \end{aligned}$$
 
-    A controlled step 13 and the weights $\hat b$ of order 7 give the error estimates: with
+    Stage 13 and the weights $\hat b$ of order 7 give the error estimates: with
     $(\delta q, \delta \Pi) = h \sum_j (\hat b_j - b_j) F_j$ they are $2\,|\delta q|$ and $|\delta \Pi|$. The
     coefficients, fractions of up to 83 digits, are in `methods/tables/verner87.py`.
     """,

@@ -1,1 +1,1 @@
-"""Methods made of methods."""
+"""Combinators: functions that build methods from methods."""

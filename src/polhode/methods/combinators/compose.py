@@ -1,4 +1,4 @@
-"""Combinators: methods made of methods, with declarations derived from their parts."""
+"""Composition of methods, with declarations derived from their parts."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..registry import declare
 
 
 def after(first: Step, second: Step) -> Step:
-    """The step kernel: `first` over h/2, then `second` over the rest."""
+    """Step kernel: `first` over h/2, then `second` over the rest."""
 
     @kernel
     def both(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
@@ -27,7 +27,7 @@ def after(first: Step, second: Step) -> Step:
 
 
 def whole(method: Method) -> Build:
-    """The builder of one step that begins and ends in the variables of the problem, processors and memory included."""
+    """Return the builder of one step from state to state (q, m), processors and memory included."""
     if method.before is None and method.after is None and not method.memory:
         return method.build
 
@@ -40,12 +40,12 @@ def whole(method: Method) -> Build:
 
 
 def forgetful(step: Step, memory: int) -> Step:
-    """The step kernel on (q, m) of a step that keeps so many numbers more."""
+    """Step kernel on (q, m) from a step that carries `memory` further numbers."""
     return _within(step, with_memory(memory))
 
 
 def collapsed_step(step: Step) -> Step:
-    """The step kernel on (q, m) of a step that carries low parts."""
+    """Step kernel on (q, m) from a step that carries low parts."""
     return _within(step, compensate)
 
 
@@ -59,7 +59,7 @@ def _within(step: Step, start_state: Callable[[Any], Any]) -> Step:
 
 
 def require_fixed_step(method: Method) -> Method:
-    """The method itself, if it can be a part of another: one whose steps are h."""
+    """Return the method if it can be part of another one, that is, if its steps are h; else raise an error."""
     if not method.has_step:
         raise InputError(f"{method.name} is an exact motion without steps and cannot be part of another method")
     if method.has_own_time:
@@ -70,7 +70,7 @@ def require_fixed_step(method: Method) -> Method:
 
 
 def in_turn(steps: Sequence[Step]) -> Step:
-    """The step kernel: all of these over the same h from the same t, one after the other."""
+    """Step kernel: all of these over the same h from the same t, one after the other."""
     first, *rest = steps
     if not rest:
         return first
@@ -86,11 +86,11 @@ def in_turn(steps: Sequence[Step]) -> Step:
 
 
 def halves(first: Method, second: Method, *, register: bool = True, **declared: Any) -> Method:
-    """The method second_{h/2} o first_{h/2}.
+    """Build the method second_{h/2} o first_{h/2}.
 
-    Derived: what both parts conserve is conserved; the field must suit both; solves add up; a map that
-    both parts preserve is preserved. If the second part is the adjoint of the first, the caller says so
-    with ``symmetric=True, order=2`` (S0 section 3.7), and the checks prove it.
+    The declaration is derived: quantities that both parts conserve are conserved; the field must suit both;
+    solves add up; a structure that both parts preserve is preserved. If the second part is the adjoint of the
+    first, the caller declares ``symmetric=True, order=2``, and the checks verify it.
     """
     common = require_fixed_step(first).conserves & require_fixed_step(second).conserves
     if first.asks != second.asks:
@@ -129,7 +129,7 @@ def halves(first: Method, second: Method, *, register: bool = True, **declared: 
 
 
 def _halves_description(first: Method, second: Method) -> str:
-    """What a composition of two half steps is, with the formulas of both."""
+    """Description of a composition of two half steps, with the formulas of both."""
     return rf"""{first.name}, then {second.name}, each over half the step.
 
 $$\Phi_h = \Phi^{{(2)}}_{{h/2}} \circ \Phi^{{(1)}}_{{h/2}}$$

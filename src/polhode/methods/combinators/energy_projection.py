@@ -1,24 +1,24 @@
-"""Energy preservation on the polhode: after a step of any method the body is turned until its energy is right.
+"""Energy preservation on the polhode: after a step of any method the body is rotated until its energy is right.
 
 S. R. Buss, the talk of 2011, part III, in closed form instead of his hyperboloids (docs/buss.md). With a_i = 1/I_i the
-squares of the momentum's components are moved to
+squares of the momentum's components become
 
     m_i'^2 = m_i^2 (1 + s k_i),     k_i = sum_j (a_i - a_j) m_j^2,     s = 2 (E* - E)/|Pi x omega|^2,
 
 which keeps |Pi| since sum m_i^2 k_i = 0, gives the energy E* since sum a_i m_i^2 k_i = |Pi x omega|^2, and keeps signs.
-Then the least turn from m' to m is given to the attitude, so that the momentum in space is not touched.
+Then the smallest rotation from m' to m is applied to the attitude, so that the spatial momentum does not change.
 
-In a potential U(R) the energy to be kept is the total one: E* = E_0 + U(R_0) - U(R_1), with R_1 the attitude after the
-turn, so the size of the turn is the root of one equation. Where no small turn reaches that energy (a spherical body,
-spin about a principal axis, a turn that changes both energies alike) the momentum is scaled instead. The change of the
+In a potential U(R) the total energy is kept: E* = E_0 + U(R_0) - U(R_1), with R_1 the attitude after the rotation, so
+the size of the rotation is the root of one equation. If no small rotation reaches that energy (a spherical body, spin
+about a principal axis, a rotation that changes both energies alike) the momentum is scaled instead. The change of the
 potential is that of its discrete gradient (`discrete_gradient.py`), without cancellation.
 
-For any other torque E* is the energy at the start of the step and the work done in it. Energies are counted from that
-of a spin about the axis d of the largest component, 2 E - a_d |Pi|^2 = sum (a_i - a_d) m_i^2, small next to a principal
-axis and there without cancellation; a torque T changes it at the rate 2 sum (a_i - a_d) m_i T_i. That is integrated
-over the step: for methods of order 1 and 2 by the midpoint rule, of order 3 and 4 by Simpson's rule, with the state in
-the middle of the step by Hermite interpolation between its ends; for higher orders by a Gauss rule, with the states at
-its nodes by shorter steps of the method itself; and of Lie-Taylor as one more of its series.
+For any other torque E* is the energy at the start of the step plus the work done in it. Energies are measured from that
+of a spin about the axis d of the largest component, 2 E - a_d |Pi|^2 = sum (a_i - a_d) m_i^2, which is small near a
+principal axis and has no cancellation there; a torque T changes it at the rate 2 sum (a_i - a_d) m_i T_i. This rate is
+integrated over the step: for methods of order 1 and 2 by the midpoint rule, of order 3 and 4 by Simpson's rule, with
+the state in the middle of the step by Hermite interpolation between its ends; for higher orders by a Gauss rule, with
+the states at its nodes by shorter steps of the method itself; and for Lie-Taylor as one more of its series.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def _plain(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
 
 @kernel
 def _first_of(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
-    """The torque itself, where it comes with derivatives or with that of V."""
+    """Return the torque alone, if it comes with derivatives or with the torque of V."""
     return torque(t, q, m, system)[0]
 
 
@@ -68,9 +68,9 @@ def _power(lead: Vec3, m: Vec3, force: Vec3) -> Number:
 
 @kernel
 def _half(h: Number, p: Quat, w0: Vec3, w1: Vec3) -> Quat:
-    """The turn since the start in the middle of a step, by Hermite's cubic in the quaternion.
+    """Rotation from the start to the middle of a step, by a Hermite cubic in the quaternion.
 
-    Of the whole turn p and the velocities at both ends: p' = p omega/2.
+    The cubic follows from the whole rotation p and the velocities at both ends: p' = p omega/2.
     """
     d, part = mul(p, (0 * h, w1[0], w1[1], w1[2])), h / 16
     return unit((
@@ -83,13 +83,13 @@ def _half(h: Number, p: Quat, w0: Vec3, w1: Vec3) -> Quat:
 
 @kernel
 def _turns(h: Number, y: Any, new: Any, system: Any) -> tuple[Quat, Quat]:
-    """The turn over the whole step from y and over its first half."""
+    """Return the rotations over the whole step from y and over its first half."""
     p = mul(conj(y[0]), new[0])
     return p, _half(h, p, velocity(y[1], system), velocity(new[1], system))
 
 
 def _midpoint(force: Step) -> Step:
-    """Kernel: the work by the midpoint rule, the momentum in space there as the mean of both ends."""
+    """Kernel: the work by the midpoint rule, with the mean of the spatial momenta at both ends."""
 
     @kernel
     def work(h: Any, t: Any, y: Any, new: Any, lead: Any, system: Any, torque: Any) -> Any:
@@ -102,7 +102,7 @@ def _midpoint(force: Step) -> Step:
 
 
 def _simpson(force: Step) -> Step:
-    """Kernel: the work by Simpson's rule, the momentum in space in the middle by Hermite's cubic as well."""
+    """Kernel: the work by Simpson's rule, with the spatial momentum in the middle also by a Hermite cubic."""
 
     @kernel
     def work(h: Any, t: Any, y: Any, new: Any, lead: Any, system: Any, torque: Any) -> Any:
@@ -119,7 +119,7 @@ def _simpson(force: Step) -> Step:
 
 
 def _gauss(force: Step, step: Step, rule: Sequence[tuple[Any, Any]]) -> Step:
-    """Kernel: the work by a Gauss rule, the states at its nodes by shorter steps from the start."""
+    """Kernel: the work by a Gauss rule, with the states at its nodes by shorter steps from the start."""
     nodes, weights = tuple(c for c, _ in rule), tuple(b for _, b in rule)
 
     @kernel
@@ -138,7 +138,7 @@ def _gauss(force: Step, step: Step, rule: Sequence[tuple[Any, Any]]) -> Step:
 
 
 class Rule(NamedTuple):
-    """How the work is integrated in steps of one method."""
+    """Quadrature of the work in steps of one method."""
 
     name: str
     build: Callable[[Any], Step]
@@ -148,9 +148,9 @@ class Rule(NamedTuple):
 
 
 def _rule(base: Method) -> Rule:
-    """The work to the order of the method: its state is needed at all points to an order less than that of its steps.
+    """Choose the quadrature to the order of the method; the states at its points need one order less than the steps.
 
-    Of a method of unproven order its number of torque points tells how high that can be.
+    If the order of the method is unproven, its number of torque evaluations bounds it.
     """
     force = _first_of if len(base.asks.asked(0).shape) > 1 else _plain
     order = 2 * base.torque_evals if base.order is None else base.order
@@ -171,7 +171,7 @@ def _rule(base: Method) -> Rule:
 
 
 def _energy_wanted(base: Method, rule: Rule | None) -> str:
-    """Words and formula for the energy to which a step is brought."""
+    """Description and formula of the target energy of a step."""
     if base.needs == "free":
         return KEPT
     if rule is None and not base.asks.find(MotionSeries):
@@ -180,7 +180,7 @@ def _energy_wanted(base: Method, rule: Rule | None) -> str:
 
 
 def _step(base: Method, rule: Rule | None, number: Any) -> Step:
-    """The step kernel: the base, and the turn; without a rule no work is done."""
+    """Step kernel: the base step, then the rotation; without a rule no work is done."""
     step = base.build(number) if base.memory else whole(base)(number)
 
     @kernel
@@ -207,12 +207,12 @@ def _step(base: Method, rule: Rule | None, number: Any) -> Step:
 def _projected_end(
     force: Any, change: Any, done: Any, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any
 ) -> Any:
-    """The end of a step in which this work was done, twice its share of the energy counted from an axis."""
+    """Finish a step; `done` is twice the work done in it, as energy measured from the axis."""
     return corrected(new, y, done, leads(y[1], system), system), 0 * h
 
 
 def _working(work: Step) -> Step:
-    """Kernel: the end of a step with a torque that has no potential."""
+    """Kernel: finish a step with a torque that has no potential."""
 
     @kernel
     def worked(force: Any, change: Any, done: Any, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any) -> Any:
@@ -228,7 +228,7 @@ _series_finish = by_absence(conserving, _projected_end)
 
 @kernel
 def _expanded(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """The step of a method made of series, which give the work too."""
+    """Step of a method of series, which also give the work."""
     q, m = y
     turn, end, done = torque(t, q, m, system, h, leads(m, system))
     new = rotated_state(q, turn, end)
@@ -238,15 +238,15 @@ def _expanded(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 TURN = r"""
 After a step of %s the momentum $\Pi$ and the attitude $R$ are corrected. With
-$a_i = 1/I_i$, $E = \tfrac{1}{2}\,\Pi \cdot I^{-1} \Pi$ and $E_*$ the energy wanted,
+$a_i = 1/I_i$, $E = \tfrac{1}{2}\,\Pi \cdot I^{-1} \Pi$ and $E_*$ the target energy,
 
 $$\begin{aligned}
 s &= \frac{2\,(E_* - E)}{|\Pi \times \omega|^2}, \qquad k_i = \sum_j (a_i - a_j)\,\Pi_j^2, \\
 \Pi_i' &= \Pi_i \sqrt{1 + s\,k_i}, \qquad R' = R\,S
 \end{aligned}$$
 
-where $S$ is the least rotation that takes $\Pi'$ to $\Pi$, so that $R' \Pi' = R\,\Pi$. It keeps $|\Pi|$ since
-$\sum \Pi_i^2 k_i = 0$. Where $1 + s\,k_i$ would be negative that component becomes zero, and the two integrals fix
+where $S$ is the smallest rotation that takes $\Pi'$ to $\Pi$, so that $R' \Pi' = R\,\Pi$. It keeps $|\Pi|$ since
+$\sum \Pi_i^2 k_i = 0$. If $1 + s\,k_i$ is negative, that component becomes zero, and the two integrals determine
 the others; on a principal axis nothing is changed. %s
 
 The step:
@@ -257,9 +257,9 @@ TOTAL = r"""In a potential the total energy is kept,
 
 $$E_* = E_0 + U(R_0) - U(R'),$$
 
-which is solved for $E_*$; where no small turn reaches it, $\Pi$ is scaled until
+which is solved for $E_*$; if no small rotation reaches it, $\Pi$ is scaled until
 $\tfrac{1}{2}\,\Pi' \cdot I^{-1} \Pi' = E_0 + U(R_0) - U(R)$."""
-WORKED = r"""For any other torque $E_*$ is the energy at the start of the step and the work done in it,
+WORKED = r"""For any other torque $E_*$ is the energy at the start of the step plus the work done in it,
 
 $$E_* = E_0 + \int_t^{t + h} \omega \cdot T\,ds$$
 
@@ -267,11 +267,11 @@ $$E_* = E_0 + \int_t^{t + h} \omega \cdot T\,ds$$
 
 
 def ep(part: str | Method) -> Method:
-    """The same method, its energy kept: the body is turned back to its polhode after every step.
+    """The same method with energy conservation: after every step the body is rotated back to its polhode.
 
     For the free body the energy is exact, and so is the total energy in a potential. With any other torque the energy
-    advances by the work done, integrated to the order of the method. A method that keeps these energies itself is
-    returned as it is.
+    changes by the work done, integrated to the order of the method. A method that already conserves these energies is
+    returned unchanged.
     """
     named = methods[part]
     base = named.unprocessed or named
@@ -289,7 +289,7 @@ def ep(part: str | Method) -> Method:
     rule = None if series or not base.takes("attitude") else _rule(base)
     total = ("energy_linear_potential", "energy_potential") if base.takes("potential") else ()
     asks = MotionSeries(series.order, ROTATION_AND_WORK) if series else base.asks
-    cost, turn = rule or base, int(base.needs == "potential")  # the size of the turn is one more unknown
+    cost, turn = rule or base, int(base.needs == "potential")  # the size of the rotation is one more unknown
     return declare(
         (lambda number: _expanded) if series else functools.partial(_step, base, rule), register=False,
         name=f"ep({base.name})", order=base.order, order_free=base.order_free, symmetric=False, symplectic=False,

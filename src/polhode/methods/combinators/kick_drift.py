@@ -1,8 +1,8 @@
 """Kick-drift schemes over a free flow, and symmetric compositions of any method.
 
 A kick is the flow of the potential, Pi += c h T(t, R), R fixed; a drift is a free flow. The combinators
-take the flow or the method as a name, an expression or a Method, and derive the declaration of what they
-make: the scheme's order if the drift is accurate enough, else the drift's.
+take the flow or the method as a name, an expression or a Method, and derive the declaration of the result.
+Its order is that of the scheme if the drift is accurate enough, else that of the drift.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ Number = Callable[[Any], Any]
 
 
 def kick_drift(flow: Step, kicks: Sequence[Any], drifts: Sequence[Any], at_start: bool = True) -> Step:
-    """Step kernel: kicks and drifts in turn with these fractions of h, a kick first if `at_start`.
+    """Step kernel: alternate kicks and drifts with these fractions of h, a kick first if `at_start`.
 
-    The drifts carry the clock.
+    Time advances with the drifts.
     """
     first, later, parts = kicks[0], tuple(kicks[at_start:]), tuple(drifts)
     clock, kicked = tuple(itertools.accumulate(parts)), len(later)
@@ -57,7 +57,7 @@ def kick_drift(flow: Step, kicks: Sequence[Any], drifts: Sequence[Any], at_start
 def corrected_kick_drift(
     flow: Step, kicks: Sequence[Any], drifts: Sequence[Any], modified: Sequence[Any], at_start: bool = True
 ) -> Step:
-    """As `kick_drift`, each kick also by the torque of V over its `modified` part of h^3."""
+    """Step kernel: as `kick_drift`, but each kick also applies the torque of V over its `modified` fraction of h^3."""
     first, later, parts = kicks[0], tuple(kicks[at_start:]), tuple(drifts)
     extra, extras, kicked = modified[0], tuple(modified[at_start:]), len(later)
 
@@ -80,7 +80,7 @@ def corrected_kick_drift(
 
 
 def composed(step: Step, weights: Sequence[Any]) -> Step:
-    """Step kernel: the given one over w_1 h, then over w_2 h, and so on."""
+    """Step kernel: `step` over w_1 h, then over w_2 h, and so on."""
     parts = tuple(weights)
     starts = (0 * parts[0], *itertools.accumulate(parts))
 
@@ -110,7 +110,7 @@ def _half(value: Any) -> Any:
 
 
 def sequence_build(flow: Method, sequence: Sequence[Part], asks: FieldQuery) -> Build:
-    """The builder of drifts by this flow and kicks in turn; with a corrector the torque comes with that of V."""
+    """Return the builder of alternating drifts by this flow and kicks; with a corrector `torque` also returns V's."""
     kicks, drifts = ([part for part in sequence if part.flow == kind] for kind in "UT")
     at_start = sequence[0].flow == "U"
 
@@ -127,18 +127,18 @@ def sequence_build(flow: Method, sequence: Sequence[Part], asks: FieldQuery) -> 
 
 
 def joined(sequence: Iterable[Part]) -> list[Part]:
-    """The same drifts and kicks, neighbours of one kind made one."""
-    found: list[Part] = []
+    """Merge neighbouring drifts, and neighbouring kicks."""
+    parts: list[Part] = []
     for part in sequence:
-        if found and found[-1].flow == part.flow:
-            last = found.pop()
+        if parts and parts[-1].flow == part.flow:
+            last = parts.pop()
             part = Part(part.flow, last.time + part.time, last.modified + part.modified)
-        found.append(part)
-    return found
+        parts.append(part)
+    return parts
 
 
 def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **declared: Any) -> Method:
-    """The kick-drift method over a free flow, its declaration derived from the flow's."""
+    """Build the kick-drift method over a free flow, with its declaration derived from that of the flow."""
     corrector = any(part.modified != 0 for part in sequence)
     asks = TorqueAndCorrector() if corrector else Torque()
     kicks, drifts = (sum(part.flow == kind for part in sequence) for kind in "UT")
@@ -160,7 +160,7 @@ A step is a sequence of kicks and drifts, the first to act on the right:
 $$\Phi_h = {1}$$
 
 A kick $\mathrm K$ leaves the attitude and changes the momentum, a drift $\mathrm D(s)$ is the step of {0} over $s$, and
-the clock runs with the drifts. With the coefficients
+time advances with the drifts. The coefficients are
 
 {2}
 
@@ -175,11 +175,11 @@ $V = T \cdot I^{-1} T$."""
 
 
 SHOWN: dict[tuple[str, int], tuple[str, str]] = {}
-"""The texts of sequences, by the name of their scheme and their length: a scheme is used over many flows."""
+"""Formulas of sequences, by the name of the scheme and the length: a scheme is used over many flows."""
 
 
 def _sequence_formula(name: str, sequence: Sequence[Part]) -> tuple[str, str]:
-    """A sequence as a formula, and its coefficients."""
+    """Return the formula of a sequence, and its coefficients."""
     key = name, len(sequence)
     if key not in SHOWN:
         SHOWN[key] = _in_turn(sequence), _values(sequence)
@@ -187,7 +187,7 @@ def _sequence_formula(name: str, sequence: Sequence[Part]) -> tuple[str, str]:
 
 
 def _in_turn(sequence: Sequence[Part]) -> str:
-    """The formula of the sequence: its first part on the right, as maps are written."""
+    """Formula of the sequence, with its first part on the right, as maps are written."""
     counts = {"U": 0, "T": 0}
     named = []
     corrected = any(part.modified != 0 for part in sequence)
@@ -201,7 +201,7 @@ def _in_turn(sequence: Sequence[Part]) -> str:
 
 
 def _values(sequence: Sequence[Part]) -> str:
-    """The kick, and the coefficients of a sequence, as displayed formulas."""
+    """Displayed formulas of the kick and the coefficients of a sequence."""
     kicks, drifts = ([part for part in sequence if part.flow == kind] for kind in "UT")
     modified = tuple(kick.modified for kick in kicks)
     lists = [("b", tuple(kick.time for kick in kicks)), ("a", tuple(drift.time for drift in drifts))]
@@ -211,7 +211,7 @@ def _values(sequence: Sequence[Part]) -> str:
 
 
 def _flows(flow: Method, sequence: Sequence[Part]) -> tuple[Flow, ...]:
-    """The exact flows of kicks and drifts, where those of the drift are known."""
+    """Exact flows of kicks and drifts, if those of the drift are known."""
     found: list[Flow] = []
     for part in sequence if flow.flows else ():
         if part.flow == "T":
@@ -223,12 +223,12 @@ def _flows(flow: Method, sequence: Sequence[Part]) -> tuple[Flow, ...]:
 
 
 def _kept_by(flow: Method) -> dict[str, Any]:
-    """Properties of a flow that kicks keep."""
+    """Properties of a flow that kicks preserve."""
     return {"symmetric": flow.symmetric, "symplectic": flow.symplectic, "poisson": flow.poisson}
 
 
 def strang(flow: str | Method) -> Method:
-    """Half a kick, a drift, half a kick: the splitting of Strang over any free flow."""
+    """Half a kick, a drift, half a kick: Strang splitting over any free flow."""
     drift = _flow("strang", flow)
     half = Part("U", Fraction(1, 2))
     return kicked(
@@ -240,10 +240,10 @@ def strang(flow: str | Method) -> Method:
 def composition(
     name: str, weights: Sequence[Any], order: int, cite: str, where: str
 ) -> Callable[[str | Method], Method]:
-    """The combinator of a symmetric composition with these weights.
+    """Return the combinator of a symmetric composition with these weights.
 
-    Of a symmetric method of order 2 or more it makes one of its own order. Of a free flow it makes the
-    composition of its Strang splitting, neighbouring half kicks joined.
+    It raises a symmetric method of order 2 or more to its own order. For a free flow it composes the Strang
+    splitting of that flow, with neighbouring half kicks merged.
     """
 
     def combine(part: str | Method) -> Method:
@@ -261,8 +261,8 @@ def composition(
             sequence = [Part("U", joined[0])]
             for weight, kick in zip(weights, joined[1:], strict=True):
                 sequence += [Part("T", weight), Part("U", kick)]
-            made = kicked(name, base, sequence, summary, order=order, cite=cite, where=where)
-            return dataclasses.replace(made, order_free=max(order, base.order_free))
+            method = kicked(name, base, sequence, summary, order=order, cite=cite, where=where)
+            return dataclasses.replace(method, order_free=max(order, base.order_free))
         parts = COMPOSITION % (_stages(weights), latex.numbered("w", weights), base.name)
         doc = f"{summary}\n{parts}{base.formula}"
         return _composed(name, base, weights, order, cite=cite, where=where, doc=doc)
@@ -276,19 +276,19 @@ $$\Phi_h = %s$$
 
 %s
 
-$\Psi_s$ is a step of %s over $s$; the clock runs with the stages.
+$\Psi_s$ is a step of %s over $s$; time advances with the stages.
 
 """
 
 
 def _stages(weights: Sequence[Any]) -> str:
-    """The formula of a composition, its last stage on the left."""
+    """Formula of a composition, with its last stage on the left."""
     named = [f"\\Psi_{{w_{{{i}}} h}}" for i in range(len(weights), 0, -1)]
     return " \\circ ".join(named if len(named) < 6 else [*named[:2], "\\cdots", *named[-2:]])
 
 
 def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **declared: Any) -> Method:
-    """A composition of a method that integrates torques itself."""
+    """Build a composition of a method that integrates torques itself."""
     n = len(weights)
     shared = n - 1 if base.torque_at_ends else 0
 
@@ -308,12 +308,12 @@ def _composed(name: str, base: Method, weights: Sequence[Any], order: int, **dec
 
 
 def _generalised(scheme: Splitting) -> str:
-    """The orders in h of the terms of first and second order in a small potential, where the scheme is made for one."""
+    """Orders in h of the terms of first and second order in a small potential, for a near-integrable scheme."""
     return " (for a small potential {}, {})".format(*scheme.generalised) if scheme.generalised else ""
 
 
 def splitting(scheme: Splitting) -> Callable[[str | Method], Method]:
-    """The combinator of a splitting into kicks and drifts; it needs a drift at least as accurate as itself."""
+    """Return the combinator of a splitting into kicks and drifts; a less accurate drift limits its order."""
 
     def combine(flow: str | Method) -> Method:
         drift = _flow(scheme.name, flow)
@@ -331,13 +331,13 @@ def splitting(scheme: Splitting) -> Callable[[str | Method], Method]:
 
 
 def _limited(scheme: Splitting | Processed, drift: Method) -> tuple[int, str]:
-    """The order a scheme has over a drift, and a sentence where the drift is what limits it."""
+    """Return the order of a scheme over a drift, and a sentence if the drift limits it."""
     order = int(min(scheme.order, drift.order_free))
     return order, "" if order == scheme.order else f" Order {order} only: the drift is of order {drift.order_free}."
 
 
 PROCESSED = r"""
-A run changes variables once, makes all its steps $\Phi_h$ in the new ones, and changes back where a state is looked at:
+A run changes variables once, makes all its steps $\Phi_h$ in the new variables, and changes back only for output:
 
 $$y_n = \pi_h \circ \Phi_h^n \circ \pi_h^{-1}\,(y_0)$$
 
@@ -353,10 +353,10 @@ and $\pi_h^{-1}$ is the same sequence backwards with negative coefficients. The 
 
 
 def processed(scheme: Processed) -> Callable[[str | Method], Method]:
-    """The combinator of a processed splitting: `before`, then many steps of the kernel, then `after`.
+    """Return the combinator of a processed splitting: `before`, then many steps of the kernel, then `after`.
 
-    The two changes of variables undo each other exactly, as the drift undoes itself with -h. They are even in h only
-    up to the order that the scheme needs, so the whole is not symmetric, though its kernel is.
+    The two changes of variables are exact inverses, because the drift with -h is the inverse of the drift with h. They
+    are even in h only up to the order that the scheme needs, so the whole is not symmetric, although its kernel is.
     """
 
     def combine(flow: str | Method) -> Method:
@@ -371,12 +371,13 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
             "order": order, "symmetric": False, "cite": scheme.cite, "where": scheme.where,
             "summary": f"{scheme.name}: processed splitting with the drift {drift.name}.{limit}",
         }  # fmt: skip
-        made = kicked(scheme.name, drift, scheme.kernel.sequence, **declared)
-        before, after = (sequence_build(drift, parts, made.asks) for parts in (scheme.pre, scheme.post))
+        repeated = kicked(scheme.name, drift, scheme.kernel.sequence, **declared)
+        before, after = (sequence_build(drift, parts, repeated.asks) for parts in (scheme.pre, scheme.post))
         alone = kicked(scheme.name, drift, joined(scheme.sequence), **declared)
         return dataclasses.replace(
-            made, before=before, after=after, unprocessed=alone, flows=alone.flows,
-            doc=f"{made.summary}\n" + PROCESSED % _sequence_formula(f"{scheme.name}, post", scheme.post) + made.formula,
+            repeated, before=before, after=after, unprocessed=alone, flows=alone.flows,
+            doc=f"{repeated.summary}\n" + PROCESSED % _sequence_formula(f"{scheme.name}, post", scheme.post)
+            + repeated.formula,
         )  # fmt: skip
 
     combine.__name__, combine.__doc__ = (
@@ -387,8 +388,8 @@ def processed(scheme: Processed) -> Callable[[str | Method], Method]:
 
 
 COMPENSATED = r"""
-Every number $x$ of the state is carried as a sum $x + \delta$ of a double and what rounding took from it. A part of
-the step that grows it by $\Delta$ gives, with $\oplus$ the rounded sum,
+Every number $x$ of the state is carried as a sum $x + \delta$ of a double and its rounding error. A part of
+the step that adds $\Delta$ to it gives, with $\oplus$ the rounded sum,
 
 $$\begin{aligned}
 s &= x \oplus \Delta, & \delta_1 &= \delta_0 \oplus (x + \Delta - s), \\
@@ -401,7 +402,7 @@ where $x + \Delta - s$, the error of a rounded sum, is exact. The increments are
 
 
 def compensated(part: str | Method) -> Method:
-    """The same method, its run carrying what rounding loses: for very long runs.
+    """The same method with compensated sums, which carry the rounding errors of the state: for very long runs.
 
     In exact arithmetic nothing changes, so the declaration is that of the part. G. Vilmart, Reducing round-off errors
     in rigid body dynamics (2008).

@@ -1,6 +1,6 @@
-"""The turn of a body onto the polhode of a wanted energy, and onto the surface of a wanted total energy in a potential.
+"""Rotation of a body onto the polhode of a target energy, or onto the surface of a target total energy in a potential.
 
-The formulas and their source are in `energy_preserving.py`, which applies them after the steps of any method.
+The formulas and their source are in `energy_projection.py`, which applies them after the steps of any method.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..mechanics import velocity
 
 @kernel
 def leads(m: Vec3, system: Any) -> Vec3:
-    """The a_i - a_d, with d the axis of the largest component."""
+    """Return a_i - a_d, with d the axis of the largest component."""
     x, y, z = m[0] * m[0], m[1] * m[1], m[2] * m[2]
     a = system[1]
     d = where((x >= y) & (x >= z), a[0], where(y >= z, a[1], a[2]))
@@ -35,13 +35,13 @@ def _sign(x: Number) -> Number:
 
 @kernel
 def _inverse(x: Number) -> Number:
-    """1/x, or zero of zero."""
+    """1/x, or zero for x = 0."""
     return where(x == 0, x, 1 / where(x == 0, 1 + x, x))
 
 
 @kernel
 def _with_zero(n: Vec3, u: Vec3) -> Vec3:
-    """Squares n, one of them negative, moved along u until that one is zero."""
+    """Move the squares n, one of them negative, along u until that one is zero."""
     v = (_inverse(u[0]), _inverse(u[1]), _inverse(u[2]))
     part = where(n[0] < 0, n[0] * v[0], where(n[1] < 0, n[1] * v[1], n[2] * v[2]))
     return along(n, -part, u)
@@ -49,11 +49,11 @@ def _with_zero(n: Vec3, u: Vec3) -> Vec3:
 
 @kernel
 def to_polhode(m: Vec3, lacking: Number, system: Any) -> Vec3:
-    """What to add to the momentum m so that twice its energy grows by `lacking` and its length stays.
+    """Return the change of the momentum m that adds `lacking` to twice its energy and keeps its length.
 
-    On a principal axis nothing. Where the direction of the move leaves the octant before it meets the polhode, the
-    component that would change its sign becomes zero and the two integrals fix the others (u changes neither of them).
-    Where there is no such polhode, because more work was done than the momentum allows, nothing.
+    It is zero on a principal axis. If the move leaves the octant before it meets the polhode, the component that would
+    change its sign becomes zero and the two integrals determine the others (u changes neither of them). If there is no
+    such polhode, because more work was done than the momentum allows, the change is zero.
     """
     a = system[1]
     x, y, z = m[0] * m[0], m[1] * m[1], m[2] * m[2]
@@ -79,7 +79,7 @@ def to_polhode(m: Vec3, lacking: Number, system: Any) -> Vec3:
 
 @kernel
 def _move(m: Number, part: Number, n: Number, inside: Any, found: Any) -> Number:
-    """A component's change: m (sqrt(1 + part) - 1) inside the octant, else to the root of n, else none."""
+    """Change of a component: m (sqrt(1 + part) - 1) inside the octant, else to the root of n, else zero."""
     near = m * part / (1 + sqrt(where(inside, 1 + part, 1 + 0 * part)))
     root = _sign(m) * sqrt(where(found & (n > 0), n, 0 * n))
     return where(inside, near, where(found, root - m, 0 * m))
@@ -87,10 +87,10 @@ def _move(m: Number, part: Number, n: Number, inside: Any, found: Any) -> Number
 
 @kernel
 def least_turn(change: Vec3, m: Vec3) -> Quat:
-    """The quaternion of the least rotation from m + change to m, vectors of one length, less 1; of two zeros, 0.
+    """Quaternion minus 1 of the smallest rotation from m + change to m, vectors of equal length; zero if both are zero.
 
     The tangent of half its angle is |change x m|/(2 |m|^2 + change.m). Squares of that ratio do not depend on the unit
-    of momentum, while |m|^4 leaves the range of doubles for |m| beyond 2^256 or below 2^-256.
+    of momentum, while |m|^4 leaves the range of doubles for |m| above 2^256 or below 2^-256.
     """
     square = dot(m, m)
     w = where(square > 0, 2 * square + dot(change, m), 1 + square)
@@ -102,7 +102,7 @@ def least_turn(change: Vec3, m: Vec3) -> Quat:
 
 @kernel
 def _growth(new: Any, y: Any) -> Vec3:
-    """How the body momentum changed from the state y to a new one."""
+    """Change of the body momentum from the state y to a new one."""
     return sub(new[1], y[1])
 
 
@@ -113,7 +113,7 @@ def _growth_compensated(new: Any, y: Any) -> Vec3:
 
 @kernel
 def _grown(y: Any, dq: Quat, dm: Vec3) -> Any:
-    """The state grown by increments of attitude and momentum."""
+    """Add increments of attitude and momentum to the state."""
     q = y[0]
     return (q[0] + dq[0], q[1] + dq[1], q[2] + dq[2], q[3] + dq[3]), add(y[1], dm)
 
@@ -130,10 +130,10 @@ increased = overloaded(_grown, incremented_compensated, _grown_with_memory)
 
 @kernel
 def corrected(new: Any, y: Any, done: Number, lead: Vec3, system: Any) -> Any:
-    """The state after a step from y, turned onto the polhode that half of `done` leads to; momentum in space kept.
+    """Rotate the state after a step from y onto the polhode of the work `done`/2, keeping the spatial momentum.
 
-    What lacks is `done` less the change of sum lead_i m_i^2, a product of sum and difference: next to a principal axis
-    and over a short step it is small, and this without cancellation.
+    The lacking energy is `done` minus the change of sum lead_i m_i^2, computed as a product of sum and difference: near
+    a principal axis and over a short step it is small, without cancellation.
     """
     m = new[1]
     lacking = done - dot(times(lead, growth(new, y)), add(m, y[1]))
@@ -146,7 +146,7 @@ def corrected(new: Any, y: Any, done: Number, lead: Vec3, system: Any) -> Any:
 
 @kernel
 def _turned_by(new: Any, y: Any) -> Quat:
-    """How the quaternion changed from the state y to a new one."""
+    """Change of the quaternion from the state y to a new one."""
     q, p = new[0], y[0]
     return (q[0] - p[0], q[1] - p[1], q[2] - p[2], q[3] - p[3])
 
@@ -162,25 +162,25 @@ turned_by = overloaded(_turned_by, _turned_by_compensated, _turned_by)
 
 @kernel
 def _cayley_vector(turn: Quat) -> Vec3:
-    """The v with cay(v) the rotation of the quaternion 1 + turn; zero for half a turn."""
+    """Vector v with cay(v) the rotation of the quaternion 1 + turn; zero for a rotation by pi."""
     w = 1 + turn[0]
     s = 2 / where(w == 0, 1 + w, w)
     return (s * turn[1], s * turn[2], s * turn[3])
 
 
 WIDE = 0.5
-"""Beyond 120 degrees, of which this is the cosine of the half, the Cayley vector is no measure of a turn."""
+"""Cosine of half of 120 degrees; beyond that angle the Cayley vector is not a useful measure of a rotation."""
 
 
 @kernel
 def _potential_change(turn: Quat, force: Vec3, change: Number) -> Number:
-    """U_1 - U_0 = -T.v of the mean torque, small as the turn is; over wide turns the difference of values itself."""
+    """U_1 - U_0 = -T.v with the mean torque, as small as the rotation; for wide rotations the plain difference."""
     return where(1 + turn[0] > WIDE, -dot(force, _cayley_vector(turn)), change)
 
 
 @kernel
 def _candidate(part: Number, data: Any, system: Any) -> tuple[Vec3, Quat]:
-    """Change of the momentum, and turn less 1, that remove this part of the excess of energy from the kinetic one."""
+    """Momentum change, and rotation minus 1, that remove the fraction `part` of the excess from the kinetic energy."""
     _, _, m, excess, _ = data
     change = to_polhode(m, -2 * part * excess, system)
     return change, least_turn(change, m)
@@ -188,7 +188,7 @@ def _candidate(part: Number, data: Any, system: Any) -> tuple[Vec3, Quat]:
 
 @kernel
 def _excess_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
-    """What is left of the excess of total energy, in units of it, after the part x[0] of it has been removed."""
+    """Remaining fraction of the excess of total energy after x[0] of it was taken from the kinetic energy."""
     t, q, m, excess, _ = data
     _, turn = _candidate(x[0], data, system)
     step = mul(q, turn)
@@ -205,28 +205,28 @@ def _excess_columns(x: Any, data: Any, system: Any) -> Any:
     return (data[4], zero, zero), (zero, one, zero), (zero, zero, one)
 
 
-_excess_root = newton(_excess_residual, _excess_columns, radian)  # its unknown is a number of size one
+_excess_root = newton(_excess_residual, _excess_columns, radian)  # the unknown is of order one
 
 ATTAINED = 2.0**-20
-"""A turn has reached its energy if at most this part of the change is lacking; a turn that cannot lacks all of it."""
+"""A rotation has reached its energy if at most this fraction of the change is lacking; if it cannot, all is lacking."""
 
 
 MOST = 4.0
-"""A turn may take this many times the excess of energy from the kinetic energy, the rest going into the potential."""
+"""A rotation may take this many times the excess from the kinetic energy; the rest goes into the potential."""
 
 WIDEST = 16.0
-"""A turn may change the momentum this many times as much as scaling it would, which is the least change of all.
+"""A rotation may change the momentum this many times as much as scaling it would, which is the smallest change.
 
-Where turning the body changes its potential energy nearly as fast as its kinetic one, only a wide turn removes an
-excess of energy, and the body would jump. Errors of ep(imidm) after 200 steps of 2048 random tops, 99 of 100 below:
-0.065 with both bounds, 1.4 without them; 0.025 of imidm itself. Tighter bounds scale the momentum more often, which
-does not keep its component along an axis of symmetry.
+If rotating the body changes its potential energy nearly as fast as its kinetic energy, only a wide rotation removes an
+excess of energy, and the body would jump. The 99th percentile of the error of ep(imidm) after 200 steps of 2048 random
+tops is 0.065 with both bounds and 1.4 without them; for imidm itself it is 0.025. Tighter bounds scale the momentum
+more often, which does not keep its component along an axis of symmetry.
 """
 
 
 @kernel
 def chosen3(condition: Any, yes: Vec3, no: Vec3) -> Vec3:
-    """One of two vectors."""
+    """Choose one of two vectors by a condition."""
     return (where(condition, yes[0], no[0]), where(condition, yes[1], no[1]), where(condition, yes[2], no[2]))
 
 
@@ -234,10 +234,10 @@ def chosen3(condition: Any, yes: Vec3, no: Vec3) -> Vec3:
 def conserving(
     force: Vec3, change: Number, done: Number, h: Any, t: Any, y: Any, new: Any, system: Any, torque: Any
 ) -> Any:
-    """The state after a step from y with the total energy of y, and the residual where there is none.
+    """Return the state after a step from y with the total energy of y, and the residual: 0 if there is such a state.
 
     `force` and `change` are the mean torque of the potential over the step and its change. The unknown of the solve is
-    the part of the excess e = H_1 - H_0 that the turn takes from the kinetic energy.
+    the fraction of the excess e = H_1 - H_0 that the rotation takes from the kinetic energy.
     """
     q, m = new[0], new[1]
     turn = mul(conj(y[0]), turned_by(new, y))

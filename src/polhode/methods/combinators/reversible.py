@@ -1,11 +1,13 @@
 """Variable steps that keep a symmetric method symmetric: the step density of Hairer and Soderlind.
 
-A run keeps, beside (q, m), the time, the density rho, its growth G, and a floor of the monitor; with the nominal step h
+A run carries, besides (q, m), the time, the density rho, its growth G, and a floor of the monitor. With the nominal
+step h
 
     rho_half = rho_n + h/2 G(y_n),   y_{n+1} = Phi_s(y_n),   s = h/rho_half,   rho_{n+1} = rho_half + h/2 G(y_{n+1}).
 
-The map with -h undoes it, and so does the map with h after a turn of the momentum, since G is odd in the momentum.
-G is the logarithmic derivative along the motion of 1/Q, Q the wanted step, so rho Q stays at its first value, 1:
+The map with -h is its inverse, and so is the map with h after a reversal of the momentum, since G is odd in the
+momentum. G is the logarithmic derivative along the motion of 1/Q, Q the desired step, so rho Q stays at its initial
+value, 1:
 
     1/Q^4 = (omega.omega)^2 + PUSH |I^-1 T|^2 + STEEP sum_j |I^-1 dT/dtheta_j|^2 + floor.
 
@@ -32,22 +34,22 @@ from ..record import Method
 from ..registry import methods
 
 MEMORY = 5
-"""Numbers a run keeps: time, what rounding took from it, density, growth, floor of the monitor."""
+"""Numbers a run carries: time, its rounding error, density, growth, floor of the monitor."""
 
 PUSH, STEEP = 64, 1
-"""How much a torque and its steepness count beside the turning; docs/variable_steps.md has the measurement."""
+"""Weights of the torque and its steepness relative to the rotation; docs/variable_steps.md has the measurement."""
 
 LONGEST = 16
-"""How many times the first step a step may be: a body that nearly rests in a weak torque is still looked at."""
+"""Longest step in units of the first one, so that a body nearly at rest in a weak torque is still sampled."""
 
 RUNAWAY = 2.0**200
-"""The residual of a step whose density is not positive: the monitor changed by more than itself within the step."""
+"""Residual of a step whose density is not positive: the monitor changed by more than itself within the step."""
 
 
 def _measure(base: Method) -> Callable[..., Any]:
     """Kernel (t, q, m, system, torque) -> the monitor x = 1/Q^4 without its floor, and x'/4.
 
-    Over a free flow no torque is asked for.
+    For a free flow `torque` is not called.
     """
     several = base.needs != "free" and len(base.asks.asked(0).shape) > 1
 
@@ -74,13 +76,13 @@ def _measure(base: Method) -> Callable[..., Any]:
 
 @kernel
 def _growth(size: Number, change: Number, floor: Number) -> Number:
-    """G = x'/(4 x); zero where there is nothing to measure with."""
+    """G = x'/(4 x); zero if x is zero."""
     whole = size + floor
     return change / where(whole > 0, whole, 1 + 0 * whole)
 
 
 def _steps(method: Method, number: Callable[[Any], Any]) -> tuple[Step, Step]:
-    """The kernel that fills the memory, and the step."""
+    """Return the kernel that fills the memory, and the step kernel."""
     base, measured = method.build(number), _measure(method)
 
     @kernel
@@ -108,7 +110,7 @@ def _steps(method: Method, number: Callable[[Any], Any]) -> tuple[Step, Step]:
 
 
 CONTROLLER = r"""
-A run keeps the time, the density $\rho$ of its steps, and the growth $G$ of that; with the first step $h$
+A run carries the time, the density $\rho$ of its steps, and the growth $G$ of the density. With the first step $h$
 
 $$\begin{aligned}
 \rho_{1/2} &= \rho_0 + \tfrac{h}{2}\,G(y_0), & s &= h/\rho_{1/2}, & & \\
@@ -119,22 +121,22 @@ starting from $\rho = 1$. $G = x'/(4 x)$ is the logarithmic rate, along the moti
 
 $$x = |\omega|^4 + %d\,|I^{-1} T|^2 + %d\,\sum_j |I^{-1}\,\partial T/\partial \theta_j|^2 + x_{\min}$$
 
-where $\theta_j$ are the angles of turns about the body axes, and $x_{\min}$, the first $x$ divided by the
-fourth power of %d, is what lets a step be at most about so many times as long as the first. $\Phi_s$ is a step of %s
+where $\theta_j$ are the angles of rotation about the body axes, and $x_{\min}$, the first $x$ divided by the
+fourth power of %d, limits a step to about this many times the first one. $\Phi_s$ is a step of %s
 over $s$:
 
 """
 
 MIDPOINT = {"energy_midpoint", "spatial_momentum_midpoint"}
-"""What two half steps keep between them only while all steps are equal."""
+"""Quantities that two half steps conserve at the midpoint only while all steps are equal."""
 
 
 def reversible(method: str | Method) -> Method:
     """The same method with steps that follow the motion, chosen so that it stays symmetric.
 
-    ``dt`` is the first step; later ones are about dt Q(y)/Q(y_0) long, short where the body turns fast or a torque is
-    strong. What holds for every step size holds on: order, symmetry, what is conserved for the free body. No map with
-    steps that depend on the state is symplectic.
+    ``dt`` is the first step; later ones are about dt Q(y)/Q(y_0) long, short if the body rotates fast or a torque is
+    strong. Properties that hold for every step size are kept: order, symmetry, conserved quantities of the free body.
+    No map with steps that depend on the state is symplectic.
     """
     base = methods[method]
     if not base.has_step:
@@ -144,15 +146,15 @@ def reversible(method: str | Method) -> Method:
     if base.memory or base.compensated or base.before:
         raise InputError(
             f"reversible() takes a method whose state is (attitude, momentum), and {base.name} carries more from step "
-            f"to step; apply reversible() to the method inside"
+            f"to step; apply reversible() to the inner method"
         )
     return varied(base)
 
 
 def varied(base: Method) -> Method:
-    """The method with these steps, whether or not it is symmetric.
+    """Return the method with these steps, whether or not it is symmetric.
 
-    With a torque the density of the steps takes it at the end of each step.
+    With a torque, the density of the steps evaluates it at the end of each step.
     """
     ends = base.torque_at if base.needs == "free" else base.torque_at | {"end"}
     return dataclasses.replace(

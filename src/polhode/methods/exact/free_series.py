@@ -1,8 +1,8 @@
-"""The free motion as Taylor series: what gives the exact flow its slopes.
+"""The free motion as Taylor series, which give the tangents of the exact flow.
 
 Elliptic functions label a motion by its polhode and the phase on it. Where these labels degenerate (two equal moments,
-a spin about a principal axis, rest) the flow is smooth and they are not, and next to such motions they cost digits. The
-series know no such places: m' = m x w, q' = q w/2, w = I^-1 m.
+a spin about a principal axis, rest) the flow is smooth but the labels are not, and near such motions digits are lost.
+The series have no such singularities: m' = m x w, q' = q w/2, w = I^-1 m.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ...numbers.primitives import all_lanes, stop_gradient, workspace
 from ...numbers.types import Number, State, Vec3
 
 TERMS = 16
-"""Order of the series in doubles: the first term left out is below (1/8)^17 of the first."""
+"""Order of the series in doubles: the first omitted term is below (1/8)^17 of the first."""
 
 PER_RADIAN = 8
-"""Expansions over the time in which the body, at the largest angular velocity its momentum allows, turns by one."""
+"""Expansions per radian of rotation at the largest angular velocity that the momentum allows."""
 
 MOST = 10**9
-"""More expansions than anybody waits for."""
+"""Upper limit of the number of expansions, beyond any practical run."""
 
 _STRIDE = 10
 _ROOM = _STRIDE * (TERMS + 1)
@@ -30,7 +30,7 @@ _ROOM = _STRIDE * (TERMS + 1)
 
 @kernel
 def _filled(work: Any, q: Any, m: Vec3, inverse: Vec3, k: int) -> None:
-    """The coefficients of order k: of w, m, q, one after the other."""
+    """Store the coefficients of order k of w, m and q, in this order."""
     at = _STRIDE * k
     for i in range(3):
         work[at + 3 + i] = m[i]
@@ -41,7 +41,7 @@ def _filled(work: Any, q: Any, m: Vec3, inverse: Vec3, k: int) -> None:
 
 @kernel
 def _next(work: Any, k: int, zero: Number) -> Any:
-    """The coefficients of q and m of order k + 1, by the products of series."""
+    """Coefficients of q and m of order k + 1, by products of series."""
     a, b, c = zero, zero, zero
     d, e, f, g = zero, zero, zero, zero
     for j in range(k + 1):
@@ -58,7 +58,7 @@ def _next(work: Any, k: int, zero: Number) -> Any:
 
 @kernel
 def _sum(work: Any, i: int, h: Number) -> Number:
-    """A series at h, by Horner's rule."""
+    """Value of a series at h, by Horner's rule."""
     total = work[_STRIDE * TERMS + i] + 0 * h
     for k in range(TERMS):
         total = total * h + work[_STRIDE * (TERMS - 1 - k) + i]
@@ -67,7 +67,7 @@ def _sum(work: Any, i: int, h: Number) -> Number:
 
 @kernel
 def expanded(h: Number, y: State, inverse: Vec3) -> State:
-    """The state a short time h later."""
+    """Return the state a short time h later."""
     q, m = y
     zero = 0 * (h * m[0] * inverse[0])
     work = workspace(zero, _ROOM)
@@ -83,7 +83,7 @@ def expanded(h: Number, y: State, inverse: Vec3) -> State:
 
 @kernel
 def _expanded_often(h: Number, m: Vec3, inverse: Vec3) -> State:
-    """Turn and momentum after the time h, by as many expansions as it takes."""
+    """Return rotation and momentum after the time h, by as many expansions as needed."""
     one = 0 * (h * m[0] * inverse[0]) + 1
     count = nearest(PER_RADIAN * abs(stop_gradient(h)) * norm(stop_gradient(m)) * norm(stop_gradient(inverse))) + 1
     y = expanded(h / count, ((one, one - 1, one - 1, one - 1), m), inverse)
@@ -95,7 +95,7 @@ def _expanded_often(h: Number, m: Vec3, inverse: Vec3) -> State:
 
 
 def with_slopes(flow: Any) -> Any:
-    """A kernel flow(h, m, system) -> (turn, momentum) that is exact, with the slopes of the series."""
+    """Give an exact kernel flow(h, m, system) -> (turn, momentum) the tangents of the series."""
 
     @kernel
     def followed(h: Number, m: Vec3, system: Any) -> State:

@@ -1,9 +1,9 @@
-"""The constants of a Lagrange top's motion (notation and equations: `lagrange`).
+"""Constants of the motion of a Lagrange top (notation and equations: `lagrange_top`).
 
-They are found once for a motion, by plain functions on numbers of any type. Differences of nearly equal numbers are
-left to the digits: roots that are double to the last one lose half of them, so whoever wants a result in double or in
-n digits calls `motion` with more than twice as many. What may be arbitrarily small, the distances from upright and
-hanging, keeps its relative precision.
+They are computed once for a motion, by plain functions on numbers of any type. Cancellation is handled by extra digits:
+nearly double roots lose half of the digits, so a result in doubles or in n digits needs a call of `motion` with
+more than twice as many. The distances from upright and hanging, which may be arbitrarily small, keep their relative
+precision.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ NEWTON_SWEEPS = 200
 
 
 def _clipped(x: Number) -> Number:
-    """X, or zero where round-off made it negative."""
+    """Return x, or zero if round-off made it negative."""
     return x if x > 0 else 0 * x
 
 
 def _over(x: Number, y: Number) -> Number:
-    """x/y, and zero where y is zero: the rate of something that is not there."""
+    """x/y, or zero if y is zero: the rate of a quantity that vanishes."""
     return x / y if y > 0 else 0 * y
 
 
@@ -44,7 +44,7 @@ def _against(a: Complex, b: Complex) -> Complex:
 
 
 class Start(NamedTuple):
-    """A state of the body with three moments A, and what it conserves."""
+    """A state of the body with three moments A, and its conserved quantities."""
 
     g: Number
     s: Number
@@ -63,12 +63,12 @@ class Start(NamedTuple):
 
     @property
     def upright(self) -> bool:
-        """Does the body stand upright and stay there, stable or not."""
+        """Whether the body is upright and at rest there, stable or not."""
         return bool(self.x == 0 and self.ww == 0)
 
     @property
     def low(self) -> bool:
-        """Is the body nearer to hanging than to upright."""
+        """Whether the body is nearer to hanging than to upright."""
         return bool(self.y <= self.x)
 
     def cubic(self) -> tuple[Number, Number, Number, Number]:
@@ -84,7 +84,7 @@ class Start(NamedTuple):
         return -self.sigma * self.sigma, 2 * b, -4 * g - s * s - self.ww - 2 * g * self.y, 2 * g
 
     def slopes(self) -> tuple[Complex, Complex, Complex]:
-        """The derivatives of alpha, beta, w: q' = q (0, omega)/2 and omega' = g (R^T e_3) x e_3."""
+        """Derivatives of alpha, beta, w: q' = q (0, omega)/2 and omega' = g (R^T e_3) x e_3."""
         a, b, w, turn = self.alpha, self.beta, self.w, (0 * self.s, self.s)
         ahead, across, pull = _times(turn, a), _against(b, w), _against(b, a)
         kick, back = _times(a, w), _times(turn, b)
@@ -96,7 +96,7 @@ class Start(NamedTuple):
 
 
 def _start(q: Quat, m: Vec3, across: Number, g: Number) -> Start:
-    """The start from attitude and body momentum; p - s and p + s without the difference of p and s."""
+    """Build the start from attitude and body momentum; p - s and p + s without subtracting p and s."""
     alpha, beta, w, s = (q[0], q[3]), (q[2], -q[1]), (m[1] / across, -m[0] / across), m[2] / across
     x, y = 2 * (beta[0] ** 2 + beta[1] ** 2), 2 * (alpha[0] ** 2 + alpha[1] ** 2)
     ww = w[0] ** 2 + w[1] ** 2
@@ -121,7 +121,7 @@ class Roots(NamedTuple):
 
 
 def _root(f: tuple[Number, Number, Number, Number], x: Number) -> Number:
-    """An outer root of f0 + f1 x + f2 x^2 + f3 x^3, from a start beyond it, by Newton's method."""
+    """Outer root of f0 + f1 x + f2 x^2 + f3 x^3 by Newton's method, from a start beyond it."""
     before = abs(x) + 1
     for _ in range(NEWTON_SWEEPS):
         value = f[0] + x * (f[1] + x * (f[2] + x * f[3]))
@@ -137,14 +137,14 @@ def _root(f: tuple[Number, Number, Number, Number], x: Number) -> Number:
 
 
 def _positive_roots(total: Number, product: Number) -> tuple[Number, Number, Number]:
-    """Both roots r >= s >= 0 of given sum and product, and their difference."""
+    """Return the roots r >= s >= 0 with the given sum and product, and their difference."""
     half = sqrt(_clipped(total * total / 4 - product))
     r = _clipped(total / 2) + half
     return r, _over(product, r), 2 * half
 
 
 def roots_of(start: Start) -> Roots:
-    """Roots of x'^2: the one further from the middle root by Newton's method, the others by sum and product."""
+    """Roots of x'^2: the one farther from the middle root by Newton's method, the others by sum and product."""
     if start.upright:
         two = 2 + 0 * start.x
         return Roots(start.x, start.x, start.x, two, two, two, start.x)
@@ -191,10 +191,10 @@ class Curve(NamedTuple):
     m1: Number
     near: bool
     K: Number
-    """zero where it is infinite"""
+    """zero if it is infinite"""
     K1: Number
     nome_log: Number
-    """log q, zero where q is zero"""
+    """log q, zero if q is zero"""
     rate: Number
     """lambda"""
     length: int
@@ -202,7 +202,7 @@ class Curve(NamedTuple):
 
     @property
     def unit(self) -> Number:
-        """The period that z is measured by: z = pi v/(2 unit)."""
+        """Quarter period in z = pi v/(2 unit)."""
         return self.K1 if self.near else self.K
 
     @property
@@ -218,7 +218,7 @@ class Curve(NamedTuple):
 
 
 def curve_of(roots: Roots, g: Number, digits: int) -> Curve:
-    """The curve of a motion, with enough terms: q^(n^2 - n) is below 10^-digits where the series end, q <= e^-pi."""
+    """Curve of a motion, with enough terms: q^(n^2 - n) is below 10^-digits where the series end, q <= e^-pi."""
     span = roots.x1 - roots.x3
     one, zero = 1 + 0 * span, 0 * span
     m, m1 = (roots.swing / span, (roots.x2 - roots.x3) / span) if span > 0 else (zero, one)
@@ -233,7 +233,7 @@ def curve_of(roots: Roots, g: Number, digits: int) -> Curve:
 
 
 def argument_of(start: Start, roots: Roots) -> Number:
-    """The v at the start, |v| <= K, from sn^2, cn^2, dn^2."""
+    """Return v at the start, |v| <= K, from sn^2, cn^2, dn^2."""
     one = 1 + 0 * start.x
     if roots.swing <= 0:
         return 0 * one
@@ -248,10 +248,10 @@ def argument_of(start: Start, roots: Roots) -> Number:
 
 
 class Quotient(NamedTuple):
-    """alpha, beta or w: its size and its rate of turning at u_2 (alpha) or u_1 (beta, w), and where its zero is.
+    """alpha, beta or w: its size and its rotation rate at u_2 (alpha) or u_1 (beta, w), and its zero.
 
-    The zero is at z = -iY beside a multiple of pi/2; Y = pi y/(2 unit) has the sign `sense`, and `sine`, `cosine` are
-    sn^2 y and cn^2 y for the complementary modulus. `even`: theta_3 stands above (beta, w), not theta_4.
+    The zero is at z = -iY up to a multiple of pi/2; Y = pi y/(2 unit) has the sign `sense`, and `sine`, `cosine` are
+    sn^2 y and cn^2 y for the complementary modulus. `even`: the numerator is theta_3 (beta, w), not theta_4.
     """
 
     size: Number
@@ -281,7 +281,7 @@ def quotients_of(start: Start, roots: Roots) -> tuple[Quotient, Quotient, Quotie
 
 
 def _shift(of: Quotient, curve: Curve) -> Number:
-    """Y; zero where it does not matter: without nutation, and for beta and w on the separatrix."""
+    """Y, or zero if it does not matter: without nutation, and for beta and w on the separatrix."""
     one = 1 + 0 * of.sine
     if curve.m <= 0 or (curve.m1 <= 0 and of.even):
         return 0 * one
@@ -291,7 +291,7 @@ def _shift(of: Quotient, curve: Curve) -> Number:
 
 
 class Series(NamedTuple):
-    """A numerator as `lagrange.moved` wants it, its phase, and its value and slope where the motion starts."""
+    """A numerator for `lagrange_top.state_kernel`, its phase, and its value and slope at the start of the motion."""
 
     terms: tuple[Any, ...]
     rate: Number
@@ -317,7 +317,7 @@ def _circular(of: Quotient, curve: Curve, z: Number) -> Series:
 
 
 def _hyperbolic(of: Quotient, curve: Curve, z: Number) -> Series:
-    """theta_3 (beta, w) or theta_2 (alpha) of iz - Y: powers of exp(2z), scaled as in `lagrange.hyperbolic`."""
+    """theta_3 (beta, w) or theta_2 (alpha) of iz - Y: powers of exp(2z), scaled as in `lagrange_top.hyperbolic`."""
     Y, n_max, power = _shift(of, curve), range(1, curve.length), curve.power
     turns = [sincos(2 * n * Y) for n in n_max]
     whole = 1 + 2 * sum(power(n * n) * c for n, (_, c) in zip(n_max, turns, strict=True))
@@ -329,7 +329,7 @@ def _hyperbolic(of: Quotient, curve: Curve, z: Number) -> Series:
     terms, re, im, dre, dim = [], 0 * z, 0 * z, 0 * z, 0 * z
     for n in range(curve.length):
         k, grow, fall = (2 * n, n * n - n, n * n) if of.even else (2 * n + 1, n * n, n * n + n)
-        half = 2 if of.even and n == 0 else 1  # the constant of theta_3 stands in both sums
+        half = 2 if of.even and n == 0 else 1  # the constant of theta_3 occurs in both sums
         s, c = sincos(k * Y)
         up, down = f * power(grow) / half, f * power(fall) / half
         terms.append((up * c, up * s, down * c, down * s))
@@ -340,9 +340,9 @@ def _hyperbolic(of: Quotient, curve: Curve, z: Number) -> Series:
 
 
 def _phase(value: Complex, slope: Complex, made: Series, over: Series, rate: Number) -> Number:
-    """The phase at the start: that of (value, slope) times the denominator, against the same two of the numerator.
+    """Phase at the start: of (value, slope) times the denominator, relative to value and slope of the numerator.
 
-    Both together, because one of them may vanish: alpha of a body that starts hanging, beta of one that starts upright.
+    Both are used, because one of them may vanish: alpha of a body that starts hanging, beta of one that starts upright.
     """
     d, e = over.start[0], over.slope[0]
     scaled = (slope[0] * d + value[0] * e, slope[1] * d + value[1] * e)
@@ -357,7 +357,7 @@ def _phase(value: Complex, slope: Complex, made: Series, over: Series, rate: Num
 
 
 class Motion(NamedTuple):
-    """The constants of `lagrange.moved`: first those that are wanted to twice the precision, as turns and periods."""
+    """Constants of `lagrange_top.state_kernel`: first those needed to twice the precision, in turns and periods."""
 
     near: bool
     travel: tuple[Number, Number]
@@ -370,9 +370,10 @@ class Motion(NamedTuple):
 
 
 def motion(q: Quat, m: Vec3, across: Number, along: Number, g: Number, digits: int) -> Motion:
-    """The constants of the motion from attitude q and body momentum m, to `digits` if the numbers have twice as many.
+    """Constants of the motion from attitude q and body momentum m, to `digits` if the numbers have twice as many.
 
-    The moments are `across` and `along` the body's third axis (the latter zero for a linear body); U = across g R33.
+    `across` and `along` are the moments perpendicular to and along the body's third axis (`along` is zero for a linear
+    body); U = across g R33.
     """
     start = _start(q, m, across, g)
     roots = roots_of(start)

@@ -2,11 +2,12 @@
 
 J. L. Lagrange, Mecanique analytique (1788); F. Klein and A. Sommerfeld, Ueber die Theorie des Kreisels (1897-1910),
 who write each Cayley-Klein parameter as one quotient. Space and body are turned so that the potential is A g u with
-g > 0, u = R33, and the body's third axis is that of symmetry; A and C are the moments across and along it. Then
+g > 0, u = R33, and the body's third axis is the axis of symmetry; A and C are the moments perpendicular to it and
+along it. Then
 
     R = R_A exp(t (1/C - 1/A) m_3 e_3),   R_A the motion of the body with three moments A.
 
-Of R_A, with omega = m/A, s = omega_3, p the vertical component of omega, x = 1 - u, y = 1 + u, and complex numbers
+For R_A, with omega = m/A, s = omega_3, p the vertical component of omega, x = 1 - u, y = 1 + u, and complex numbers
 alpha = q0 + i q3, beta = q2 - i q1, w = omega_2 - i omega_1:
 
     |alpha|^2 = y/2,   |beta|^2 = x/2,   |w|^2 = 2 g (x - x_e),   x_e = x - |w|^2/(2g) a constant,
@@ -19,12 +20,12 @@ z = pi v/(2K) each of the three is a constant times
 
     exp(i mu t) theta_4(z + iY)/theta_4(z)  (alpha),    exp(i mu t) theta_3(z + iY)/theta_4(z)  (beta, w).
 
-A parameter that passes near or through zero is then nothing special: no angle is ever computed. From k^2 = 1/2 on
-the theta functions are those of the complementary nome, and k = 1 (the top that takes for ever to stand up) is no
-case of its own.
+A parameter that passes near or through zero needs no special case: no angle is ever computed. For k^2 >= 1/2 the
+theta functions are those of the complementary nome, and k = 1 (the top that approaches the upright position for ever)
+is not a special case.
 
 This file holds the kernels. They take the rates as unevaluated sums of two numbers, so that their error does not grow
-with time; `lagrange_constants` finds all that does not depend on time.
+with time; `lagrange_constants` computes everything that does not depend on time.
 """
 
 from __future__ import annotations
@@ -47,14 +48,14 @@ Complex = tuple[Number, Number]
 
 @kernel
 def _unwound(x: Pair) -> tuple[Number, Number]:
-    """What is left of x beside the nearest whole number, and that number."""
+    """Split x into the nearest integer and the remainder; return the remainder and the integer."""
     n = nearest(x[0])
     return (x[0] - n) + x[1], n
 
 
 @kernel
 def _waves(terms: Any, c: Number, s: Number) -> Complex:
-    """The sum of a_n cos nx + i b_n sin nx, from cos x and sin x."""
+    """Sum of a_n cos nx + i b_n sin nx, from cos x and sin x."""
     re, im = terms[0][0], 0 * c
     a, b = c, s
     for n in range(1, len(terms)):
@@ -65,7 +66,7 @@ def _waves(terms: Any, c: Number, s: Number) -> Complex:
 
 @kernel
 def circular(v: Pair, terms: Any, full: Number, length: Number, bounded: Number) -> Any:
-    """Numerators and denominator for k^2 < 1/2, v in units of the period, and the whole periods passed."""
+    """Return the number of whole periods, the numerators and the denominator for k^2 < 1/2; v is in periods."""
     r, n = _unwound(v)
     s, c = sincos(full * r)
     alpha, beta, w = _waves(terms[0], c, s), _waves(terms[1], c, s), _waves(terms[2], c, s)
@@ -74,7 +75,7 @@ def circular(v: Pair, terms: Any, full: Number, length: Number, bounded: Number)
 
 @kernel
 def _powers(terms: Any, up: Number, down: Number, first: Number, sign: Number) -> Complex:
-    """The sum of (a_n + i sign b_n) up^n + first (c_n - i sign d_n) down^n."""
+    """Sum of (a_n + i sign b_n) up^n + first (c_n - i sign d_n) down^n."""
     re, im = 0 * up, 0 * up
     grow, fall = 1 + 0 * up, first
     for n in range(len(terms)):
@@ -86,7 +87,7 @@ def _powers(terms: Any, up: Number, down: Number, first: Number, sign: Number) -
 
 @kernel
 def hyperbolic(v: Pair, terms: Any, full: Number, length: Number, bounded: Number) -> Any:
-    """The same for k^2 >= 1/2, in the complementary nome q: theta functions of i z, z = length * v.
+    """As `circular`, for k^2 >= 1/2, in the complementary nome q: theta functions of i z, z = length * v.
 
     All are multiplied by e = exp(-|z|); powers of q/e^2 = exp(2|z| - length) <= 1 replace the growing exponentials.
     Without a period (bounded = 0) there is no nome, and v is not reduced.
@@ -105,7 +106,7 @@ def hyperbolic(v: Pair, terms: Any, full: Number, length: Number, bounded: Numbe
 
 @kernel
 def _with_phase(turning: Any, elapsed: Pair, turns: Number, full: Number, z: Complex, over: Number) -> Complex:
-    """z/over, turned by the phase (start, rate, step per period), which counts full turns."""
+    """z/over times the phase factor; the phase (start, rate, step per period) is in full turns."""
     start, rate, step = turning
     x = pair_sum(start, pair_sum(pair_product(rate, elapsed), pair_product(step, (turns, 0 * turns))))
     s, c = sincos(full * _unwound(x)[0])
@@ -144,9 +145,9 @@ lagrange = declare(
     cite="klein1897", where="the Cayley-Klein parameters as quotients of theta functions",
     doc=r"""The exact motion of the Lagrange top, a symmetric body in a uniform field, by theta functions.
 
-    Space and body are turned so that the potential is $A\,g\,u$ with $g > 0$ and $u = R_{33}$, and the third axis of
-    the body is that of symmetry; $A$ and $C$ are the moments perpendicular to it and along it. With $R_A$ the motion of
-    the body with three moments $A$,
+    Space and body are rotated so that the potential is $A\,g\,u$ with $g > 0$ and $u = R_{33}$, and the third axis of
+    the body is the axis of symmetry; $A$ and $C$ are the moments perpendicular to it and along it. With $R_A$ the
+    motion of the body with three moments $A$,
 
     $$R_1 = R_A(h) \exp\bigl(h\,(1/C - 1/A)\,\Pi_3\,\mathrm{e}_3\bigr)$$
 
@@ -163,6 +164,6 @@ lagrange = declare(
     \mathrm{e}^{\mathrm{i} \mu_2 h}\,\frac{\theta_3(z + \mathrm{i} Y_2)}{\theta_4(z)}, \qquad
     \mathrm{e}^{\mathrm{i} \mu_3 h}\,\frac{\theta_3(z + \mathrm{i} Y_3)}{\theta_4(z)}$$
 
-    The constants are those of the start of the run: there are no steps, and errors do not grow with their number.
+    The constants follow from the initial state: there are no steps, and errors do not grow with their number.
     """,
 )  # fmt: skip

@@ -1,1 +1,1 @@
-"""One family of methods a file, with its paper."""
+"""Families of methods, one file each, with their papers."""

@@ -1,9 +1,9 @@
-"""Adams, Bashforth and Moulton's predictor and corrector of four steps, on the quaternion or on the angular velocity.
+"""The four-step Adams-Bashforth-Moulton predictor-corrector, on the quaternion or on the angular velocity.
 
-Predict with (55, -59, 37, -9)/24 of the rates at t, t - h, t - 2h, t - 3h; correct with (9, 19, -5, 1)/24 of those at
-t + h (as predicted), t, t - h, t - 2h. All of them are seen from the body as it stands at the start of the step: p is
-the turn since then, q = q_0 p. A run keeps the rates of the last three steps; those before its start come from Runge
-and Kutta's method, backwards in time. S. R. Buss's talk of 2011 does not say which variant it ran.
+Predict with (55, -59, 37, -9)/24 of the rates at t, t - h, t - 2h, t - 3h; correct with (9, 19, -5, 1)/24 of the rates
+at t + h (as predicted), t, t - h, t - 2h. All rates are in the body frame at the start of the step: p is the rotation
+since then, q = q_0 p. A run carries the rates of the last three steps; those before its start come from the Runge-Kutta
+method, backwards in time. S. R. Buss's talk of 2011 does not say which variant was used.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from .buss import TAYLOR, rk4_quat
 
 @kernel
 def _quaternion_rate(p: Quat, w: Vec3) -> Quat:
-    """The rate p' = p omega/2."""
+    """Rate p' = p omega/2."""
     return mul(p, (0 * w[0], w[0] / 2, w[1] / 2, w[2] / 2))
 
 
 @kernel
 def _quaternion_seen(p: Quat, r: Quat) -> Quat:
-    """A rate of the quaternion seen after the turn p."""
+    """Rate of the quaternion in the frame after the rotation p."""
     return mul(conj(p), r)
 
 
 @kernel
 def _grown(h: Number, mean: Any) -> Quat:
-    """The turn that starts with a mean rate of the quaternion, made a unit."""
+    """Normalised quaternion 1 + h times a mean rate."""
     return restored((1 + h * mean[0], h * mean[1], h * mean[2], h * mean[3]))
 
 
 @kernel
 def _vector_rate(p: Quat, w: Vec3) -> Quat:
-    """The angular velocity in the frame of the start (as a quaternion without scalar part)."""
+    """Angular velocity in the frame of the start (as a quaternion without scalar part)."""
     u = rotate(p, w)
     return (0 * u[0], u[0], u[1], u[2])
 
@@ -53,13 +53,13 @@ def _vector_seen(p: Quat, r: Quat) -> Quat:
 
 @kernel
 def _rotation_vector(h: Number, mean: Any) -> Quat:
-    """The turn through h times a mean angular velocity."""
+    """Rotation by h times a mean angular velocity."""
     return exp((h * mean[1], h * mean[2], h * mean[3]))
 
 
 @kernel
 def _mean(a: Any, b: Any, c: Any, d: Any, w: Any) -> Any:
-    """Seven numbers: rates of attitude (4) and of momentum (3), weighted."""
+    """Weighted mean of the rates of attitude (4 numbers) and of momentum (3 numbers)."""
     return (
         (w[0] * a[0] + w[1] * b[0] + w[2] * c[0] + w[3] * d[0]) / 24,
         (w[0] * a[1] + w[1] * b[1] + w[2] * c[1] + w[3] * d[1]) / 24,
@@ -73,16 +73,16 @@ def _mean(a: Any, b: Any, c: Any, d: Any, w: Any) -> Any:
 
 @kernel
 def _remembered(old: Any, i: int) -> Any:
-    """The seven numbers from number i on."""
+    """Return seven numbers of the memory from index i on."""
     return (old[i], old[i + 1], old[i + 2], old[i + 3], old[i + 4], old[i + 5], old[i + 6])
 
 
 PREDICTOR, CORRECTOR = (55, -59, 37, -9), (9, 19, -5, 1)
-_backwards = rk4_quat.build(int)  # it has no coefficients to convert
+_backwards = rk4_quat.build(int)  # without coefficients to convert
 
 
 def _adams(rate: Step, seen: Step, moved: Step) -> tuple[Step, Step]:
-    """The step kernel and the kernel that fills its memory, for one way to see the attitude."""
+    """Return the step kernel and the kernel that fills its memory, for one representation of the attitude."""
 
     @kernel
     def rates(t: Any, q: Any, p: Any, m: Any, system: Any, torque: Any) -> Any:
@@ -123,7 +123,7 @@ def _adams(rate: Step, seen: Step, moved: Step) -> tuple[Step, Step]:
 
 
 FORMULA = r"""
-A quaternion $p$ is the turn since the start of the step and $S(p)$ its rotation. A run remembers the rates $r_{-1}$,
+The quaternion $p$ is the rotation since the start of the step and $S(p)$ its matrix. A run carries the rates $r_{-1}$,
 $r_{-2}$, $r_{-3}$ and $f_{-1}$, $f_{-2}$, $f_{-3}$ of the last three steps. The rates of a state are
 
 $$r = %s, \qquad f = S(p)\,T$$
@@ -137,7 +137,7 @@ $$\begin{aligned}
 \Pi &= S(p)^{\mathsf T} (\Pi_0 + h\,\bar f)
 \end{aligned}$$
 
-at which the rates $r_1$ and $f_1$ are taken, at the time $t + h$; and the corrector is
+at which the rates $r_1$ and $f_1$ are evaluated, at the time $t + h$; and the corrector is
 
 $$\begin{aligned}
 \bar r &= \tfrac{1}{24}\,(9\,r_1 + 19\,r_0 - 5\,r_{-1} + r_{-2}), & p &= %s, & q_1 &= q_0\,p, \\
@@ -145,7 +145,7 @@ $$\begin{aligned}
 \Pi_1 &= S(p)^{\mathsf T} (\Pi_0 + h\,\bar f)
 \end{aligned}$$
 
-After it the remembered rates are turned into the new frame: $r \leftarrow %s$, $f \leftarrow S(p)^{\mathsf T} f$. The
+After it the stored rates are rotated into the new frame: $r \leftarrow %s$, $f \leftarrow S(p)^{\mathsf T} f$. The
 rates before the start of a run come from three steps of `rk4_quat` backwards in time."""
 
 
@@ -159,10 +159,10 @@ def _declared(name: str, order: int, parts: tuple[Step, Step], doc: str) -> Any:
 
 
 abm4 = _declared("abm4", 4, _adams(_quaternion_rate, _quaternion_seen, _grown),
-    "Adams, Bashforth and Moulton's method of four steps on the entries of the quaternion, then made a unit.\n"
+    "Four-step Adams-Bashforth-Moulton method on the entries of the quaternion, which is then normalised.\n"
     + FORMULA % (r"\tfrac{1}{2}\,p\,(0, \omega)", *[r"\frac{1 + h\,\bar r}{|1 + h\,\bar r|}"] * 2, r"p^{-1} r"),
 )  # fmt: skip
 abm4_naive = _declared("abm4_naive", 2, _adams(_vector_rate, _vector_seen, _rotation_vector),
-    "Adams, Bashforth and Moulton's weights for the angular velocity in space, and one rotation by their average.\n"
+    "Adams-Bashforth-Moulton weights for the spatial angular velocity, and one rotation by the average.\n"
     + FORMULA % (r"S(p)\,\omega", *[r"\exp(h\,\bar r)"] * 2, r"S(p)^{\mathsf T} r"),
 )  # fmt: skip

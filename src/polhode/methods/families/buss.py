@@ -1,11 +1,11 @@
-"""Buss's Taylor methods: one rotation by an averaged angular velocity, the momentum known.
+"""Buss's Taylor methods: one rotation by an averaged angular velocity, with the momentum known.
 
-S. R. Buss, J. Comput. Phys. 164 (2000) 377-406, and the slides of his talk of 2011, their lost dots restored
-(docs/buss.md). The talk works in space, R' = hat(w) R, with an inertia tensor that turns. Here every vector of a step
-is turned by R_0^T, the attitude at its start, which is constant: the equations keep their form, the tensor at the start
-is diagonal, and R_1 = R_0 exp(h Z) with Z the average of the body's angular velocity. With L = Pi and L', L'', ... the
-derivatives of the spatial momentum (`rates.py`), all in that frame, `RATES` gives the derivatives of w = I^-1 L. The
-momentum advances by its Taylor series, of one order more than Z shows.
+S. R. Buss, J. Comput. Phys. 164 (2000) 377-406, and the slides of his talk of 2011, with their lost dots restored
+(docs/buss.md). The talk works in the space frame, R' = hat(w) R, with a rotating inertia tensor. Here every vector of a
+step is multiplied by R_0^T, R_0 the attitude at its start, which is constant: the equations keep their form, the tensor
+at the start is diagonal, and R_1 = R_0 exp(h Z) with Z the average of the body's angular velocity. With L = Pi and L',
+L'', ... the derivatives of the spatial momentum (`physics/torque_rates.py`), all in that frame, `RATES` gives the
+derivatives of w = I^-1 L. The momentum advances by its Taylor series, of one order more than appears in Z.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ TAYLOR: dict[str, Any] = {
 
 @kernel
 def _rotated_state(q: Any, psi: Vec3, momentum: Vec3) -> Any:
-    """The state after the turn psi, the momentum given in the frame of the start."""
+    """Return the state after the rotation psi, given the momentum in the frame of the start."""
     turn = exp(psi)
     return (mul(q, turn), unrotate(turn, momentum)), 0
 
@@ -89,7 +89,7 @@ SERIES = (r"L", r"h\,L'", r"\tfrac{1}{2} h^2 L''", r"\tfrac{1}{6} h^3 L'''", r"\
 
 
 def _described(summary: str, mean: str, rates: int, terms: int) -> str:
-    """The description of one of the methods: its mean angular velocity Z, and what that is made of."""
+    """Description of one of the methods: its mean angular velocity Z, and the terms of Z."""
     known = latex.block(*RATES[:rates]) if rates else ""
     return rf"""{summary}
 
@@ -97,8 +97,8 @@ $$Z = {mean}$$
 
 $$R_1 = R_0 \exp(h Z), \qquad \Pi_1 = \exp(-h Z)\,\bigl({" + ".join(SERIES[: terms + 1])}\bigr)$$
 
-All vectors are seen from the body as it stands at the start of the step, where the inertia tensor is $I$:
-$L = \Pi_0$ and $L' = T_0${", $L''$, ..." if terms > 1 else ""} are the momentum in space and its
+All vectors are in the body frame at the start of the step, where the inertia tensor is $I$:
+$L = \Pi_0$ and $L' = T_0${", $L''$, ..." if terms > 1 else ""} are the spatial momentum and its
 derivatives along the motion, and $w = I^{{-1}} L$.
 
 {known}"""
@@ -205,12 +205,12 @@ def buss4(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     return _rotated_state(q, scale(h, z), momentum)
 
 
-# --- the methods the talk compares with -------------------------------------------------------------
+# --- the methods with which the talk compares -------------------------------------------------------
 
 
 @kernel
 def _naive_slopes(s: Any, psi: Any, mu: Any, y: Any, system: Any, torque: Any) -> Any:
-    """The angular velocity and the torque of a stage, turned into the frame of the start and nothing else."""
+    """Angular velocity and torque of a stage, only rotated into the frame of the start."""
     turn = exp(psi)
     m = unrotate(turn, mu)
     force = torque(s, mul(y[0], turn), m, system)
@@ -220,7 +220,7 @@ def _naive_slopes(s: Any, psi: Any, mu: Any, y: Any, system: Any, torque: Any) -
 rk4_naive = declare(
     functools.partial(tableau_step, tableaus["rk4"], slopes=_naive_slopes), name="rk4_naive", order=2, order_free=2,
     implicit=False, **(TAYLOR | {"torque_evals": 4}), where="traditional 4th order Runge-Kutta",
-    doc="Runge and Kutta's weights for the angular velocity in space, and one rotation by their average.\n\n"
+    doc="Runge-Kutta weights for the spatial angular velocity, and one rotation by the average.\n\n"
     "Without the inverse differential of the exponential, which `rk4_mk` has, the commutator is missing.\n\n"
     + stages_formula(tableaus["rk4"], r"\exp(\psi_k)\,\omega_k"),
 )  # fmt: skip
@@ -228,7 +228,7 @@ rk4_naive = declare(
 
 @kernel
 def _entries(s: Any, p: Any, mu: Any, y: Any, system: Any, torque: Any) -> Any:
-    """The rates p' = p omega/2 and the torque, for a quaternion p since the start that may not be a unit."""
+    """Rates p' = p omega/2 and torque, for a quaternion p since the start that need not have unit length."""
     turn = unit(p)
     m = unrotate(turn, mu)
     w = velocity(m, system)
@@ -247,10 +247,10 @@ def _moved4(p: Any, s: Any, d: Any) -> Any:
 )  # fmt: skip
 @kernel
 def rk4_quat(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    r"""Runge and Kutta's method on the entries of the quaternion, made a unit after the step; the momentum in space.
+    r"""Runge-Kutta method on the entries of the quaternion, normalised after the step, and on the spatial momentum.
 
-    A quaternion $p$ is the turn since the start, $S(p)$ the rotation of $p/|p|$, $\mu$ the momentum in the frame of the
-    start, and $p\,(0, \omega)$ a product of quaternions. The rates are
+    The quaternion $p$ is the rotation since the start, $S(p)$ the matrix of $p/|p|$, $\mu$ the momentum in the frame of
+    the start, and $p\,(0, \omega)$ a product of quaternions. The rates are
 
     $$\begin{aligned}
     P(p, \mu) &= \tfrac{1}{2}\,p\,(0, \omega), \qquad \omega = I^{-1} S(p)^{\mathsf T} \mu, \\

@@ -1,8 +1,8 @@
 """Commutator-free Lie group method of order 4, with an error estimate for step control.
 
 E. Celledoni, A. Marthinsen and B. Owren, Future Gener. Comput. Syst. 19 (2003) 341-352. The paper writes y' = A(y) y,
-so that exponentials act from the left; here R' = R hat(omega), and they follow each other from left to right. The
-momentum in the frame of the start of the step is a vector, on which exponentials are sums.
+so that exponentials act from the left; here R' = R hat(omega), and they are multiplied from left to right. The
+momentum in the frame of the start of the step is a vector, for which exponentials are sums.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..record import Estimate
 from ..registry import method
 
 PART = 10
-"""The embedded method has 1/PART of its last weight at the end of the step instead of at the fourth stage."""
+"""The embedded method moves the weight 1/PART from the fourth stage to the end of the step."""
 
 
 @kernel
@@ -35,7 +35,7 @@ def _sum(a: Any, k: Vec3, b: Any, l: Vec3, c: Any, m: Vec3, d: Any, n: Vec3) -> 
 
 @kernel
 def _stages(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """The end of the step, and the rates of the fourth stage."""
+    """Return the end of the step, and the rates of the fourth stage."""
     q, m = y
     half = h / 2
     k1, g1 = velocity(m, system), torque(t, q, m, system)
@@ -52,19 +52,19 @@ def _stages(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 @kernel
 def cf4_attempt(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
-    """A step of `cf4` with two error estimates: (y_new, error_attitude, error_momentum), for step control.
+    """Make a step of `cf4` with two error estimates: (y_new, error_attitude, error_momentum), for step control.
 
     Moving a part x of the last weight of Kutta's tableau from its fourth stage to the end of the step leaves a method
     of order 3, for any x: both stages have c = 1 and sum_j a_ij c_j = 1/2. So x h |k_end - k_4| is the error of an
-    embedded method of order 3, an angle; the momentum likewise, by the torques. x = 1/10; the torque at the end is that
-    of the next step's start.
+    embedded method of order 3, an angle; the momentum error follows likewise from the torques. x = 1/10; the torque at
+    the end is that at the start of the next step.
     """
     turn, mu, k4, g4 = _stages(h, t, y, system, torque)
     k, g = _rates(t + h, turn, mu, y, system, torque)
     part = h / PART
     delta, momentum_error = scale(part, sub(k, k4)), scale(part, sub(g, g4))
     m = unrotate(turn, mu)
-    error = norm(momentum_error) + norm(m) * norm(delta)  # the momentum in the body frame turns with the attitude
+    error = norm(momentum_error) + norm(m) * norm(delta)  # the momentum in the body frame rotates with the attitude
     return (mul(y[0], turn), m), norm(delta), error
 
 

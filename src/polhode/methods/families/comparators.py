@@ -1,4 +1,4 @@
-"""The second-order methods Krysl compares with: Simo-Wong, Austin-Krishnaprasad-Wang, Bottasso-Borri.
+"""The second-order methods with which Krysl compares: Simo-Wong, Austin-Krishnaprasad-Wang, Bottasso-Borri.
 
 Equations as in section 4 of Krysl (2006), with his conventions. The unknown of each solve is the mean
 momentum x = (Pi_0 + Pi_1)/2, except in `bbtrapwd`, where it is the rotation vector.
@@ -41,7 +41,7 @@ def _turned_columns(x: Any, data: Any, system: Any) -> Any:
 
 @kernel
 def _swc1_push(x: Any, data: Any, system: Any, torque: Any) -> Any:
-    """The end momentum exp(-Psi) Pi_0 + h exp(-Psi/2) T_half for Psi = h I^-1 x."""
+    """End momentum exp(-Psi) Pi_0 + h exp(-Psi/2) T_half for Psi = h I^-1 x."""
     h, t, q, m = data
     half = exp(rotation_increment(h / 2, x, system))
     force = torque(t + h / 2, mul(q, half), x, system)
@@ -71,7 +71,7 @@ def swc1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     \Pi_1 &= \exp(-\psi)\,\Pi_0 + h \exp(-\tfrac{1}{2}\psi)\,\bar T
     \end{aligned}$$
 
-    All together are solved for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
+    All equations are solved together for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
     """
     q, m = y
     data = (h, t, q, m)
@@ -110,7 +110,7 @@ def akw(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     \Pi_1 &= \Pi_0 + h\,\bar\Pi \times \bar\omega + \tfrac{h}{2}\,(T_0 + T_1)
     \end{aligned}$$
 
-    All together are solved for $\bar\Pi$.
+    All equations are solved together for $\bar\Pi$.
     """
     q, m = y
     force = torque(t, q, m, system)
@@ -130,7 +130,7 @@ def imr(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     $$\bar\Pi = \tfrac{1}{2}(\Pi_0 + \Pi_1), \qquad \Pi_1 = \Pi_0 + h\,\bar\Pi \times I^{-1} \bar\Pi, \qquad
     R_1 = R_0 \operatorname{cay}(h\,I^{-1} \bar\Pi)$$
 
-    The first two are solved for $\bar\Pi$.
+    The first two equations are solved for $\bar\Pi$.
     """
     q, m = y
     guess = along(m, h / 2, gyration(m, system))
@@ -166,7 +166,7 @@ def bbtrap(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     $$\psi = \tfrac{h}{2}\,(\omega_0 + \omega_1), \qquad R_1 = R_0 \exp(\psi), \qquad
     \Pi_1 = \exp(-\psi)\,(\Pi_0 + \tfrac{h}{2}\,T_0) + \tfrac{h}{2}\,T_1$$
 
-    All together are solved for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
+    All equations are solved together for $\tfrac{1}{2}(\Pi_0 + \Pi_1)$.
     """
     q, m = y
     force = torque(t, q, m, system)
@@ -177,7 +177,7 @@ def bbtrap(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 @kernel
 def _bbtrapwd_end(psi: Any, data: Any, system: Any, torque: Any) -> Any:
-    """The end momentum for a rotation vector; the end velocity is dexp_{-psi}(2 psi/h - omega_0)."""
+    """End momentum for a rotation vector; the end velocity is dexp_{-psi}(2 psi/h - omega_0)."""
     h, t, q, m, kicked = data
     turn = exp(psi)
     w = dexp(negative(psi), sub(scale(2 / h, psi), velocity(m, system)))
@@ -223,7 +223,7 @@ def bbtrapwd(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     $$\psi = \tfrac{h}{2}\,\bigl(\omega_0 + \operatorname{dexp}_{-\psi}^{-1} \omega_1\bigr), \qquad
     R_1 = R_0 \exp(\psi), \qquad \Pi_1 = \exp(-\psi)\,(\Pi_0 + \tfrac{h}{2}\,T_0) + \tfrac{h}{2}\,T_1$$
 
-    All together are solved for the rotation vector $\psi$.
+    All equations are solved together for the rotation vector $\psi$.
     """
     q, m = y
     force = torque(t, q, m, system)

@@ -5,7 +5,7 @@ J. Moser and A. Veselov, Comm. Math. Phys. 139 (1991) 217; E. Hairer and G. Vilm
 step, the equation of Moser and Veselov is 2 I e = v + v x e + kappa e with kappa = v.e: linear in e once
 the number kappa is known, and kappa is the small root of a quartic whose coefficients depend on the
 momentum through energy and Casimir only. The moments enter by g = 1/(2 I) in units of their sum, so that a
-step divides once, by a sum of squares; flat and linear bodies are no exception.
+step divides once, by a sum of squares; flat and linear bodies need no special case.
 """
 
 from __future__ import annotations
@@ -35,13 +35,13 @@ from ..tables.dmv_series import SERIES, Table
 
 @kernel
 def pairs(g: Vec3) -> Vec3:
-    """The products of two of three numbers, each in the place of the third."""
+    """Products of two of three numbers, each at the index of the third."""
     return (g[1] * g[2], g[2] * g[0], g[0] * g[1])
 
 
 @kernel
 def symmetric_functions(g: Vec3, p: Vec3) -> Vec3:
-    """The elementary symmetric functions e1, e2, e3 of three numbers with the products p of their pairs."""
+    """Elementary symmetric functions e1, e2, e3 of three numbers with the products p of their pairs."""
     two = g[1] + g[2]
     return (g[0] + two, g[0] * two + p[0], g[0] * p[0])
 
@@ -50,7 +50,7 @@ def symmetric_functions(g: Vec3, p: Vec3) -> Vec3:
 def scaled(h: Number, m: Vec3, system: Any) -> tuple[Number, Vec3, Vec3, Number, Number]:
     """In units of the trace of I: the factor of the momentum, g = 1/(2 I), v = h m, x = sum g_i v_i^2, c = |v|^2.
 
-    With x and c the longest chain of operations of a step begins, so they are made of the momentum itself.
+    The longest chain of operations of a step begins with x and c, so they are computed from the momentum itself.
     """
     inertia, inverse = system[0], system[1]
     trace = inertia[0] + inertia[1] + inertia[2]
@@ -61,7 +61,7 @@ def scaled(h: Number, m: Vec3, system: Any) -> tuple[Number, Vec3, Vec3, Number,
 
 @kernel
 def series(x: Number, c: Number, e: Vec3) -> tuple[Number, Number]:
-    """The first two terms of kappa as a series in x and c, and of the quartic's inverse slope, 1 + 2 e1 x - e2 c."""
+    """First two terms of kappa as a series in x and c, and of the quartic's inverse slope, 1 + 2 e1 x - e2 c."""
     bc = e[1] * c
     rest = e[0] * x - bc
     return x * rest + ((e[2] * c) * c + x), 1 + (2 * e[0] * x - bc)
@@ -69,9 +69,9 @@ def series(x: Number, c: Number, e: Vec3) -> tuple[Number, Number]:
 
 @kernel
 def numerators(kappa: Number, r: Number, v: Vec3, g: Vec3, cubic: Vec3) -> Vec3:
-    """The vector n of `moser_veselov`, given the numbers g2 g3 v_1 and so on.
+    """Vector n of `_advanced_state`, given the numbers g2 g3 v_1 and so on.
 
-    What needs kappa and r, the end of the longest chain of operations of a step, comes last.
+    The terms with kappa and r, the end of the longest chain of operations of a step, come last.
     """
     linear = ((g[1] + g[2]) * v[0], (g[2] + g[0]) * v[1], (g[0] + g[1]) * v[2])
     return (
@@ -83,17 +83,17 @@ def numerators(kappa: Number, r: Number, v: Vec3, g: Vec3, cubic: Vec3) -> Vec3:
 
 @kernel
 def _advanced_state(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, kappa: Number, r: Number) -> Any:
-    """The step for kappa and r = c + kappa^2.
+    """Make the step for kappa and r = c + kappa^2.
 
     e = g n/D, where
     n_1 = (1 - (g2 + g3) kappa + g2 g3 r) v_1 + (g3 - g2) v_2 v_3 and so on, and
     D = 1 - e1 kappa + e2 kappa^2 - e3 kappa^3 + sum g_j g_k (1 - kappa g_i) v_i^2.
-    The equation squared is alpha = 1 + |e|^2 = |n|^2/(D^2 r). The turn is (D, g n), made a unit quaternion, and the
-    momentum is updated by its increment 4 (I e) x e/alpha, whose first component is 2 (g3 - g2) n_2 n_3/(D^2 alpha).
+    The equation squared is alpha = 1 + |e|^2 = |n|^2/(D^2 r). The rotation is the normalised quaternion (D, g n), and
+    the increment of the momentum is 4 (I e) x e/alpha, whose first component is 2 (g3 - g2) n_2 n_3/(D^2 alpha).
     """
     cubic = times(pairs(g), v)
     n = numerators(kappa, r, v, g, cubic)
-    # without it 0/0 at rest; it changes the quotient, which is 1 + O(c), by less than itself
+    # avoids 0/0 at rest; it changes the quotient, which is 1 + O(c), by less than itself
     rest = epsilon(c) * epsilon(c)
     w = (r + rest) / ((n[0] * n[0] + n[1] * n[1]) + (n[2] * n[2] + rest))
     k = 2 / unit
@@ -110,10 +110,10 @@ def _advanced_state(y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, 
 
 @kernel
 def _unbiased_cayley_vector(v: Vec3, low: Vec3) -> Vec3:
-    """The solution e of l e = v + v x e: adj(l) v + v^2 v + (l v) x v, its length found from v.(l e) = v^2.
+    """Solution e of l e = v + v x e: adj(l) v + v^2 v + (l v) x v, its length found from v.(l e) = v^2.
 
-    The determinant of the equation, l1 l2 l3 + sum l_i v_i^2, is rounded the same way in each step, so that e would be
-    a little too long or too short for ever and energy and momentum drift; here every rounded number changes.
+    The determinant of the equation, l1 l2 l3 + sum l_i v_i^2, is rounded the same way in each step, so that e would
+    always be a little too long or too short and energy and momentum would drift; here every rounded number changes.
     """
     a, b, c = low
     v2, lv = dot(v, v), times(low, v)
@@ -125,7 +125,7 @@ def _unbiased_cayley_vector(v: Vec3, low: Vec3) -> Vec3:
 
 @kernel
 def _lowered(g: Number, kappa: Number) -> Number:
-    """The number l = 2 I - kappa of an axis; of one about which nothing turns (g = 0) any other number."""
+    """Number l = 2 I - kappa of an axis; an arbitrary number for an axis without rotation (g = 0)."""
     some = g > 0
     return where(some, 1 / where(some, g, 1 + g), 1 + g) - kappa
 
@@ -134,10 +134,10 @@ def _lowered(g: Number, kappa: Number) -> Number:
 def _advanced_state_compensated(
     y: Any, unit: Number, g: Vec3, v: Vec3, c: Number, e: Vec3, kappa: Number, r: Number
 ) -> Any:
-    """The step by increments: of the momentum 2 (l e) x e/(unit alpha), where l = 2 I - kappa.
+    """Make the step by increments; the momentum grows by 2 (l e) x e/(unit alpha), where l = 2 I - kappa.
 
-    It uses the very numbers l with which the Cayley vector was found: rounded otherwise, the same way in each step,
-    they would let energy and momentum drift. For a symmetric body alpha is rounded the same way in each step, and that
+    It uses the same numbers l with which the Cayley vector was found: if they were rounded differently, in the same way
+    in each step, energy and momentum would drift. For a symmetric body alpha is rounded the same way in each step; that
     is corrected.
     """
     low = (_lowered(g[0], kappa), _lowered(g[1], kappa), _lowered(g[2], kappa))
@@ -161,7 +161,7 @@ advanced_state = overloaded(_advanced_state, _advanced_state_compensated)
 
 @kernel
 def moser_veselov(unit: Number, g: Vec3, v: Vec3, x: Number, c: Number, guess: Any, y: Any) -> Any:
-    """One step with g = 1/(2 I), v = unit m, x = sum g_i v_i^2, c = |v|^2, and what `series` guessed."""
+    """Make one step with g = 1/(2 I), v = unit m, x = sum g_i v_i^2, c = |v|^2, and the guess of `series`."""
     e = symmetric_functions(g, pairs(g))
     kappa, r, residual = small_root(guess[0], guess[1], x, c, e)
     return advanced_state(y, unit, g, v, c, e, kappa, r), residual
@@ -171,7 +171,7 @@ Space = dict[str, Any]
 
 
 def _polynomial(which: int, order: int, number: Callable[[Any], Any], space: Space) -> str:
-    """Text of the sum of the series s (0) or t (1) to an order: Horner's rule in H, in each coefficient in C."""
+    """Source of the sum of the series s (0) or t (1) to an order: Horner's rule in H, and in C in each coefficient."""
     degree = order // 2 - 1
     nested = "0"
     for power in range(degree, -1, -1):
@@ -187,10 +187,10 @@ def _polynomial(which: int, order: int, number: Callable[[Any], Any], space: Spa
 
 
 def _coefficient(table: Table, power: int, rest: int, number: Callable[[Any], Any], space: Space) -> str:
-    """Text of the polynomial in e1, e2, e3 that multiplies H^power C^rest.
+    """Source of the polynomial in e1, e2, e3 that multiplies H^power C^rest.
 
-    In the step's variables, g = 1/(2 I), H = sum g_i v_i^2 and C = |v|^2, the part of degree m of s and that of t,
-    the correction of g, have 2^m times the coefficients of the series in 1/I, energy and Casimir.
+    In the step's variables, g = 1/(2 I), H = sum g_i v_i^2 and C = |v|^2, the terms of degree m of s and of t, the
+    correction of g, have 2^m times the coefficients of the series in 1/I, energy and Casimir.
     """
     terms = []
     for (i, j, k, p), (top, bottom) in table.items():
@@ -215,7 +215,7 @@ def _plain(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 def _build(order: int, number: Callable[[Any], Any]) -> Step:
-    """The step with modified moments 1/I~_j = (1 + s)/I_j + t; the guess of kappa needs only x to be modified."""
+    """Build the step with modified moments 1/I~_j = (1 + s)/I_j + t; in the guess of kappa only x is modified."""
     if order == 2:
         return _plain
     corrections = preprocessed(order, number)
@@ -229,7 +229,7 @@ def _build(order: int, number: Callable[[Any], Any]) -> Step:
         first = x * s + shift * c
         near, inverse = series(x, c, e)
         new, residual = moser_veselov(unit, modified, v, first, c, ((near - x) + first, inverse), y)
-        # beyond the reach of the series the modified moments are those of no body
+        # where the series do not converge, no body has the modified moments
         return new, where(abs(s - 1) < 1, residual, 1)
 
     return step
@@ -271,13 +271,13 @@ The plain step:
 
 
 def _term(powers: tuple[int, ...], value: Fraction) -> str:
-    """A coefficient times powers of e1, e2, e3, H, C, with its sign."""
+    """Formula of a coefficient times powers of e1, e2, e3, H, C, with its sign."""
     factors = [f"{x}^{n}" if n > 1 else x for x, n in zip(("e_1", "e_2", "e_3", "H", "C"), powers, strict=True) if n]
     return "\\,".join([f"{'-' if value < 0 else '+'} {typeset.number(abs(value))}", *factors])
 
 
 def _written_out(letter: str, m: int, table: dict[Any, tuple[int, int]]) -> list[str]:
-    """Lines of the polynomial s or t of h^2m."""
+    """Lines of the polynomial s or t, the coefficient of h^2m."""
     terms = [
         _term((i, j, k, p, m - p), Fraction(top, bottom))
         for (i, j, k, p), (top, bottom) in sorted(table.items(), reverse=True)
@@ -291,7 +291,7 @@ TERMS_IN_A_LINE = 5
 
 
 def _formula(order: int) -> str:
-    """The equations of one step."""
+    """Equations of one step."""
     if order == 2:
         return PLAIN_STEP
     sums = []
@@ -324,7 +324,7 @@ def _declared(order: int, register: bool = False) -> Method:
 REGISTERED = {order: _declared(order, register=True) for order in range(2, 2 * len(SERIES) + 3, 2)}
 
 HIGHEST = 40
-"""The order up to which the coefficients are derived; the work grows as about its sixth power."""
+"""Highest order for which coefficients are derived; the work grows as about its sixth power."""
 
 
 @functools.cache
@@ -335,7 +335,7 @@ def _of_order(order: int) -> Method:
 def dmv(order: int | str) -> Method:
     """The discrete Moser-Veselov method of an even order; 2 is the plain one, the others are preprocessed.
 
-    Beyond order 14 the coefficients are derived when they are first asked for, which takes seconds.
+    Beyond order 14 the coefficients are derived on first use, which takes seconds.
     """
     text = str(order).strip()
     if not text.isdecimal() or int(text) % 2 or not 2 <= int(text) <= HIGHEST:

@@ -3,8 +3,8 @@
 O. Gonzalez, J. Nonlinear Sci. 6 (1996) 449-467; R. I. McLachlan, G. R. W. Quispel, N. Robidoux, Phil. Trans. R. Soc. A
 357 (1999) 1021-1045; E. Celledoni, B. Owren, Discrete Contin. Dyn. Syst. 34 (2014) 977-990 (on Lie groups). Over a
 step R1 = R0 cay(v) the rotation matrix changes by R1 - R0 = (R0 + R1)/2 hat(v), so a discrete gradient G of U(R) gives
-U1 - U0 = -T.v with the torque T = -rot((R0 + R1)^T G/2). Put into the midpoint rule, v = h I^-1 (Pi_0 + Pi_1)/2,
-this torque does exactly the work that the potential loses.
+U1 - U0 = -T.v with the torque T = -rot((R0 + R1)^T G/2). In the midpoint rule, v = h I^-1 (Pi_0 + Pi_1)/2,
+the work of this torque is exactly the loss of potential energy.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def dg2(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     \end{aligned}$$
 
     with a symmetric discrete gradient of the potential,
-    $\langle \bar\nabla U(R_0, R_1),\, R_1 - R_0 \rangle = U(R_1) - U(R_0)$. All together are solved for $\bar\Pi$.
-    For a potential linear in $R$ this is `akw`.
+    $\langle \bar\nabla U(R_0, R_1),\, R_1 - R_0 \rangle = U(R_1) - U(R_0)$. All equations are solved together for
+    $\bar\Pi$. For a potential linear in $R$ this is `akw`.
     """
     q, m = y
     data = (h, t, q, m)

@@ -1,9 +1,9 @@
 """The generalised-alpha method of structural dynamics on SO(3), with its acceleration as a memory.
 
-O. Bruels, A. Cardona and M. Arnold, Mech. Mach. Theory 48 (2012) 121-137, without constraints. Accelerations are kept
+O. Bruels, A. Cardona and M. Arnold, Mech. Mach. Theory 48 (2012) 121-137, without constraints. Accelerations are stored
 as rates of the body momentum: A = I a, the auxiliary one of the method, and D = Pi x omega + T, the true one. A belongs
-to the time t + (alpha_m - alpha_f) h, and begins with the rate there, after a step of Euler's method; with A = D at the
-start, as it is often done, the first step would have a local error of h^2.
+to the time t + (alpha_m - alpha_f) h; its initial value is the rate at that time, after a step of Euler's method. With
+the common choice A = D at the start, the first step would have a local error of h^2.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ..registry import declare, methods
 
 NAME = "galpha"
 MEMORY = 6
-"""Numbers a run keeps: A, then D."""
+"""Numbers a run carries: A, then D."""
 
 
 class Parameters(NamedTuple):
-    """The coefficients that belong to a spectral radius at infinity."""
+    """Coefficients for a spectral radius at infinity."""
 
     alpha_m: Fraction
     alpha_f: Fraction
@@ -38,7 +38,7 @@ class Parameters(NamedTuple):
 
 
 def parameters(rho: Fraction) -> Parameters:
-    """Chung and Hulbert's choice: order 2, and the least damping of low frequencies."""
+    """Return Chung and Hulbert's choice: order 2, and the smallest damping of low frequencies."""
     alpha_m, alpha_f = (2 * rho - 1) / (rho + 1), rho / (rho + 1)
     gamma = Fraction(1, 2) + alpha_f - alpha_m
     return Parameters(alpha_m, alpha_f, gamma, (gamma + Fraction(1, 2)) ** 2 / 4)
@@ -46,13 +46,13 @@ def parameters(rho: Fraction) -> Parameters:
 
 @kernel
 def _rate(t: Any, q: Any, m: Any, system: Any, torque: Any) -> Any:
-    """The rate of the body momentum, D = Pi x omega + T."""
+    """Rate of the body momentum, D = Pi x omega + T."""
     return add(gyration(m, system), torque(t, q, m, system))
 
 
 @kernel
 def _attitude(x: Any, data: Any, system: Any) -> Any:
-    """The end attitude for an end momentum x: R_0 exp(h I^-1 (Pi_0 + (1/2 - beta) h A_0 + beta h A_1))."""
+    """End attitude for an end momentum x: R_0 exp(h I^-1 (Pi_0 + (1/2 - beta) h A_0 + beta h A_1))."""
     h, _, q, start, over, _, _ = data
     return mul(q, exp(rotation_increment(h, along(start, over, x), system)))
 
@@ -72,7 +72,7 @@ _root = newton(_residual, _columns)
 
 
 def _steps(rho: Fraction, number: Callable[[Any], Any]) -> tuple[Step, Step]:
-    """The step, and the kernel that fills its memory."""
+    """Return the step kernel, and the kernel that fills its memory."""
     alpha_m, alpha_f, gamma, beta = parameters(rho)
     early = converted(alpha_m - alpha_f, number)
     lead, old, now = (converted(c / (1 - alpha_m), number) for c in (1 - alpha_f, alpha_f, alpha_m))
@@ -115,7 +115,7 @@ $$\begin{aligned}
 \gamma &= \tfrac{1}{2} + \alpha_f - \alpha_m, & \beta &= \tfrac{1}{4} (\gamma + \tfrac{1}{2})^2
 \end{aligned}$$
 
-a run keeps the rate $D = \Pi \times \omega + T$ of the momentum and an auxiliary rate $A$. A step is
+a run carries the rate $D = \Pi \times \omega + T$ of the momentum and an auxiliary rate $A$. A step is
 
 $$\begin{aligned}
 (1 - \alpha_m)\,A_1 + \alpha_m A_0 &= (1 - \alpha_f)\,D_1 + \alpha_f D_0, \\
@@ -124,26 +124,24 @@ R_1 &= R_0 \exp\bigl(h\,I^{-1} (\Pi_0 + (\tfrac{1}{2} - \beta)\,h\,A_0 + \beta\,
 D_1 &= \Pi_1 \times \omega_1 + T(t + h,\, R_1,\, \omega_1)
 \end{aligned}$$
 
-All together are solved for $\Pi_1$. A run begins with $A$ as the rate at $t + (\alpha_m - \alpha_f)\,h$, after a step
-of Euler's method to that time."""
+All equations are solved together for $\Pi_1$. A run begins with $A$ as the rate at $t + (\alpha_m - \alpha_f)\,h$,
+after a step of Euler's method to that time."""
 
 
-def _radius(given: Any) -> tuple[Fraction, str]:
-    """The spectral radius, exactly as written, and its shortest text."""
+def _radius(rho: Any) -> tuple[Fraction, str]:
+    """Return the spectral radius, exactly as written, and its shortest text."""
     try:
-        value = Decimal(str(given).strip())
+        value = Decimal(str(rho).strip())
     except InvalidOperation:
         value = Decimal(-1)
     if not (value.is_finite() and 0 <= value <= 1):
-        raise InputError(
-            f"{NAME}() takes the spectral radius at infinity, from 0 to 1; got {given!r}. Write {NAME}(0.8)"
-        )
+        raise InputError(f"{NAME}() takes the spectral radius at infinity, from 0 to 1; got {rho!r}. Write {NAME}(0.8)")
     text = format(value.normalize(), "f")
     return Fraction(text), text
 
 
 def galpha(rho: float | str, *, register: bool = False) -> Method:
-    """The generalised-alpha method with a spectral radius at infinity: 1 damps nothing, 0 the high frequencies most."""
+    """The generalised-alpha method with a spectral radius at infinity: 1 is undamped, 0 damps high frequencies most."""
     radius, text = _radius(rho)
     name = f"{NAME}({text})"
     if name in methods:

@@ -1,9 +1,9 @@
 """The exact motion of the free body: elliptic functions for the momentum, a third-kind integral for the attitude.
 
 C. G. J. Jacobi, Sur la rotation d'un corps (1850). The axes are labelled a, b, c: b has the intermediate moment and the
-momentum circulates about a. The formulas stand with the method, at the end of this file; names here are as there, with
-y for the momentum, alpha, beta and gamma multiplied by the moments, and psi the angle through which the body axis j
-(of a and c the one that stays further from the momentum) turns about the momentum.
+momentum circulates about a. The formulas are in the docstring of the method, at the end of this file. The names are the
+same, with y for the momentum, alpha, beta and gamma multiplied by the moments, and psi the angle by which the body axis
+j (the one of a and c that stays farther from the momentum) rotates about the momentum.
 """
 
 from __future__ import annotations
@@ -27,37 +27,37 @@ from ..registry import method
 
 @kernel
 def _first(swap: Any, v: Vec3) -> Vec3:
-    """The triple with its first two numbers exchanged, where told."""
+    """Exchange the first two numbers of a triple if `swap`."""
     return (where(swap, v[1], v[0]), where(swap, v[0], v[1]), v[2])
 
 
 @kernel
 def _last(swap: Any, v: Vec3) -> Vec3:
-    """The triple with its last two numbers exchanged, where told."""
+    """Exchange the last two numbers of a triple if `swap`."""
     return (v[0], where(swap, v[2], v[1]), where(swap, v[1], v[2]))
 
 
 @kernel
 def _outer(swap: Any, v: Vec3) -> Vec3:
-    """The triple with its outer numbers exchanged, where told."""
+    """Exchange the first and the last number of a triple if `swap`."""
     return (where(swap, v[2], v[0]), v[1], where(swap, v[0], v[2]))
 
 
 @kernel
 def _back(order: Any, v: Vec3) -> Vec3:
-    """From the labels c, b, a to the axes of the body."""
+    """Convert a vector from the labels c, b, a to the axes of the body."""
     return _first(order[0], _last(order[1], _first(order[2], _outer(order[3], v))))
 
 
 @kernel
 def _sign(negative: Any, like: Number) -> Number:
-    """-1 where told, else 1."""
+    """-1 if `negative`, else 1."""
     return where(negative, -1 + 0 * like, 1 + 0 * like)
 
 
 @kernel
 def _largest(v: Vec3) -> Number:
-    """The largest absolute value of three numbers."""
+    """Largest absolute value of three numbers."""
     a, b, c = abs(v[0]), abs(v[1]), abs(v[2])
     d = where(a > b, a, b)
     return where(c > d, c, d)
@@ -73,22 +73,22 @@ def _term(i: Number, j: Number, k: Number, y: Number) -> Pair:
 
 @kernel
 def _over(x: Number, y: Number, otherwise: Number) -> Number:
-    """x/y, and `otherwise` where y is zero."""
+    """x/y, or `otherwise` if y is zero."""
     zero = y == 0
     return where(zero, otherwise, x / where(zero, 1 + y, y))
 
 
 @kernel
 def _inverse(x: Number) -> Number:
-    """1/x, and zero where x is."""
+    """1/x, or zero if x is zero."""
     return _over(1 + 0 * x, x, 0 * x)
 
 
 @kernel
 def _tilted(x: Number, y: Number, z: Number, m: Number) -> Any:
-    """The quaternion that turns the third axis to (x, y, z), |(x, y, z)| = m: by theta about 2, then phi about 3."""
+    """Quaternion that turns the third axis to (x, y, z), |(x, y, z)| = m: by theta about 2, then phi about 3."""
     r = sqrt(x * x + y * y)
-    c, d = r + x, m + z  # (c, y) and (d, r) point to half the angles; where they vanish, to zero
+    c, d = r + x, m + z  # (c, y) and (d, r) point to half the angles; if they vanish, the angle is zero
     first, second = c * c + y * y, d * d + r * r
     c, first = where(first == 0, 1 + first, c), where(first == 0, 1 + first, first)
     d, second = where(second == 0, 1 + second, d), where(second == 0, 1 + second, second)
@@ -108,7 +108,7 @@ def _swept(s: Number, c: Number, n: Number, m1: Number, near: Any) -> Number:
 
         G = sn^3/3 R_J(cn^2, dn^2, 1, p),   P = sn cn R_C(dn^2, p q) + sn^3 m1/(3 + 3n) R_J(cn^2, dn^2, 1, q),
 
-    where dn^2 = cn^2 + m1 sn^2: then P does not feel the error of cn next to the intermediate axis, where cn is small.
+    where dn^2 = cn^2 + m1 sn^2: then the error of cn does not affect P near the intermediate axis, where cn is small.
     R_C(dn^2, p q) = R_C(1, 1 + e)/dn with e dn^2 = p q - dn^2 = n sn^2 cn^2 (1 - m1/(1 + n)), so that 0 <= e <= n.
     """
     one = 1 + 0 * s
@@ -127,17 +127,17 @@ def _swept(s: Number, c: Number, n: Number, m1: Number, near: Any) -> Number:
 
 @kernel
 def _half_turn(n: Number, m1: Number, curve: Any) -> Number:
-    """What `_swept` gives for sn = 1, cn = 0, by the means of 1 and sqrt(m1); zero where K is infinite."""
+    """Value of `_swept` for sn = 1, cn = 0, by the means of 1 and sqrt(m1); zero if K is infinite."""
     total, rest = third_sums(where(m1 > 0, m1, 1 + m1), 1 + n)
     return curve[5] / 2 * where(curve[0], rest, total / (1 + n))
 
 
 @kernel
 def motion(m: Vec3, inertia: Vec3) -> Any:
-    """Everything about a free motion that does not depend on time, from the body momentum and the moments.
+    """Compute the constants of a free motion from the body momentum and the moments.
 
-    Momentum and moments are first divided by powers of two, so that no square leaves the range of the numbers;
-    the discriminant gamma y_a^2 - alpha y_c^2 is computed to twice the precision.
+    Momentum and moments are first divided by powers of two, so that no square overflows or underflows; the
+    discriminant gamma y_a^2 - alpha y_c^2 is computed to twice the precision.
     """
     size, weight = leading(_largest(m)), leading(_largest(inertia))
     size = where(size > 0, size, 1 + size)
@@ -200,7 +200,7 @@ def motion(m: Vec3, inertia: Vec3) -> Any:
 
 @kernel
 def state_after(h: Number, about: Any) -> State:
-    """The rotation since the start (a quaternion in body axes) and the body momentum, a time h later."""
+    """Return the rotation since the start (a quaternion in body axes) and the body momentum a time h later."""
     order, curve, (size, total, a, b, c), (s0, c0, d0), (up, fold, hand, flat), rates, (whole, start), left = about
     speed, steady, sheer, n = rates
     u = speed * h
@@ -246,11 +246,11 @@ def state_after(h: Number, about: Any) -> State:
 
 @kernel
 def cycle(about: Any) -> tuple[Number, Number]:
-    """The period of the body momentum, and the angle the body has turned about its momentum after it.
+    """Return the period of the body momentum, and the rotation angle about the momentum in one period.
 
-    The period is 4 K/|u'|; zero stands for infinite. In the limit of no motion it is that of small motions. After it
-    psi has grown by the same amount for every axis, up to whole turns: next to the axis a the body turns about a, and
-    a itself precesses by 2 pi more where I_a is the largest moment, by 2 pi less where it is the smallest.
+    The period is 4 K/|u'|; zero means infinite. In the limit of no motion it is the period of small motions. Over a
+    period psi grows by the same amount for every axis, up to whole turns: near the axis a the body rotates about a, and
+    a itself precesses by 2 pi more if I_a is the largest moment, by 2 pi less if it is the smallest.
     """
     order, curve, _, _, (_, _, _, flat), (speed, steady, sheer, n), (whole, _), _ = about
     quarter, way = curve[5], _sign(speed < 0, speed)
@@ -264,7 +264,7 @@ def cycle(about: Any) -> tuple[Number, Number]:
 
 @kernel
 def _plain_flow(h: Number, m: Vec3, system: Any) -> State:
-    """The turn since the start, and the body momentum."""
+    """Return the rotation since the start, and the body momentum."""
     return state_after(h, motion(m, system[0]))
 
 
@@ -295,14 +295,14 @@ def jacobi(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     $$\Pi_a = \pm A\,\mathrm{dn}\,u, \qquad \Pi_b = B\,\mathrm{sn}\,u, \qquad \Pi_c = C\,\mathrm{cn}\,u, \qquad
     u = u_0 \pm \lambda h$$
 
-    with the signs and $u_0$ of the start. For the attitude let $m = |\Pi|$ and $j$ be that of the axes $a$ and $c$
-    which stays further from the momentum. Let $Q(\Pi)$ be the rotation that turns $\mathrm{e}_j$ to $\Pi/m$ and is
-    composed of a turn about $\mathrm{e}_b$ and, after it, one about $\mathrm{e}_j$. Then
+    with the signs and $u_0$ of the start. For the attitude let $m = |\Pi|$, and let $j$ be the one of the axes $a$ and
+    $c$ that stays farther from the momentum. Let $Q(\Pi)$ be the rotation that turns $\mathrm{e}_j$ to $\Pi/m$ and is
+    composed of a rotation about $\mathrm{e}_b$ followed by one about $\mathrm{e}_j$. Then
 
     $$R_1 = R_0\,Q(\Pi_0) \exp(\psi\,\mathrm{e}_j)\,Q(\Pi_1)^{\mathsf T}, \qquad
     \psi = \int_0^h m\,\frac{2 E - \Pi_j^2/I_j}{m^2 - \Pi_j^2}\,dt$$
 
-    The integral is one of the third kind: the integrand is
+    The integral is of the third kind. The integrand is
 
     $$\begin{aligned}
     j = c \colon \quad & \frac{m}{I_a} + m \Bigl(\frac{1}{I_b} - \frac{1}{I_a}\Bigr) \frac{B^2}{A^2}\,

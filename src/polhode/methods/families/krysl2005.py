@@ -1,8 +1,8 @@
 """Krysl's explicit midpoint Lie algorithms, and the explicit Newmark method he compares them with.
 
-P. Krysl, Explicit time integrators for nonlinear dynamics derived from the midpoint rule: the torque
-acts as an impulse at the start or at the end of the step, between which the body turns by the implicit
-midpoint Lie rule. The end impulse is h T_1 in the END frame (the paper prints it rotated).
+P. Krysl, Explicit time integrators for nonlinear dynamics derived from the midpoint rule. The torque
+acts as an impulse at the start or at the end of the step; the body rotates by the implicit midpoint Lie
+rule. The end impulse is h T_1 in the END frame (the paper prints it rotated).
 """
 
 from __future__ import annotations
@@ -81,8 +81,8 @@ def liemid_e1(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     \Pi_- &= \exp(-\psi)\,\Pi_0, & \Pi_1 &= \Pi_- + h\,T(t + h, R_1, I^{-1} \Pi_-)
     \end{aligned}$$
 
-    The first equation is solved for the rotation vector $\psi$; the impulse is given in the frame of the end, by the
-    torque that acts at the angular velocity before it.
+    The first equation is solved for the rotation vector $\psi$; the impulse is in the frame of the end, with the
+    torque at the angular velocity before the impulse.
     """
     q, m = y
     turn, residual = _midpoint_turn(h, m, system, torque)
@@ -112,7 +112,7 @@ def _gyro_residual(x: Any, data: Any, system: Any, torque: Any) -> Any:
 
 
 gyration_root = newton(_gyro_residual, step_columns)
-"""Solver of x - c x cross I^-1 x = m for x, with data = (c, m); it asks for no torque."""
+"""Solver of x - c x cross I^-1 x = m for x, with data = (c, m); it does not call `torque`."""
 
 
 @method(
@@ -129,7 +129,7 @@ def nmb(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     \Pi_1 &= \Pi_0 + \tfrac{h}{2}\,(\Pi_0 \times \omega_0 + T_0 + \Pi_1 \times \omega_1 + T_1) & &
     \end{aligned}$$
 
-    The last equation, the trapezoidal rule with $T_1 = T(t + h, R_1)$ known already, is solved for $\Pi_1$.
+    The last equation, the trapezoidal rule with the known $T_1 = T(t + h, R_1)$, is solved for $\Pi_1$.
     """
     q, m = y
     rate = add(gyration(m, system), torque(t, q, m, system))

@@ -1,4 +1,4 @@
-"""Krysl's two pairs of conjugate midpoint and trapezoidal rules, and the Euler steps they are made of.
+"""Krysl's two pairs of conjugate midpoint and trapezoidal rules, and the Euler steps that compose them.
 
 P. Krysl, Dynamically equivalent implicit algorithms for the integration of rigid body rotations (2006).
 Equation numbers are the paper's.
@@ -55,7 +55,7 @@ def be(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
     $$\Pi_1 = \Pi_0 + h\,(\Pi_1 \times \omega_1 + T_1), \qquad R_1 = R_0 \exp(h\,\omega_1)$$
 
-    Both at once are solved for $\Pi_1$.
+    Both equations are solved together for $\Pi_1$.
     """
     q, m = y
     guess = along(m, h, add(gyration(m, system), torque(t, q, m, system)))
@@ -106,7 +106,7 @@ def bem(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
     $$\psi = h\,\omega_1, \qquad R_1 = R_0 \exp(\psi), \qquad \Pi_1 = \exp(-\psi)\,\Pi_0 + h\,T_1$$
 
-    All three at once are solved for $\Pi_1$.
+    All three equations are solved together for $\Pi_1$.
     """
     q, m = y
     guess = unrotate(exp(rotation_increment(h, m, system)), along(m, h, torque(t, q, m, system)))
@@ -152,7 +152,7 @@ trapm = halves(
     \Pi_1 &= \exp(-\chi) \exp(-\psi)\,(\Pi_0 + \tfrac{h}{2}\,T_0) + \tfrac{h}{2}\,T_1
     \end{aligned}$$
 
-    The last three are solved for $\Pi_1$.""",
+    The last three equations are solved for $\Pi_1$.""",
 )  # fmt: skip
 
 imidm = halves(

@@ -1,7 +1,7 @@
 """Munthe-Kaas Runge-Kutta methods on SO(3), for any Butcher tableau.
 
 Algorithm MKRK of Krysl (2006), section 3.7, after H. Munthe-Kaas, BIT 38 (1998) 92-111. `stages_formula` has the
-equations: a stage has a rotation vector Psi and a momentum mu in the frame of the start, and slopes K and G of both.
+equations: a stage has a rotation vector Psi and a momentum mu in the frame of the start, and their slopes K and G.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..tables.butcher import Tableau, aliases, tableaus
 
 @kernel
 def stage_slopes(s: Any, psi: Any, mu: Any, y: Any, system: Any, torque: Any) -> Any:
-    """K and G of a stage at time s, given its rotation vector and momentum."""
+    """Slopes K and G of a stage at time s, given its rotation vector and momentum."""
     turn = exp(psi)
     m = unrotate(turn, mu)
     force = torque(s, mul(y[0], turn), m, system)
@@ -39,7 +39,7 @@ def _empty(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 def _start_stage(earlier: Step) -> Step:
-    """A stage at the start of the step: K = omega_0, G = T_0."""
+    """Add a stage at the start of the step: K = omega_0, G = T_0."""
 
     @kernel
     def stages(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
@@ -51,7 +51,7 @@ def _start_stage(earlier: Step) -> Step:
 
 
 def _explicit_stage(earlier: Step, weights: Sequence[Any], node: Any, slopes: Step = stage_slopes) -> Step:
-    """A stage that uses the earlier ones only."""
+    """Add a stage that uses the earlier ones only."""
     total = combination(weights)
 
     @kernel
@@ -64,7 +64,7 @@ def _explicit_stage(earlier: Step, weights: Sequence[Any], node: Any, slopes: St
 
 
 def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequence[Any], first: int) -> Step:
-    """Stages that need each other: the unknowns are all Psi_k, then all mu_k in units of rotation."""
+    """Add stages that depend on each other: the unknowns are all Psi_k, then all mu_k in units of rotation."""
     n = len(nodes)
     guess, slopes, correction = _written_block(rows, nodes, first)
     root = accelerated(correction, 2 * n, _start_attitude)
@@ -85,10 +85,10 @@ def _implicit_block(earlier: Step, rows: Sequence[Sequence[Any]], nodes: Sequenc
 
 
 def _written_block(rows: Sequence[Sequence[Any]], nodes: Sequence[Any], first: int) -> tuple[Step, Step, Step]:
-    """Kernels of a block, written out for its stages: the first guess, the slopes, and a correction of x.
+    """Return the unrolled kernels of a block of stages: the initial guess, the slopes, and a correction of x.
 
-    All stages share the kernels below and differ in their coefficients, so that compiling them costs
-    the same for any number of stages.
+    All stages share the kernels below and differ only in their coefficients, so that the compile time does not
+    depend on the number of stages.
     """
     n = len(nodes)
     space: dict[str, Any] = {
@@ -130,13 +130,13 @@ def _written_block(rows: Sequence[Sequence[Any]], nodes: Sequence[Any], first: i
 
 @kernel
 def _start_attitude(data: Any) -> Any:
-    """The quaternion at the start of the step."""
+    """Quaternion at the start of the step."""
     return data[2][0]
 
 
 @kernel
 def _unit_of_momentum(h: Any, system: Any) -> Any:
-    """H times the trace of I^-1: turns a momentum into a rotation of the right size."""
+    """H times the trace of I^-1: converts a momentum to a rotation of the right size."""
     inverse = system[1]
     return h * (inverse[0] + inverse[1] + inverse[2])
 
@@ -156,21 +156,21 @@ def _momentum_guess(h: Any, node: Any, m: Any, force: Any, system: Any) -> Any:
 
 @kernel
 def _stage(node: Any, psi: Any, mu: Any, data: Any, system: Any, torque: Any) -> Any:
-    """K and G of one stage of a block, given its two unknowns."""
+    """Slopes K and G of one stage of a block, given its two unknowns."""
     h, t, y = data[0], data[1], data[2]
     return stage_slopes(t + node * h, psi, scale(1 / _unit_of_momentum(h, system), mu), y, system, torque)
 
 
 @kernel
 def _momentum_gap(mu: Any, total: Any, data: Any, system: Any) -> Any:
-    """What the equation of mu gives, minus what it is."""
+    """Right-hand side of the equation of mu, minus mu."""
     return sub(scale(_unit_of_momentum(data[0], system), along(data[2][1], data[0], total)), mu)
 
 
-# Newton's correction for the residuals r of a block, the torque's derivative left out: with
+# Newton's correction for the residuals r of a block, without the derivative of the torque: with
 # M v = I^-1 (Pi x v) - omega x v/2, the derivative of K at the mean momentum, it solves
-# d_k - h sum_j a_kj M d_j = r_k + h sum_j a_kj I^-1 (mu residual)_j by two terms of Neumann's series
-# (more cost more than they save: the sweeps go on to contract what is left).
+# d_k - h sum_j a_kj M d_j = r_k + h sum_j a_kj I^-1 (mu residual)_j by two terms of the Neumann series
+# (more terms cost more than they save: later sweeps reduce the rest).
 
 
 @kernel
@@ -187,7 +187,7 @@ def _times_matrix(d: Any, data: Any, system: Any) -> Any:
 
 
 def _single_slopes(row: Sequence[Any], first: int) -> Step:
-    """Kernel: K and G of a block of one stage, read off its solved equations instead of evaluated again."""
+    """Kernel: K and G of a block of one stage, from its solved equations instead of another evaluation."""
     diagonal = row[first]
     known = combination(row[:first])
 
@@ -227,7 +227,7 @@ def all_stages(tableau: Tableau, number: Callable[[Any], Any], slopes: Step = st
 
 
 def tableau_step(tableau: Tableau, number: Callable[[Any], Any], slopes: Step = stage_slopes) -> Step:
-    """The step kernel of a tableau in one number type; other slopes than those above for explicit tableaus only."""
+    """Step kernel of a tableau in one number type; slopes other than the default only for explicit tableaus."""
     stages = all_stages(tableau, number, slopes)
     total = combination([converted(x, number) for x in tableau.b])
 
@@ -241,9 +241,9 @@ def tableau_step(tableau: Tableau, number: Callable[[Any], Any], slopes: Step = 
 
 
 def stages_formula(tableau: Tableau, slope: str) -> str:
-    """The equations of one step: the stages, with this expression for K_k, and the tableau."""
+    """Equations of one step: the stages, with this expression for K_k, and the tableau."""
     implicit = any(not tableau.is_explicit(block) for block in tableau.blocks())
-    solved = " The stages that need each other are solved together." if implicit else ""
+    solved = " The stages that depend on each other are solved together." if implicit else ""
     stages = "the stage $k = 1$ is" if len(tableau.b) == 1 else rf"the stages $k = 1, \ldots, {len(tableau.b)}$ are"
     return rf"""With $\mu$ the momentum in the frame of the start of the step, {stages}
 
@@ -263,11 +263,11 @@ $$c = {typeset.matrix([tableau.c])}, \qquad a = {typeset.matrix(tableau.a)}, \qq
 
 
 LABELS = {"rk4": ("rk4_mk",)}
-"""What others call the method of a tableau: Runge and Kutta's with the corrections of Munthe-Kaas, in Buss (2011)."""
+"""Other names of the method of a tableau: Runge-Kutta with the corrections of Munthe-Kaas, in Buss (2011)."""
 
 
 def mkrk(tableau: str | Tableau, *, register: bool = False) -> Method:
-    """The Munthe-Kaas method of a named tableau or of a `Tableau` of your own.
+    """The Munthe-Kaas method of a named tableau or of your own `Tableau`.
 
     ``ph.mkrk("rk4")`` and ``ph.methods["mkrk(rk4)"]`` are the same method.
     """

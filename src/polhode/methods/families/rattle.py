@@ -4,13 +4,13 @@ H. C. Andersen, J. Comput. Phys. 52 (1983) 24; R. McLachlan and C. Scovel, J. No
 Rigid body dynamics, (7) and (11). With D = diag(d), I_1 = d_2 + d_3 and so on, H = tr(P D^-1 P^T)/2 + U(Q) on
 Q^T Q = 1, Q^T P D^-1 + D^-1 P^T Q = 0; the momentum is hat(y) = Q^T P - P^T Q. The form divides by every d.
 
-The constraints are solved for the rotation instead of the multipliers. Seen from the body at the start (P and Q
+The constraints are solved for the rotation instead of the multipliers. In the body frame at the start (P and Q
 multiplied by Q_0^T, so that Q_0 = 1) the position step is Q_1 = 1 + h P_1/2 D^-1, and its multiplier P - P_1/2 is
 symmetric if and only if (Q_1 - 1) D and h P have the same skew part: Q_1 D - D Q_1^T = hat(v), v = h (y_0 + h T_0/2).
 With Q_1 the Cayley map of 2 e, orthogonal for every e, this is 2 I e = v + v x e + (v.e) e. Newton's method from the
-solution for short steps reaches the largest step that has a solution; corrections of the multiplier itself, as in
-SHAKE, cease to converge before. The second multiplier, symmetric too, drops out of hat(y_1) = Q_1^T P_1 - P_1^T Q_1,
-which leaves y_1 = Q_1^T v/h + h T_1/2.
+solution for short steps converges up to the largest step that has a solution; corrections of the multiplier itself, as
+in SHAKE, fail to converge earlier. The second multiplier, also symmetric, drops out of
+hat(y_1) = Q_1^T P_1 - P_1^T Q_1, which leaves y_1 = Q_1^T v/h + h T_1/2.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..registry import method
 
 @kernel
 def half_traces(inertia: Vec3) -> Vec3:
-    """The d of I = (d2 + d3, d3 + d1, d1 + d2)."""
+    """Return d with I = (d2 + d3, d3 + d1, d1 + d2)."""
     a, b, c = inertia
     return ((b - a + c) / 2, (c - b + a) / 2, (a - c + b) / 2)
 
@@ -57,7 +57,7 @@ _root = newton(equation, equation_columns, radian, exact=True)
 
 @kernel
 def equation_data(h: Number, m: Vec3, system: Any) -> tuple[Number, Vec3, Vec3]:
-    """What the equation is made of, in units of the trace of I: the step, v = h m, 2 I."""
+    """Data of the equation, in units of the trace of I: the step, v = h m, 2 I."""
     inertia = system[0]
     unit = 1 / (inertia[0] + inertia[1] + inertia[2])
     return h, scale(h * unit, m), scale(2 * unit, inertia)
@@ -65,7 +65,7 @@ def equation_data(h: Number, m: Vec3, system: Any) -> tuple[Number, Vec3, Vec3]:
 
 @kernel
 def short_step(h: Number, m: Vec3, system: Any) -> Vec3:
-    """The solution e = h omega/2 for short steps."""
+    """Solution e = h omega/2 for short steps."""
     return rotation_increment(h / 2, m, system)
 
 

@@ -1,4 +1,4 @@
-"""Free rigid body by splitting its kinetic energy into parts whose motion is elementary.
+"""Splitting of the kinetic energy of the free rigid body into parts whose motion is elementary.
 
 G. Vilmart, Rigid body dynamics, in: Encyclopedia of Applied and Computational Mathematics (Springer),
 "Three rotation splitting" and Algorithm 2, with the misprints corrected (docs/notation.md); R. McLachlan,
@@ -25,17 +25,17 @@ from ..registry import declare
 
 @kernel
 def less_one(s2: Number, c: Number) -> Number:
-    """The cosine c less 1, without cancellation, from the square of the sine."""
+    """Cosine c minus 1, without cancellation, from the square of the sine."""
     acute = c > 0
     return where(acute, -s2 / where(acute, 1 + c, 1 + 0 * c), c - 1)
 
 
 @kernel
 def excess(s: Number, c: Number) -> Number:
-    """How much s^2 + c^2 exceeds 1: the round-off of a sine and a cosine, known to more digits for angles below pi/3.
+    """Excess of s^2 + c^2 over 1: the round-off of a sine and a cosine, to extra digits for angles below pi/3.
 
-    A turn of the momentum by a quaternion too long by this is too large by the same factor. Where the angle is the
-    same in all steps so is the excess, and the momentum would grow or shrink for ever.
+    If the quaternion is too long by this factor, the rotated momentum is too large by the same factor. If the angle is
+    the same in all steps so is the excess, and the momentum would grow or shrink steadily.
     """
     square, rest = two_product(s, s)
     d = 1 - c
@@ -43,13 +43,13 @@ def excess(s: Number, c: Number) -> Number:
 
 
 def spin(axis: int) -> Callable[..., Any]:
-    """Kernel (y, angle): turn the body through an angle about one of its axes, the momentum in space kept."""
+    """Kernel (y, angle): rotate the body by an angle about one of its axes, keeping the spatial momentum."""
     i, j, k = axis, (axis + 1) % 3, (axis + 2) % 3
     first, second, third = (0 - axis) % 3, (1 - axis) % 3, (2 - axis) % 3
 
     @kernel
     def product(q: Any, c: Number, s: Number) -> Any:
-        """The quaternion q times (c, s along the axis)."""
+        """Product of the quaternion q and (c, s along the axis)."""
         u = (
             c * q[1 + i] + s * q[0],
             c * q[1 + j] + s * q[1 + k],
@@ -59,7 +59,7 @@ def spin(axis: int) -> Callable[..., Any]:
 
     @kernel
     def change(m: Any, c: Number, s: Number) -> Any:
-        """The increment of the momentum."""
+        """Increment of the momentum."""
         x, z = 2 * (s * m[j]), 2 * (s * m[k])
         v = (0 * m[i], c * z - s * x, -(c * x + s * z))
         return (v[first], v[second], v[third])
@@ -82,7 +82,7 @@ def spin(axis: int) -> Callable[..., Any]:
 
 @kernel
 def _rolled(y: Any, rate: Number) -> Any:
-    """Turn the body about its momentum by the vector rate m, as a sphere turns."""
+    """Rotate the body about its momentum by the vector rate m, as a spherical body rotates."""
     return mul(y[0], exp(scale(rate, y[1]))), y[1]
 
 
@@ -115,7 +115,7 @@ def rotations(outer: int, middle: int, inner: int) -> Callable[..., Any]:
 def symmetric_and_rotation(r: int, e: int, s: int) -> Callable[..., Any]:
     """Step kernel of Algorithm 2: R = (1/I_r - 1/I_e) y_r^2/2 over h/2, the symmetric rest over h, R over h/2.
 
-    The rest is exp(h y/I_e), then a turn about axis s at the rate (1/I_s - 1/I_e) y_s.
+    The rest is exp(h y/I_e), then a rotation about axis s at the rate (1/I_s - 1/I_e) y_s.
     """
     about_r, about_s = spin(r), spin(s)
 
@@ -136,7 +136,7 @@ def symmetric_and_rotation(r: int, e: int, s: int) -> Callable[..., Any]:
 
 @kernel
 def _axis_where(first: Any, second: Any, one: Number) -> Vec3:
-    """The unit vector of axis 1 if `first`, else of axis 2 if `second`, else of axis 3."""
+    """Unit vector of axis 1 if `first`, else of axis 2 if `second`, else of axis 3."""
     zero = 0 * one
     x, y = where(first, one, zero), where(second, one, zero)
     y = where(first, zero, y)
@@ -155,14 +155,14 @@ def _sorted_axes(inertia: Vec3) -> tuple[Vec3, Vec3, Vec3]:
 
 @kernel
 def _change(m: Vec3, c: Number, x: Vec3) -> Vec3:
-    """The increment of the momentum in a turn by the quaternion (c, x)."""
+    """Increment of the momentum in a rotation by the quaternion (c, x)."""
     sideways = scale(2, cross(m, x))
     return along(cross(sideways, x), c, sideways)
 
 
 @kernel
 def _about(y: Any, angle: Number, axis: Vec3) -> Any:
-    """Turn the body through an angle about a unit vector."""
+    """Rotate the body by an angle about a unit vector."""
     s, c = sincos(angle / 2)
     x = scale(s, axis)
     return mul(y[0], (c, x[0], x[1], x[2])), add(y[1], _change(y[1], c, x))
@@ -199,7 +199,7 @@ def _rot_auto(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 def _symrot_auto(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     """The middle moment as reference, so that any two equal moments include it: exact for symmetric bodies.
 
-    R stands about the axis whose 1/I is closer to the reference: the smaller perturbation outside.
+    R is about the axis whose 1/I is closer to the reference: the smaller perturbation outside.
     """
     outer, r, inner, s, reference = _rotation_and_rest(system)
     y = about(y, h / 2 * r * dot(outer, y[1]), outer)
@@ -210,7 +210,7 @@ def _symrot_auto(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 @kernel
 def _rotation_and_rest(system: Any) -> Any:
-    """The axis of R and its rate, the axis of the symmetric rest and its rate, and the reference 1/I."""
+    """Return the axis of R and its rate, the axis of the symmetric rest and its rate, and the reference 1/I."""
     small, middle, large = _sorted_axes(system[0])
     inverse = system[1]
     reference = dot(middle, inverse)
@@ -234,13 +234,13 @@ def _sorted_diagonal(which: int) -> Callable[[Any], Vec3]:
 
 
 def _rotation_diagonal(system: Any) -> Vec3:
-    """R of `_symrot_auto`."""
+    """Diagonal of R in `_symrot_auto`."""
     outer, r, *_ = _rotation_and_rest(system)
     return scale(r, outer)
 
 
 def _rest_diagonal(system: Any) -> Vec3:
-    """The symmetric rest of `_symrot_auto`."""
+    """Diagonal of the symmetric rest in `_symrot_auto`."""
     _, _, inner, s, reference = _rotation_and_rest(system)
     return along((reference, reference, reference), s, inner)
 
@@ -256,7 +256,7 @@ SPLITTING: dict[str, Any] = {
 
 ROTATIONS = r"""
 The energy is split into $E_j = \Pi_j^2/(2 I_j)$, $j = 1, 2, 3$. The flow $\varphi^{(j)}_s$ of $E_j$ over a time $s$
-turns the body about its axis $\mathrm{e}_j$, the momentum in space kept:
+rotates the body about its axis $\mathrm{e}_j$ and keeps the spatial momentum:
 
 $$\theta = s\,\Pi_j/I_j, \qquad R \leftarrow R \exp(\theta\,\mathrm{e}_j), \qquad
 \Pi \leftarrow \exp(-\theta\,\mathrm{e}_j)\,\Pi$$
@@ -283,7 +283,7 @@ R &\leftarrow R \exp(h\,\Pi/I_e) \exp(\theta\,\mathrm{e}_s), & \Pi &\leftarrow \
 
 
 def _always(step: Step) -> Callable[[Any], Step]:
-    """A builder for a step without coefficients."""
+    """Return the builder of a step without coefficients."""
     return lambda number: step
 
 

@@ -1,8 +1,8 @@
 """Taylor series: on the group, by the averaged rotation and one exponential; and on the quaternion itself.
 
 S. R. Buss, J. Comput. Phys. 164 (2000) 377-406, and his talk of 2011:
-with w(t + s) = sum w_k s^k along the motion, R(t + h) = R(t) exp(h Z), h Z = Y(h) by the series of `expansion.py`.
-The series of the quaternion itself take less than half the work and keep nothing but its length.
+with w(t + s) = sum w_k s^k along the motion, R(t + h) = R(t) exp(h Z), h Z = Y(h) by the series of
+`physics/equations.py`. The series of the quaternion itself take less than half the work and conserve only its length.
 A. Jorba and M. Zou, Exp. Math. 14 (2005) 99-117.
 """
 
@@ -23,12 +23,12 @@ from ..registry import declare, methods
 NAME = "lietaylor"
 
 MOST = 40
-"""The highest order offered; in doubles nothing is gained beyond about 24."""
+"""Highest order available; in doubles nothing is gained beyond about 24."""
 
 
 @kernel
 def rotated_state(q: Any, turn: Vec3, end: Vec3) -> Any:
-    """The state after a turn, its momentum given."""
+    """Return the state after a rotation, with the end momentum."""
     return mul(q, exp(turn)), end
 
 
@@ -51,7 +51,7 @@ def _plain_step(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
 
 
 def _order(name: str, order: int | str) -> int:
-    """The order as a number, if it is one that is offered."""
+    """Return the order as a number; raise an error if it is not available."""
     try:
         k = int(order)
     except (TypeError, ValueError, OverflowError):
@@ -84,7 +84,7 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
 
     $$R_1 = R_0 \exp\Bigl(\sum_{n=1}^{k} Y_n h^n\Bigr), \qquad \Pi_1 = \Pi_0 + I \sum_{n=1}^{k} \omega_n h^n$$
 
-    and without a torque $\Pi_1 = R_1^{\mathsf T} R_0 \Pi_0$. The sum over $c_n$ is that of the Bernoulli numbers,
+    and without a torque $\Pi_1 = R_1^{\mathsf T} R_0 \Pi_0$. The sum over $c_n$ is the series of Bernoulli numbers in
     $Y' = \operatorname{dexp}_{-Y}^{-1} \omega$.
     """
     k = _order(NAME, order)
@@ -100,7 +100,7 @@ def lietaylor(order: int | str, register: bool = False) -> Method:
 
 
 def taylor(order: int | str, register: bool = False) -> Method:
-    r"""Taylor's series of one order, ``taylor(12)``, of momentum and quaternion, which is then made a unit.
+    r"""Taylor series of one order, ``taylor(12)``, of momentum and quaternion, which is then normalised.
 
     Along the motion, from the start of the step, $\omega(s) = \sum \omega_n s^n$, $T(s) = \sum T_n s^n$ and
     $q(s) = \sum q_n s^n$ follow order by order from

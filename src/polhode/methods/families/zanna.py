@@ -3,9 +3,9 @@
 A. Zanna's slides (2002), with the signs and transposes corrected (docs/schemes.md); J. R. Cardoso and F. Silva Leite,
 The Moser-Veselov equation (2003). M = hat(v), v = h y; J = diag(d) with I_1 = d_2 + d_3 and so on; the step is
 R_1 = R_0 X, y_1 = X^T y_0. `mv_explicit` is her algorithm: the squares of the eigenvalues of the Hamiltonian matrix
-[[M/2, 1], [M^2/4 + J^2, M/2]] are the roots of a cubic, its eigenvectors with Re > 0 are made orthogonal, and
+[[M/2, 1], [M^2/4 + J^2, M/2]] are the roots of a cubic, its eigenvectors with Re > 0 are orthogonalised, and
 X = (M/2 + Q21 Q11^-1) J^-1. `mv_explicit_free` needs neither eigenvectors nor 1/J. Both end with two steps of Newton's
-method for the Cayley vector of X, which take the round-off out of it.
+method for the Cayley vector of X, which remove its round-off.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ Half = tuple[Vec3, Vec3]
 
 @kernel
 def cube_root(x: Number) -> Number:
-    """The real cube root: by the logarithm, and a step of Newton's method to all digits."""
+    """Real cube root, by the logarithm and one Newton step to full precision."""
     size = abs(x)
     cube = where(size > 0, size, 1 + size)
     root = exp(log(cube) / 3)
@@ -56,10 +56,10 @@ def cube_root(x: Number) -> Number:
 
 @kernel
 def cubic_roots(a: Number, b: Number, c: Number) -> tuple[Number, Number, Number]:
-    """Roots of t^3 - a t^2 + b t - c: the real one farthest from the other two, then their middle and product.
+    """Roots of t^3 - a t^2 + b t - c: the real one farthest from the other two, then the mean and product of these.
 
-    Viete's cosines for three real roots, Cardano's formula for one. A step of Newton's method gives a root that is
-    small beside the others its own digits, and so does the product c/t to the smaller one of the others.
+    Viete's cosines are used for three real roots, Cardano's formula for one. A Newton step gives a root that is small
+    compared with the others its full relative precision; the product c/t does so for the smaller of the others.
     """
     third = a / 3
     p = third * third - b / 3
@@ -85,7 +85,7 @@ def cubic_roots(a: Number, b: Number, c: Number) -> tuple[Number, Number, Number
 
 @kernel
 def _column(n: Vec3, w: Vec3, axis: Vec3) -> Vec3:
-    """A column of the adjugate of diag(n) + hat(w): adj(n) a + w (w.a) - (n w) x a."""
+    """Column of the adjugate of diag(n) + hat(w): adj(n) a + w (w.a) - (n w) x a."""
     return sub(along(times(pairs(n), axis), dot(w, axis), w), cross(times(n, w), axis))
 
 
@@ -102,7 +102,7 @@ def _null_pair(m: Number, v: Number, M: Vec3, J2: Vec3, axis: Vec3) -> Half:
 
 @kernel
 def _null(m: Number, v: Number, M: Vec3, J2: Vec3) -> Half:
-    """The null vector of J^2 + l M - l^2: the longest column of the adjugate, which is the pivoting."""
+    """Null vector of J^2 + l M - l^2: the longest column of the adjugate, chosen as in pivoting."""
     e1, e2, e3 = basis(m)
     a, b, c = _null_pair(m, v, M, J2, e1), _null_pair(m, v, M, J2, e2), _null_pair(m, v, M, J2, e3)
     one, two, three = _length2(a), _length2(b), _length2(c)
@@ -125,7 +125,7 @@ def _length2(a: Half) -> Number:
 
 @kernel
 def _without(a: Half, b: Half) -> Half:
-    """The part of a orthogonal to the unit vector b."""
+    """Component of a orthogonal to the unit vector b."""
     s = -(dot(a[0], b[0]) + dot(a[1], b[1]))
     return along(a[0], s, b[0]), along(a[1], s, b[1])
 
@@ -139,15 +139,15 @@ def _unit(a: Half) -> Half:
 
 @kernel
 def _with_dependent(u: Vec3, value: Number, rest: Vec3, M: Vec3) -> Half:
-    """The eigenvector of the Hamiltonian matrix: below u stands (value) u + rest - M u/2."""
+    """Eigenvector of the Hamiltonian matrix, with u above (value) u + rest - M u/2."""
     return _unit((u, along(along(rest, value, u), -0.5, cross(M, u))))
 
 
 @kernel
 def eigenspace(M: Vec3, d: Vec3) -> tuple[Half, Half, Half, Any]:
-    """An orthogonal basis of the eigenspace with Re > 0, and whether there is one of dimension three.
+    """Return an orthogonal basis of the eigenspace with Re > 0, and whether its dimension is three.
 
-    Of a complex pair l = m +- i v, the real and the imaginary part of the eigenvector.
+    For a complex pair l = m +- i v the basis has the real and the imaginary part of the eigenvector.
     """
     J2, squares = times(d, d), times(M, M)
     big = dot(J2, (1, 1, 1)) - dot(squares, (1, 1, 1))
@@ -159,7 +159,7 @@ def eigenspace(M: Vec3, d: Vec3) -> tuple[Half, Half, Half, Any]:
     high = middle + half
     low = where(high * high > 0, product / where(high * high > 0, high, 1 + 0 * high), middle - half)
     exists = (mean > 0) & (pair | ((high > 0) & (low > 0)))
-    # of a complex pair of squares middle +- i half: Re l = m, Im l = v
+    # for a complex pair of squares, middle +- i half: Re l = m, Im l = v
     m = where(pair, sqrt(abs(sqrt(abs(product)) + middle) / 2), sqrt(abs(high)))
     v = where(pair, half / 2 / where(m > 0, m, 1 + m), 0 * m)
     lone = sqrt(abs(mean))
@@ -180,7 +180,7 @@ def eigenspace(M: Vec3, d: Vec3) -> tuple[Half, Half, Half, Any]:
 
 @kernel
 def _cayley_vector(X: Rows) -> Vec3:
-    """The vector e of a rotation X, the Cayley map of 2 e."""
+    """Vector e of a rotation X, the Cayley map of 2 e."""
     a, b, c = X
     s = 1 / (1 + (a[0] + b[1] + c[2]))
     return scale(s, (c[1] - b[2], a[2] - c[0], b[0] - a[1]))
@@ -188,7 +188,7 @@ def _cayley_vector(X: Rows) -> Vec3:
 
 @kernel
 def _corrected(e: Vec3, data: Any, system: Any, torque: Any) -> tuple[Vec3, Number]:
-    """One step of Newton's method for the Cayley vector, and its size."""
+    """Make one Newton step for the Cayley vector; return the vector and the size of the step."""
     a, b, c = equation_columns(e, data, system)
     change = solve3(a, b, c, equation(e, data, system, torque))
     return sub(e, change), extent(change)
@@ -196,11 +196,11 @@ def _corrected(e: Vec3, data: Any, system: Any, torque: Any) -> tuple[Vec3, Numb
 
 @kernel
 def _rotated_state(h: Number, X: Rows, y: Any, system: Any, torque: Any, residual: Number) -> Any:
-    """R_1 = R_0 X, y_1 = X^T y_0 for an approximate X, the small angle's where X is no rotation; and the residual.
+    """Return R_1 = R_0 X, y_1 = X^T y_0 for an approximate X, and the residual; start from `short_step` if X is bad.
 
-    Bodies that are nearly linear, and the double roots of the cubic, cost X up to all its digits. Two steps of Newton's
-    method for its Cayley vector give them back to an X that has a quarter of them; if the second step is not below half
-    the digits, X is not the solution.
+    X may lose all its digits for nearly linear bodies and at double roots of the cubic. Two Newton steps for its Cayley
+    vector restore them if X has a quarter of them; if the second step is not below half the digits, X is not the
+    solution.
     """
     q, m = y
     data = equation_data(h, m, system)
@@ -216,7 +216,7 @@ def _rotated_state(h: Number, X: Rows, y: Any, system: Any, torque: Any, residua
 
 @kernel
 def _squared_up(X: Rows, d: Vec3) -> Rows:
-    """X with the column of the smallest d, by which it was divided, as the vector product of the other two."""
+    """Replace the column of X with the smallest d, by which it was divided, by the vector product of the others."""
     a, b, c = columns(X)
     one, two = (d[0] <= d[1]) & (d[0] <= d[2]), (d[1] < d[0]) & (d[1] <= d[2])
     a, b = _chosen(one, (cross(b, c), b), (a, b))
@@ -228,7 +228,7 @@ def _squared_up(X: Rows, d: Vec3) -> Rows:
 
 @kernel
 def _is_rotation(X: Rows) -> Any:
-    """Is X^T X = 1 to a quarter of the digits."""
+    """Whether X^T X = 1 to a quarter of the digits."""
     x, y, z = columns(X)
     off = abs(dot(x, x) - 1) + abs(dot(y, y) - 1) + abs(dot(z, z) - 1) + abs(dot(x, y)) + abs(dot(y, z))
     return off + abs(dot(z, x)) < sqrt(sqrt(epsilon(off)))
@@ -292,7 +292,7 @@ $$\begin{aligned}
 R_1 = R_0 X, \qquad \Pi_1 &= X^{\mathsf T} \Pi_0
 \end{aligned}$$
 
-$W = X J$ has $W W^{\mathsf T} = J^2$, hence $W^2 = M W + J^2$, and Cayley and Hamilton's theorem gives the rest.
+$W = X J$ has $W W^{\mathsf T} = J^2$, hence $W^2 = M W + J^2$, and the Cayley-Hamilton theorem gives the rest.
 The number $\kappa$ is the small root of the quartic of the discrete Moser-Veselov method,
 
 """
@@ -317,7 +317,7 @@ def mv_explicit_free(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
     s1 = J[0] + J[1] + J[2] - kappa
     s2 = (s1 * s1 - dot(J, J) + c) / 2
     adjugate = add(pairs(J), scale(s1, J))
-    # the columns of M^2 + J^2 - s1 M + s2, where M^2 = v v^T - c
+    # columns of M^2 + J^2 - s1 M + s2, where M^2 = v v^T - c
     a, b, d = scale(s1, v)
     n = s2 - c
     left = inverse3(

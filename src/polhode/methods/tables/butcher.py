@@ -16,8 +16,8 @@ class Tableau:
     """A Runge-Kutta method: a (s x s), b (s), c (s, by default the row sums of a).
 
     Entries may be integers, fractions, strings such as ``"1/3"`` or ``"0.1"``, `Surd` numbers, or floats
-    (which are then exact binary fractions). `order` and `symmetric` are what the method has as a
-    Munthe-Kaas method on SO(3); leave them out to have them called unproven.
+    (which are then exact binary fractions). `order` and `symmetric` are properties of the Munthe-Kaas
+    method on SO(3) with this tableau; if omitted, they are declared unproven.
     """
 
     name: str
@@ -53,7 +53,10 @@ class Tableau:
             object.__setattr__(self, field, value)
 
     def blocks(self) -> list[tuple[int, ...]]:
-        """Stages that must be solved together, in order; a stage alone without diagonal is explicit."""
+        """Return the groups of stages that must be solved together, in order.
+
+        A single stage with zero diagonal is explicit.
+        """
         found, start = [], 0
         while start < len(self.b):
             end = start
@@ -68,32 +71,32 @@ class Tableau:
 
     @property
     def ends(self) -> set[str]:
-        """Which ends of the step are points of stages: the start where a row is zero, the end where a row is b."""
+        """Ends of the step at which a stage lies: the start if a row is zero, the end if a row is b."""
         start = {"start"} if any(all(x == 0 for x in row) for row in self.a) else set()
         return start | ({"end"} if self.b in self.a else set())
 
     def is_explicit(self, block: Sequence[int]) -> bool:
-        """Does this block need no solve."""
+        """Whether this block needs no solve."""
         return len(block) == 1 and self.a[block[0]][block[0]] == 0
 
 
-def _sequence(name: str, given: Any) -> list[Any]:
-    if isinstance(given, str | bytes | dict | set) or not hasattr(given, "__iter__"):
-        raise InputError(f"{name} of a tableau must be a sequence; got {given!r}")
+def _sequence(name: str, value: Any) -> list[Any]:
+    if isinstance(value, str | bytes | dict | set) or not hasattr(value, "__iter__"):
+        raise InputError(f"{name} of a tableau must be a sequence; got {value!r}")
     try:
-        return list(given)
+        return list(value)
     except TypeError:  # an array without dimensions
-        raise InputError(f"{name} of a tableau must be a sequence; got {given!r}") from None
+        raise InputError(f"{name} of a tableau must be a sequence; got {value!r}") from None
 
 
-def _numbers(name: str, given: Any) -> tuple[Any, ...]:
-    entries = (x.item() if getattr(x, "ndim", 1) == 0 else x for x in _sequence(name, given))
+def _numbers(name: str, value: Any) -> tuple[Any, ...]:
+    entries = (x.item() if getattr(x, "ndim", 1) == 0 else x for x in _sequence(name, value))
     return tuple(exact(x, "an entry of a tableau") for x in entries)
 
 
 def _check_declared(name: Any, order: Any, symmetric: Any) -> None:
     if not isinstance(name, str):
-        raise InputError(f"the name of a tableau must be a text; got {name!r}")
+        raise InputError(f"the name of a tableau must be a string; got {name!r}")
     if order is not None and (isinstance(order, bool) or not isinstance(order, int) or order < 1):
         raise InputError(f"the order of a tableau must be a whole number of at least 1, or None; got {order!r}")
     if symmetric is not None and not isinstance(symmetric, bool):
@@ -164,7 +167,7 @@ DORMAND_PRINCE = Tableau(
 
 
 def gauss_rule(nodes: int, number: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
-    """Nodes and weights of the Gauss rule on (0, 1), to the precision of a number type.
+    """Return nodes and weights of the Gauss rule on (0, 1), to the precision of a number type.
 
     The nodes are (1 + x)/2 with x the roots of Legendre's polynomial P_n, found by Newton's method:
     (k + 1) P_(k+1) = (2k + 1) x P_k - k P_(k-1) and (1 - x^2) P_n' = n (P_(n-1) - x P_n); weights 1/((1 - x^2) P_n'^2).
@@ -178,14 +181,14 @@ def gauss_rule(nodes: int, number: Callable[[Any], Any]) -> list[tuple[Any, Any]
                 before, value = value, ((2 * k + 1) * x * value - k * before) / (k + 1)
             slope = nodes * (before - x * value) / (1 - x * x)
             x, last, error = x - value / slope, error, abs(value / slope)
-            if error >= last:  # quadratic convergence has ended in round-off
+            if error >= last:  # quadratic convergence has reached round-off
                 break
         found.append(((1 + x) / 2, 1 / ((1 - x * x) * slope * slope)))
     return found
 
 
 aliases = {"lobatto3a2": "trapezoid", "lobatto3a3": "lobatto3a", "radau2a2": "radau2a", "implicit_midpoint": "midpoint"}
-"""Other names of named tableaus (the number is that of the stages)."""
+"""Other names of named tableaus (the number is the number of stages)."""
 
 __all__ = [
     "DORMAND_PRINCE",

@@ -1,8 +1,8 @@
 """Coefficients of compositions and splittings, exact or to 60 decimals.
 
 T and U are the kinetic and the potential energy, V = {U,{U,T}} the modified potential (for a rigid body
-V = g^T I^-1 g with g the torque; never negative). The flow of T is a drift, that of U a kick; V changes only momenta,
-so a kick by h b U + h^3 v V is one kick. Decimals are derived from the order conditions in
+V = g^T I^-1 g with g the torque; never negative). The flow of T is a drift, the flow of U a kick; V changes only
+momenta, so a kick by h b U + h^3 v V is one kick. Decimals are derived from the order conditions in
 `tools.derive_coefficients`; sums that must be one are exactly one.
 """
 
@@ -28,10 +28,9 @@ class Part(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Composition:
-    """A symmetric method over w_1 h, ..., w_s h with w_i = w_(s+1-i).
+    """A composition of a symmetric method over w_1 h, ..., w_s h with w_i = w_(s+1-i).
 
-    The order is that of the composition of any symmetric method (so of order 2 at least). `half` holds w_1 to the
-    centre.
+    The order holds for any symmetric method (of order 2 or more). `half` holds w_1 up to the centre.
     """
 
     name: str
@@ -49,16 +48,16 @@ class Composition:
 
     @property
     def stages(self) -> int:
-        """How many steps of the method are composed."""
+        """Number of steps of the method that are composed."""
         return len(self.weights)
 
 
 @dataclasses.dataclass(frozen=True)
 class Splitting:
-    """A symmetric sequence of drifts and kicks; `half` holds it to the centre.
+    """A symmetric sequence of drifts and kicks; `half` holds it up to the centre.
 
     `kind` is ``"rkn"`` (an order above 4 holds because [U,[U,[U,T]]] = 0), ``"modified"`` (uses V), or
-    ``"near-integrable"``: the error of one step is O(eps h^(m+1) + eps^2 h^(n+1)) if U is of the size eps and
+    ``"near-integrable"``: the error of one step is O(eps h^(m+1) + eps^2 h^(n+1)) if U is of size eps and
     `generalised` = (m, n), and `corrector` h^3 is the time over which V removes the term eps^2 h^3.
     """
 
@@ -93,7 +92,7 @@ class Splitting:
 
     @property
     def evaluations(self) -> int:
-        """Kicks a step in a long run, where the last one of a step joins the first one of the next."""
+        """Kicks per step in a long run, where the last kick of a step merges with the first of the next."""
         return len(self.kicks) - (self.half[0].flow == "U")
 
 
@@ -101,7 +100,7 @@ class Splitting:
 class Processed:
     """A kernel between a change of variables and its inverse: pre, then many steps of the kernel, then post.
 
-    `order` is that of the whole; `post` is needed only where the state is looked at. It is exp of
+    `order` is the order of the whole; `post` is applied only for output. It is exp of
     x1 h^2 [T,U] + x2 h^4 [T,[T,[T,U]]] + x3 h^4 [U,[T,[T,U]]] and higher terms, `twist` = (x1, x2, x3).
     """
 
@@ -127,7 +126,7 @@ class Processed:
 
 
 def corrected(scheme: Splitting) -> Splitting:
-    """A near-integrable scheme with half of its corrector before and half after (Laskar and Robutel 2001)."""
+    """Add half of the corrector before and half after a near-integrable scheme (Laskar and Robutel 2001)."""
     if scheme.generalised is None:
         raise ValueError(f"{scheme.name} has no corrector")
     v = _halved(scheme.corrector)
@@ -150,7 +149,7 @@ def _halved(value: Any) -> Any:
 
 
 def _parts(first: Flow, times: tuple[Any, ...], modified: tuple[Any, ...] = ()) -> tuple[Part, ...]:
-    """Drifts and kicks in turn; entries as `exact` takes them."""
+    """Alternate drifts and kicks; the entries are arguments of `exact`."""
     other: Flow = "U" if first == "T" else "T"
     extra = modified or (0,) * len(times)
     return tuple(
@@ -161,7 +160,7 @@ def _parts(first: Flow, times: tuple[Any, ...], modified: tuple[Any, ...] = ()) 
 
 _0 = Fraction(0)
 
-# begin: written by analysis/derive_coefficients.py
+# begin: written by tools/derive_coefficients.py
 DIGITS: dict[str, tuple[str, ...]] = {
     "yoshida4": (
         "1.351207191959657634047687808971460826921999376217144828328706",
@@ -317,7 +316,7 @@ DIGITS: dict[str, tuple[str, ...]] = {
         "0.169564913086009131370421342081780376859036125714825931184008",
     ),
 }
-# end of what is written
+# end of the written part
 
 
 def _numbers(name: str) -> tuple[Fraction, ...]:
@@ -325,7 +324,7 @@ def _numbers(name: str) -> tuple[Fraction, ...]:
 
 
 def _suzuki(order: int) -> tuple[Fraction, ...]:
-    """The method of order - 2 five times, over s, s, 1 - 4 s, s, s."""
+    """Compose the method of order - 2 five times, over s, s, 1 - 4 s, s, s."""
     if order == 2:
         return (Fraction(1),)
     inner = _suzuki(order - 2)
@@ -372,7 +371,7 @@ def _nystrom() -> Iterator[Splitting]:
 def _gauss_lobatto() -> Iterator[Splitting]:
     """Kicks and drifts from the nodes of Gauss (SABA_n, n kicks) and Lobatto (SBAB_n, n drifts) on (0, 1).
 
-    Also in McLachlan (1995, BIT 35); the correctors are those of Laskar and Robutel with the sign of V here.
+    Also in McLachlan (1995, BIT 35); the correctors are those of Laskar and Robutel with the sign of V used here.
     """
     outer, step, centre = DIGITS["saba4"]
     root5, root21 = surd("1/2", "-1/10", 5), surd("1/2", "-1/14", 21)

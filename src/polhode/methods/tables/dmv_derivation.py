@@ -1,4 +1,4 @@
-"""Derives the coefficients of the preprocessed discrete Moser-Veselov method of any order, in exact rational numbers.
+"""Derivation of the coefficients of the preprocessed discrete Moser-Veselov method, of any order, as exact fractions.
 
 Hairer and Vilmart (2006) make the method of order 2 exact to order 2p by modified moments of inertia,
 
@@ -6,13 +6,13 @@ Hairer and Vilmart (2006) make the method of order 2 exact to order 2p by modifi
 
 where s_(2m+1) and t_(2m+1) are polynomials of degree m in the energy H and the Casimir C = |y|^2/2, whose coefficients
 are polynomials in the elementary symmetric functions e1, e2, e3 of the 1/I_j. The moments that make the step exact are
-1/I~_j = 4 v_j q0/(h (y_j(0) + y_j(h))), (q0, v) the exact relative quaternion. Their series in h are computed for many
-momenta and moments; interpolation in H/C gives the coefficients for each set of moments, and a linear system in the
-monomials of the right degree gives those of e1^i e2^j e3^k.
+1/I~_j = 4 v_j q0/(h (y_j(0) + y_j(h))), with (q0, v) the exact relative quaternion. Their series in h are computed for
+many momenta and moments; interpolation in H/C gives the coefficients for each set of moments, and a linear system in
+the monomials of the right degree gives the coefficients of e1^i e2^j e3^k.
 
-All of this is done modulo a large prime, where numbers do not grow, and the rational numbers are reconstructed at the
-end (P. S. Wang 1981). Random points that were not used for the solution must agree, so a wrong ansatz or a prime that
-is too small cannot pass.
+All computations are modulo a large prime, so that numbers do not grow, and the rational numbers are reconstructed at
+the end (P. S. Wang 1981). Random points that were not used for the solution must agree, so a wrong ansatz or a prime
+that is too small is detected.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from operator import mul
 from .dmv_series import SERIES, Table
 
 PRIME = 2**521 - 1
-"""Fractions with numerators and denominators of 78 digits can be told apart; those of order 20 have 15."""
+"""Fractions with numerators and denominators up to 78 digits are distinguished; those of order 20 have 15."""
 
 SPARE = 3
-"""Points more than unknowns, which the solution must fit as well."""
+"""Number of points beyond the unknowns, which the solution must also fit."""
 
 Series = list[int]
 
@@ -80,7 +80,7 @@ def modified_inverse(rates: Sequence[int], y0: Sequence[int], last: int) -> list
 
 
 def _solved(rows: list[list[int]]) -> list[int]:
-    """Solution of an overdetermined consistent system modulo the prime, last column the right side."""
+    """Solve an overdetermined consistent system modulo the prime; the last column is the right-hand side."""
     n = len(rows[0]) - 1
     rows = [row[:] for row in rows]
     for column in range(n):
@@ -109,7 +109,7 @@ Point = tuple[tuple[int, int, int], list[list[list[int]]]]
 
 
 def _point(rng: random.Random, powers: Sequence[int]) -> Point:
-    """The polynomials in H and C for random moments."""
+    """Compute the polynomials in H and C for random moments."""
     rates = rng.sample(range(1, 40), 3)
     a, b, c = rates
     last = powers[-1]
@@ -149,13 +149,13 @@ def _rational(x: int) -> Fraction:
 
 @functools.cache
 def series(last: int) -> tuple[tuple[Table, Table], ...]:
-    """The pairs (s, t) for h^2 ... h^(2 last): those of `dmv_series`, and derived beyond them."""
+    """Return the pairs (s, t) for h^2 ... h^(2 last): stored in `dmv_series`, or derived if of higher order."""
     stored = SERIES[:last]
     return stored if last <= len(SERIES) else (*stored, *derive(len(SERIES) + 1, last))
 
 
 def derive(first: int, last: int) -> list[tuple[Table, Table]]:
-    """Coefficients of s_(2m+1) and t_(2m+1), m = first ... last."""
+    """Derive the coefficients of s_(2m+1) and t_(2m+1), m = first ... last."""
     rng, powers = random.Random(2006), range(first, last + 1)
     needed = len(_monomials(2 * last + 1)) + SPARE
     points: dict[tuple[int, int, int], list[list[list[int]]]] = {}
@@ -165,7 +165,7 @@ def derive(first: int, last: int) -> list[tuple[Table, Table]]:
 
 
 def _table(points: dict[tuple[int, int, int], list[list[list[int]]]], n: int, which: int, m: int, degree: int) -> Table:
-    """The coefficients of s (0) or t (1) of h^2m, of this degree in the 1/I_j; H itself has degree 1."""
+    """Coefficients of s (0) or t (1) at h^2m, of this degree in the 1/I_j; H itself has degree 1."""
     table: Table = {}
     for power in range(m, -1, -1):
         basis = _monomials(degree - power)

@@ -1,4 +1,4 @@
-"""Coefficients of the preprocessed discrete Moser-Veselov method; made by analysis/derive_dmv.py.
+"""Coefficients of the preprocessed discrete Moser-Veselov method; written by tools/derive_dmv.py.
 
 SERIES[m - 1] = (s, t) for the power h^(2m); each maps the exponents (i, j, k, l) of
 e1^i e2^j e3^k H^l C^(m-l) to an exact (numerator, denominator).

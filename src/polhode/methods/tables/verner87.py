@@ -1,7 +1,7 @@
 """Verner's "most efficient" Runge-Kutta pair of orders 8 and 7, thirteen stages, in fractions.
 
 J. H. Verner, Numerically optimal Runge-Kutta pairs with interpolants, Numer. Algorithms 53 (2010) 383-396. The
-fractions are the author's, as the package OrdinaryDiffEq.jl hands them on (its method Vern8). Twelve stages give order
+fractions are the author's, copied from the package OrdinaryDiffEq.jl (its method Vern8). Twelve stages give order
 8; the last one, at the end of the step like the twelfth, serves only the weights of order 7.
 """
 
@@ -125,7 +125,7 @@ def _filled(entries: Mapping[int, str]) -> tuple[Fraction, ...]:
 
 
 VERNER = Tableau([_filled(row) for row in _ROWS], _filled(_WEIGHTS), name="verner87", order=8, symmetric=False)
-"""The step of order 8."""
+"""Tableau of the step of order 8."""
 
 EMBEDDED = _filled(_EMBEDDED)
-"""The weights of order 7."""
+"""Weights of order 7."""
