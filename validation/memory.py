@@ -49,7 +49,7 @@ def functions(i: int) -> None:
 
 
 def tol(i: int) -> None:
-    """A ready-made field with another parameter; nothing is compiled."""
+    """A built-in field with another parameter; nothing is compiled."""
     field = ph.fields.gravity(20.0 + i * 1e-6)
     problem = ph.Problem(ph.Body([5.0, 5.0, 1.0]), field, omega=[0.1, 0.2, 3.0])
     ph.solve(problem, tol=1e-6, t_end=2.0, progress=False)

@@ -1,4 +1,4 @@
-"""The ready-made fields and sums of fields: each against its physics, then all of them in every number type.
+"""The built-in fields and sums of fields: each against its physics, then all of them in every number type.
 
 The physics is tested on motions by scipy, which know nothing of the methods here.
 """
