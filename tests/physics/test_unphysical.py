@@ -117,7 +117,7 @@ def test_problem_file(tmp_path):
 
     path = tmp_path / "a.toml"
     path.write_text(FILE.format("false"))
-    with pytest.warns(ph.ResultWarning, match="no rigid body"):
+    with pytest.warns(ph.ResultWarning, match="unphysical moments"):
         assert not load(path).problem.body.physical
     path.write_text(FILE.format("true"))
     with pytest.raises(ph.InputError, match="triangle inequality"):
