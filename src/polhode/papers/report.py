@@ -1,4 +1,4 @@
-"""The results as files (pictures, data) and as one self-contained page for a reader who has the paper at hand."""
+"""Output of the results as files (pictures, data) and as one self-contained page, to read beside the paper."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ img { max-width: 100%; } .cite { color: #555; } nav ul { columns: 2; } code { ba
 
 
 def write(folder: Path, result: Result, outcome: Outcome) -> list[Path]:
-    """Pictures as PNG and SVG, tables as CSV, verdicts as JSON, in a folder of the result's id."""
+    """Write pictures as PNG and SVG, tables as CSV and verdicts as JSON, in a folder named by the result's id."""
     from .. import plots
 
     folder = folder / result.id
@@ -62,7 +62,7 @@ def _csv(table: Table) -> str:
 
 
 def page(made: Sequence[tuple[Result, Outcome]]) -> str:
-    """The report of results, in the order given, by document."""
+    """The report of the results, in order, grouped by document."""
     parts = [
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
@@ -82,8 +82,8 @@ def _preface(made: Sequence[tuple[Result, Outcome]]) -> str:
     counts = {word: sum(v.verdict == word for _, o in made for v in o.verdicts) for word in COLOURS}
     text = ", ".join(f"{n} {_mark(word)}" for word, n in counts.items() if n)
     return (
-        f"<p>Made by polhode {_text(_version.__version__)}. Statements of the documents, in our words, beside what was "
-        f"measured: {text}.</p>"
+        f"<p>Made by polhode {_text(_version.__version__)}. Statements of the documents, in our words, beside the "
+        f"measurements: {text}.</p>"
     )
 
 
