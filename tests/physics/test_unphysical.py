@@ -17,7 +17,7 @@ START = {"attitude": (0.8, 0.4, 0.2, -0.4), "momentum": (1.0, -2.0, 1.5)}
 
 @pytest.fixture
 def body():
-    with pytest.warns(ph.ResultWarning, match="no rigid body: 9 exceeds the sum of 3 and 3.5 by 2.5"):
+    with pytest.warns(ph.ResultWarning, match="unphysical moments of inertia: 9 exceeds the sum of 3 and 3.5 by 2.5"):
         return ph.Body(MOMENTS, physical=False)
 
 
