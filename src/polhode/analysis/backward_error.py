@@ -125,13 +125,15 @@ class Mechanics:
     def __init__(self, problem: Problem, method: Method, number: Callable[[Any], Any]) -> None:
         self.problem, self.number = problem, number
         _, self.system = problem.kernel_data(number)
-        self.own: Any = problem.principal(number)[1]
+        self.principal_to_body: Any = problem.principal(number)[1]
         self.corrector = method.asks.find(TorqueAndCorrector) is not None
         self.torque = torque_kernel(problem, number, method)
 
     def state(self, q: Any, m: Any) -> Any:
         """Convert a state from the user's axes."""
-        return (mul(q, self.own), unrotate(self.own, m)) if self.own else (q, m)
+        return (
+            (mul(q, self.principal_to_body), unrotate(self.principal_to_body, m)) if self.principal_to_body else (q, m)
+        )
 
     def energy(self, letter: Letter, y: Any) -> tuple[Any, Any, Any]:
         """An energy, its angular velocity dE/dm, and its torque; None for a zero one."""
@@ -143,7 +145,11 @@ class Mechanics:
         force, correction_torque = force if self.corrector else (force, None)
         if letter == "V":
             return dot(force, times(self.system[1], force)), None, correction_torque
-        return self.problem.potential(mul(q, conj(self.own)) if self.own else q, self.number), None, force
+        return (
+            self.problem.potential(mul(q, conj(self.principal_to_body)) if self.principal_to_body else q, self.number),
+            None,
+            force,
+        )
 
     def perturbed(self, letter: Letter, y: Any, level: int) -> Any:
         """The state y + eps X(y), X the field of the energy."""

@@ -92,10 +92,10 @@ def plain_ns(method: Method, problem: Problem, dt: float) -> float:
 
 # --- many bodies ------------------------------------------------------------------------------------
 
-CROWD = 32
+BATCH = 32
 """Bodies for the comparison of the scalar loop with SIMD lanes."""
 
-CROWD_DT, CROWD_STEPS, CROWD_REPEATS = 0.01, 500, 80
+BATCH_DT, BATCH_STEPS, BATCH_REPEATS = 0.01, 500, 80
 """Steps and repetitions. Runs are short and many, so that on a shared machine some are undisturbed; the time of a run
 of one step is subtracted."""
 
@@ -105,12 +105,12 @@ def _weight(R: Any, mgl: float) -> Any:
     return mgl * R[2][2]
 
 
-def _crowd() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _random_bodies() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Moments, attitudes, momenta and weights of random bodies."""
     rng = np.random.default_rng(1)
-    q = rng.normal(size=(CROWD, 4))
+    q = rng.normal(size=(BATCH, 4))
     q /= np.linalg.norm(q, axis=1)[:, None]
-    return rng.uniform(1, 1.9, (CROWD, 3)), q, rng.normal(size=(CROWD, 3)), rng.uniform(0.5, 2, CROWD)
+    return rng.uniform(1, 1.9, (BATCH, 3)), q, rng.normal(size=(BATCH, 3)), rng.uniform(0.5, 2, BATCH)
 
 
 def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str, Any]:
@@ -118,11 +118,11 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
 
     With `statistics`, also in lanes with the observable evaluated at every step.
     """
-    moments, q, m, mgl = _crowd()
+    moments, q, m, mgl = _random_bodies()
     heavy = method.takes("potential")
     given: dict[str, Any] = {"field": _weight, "params": {"mgl": mgl}} if heavy else {}
     runs = []
-    for i in range(CROWD):
+    for i in range(BATCH):
         field = _weight(mgl[i]) if heavy else None
         runs.append(engine(Problem(Body(moments[i]), field, attitude=q[i], momentum=m[i]), method))
     rows = np.empty((2, COLUMNS + 1))
@@ -131,14 +131,14 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
         spent = []
         for run in runs:
             began = time.perf_counter()
-            *_, fine = run.advance(CROWD_DT, 0.0, 0, steps, CROWD_STEPS, run.last(steps), run.y, run.system, rows)
+            *_, fine = run.advance(BATCH_DT, 0.0, 0, steps, BATCH_STEPS, run.last(steps), run.y, run.system, rows)
             spent.append(time.perf_counter() - began)
             if not fine:
-                raise StepError(f"a step of {CROWD_DT:g} failed with {method.name}")
+                raise StepError(f"a step of {BATCH_DT:g} failed with {method.name}")
         return spent
 
     def together(steps: int, watched: str | None = None) -> float:
-        return ensemble(moments, q, m, method, dt=CROWD_DT, steps=steps, statistics=watched, **given).seconds
+        return ensemble(moments, q, m, method, dt=BATCH_DT, steps=steps, statistics=watched, **given).seconds
 
     kinds: dict[str, Callable[[int], Any]] = {"scalar_ns": one_by_one, "lanes_ns": together}
     if statistics:
@@ -146,14 +146,14 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
     best: dict[tuple[str, int], Any] = {}
     for name, run in kinds.items():
         run(1)  # compiles
-        best |= {(name, steps): np.array(np.inf) for steps in (1, CROWD_STEPS)}
-    for _ in range(CROWD_REPEATS):  # alternating, so that all see the same machine load
+        best |= {(name, steps): np.array(np.inf) for steps in (1, BATCH_STEPS)}
+    for _ in range(BATCH_REPEATS):  # alternating, so that all see the same machine load
         for name, steps in best:
             best[name, steps] = np.minimum(best[name, steps], kinds[name](steps))
     row: dict[str, Any] = {"method": method.name}
     for name in kinds:
-        spent = np.sum(best[name, CROWD_STEPS] - best[name, 1])
-        row[name] = float(1e9 * spent / (CROWD * (CROWD_STEPS - 1)))
+        spent = np.sum(best[name, BATCH_STEPS] - best[name, 1])
+        row[name] = float(1e9 * spent / (BATCH * (BATCH_STEPS - 1)))
     return row | {"ratio": row["scalar_ns"] / row["lanes_ns"]}
 
 

@@ -38,15 +38,15 @@ PARTS = 1000
 """Parts of a run reported to the progress bar."""
 
 
-def surface(given: Any) -> Event:
+def surface(section: Any) -> Event:
     """A section as an event; a plain function is crossed when it rises through zero."""
-    if not isinstance(given, Event):
-        if not callable(given):
-            raise InputError(f"a section must be a function of t, R, omega or a ph.event; got {type(given).__name__}")
-        given = event(given, direction=1)
-    if given.terminal:
-        raise InputError(f"a section is crossed many times; {given.name} must not be a terminal event")
-    return given
+    if not isinstance(section, Event):
+        if not callable(section):
+            raise InputError(f"a section must be a function of t, R, omega or a ph.event; got {type(section).__name__}")
+        section = event(section, direction=1)
+    if section.terminal:
+        raise InputError(f"a section is crossed many times; {section.name} must not be a terminal event")
+    return section
 
 
 def section(

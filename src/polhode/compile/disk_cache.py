@@ -56,20 +56,20 @@ def warn_once(fault: str, message: str) -> None:
 
 def cache_folder() -> Path:
     """Folder of the cache: $POLHODE_CACHE, or polhode in the user's cache folder."""
-    given = os.environ.get("POLHODE_CACHE")
-    return Path(given) if given else platformdirs.user_cache_path("polhode", appauthor=False)
+    setting = os.environ.get("POLHODE_CACHE")
+    return Path(setting) if setting else platformdirs.user_cache_path("polhode", appauthor=False)
 
 
 def size_limit() -> int:
     """Size limit in bytes: $POLHODE_CACHE_SIZE, such as 500M or 2G, or `LIMIT`."""
-    given = os.environ.get("POLHODE_CACHE_SIZE")
-    if not given:
+    setting = os.environ.get("POLHODE_CACHE_SIZE")
+    if not setting:
         return LIMIT
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(?:i?B)?\s*", given, re.IGNORECASE)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(?:i?B)?\s*", setting, re.IGNORECASE)
     if found is None:
         warn_once(
             "limit",
-            f"POLHODE_CACHE_SIZE must be a number of bytes such as 500M or 2G; got {given!r}; using {shown(LIMIT)}",
+            f"POLHODE_CACHE_SIZE must be a number of bytes such as 500M or 2G; got {setting!r}; using {shown(LIMIT)}",
         )
         return LIMIT
     return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))

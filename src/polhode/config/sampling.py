@@ -158,8 +158,8 @@ def in_parallel(table: Mapping[str, Any], folder: Path) -> dict[str, np.ndarray]
     if not sizes:
         raise Fault("", "[list] names no varied quantity")
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{key} {n}" for key, n in sizes.items())
-        raise Fault(next(iter(sizes)), f"the lists must have the same length; got {told}")
+        lengths = ", ".join(f"{key} {n}" for key, n in sizes.items())
+        raise Fault(next(iter(sizes)), f"the lists must have the same length; got {lengths}")
     return found
 
 

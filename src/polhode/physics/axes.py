@@ -64,24 +64,24 @@ def inverse_tensor(a: Any, inverse: Any) -> Any:
 
 def _turned(count: int) -> Axes:
     @kernel
-    def own(system: Any) -> Any:
+    def principal_to_body(system: Any) -> Any:
         p = system[2]
         return (p[count], p[count + 1], p[count + 2], p[count + 3])
 
     @kernel
     def attitude(q: Any, system: Any) -> Any:
-        return matrix(mul(q, conj(own(system))))
+        return matrix(mul(q, conj(principal_to_body(system))))
 
     @kernel
     def vector(v: Any, system: Any) -> Any:
-        return rotate(own(system), v)
+        return rotate(principal_to_body(system), v)
 
     @kernel
     def inverse(system: Any) -> Any:
-        return inverse_tensor(own(system), system[1])
+        return inverse_tensor(principal_to_body(system), system[1])
 
     @kernel
     def back(v: Any, system: Any) -> Any:
-        return unrotate(own(system), v)
+        return unrotate(principal_to_body(system), v)
 
     return Axes(attitude, vector, inverse, back)

@@ -139,12 +139,12 @@ class Body:
         points = np.atleast_2d(real_array(positions, "positions must be points of three numbers", key="positions"))
         if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
             raise InputError(f"positions must be finite points of three numbers; got shape {points.shape}", "positions")
-        given = real_array(masses, "masses must be one number for each point, or one for all", key="masses")
-        if given.shape not in ((), (len(points),)):
+        values = real_array(masses, "masses must be one number for each point, or one for all", key="masses")
+        if values.shape not in ((), (len(points),)):
             raise InputError(
-                f"masses must be one number for each of the {len(points)} points; got shape {given.shape}", "masses"
+                f"masses must be one number for each of the {len(points)} points; got shape {values.shape}", "masses"
             )
-        weights = np.broadcast_to(given, len(points))
+        weights = np.broadcast_to(values, len(points))
         if not (np.isfinite(weights).all() and (weights > 0).all()):
             raise InputError(f"masses must be positive and finite; got {weights.tolist()}", "masses")
         mass = float(weights.sum())
@@ -269,9 +269,9 @@ class Body:
         return Body(_tidied(tensor), mass=mass, centre=centre, shapes=shapes)
 
     def _with(self, inertia: Any, **changes: Any) -> Body:
-        own = {"mass": self.mass, "centre": self.centre, "pivot": self.pivot, "shapes": self.shapes}
-        own["physical"] = True if self.physical else None
-        return Body(inertia, **(own | changes))
+        current = {"mass": self.mass, "centre": self.centre, "pivot": self.pivot, "shapes": self.shapes}
+        current["physical"] = True if self.physical else None
+        return Body(inertia, **(current | changes))
 
     def _matter(self) -> float:
         if self.mass is None:
@@ -376,12 +376,12 @@ def _one_of(mass: float | None, density: float | None, volume: float | None) -> 
 def _tensor(inertia: Any) -> np.ndarray:
     """The inertia tensor, exactly symmetric."""
     expected = "inertia must be three moments or a symmetric 3x3 tensor of numbers"
-    given = real_array(inertia, expected, key="inertia")
-    if given.shape not in ((3,), (3, 3)):
-        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(inertia)}", "inertia")
-    if not np.isfinite(given).all():
-        raise InputError(f"inertia must be finite; got {given.tolist()}", "inertia")
-    tensor = np.diag(given) if given.shape == (3,) else given
+    array = real_array(inertia, expected, key="inertia")
+    if array.shape not in ((3,), (3, 3)):
+        raise InputError(f"{expected}; got {f'shape {array.shape}' if array.shape else repr(inertia)}", "inertia")
+    if not np.isfinite(array).all():
+        raise InputError(f"inertia must be finite; got {array.tolist()}", "inertia")
+    tensor = np.diag(array) if array.shape == (3,) else array
     gaps = np.abs(tensor / 2 - tensor.T / 2) * 2
     if gaps.max() > TOLERANCE * np.abs(tensor).max():
         i, j = np.unravel_index(gaps.argmax(), (3, 3))

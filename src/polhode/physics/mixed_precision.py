@@ -78,12 +78,12 @@ def controlled_steps_in_mixed_precision(
     length changed by more than a factor of two, if the two precisions disagree visibly, or if float32 overflowed,
     the step is recomputed in double precision.
     """
-    made = motion_series(field, has_principal_rotation, paired=True)
-    fill, extend = (compiled(text, made.constants, number) for text in (made.text, made.more))
+    expansion = motion_series(field, has_principal_rotation, paired=True)
+    fill, extend = (compiled(text, expansion.constants, number) for text in (expansion.text, expansion.more))
     size, rows, stride, usual = (
-        made.size,
-        made.rows,
-        made.stride,
+        expansion.size,
+        expansion.rows,
+        expansion.stride,
         noinline(controlled_taylor_step(field, has_principal_rotation, number)),
     )
 

@@ -51,10 +51,10 @@ def lie_taylor_kernel(
     Without a torque the spatial momentum is constant. With a torque Pi(h) comes from the series of w. With `work` the
     kernel is (t, q, m, system, h, lead) -> (Y(h), Pi(h), change of sum lead_i Pi_i^2 by the torque).
     """
-    made = lie_taylor_series(field, has_principal_rotation, order, work and field is not None)
-    fill, size, stride = compiled(made.text, made.constants, number), made.size, made.stride
-    a, b, c, d, e, f = made.rows[:6]
-    g = made.rows[6] if field is not None else 0
+    expansion = lie_taylor_series(field, has_principal_rotation, order, work and field is not None)
+    fill, size, stride = compiled(expansion.text, expansion.constants, number), expansion.size, expansion.stride
+    a, b, c, d, e, f = expansion.rows[:6]
+    g = expansion.rows[6] if field is not None else 0
 
     @kernel
     def free(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
@@ -135,8 +135,13 @@ def taylor_kernel(
     field: Field | None, has_principal_rotation: bool, order: int, number: Callable[[Any], Any]
 ) -> Callable[..., Any]:
     """Kernel (t, q, m, system, h) -> increments for `state.incremented`, by series of w and q to the given order."""
-    made = motion_series(field, has_principal_rotation, order)
-    fill, size, rows, stride = compiled(made.text, made.constants, number), made.size, made.rows, made.stride
+    expansion = motion_series(field, has_principal_rotation, order)
+    fill, size, rows, stride = (
+        compiled(expansion.text, expansion.constants, number),
+        expansion.size,
+        expansion.rows,
+        expansion.stride,
+    )
 
     @kernel
     def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
@@ -189,8 +194,13 @@ def controlled_taylor_step(
     field: Field | None, has_principal_rotation: bool, number: Callable[[Any], Any]
 ) -> Callable[..., Any]:
     """Adaptive step: one expansion, evaluated as far ahead as the tolerances (attitude, momentum) allow."""
-    made = motion_series(field, has_principal_rotation)
-    fill, size, rows, stride = compiled(made.text, made.constants, number), made.size, made.rows, made.stride
+    expansion = motion_series(field, has_principal_rotation)
+    fill, size, rows, stride = (
+        compiled(expansion.text, expansion.constants, number),
+        expansion.size,
+        expansion.rows,
+        expansion.stride,
+    )
 
     @kernel
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:

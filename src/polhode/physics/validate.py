@@ -121,12 +121,12 @@ def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
 def vector(name: str, value: Any) -> np.ndarray:
     """Convert to three finite numbers, or raise an error."""
     expected = f"{name} must be three numbers"
-    given = real_array(value, expected, key=name)
-    if given.shape != (3,):
-        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(value)}", name)
-    if not np.isfinite(given).all():
-        raise InputError(f"{name} must be finite; got {given.tolist()}", name)
-    return given
+    array = real_array(value, expected, key=name)
+    if array.shape != (3,):
+        raise InputError(f"{expected}; got {f'shape {array.shape}' if array.shape else repr(value)}", name)
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite; got {array.tolist()}", name)
+    return array
 
 
 def attitude_quaternion(attitude: Any) -> tuple[float, float, float, float]:
@@ -134,26 +134,26 @@ def attitude_quaternion(attitude: Any) -> tuple[float, float, float, float]:
     if attitude is None:
         return (1.0, 0.0, 0.0, 0.0)
     expected = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
-    given = real_array(attitude.as_quat(scalar_first=True) if hasattr(attitude, "as_quat") else attitude, expected)
-    if given.shape not in ((4,), (3, 3)):
-        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(attitude)}")
-    if not np.isfinite(given).all():
-        raise InputError(f"attitude must be finite; got {given.tolist()}")
-    if given.shape == (3, 3):
-        defect = np.abs(given.T @ given - np.eye(3)).max()
+    array = real_array(attitude.as_quat(scalar_first=True) if hasattr(attitude, "as_quat") else attitude, expected)
+    if array.shape not in ((4,), (3, 3)):
+        raise InputError(f"{expected}; got {f'shape {array.shape}' if array.shape else repr(attitude)}")
+    if not np.isfinite(array).all():
+        raise InputError(f"attitude must be finite; got {array.tolist()}")
+    if array.shape == (3, 3):
+        defect = np.abs(array.T @ array - np.eye(3)).max()
         if defect > ROTATION_TOLERANCE:
             raise InputError(f"attitude is not a rotation: R^T R must be 1 and differs from it by {defect:.3g}")
-        if np.linalg.det(given) < 0:
+        if np.linalg.det(array) < 0:
             raise InputError("attitude is not a rotation but a reflection: its determinant must be 1 and is -1")
-        return quaternion_of(given.tolist())
-    length = float(np.linalg.norm(given))
+        return quaternion_of(array.tolist())
+    length = float(np.linalg.norm(array))
     if abs(length - 1) > ROTATION_TOLERANCE:
         raise InputError(
             f"attitude must be a unit quaternion (scalar first); its length is {length:.8g}, so divide by it"
             if length > 0
             else "attitude must be a unit quaternion (scalar first); its length is 0"
         )
-    return unit(tuple(given.tolist()))
+    return unit(tuple(array.tolist()))
 
 
 def quaternion_of(R: Any) -> tuple[Any, ...]:

@@ -27,11 +27,11 @@ def polhode_family(body: Body, ax: Any = None, count: int = 5) -> Picture:
     expect("body", body, Body)
     fig, ax = axes_of(ax, (4.6, 4.6), "3d")
     sphere(ax)
-    told: set[int] = set()
+    labelled: set[int] = set()
     for curve, side in zip(*polhode_sides(body.inertia, whole_number("count", count)), strict=True):
         colour, name = SIDES[side]
-        path_on(ax, curve, colour, "" if side in told else name, 1.4 if side == 0 else 0.9)
-        told.add(side)
+        path_on(ax, curve, colour, "" if side in labelled else name, 1.4 if side == 0 else 0.9)
+        labelled.add(side)
     frame_of(ax, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), "body frame; polhodes around the axis of the")
     ax.set_title(f"polhodes, I = ({', '.join(f'{x:.4g}' for x in body.moments)})")
     return fig, ax

@@ -83,8 +83,8 @@ def _zeros(width: int) -> Any:
 
 @lower_cast(types.Integer, DualType)
 @lower_cast(types.Float, DualType)
-def _number_to_dual(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return _dual(builder, context.cast(builder, value, given, types.float64), _zeros(wanted.width))
+def _number_to_dual(context: Any, builder: Any, source: Any, wanted: Any, value: Any) -> Any:
+    return _dual(builder, context.cast(builder, value, source, types.float64), _zeros(wanted.width))
 
 
 # --- operators --------------------------------------------------------------------------------------

@@ -130,12 +130,12 @@ def _spread(builder: Any, value: Any, vector: Any) -> Any:
 
 @lower_cast(types.Integer, Vector)
 @lower_cast(types.Float, Vector)
-def _number_to_vector(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return _spread(builder, context.cast(builder, value, given, wanted.single), context.get_value_type(wanted))
+def _number_to_vector(context: Any, builder: Any, source: Any, wanted: Any, value: Any) -> Any:
+    return _spread(builder, context.cast(builder, value, source, wanted.single), context.get_value_type(wanted))
 
 
 @lower_cast(types.Boolean, Mask)
-def _truth_to_mask(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+def _truth_to_mask(context: Any, builder: Any, source: Any, wanted: Any, value: Any) -> Any:
     return _spread(builder, value, _BITS)
 
 

@@ -212,8 +212,8 @@ def _long_table(frame: str, outside: str, knots: Any, columns: Any) -> FieldTemp
         at = clamped(t, knots)
         return scale(1 if hold else where(at == t, 1, 0), looked_up(at, knots, columns))
 
-    made: FieldTemplate = tabulated
-    return made
+    template: FieldTemplate = tabulated
+    return template
 
 
 @functools.cache
@@ -316,8 +316,8 @@ def _long_gyrostat(knots: Any, columns: Any) -> FieldTemplate:
     def tabulated_gyrostat(t: Any) -> Any:
         return looked_up(clamped(t, knots), knots, columns)
 
-    made: FieldTemplate = tabulated_gyrostat
-    return made
+    template: FieldTemplate = tabulated_gyrostat
+    return template
 
 
 @functools.cache

@@ -359,7 +359,7 @@ def _compared(field: Field, hand: Field, R: Any, context: str) -> list[tuple[str
     """(place, exact torque, user's torque) in 50 digits; attitudes at which one is singular are skipped."""
     from ...numbers.multiprecision import number, working
 
-    found = []
+    compared = []
     with working(CHECK_DIGITS):
         zero = number(0)
         points = [(context, tuple(tuple(number(x) for x in row) for row in R))]
@@ -375,8 +375,8 @@ def _compared(field: Field, hand: Field, R: Any, context: str) -> list[tuple[str
                     for f in (field, hand)
                 ]
                 if all(math.isfinite(float(x)) for value in values for x in value):
-                    found.append((point, values[0], values[1]))
-    return found
+                    compared.append((point, values[0], values[1]))
+    return compared
 
 
 def _attitude_symbols(letter: str = "R") -> Any:

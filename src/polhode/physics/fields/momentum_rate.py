@@ -70,11 +70,11 @@ def _template(function: Any, name: str, parameters: list[str] | None = None) -> 
     plain_function(function, f"{name} must be a plain Python function of t and parameters")
     rule = f"{name} is the rate of the momentum as a function of t alone"
     remedy = ', so make it a @ph.torque(frame="space")'
-    made = template_of(function, "torque", "space", ("R", "omega"), rule, remedy)
-    extra = [p for p in made.parameters if parameters is not None and p not in parameters]
+    template = template_of(function, "torque", "space", ("R", "omega"), rule, remedy)
+    extra = [p for p in template.parameters if parameters is not None and p not in parameters]
     if extra:
         raise InputError(f"{name} may take t and the parameters of L1; {function.__name__} takes {', '.join(extra)}")
-    return made
+    return template
 
 
 def momentum_rate(
@@ -92,5 +92,5 @@ def momentum_rate(
     """
     first = _template(L1, "L1")
     given = tuple(None if f is None else _template(f, name, first.parameters) for name, f in (("L2", L2), ("L3", L3)))
-    made = RateTemplate(first.function, "torque", "space", makes=RateField, given=given)
-    return made if made.parameters else made()
+    template = RateTemplate(first.function, "torque", "space", makes=RateField, given=given)
+    return template if template.parameters else template()

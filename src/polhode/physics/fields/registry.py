@@ -56,22 +56,22 @@ def describe(name: str) -> str:
     return inspect.cleandoc((maker.function if isinstance(maker, FieldTemplate) else maker).__doc__ or "")
 
 
-def make(name: str, body: Any = None, **given: Any) -> Field:
+def make(name: str, body: Any = None, **parameters: Any) -> Field:
     """Make a built-in field by name: ``make("linear_drag", coefficients=0.1)``.
 
     `body` is passed to the fields that take one and ignored by the others.
     """
     maker, known = get(name), keywords(name)
-    unknown = [word for word in given if word not in known]
+    unknown = [word for word in parameters if word not in known]
     missing = [
         word for word, default in known.items()
-        if default is inspect.Parameter.empty and word not in given and word != "body"
+        if default is inspect.Parameter.empty and word not in parameters and word != "body"
     ]  # fmt: skip
     if unknown or missing:
         fault = f"it has no keyword {unknown[0]!r}" if unknown else f"{missing[0]!r} is missing"
         raise InputError(f"the field {name} takes {', '.join(known)}; {fault}")
     if "body" not in known:
-        return maker(**given)
+        return maker(**parameters)
     if body is None:
         raise InputError(f"the field {name} needs a body; give it as body=...")
-    return maker(body=body, **given)
+    return maker(body=body, **parameters)

@@ -60,10 +60,10 @@ class SumTemplate(FieldTemplate):
 
     def bound(self, values: dict[str, Any]) -> Field:
         """The sum with these values of all parameters."""
-        own: dict[int, dict[str, Any]] = {id(part): {} for part in self.parts}
+        values_of: dict[int, dict[str, Any]] = {id(part): {} for part in self.parts}
         for part, name, full in self.names:
-            own[id(part)][name] = values[full]
-        parts = tuple(part.template.bound(own[id(part)]) for part in self.parts)
+            values_of[id(part)][name] = values[full]
+        parts = tuple(part.template.bound(values_of[id(part)]) for part in self.parts)
         return SumField(dataclasses.replace(self, parts=parts), values)
 
 
@@ -104,8 +104,8 @@ def total(fields: tuple[Any, ...]) -> Field:
         if not isinstance(field, Field):
             raise InputError(f"a field can be added to a field with its parameters bound; got {field!r}")
         # copies: a part that occurs twice counts as two parts
-        own = field.template.parts if isinstance(field, SumField) else (field,)
-        parts += [part.numbered(0) for part in own]
+        addends = field.template.parts if isinstance(field, SumField) else (field,)
+        parts += [part.numbered(0) for part in addends]
     kind = "potential" if all(part.kind == "potential" for part in parts) else "torque"
 
     def value(t: Any, R: Any, omega: Any, **values: Any) -> Any:

@@ -31,12 +31,12 @@ HALVINGS = 64
 
 def _depends(nodes: Iterable[Expr], letters: str) -> set[Expr]:
     """The nodes that depend on symbols with these first letters; `nodes` must list arguments before their users."""
-    found: set[Expr] = set()
+    dependent: set[Expr] = set()
     for node in nodes:
         own = node.op == "symbol" and node.args[0][0] in letters
-        if own or any(a in found for a in node.args if isinstance(a, Expr)):
-            found.add(node)
-    return found
+        if own or any(a in dependent for a in node.args if isinstance(a, Expr)):
+            dependent.add(node)
+    return dependent
 
 
 def _switches(outputs: Sequence[Expr]) -> list[Expr]:
@@ -107,16 +107,16 @@ def edges(field: Field | None, start: float, end: float) -> np.ndarray:
     timed = _depends(nodes, "t")
     plain = [n for n in nodes if n not in timed and not (n.op == "const" and isinstance(n.args[0], tuple))]
     known = dict(zip(plain, _evaluated(field, plain, start), strict=True))
-    found, unknown = [np.empty(0)], []
+    pieces, unknown = [np.empty(0)], []
     for node in switches:
         roots = _roots(node, known, timed)
         if roots is None:
             unknown.append(node)
         else:
-            found.append(roots)
+            pieces.append(roots)
     if unknown:
-        found.append(_changes(field, unknown, start, end))
-    times = np.unique(np.concatenate(found))
+        pieces.append(_changes(field, unknown, start, end))
+    times = np.unique(np.concatenate(pieces))
     return times[(times > start) & (times < end)]
 
 
@@ -179,7 +179,7 @@ def _changes(field: Field, nodes: Sequence[Expr], start: float, end: float) -> n
     """Times at which nodes change, by sampling and bisection."""
     grid = np.linspace(start, end, SAMPLES + 1)
     seen = [np.broadcast_to(np.asarray(x), grid.shape) for x in _evaluated(field, nodes, grid)]
-    found = [np.empty(0)]
+    changes = [np.empty(0)]
     for node, values in zip(nodes, seen, strict=True):
         at = np.flatnonzero(values[1:] != values[:-1])
         low, high, before = grid[at], grid[at + 1], values[at]
@@ -188,5 +188,5 @@ def _changes(field: Field, nodes: Sequence[Expr], start: float, end: float) -> n
             (now,) = _evaluated(field, [node], middle)
             same = now == before
             low, high = np.where(same, middle, low), np.where(same, high, middle)
-        found.append(high)
-    return np.concatenate(found)
+        changes.append(high)
+    return np.concatenate(changes)

@@ -328,7 +328,7 @@ class Watch:
         """The statistics from the stored numbers (N, columns) and the number of samples of each body."""
         slots = numbers[:, : SLOTS * self.components].reshape(len(numbers), self.components, SLOTS)
         changes = iter(np.sqrt(numbers[:, SLOTS * self.components :]).T)
-        found, start = {}, 0
+        statistics, start = {}, 0
         for name, size in self.sizes.items():
             part = slots[:, start : start + size] if size > 1 else slots[:, start]
             start += size
@@ -338,5 +338,5 @@ class Watch:
                 drift = relative(next(changes), np.sqrt((first * first).sum(axis=1)))
             else:
                 drift = relative(np.maximum(high - first, first - low), np.abs(first))
-            found[name] = Statistic(first, last, low, high, mean, drift)
-        return found
+            statistics[name] = Statistic(first, last, low, high, mean, drift)
+        return statistics
