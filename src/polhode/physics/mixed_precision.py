@@ -74,9 +74,8 @@ def controlled_steps_in_mixed_precision(
 
     orders = (last, first, radius): coefficients above `first` are float32, those of `first` are computed in both
     precisions, and the unit of time is `radius` times the proposed (previous) step: about the radius of convergence.
-    Products are summed in pairs. If the step
-    length changed by more than a factor of two, if the two precisions disagree visibly, or if float32 overflowed,
-    the step is recomputed in double precision.
+    Products are summed in pairs. If the step length changed by more than a factor of two, if the two precisions
+    disagree visibly, or if float32 overflowed, the step is recomputed in double precision.
     """
     expansion = motion_series(field, has_principal_rotation, paired=True)
     fill, extend = (compiled(text, expansion.constants, number) for text in (expansion.text, expansion.more))
