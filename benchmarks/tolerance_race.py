@@ -1,12 +1,12 @@
-"""Time to a final attitude error: polhode solving to a tolerance against heyoka, CyRK, numbalsoda, diffrax and scipy.
+"""Time to a final attitude error: `ph.solve` with a tolerance against heyoka, CyRK, numbalsoda, diffrax and scipy.
 
     pip install "polhode[bench]"
     python benchmarks/tolerance_race.py [--out benchmarks/tolerance_race.json] [--page docs/tolerance_race.md] [--quick]
 
-Every contender climbs a ladder of tolerances with a prepared, compiled call that returns the final state alone; the
+Every contender runs a sequence of tolerances with a prepared, compiled call that returns only the final state. The
 fastest run whose error (Frobenius norm of R - R_ref) is at most 1e-3, 1e-6, 1e-9, 1e-12 counts, best of several.
-Start-up and the overhead of `ph.solve` are measured apart. A tool that is not installed is left out and named.
-The whole takes about eight minutes, `--quick` about one.
+Start-up and the overhead of `ph.solve` are measured separately. Tools that are not installed are skipped and named.
+A full run takes about eight minutes, `--quick` about one.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ OVERHEAD_TOLERANCE = 1e-9
 
 
 def climbed(case: Any, contender: Contender, quick: bool) -> dict[str, list[dict[str, Any]]]:
-    """All ladders of a contender on a case."""
+    """All runs of a contender on a case."""
     began = time.perf_counter()
     ladders = contender.ladders(case)
     if quick:
@@ -41,7 +41,7 @@ def climbed(case: Any, contender: Contender, quick: bool) -> dict[str, list[dict
 
 
 def raced(present: list[Contender], quick: bool, names: list[str] | None) -> dict[str, Any]:
-    """Everything measured, on all cases or on those named."""
+    """All measurements, on all cases or on the named ones."""
     found: dict[str, Any] = {"references": {}, "overhead": {}, "curves": {}}
     for case in cases.cases():
         if names is not None and case.name not in names:
@@ -58,20 +58,20 @@ def main() -> None:
     """Run, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="JSON file; the plot gets the same name with .png")
-    parser.add_argument("--page", type=Path, help="page whose tables are replaced by those measured")
-    parser.add_argument("--quick", action="store_true", help="one tolerance in a decade, one method of each, to try it")
+    parser.add_argument("--page", type=Path, help="page whose tables are replaced by the measured ones")
+    parser.add_argument("--quick", action="store_true", help="one tolerance per decade, one method of each, as a trial")
     parser.add_argument("--only", nargs="*", help="rivals to run against (all)")
     parser.add_argument("--cases", nargs="*", help="cases to run (all), by the names in the table")
-    options = parser.parse_args()
+    arguments = parser.parse_args()
     began = time.perf_counter()
-    wanted = [c for c in RIVALS if options.only is None or c.name in options.only]
+    wanted = [c for c in RIVALS if arguments.only is None or c.name in arguments.only]
     absent = {c.name: why for c in wanted if (why := c.missing())}
     for name, why in absent.items():
         print(f"{name} does not take part: {why}", flush=True)
     present = [c for c in wanted if c.name not in absent]
-    found = raced(present, options.quick, options.cases)
-    print("start-up, each in a process of its own", flush=True)
-    found["startup"] = startup.all_of([c.name for c in (OURS, *present)][: 2 if options.quick else None])
+    found = raced(present, arguments.quick, arguments.cases)
+    print("start-up, each in a separate process", flush=True)
+    found["startup"] = startup.all_of([c.name for c in (OURS, *present)][: 2 if arguments.quick else None])
     names = [c.name for c in present]
     rows = report.table(found["curves"], names)
     parts = {
@@ -82,17 +82,17 @@ def main() -> None:
     }
     print("\n\n".join(parts.values()))
     print(f"{time.perf_counter() - began:.0f} s")
-    if options.out:
+    if arguments.out:
         heads = {
-            "quick": options.quick,
+            "quick": arguments.quick,
             "machine": bench.machine(),
             "tools": {c.name: c.version for c in present},
             "absent": absent,
         }
-        report.write(heads | {"table": rows, **found}, options.out)
-        report.plot(found["curves"], options.out.with_suffix(".png"))
-    if options.page:
-        report.into_page(options.page, parts)
+        report.write(heads | {"table": rows, **found}, arguments.out)
+        report.plot(found["curves"], arguments.out.with_suffix(".png"))
+    if arguments.page:
+        report.into_page(arguments.page, parts)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What is raced: problems with an end time and a reference attitude, and their equations as one writes them by hand."""
+"""The benchmark problems with end time and reference attitude, and their hand-written equations."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DIGITS = 40
 
 @dataclasses.dataclass
 class Case:
-    """A problem, its end, and the rotation matrix there."""
+    """A problem, its end time, and the final rotation matrix."""
 
     name: str
     problem: Any
@@ -30,12 +30,12 @@ class Case:
 
     @property
     def moments(self) -> tuple[float, ...]:
-        """Principal moments; the bodies of the race are given in principal axes."""
+        """Principal moments; the bodies are given in principal axes."""
         return tuple(float(x) for x in self.problem.body.moments)
 
     @property
     def start(self) -> np.ndarray:
-        """Quaternion and angular velocity: what every rival integrates."""
+        """Quaternion and angular velocity, the state that every other tool integrates."""
         return np.array([*self.problem.quaternion, *(float(x) for x in self.problem.omega)])
 
     def error(self, quaternion: Any) -> float:
@@ -48,7 +48,7 @@ class Case:
 
 
 def equations(moments: tuple[float, ...], slope: Callable[[Any], Any] | None) -> Callable[..., Any]:
-    """The rates of (q, omega) for U(R33) with the slope dU/dR33, by hand: q' = q (0, omega)/2 and Euler's equations."""
+    """Hand-written rates of (q, omega) for U(R33) with dU/dR33: q' = q (0, omega)/2 and Euler's equations."""
     i1, i2, i3 = moments
     return rates_of(((i2 - i3) / i1, (i3 - i1) / i2, (i1 - i2) / i3), slope and (2 / i1, -2 / i2), slope)
 
@@ -57,7 +57,7 @@ def equations(moments: tuple[float, ...], slope: Callable[[Any], Any] | None) ->
 def free_rates(a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any, k1: Any, k2: Any, k3: Any) -> Any:
     """The rates of a free body.
 
-    Few operations, each factor named once: rivals get a right-hand side as good as one would write for them. It is a
+    It uses few operations and names each factor once, like a right-hand side written for the other tools. It is a
     function of numbers of any type: floats, numba's, jax's, heyoka's expressions.
     """
     return (
@@ -81,7 +81,7 @@ def forced_rates(
 
 
 def rates_of(shape: Any, push: Any, slope: Callable[[Any], Any] | None) -> Callable[..., Any]:
-    """The same from the numbers the equations need, as a function of the state alone."""
+    """The same with its constants bound, as a function of the state alone."""
     k1, k2, k3 = shape
 
     def free(a: Any, b: Any, c: Any, d: Any, u: Any, v: Any, w: Any) -> Any:
@@ -117,7 +117,7 @@ def _wall(z: Any) -> Any:
 
 
 def wall_of_powers(z: Any) -> Any:
-    """The same, as suits a Taylor integrator: heyoka has a recurrence for powers."""
+    """The same for a Taylor integrator: heyoka has a recurrence for powers."""
     d = 1.1 + z
     return 0.01 * d**-11.0 - d**-2.0
 
@@ -128,7 +128,7 @@ SLOPES: dict[str, Callable[[Any], Any] | None] = {
 
 
 def check_equations(case: Case) -> None:
-    """The rates by hand must be those of the library, at a state without symmetry."""
+    """Check that the hand-written rates equal those of the library, at a state without symmetry."""
     rates, system = bench.equations(case.problem, float)
     q = (0.5, 0.1, -0.7, 0.5)
     m = (0.3, -0.8, 0.6)
@@ -156,7 +156,7 @@ def _long_free_body() -> Case:
 
 
 def check_reference(case: Case) -> float | None:
-    """How far the reference is from the closed solution in many digits, where there is one."""
+    """Error of the reference against the closed solution in many digits, if there is one."""
     try:
         exact = ph.exact(case.problem, case.end, digits=DIGITS)
     except ph.InputError:
@@ -165,7 +165,7 @@ def check_reference(case: Case) -> float | None:
 
 
 def cases() -> list[Case]:
-    """All of them, in the order of the table."""
+    """All cases, in the order of the table."""
     found = [_named("free_body"), _long_free_body()]
     found += [_named(name) for name in ("slow_top", "fast_top", "soft_wall", "heavy_top")]
     for case in found:

@@ -1,4 +1,4 @@
-"""The clock, and a ladder of tolerances climbed with it: the same rule for every contender."""
+"""Timing of a sequence of tolerances, with the same rules for every contender."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from typing import Any
 from .cases import TARGETS, Case
 
 ROUND = 2e-5
-"""Seconds that one reading of the clock covers at least: shorter calls are made several times."""
+"""Shortest timed interval in seconds; shorter calls are repeated."""
 
 RUNGS = 3
-"""Tolerances in a decade."""
+"""Tolerances per decade."""
 
 LONG = 0.02
-"""Seconds of a call from which on rungs between decades are climbed only where they decide about a target."""
+"""For calls longer than this (seconds), tolerances between decades are tried only if they decide about a target."""
 
 PATIENCE = 1.0
-"""Seconds of a call after which no tighter tolerance is tried."""
+"""Longest call in seconds after which tighter tolerances are tried."""
 
 Result = Any
 
 
 @dataclasses.dataclass
 class Attempt:
-    """One prepared, compiled call: to the end of a case with one tolerance, the final state its only result."""
+    """One prepared, compiled call: integrate a case to its end with one tolerance and return only the final state."""
 
     call: Callable[[], Result]
     attitude: Callable[[Result], Any]
@@ -39,17 +39,17 @@ class Attempt:
 
 @dataclasses.dataclass
 class Ladder:
-    """A contender on one case: its label, and the attempt for a tolerance (None where it takes no such tolerance)."""
+    """A contender on one case: its label, and the call for a tolerance (None if it does not accept the tolerance)."""
 
     label: str
     attempt: Callable[[float], Attempt | None]
     loosest: int = 1
     tightest: int = 16
-    """Exponents of the tolerances it takes: 10^-loosest ... 10^-tightest."""
+    """Exponents of the accepted tolerances: 10^-loosest ... 10^-tightest."""
 
 
 SLOW = 0.1
-"""Seconds of a call that is made only twice."""
+"""Calls longer than this (seconds) are made only twice."""
 
 
 def seconds(call: Callable[[], Any], budget: float, least: int = 3, most: int = 2000) -> float:
@@ -71,7 +71,7 @@ def seconds(call: Callable[[], Any], budget: float, least: int = 3, most: int = 
 
 
 def climb(case: Case, ladder: Ladder, budget: float, rungs: int = RUNGS) -> list[dict[str, Any]]:
-    """Error, time, method and steps at every tolerance; first the decades, then what lies between them."""
+    """Error, time, method and steps at every tolerance; first whole decades, then between them."""
     found: dict[int, dict[str, Any] | None] = {}
 
     def at(rung: int) -> None:
@@ -90,7 +90,7 @@ def climb(case: Case, ladder: Ladder, budget: float, rungs: int = RUNGS) -> list
 
 
 def climbed(rows: list[dict[str, Any]]) -> bool:
-    """Is there no use in tighter tolerances: the last two runs reach every target, or the last one was too long."""
+    """True if tighter tolerances are useless: the last two runs reach every target, or the last one was too long."""
     if not rows:
         return False
     done = len(rows) > 1 and max(row["error"] for row in rows[-2:]) < min(TARGETS)
@@ -98,7 +98,7 @@ def climbed(rows: list[dict[str, Any]]) -> bool:
 
 
 def decides(pair: list[dict[str, Any] | None]) -> bool:
-    """May a tolerance between these two rungs be the fastest to a target; for short calls it always may."""
+    """True if a tolerance between these two may be the fastest for a target; always for short calls."""
     known = [row for row in pair if row is not None]
     if len(known) < 2 or min(row["microseconds"] for row in known) < 1e6 * LONG:
         return bool(known)
@@ -107,7 +107,7 @@ def decides(pair: list[dict[str, Any] | None]) -> bool:
 
 
 def measured(case: Case, ladder: Ladder, tolerance: float, budget: float) -> dict[str, Any] | None:
-    """One rung; None where the contender does not take the tolerance, or its run fails."""
+    """One tolerance; None if the contender does not accept it, or its run fails."""
     attempt = ladder.attempt(tolerance)
     if attempt is None:
         return None
@@ -129,7 +129,7 @@ def measured(case: Case, ladder: Ladder, tolerance: float, budget: float) -> dic
 
 
 def refined(case: Case, ladders: list[Ladder], curves: dict[str, list[dict[str, Any]]], budget: float) -> Iterator[str]:
-    """Time again, longer, the three fastest runs of a contender that reach each target; yields what was timed."""
+    """Time the three fastest runs of a contender for each target again, longer; yields the timed runs."""
     by_label = {ladder.label: ladder for ladder in ladders}
     again: dict[int, tuple[str, dict[str, Any]]] = {}
     for target in TARGETS:

@@ -1,4 +1,4 @@
-"""heyoka, CyRK, numbalsoda and scipy in the race; each integrates (q, omega) with the equations of `cases.py`."""
+"""heyoka, CyRK, numbalsoda and scipy; each integrates (q, omega) with the equations of `cases.py`."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .cases import Case, _wall, equations, wall_of_powers
 from .clock import Attempt, Ladder
 
 OPTIONS = {"error_model": "numpy", "fastmath": {"contract"}}
-"""The compiler's options of the library itself, for the right-hand sides of others."""
+"""The compiler options of the library, used for the right-hand sides of the other tools."""
 
 
 # --- heyoka -----------------------------------------------------------------------------------------
 
 
 def heyoka(case: Case) -> list[Ladder]:
-    """The Taylor integrator, whole code unrolled (compact_mode off)."""
+    """The Taylor integrator with unrolled code (compact_mode off)."""
     import heyoka as hy
 
     x = hy.make_vars("a", "b", "c", "d", "u", "v", "w")
@@ -72,7 +72,7 @@ def cyrk(case: Case) -> list[Ladder]:
         run, address = _cyrk_call(method), pointer.address
 
         def attempt(tol: float) -> Attempt:
-            keep = pointer  # the address is good as long as the function lives
+            keep = pointer  # the address is valid as long as the function is alive
             return Attempt(
                 lambda: run(address, t0, end, start, tol),
                 lambda r: r[0][:4],
@@ -88,7 +88,7 @@ def cyrk(case: Case) -> list[Ladder]:
 
 @functools.cache
 def _cyrk_call(method: str) -> Callable[..., Any]:
-    """A compiled call of the solver with one method: the last state, the steps, and whether all went well."""
+    """A compiled call of the solver with one method: the last state, the number of steps, and True on success."""
     import numba
     from CyRK import nbsolve2_ivp
 
@@ -158,4 +158,4 @@ def scipy(case: Case) -> list[Ladder]:
             lambda r: bool(r.success),
         )
 
-    return [Ladder("scipy DOP853", attempt, 3, 13)]  # below 100 EPS it takes another tolerance than the one asked for
+    return [Ladder("scipy DOP853", attempt, 3, 13)]  # below 100 EPS scipy replaces the requested tolerance

@@ -1,4 +1,4 @@
-"""Who takes part: the packages of each, and the ladders it climbs on a case."""
+"""The contenders: their packages, and their runs on a case."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .clock import Ladder
 
 @dataclasses.dataclass(frozen=True)
 class Contender:
-    """A tool: what to import for it, its ladders on a case, and the one its start-up is timed with."""
+    """A tool: its imports, its runs on a case, and the run for timing its start-up."""
 
     name: str
     packages: tuple[str, ...]
@@ -22,7 +22,7 @@ class Contender:
     usual: int = 0
 
     def missing(self) -> str:
-        """Why it cannot take part; empty if it can."""
+        """Reason why it is not available; empty if it is."""
         for package in self.packages:
             try:
                 importlib.import_module(package)
@@ -32,7 +32,7 @@ class Contender:
 
     @property
     def version(self) -> str:
-        """Of its package."""
+        """Version of its package."""
         return metadata.version(self.packages[-1].split(".")[0])
 
 

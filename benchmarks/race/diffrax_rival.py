@@ -1,4 +1,4 @@
-"""diffrax in the race: compiled by XLA in double precision, the tolerance and the end time arguments of one program."""
+"""diffrax: compiled by XLA in double precision; tolerance and end time are arguments of one program."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PROGRAMS: dict[Any, Callable[..., Any]] = {}
 
 
 def diffrax(case: Case) -> list[Ladder]:
-    """Dopri8 and Tsit5 with their step control (PIDController), only the end saved."""
+    """Dopri8 and Tsit5 with their step control (PIDController), saving only the final state."""
     import jax
 
     jax.config.update("jax_enable_x64", True)

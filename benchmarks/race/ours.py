@@ -1,4 +1,4 @@
-"""polhode in the race: the run that `ph.solve(problem, tol=...)` plans, called directly; and what `ph.solve` adds."""
+"""polhode: the run planned by `ph.solve(problem, tol=...)`, called directly; and the overhead of `ph.solve`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .cases import Case
 from .clock import Attempt, Ladder
 
 LEAST = 30
-"""Calls of `ph.solve` that are timed at least."""
+"""Smallest number of timed calls of `ph.solve`."""
 
 
 def ladders(case: Case) -> list[Ladder]:
@@ -39,7 +39,7 @@ def _attempt(case: Case, tol: float) -> Attempt | None:
 
 
 def _travelling(run: adaptive.Run) -> Attempt:
-    """Steps of chosen length, as `adaptive.Run.pieces` makes them, without copies of the rows."""
+    """Adaptive steps as in `adaptive.Run.pieces`, without copies of the rows."""
     times, rows = np.empty(adaptive.ROWS), np.empty((adaptive.ROWS, COLUMNS))
     t0, end, start, system, limits, order, travel = (
         run.problem.t0, run.end, run.y, run.system, run.limits, run.order, run.adaptive_loop,
@@ -59,7 +59,7 @@ def _travelling(run: adaptive.Run) -> Attempt:
 
 
 def _stepping(run: candidates.FixedRun) -> Attempt:
-    """Steps of equal length, only the last state recorded."""
+    """Fixed steps, recording only the last state."""
     rows = np.empty((1, COLUMNS))
     made, n = run.engine, run.count
     arguments = (run.dt, run.problem.t0, 0, n, n, n, made.y, made.system, rows)
@@ -77,15 +77,15 @@ def _exactly(case: Case) -> Attempt:
     return Attempt(lambda: rows_at(when), lambda rows: rows[0, :4], lambda rows: 0, "")
 
 
-# --- what ph.solve adds -----------------------------------------------------------------------------
+# --- overhead of ph.solve ---------------------------------------------------------------------------
 
 
 def overhead(case: Case, tol: float, budget: float) -> dict[str, float]:
-    """Microseconds of `ph.solve` when warm, of its prepared run alone, and of what a call adds to the run in it."""
+    """Microseconds of a warm `ph.solve`, of its prepared run alone, and of the overhead of the call."""
     run: Callable[[], Any] = tolerance.plan(case.problem, case.end, tol).run
     wholes, alone, added, began = [], [], [], time.perf_counter()
     while len(wholes) < LEAST or time.perf_counter() - began < budget:
-        sol = None  # the last result goes before the clock starts
+        sol = None  # free the last result before the clock starts
         first = time.perf_counter()
         sol = ph.solve(case.problem, tol=tol, t_end=case.end)
         second = time.perf_counter()

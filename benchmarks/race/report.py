@@ -1,4 +1,4 @@
-"""Table, sentences and picture of the race."""
+"""Table, summary and plot of the comparison."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from .cases import TARGETS
 from .clock import fastest
 
 NEVER = "-"
-"""In the table, where no run of the ladder reaches the error."""
+"""Table entry if no run reaches the error."""
 
 Curves = dict[str, dict[str, list[dict[str, Any]]]]
-"""Of one case: contender, label, rows."""
+"""Results of one case: contender, label, rows."""
 
 
 def table(results: dict[str, Curves], names: list[str]) -> list[dict[str, Any]]:
-    """For every case and error: our time and method, and of every rival the time, the ratio to ours, the method."""
+    """For every case and error: our time and method, and for every other tool its time, ratio to ours, and method."""
     rows = []
     for case, curves in results.items():
         for target in TARGETS:
@@ -42,12 +42,12 @@ def _entry(row: dict[str, Any] | None) -> dict[str, Any] | None:
 
 
 def number(x: float) -> str:
-    """Three figures, no exponent."""
+    """Format with three figures and no exponent."""
     return f"{x:.0f}" if x >= 99.5 else f"{x:.1f}"
 
 
 def ratio(x: float) -> str:
-    """Ratios are told from 1 by their second decimal."""
+    """Format a ratio with enough decimals to distinguish it from 1."""
     return f"{x:.0f}" if x >= 9.95 else f"{x:.2f}"
 
 
@@ -73,7 +73,7 @@ def markdown(rows: list[dict[str, Any]], names: list[str]) -> str:
 
 
 def sentences(rows: list[dict[str, Any]]) -> list[str]:
-    """Where a rival is ahead, and where it reaches what polhode does not; the factors on the free body."""
+    """The cases in which another tool is faster or reaches an error that polhode does not; ratios on the free body."""
     said = []
     for row in rows:
         for name, theirs in row["rivals"].items():
@@ -93,7 +93,7 @@ def sentences(rows: list[dict[str, Any]]) -> list[str]:
 
 
 def overheads(found: dict[str, dict[str, float]]) -> str:
-    """The table of what ph.solve adds."""
+    """The table of the overhead of ph.solve."""
     lines = ["| case | tol | `ph.solve` (us) | its prepared run (us) | overhead (us) | median of it (us) |"]
     lines.append("|---" * 6 + "|")
     for case, row in found.items():
@@ -121,7 +121,7 @@ def into_page(path: Path, parts: dict[str, str]) -> None:
 
 
 def write(found: dict[str, Any], path: Path) -> None:
-    """Everything as JSON, a line for each run, times and errors to five figures."""
+    """Write everything as JSON, one line per run, times and errors to five figures."""
     text = json.dumps(_rounded(found), indent=1)
     path.write_text(re.sub(r"\{[^{}]*\}", lambda row: " ".join(row[0].split()), text) + "\n")
 
@@ -138,7 +138,7 @@ COLOURS = {"polhode": "black", "heyoka": "C0", "CyRK": "C1", "numbalsoda": "C4",
 
 
 def plot(results: dict[str, Curves], path: Path) -> None:
-    """Error against time, a panel for each case; of every contender the runs that no other of its own beats."""
+    """Plot error against time, one panel per case, with the Pareto-optimal runs of every contender."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -159,7 +159,7 @@ def plot(results: dict[str, Curves], path: Path) -> None:
 
 
 def frontier(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The rows that are faster than every one at least as accurate."""
+    """The rows that are faster than all at least equally accurate rows."""
     kept: list[dict[str, Any]] = []
     for row in sorted(rows, key=lambda row: (row["microseconds"], row["error"])):
         if not kept or row["error"] < kept[-1]["error"]:

@@ -20,11 +20,11 @@ PACKAGES = {
     "polhode": ("polhode",), "heyoka": ("heyoka",), "CyRK": ("numba", "CyRK"), "numbalsoda": ("numba", "numbalsoda"),
     "diffrax": ("jax", "diffrax"), "scipy": ("numba", "scipy.integrate"),
 }  # fmt: skip
-"""What is imported before anything else, so that nothing of it was imported for another tool."""
+"""Packages of each tool, imported first, so that none is already imported for another tool."""
 
 
 def alone(name: str) -> dict[str, float]:
-    """In this process."""
+    """Measure in this process."""
     began = time.perf_counter()
     for package in PACKAGES[name]:
         importlib.import_module(package)
@@ -41,11 +41,11 @@ def alone(name: str) -> dict[str, float]:
 
 
 KEEPING = ("polhode", "heyoka")
-"""Tools that keep compiled code on disk."""
+"""Tools that cache compiled code on disk."""
 
 
 def measured(name: str, cache: str) -> dict[str, float]:
-    """In a process of its own, with a folder for compiled code."""
+    """Measure in a separate process, with a folder for compiled code."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)}
     environment |= {"POLHODE_CACHE": cache, "XDG_CACHE_HOME": cache}
     command = [sys.executable, "-m", "race.startup", name]
@@ -55,7 +55,7 @@ def measured(name: str, cache: str) -> dict[str, float]:
 
 
 def all_of(names: list[str]) -> dict[str, dict[str, float]]:
-    """Every contender with nothing compiled yet; those that keep compiled code again, with what they kept."""
+    """Every contender with an empty cache; those that cache compiled code once more, with a warm cache."""
     found = {}
     for name in names:
         with tempfile.TemporaryDirectory() as cache:
