@@ -1,6 +1,6 @@
-"""The tables of Buss's talk, made again: steps to an accuracy on the prism, and the relative cost of a step.
+"""The tables of Buss's talk, recomputed: steps to a given accuracy on the prism, and the relative cost of a step.
 
-``python benchmarks/buss_table.py --out benchmarks/results/buss_table.json``; without --out the tables are printed only.
+``python benchmarks/buss_table.py --out benchmarks/results/buss_table.json``; without --out the tables are only printed.
 """
 
 import argparse
@@ -13,11 +13,11 @@ import polhode as ph
 from polhode.analysis import bench
 
 UNIT = "ep(buss3)"
-"""What costs 1.00 in the talk."""
+"""The row whose cost is 1.00 in the talk."""
 
 
 def costs():
-    """Nanoseconds of a step on the prism without and with EP, relative to the unit, beside the printed figures."""
+    """Time of a step on the prism without and with EP, relative to the unit row, beside the printed figures."""
     problem = ph.problems.prism()
     unit = bench.compiled_ns(ph.methods[UNIT], problem, problem.dt)
     found = []

@@ -1,9 +1,9 @@
-"""What a step costs, from the operations in it: the constants of `polhode.run.candidates` and `polhode.run.adaptive`.
+"""Cost of a step from its operations: the constants of `polhode.run.candidates` and `polhode.run.adaptive`.
 
     python benchmarks/cost_model.py
 
-Compiled splittings over exact and high-order drifts, and Lie-Taylor runs of several orders, are timed in one run; least
-squares of the relative errors give nanoseconds a step, an operation, an elementary function, an expansion and a term.
+Compiled splittings over exact and high-order drifts, and Lie-Taylor runs of several orders, are timed in one run. Least
+squares of the relative errors give nanoseconds per step, operation, elementary function, expansion and term.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ PROBLEMS = ("fast_top", "heavy_top", "soft_wall", "libration")
 
 
 def fitted(rows: list[list[float]], times: list[float], words: list[str]) -> None:
-    """Print the constants and how far the model is off."""
+    """Print the constants and the error of the model."""
     table, ns = np.array(rows), np.array(times)
     found = np.linalg.lstsq(table / ns[:, None], np.ones(len(ns)), rcond=None)[0]
     off = table @ found / ns
-    said = ", ".join(f"{x:.3g} ns {word}" for x, word in zip(found, words, strict=True))
-    print(f"{said}; model over measurement {off.min():.2f} to {off.max():.2f}")
+    constants = ", ".join(f"{x:.3g} ns {word}" for x, word in zip(found, words, strict=True))
+    print(f"{constants}; model over measurement {off.min():.2f} to {off.max():.2f}")
 
 
 def splittings() -> None:
@@ -49,7 +49,7 @@ def splittings() -> None:
 
 
 def expansions() -> None:
-    """Steps whose length follows from the series."""
+    """Adaptive steps of series."""
     rows, times = [], []
     for name in PROBLEMS:
         problem = ph.problems.get(name)

@@ -1,11 +1,11 @@
-"""Nanoseconds a step of dmv2 ... dmv10 against Hairer and Vilmart's Fortran, in one run.
+"""Nanoseconds per step of dmv2 ... dmv10 against Hairer and Vilmart's Fortran, in one run.
 
     python benchmarks/dmv_fortran.py [--out benchmarks/results/dmv_fortran.json]
 
-Their program took FORTRAN ns a step on another machine (AMD Zen 4, gfortran -O3 -march=native), where a sine and a
-cosine of libm took 9.6 ns; its figures are scaled by the ratio of that pair here. What a sine costs depends on its
-argument, and the other measurement does not say which it had: both a whole turn and small angles are timed, and both
-ratios printed. All timings are the best of many short ones, since machines are shared.
+Their program took FORTRAN ns per step on another machine (AMD Zen 4, gfortran -O3 -march=native), where a sine and a
+cosine of libm took 9.6 ns; its figures are scaled by the time of that pair here. The time of a sine depends on its
+argument, which the other measurement does not state: both a full turn and small angles are timed, and both
+ratios printed. All timings are the best of many short ones, because machines are shared.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ FORTRAN = {
     ("book", 0.1): (80, 93, 95, 97, 102),
     ("heavy_top", 0.01): (69, 89, 90, 93, 94),
 }
-"""Problem and step size, then ns a step of orders 2 to 10; the book is the free body of Vilmart's Figure 1."""
+"""Problem and step size, then ns per step of orders 2 to 10; `book` is the free body of Vilmart's Figure 1."""
 PAIR = 9.6
 """Nanoseconds of a sine and a cosine on the machine of those figures."""
 REACH = {"turn": 2 * math.pi, "small": 0.3}
@@ -59,7 +59,7 @@ def sines(n: int, reach: float) -> float:
 
 
 def stepping(name: str, problem_name: str, dt: float) -> Callable[[], Any]:
-    """A call that makes STEPS compiled steps from the start of a problem, nothing recorded."""
+    """A call that makes STEPS compiled steps from the initial state of a problem, without output."""
     problem = problems.get(problem_name)
     method = methods[name if problem.field is None else f"strang({name})"]
     run, rows = engine(problem, method), np.empty((2, COLUMNS))
@@ -67,7 +67,7 @@ def stepping(name: str, problem_name: str, dt: float) -> Callable[[], Any]:
 
 
 def best(calls: dict[Any, Callable[[], Any]]) -> dict[Any, float]:
-    """Nanoseconds a step (or a sine) of every call: the best of ROUNDS, taken in turn."""
+    """Nanoseconds per step (or sine) of every call: the best of ROUNDS, alternating."""
     found = dict.fromkeys(calls, math.inf)
     for call in calls.values():
         call()
@@ -100,7 +100,7 @@ def measure() -> dict[str, Any]:
 
 
 def main() -> None:
-    """Measure, print, and write if asked."""
+    """Measure, print, and write with --out."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--out", type=Path, help="JSON file to write")
     out = parser.parse_args().out

@@ -1,8 +1,8 @@
-"""How accurate and how fast `ph.exact` is (--out benchmarks/results/exact_accuracy.json writes the figures).
+"""Accuracy and speed of `ph.exact` (--out benchmarks/results/exact_accuracy.json writes the figures).
 
 Random and degenerate motions (`validation.exact_accuracy`), in doubles against the same kernels in many digits,
-and on a sample those digits against Taylor series, which share nothing with them. An error is given in units of
-EPS (1 + |omega| t); where it exceeds 100, also as a multiple of what one unit in the last place of one datum does.
+and on a sample those digits against Taylor series, which are independent of them. Errors are in units of
+EPS (1 + |omega| t); above 100 units also as a multiple of the effect of one ulp in one datum.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ TAYLOR_RADIANS = 8.0
 
 
 def described(case: Case) -> dict[str, Any]:
-    """All of a case that it takes to run it again."""
+    """The data of a case needed to run it again."""
     problem = case.problem
     return {
         "problem": repr(problem),
@@ -53,7 +53,7 @@ def described(case: Case) -> dict[str, Any]:
 
 
 def summary(kind: str, found: list[tuple[Case, float]]) -> dict[str, Any]:
-    """What a list of errors comes to."""
+    """Statistics of a list of errors."""
     units = [miss / case.unit for case, miss in found]
     worst, at = max(zip(units, found, strict=True), key=lambda pair: pair[0])
     return {
@@ -68,7 +68,7 @@ def summary(kind: str, found: list[tuple[Case, float]]) -> dict[str, Any]:
 
 
 def free_error(case: Case) -> tuple[float, float | None]:
-    """The error of a free body's state, and the effect of one ulp in its data where the error is large."""
+    """The error of a free body's state, and if it is large the effect of one ulp in its data."""
     moments, momentum = case.problem.body.moments.tolist(), case.problem.momentum
     sol, true = ph.exact(case.problem, case.t), precise(moments, momentum, case.t)
     miss = gap((sol.quaternion[0], sol.momentum[0]), true, case.size)
@@ -103,7 +103,7 @@ def tops(count: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
 
 
 def against_taylor(case: Case) -> float:
-    """The error of the 40-digit result a few radians from the start."""
+    """The error of the 40-digit result after a rotation by a few radians."""
     h = math.copysign(TAYLOR_RADIANS / case.pace, case.t)
     sol = ph.exact(case.problem, h, digits=40)
     assert sol.mp is not None
@@ -112,7 +112,7 @@ def against_taylor(case: Case) -> float:
 
 
 def taylor(count: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
-    """The digits themselves, on a sample of each kind."""
+    """Errors of the many-digit results on a sample of each kind."""
     rows = []
     for kind in ("free", *TOPS):
         scatter = random.Random(f"Taylor {kind}")
@@ -123,7 +123,7 @@ def taylor(count: int, tell: Callable[[str], None]) -> list[dict[str, Any]]:
 
 
 def speed(name: str) -> dict[str, Any]:
-    """Nanoseconds a value of a named problem at many times, the whole call; best of five."""
+    """Nanoseconds per value of a named problem at many times, for the whole call; best of five."""
     problem, times = ph.problems.get(name), np.linspace(-1000.0, 1000.0, TIMES)
     ph.exact(problem, times[:10])
     seconds = []
@@ -138,7 +138,7 @@ def speed(name: str) -> dict[str, Any]:
 
 
 def speed_of_many(count: int = 200_000) -> dict[str, Any]:
-    """Nanoseconds a value for different bodies, each at one time: the loop in lanes, and the whole call."""
+    """Nanoseconds per value for different bodies, each at one time: the loop in lanes, and the whole call."""
     scatter = np.random.default_rng(1)
     parts = scatter.uniform(0.2, 1, (count, 3))
     given = parts + np.roll(parts, 1, axis=1), None, scatter.normal(size=(count, 3)), "jacobi"
@@ -153,25 +153,25 @@ def speed_of_many(count: int = 200_000) -> dict[str, Any]:
 
 def main() -> None:
     """Run it and write the figures."""
-    options = argparse.ArgumentParser(description=__doc__)
-    options.add_argument("--free", type=int, default=10_000, help="free bodies")
-    options.add_argument("--tops", type=int, default=2600, help="tops, in equal parts of each kind")
-    options.add_argument("--taylor", type=int, default=10, help="cases of each kind against Taylor series")
-    options.add_argument("--speed", action="store_true", help="measure the times of an existing file again, no more")
-    options.add_argument("--out", type=Path, required=True)
-    said = options.parse_args()
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--free", type=int, default=10_000, help="free bodies")
+    parser.add_argument("--tops", type=int, default=2600, help="tops, in equal parts of each kind")
+    parser.add_argument("--taylor", type=int, default=10, help="cases of each kind against Taylor series")
+    parser.add_argument("--speed", action="store_true", help="only repeat the timings of an existing file")
+    parser.add_argument("--out", type=Path, required=True)
+    arguments = parser.parse_args()
     result: dict[str, Any] = {
         "machine": machine(),
         "speed_of_many": speed_of_many(),
         "speed": [speed(name) for name in ("free_body", "slow_top", "fast_top")],
     }
-    if said.speed:
-        result = json.loads(said.out.read_text()) | result
+    if arguments.speed:
+        result = json.loads(arguments.out.read_text()) | result
     else:
-        result["tops"] = tops(said.tops, print)
-        result["free"] = free_bodies(said.free, print)
-        result["taylor"] = taylor(said.taylor, print)
-    print(f"wrote {write(result, said.out)}")
+        result["tops"] = tops(arguments.tops, print)
+        result["free"] = free_bodies(arguments.free, print)
+        result["taylor"] = taylor(arguments.taylor, print)
+    print(f"wrote {write(result, arguments.out)}")
 
 
 if __name__ == "__main__":

@@ -1,15 +1,16 @@
-"""Body-steps a second of `ph.ensemble(..., device="cuda")`, its share of the card's peak, its agreement with the CPU.
+"""Body-steps per second of `ph.ensemble(..., device="cuda")`, fraction of the GPU's peak, agreement with the CPU.
 
     python benchmarks/gpu.py [--out benchmarks/results/gpu.json] [--bodies 4194304]
     python benchmarks/gpu.py --rivals [--out benchmarks/results/gpu_rivals.json]
 
-Throughput is that of whole runs, from host memory to host memory, all transfers included, best of three; with few steps
-a body the transfers show. Operations are those `analysis.cost` counts in one step of a typical body; elementary
-functions are counted apart and are not in the share of the peak. The peak is what the card's double-precision units do
-in fused multiply-adds at its highest clock. Agreement is the largest difference of attitude and momentum from the CPU.
+Throughput is for whole runs, from host memory to host memory with all transfers, best of three; with few steps per
+body the transfers dominate. Operations are counted by `run.cost` in one step of a typical body; elementary
+functions are counted separately and not included in the fraction of the peak. The peak is for fused multiply-adds of
+the double-precision units at the highest clock. Agreement is the largest difference of attitude and momentum from the
+CPU.
 
-With `--rivals`: free bodies and heavy tops to t = 10 against diffrax on the same card, at equal accuracy, in less than
-six minutes (`pip install "jax[cuda12]" diffrax`); `--cpu` tries the same on the processor with few bodies.
+With `--rivals`: free bodies and heavy tops to t = 10 against diffrax on the same GPU, at equal accuracy, in less than
+six minutes (`pip install "jax[cuda12]" diffrax`); `--cpu` does the same on the processor with few bodies, as a trial.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from polhode.run.cost import cost
 FREE = ("symrot", "dmv10", "imidm", "rot_auto", "lietaylor(8)", "jacobi", "compensated(dmv10)")
 HEAVY = ("strang(symrot)", "strang(dmv10)", "imidm", "lietaylor(8)", "mkrk(rk4)")
 TARGETS = {"symrot": 4e10, "dmv10": 4e10, "imidm": 1e10}
-"""Body-steps a second asked of an H200, free bodies."""
+"""Target body-steps per second on an H200, free bodies."""
 
 STEPS = (1000, 10_000)
 COMPARED = 1024, 1000
@@ -38,7 +39,7 @@ COMPARED = 1024, 1000
 
 DT = 0.01
 UNITS = {(6, 0): 32, (7, 0): 32, (8, 0): 32, (9, 0): 64, (10, 0): 64}
-"""Double-precision fused multiply-adds a multiprocessor does in a cycle, by compute capability; 2 on other cards."""
+"""Double-precision fused multiply-adds per multiprocessor and cycle, by compute capability; 2 on other GPUs."""
 
 
 @ph.potential
@@ -92,7 +93,7 @@ def measured(name: str, heavy: bool, number: int, peak: float) -> dict[str, Any]
 
 
 def card_peak() -> tuple[str, float]:
-    """Name and double-precision peak of the card."""
+    """Name and double-precision peak of the GPU."""
     device = card().get_current_device()
     units = UNITS.get(tuple(device.compute_capability), 2) * device.MULTIPROCESSOR_COUNT
     name = device.name.decode() if isinstance(device.name, bytes) else str(device.name)
@@ -100,8 +101,8 @@ def card_peak() -> tuple[str, float]:
 
 
 def against_others(on_card: bool, out: Path | None) -> None:
-    """The race with diffrax."""
-    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the card is shared with our own arrays
+    """Comparison with diffrax."""
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # our own arrays share the GPU
     from race import crowd_card, peak
 
     name, most = card_peak() if on_card else ("processor", peak.peak())
@@ -117,30 +118,30 @@ def against_others(on_card: bool, out: Path | None) -> None:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--out", type=Path)
-    words.add_argument("--bodies", type=int, default=1 << 22)
-    words.add_argument("--rivals", action="store_true", help="against diffrax on the same card")
-    words.add_argument("--cpu", action="store_true", help="with --rivals: on the processor, to try it")
-    given = words.parse_args()
-    if given.rivals:
-        against_others(not given.cpu, given.out)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--bodies", type=int, default=1 << 22)
+    parser.add_argument("--rivals", action="store_true", help="against diffrax on the same GPU")
+    parser.add_argument("--cpu", action="store_true", help="with --rivals: on the processor, as a trial")
+    arguments = parser.parse_args()
+    if arguments.rivals:
+        against_others(not arguments.cpu, arguments.out)
         return
     name, peak = card_peak()
-    print(f"{name}, double-precision peak {peak / 1e12:.1f} Tflop/s, {given.bodies} bodies")
+    print(f"{name}, double-precision peak {peak / 1e12:.1f} Tflop/s, {arguments.bodies} bodies")
     cases = [(method, False) for method in FREE] + [(method, True) for method in HEAVY]
-    runs = [measured(method, heavy, given.bodies, peak) for method, heavy in cases]
+    runs = [measured(method, heavy, arguments.bodies, peak) for method, heavy in cases]
     found = {
         "card": name,
         "peak_flops": peak,
         "versions": {package: version(package) for package in ("numba", "numba-cuda", "numpy")},
-        "bodies": given.bodies,
+        "bodies": arguments.bodies,
         "dt": DT,
         "compared": {"bodies": COMPARED[0], "steps": COMPARED[1]},
         "runs": runs,
     }
-    if given.out:
-        given.out.write_text(json.dumps(found, indent=1) + "\n")
+    if arguments.out:
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Cost of the flow traced by JAX, by ratios of one run: python benchmarks/jax_backend.py [method ...].
+"""Cost of the flow traced by JAX, as ratios within one run: python benchmarks/jax_backend.py [method ...].
 
-For each method on the fast top: seconds XLA takes to compile, nanoseconds of a step, the ratio to the compiled loop of
-`ph.solve`, and the cost of one forward and one backward derivative relative to the value.
+For each method on the fast top: seconds of XLA compilation, nanoseconds per step, the ratio to the compiled loop of
+`ph.solve`, and the cost of one forward and one reverse derivative relative to the value.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def best(call):
 
 
 def compiled(function, *given):
-    """The function compiled, and the seconds that took."""
+    """The compiled function, and the seconds of compilation."""
     began = time.perf_counter()
     made = jax.jit(function).lower(*given).compile()
     return made, time.perf_counter() - began
@@ -57,6 +57,6 @@ def measure(problem, method):
 
 if __name__ == "__main__":
     jax.config.update("jax_enable_x64", True)
-    print(f"{'method':20} {'ns a step':>10} {'over solve':>12}  forward  backward   seconds to compile all three")
+    print(f"{'method':20} {'ns/step':>10} {'over solve':>12}  forward  backward   seconds to compile all three")
     for name in sys.argv[1:] or METHODS:
         measure(ph.problems.fast_top(), name)

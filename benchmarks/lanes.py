@@ -1,4 +1,4 @@
-"""How much faster than the scalar loop bodies in lanes are, on one core, for every registered method in one run.
+"""Speed-up of SIMD lanes over the scalar loop, on one core, for every registered method in one run.
 
     python benchmarks/lanes.py [--out benchmarks/lanes.json] [--statistics energy] [METHOD ...]
     NUMBA_CPU_NAME=znver3 NUMBA_CPU_FEATURES=+avx2,+fma python benchmarks/lanes.py --out benchmarks/results/avx2.json
@@ -6,11 +6,11 @@
 
 The second line measures code for AVX2 on a machine that has more; the third writes the page from the two files.
 
-The same random bodies, each with its own inertia, attitude, momentum and (where the method takes a potential) weight,
+The same random bodies, each with its own inertia, attitude, momentum and (if the method takes a potential) weight,
 make the same steps twice: one after the other in the compiled loop of `ph.solve`, and by `ph.ensemble` on one core.
-Runs are short, the two kinds take turns, and the best of many counts, so that the busy moments of a shared machine do
-not; what a call costs beside its steps is taken off.
-With `--statistics` the lanes are also timed with that observable looked at at every step.
+Runs are short, the two kinds alternate, and the best of many counts, which removes the load of a shared machine;
+the cost of a call without its steps is subtracted.
+With `--statistics` the lanes are also timed with that observable evaluated at every step.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from polhode.compile.simd.vector_types import FEATURES
 from polhode.run.cost import cost
 
 TARGETS = {"avx512f": 5.0, "avx2": 3.0}
-"""Times the throughput of the scalar loop that are asked for; other vectors have no target."""
+"""Target speed-up over the scalar loop; other vector widths have no target."""
 
 
 def vector_units() -> str:
-    """The widest vector instructions that code is compiled for here."""
+    """The widest vector instructions of the compiled code."""
     return next((name for name in ("avx512f", "avx2", "avx", "neon") if f"+{name}" in FEATURES), "unknown")
 
 
@@ -84,7 +84,7 @@ FILES = (Path("benchmarks/lanes.json"), Path("benchmarks/results/avx2.json"))
 
 
 def _table(found: list[dict[str, Any]], rows: str, first: str) -> str:
-    """The figures of some files side by side."""
+    """A table with the figures of several files side by side."""
     heads = [first, *(f"{part['vectors']} {what}" for part in found for what in ("scalar", "lanes", "ratio"))]
     lines = [f"| {' | '.join(heads)} |", "|---" + "|--:" * (len(heads) - 1) + "|"]
     known = [{row[first]: row for row in part[rows]} for part in found]
@@ -126,23 +126,23 @@ def page() -> str:
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("methods", nargs="*", metavar="METHOD")
-    words.add_argument("--out", type=Path)
-    words.add_argument("--statistics", metavar="OBSERVABLE")
-    words.add_argument("--page", type=Path)
-    given = words.parse_args()
-    if given.page:
-        given.page.write_text(page())
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("methods", nargs="*", metavar="METHOD")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--statistics", metavar="OBSERVABLE")
+    parser.add_argument("--page", type=Path)
+    arguments = parser.parse_args()
+    if arguments.page:
+        arguments.page.write_text(page())
         return
-    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # `ph.ensemble` uses the cores it may
-    print(f"{'method':26} {'scalar':>9} {'lanes':>9}   ratio    (nanoseconds of a body and step, {vector_units()})")
+    os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # `ph.ensemble` uses all allowed cores
+    print(f"{'method':26} {'scalar':>9} {'lanes':>9}   ratio    (nanoseconds per body-step, {vector_units()})")
     found = {"machine": machine(), "vectors": vector_units(), "target": TARGETS.get(vector_units()), "units": units()}
     rows: list[dict[str, Any]] = []
-    for name in given.methods or [m.name for m in ph.methods.taking("free")]:
-        rows.append(measured(name, given.statistics))
-        if given.out:  # now, so that a run that is stopped leaves what it has
-            given.out.write_text(json.dumps(found | {"rows": rows}, indent=1) + "\n")
+    for name in arguments.methods or [m.name for m in ph.methods.taking("free")]:
+        rows.append(measured(name, arguments.statistics))
+        if arguments.out:  # now, so that an interrupted run leaves its results
+            arguments.out.write_text(json.dumps(found | {"rows": rows}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

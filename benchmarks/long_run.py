@@ -1,6 +1,6 @@
 """Growth of round-off over up to 10^8 steps, with and without compensated(): python benchmarks/long_run.py.
 
-Writes long_run.json and long_run.png beside itself. About ten minutes on two free cores; `--most 1e6` takes one.
+Writes long_run.json and long_run.png beside itself. Takes ten minutes on two free cores; one with `--most 1e6`.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ CASES = (
 
 
 def measured(label, problem, name, dt, counts, shown):
-    """One method on one problem, for all starts."""
+    """Measure one method on one problem, for all initial states."""
     runs = [drifts(start, ph.methods[name], dt, counts) for start in scattered_starts(problem, STARTS)]
     rms = {what: root_mean_square(runs, what).tolist() for what in ERRORS}
     return {
@@ -45,7 +45,7 @@ def measured(label, problem, name, dt, counts, shown):
 
 
 def task(index, compensated, most):
-    """One half of a case; cases are known by number, since problems do not travel between processes."""
+    """Run a case, plain or compensated; cases have numbers, because problems cannot be sent between processes."""
     label, problem, name, dt, steps, shown = CASES[index]
     counts = [round(10 ** (k / 2)) for k in range(6, 100) if 10 ** (k / 2) <= 1.001 * min(most, steps)]
     return measured(label, problem, f"compensated({name})" if compensated else name, dt, counts, shown)
@@ -85,10 +85,10 @@ def main():
     parser.add_argument("--most", type=float, default=1e8, help="steps at most")
     parser.add_argument("--workers", type=int, default=2, help="processes")
     parser.add_argument("--out", type=Path, default=HERE / "long_run.json")
-    given = parser.parse_args()
-    result = measure(given.most, given.workers)
-    bench.write(result, given.out)
-    draw(result, given.out.with_suffix(".png"))
+    arguments = parser.parse_args()
+    result = measure(arguments.most, arguments.workers)
+    bench.write(result, arguments.out)
+    draw(result, arguments.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

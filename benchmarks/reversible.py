@@ -1,6 +1,6 @@
 """Energy errors with reversible variable steps against fixed ones at equal cost: python benchmarks/reversible.py.
 
-Writes results/reversible.json and reversible.png; `--steps 20000 --out folder` as wanted. A minute or two.
+Writes results/reversible.json and reversible.png; options `--steps 20000 --out folder`. Takes a minute or two.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def errors(sol):
 
 
 def step_times(problem, runs, steps):
-    """Nanoseconds a step of several (method, dt), measured in turn, the best of a few each: machines are shared."""
+    """Nanoseconds per step of several (method, dt), alternating, best of a few each: machines are shared."""
     best = [np.inf] * len(runs)
     for _ in range(REPEATS):
         for i, (method, dt) in enumerate(runs):
@@ -41,7 +41,7 @@ def step_times(problem, runs, steps):
 
 
 def fixed(problem, method, span, steps):
-    """A run over the same time with so many fixed steps; infinite errors where it fails."""
+    """A run over the same time with `steps` fixed steps; infinite errors if it fails."""
     try:
         return errors(ph.solve(problem, method, dt=span / steps, steps=steps))
     except ph.StepError:
@@ -49,7 +49,7 @@ def fixed(problem, method, span, steps):
 
 
 def row(name, method, dt, steps):
-    """One method at one nominal step: variable, fixed with as many steps, fixed in as much computing time."""
+    """One method at one nominal step: variable steps, as many fixed steps, fixed steps in equal computing time."""
     problem = ph.problems.get(name)
     varied = ph.reversible(method)
     for each in (varied, ph.methods[method]):
@@ -84,7 +84,7 @@ def told(made):
 
 
 def picture(rows, path):
-    """Largest energy error over computing time, fixed dashed."""
+    """Plot the largest energy error against computing time; fixed steps are dashed."""
     names = list(LADDERS)
     figure, axes = plt.subplots(1, len(names), figsize=(11, 4.5), constrained_layout=True)
     for axis, name in zip(axes, names, strict=True):
@@ -108,15 +108,15 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=20000)
     parser.add_argument("--out", type=Path, help="folder of both files")
-    wish = parser.parse_args()
+    arguments = parser.parse_args()
     rows = []
     for name, ladder in LADDERS.items():
         for method in METHODS:
             for dt in ladder:
-                rows.append(row(name, method, dt, wish.steps))
+                rows.append(row(name, method, dt, arguments.steps))
                 print(told(rows[-1]), flush=True)
-    bench.write({"machine": bench.machine(), "rows": rows}, (wish.out or HERE / "results") / "reversible.json")
-    picture(rows, (wish.out or HERE) / "reversible.png")
+    bench.write({"machine": bench.machine(), "rows": rows}, (arguments.out or HERE / "results") / "reversible.json")
+    picture(rows, (arguments.out or HERE) / "reversible.png")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""Body-steps a second of ensembles written to a store: one thread, all cores, a Dask cluster of two workers; memory.
+"""Body-steps per second of ensembles written to a store: one thread, all cores, a Dask cluster of two workers; memory.
 
     python benchmarks/sweep.py [--out benchmarks/results/sweep.json] [--scale 1.0]
 
-Every case is a process of its own, timed after a first run that compiles and imports; a figure is that of a whole
-run, from the call to the last mark on the disk. Memory is the largest resident set of a process (of a worker, for
-Dask), less what it is before the run. Processor time is that of all its threads, or of all workers; it tells more than
-the clock where the machine is shared. Ratios are to one thread, in the same run of this script.
+Every case is a separate process, timed after a first run that compiles and imports. A figure is for a whole
+run, from the call to the last write to disk. Memory is the largest resident set of a process (of a worker, for
+Dask), minus its value before the run. Processor time is the sum over all threads, or all workers; on a shared machine
+it is more informative than wall time. Ratios are to one thread, in the same run of this script.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def peak() -> float:
 
 
 def measured(folder: Path, asked: dict[str, Any], where: dict[str, Any], ask: Any) -> dict[str, float]:
-    """A small run, which compiles, and a large one; `ask` calls a function in all processes that work."""
+    """A small run, which compiles, then a large one; `ask` calls a function in all working processes."""
     stored = bool(where) or asked["stored"]
     size = {name: asked[name] for name in ("bodies", "steps", "every")}
     run(**(size | {"bodies": 64}), **(where | ({"out": folder / "first.zarr", "unit": 8} if stored else {})))
@@ -85,25 +85,25 @@ def case(name: str, asked: dict[str, Any]) -> dict[str, float]:
 
 
 def apart(name: str, asked: dict[str, Any]) -> dict[str, float]:
-    """One case, in a process of its own."""
+    """One case, in a separate process."""
     command = [sys.executable, __file__, "--case", name, "--asked", json.dumps(asked)]
     found = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
     return dict(json.loads(found.splitlines()[-1]))
 
 
 def main() -> None:
-    words = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    words.add_argument("--out", type=Path)
-    words.add_argument("--scale", type=float, default=1.0, help="more or fewer bodies")
-    words.add_argument("--case", help=argparse.SUPPRESS)
-    words.add_argument("--asked", help=argparse.SUPPRESS)
-    given = words.parse_args()
-    if given.case:
-        print(json.dumps(case(given.case, json.loads(given.asked))))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--scale", type=float, default=1.0, help="more or fewer bodies")
+    parser.add_argument("--case", help=argparse.SUPPRESS)
+    parser.add_argument("--asked", help=argparse.SUPPRESS)
+    arguments = parser.parse_args()
+    if arguments.case:
+        print(json.dumps(case(arguments.case, json.loads(arguments.asked))))
         return
     runs = []
     for label, asked in RUNS.items():
-        asked = asked | {"bodies": int(given.scale * asked["bodies"])}
+        asked = asked | {"bodies": int(arguments.scale * asked["bodies"])}
         found = {name: apart(name, asked) for name in CASES}
         one = found["one thread"]["seconds"]
         for name, figures in found.items():
@@ -115,14 +115,14 @@ def main() -> None:
                 flush=True,
             )
         runs.append({"run": label, "method": METHOD, **asked, "cases": found})
-    if given.out:
+    if arguments.out:
         machine = {
             "cores": len(os.sched_getaffinity(0)),
             "machine": platform.machine(),
             "python": platform.python_version(),
         }
         versions = {name: version(name) for name in ("numba", "numpy", "zarr", "distributed")}
-        given.out.write_text(json.dumps({"machine": machine, "versions": versions, "runs": runs}, indent=1) + "\n")
+        arguments.out.write_text(json.dumps({"machine": machine, "versions": versions, "runs": runs}, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
     pip install "polhode[bench]"
     python benchmarks/work_precision.py [--out benchmarks/work_precision.json] [--quick]
 
-For every problem and contender a ladder of steps or tolerances gives errors (spectral norm of R - R_ref against the
-34-digit reference) and seconds (best of several, compiled, nothing recorded). The table says the shortest time to an
-error of at most 1e-6, 1e-9 and 1e-12; the plot shows the ladders.
+For every problem and contender a sequence of steps or tolerances gives errors (spectral norm of R - R_ref against the
+34-digit reference) and seconds (best of several, compiled, without output). The table lists the shortest time to an
+error of at most 1e-6, 1e-9 and 1e-12; the plot shows all runs.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCHEMES = (
     "blanes_moan6({})", "blanes_moan6a({})", "mclachlan8({})", "kahan_li8({})", "sofroniou_spaletta10({})",
     "processed6({})",
 )  # fmt: skip
-"""Schemes over a free flow: over one that is exact for the body where there is a cheap one, else over dmv10."""
+"""Schemes over a free flow: over a cheap exact one if the body has one, else over dmv10."""
 
 Curve = list[dict[str, float]]
 
@@ -44,7 +44,7 @@ def drifts(problem: Any) -> tuple[str, ...]:
 
 
 def ours(problem: Any, name: str, quick: bool) -> Curve:
-    """Error and seconds over a ladder of step sizes; a scheme's step is as long as its number of drifts allows."""
+    """Error and seconds for a sequence of step sizes; a scheme's step is proportional to its number of drifts."""
     stages = max(1, ph.methods[name].torque_evals - 1)
     span, rate = problem.t_end - problem.t0, float(np.linalg.norm(problem.omega))
     fewest = max(1, math.ceil(0.4 * rate * span / stages))
@@ -55,7 +55,7 @@ def ours(problem: Any, name: str, quick: bool) -> Curve:
 
 
 def heyoka_curve(problem: Any, tolerances: list[float]) -> Curve:
-    """The Taylor integrator of heyoka on the same equations, traced through our own kernels into its expressions."""
+    """The Taylor integrator of heyoka on the same equations, traced through our kernels into its expressions."""
     import heyoka
 
     class Functions(dispatch.Floats):
@@ -98,7 +98,7 @@ def best_of(work: Callable[[int], Any]) -> float:
 
 
 def contenders(problem: Any, quick: bool) -> dict[str, Curve]:
-    """All ladders of one problem."""
+    """All runs of one problem."""
     tolerances = [10.0**-k for k in range(3, 17, 3 if quick else 1)]
     found: dict[str, Curve] = {}
     for scheme in SCHEMES:
@@ -113,7 +113,7 @@ def contenders(problem: Any, quick: bool) -> dict[str, Curve]:
 
 
 def shortest(curve: Curve, target: float) -> float:
-    """Seconds of the fastest run of a ladder with at most this error; infinite if none has."""
+    """Seconds of the fastest run with at most this error; infinite if there is none."""
     return min((row["seconds"] for row in curve if row["attitude_error"] <= target), default=math.inf)
 
 
@@ -121,7 +121,7 @@ RIVALS = ("heyoka", "scipy DOP853")
 
 
 def table(results: dict[str, dict[str, Curve]]) -> list[dict[str, Any]]:
-    """For every problem and error: our best method and time, and how many times longer the rivals take."""
+    """For every problem and error: our best method and time, and the time ratios of the others."""
     rows = []
     for problem, curves in results.items():
         for target in TARGETS:
@@ -141,7 +141,7 @@ def table(results: dict[str, dict[str, Curve]]) -> list[dict[str, Any]]:
 
 
 def plot(results: dict[str, dict[str, Curve]], path: Path) -> None:
-    """Error against time spent, a panel for each problem."""
+    """Plot error against computing time, one panel per problem."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -163,7 +163,7 @@ def plot(results: dict[str, dict[str, Curve]], path: Path) -> None:
                 label=name,
                 **look,
             )
-        ax.set(title=problem, xlabel="time spent (microseconds)", ylabel="final attitude error, |R - R_ref|")
+        ax.set(title=problem, xlabel="computing time (microseconds)", ylabel="final attitude error, |R - R_ref|")
         ax.grid(alpha=0.3)
         ax.legend(fontsize=7, loc="upper left", bbox_to_anchor=(1.01, 1), frameon=False)
     fig.savefig(path, dpi=130)
@@ -174,22 +174,22 @@ def main() -> None:
     """Run, print, write."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", type=Path, help="JSON file; the plot gets the same name with .png")
-    parser.add_argument("--quick", action="store_true", help="short ladders, to try the script")
-    options = parser.parse_args()
+    parser.add_argument("--quick", action="store_true", help="few steps and tolerances, as a trial")
+    arguments = parser.parse_args()
     results = {}
     for name in PROBLEMS:
         print(name, flush=True)
-        results[name] = contenders(ph.problems.get(name), options.quick)
+        results[name] = contenders(ph.problems.get(name), arguments.quick)
     rows = table(results)
     for row in rows:
         if "method" not in row:
-            print(f"{row['problem']:10s} {row['error']:.0e} not reached by the steps tried")
+            print(f"{row['problem']:10s} {row['error']:.0e} not reached with these step sizes")
             continue
         rivals = ", ".join(f"{k} {v:.1f}" if v else f"{k}: never" for k, v in row.items() if k.endswith("ours"))
         print(f"{row['problem']:10s} {row['error']:.0e} {row['microseconds']:9.1f} us  {row['method']:36s} {rivals}")
-    if options.out:
-        bench.write({"machine": bench.machine(), "table": rows, "curves": results}, options.out)
-        plot(results, options.out.with_suffix(".png"))
+    if arguments.out:
+        bench.write({"machine": bench.machine(), "table": rows, "curves": results}, arguments.out)
+        plot(results, arguments.out.with_suffix(".png"))
 
 
 if __name__ == "__main__":

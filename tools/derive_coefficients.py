@@ -3,30 +3,30 @@
 Run as ``python -m tools.derive_coefficients`` this prints the part of `polhode.methods.tables.compositions` between
 its two marks; with ``--write`` it puts it there.
 
-**The conditions.** A product of exponentials in a free associative algebra is group-like, so it is known from its
+**The conditions.** A product of exponentials in a free associative algebra is group-like, so it is determined by its
 coefficients on Lyndon words (they generate the shuffle algebra freely; Reutenauer 1993), and these are independent.
-It must agree with exp of the sum of the generators through the weight `order`. Words are read in time: the flow
+It must agree with exp of the sum of the generators through the weight `order`. Words are in time order: the flow
 on the left acts first.
 
 *Compositions.* A symmetric method is exp(h Y1 + h^3 Y3 + h^5 Y5 + ...) with Y1 the field itself; a stage of weight w
 multiplies Y_k by w^k. Letters are the numbers 1, 3, 5, ...; the target is exp(Y1). A palindrome has no terms of
-even weight in its logarithm, so the Lyndon words of odd weight do: 1, 1, 2, 4, 8 of them in weights 1, 3, 5, 7, 9.
+even weight in its logarithm, so Lyndon words of odd weight suffice: 1, 1, 2, 4, 8 in weights 1, 3, 5, 7, 9.
 
 *Splittings.* Letters T and U, target exp(T + U). In mechanics T is quadratic in the momenta and U does not depend on
 them, so r = [U,[U,[U,T]]] = 0 and conditions are needed only modulo the ideal of r. The words with one T and more than
-two U go. In weight 5 there is one more element of the ideal, [T, r], with coefficients -1 on TTUUU and 3 on TUTUU;
-what it does not change is 3 (TTUUU) + (TUTUU). The rest are Lyndon words: 2, 2, 4 conditions in weights 1, 3, 5. As
-only the relation is used, they hold for every kinetic energy quadratic in the momenta, that of the rigid body included.
+two U drop out. In weight 5 there is one more element of the ideal, [T, r], with coefficients -1 on TTUUU and 3 on
+TUTUU; it does not change 3 (TTUUU) + (TUTUU). The rest are Lyndon words: 2, 2, 4 conditions in weights 1, 3, 5. Since
+only this relation is used, they hold for every kinetic energy quadratic in the momenta, including the rigid body.
 
 *Modified potentials.* V = {U,{U,T}} has the field [U,[U,T]]; a kick exp(b U + v [U,[U,T]]) is expanded in words.
 
-*Processed methods* P^-1 K P with a palindrome K. P = exp(X) need only have even brackets: X = x1 [T,U] of weight 2, and
-x2 [T,[T,[T,U]]] + x3 [U,[T,[T,U]]] of weight 4. The kernel must be P exp(T + U) P^-1; the three numbers (the twist)
-are unknowns beside its times, so of the 2 + 4 conditions for order 6 they meet three. A product of flows that is
+*Processed methods* P^-1 K P with a palindrome K. P = exp(X) needs only even brackets: X = x1 [T,U] of weight 2, and
+x2 [T,[T,[T,U]]] + x3 [U,[T,[T,U]]] of weight 4. The kernel must be P exp(T + U) P^-1. The three numbers (the twist)
+are unknowns besides its times, so they satisfy three of the 2 + 4 conditions for order 6. A product of flows that is
 exp(X) through weight 5 (2, 1, 2, 2, 4 conditions) is then the processor.
 
-Solutions are refined from printed or rough digits by Newton's method; where there are fewer conditions than unknowns,
-by steps of least length, so that the printed scheme moves in its last digits only.
+Solutions are refined from printed or rough digits by Newton's method. If there are fewer conditions than unknowns,
+the steps have least length, so that the printed scheme changes only in its last digits.
 """
 
 from __future__ import annotations
@@ -62,13 +62,13 @@ def weight(word: Word) -> int:
 
 
 def is_lyndon(word: Word) -> bool:
-    """Is the word smaller than all its proper right factors."""
+    """True if the word is smaller than all its proper right factors."""
     return all(word < word[i:] for i in range(1, len(word)))
 
 
 @cache
 def lyndon_words(letters: Word, n: int) -> tuple[Word, ...]:
-    """Lyndon words of weight n in the given letters."""
+    """Lyndon words of weight n in these letters."""
     return tuple(word for word in _words(letters, n) if is_lyndon(word))
 
 
@@ -183,13 +183,13 @@ def composition_residuals(weights: Sequence[Any], n: int) -> list[Any]:
 def splitting_residuals(sequence: Iterable[Part], n: int) -> list[Any]:
     """Conditions of weight n <= 5 of a splitting, modulo [U,[U,[U,T]]].
 
-    For n = 5 the logarithm must have no terms of weight 4, as that of a palindrome has none.
+    For n = 5 the logarithm must have no terms of weight 4; a palindrome has none.
     """
     return differences([flow(*part) for part in sequence], [target], n)
 
 
 def differences(product: Sequence[Factor], wanted: Sequence[Factor], n: int) -> list[Any]:
-    """Between two products, on a basis of what [U,[U,[U,T]]] leaves of weight n."""
+    """Differences of two products on a basis of weight n modulo [U,[U,[U,T]]]."""
     assert n <= 5
     words = [w for w in lyndon_words(("T", "U"), n) if not (w.count("T") == 1 and w.count("U") > 2)]
     found, due = coefficients(words, product), coefficients(words, wanted)
@@ -216,12 +216,12 @@ def kernel_residuals(sequence: Iterable[Part], twist: Sequence[Any]) -> list[Any
 
 
 def palindrome(half: Sequence[Any]) -> list[Any]:
-    """All stages from those up to the centre."""
+    """All stages, from the stages up to the centre."""
     return [*half, *reversed(half[:-1])]
 
 
 def alternating(first: str, durations: Sequence[Any]) -> list[Part]:
-    """Flows in turn, beginning with `first`."""
+    """Alternating flows, beginning with `first`."""
     both = ("T", "U") if first == "T" else ("U", "T")
     return [(letter, time, 0) for letter, time in zip(itertools.cycle(both), durations, strict=False)]
 
@@ -258,7 +258,7 @@ def solved(conditions: Conditions, start: Sequence[Any], tolerance: float = 1e-7
 
 
 def jacobian(conditions: Conditions, x: Sequence[Any], at: Sequence[Any]) -> Any:
-    """Differences with a step of half the working digits."""
+    """Jacobian by differences with a step of half the working digits."""
     step = mpf(10) ** (-mpmath.mp.dps // 2)
     columns = []
     for j in range(len(x)):
@@ -308,14 +308,14 @@ SPLITTINGS: dict[str, tuple[str, int, tuple[str, ...]]] = {
 """Printed digits (first flow, order, times up to the centre)."""
 
 KERNEL6 = ("0.2379", "0.5683", "-0.0082", "-0.0190", "0.0001", "-0.0014")
-"""Rough b1, a1, v1 and twist of the kernel of order 6 with 3 kicks and one V a step; without the V of the inner kicks
+"""Rough b1, a1, v1 and twist of the kernel of order 6 with 3 kicks and one V per step; without the V of the inner kicks
 the solution is isolated.
 """
 
 PROCESSOR4 = ("-0.1528", "0.1041", "0.2473", "-0.2725", "-0.0944", "0.1684")
 PROCESSOR6 = ("0.168395", "0.020705", "0.187423", "0.106011", "-0.144765", "-0.322894", "-0.151852", "0.259916",
               "-0.415381", "0.096969", "0.159016", "-0.330272", "0.197165", "0.169565")  # fmt: skip
-"""Rough times of processors, a kick first, the shortest of those found from random points.
+"""Rough times of processors that begin with a kick: the shortest found from random starting points.
 
 The kernel exp(T/2) exp(U - V/24) exp(T/2) is exp(T + U - [T + U, [T, U]]/24 + ...), so it is conjugate to a method of
 order 4 by exp([T, U]/24).
@@ -325,7 +325,7 @@ FIRST_MARK, LAST_MARK = "# begin: written by tools/derive_coefficients.py", "# e
 
 
 def exact_decimals(value: Any) -> Fraction:
-    """A number rounded to the decimals that are stored."""
+    """A number rounded to the stored decimals."""
     return Fraction(int(mpmath.nint(value * mpf(10) ** DECIMALS)), 10**DECIMALS)
 
 
@@ -336,7 +336,7 @@ def printed(value: Fraction) -> str:
 
 
 def composed(half: Sequence[Any]) -> list[Fraction]:
-    """Stages up to the centre, which is what makes the sum exactly one."""
+    """Stages up to the centre; the central one makes the sum exactly one."""
     outer = [exact_decimals(value) for value in half[:-1]]
     return [*outer, 1 - 2 * sum(outer, Fraction(0))]
 
@@ -361,7 +361,7 @@ def gauss_node_roots() -> list[Any]:
 
 
 def corrector(sequence: Iterable[Part]) -> Any:
-    """Minus the coefficient of [U,[U,T]] in the logarithm of a symmetric splitting: of TUU beyond exp(T + U)."""
+    """Minus the coefficient of [U,[U,T]] in the logarithm of a symmetric splitting, from the word TUU."""
     word = ("T", "U", "U")
     return target(word) - coefficients([word], [flow(*part) for part in sequence])[word]
 
@@ -403,13 +403,13 @@ def processor_conditions(first: str, twist: Sequence[Any], longest: int) -> Cond
 
 
 def kernel6(b1: Any, a1: Any, v1: Any) -> list[Part]:
-    """Kicks b1, 1/2 - b1 and drifts a1, 1 - 2 a1 in turn; V with the outer kicks."""
+    """Alternating kicks b1, 1/2 - b1 and drifts a1, 1 - 2 a1; V with the outer kicks."""
     b2, a2 = mpf(1) / 2 - b1, 1 - 2 * a1
     return palindrome([("U", b1, v1), ("T", a1, 0), ("U", b2, 0), ("T", a2, 0)])
 
 
 def kernel6_conditions(x: Sequence[Any]) -> list[Any]:
-    """Those of weights 3 and 5, as a function of b1, a1, v1 and the twist."""
+    """Conditions of weights 3 and 5, as a function of b1, a1, v1 and the twist."""
     return kernel_residuals(kernel6(*x[:3]), x[3:])[2:]
 
 
@@ -425,7 +425,7 @@ def text() -> str:
 
 
 def rewritten(module: str) -> str:
-    """The source of the module with its digits derived anew."""
+    """The source of the module with newly derived digits."""
     return re.sub(f"{re.escape(FIRST_MARK)}.*?{re.escape(LAST_MARK)}", lambda _: text(), module, flags=re.DOTALL)
 
 

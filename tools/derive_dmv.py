@@ -1,7 +1,6 @@
-"""Writes methods/dmv_series.py anew: the stored coefficients of the preprocessed discrete Moser-Veselov method.
+"""Write the stored coefficients of the preprocessed discrete Moser-Veselov method: ``python -m tools.derive_dmv``.
 
-They are derived by `methods/dmv_derivation.py`, which a run uses for orders beyond the stored ones as well. Run
-``python -m tools.derive_dmv``.
+They are derived by `dmv_derivation.py`, which runs also use for orders beyond the stored ones.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from typing import Any
 from polhode.methods.tables.dmv_derivation import derive
 
 LAST = 6
-"""Terms stored: h^2 ... h^12, for orders up to 14."""
+"""Number of stored terms: h^2 ... h^12, for orders up to 14."""
 
 
 def text(series: Any) -> str:

@@ -1,7 +1,7 @@
-"""Make the reference solutions of the named problems: ``python -m tools.write_references``.
+"""Compute the reference solutions of the named problems: ``python -m tools.write_references``.
 
-Each is a Taylor series solution (`taylor.solution`) at the problem's end time, written to ``references.json``
-in decimal. The numbers depend on the problems alone, so a second run writes the same file.
+Each is a Taylor series solution (`reference.solution`) at the problem's end time, written to ``references.json``
+in decimal. The numbers depend only on the problems, so a second run writes the same file.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ SOURCE = "Taylor series in {digits} digits, the problem's floats taken as exact;
 
 
 def decimal(value: Any, digits: int) -> str:
-    """A number in decimal with so many significant digits, zeros kept."""
+    """A number in decimal with this many significant digits, including trailing zeros."""
     return str(mpmath.nstr(value, digits, strip_zeros=False, min_fixed=-mpmath.inf, max_fixed=mpmath.inf))
 
 
 def entry(name: str, t: float | None = None, digits: int = DIGITS) -> dict[str, Any]:
-    """What the file says about a problem: its state at t (by default its end time) and that state's error.
+    """The entry of a problem: its state at t (default: its end time) and the error of that state.
 
-    The error is the difference between the two runs, but at least half a unit of the last digit written.
+    The error is the difference between the two runs, but at least half a unit of the last written digit.
     """
     problem = library.get(name)
     end = problem.t_end if t is None else t

@@ -1,12 +1,12 @@
-"""Results bit by bit: record them before a change that must not change a number, compare afterwards.
+"""Bitwise comparison of results: record them before a change that must not alter any number, compare afterwards.
 
     python validation/bits.py record results/bits.json             every registered method, combinators, tolerances ...
     python validation/bits.py compare results/bits.json            exit status 1 if a bit of any result differs
     python validation/bits.py compare results/bits.json --only tol,exact
 
-It uses public names only, so that it survives moves inside the library. Results depend on the processor and on the
-versions of numba and LLVM, so both runs must be made on one machine with the same packages. A file holds, for each
-run, a digest of all its numbers and the last ones in hexadecimal, or the kind of error that it ended with.
+It uses only public names, so it is not affected by moves inside the library. Results depend on the processor and on the
+versions of numba and LLVM, so both runs must use the same machine and packages. A file holds, for each
+run, a digest of all its numbers and the last ones in hexadecimal, or the type of its error.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def batch(method: str | None, **named: Any) -> Run:
 
 
 def through_file() -> list[Any]:
-    """A run into a file, stopped and resumed, then loaded."""
+    """A run into a file, interrupted, resumed, then loaded."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "run.zarr"
         ph.solve(top(), "imidm", dt=0.05, steps=40, every=4, out=path)
@@ -185,17 +185,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("job", choices=("record", "compare"))
     parser.add_argument("file", type=Path)
-    parser.add_argument("--only", default="", help="comma-separated beginnings of names")
-    given = parser.parse_args()
-    wanted = tuple(given.only.split(","))
+    parser.add_argument("--only", default="", help="comma-separated prefixes of names")
+    arguments = parser.parse_args()
+    wanted = tuple(arguments.only.split(","))
     results = {name: outcome(run) for name, run in runs() if name.startswith(wanted)}
-    if given.job == "record":
-        given.file.parent.mkdir(parents=True, exist_ok=True)
-        given.file.write_text(json.dumps(results, indent=1))
+    if arguments.job == "record":
+        arguments.file.parent.mkdir(parents=True, exist_ok=True)
+        arguments.file.write_text(json.dumps(results, indent=1))
         errors = sum("error" in result for result in results.values())
-        print(f"{len(results)} runs recorded in {given.file}, {errors} of them errors")
+        print(f"{len(results)} runs recorded in {arguments.file}, {errors} of them errors")
         return 0
-    before = {name: r for name, r in json.loads(given.file.read_text()).items() if name.startswith(wanted)}
+    before = {name: r for name, r in json.loads(arguments.file.read_text()).items() if name.startswith(wanted)}
     changed = [name for name in before if results.get(name) != before[name]]
     for name in changed:
         print(f"differs: {name}\n  before {before[name]}\n  now    {results.get(name)}")

@@ -1,9 +1,9 @@
 """The two tables of Buss's talk of 2011: steps to a given accuracy on the prism, and the cost of a step.
 
-The talk leaves open where the prism starts, how the error is measured, and which sides its axis labels mean. Here it
-starts as `problems.prism` does, and the error is the root mean square displacement of the body's points at the end in
-units of sqrt(J_max/M), which for a rotation vector v between computed and exact attitude is sqrt(v.J v/J_max). In the
-symplectic rows the labels 1, 2, 3 of the talk are taken as the sides 1, 18, 4, so that 2-3-1 is `rot321` here.
+The talk does not state the initial state, the error measure, and which side each axis label means. Here the prism
+starts as in `problems.prism`, and the error is the root mean square displacement of the body's points at the end in
+units of sqrt(J_max/M), which is sqrt(v.J v/J_max) for a rotation vector v between computed and exact attitude. In the
+symplectic rows the labels 1, 2, 3 of the talk are interpreted as the sides 1, 18, 4, so that 2-3-1 is `rot321` here.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from polhode.physics.library import prism
 from polhode.run.integrator import Engine, engine
 
 THRESHOLD = 1.288e-3
-"""The displacement with which the printed rows agree best; nothing explains the 1e-6 of the talk."""
+"""The displacement that fits the printed rows best; the 1e-6 of the talk is unexplained."""
 DEGREES = 16276
-"""Rotation in all: what the printed N and mean angles fit, 45.2 turns."""
+"""Total rotation that fits the printed N and mean angles, 45.2 turns."""
 MOST = 61440
 STRIDE = 0.97
 
 
 class Row(NamedTuple):
-    """A line of the tables, printed: steps without and with EP (None: not given, or more than 20480), their mean angles
+    """A printed line of the tables: steps without and with EP (None: not stated, or more than 20480), their mean angles
     in degrees, costs.
     """
 
@@ -58,7 +58,7 @@ def _run(name: str) -> Engine:
 
 
 def displacement(name: str, steps: int) -> float:
-    """Root mean square displacement of the prism's points at the end, after so many steps."""
+    """Root mean square displacement of the prism's points at the end, after this many steps."""
     problem, run = prism(), _run(name)
     assert problem.t_end is not None
     assert problem.reference is not None
@@ -72,9 +72,9 @@ def displacement(name: str, steps: int) -> float:
 
 
 def least_steps(name: str, threshold: float = THRESHOLD, most: int = MOST) -> int | None:
-    """The number of steps from which on the displacement stays below the threshold; None if it exceeds `most`.
+    """Smallest number of steps above which the displacement stays below the threshold; None if it exceeds `most`.
 
-    Found from above: in strides of three per cent while it stays below, then one by one.
+    The search goes downwards: in strides of three per cent while it stays below, then one by one.
     """
     if displacement(name, most) > threshold:
         return None
@@ -85,7 +85,7 @@ def least_steps(name: str, threshold: float = THRESHOLD, most: int = MOST) -> in
 
 
 def table() -> list[dict[str, Any]]:
-    """Steps found and printed, without and with energy preservation."""
+    """Measured and printed steps, without and with energy preservation."""
     found = []
     for row in ROWS:
         plain, kept = least_steps(row.method), least_steps(f"ep({row.method})")

@@ -1,19 +1,19 @@
-"""Every combinator over every argument it accepts: does the derived declaration hold? In 50 digits.
+"""Verification in 50 digits of the derived declarations of every combinator over every argument it accepts.
 
     nice python validation/combinators.py                          depth 1, one start: once per release
     nice python validation/combinators.py --depth 2 --sample 300   a random part of combinators over combinators
     nice python validation/combinators.py --only strang,ep --starts 3
 
-Arguments are the registered methods, the named tableaus and some numbers; what a combinator does not accept must be
-refused with an `InputError`. Each accepted expression passes the checks of `polhode.analysis.checks` of order,
-symmetry, conservation, kind of field, structure of the momentum map and number of solves; with `--thorough` all of
-them (the points at which the torque is taken only for up to MOST_POINTS, since that work grows with their square).
+Arguments are the registered methods, the named tableaus and some numbers; a combinator must reject other arguments
+with an `InputError`. Each accepted expression must pass the checks of `polhode.analysis.checks` of order,
+symmetry, conservation, kind of field, structure of the momentum map and number of solves; with `--thorough` all checks
+(torque points only up to MOST_POINTS, because that work grows with their square).
 Expressions that name the same method are checked once. Short methods come first; `--minutes` ends the sweep early and
-says what was left out. The exit status is 1 if an expression fails.
+reports what was left out. The exit status is 1 if an expression fails.
 
-What it printed (2 cores, Python 3.11; `--minutes 8 --jobs 1`, one start): 1090 expressions of depth 1 in 463 s of CPU,
-2922 refused, none failed; left out were the longest, most of them of suzuki8. Earlier runs had found kicks over `imr`,
-reversible() over free flows (it asked for a torque), compositions of corrected schemes (a pair of torques was expected,
+Result (2 cores, Python 3.11; `--minutes 8 --jobs 1`, one start): 1090 expressions of depth 1 in 463 s of CPU,
+2922 rejected, none failed; the longest, mostly of suzuki8, were left out. Earlier runs found: kicks over `imr`,
+reversible() over free flows (it evaluated a torque), compositions of corrected schemes (a pair of torques was expected,
 one came), yoshida4(rattle) and yoshida6(rattle), whose iteration did not end in 50 digits, and the solves of
 ep(mkrk(gauss3)) and ep(nystrom4(dmv4)). With `--depth 2 --sample 120`, the 83 shortest: none failed.
 """
@@ -36,15 +36,15 @@ NUMBERS = ("1", "2", "3", "5", "6", "10", "12", "0", "0.5", "0.8", "1.5", "-1")
 
 
 MOST_POINTS = 12
-"""Torque evaluations of the longest method whose torque points are counted; of longer ones only the solves are."""
+"""Most torque evaluations of a method whose torque points are counted; for longer ones only solves are counted."""
 
 
 LONGEST_ARGUMENT = 12
-"""Work of a step, in the units of `length`, of the longest expression that is put into another one."""
+"""Most work of a step, in the units of `length`, of an expression that is used as an argument."""
 
 
 class Outcome(NamedTuple):
-    """What the checks say about one expression."""
+    """Outcome of the checks of one expression."""
 
     expression: str
     faults: list[str]
@@ -52,7 +52,7 @@ class Outcome(NamedTuple):
 
 
 def arguments(depth: int) -> list[str]:
-    """What is tried as an argument: plain ones, and from depth 2 on the short accepted expressions of less depth."""
+    """Arguments to try: plain ones, and from depth 2 the short accepted expressions of smaller depth."""
     plain = [*ph.methods, *ph.tableaus.tableaus, *NUMBERS]
     if depth == 1:
         return plain
@@ -65,9 +65,9 @@ def pairs(given: list[str], combinators: list[str] | None = None) -> list[tuple[
 
 
 def accepted(tried: list[tuple[str, str]], most: float = float("inf")) -> tuple[list[str], collections.Counter[str]]:
-    """The expressions that are methods, up to so many, and how many each combinator refuses.
+    """The accepted expressions, at most `most`, and the number of rejections of each combinator.
 
-    Another error than `InputError` ends the sweep.
+    Any error other than `InputError` ends the sweep.
     """
     found: dict[str, str] = {}
     refused: collections.Counter[str] = collections.Counter()
@@ -84,7 +84,7 @@ def accepted(tried: list[tuple[str, str]], most: float = float("inf")) -> tuple[
 
 
 def checks_for(method: ph.Method, thorough: bool) -> list[Any]:
-    """The checks of a sweep; of long compositions the torque points are not counted."""
+    """The checks of a sweep; torque points of long compositions are not counted."""
     if not thorough:
         return [
             checks.check_order, checks.check_symmetric, checks.check_conserves, checks.check_needs,
@@ -109,19 +109,19 @@ def checked(task: tuple[str, tuple[int, ...], bool]) -> Outcome:
     for check in checks_for(method, thorough):
         try:
             faults += check(method, starts)
-        except Exception as error:  # a sweep reports whatever happens
+        except Exception as error:  # a sweep reports any error
             faults.append(f"{check.__name__}: {type(error).__name__}: {error}")
     return Outcome(expression, faults, time.process_time() - began)
 
 
 def length(expression: str) -> int:
-    """About how much work a step is."""
+    """Approximate work of a step."""
     method = ph.methods[expression]
     return (1 + 5 * method.solves) + method.torque_evals
 
 
 def outermost(expression: str) -> str:
-    """The combinator that made an expression."""
+    """The outermost combinator of an expression."""
     return expression.split("(")[0]
 
 
@@ -143,29 +143,29 @@ def report(outcomes: list[Outcome], refused: collections.Counter[str]) -> None:
 
 def main() -> int:
     """Enumerate, check in parallel, report."""
-    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    options.add_argument("--depth", type=int, default=1, help="combinators inside each other")
-    options.add_argument("--only", default="", help="comma-separated combinators (outermost); default: all")
-    options.add_argument("--starts", type=int, default=1, help="generic starts to measure on, 1 to 3")
-    options.add_argument("--sample", type=int, default=0, help="check so many expressions at random; 0: all")
-    options.add_argument("--seed", type=int, default=0)
-    options.add_argument("--thorough", action="store_true", help="all checks")
-    options.add_argument("--verbose", action="store_true", help="print every expression with its CPU seconds")
-    options.add_argument("--jobs", type=int, default=2)
-    options.add_argument("--minutes", type=float, default=0, help="stop after so many minutes; 0: when all is done")
-    given = options.parse_args()
-    tried = pairs(arguments(given.depth), given.only.split(",") if given.only else None)
-    if given.sample:
-        random.Random(given.seed).shuffle(tried)
-    expressions, refused = accepted(tried, given.sample or float("inf"))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--depth", type=int, default=1, help="nesting depth of combinators")
+    parser.add_argument("--only", default="", help="comma-separated combinators (outermost); default: all")
+    parser.add_argument("--starts", type=int, default=1, help="generic starts to measure on, 1 to 3")
+    parser.add_argument("--sample", type=int, default=0, help="check this many random expressions; 0: all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--thorough", action="store_true", help="all checks")
+    parser.add_argument("--verbose", action="store_true", help="print every expression with its CPU seconds")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--minutes", type=float, default=0, help="stop after this many minutes; 0: no limit")
+    options = parser.parse_args()
+    tried = pairs(arguments(options.depth), options.only.split(",") if options.only else None)
+    if options.sample:
+        random.Random(options.seed).shuffle(tried)
+    expressions, refused = accepted(tried, options.sample or float("inf"))
     expressions.sort(key=length)
-    tasks = [(expression, checks.ALL_STARTS[: given.starts], given.thorough) for expression in expressions]
+    tasks = [(expression, checks.ALL_STARTS[: options.starts], options.thorough) for expression in expressions]
     outcomes: list[Outcome] = []
-    deadline = time.monotonic() + 60 * given.minutes if given.minutes else float("inf")
-    with multiprocessing.Pool(given.jobs) as pool:
+    deadline = time.monotonic() + 60 * options.minutes if options.minutes else float("inf")
+    with multiprocessing.Pool(options.jobs) as pool:
         for outcome in pool.imap_unordered(checked, tasks):
             outcomes.append(outcome)
-            if outcome.faults or given.verbose:
+            if outcome.faults or options.verbose:
                 print(f"{outcome.expression}: {outcome.seconds:.1f} s {outcome.faults}", file=sys.stderr, flush=True)
             if time.monotonic() > deadline:
                 print(f"stopped: {len(tasks) - len(outcomes)} of {len(tasks)} expressions, the longest, not checked")

@@ -1,7 +1,7 @@
-"""How accurate `ph.exact` is: random and degenerate motions, and their errors against many digits.
+"""Accuracy of `ph.exact`: errors of random and degenerate motions against many digits.
 
-The data of a case (moments, momentum, quaternion, field) are doubles and count as exact. Errors are the larger of
-that of the momentum, relative to the largest momentum of the motion, and that of the attitude (spectral norm, to
+The data of a case (moments, momentum, quaternion, field) are doubles and count as exact. An error is the larger of
+the momentum error, relative to the largest momentum of the motion, and the attitude error (spectral norm, to
 first order), both at one time.
 """
 
@@ -26,10 +26,10 @@ from polhode.run.exact import exact
 
 EPS = 2.0**-52
 DIGITS = 60
-"""For the free body: next to the separatrix 1 - k^2 is as small as 1e-32 and must have 20 digits itself."""
+"""Digits for the free body: near the separatrix 1 - k^2 is as small as 1e-32 and needs 20 digits itself."""
 
 ALLOWED = 100
-"""Errors up to ALLOWED EPS (1 + |omega| t) are promised, or ten times the effect of one ulp in the data."""
+"""The guaranteed bound of errors is ALLOWED EPS (1 + |omega| t), or ten times the effect of one ulp in the data."""
 
 
 @potential
@@ -47,16 +47,16 @@ class Case(NamedTuple):
     size: float
     """the largest momentum of the motion"""
     pace: float
-    """how fast the body turns: |omega| at the start, with the field where it rests"""
+    """rate of the rotation: |omega| at the start; for a body at rest from the field"""
 
     @property
     def unit(self) -> float:
-        """EPS (1 + |omega| t), omega that of the start."""
+        """EPS (1 + |omega| t) with the initial omega."""
         return EPS * (1 + float(np.linalg.norm(self.problem.omega)) * abs(self.t))
 
 
 def gap(found: Any, true: Any, size: float) -> float:
-    """Larger of the relative error of the momentum and the error of the attitude, of states (q, m)."""
+    """The larger of the relative momentum error and the attitude error, for states (q, m)."""
     with mpmath.workdps(DIGITS):
         momentum = max(abs(a - b) for a, b in zip(found[1], true[1], strict=True)) / (size or 1)
         attitude = 2 * mpmath.sqrt(sum((a - b) ** 2 for a, b in zip(found[0], true[0], strict=True)))
@@ -64,7 +64,7 @@ def gap(found: Any, true: Any, size: float) -> float:
 
 
 def error(case: Case, digits: int = 40) -> float:
-    """The error of the double result, against the same kernels in so many digits."""
+    """The error of the double result, against the same kernels in this many digits."""
     found, true = exact(case.problem, case.t), exact(case.problem, case.t, digits=digits).mp
     assert true is not None
     return gap((found.quaternion[0], found.momentum[0]), (true.quaternion[0], true.momentum[0]), case.size)
@@ -74,7 +74,7 @@ def error(case: Case, digits: int = 40) -> float:
 
 
 def some_moments(scatter: random.Random) -> tuple[float, ...]:
-    """Moments of a body: generic, symmetric, spherical, flat, thin, and next to symmetric or spherical."""
+    """Moments of a body: generic, symmetric, spherical, flat, thin, and nearly symmetric or spherical."""
     kind = scatter.randrange(9)
     a, b = scatter.uniform(0.05, 1), scatter.uniform(0.05, 1)
     if kind < 3:
@@ -98,17 +98,17 @@ def some_moments(scatter: random.Random) -> tuple[float, ...]:
 
 
 def some_momentum(scatter: random.Random, moments: Sequence[float]) -> tuple[float, ...]:
-    """A momentum: generic, on and next to an axis, in a principal plane, on and next to the separatrix."""
+    """A momentum: generic, on and near an axis, in a principal plane, on and near the separatrix."""
     kind = scatter.randrange(7)
     m = [scatter.gauss(0, 1) for _ in range(3)]
     order = sorted(range(3), key=lambda i: moments[i])
     small, middle, large = (moments[i] for i in order)
-    if kind == 0:  # next to an axis
+    if kind == 0:  # near an axis
         j = scatter.randrange(3)
         m = [1.0 if i == j else scatter.choice([0, 1]) * x * 10 ** scatter.uniform(-17, -1) for i, x in enumerate(m)]
     elif kind == 1:
         m[scatter.randrange(3)] = 0.0
-    elif kind in (2, 3) and small * (large - middle) > 0:  # on or next to the separatrix
+    elif kind in (2, 3) and small * (large - middle) > 0:  # on or near the separatrix
         slope = math.sqrt(large * (middle - small) / (small * (large - middle)))
         m[order[2]] = scatter.choice([-1, 1]) * slope * abs(m[order[0]])
         m[order[2]] *= 1 + scatter.choice([0, 0, 1, -1]) * 10 ** scatter.uniform(-17, -2)
@@ -122,12 +122,12 @@ def some_momentum(scatter: random.Random, moments: Sequence[float]) -> tuple[flo
 
 
 def free_case(scatter: random.Random) -> Case:
-    """A free body over 10^-4 to 10^4 radians, forwards or backwards."""
+    """A free body that rotates by 10^-4 to 10^4 radians, forwards or backwards."""
     moments = some_moments(scatter)
     momentum = some_momentum(scatter, moments)
     speed = math.hypot(*(x / i for x, i in zip(momentum, moments, strict=True)))
     body = Body([1, 1, 1])
-    body.moments = np.array(moments)  # as they are: Body would make thin bodies linear
+    body.moments = np.array(moments)  # unchanged: Body would make thin bodies linear
     body.inertia = np.diag(moments)
     t = scatter.choice([-1, 1]) * 10 ** scatter.uniform(-4, 4) / speed
     return Case("free", Problem(body, momentum=momentum), t, math.hypot(*momentum), speed)
@@ -140,7 +140,7 @@ def precise(moments: Sequence[float], momentum: Sequence[float], h: float) -> An
 
 
 def effect_of_one_ulp(moments: Sequence[float], momentum: Sequence[float], h: float, true: Any, size: float) -> float:
-    """Largest change of a free body's state when one datum changes by one unit in its last place."""
+    """Largest change of a free body's state if one datum changes by one ulp."""
     effects = []
     for i, sign in itertools.product(range(3), (-1, 1)):
         m, inertia = list(momentum), list(moments)
@@ -179,7 +179,7 @@ def _pair(angle: float) -> tuple[float, float]:
 
 
 def _off(scatter: random.Random) -> float:
-    """1, or a little beside it."""
+    """1, or a number close to it."""
     return 1 + scatter.choice([0, 0, 1, -1]) * 10 ** scatter.uniform(-17, -2)
 
 
@@ -215,7 +215,7 @@ def _turning(kind: str, scatter: random.Random, g: float, a: complex, b: complex
 
 
 def _largest_momentum(g: float, a: complex, b: complex, w: complex, s: float) -> float:
-    """The largest |omega| of the motion: that at the lowest root of u'^2."""
+    """The largest |omega| of the motion, at the lowest root of u'^2."""
     u = abs(a) ** 2 - abs(b) ** 2
     p = s * u + 2 * (w * a * b.conjugate()).imag
     e = (s * s + abs(w) ** 2) / 2 + g * u
@@ -225,7 +225,7 @@ def _largest_momentum(g: float, a: complex, b: complex, w: complex, s: float) ->
 
 
 def top_case(scatter: random.Random, kind: str) -> Case:
-    """A Lagrange top over 10^-4 to 10^4 radians, its axis and the vertical along any coordinate axes."""
+    """A Lagrange top that rotates by 10^-4 to 10^4 radians, its axis and the vertical along any coordinate axes."""
     g = 10 ** scatter.uniform(-1, 1)
     a, b = _tilted(kind, scatter)
     w, s = _turning(kind, scatter, g, a, b)

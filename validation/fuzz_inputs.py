@@ -1,17 +1,17 @@
-"""Wrong arguments in every place: each must end in an InputError (or StepError) of one line, or be accepted.
+"""Wrong arguments everywhere: each must raise a one-line InputError (or StepError), or be accepted.
 
-python validation/fuzz_inputs.py api [FUNCTION ...]     every public function, argument and thing of tests/junk.py
+python validation/fuzz_inputs.py api [FUNCTION ...]     every public function, argument and object of tests/junk.py
 python validation/fuzz_inputs.py mesh [COUNT]           STL, OBJ and PLY files with bytes changed, lost and added
 python validation/fuzz_inputs.py toml [COUNT]           problem and sweep files with values, keys and characters changed
 python validation/fuzz_inputs.py cli [COUNT]            command lines of random words
 
 Measured (2 cores, Python 3.11):
 
-    api     20,600 calls of the functions that do not integrate: 19,039 refused, 1,547 accepted, 2 late (compiling), 12
-            raw errors, repaired since; of those that integrate, ten things in every argument: no raw error
-    mesh    311 files: 274 refused, 37 accepted, no raw error
-    toml    1,000 files: 978 refused, 22 accepted, no raw error
-    cli     120 command lines: one raw error (a link to itself), repaired since
+    api     20,600 calls of functions that do not integrate: 19,039 rejected, 1,547 accepted, 2 late (compiling), 12
+            raw errors, since repaired; functions that integrate, ten objects in every argument: no raw error
+    mesh    311 files: 274 rejected, 37 accepted, no raw error
+    toml    1,000 files: 978 rejected, 22 accepted, no raw error
+    cli     120 command lines: one raw error (a link to itself), since repaired
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 SECONDS = 10
-"""After which a call counts as late."""
+"""Seconds after which a call counts as late."""
 
 
 class Late(BaseException):
@@ -43,13 +43,13 @@ class Late(BaseException):
 
 @contextlib.contextmanager
 def limited() -> Iterator[None]:
-    """Raise `Late` in what takes too long."""
+    """Raise `Late` in a call that takes too long."""
 
     def late(*_: Any) -> None:
         raise Late
 
     signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS, 1)  # again and again: in a callback of a C library one has no effect
+    signal.setitimer(signal.ITIMER_REAL, SECONDS, 1)  # repeatedly: one signal during a C callback has no effect
     try:
         yield
     finally:
@@ -65,7 +65,7 @@ class Tally:
         self.slow: list[tuple[float, str]] = []
 
     def attempt(self, label: str, call: Callable[[], Any]) -> None:
-        """Call, and see how it ends."""
+        """Call and count the outcome."""
         import polhode as ph
 
         began = time.perf_counter()
@@ -85,7 +85,7 @@ class Tally:
         except BaseException as fault:
             outcome = "RAW"
             frames = traceback.extract_tb(fault.__traceback__)
-            if frames[-1].filename.endswith("junk.py"):  # a function of the user raised
+            if frames[-1].filename.endswith("junk.py"):  # raised by a user's function
                 self.counts["the user's own error"] += 1
                 return
             ours = next((f for f in reversed(frames) if f"{os.sep}polhode{os.sep}" in f.filename), frames[-1])
@@ -98,13 +98,13 @@ class Tally:
             self.slow.append((spent, label))
 
     def once(self, key: tuple[str, ...], said: str) -> None:
-        """Print something of a kind the first time."""
+        """Print a message only for the first of its kind."""
         if key not in self.seen:
             self.seen.add(key)
             print(*key, "|", said.encode("ascii", "backslashreplace").decode(), flush=True)
 
     def end(self) -> None:
-        """Say how many of each there were."""
+        """Print the counts."""
         print(dict(self.counts))
         for spent, label in sorted(self.slow, reverse=True)[:8]:
             print(f"slow: {spent:.0f} s {label}")
@@ -288,7 +288,7 @@ def mutated(text: str, chance: random.Random) -> str:
 
 
 def toml(count: str = "2000") -> None:
-    """Mistaken problem and sweep files."""
+    """Problem and sweep files with mistakes."""
     from polhode import problem_file
     from polhode.config import sweep_file
 
@@ -327,7 +327,7 @@ COMMANDS: dict[str, tuple[list[tuple[str, ...]], dict[str, tuple[str, ...]]]] = 
 
 
 def cli(count: str = "300") -> None:
-    """Random command lines; a raw error is one that is no exit with a code of ours and a text."""
+    """Random command lines; anything but an exit with one of our codes and a message is a raw error."""
     from typer.testing import CliRunner
 
     import polhode as ph

@@ -1,26 +1,26 @@
-"""Every method on random problems, in plain Python: a state that is kept is a rotation with a finite momentum.
+"""Every method on random problems, in plain Python: every accepted state is a rotation with a finite momentum.
 
     PYTHONPATH=src python validation/fuzz_methods.py [--seed 1] [--cases 40] [--methods NAME ...]
 
 Bodies are general, nearly symmetric, flat, nearly flat, linear, spherical and needles; rotations are general, about a
-principal axis, next to one, slow about one axis, or none; fields are none, a potential, and a torque that depends on
-time and angular velocity; the angle turned in a step goes from 1e-6 to 30 radians. What is reported:
+principal axis, near one, slow about one axis, or none; fields are none, a potential, and a torque that depends on
+time and angular velocity; the rotation per step is 1e-6 to 30 radians. The script reports:
 
-- `no rotation`: a state that was kept has a length off by more than 1e-12, or is not finite;
-- `drift`: a free run of steps below 0.4 radians loses more than 1e-11 of what its method declares to conserve;
+- `no rotation`: the norm of an accepted state is off by more than 1e-12, or the state is not finite;
+- `drift`: in a free run of steps below 0.4 radians a declared invariant changes by more than 1e-11;
 - `needless failure`: a step below 0.3 radians (and a torque that it resolves) was not solved;
 - `mass unit`: the same run in another unit of mass has other attitudes.
 
 Measured (2 cores, Python 3.11; seed 1, 40 cases of each method and kind of field, 55 s): 7560 runs, of which 742 were
-refused because of the body or its field, 6267 ended and 551 failed. No state that is no rotation. One drift, 4e-11 of
-`dmv2` on a needle with I_3/I_1 = 1e-11. 22 needless failures; those looked at, the first of
-every method, are needles with I_3/I_1 from 1e-4 to 1e-11. 24 runs of `ep(...)` and one blow-up of `fe` depended on the
+rejected because of the body or its field, 6267 finished and 551 failed. Every accepted state is a rotation. One drift,
+4e-11 of `dmv2` on a needle with I_3/I_1 = 1e-11. 22 needless failures; the first of every method was examined, and
+these are needles with I_3/I_1 from 1e-4 to 1e-11. 24 runs of `ep(...)` and one blow-up of `fe` depended on the
 unit of mass. Since `ep` turns the body by a ratio of momenta: one of 680 runs of `ep(buss3)`, `ep(rk4_quat)`,
 `ep(imidm)`, `liemid_e1`, `imidm` and `dg2`, with a component of omega of 1e-76, whose square may leave the range of
 doubles in other units (that this is the cause is not shown).
 
-With a torque that pushes the body by a radian or more in a step (`Case.resolved` is false) implicit methods fail also
-where the body itself turns slowly, for instance about a principal axis: the branch of solutions from short steps may
+With a torque that rotates the body by a radian or more in a step (`Case.resolved` is false) implicit methods fail even
+if the body itself rotates slowly, for instance about a principal axis: the branch of solutions from short steps may
 end in a fold (`implicit_limits.py`).
 """
 
@@ -120,7 +120,7 @@ class Case:
 
     @property
     def resolved(self) -> bool:
-        """Is the step short for the rotation and for the torque about the thinnest axis."""
+        """True if the step is short for the rotation and for the torque about the axis of smallest moment."""
         least = self.moments[self.moments > 0].min()
         pushed = 0 if self.field == "free" else self.strength * self.dt**2 / least + self.drag * self.dt / least
         return bool(self.angle < SHORT and pushed < SHORT)
@@ -134,14 +134,14 @@ class Case:
 
 
 def no_rotation(found: Run) -> bool:
-    """Is a state that was kept not one of a rigid body."""
+    """True if an accepted state is not a rotation with a finite momentum."""
     if not np.isfinite(found.rows).all():
         return True
     return bool(len(found.rows) and np.abs((found.quaternion**2).sum(1) - 1).max() > ROTATION)
 
 
 def drift(method: ph.methods.__class__, case: Case, found: Run) -> float:  # type: ignore[valid-type]
-    """The largest relative change of what the method declares to conserve for the free body."""
+    """Largest relative change of the declared invariants for the free body."""
     first = case.moments * case.omega
     m = np.vstack([first, found.momentum])
     q = np.vstack([case.attitude, found.quaternion])
@@ -161,7 +161,7 @@ def drift(method: ph.methods.__class__, case: Case, found: Run) -> float:  # typ
 
 
 class Fuzz:
-    """What was found, counted, with the first case of each kind by method."""
+    """Counts of findings, with the first case of each kind by method."""
 
     def __init__(self) -> None:
         self.counts: collections.Counter[str] = collections.Counter()
@@ -208,15 +208,15 @@ def main() -> None:
     """Run the cases of all methods."""
     parser = argparse.ArgumentParser(description="Every method on random problems.")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--cases", type=int, default=40, help="of each method and kind of field")
+    parser.add_argument("--cases", type=int, default=40, help="cases of each method and kind of field")
     parser.add_argument("--methods", nargs="*", default=[*(m.name for m in ph.methods.taking("free")), *COMBINED])
-    given = parser.parse_args()
-    draw, fuzz, began = np.random.default_rng(given.seed), Fuzz(), time.process_time()
+    arguments = parser.parse_args()
+    draw, fuzz, began = np.random.default_rng(arguments.seed), Fuzz(), time.process_time()
     warnings.simplefilter("ignore")
-    for name in given.methods:
+    for name in arguments.methods:
         fields = ["free", *(kind for kind in ("potential", "velocity") if ph.methods[name].takes(kind))]
         for field in fields:
-            for _ in range(given.cases):
+            for _ in range(arguments.cases):
                 fuzz.examine(name, Case(draw, field), 2.0 ** int(draw.integers(-300, 300)))
     fuzz.report()
     print(f"{time.process_time() - began:.0f} s")

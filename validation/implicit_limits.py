@@ -1,14 +1,14 @@
-"""Do implicit steps that fail have a solution: the one of short steps is followed as the step grows.
+"""Existence of solutions of failed implicit steps: the solution of short steps is continued as the step grows.
 
     PYTHONPATH=src python validation/implicit_limits.py [--only NUMBER ...]
 
-The steps are those of nine random runs with bodies that turn by less than 0.3 radians in the first step, in which an
-implicit method failed; the torque pushes the body by far more (h^2 strength/I), or it had turned faster by then. From
-h' = 0 the solution is followed in small increments of h' by Newton's method in 30 digits, with Jacobians by
+The steps are from nine random runs in which the body rotates by less than 0.3 radians in the first step and an
+implicit method failed; the torque rotates the body by far more (h^2 strength/I), or the body had become faster. From
+h' = 0 the solution is continued in small increments of h' by Newton's method in 30 digits, with Jacobians by
 differences. Either it reaches the size h of the step, or the branch ends in a fold, where it meets another solution
-and the determinant of the Jacobian goes to zero as the root of a linear function of h'. The last column says whether
-the library solves the step in doubles. A fold of backward Euler about a principal axis is compared with the solution
-of its two scalar equations.
+and the determinant of the Jacobian goes to zero as the square root of a linear function of h'. The last column says
+whether the library solves the step in doubles. A fold of backward Euler about a principal axis is compared with the
+solution of its two scalar equations.
 
 Printed (2 cores, Python 3.11, 15 s; angles in radians):
 
@@ -23,11 +23,11 @@ Printed (2 cores, Python 3.11, 15 s; angles in radians):
     rattle               turns  1.23, pushed     1.4: fold at 0.676516 h (determinant 3.3e-05); failed
     strang(dmv10)        turns  3.37, pushed     2.1: the branch ends at 0.827908 h (determinant -1.8e+09); failed
 
-Two of the nine have no solution at the end of their branch. Six have one that the solvers do not find from the guess of
-the step: the body turns by several radians in it, or its torque turns it by as many. The StepError says how far the
-body turns and which step is solved. Continuation inside the compiled solvers finds four of the six, but adds a second
-to the compile time of every implicit method (three in lanes), so it is not done. Why the branch of `strang(dmv10)` ends
-is not known; its Jacobian grows without bound there.
+Two of the nine have no solution at the end of their branch. Six have one that the solvers do not find from the initial
+guess: the body, or its torque, rotates it by several radians. The StepError says how far the
+body rotates and which step is solved. Continuation inside the compiled solvers finds four of the six, but adds a second
+to the compile time of every implicit method (three in lanes), so it is not used. It is not known why the branch of
+`strang(dmv10)` ends; its Jacobian grows without bound there.
 """
 
 from __future__ import annotations
@@ -56,16 +56,16 @@ from plain import run
 
 DIGITS = 30
 LARGEST_PART, SMALLEST_PART = 1 / 128, 1e-9
-"""Increments of h' as parts of h: the largest, and that below which the branch has ended."""
+"""Increments of h' as fractions of h: the largest, and the one below which the branch has ended."""
 
 FOLD = 1e-2
-"""The determinant below which a branch that ends does so in a fold."""
+"""Largest determinant at the end of a branch that counts as a fold."""
 
 mp = mpmath.mp
 
 
 class Lost(Exception):
-    """Newton's method does not converge from where the branch was predicted."""
+    """Newton's method does not converge from the predicted point of the branch."""
 
 
 def flat(x: Any) -> list[Any]:
@@ -74,12 +74,12 @@ def flat(x: Any) -> list[Any]:
 
 
 def shaped(like: Any, numbers: Iterator[Any]) -> Any:
-    """Numbers in nested tuples like those given."""
+    """Arrange numbers in nested tuples of the same shape."""
     return tuple(shaped(part, numbers) for part in like) if isinstance(like, tuple) else next(numbers)
 
 
 def jacobian(f: Callable[[list[Any]], list[Any]], x: list[Any], size: Any) -> Any:
-    """By central differences, to about two thirds of the digits."""
+    """Jacobian by central differences, to about two thirds of the digits."""
     d = size * mp.mpf(10) ** (-DIGITS // 3)
     columns = []
     for i in range(len(x)):
@@ -91,7 +91,7 @@ def jacobian(f: Callable[[list[Any]], list[Any]], x: list[Any], size: Any) -> An
 class Branch:
     """The solution of the equations of a step as the step size grows from zero.
 
-    A step may solve several equations one after the other; each has its own branch, told apart by the order of calls.
+    A step may solve several equations one after the other; each has its own branch, identified by the order of calls.
     """
 
     def __init__(self, step: Callable[[Any], Any]) -> None:
@@ -100,7 +100,7 @@ class Branch:
         self.first: list[Any] = []
 
     def at(self, h: Any) -> list[Any]:
-        """Solve the step for h; the determinants of the Jacobians, in units of those for h -> 0. Or raise `Lost`."""
+        """Solve the step for h; return the determinants of the Jacobians relative to h -> 0, or raise `Lost`."""
         self.h, self.found, self.determinants = h, [], []
         with self._replacing():
             self.step(h)
@@ -112,7 +112,7 @@ class Branch:
 
     @contextlib.contextmanager
     def _replacing(self) -> Iterator[None]:
-        """Our solver in place of the library's for mpmath numbers."""
+        """Replace the library's solver for mpmath numbers by ours."""
         Mp.root = staticmethod(self._root)
         try:
             yield
@@ -151,7 +151,7 @@ class Branch:
 
 
 class Limit(NamedTuple):
-    """Where a branch ends, or None if it reaches h; the least determinant on the way and its part of h."""
+    """End of a branch, or None if it reaches h; the smallest determinant on the way and its fraction of h."""
 
     part: float | None
     determinant: float
@@ -167,10 +167,10 @@ class Limit(NamedTuple):
 
 
 def followed(step: Callable[[Any], Any], h: Any) -> Limit:
-    """Follow the solution of a step from size 0 up to h.
+    """Continue the solution of a step from size 0 up to h.
 
-    At a fold two solutions meet and the square of the determinant goes to zero linearly in h': so its zero is found by
-    extrapolation, and `linear` is the relative change of that slope over the last increments, which says whether it is
+    At a fold two solutions meet and the square of the determinant goes to zero linearly in h'. So its zero is found by
+    extrapolation, and `linear`, the relative change of that slope over the last increments, tells whether it is
     a fold.
     """
     branch, here, part = Branch(step), mp.mpf(0), mp.mpf(LARGEST_PART)
@@ -218,7 +218,7 @@ class Step(NamedTuple):
 
     @property
     def angles(self) -> tuple[float, float]:
-        """By how many radians the body turns in the step, and by how many its torque pushes it."""
+        """Radians of rotation in the step, by the velocity and by the torque."""
         moments, omega = np.array(self.moments), np.array(self.momentum) / self.moments
         return float(self.h * np.linalg.norm(omega)), float(self.h**2 * self.strength / moments.min())
 
@@ -254,9 +254,9 @@ STEPS = [
 
 
 def along_an_axis(angle: float = 1.785, spin: float = -1.7, strength: float = 1.0) -> tuple[float, float]:
-    """Where backward Euler about a principal axis folds, in a torque a sin(theta): by continuation and by hand.
+    """Fold of backward Euler about a principal axis with the torque a sin(theta): by continuation and by hand.
 
-    With I = 1, x = m + h a sin(theta_1) and theta_1 = theta_0 + h x; two solutions meet where 1 = h^2 a cos(theta_1).
+    With I = 1, x = m + h a sin(theta_1) and theta_1 = theta_0 + h x; two solutions meet if 1 = h^2 a cos(theta_1).
     """
     attitude = [math.cos(angle / 2), 0.0, 0.0, math.sin(angle / 2)]
     problem = ph.Problem(ph.Body([3.0, 2.5, 1.0]), tipping(strength), attitude=attitude, omega=[0, 0, spin])
@@ -283,8 +283,8 @@ def tipping(t, R, a):
 
 
 def main() -> None:
-    """Follow the steps."""
-    parser = argparse.ArgumentParser(description="Do steps that fail have a solution.")
+    """Continue all steps."""
+    parser = argparse.ArgumentParser(description="Existence of solutions of failed implicit steps.")
     parser.add_argument("--only", type=int, nargs="*", default=range(len(STEPS)))
     warnings.simplefilter("ignore")
     mp.dps = DIGITS

@@ -1,15 +1,15 @@
-"""Mutation testing: is every one of some eighty small errors in the source noticed by the tests named for it.
+"""Mutation testing: each of about eighty small errors in the source must be detected by its named tests.
 
     python validation/mutations.py --all -j 2        every mutation, two at a time
     python validation/mutations.py --only cot-tail   one of them
-    python validation/mutations.py --list            what there is
+    python validation/mutations.py --list            list them
 
 A copy of src/ in a temporary folder gets one mutation of `mutation_list.py`, and the tests named with it run on the
 copy. A mutation is killed if they fail, and survives if they pass. A text that is not found exactly once, tests that
 cannot be collected, and tests that fail without the mutation are errors, not kills. Exit status: 0 if all are killed.
 
-Printed: 79 mutations, 75 killed, 3 survived, 1 error (an empty selection of tests), 1315 s without the baseline, three
-at a time on 2 busy cores, Python 3.11. The four were repaired as docs/testing.md says, and then killed.
+Result: 79 mutations, 75 killed, 3 survived, 1 error (an empty selection of tests), 1315 s without the baseline, three
+at a time on 2 busy cores, Python 3.11. The four were repaired as described in docs/testing.md, and then killed.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from mutation_list import MUTATIONS, Mutation
 
 ROOT = Path(__file__).resolve().parents[1]
 LIMIT = 600
-"""Seconds after which a test that does not end counts as failed."""
+"""Seconds after which an unfinished test counts as failed."""
 
 KILLED, SURVIVED, ERROR = "killed", "survived", "ERROR"
 
 
 def copied(folder: Path) -> Path:
-    """The source in a folder of its own."""
+    """Copy the source to a folder."""
     shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
     return folder / "src"
 
 
 def mutate(source: Path, mutation: Mutation) -> str:
-    """Apply a mutation; what is wrong with it, or nothing."""
+    """Apply a mutation; return an error message, or an empty string."""
     path = source / "polhode" / mutation.file
     if not path.exists():
         return f"there is no {mutation.file}"
@@ -52,7 +52,7 @@ def mutate(source: Path, mutation: Mutation) -> str:
 
 
 def tested(source: Path, tests: str, chosen: str) -> tuple[int, str]:
-    """Exit status of pytest on a copy of the source (124 after the limit), and the end of what it said."""
+    """Exit status of pytest on a copy of the source (124 after the limit), and the end of its output."""
     command = [
         sys.executable,
         "-m",
@@ -77,7 +77,7 @@ def tested(source: Path, tests: str, chosen: str) -> tuple[int, str]:
 
 
 def judged(mutation: Mutation) -> tuple[str, str]:
-    """What became of a mutation, and why."""
+    """Outcome of a mutation, and the reason."""
     with tempfile.TemporaryDirectory() as folder:
         source = copied(Path(folder))
         if fault := mutate(source, mutation):
@@ -89,7 +89,7 @@ def judged(mutation: Mutation) -> tuple[str, str]:
 
 
 def healthy(selection: tuple[str, str]) -> str:
-    """Do the tests pass without a mutation; what they said otherwise."""
+    """Run the tests without a mutation; return their output if they fail."""
     with tempfile.TemporaryDirectory() as folder:
         status, said = tested(copied(Path(folder)), *selection)
     return "" if status == 0 else f"{' -k '.join(selection)}: {said}"
@@ -108,22 +108,22 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--all", action="store_true", help="every mutation")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="this one (may be repeated)")
-    parser.add_argument("--list", action="store_true", help="names and files, and nothing else")
+    parser.add_argument("--list", action="store_true", help="print names and files only")
     parser.add_argument("--no-baseline", action="store_true", help="do not run the tests without a mutation first")
-    parser.add_argument("-j", type=int, default=1, metavar="N", help="so many at a time")
-    given = parser.parse_args()
-    if given.list:
+    parser.add_argument("-j", type=int, default=1, metavar="N", help="number of parallel runs")
+    arguments = parser.parse_args()
+    if arguments.list:
         print("\n".join(f"{m.name:26} {m.file}" for m in MUTATIONS))
         return 0
     known = {m.name for m in MUTATIONS}
-    if len(known) < len(MUTATIONS) or (unknown := set(given.only) - known):
-        parser.error(f"no mutation {', '.join(unknown)}" if given.only else "two mutations have one name")
-    chosen = [m for m in MUTATIONS if given.all or m.name in given.only]
+    if len(known) < len(MUTATIONS) or (unknown := set(arguments.only) - known):
+        parser.error(f"no mutation {', '.join(unknown)}" if arguments.only else "two mutations have one name")
+    chosen = [m for m in MUTATIONS if arguments.all or m.name in arguments.only]
     if not chosen:
-        parser.error("say --all, --only NAME, or --list")
+        parser.error("use --all, --only NAME, or --list")
     began = time.monotonic()
-    with concurrent.futures.ThreadPoolExecutor(given.j) as pool:
-        ill = [said for said in pool.map(healthy, [] if given.no_baseline else selections(chosen)) if said]
+    with concurrent.futures.ThreadPoolExecutor(arguments.j) as pool:
+        ill = [said for said in pool.map(healthy, [] if arguments.no_baseline else selections(chosen)) if said]
         print(*(f"{ERROR} without a mutation: {said}" for said in ill), sep="\n", end="\n" if ill else "")
         counts = {KILLED: 0, SURVIVED: 0, ERROR: 0}
         for mutation, (word, why) in zip(chosen, pool.map(judged, chosen), strict=True):

@@ -1,16 +1,16 @@
-"""Is the error of `ph.solve(problem, tol=...)` what was asked for, and is the estimate the error?
+"""Test of `ph.solve(problem, tol=...)`: error against tolerance, and error against estimate.
 
     python validation/tolerance.py [seed] [problems of each kind]
 
-Random bodies, starts, fields and tolerances (1e-3 to 1e-12) of seven kinds; in five of them the torque depends on time:
-smooth, with a pulse of 1/30 to 1/10000 of the run that nobody declares, a burn down to 1e-9 of the run, a table,
-and pulses that come again and again. The reference shares nothing with the library: the modified midpoint rule
-extrapolated eight times (Gragg, Bulirsch and Stoer) in 80-bit numbers, of torques written down once more by hand, with
-steps that end on all jumps and are short against pulses. It is used where its own error, from steps of another
-length, is below a tenth of the tolerance and of the error found.
+Random bodies, initial states, fields and tolerances (1e-3 to 1e-12) of seven kinds; in five the torque depends on time:
+smooth, with an undeclared pulse of 1/30 to 1/10000 of the run, a burn down to 1e-9 of the run, a table,
+and repeated pulses. The reference is independent of the library: the modified midpoint rule
+extrapolated eight times (Gragg, Bulirsch and Stoer) in 80-bit numbers, with hand-written torques and
+steps that end on all jumps and are short compared with pulses. It is used if its own error, from steps of another
+length, is below a tenth of the tolerance and of the measured error.
 
-Printed, for each kind: the problems judged, those whose tolerance the result said it does not reach, those with a
-reference too poor to judge, and the median and the largest of error/tolerance and of error/estimate.
+The columns are, for each kind: problems judged; problems whose result reported that it misses the tolerance (told);
+problems with too poor a reference (poor); median and largest error/tolerance and error/estimate.
 
 Measured with `python validation/tolerance.py 1 50` (2 cores, Python 3.11):
 
@@ -56,7 +56,7 @@ def rotation(q: Any) -> Any:
 
 
 def cross(a: Any, b: Any) -> Any:
-    """The vector product of numbers that NumPy's function would round."""
+    """The vector product without rounding to doubles, which NumPy's function would do."""
     return np.array([a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]])
 
 
@@ -69,7 +69,7 @@ def slope(t: Any, y: Any, moments: Any, torque: Torque) -> Any:
 
 
 def extrapolated(t: Any, y: Any, h: Any, moments: Any, torque: Torque) -> Any:
-    """One step of the modified midpoint rule with 2, 4, ..., 16 parts, extrapolated in the square of the part."""
+    """One step of the modified midpoint rule with 2, 4, ..., 16 substeps, extrapolated in their squared length."""
     first, table = slope(t, y, moments, torque), []
     for k in range(COLUMNS):
         n = 2 * (k + 1)
@@ -86,7 +86,7 @@ def extrapolated(t: Any, y: Any, h: Any, moments: Any, torque: Torque) -> Any:
 
 
 def reference(start: Any, moments: Any, pieces: list[tuple[float, float, float, Torque]]) -> Any:
-    """The state after pieces of time (begin, end, longest step, torque)."""
+    """The state after consecutive time intervals (begin, end, longest step, torque)."""
     y, moments = np.array(start, dtype=L), np.array(moments, dtype=L)
     for begin, end, longest, torque in pieces:
         n = max(1, math.ceil((end - begin) / longest))
@@ -115,7 +115,7 @@ def driven(t: Any, R: Any, omega: Any, a: Any, rate: Any, drag: Any, g: Any) -> 
 
 @ph.torque(frame="space")
 def turning(t: Any, R: Any, a: Any, rate: Any) -> Any:
-    """A torque in space that turns."""
+    """A rotating torque in space."""
     return a * math.cos(rate * t) * R[1][2], -a * math.sin(rate * t) * R[0][2], a / 3
 
 
@@ -128,13 +128,13 @@ def pulse(t: Any, R: Any, a: Any, centre: Any, width: Any, g: Any) -> Any:
 
 @ph.torque
 def comb(t: Any, R: Any, a: Any, rate: Any, g: Any) -> Any:
-    """Pulses that come again, and weight."""
+    """Repeated pulses, and weight."""
     p = ph.where(math.cos(rate * t) > 0.9, a, 0.0)
     return p + g * R[2][1], -g * R[2][0], p / 3
 
 
 def weight(g: float) -> Torque:
-    """Of a top with U = g R33."""
+    """Torque of a top with U = g R33."""
     return lambda t, R, w: np.array([g * R[2, 1], -g * R[2, 0], 0 * w[0]])
 
 
@@ -217,7 +217,7 @@ def random_body(rng: Any) -> Any:
 
 
 def angle(a: Any, b: Any) -> float:
-    """Between two attitudes."""
+    """Angle between two attitudes."""
     w, v = (a * b).sum(), a[0] * b[1:] - b[0] * a[1:] - cross(a[1:], b[1:])
     return float(2 * np.arctan2(np.sqrt((v * v).sum()), abs(w)))
 
@@ -231,7 +231,7 @@ KINDS = ("top", "driven", "turning", "pulse", "burn", "table", "comb")
 
 
 def judged(kind: str, rng: Any) -> tuple[str, float, float]:
-    """One random problem: how it went, error/tol and error/estimate."""
+    """One random problem: outcome, error/tol and error/estimate."""
     moments, w = random_body(rng), rng.normal(size=3) * 10.0 ** rng.uniform(-2, 2)
     energy = float((moments * w * w).sum()) / 2 * 10.0 ** rng.uniform(-3, 0.7)
     span = 10.0 ** rng.uniform(0, 1.5) / float(np.linalg.norm(w))

@@ -2,20 +2,20 @@
 
 A splitting is, up to terms smaller than any power of h, the flow of a modified energy H~ = H + h^p H_p. In action and
 angle of the polhode the orbit through m0 has the action at which H + h^p <H_p> equals H~(m0), <.> the mean over the
-polhode. So its mean energy is off by h^p (H_p(m0) - <H_p>): a constant that depends on where on the polhode the run
-began. The period T and the precession angle Phi of the polhode depend on the energy, and the attitude error grows by
-dT/dE and dPhi/dE times this offset in every period. `ep` puts the body on the polhode of the right energy. What
-remains is the part h^p d<H_p>/dI of the frequencies, which no choice of the energy removes, and what the turns add.
+polhode. So its mean energy is off by h^p (H_p(m0) - <H_p>): a constant that depends on the starting point on the
+polhode. The period T and the precession angle Phi of the polhode depend on the energy, and the attitude error grows by
+dT/dE and dPhi/dE times this offset in every period. `ep` puts the body on the polhode of the right energy. There
+remain the part h^p d<H_p>/dI of the frequencies, which no choice of the energy removes, and errors of the rotations.
 
 The script measures, at equal numbers of steps,
 
 1. the error at the end, the mean energy offset, and the drifts of phase and of precession per period, with and without
-   `ep`, and what dT/dE and dPhi/dE times the offset predict for the drifts without `ep`;
-2. the same splitting WITHOUT `ep`, begun on a neighbouring polhode such that its mean energy is the right one: if the
+   `ep`, and the drifts without `ep` predicted by dT/dE and dPhi/dE times the offset;
+2. the same splitting WITHOUT `ep`, started on a neighbouring polhode such that its mean energy is right: if the
    explanation holds it is as good as with `ep`;
-3. the gain of `ep` for starts all along one polhode: it must vanish where the start has H_p(m0) = <H_p>.
+3. the gain of `ep` for starts all along one polhode: it must vanish for starts with H_p(m0) = <H_p>.
 
-Command: ``python validation/why_ep_helps_splittings.py [picture.png]`` (2 cores, Python 3.11: 12 s). It printed
+Command: ``python validation/why_ep_helps_splittings.py [picture.png]`` (2 cores, Python 3.11: 12 s). Output:
 
     period 1.0174, 42.5 periods; dT/dlnE = -0.745, dPhi/dlnE = -0.729
 
@@ -42,11 +42,11 @@ Command: ``python validation/why_ep_helps_splittings.py [picture.png]`` (2 cores
     0.167      2.2e-05    1.2e-03   6.2e-04
     0.208      4.2e-05    2.0e-03   6.2e-04
     0.250      5.0e-05    2.4e-03   6.2e-04
-    ... (the second half alike)
+    ... (the second half is similar)
 
-So the splittings without `ep` are as good as with it once their mean energy is right (2), to a few per cent; nearly all
-of their phase drift, and with it the larger part of the error, comes from the energy offset (1); and the gain of `ep`
-is a matter of the start: none at the two phases where the offset changes its sign, a factor of four at the worst (3).
+So the splittings without `ep` are as good as with it if their mean energy is right (2), to a few per cent. Nearly all
+of their phase drift, and with it the larger part of the error, comes from the energy offset (1). The gain of `ep`
+depends on the start: none at the two phases where the offset changes sign, at most a factor of four (3).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ from polhode.kernels.so3 import mul
 from polhode.methods.combinators.polhode_projection import least_turn, to_polhode
 
 ROWS = (("mry2_132", 6000), ("mry2_321", 1200), ("mry4_321", 400))
-"""Splittings as in the talk's table, each with about the steps it needs for the talk's accuracy."""
+"""Splittings of the talk's table, each with about the number of steps for the talk's accuracy."""
 PRISM = ph.problems.prism()
 INERTIA = np.array(PRISM.body.moments)
 END = PRISM.t_end
@@ -70,7 +70,7 @@ SHIFT = 1e-6
 
 
 def at_energy(problem: ph.Problem, factor: float) -> ph.Problem:
-    """The problem begun on a polhode with so many times the energy: the body is turned, its momentum in space kept."""
+    """The problem started on a polhode with `factor` times the energy, with the same spatial momentum."""
     q, m = quaternion(problem), tuple(float(x) for x in problem.momentum)
     twice = float(np.sum(np.square(m) / INERTIA))
     change = to_polhode(m, (factor - 1) * twice, (None, tuple(1 / INERTIA), ()))
@@ -95,21 +95,21 @@ def slopes() -> tuple[float, float, float]:
 
 
 def displacement(matrix: np.ndarray, exact: np.ndarray) -> float:
-    """The talk's error as `analysis/buss_table.py` reads it: rms displacement of the points of the body."""
+    """The talk's error as interpreted in `validation/buss_table.py`: rms displacement of the points of the body."""
     v = Rotation.from_matrix(exact.T @ matrix).as_rotvec()
     return float(np.sqrt(v @ (INERTIA * v) / INERTIA.max()))
 
 
 def mean_offset(sol: ph.Trajectory, period: float, energy: float) -> float:
-    """Mean of the energy over whole periods less the right one, relative."""
+    """Mean of the energy over whole periods minus the right one, relative."""
     whole = sol.t <= sol.t[0] + period * int((sol.t[-1] - sol.t[0]) / period)
     return float(np.trapezoid(sol.energy[whole], sol.t[whole]) / np.ptp(sol.t[whole]) / energy - 1)
 
 
 def drifts(sol: ph.Trajectory, problem: ph.Problem, period: float) -> tuple[float, float]:
-    """How far, per period, the state runs ahead along its polhode (in time), and turns about the momentum (in radians).
+    """Drift per period along the polhode (in time), and of the rotation about the momentum (in radians).
 
-    Means over the last period: the phase at which the exact momentum is closest, then the turn that is left.
+    Means over the last period: the phase at which the exact momentum is closest, then the remaining rotation.
     """
     last = sol.t > sol.t[-1] - period
     times, ahead = sol.t[last], np.zeros(last.sum())
@@ -126,7 +126,7 @@ def drifts(sol: ph.Trajectory, problem: ph.Problem, period: float) -> tuple[floa
 
 
 def balanced(name: str, steps: int, period: float) -> ph.Trajectory:
-    """The splitting begun on the polhode from which its mean energy is that of the prism."""
+    """The splitting started on the polhode for which its mean energy is that of the prism."""
     factor, energy = 1.0, PRISM.energy()
     for _ in range(4):
         sol = ph.solve(at_energy(PRISM, factor), name, dt=END / steps, steps=steps)
@@ -171,7 +171,7 @@ def along_the_polhode(name: str = "mry2_321", steps: int = 1200, starts: int = 1
 
 
 def picture(found: np.ndarray, path: str) -> None:
-    """Errors over the energy offset."""
+    """Plot the errors against the energy offset."""
     import matplotlib.pyplot as plt
 
     figure, axes = plt.subplots(figsize=(5, 4), layout="constrained")

@@ -1,1 +1,1 @@
-"""Parts of the races: the cases and crowds, the contenders, the clocks, the reports."""
+"""Parts of the comparison benchmarks: cases and ensembles, contenders, timing, reports."""

@@ -1,4 +1,4 @@
-"""Crowds on an NVIDIA card: `ph.ensemble(..., device="cuda")` and diffrax on the same card, to the same accuracy.
+"""Ensembles on an NVIDIA GPU: `ph.ensemble(..., device="cuda")` and diffrax on the same GPU, to the same accuracy.
 
 Ratios are of what lies on the card before and after, for both; those of our whole calls, from host memory to host
 memory with all checks of what is given, stand beside them.
@@ -23,14 +23,14 @@ from .crowd_clock import Runner, timed
 from .crowds import QUANTILE, TARGETS, Crowd, free_bodies, heavy_tops
 
 DATA_SHEET = {"H200": 34e12, "H100": 34e12, "A100": 9.7e12}
-"""Double-precision operations a second without tensor cores, by NVIDIA's data sheets of these cards."""
+"""Double-precision operations per second without tensor cores, from NVIDIA's data sheets of these GPUs."""
 
 METHODS = ("processed6(dmv10)", "taylor(8)", "taylor(12)", "taylor(16)")
 FREE_GOAL = 100.0
 
 
 def _row(crowd: Crowd, runner: Runner, setting: float, least: int) -> dict[str, Any]:
-    """Bodies a second of whole calls, and the errors of the sample."""
+    """Bodies per second of whole calls, and the errors of the sample."""
     run = runner.run(crowd, setting)
     seconds, q = timed(run.call, least, 3.0)
     errors = crowd.errors(q)
@@ -41,7 +41,7 @@ def _row(crowd: Crowd, runner: Runner, setting: float, least: int) -> dict[str, 
 
 
 def climbed(crowd: Crowd, runner: Runner, settings: tuple[float, ...], until: float) -> dict[str, Any]:
-    """Settings from coarse to fine, until the last error is met or the time is over; a failure is kept as its text."""
+    """Run settings from coarse to fine until the smallest error is reached or time is up; failures are kept as text."""
     found: dict[str, Any] = {"compile_seconds": None, "rows": []}
     try:
         began = time.perf_counter()
@@ -59,14 +59,14 @@ def climbed(crowd: Crowd, runner: Runner, settings: tuple[float, ...], until: fl
             )
             if row["error"] <= min(TARGETS):
                 break
-    except Exception:  # whatever a tool does on a card, the others go on
+    except Exception:  # whatever fails in one tool, the others continue
         found["failed"] = traceback.format_exc()[-1500:]
         print(f"    {runner.label} failed: {found['failed'][-300:]}", flush=True)
     return found
 
 
 def on_card(crowd: Crowd, name: str, setting: float) -> float:
-    """Bodies a second with everything on the card before and after, as diffrax has it; launches and waiting counted."""
+    """Bodies per second with all data on the GPU before and after, as for diffrax; includes launches and waiting."""
     from numba import cuda
 
     task, counts = crowd_ours.prepared(crowd, name, setting)
@@ -91,7 +91,7 @@ def on_card(crowd: Crowd, name: str, setting: float) -> float:
 
 
 def fastest(tools: dict[str, Any], target: float) -> dict[str, Any] | None:
-    """The fastest run that meets a target."""
+    """The fastest run that reaches a target."""
     able = [row for tool in tools.values() for row in tool["rows"] if row["error"] <= target]
     return max(able, key=lambda row: row.get("on_card", row["bodies_per_second"]), default=None)
 
@@ -104,7 +104,7 @@ def _ours(crowd: Crowd, device: str, small: int, until: float) -> dict[str, Any]
             continue
         tried = climbed(crowd.first(small), runner, runner.settings[::2], until)
         large = {}
-        for target in TARGETS:  # the whole crowd with the coarsest setting that will do
+        for target in TARGETS:  # the whole ensemble with the coarsest sufficient setting
             row = next((row for row in tried["rows"] if row["error"] <= target), None)
             if row is not None and row["setting"] not in large and time.perf_counter() < until:
                 run = runner.run(crowd, row["setting"])
@@ -125,7 +125,7 @@ def _diffrax(crowd: Crowd, chunk: int, until: float) -> dict[str, Any]:
 
 
 def rivals(device: str, number: int, chunk: int, seconds: float, peak: float) -> dict[str, Any]:
-    """Both tools on free bodies and tops within so many seconds; the ratios of what they do in a second."""
+    """Both tools on free bodies and tops within a time limit in seconds; the ratios of their throughputs."""
     began, found = time.perf_counter(), {}
     makers: tuple[Callable[[int], Crowd], ...] = (free_bodies, heavy_tops)
     for k, make in enumerate(makers):
@@ -148,7 +148,7 @@ def rivals(device: str, number: int, chunk: int, seconds: float, peak: float) ->
                 f"{row['method']} {row.get('on_card', row['bodies_per_second']):.3g}/s" if row else "-"
                 for row in (ours, theirs)
             ]
-            by = f"{line['ratio']:.0f} times (wanted: {FREE_GOAL:.0f})" if "ratio" in line else "no ratio"
+            by = f"{line['ratio']:.0f} times (target: {FREE_GOAL:.0f})" if "ratio" in line else "no ratio"
             share = f", {100 * line['share_of_peak']:.1f} % of peak" if "share_of_peak" in line else ""
             print(f"  {crowd.name} {target:.0e}: polhode {said[0]}, diffrax {said[1]}: {by}{share}", flush=True)
         found[crowd.name] = {"table": table, "tools": tools}

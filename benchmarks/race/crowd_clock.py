@@ -1,4 +1,4 @@
-"""Settings of a tool tried on a small crowd; then, for every error asked for, the fastest of them on large ones."""
+"""Try the settings of a tool on a small ensemble; then run the fastest for each target error on large ensembles."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ import numpy as np
 from .crowds import QUANTILE, TARGETS, Crowd
 
 SMALL = 2048
-"""Bodies with which settings are tried."""
+"""Number of bodies for trying settings."""
 
 PATIENCE = 8.0
-"""Seconds of a call beyond which a larger crowd is not run."""
+"""Longest call in seconds for which a larger ensemble is run."""
 
 ROUNDS, SHORT = 5, 1.0
-"""How often the best runs take turns at last, and seconds of a call beyond which one does not."""
+"""Number of final alternating rounds of the best runs, and longest call in seconds that takes part."""
 
 
 @dataclasses.dataclass
 class Run:
-    """A prepared call that returns the quaternions at the end (N, 4), and the operations of one body, where known."""
+    """A prepared call that returns the final quaternions (N, 4), and the operations per body, if known."""
 
     call: Callable[[], np.ndarray]
     flops: Callable[[], float] | None = None
@@ -31,7 +31,7 @@ class Run:
 
 @dataclasses.dataclass
 class Runner:
-    """A tool with one method: its settings from coarse to fine, and the run of a crowd with one of them."""
+    """A tool with one method: its settings from coarse to fine, and the run of an ensemble with one of them."""
 
     label: str
     settings: tuple[float, ...]
@@ -39,7 +39,7 @@ class Runner:
 
 
 def timed(call: Callable[[], np.ndarray], most: int = 100, budget: float = 0.8) -> tuple[float, np.ndarray]:
-    """Seconds of the fastest call, and its result; short calls are made often, as others use the machine too."""
+    """Seconds of the fastest call, and its result; short calls are repeated, because machines are shared."""
     best, began, count = np.inf, time.perf_counter(), 0
     while count < 1 or (count < most and time.perf_counter() - began < budget):
         start = time.perf_counter()
@@ -49,9 +49,9 @@ def timed(call: Callable[[], np.ndarray], most: int = 100, budget: float = 0.8) 
 
 
 def tried(crowd: Crowd, runner: Runner, quantile: float = QUANTILE) -> tuple[float, list[dict[str, Any]]]:
-    """Seconds of the first call (compiling and all), and error and time of settings until every target is met.
+    """Seconds of the first call (with compilation), and error and time of settings until every target is reached.
 
-    Of three neighbouring settings one is tried first; those between only where they decide about a target.
+    Every third setting is tried first; those between only if they decide about a target.
     """
     small, rows = crowd.first(SMALL), {}
     began = time.perf_counter()
@@ -81,7 +81,7 @@ def tried(crowd: Crowd, runner: Runner, quantile: float = QUANTILE) -> tuple[flo
 
 
 def raced(crowd: Crowd, numbers: tuple[int, ...], runners: list[Runner], quantile: float = QUANTILE) -> dict[str, Any]:
-    """Compile times, what was tried, and for every target and crowd the fastest run that meets it (None: none does)."""
+    """Compile times, all trials, and for every target and ensemble the fastest run that reaches it (None: no run)."""
     found: dict[str, Any] = {"compile_seconds": {}, "tried": [], "best": []}
     by_label = {runner.label: runner for runner in runners}
     for runner in runners:
@@ -105,7 +105,7 @@ def raced(crowd: Crowd, numbers: tuple[int, ...], runners: list[Runner], quantil
 
 
 def measured(crowd: Crowd, runner: Runner, row: dict[str, Any]) -> dict[str, Any]:
-    """The whole call on a crowd: nanoseconds and, where counted, operations a body."""
+    """The whole call on an ensemble: nanoseconds and, if counted, operations per body."""
     run = runner.run(crowd, row["setting"])
     seconds, q = timed(run.call)
     errors = crowd.errors(q)
@@ -116,9 +116,9 @@ def measured(crowd: Crowd, runner: Runner, row: dict[str, Any]) -> dict[str, Any
 
 
 def take_turns(crowd: Crowd, runners: dict[str, list[Runner]], found: dict[str, Any]) -> None:
-    """Time the best runs of all tools again, in turns and over again: others use the machine too, now more, now less.
+    """Time the best runs of all tools again in alternating rounds, because the load of a shared machine varies.
 
-    `found` has what `raced` found for every tool; a time in it becomes that of the best round, where that is shorter.
+    `found` holds the results of `raced` for every tool; a time is replaced by that of the best round if shorter.
     """
     for entries in zip(*(found[name]["best"] for name in runners), strict=True):  # an error and a number of bodies
         timers = []

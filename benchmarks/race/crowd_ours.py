@@ -1,4 +1,4 @@
-"""polhode with crowds: whole calls of `ph.ensemble`, arrays in, arrays out."""
+"""polhode with ensembles: whole calls of `ph.ensemble`, arrays in, arrays out."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from .crowds import END, Crowd, problem, weight
 library = sys.modules["polhode.run.ensemble.api"]
 
 TOPS = ("processed6(dmv10)", "taylor(8)", "taylor(10)", "taylor(12)", "taylor(14)", "taylor(16)")
-"""On a card, where all threads want equal steps."""
+"""Methods on a GPU, where all threads should have equal steps."""
 
 CHOSEN = "taylor, own steps"
 TOLERANCES = tuple(10 ** (-5 - k / 6) for k in range(55))
 FINENESS = tuple(0.5 * 1.08**k for k in range(31))
-"""Steps for every radian a body turns: what is varied, as others vary a tolerance."""
+"""Steps per radian of rotation; varied like the tolerance of other tools."""
 
 LADDER = 1.3
-"""Numbers of steps are powers of this, rounded up, so that many bodies have the same: a card wants many at once."""
+"""Numbers of steps are powers of this, rounded up, so that many bodies share one number, as a GPU needs."""
 
 
 def numbers_of_steps(crowd: Crowd, fineness: float, ratio: float) -> np.ndarray:
-    """For each body by the rate at which it turns and swings, sqrt(omega^2 + 4 m g l / I_min)."""
+    """Steps of each body from its rate of rotation and swing, sqrt(omega^2 + 4 m g l / I_min)."""
     assert crowd.mgl is not None
     rate = np.sqrt((crowd.omega**2).sum(axis=1) + 4 * crowd.mgl / crowd.moments.min(axis=1))
     rungs = np.ceil(np.log(np.maximum(END * fineness * rate, 1)) / np.log(ratio))
@@ -59,7 +59,7 @@ def _stepped(device: str, name: str, crowd: Crowd, setting: float) -> Run:
 
 
 def _chosen(crowd: Crowd, setting: float) -> Run:
-    """Every body with steps of its own, to a tolerance."""
+    """Every body with its own adaptive steps, to a tolerance."""
     given = (crowd.moments, crowd.quaternions, crowd.momenta)
     field: dict[str, Any] = {"field": weight, "params": {"mgl": crowd.mgl}}
     taken = []
@@ -73,7 +73,7 @@ def _chosen(crowd: Crowd, setting: float) -> Run:
 
 
 def prepared(crowd: Crowd, name: str, setting: float) -> tuple[Any, np.ndarray]:
-    """What is given, checked, and the number of steps of each body, for a run on a card without the way there."""
+    """Validated input and number of steps of each body, for a run on a GPU without transfers."""
     given = (crowd.moments, crowd.quaternions, crowd.momenta, name)
     if crowd.mgl is None:
         return library.prepared(*given, dt=END, steps=1, device="cuda"), np.ones(len(crowd), dtype=int)
@@ -83,7 +83,7 @@ def prepared(crowd: Crowd, name: str, setting: float) -> tuple[Any, np.ndarray]:
 
 
 def _flops(crowd: Crowd, name: str, steps: float) -> float:
-    """Operations of one body: those counted in a step of a typical one; elementary functions are not among them."""
+    """Operations per body, counted in a step of a typical body; elementary functions are not included."""
     return steps * cost(ph.methods[name], _typical(crowd), END / steps).flops
 
 
@@ -94,7 +94,7 @@ def _typical(crowd: Crowd) -> ph.Problem:
 
 
 def runners(crowd: Crowd, device: str = "cpu", quick: bool = False) -> list[Runner]:
-    """The exact solution of free bodies; for tops, steps to a tolerance, on a card methods with fixed steps."""
+    """The exact solution for free bodies; for tops adaptive steps, on a GPU methods with fixed steps."""
     if crowd.mgl is None:
         return [Runner("jacobi", (1.0,), functools.partial(_exact, device))]
     if device == "cpu":

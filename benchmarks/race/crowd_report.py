@@ -1,4 +1,4 @@
-"""Tables and sentences of the race with crowds."""
+"""Tables and summary of the ensemble benchmark."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 from .report import NEVER, number, ratio
 
 GOALS = {"free bodies": 10.0, "heavy tops": 3.0}
-"""How many times as fast as the best of the others we want to be."""
+"""Target speed ratio to the best other tool."""
 
 
 def best_of(found: dict[str, Any], name: str, target: float, bodies: int) -> dict[str, Any] | None:
-    """The fastest run of a tool that meets a target; where it was too slow for so many bodies, that of fewer."""
+    """The fastest run of a tool that reaches a target; if it was too slow for this many bodies, with fewer."""
     rows = [r for r in found[name]["best"] if r["target"] == target and r["bodies"] <= bodies]
     runs = [r["run"] or r["tried"] for r in rows]
     return runs[-1] if runs else None
 
 
 def lines_of(found: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:
-    """For every crowd, number of bodies and error: ours, theirs, and the ratio to the best of theirs."""
+    """For every ensemble, number of bodies and error: our run, the others, and the ratio to the best of them."""
     lines = []
     for crowd, tools in found.items():
         for row in sorted(tools["polhode"]["best"], key=lambda r: (r["bodies"], -r["target"])):
@@ -33,7 +33,7 @@ def lines_of(found: dict[str, Any], names: list[str]) -> list[dict[str, Any]]:
 
 
 def table(lines: list[dict[str, Any]], names: list[str]) -> str:
-    """Nanoseconds a body, in brackets how many times as long as ours."""
+    """Nanoseconds per body, and in brackets the ratio to ours."""
     text = [
         "| ensemble | bodies | error | polhode (ns) | method | " + " | ".join(names) + " |",
         "|---" * (5 + len(names)) + "|",
@@ -51,7 +51,7 @@ def table(lines: list[dict[str, Any]], names: list[str]) -> str:
 
 
 def settings(lines: list[dict[str, Any]], peak: float, quantile: float) -> str:
-    """What was run for us: method, tolerance, errors, operations, share of the peak."""
+    """Our runs: method, tolerance, errors, operations, fraction of the peak."""
     head = (
         "| ensemble | bodies | error | method | tolerance | 95 % | median | largest | flop per body | of float64 peak |"
     )
@@ -69,7 +69,7 @@ def settings(lines: list[dict[str, Any]], peak: float, quantile: float) -> str:
 
 
 def sentences(lines: list[dict[str, Any]], found: dict[str, Any], peak: float, cores: int) -> str:
-    """The smallest ratios, and who could not take part."""
+    """The smallest ratios, and the tools that did not run."""
     said = [f"{cores} cores, measured peak {peak / 1e9:.0f} Gflop/s in double precision."]
     for crowd, goal in GOALS.items():
         for target in dict.fromkeys(line["target"] for line in lines):

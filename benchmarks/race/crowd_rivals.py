@@ -1,4 +1,4 @@
-"""heyoka, numbalsoda and diffrax with crowds, on all cores; all integrate (q, omega) by the equations of `cases.py`."""
+"""heyoka, numbalsoda and diffrax with ensembles on all cores; all integrate (q, omega) as in `cases.py`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .crowds import END, Crowd
 
 CORES = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 TOLERANCES = tuple(10.0 ** (-k / 3) for k in range(12, 49))
-"""Three in a decade, from 1e-4."""
+"""Three per decade, from 1e-4."""
 
 
 def _rates(factors: Any, heavy: bool) -> Callable[..., Any]:
@@ -38,7 +38,7 @@ def _shares(count: int, parts: int) -> Iterator[tuple[int, int]]:
 
 @functools.cache
 def _heyoka_batch(heavy: bool, tolerance: float, width: int) -> list[Any]:
-    """The batch integrator, whole code unrolled, the factors of a body its parameters; a copy for every core."""
+    """The batch integrator with unrolled code; the factors of a body are its parameters; one copy per core."""
     import heyoka as hy
 
     x = hy.make_vars("a", "b", "c", "d", "u", "v", "w")
@@ -81,7 +81,7 @@ def _heyoka(width: int, ordered: bool, crowd: Crowd, tolerance: float) -> Run:
 
 
 def heyoka(crowd: Crowd, quick: bool) -> list[Runner]:
-    """As many bodies in a batch as its vectors hold, and twice as many."""
+    """Batches of one vector of bodies, and of two."""
     import heyoka as hy
 
     wide = hy.recommended_simd_size()
@@ -90,7 +90,7 @@ def heyoka(crowd: Crowd, quick: bool) -> list[Runner]:
 
 
 def heyoka_sorted(crowd: Crowd, quick: bool) -> list[Runner]:
-    """The same with the bodies sorted by their speed beforehand, which is not timed: batches end together."""
+    """The same with the bodies sorted by speed beforehand (not timed), so that a batch ends together."""
     import heyoka as hy
 
     wide = hy.recommended_simd_size()
@@ -139,7 +139,7 @@ def _numbalsoda(crowd: Crowd, tolerance: float) -> Run:
 
 
 def numbalsoda(crowd: Crowd, quick: bool) -> list[Runner]:
-    """Its DOP853 from compiled code, bodies shared out among the cores by prange."""
+    """Its DOP853 from compiled code, bodies distributed over the cores by prange."""
     import numbalsoda as _  # noqa: F401 - says whether it is there
 
     return [Runner("DOP853", TOLERANCES, _numbalsoda)]
@@ -192,7 +192,7 @@ def _diffrax(solver: str, chunk: int, threads: int, crowd: Crowd, tolerance: flo
 
 
 def diffrax(crowd: Crowd, quick: bool, chunk: int = 1024, threads: int = CORES) -> list[Runner]:
-    """Tsit5 and Dopri8 with their step control, in chunks: on a processor a chunk for every core at a time."""
+    """Tsit5 and Dopri8 with their step control, in chunks; on a CPU one chunk per core at a time."""
     import diffrax as _  # noqa: F401 - says whether it is there
 
     return [

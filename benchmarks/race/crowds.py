@@ -1,4 +1,4 @@
-"""Crowds that are raced: many random bodies, the same arrays for every tool, and where a sample of them must end."""
+"""The benchmark ensembles: random bodies, the same arrays for every tool, and reference attitudes of a sample."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from polhode.results.observables import matrices
 
 END = 10.0
 SAMPLE = 64
-"""The first bodies of a crowd: their errors are those of the crowd."""
+"""Number of first bodies of an ensemble whose errors represent the ensemble."""
 
 DIGITS = 22
 MOST = 1 << 20
-"""Bodies that are drawn, always as many, so that the first ones are the same in every crowd."""
+"""Number of bodies drawn, always the same, so that the first ones are equal in every ensemble."""
 
 QUANTILE = 0.95
-"""Of the sampled errors: the one that must be at most the error asked for."""
+"""Quantile of the sampled errors that must be at most the target error."""
 
 TARGETS = (1e-6, 1e-9, 1e-12)
 KEPT = Path(__file__).with_name("crowd_references.json")
@@ -54,7 +54,7 @@ class Crowd:
         return self.momenta / self.moments
 
     def numbers(self) -> tuple[np.ndarray, np.ndarray]:
-        """What others integrate: (q, omega) at the start (N, 7), the factors of `cases.forced_rates` (N, 3 or 5)."""
+        """Input of the other tools: initial (q, omega) (N, 7), and the factors of `cases.forced_rates` (N, 3 or 5)."""
         i1, i2, i3 = self.moments.T
         factors = [(i2 - i3) / i1, (i3 - i1) / i2, (i1 - i2) / i3]
         if self.mgl is not None:
@@ -70,7 +70,7 @@ class Crowd:
         return np.where(np.isfinite(found), found, np.inf)
 
     def first(self, number: int) -> Crowd:
-        """The first bodies alone."""
+        """The ensemble of the first bodies only."""
         weights = None if self.mgl is None else self.mgl[:number]
         arrays = (self.moments[:number], self.quaternions[:number], self.momenta[:number], weights)
         return Crowd(self.name, *arrays, self.reference)
@@ -84,7 +84,7 @@ def problem(crowd: Any, i: int) -> ph.Problem:
 
 
 def free_bodies(number: int) -> Crowd:
-    """Moments from 1 to 1.9 (any three obey the triangle inequality), momenta normal, attitudes the identity."""
+    """Moments from 1 to 1.9 (any three satisfy the triangle inequality), normal momenta, identity attitudes."""
     rng = np.random.default_rng(1)
     moments, momenta = rng.uniform(1, 1.9, (MOST, 3)), rng.normal(size=(MOST, 3))
     quaternions = np.tile([1.0, 0.0, 0.0, 0.0], (MOST, 1))
@@ -94,7 +94,7 @@ def free_bodies(number: int) -> Crowd:
 
 
 def heavy_tops(number: int) -> Crowd:
-    """Such moments, tilts of 0.1 to 1 rad, a spin momentum of 3 to 8, some momentum across it, m g l from 0.5 to 2."""
+    """Such moments, tilts of 0.1 to 1 rad, spin momentum 3 to 8, some perpendicular momentum, m g l from 0.5 to 2."""
     rng = np.random.default_rng(2)
     moments = rng.uniform(1, 1.9, (MOST, 3))
     half, towards = rng.uniform(0.05, 0.5, MOST), rng.uniform(0, 2 * np.pi, MOST)
@@ -107,14 +107,14 @@ def heavy_tops(number: int) -> Crowd:
 
 
 def _tops_reference(given: Any) -> np.ndarray:
-    """Taylor series in many digits, kept in a file: they take a minute. One of them is made anew to check the file."""
+    """Taylor series in many digits, stored in a file (they take a minute). One is recomputed to check the file."""
     key = [float(array[:SAMPLE].sum()) for array in given]
     kept = json.loads(KEPT.read_text()) if KEPT.exists() else {}
     if kept.get("key") != key:
         kept = {"key": key, "digits": DIGITS, "end": END, "quaternions": [_end(given, i) for i in range(SAMPLE)]}
         KEPT.write_text(json.dumps(kept, indent=1) + "\n")
     if np.abs(np.subtract(_end(given, SAMPLE - 1), kept["quaternions"][-1])).max() > 1e-15:
-        raise SystemExit(f"{KEPT.name} does not belong to this crowd; remove it")
+        raise SystemExit(f"{KEPT.name} does not belong to this ensemble; remove it")
     return matrices(np.array(kept["quaternions"]))
 
 

@@ -1,4 +1,4 @@
-"""What the processor does at most: fused multiply-adds in lanes, on all cores."""
+"""Peak throughput of the processor: fused multiply-adds in SIMD lanes on all cores."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from polhode.compile import threads
 from polhode.compile.simd.vector_types import LANES, load, store
 
 CHAINS = 10
-"""Sums that do not wait for each other: more than the four or five cycles of one multiply-add."""
+"""Number of independent sums: more than the latency of a multiply-add, four or five cycles."""
 
 
 def _kernel() -> Any:
@@ -22,12 +22,12 @@ def _kernel() -> Any:
     lines += ["    for _ in range(count):", *(f"        {x} = {x} * b + a" for x in names)]
     text = "\n".join([*lines, f"    store(data, 2 * LANES, {' + '.join(names)})", ""])
     space = {"load": load, "store": store, "LANES": LANES}
-    exec(text, space)  # made of our own words only
+    exec(text, space)  # the text contains no user input
     return numba.njit(nogil=True, fastmath={"contract"}, error_model="numpy")(space["run"])
 
 
 def peak(seconds: float = 0.1) -> float:
-    """Double-precision operations a second of all cores together, the best of five."""
+    """Double-precision operations per second of all cores together, best of five."""
     run, count = _kernel(), 100_000
     data = [np.full(3 * LANES, 0.5) for _ in range(threads.cores())]
     run(1, data[0])

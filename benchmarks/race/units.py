@@ -1,4 +1,4 @@
-"""What one core does with independent numbers: nanoseconds of an operation, single and in lanes."""
+"""Throughput of independent operations on one core: nanoseconds per operation, scalar and in SIMD lanes."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from polhode.compile.simd.vector_types import LANES, load, store
 
 OPERATIONS = {"multiply-add": "# * b + b", "sum": "# + b", "division": "b / #", "square root": "sqrt(#)"}
 CHAINS = 12
-"""Registers at work: more than two units with a latency of four or five cycles can hold, fewer than there are."""
+"""Registers in use: enough to fill two units with a latency of four or five cycles, fewer than the machine has."""
 
 COUNT, REPEATS = 2000, 40
 
 
 def _chains(width: int) -> int:
-    """Chains of one operation that do not wait for each other; a number in lanes takes two registers."""
+    """Number of independent chains of an operation; a number in lanes takes two registers."""
     return CHAINS if width == 1 else CHAINS // 2
 
 
@@ -32,12 +32,12 @@ def _kernel(operation: str, width: int) -> Any:
     total = " + ".join(names)
     text = "\n".join([*lines, f"    store(data, 0, {total})" if width > 1 else f"    data[0] = {total}", ""])
     space = {"load": load, "store": store, "sqrt": math.sqrt}
-    exec(text, space)  # made of our own words only
+    exec(text, space)  # the text contains no user input
     return numba.njit(fastmath={"contract"}, error_model="numpy")(space["run"])
 
 
 def units() -> list[dict[str, Any]]:
-    """Nanoseconds a number of each operation, the best of many."""
+    """Nanoseconds per number of each operation, best of many."""
     rows = []
     for name, operation in OPERATIONS.items():
         runs, best = {width: _kernel(operation, width) for width in (1, LANES)}, {1: np.inf, LANES: np.inf}

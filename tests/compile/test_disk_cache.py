@@ -122,7 +122,7 @@ def test_a_file_that_is_not_private_is_refused(cache):
     shifted(1.0)
     (entry,) = entries(cache)
     entry.chmod(0o666)
-    with pytest.warns(CacheWarning, match="others can write"):
+    with pytest.warns(CacheWarning, match="writable by others"):
         assert shifted(1.0) == (2.0, 0)
 
 
@@ -140,7 +140,7 @@ def test_a_folder_that_others_can_write_is_refused(cache, depth):
     shifted(1.0)
     (entry,) = entries(cache)
     (entry.parent if depth else cache).chmod(0o777)
-    with pytest.warns(CacheWarning, match="can be written by others") as said:
+    with pytest.warns(CacheWarning, match="writable by others") as said:
         assert [shifted(1.0), shifted(1.0)] == [(2.0, 0)] * 2
     assert len(said) == 1
 

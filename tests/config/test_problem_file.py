@@ -234,7 +234,7 @@ FAULTS = [
     ("dt = 0.01", "dt = -1", 13, "run.dt", "must be a number above 0: the step size; got -1; write for example"),
     ("dt = 0.01", 'dt = "0.1"', 13, "run.dt", 'must be a number above 0: the step size; got "0.1"'),
     ("dt = 0.01", "delta = 1", 13, "run.delta", "there is no such key here; there are method, dt"),
-    ("t_end = 1.0", "steps = 2.5", 14, "run.steps", "must be a whole number from 1 on: .*; got 2.5"),
+    ("t_end = 1.0", "steps = 2.5", 14, "run.steps", "must be a whole number of at least 1: .*; got 2.5"),
     ("t_end = 1.0", "t_end = 1.0\nsteps = 100", 15, "run.steps", "got t_end and steps"),
     ("t_end = 1.0", "t_end = -1", 14, "run.t_end", "must lie after t0 = 0; got -1"),
     ("t_end = 1.0", "t_end = 1.0\nevery = true", 15, "run.every", "must be a whole number"),
@@ -245,7 +245,7 @@ FAULTS = [
     ("t_end = 1.0", "steps = 99999999999999999999", 14, "run.steps", "must be a whole number"),
     ("[run]", "[rum]", 11, "rum", "there is no such table here; did you mean run?"),
     ("[body]", "dt = 1\n[body]", 1, "dt", "it belongs in [run]"),
-    ("[body]", "[[body]]", 1, "body", "must be a table, [body]: what turns"),
+    ("[body]", "[[body]]", 1, "body", "must be a table, [body]: the rigid body"),
     (f"[start]\n{OMEGA}", "", None, "start", "is missing; it is a table, [start]: .*`polhode init` writes an example"),
 ]  # fmt: skip
 
@@ -403,7 +403,7 @@ def test_options_replace_what_the_file_says():
     assert "100 steps of dt = 0.01 to t = 1" in good("run", path)
     assert "50 steps of dt = 0.02 to t = 1" in good("run", path, "--dt", "0.02")
     assert "30 steps of dt = 0.01 to t = 0.3" in good("run", path, "--steps", "30")
-    assert "asked for 1e-06" in good("run", path, "--tol", "1e-6")
+    assert "requested 1e-06" in good("run", path, "--tol", "1e-6")
     assert "stops is for adaptive steps" in refused("run", path, "--stops", "0.5")
     assert "stops must be times" in refused("run", path, "--tol", "1e-6", "--stops", "0.5,soon")
     assert "max_step must be positive" in refused("run", path, "--tol", "1e-6", "--max-step", "0")
@@ -412,7 +412,7 @@ def test_options_replace_what_the_file_says():
     assert {0.25, 0.5} <= set(times.tolist())
     assert np.diff(times).max() <= 0.125 + 1e-15
     to_tolerance = written(f"{METHOD_LINE}\ndt = 0.01", "tol = 1e-6")
-    assert "asked for 1e-06" in good("run", to_tolerance)
+    assert "requested 1e-06" in good("run", to_tolerance)
     assert "20 steps of dt = 0.05" in good("run", to_tolerance, "--method", METHOD.name, "--dt", "0.05")
     assert "give --method and --dt" in refused("run", to_tolerance, "--dt", "0.05")
 

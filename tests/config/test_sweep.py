@@ -107,7 +107,7 @@ BAD = {
     "rows": ({"vary": "[grid]\nomega = [1, 2, 3]"}, ", line 10: grid.omega: must be a list of rows of 3 numbers"),
     "spread": (
         {"vary": "[grid]\nomega.z = {from = 1, to = 2}"},
-        ", line 10: grid.omega.z.count: is missing; it is a whole number from 1 on",
+        ", line 10: grid.omega.z.count: is missing; it is a whole number of at least 1",
     ),
     "log": ({"vary": "[grid]\nomega.z = {from = 0, to = 2, count = 2, spacing = 'log'}"}, "above 0"),
     "lengths": ({"vary": "[list]\nomega.x = [1, 2]\nomega.y = [1]"}, "the same length; got omega.x 2, omega.y 1"),

@@ -175,8 +175,8 @@ def test_polynomial_rates_lose_nothing():
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (lambda: pushed(ph.momentum_rate(L1, L3)(0.7)), r"L3, given as the derivative of order 1 of L1, is not it"),
-        (lambda: pushed(ph.momentum_rate(L1, L2, L2)(0.7)), r"L2, given as the derivative of order 2 of L1, is not it"),
+        (lambda: pushed(ph.momentum_rate(L1, L3)(0.7)), r"L3 is not the derivative of order 1 of L1"),
+        (lambda: pushed(ph.momentum_rate(L1, L2, L2)(0.7)), r"L2 is not the derivative of order 2 of L1"),
         (lambda: ph.momentum_rate(lambda R: (R[0][0], 0, 0)), r"takes R, so make it a @ph.torque\(frame=\"space\"\)"),
         (lambda: ph.momentum_rate(3), r"L1 must be a plain Python function of t and parameters; got int"),
         (lambda: ph.momentum_rate(L1, lambda t, b: (b, 0, 0)), r"L2 may take t and the parameters of L1; <lambda>"),

@@ -1,4 +1,4 @@
-"""Bodies made of matter: solids against integration, compositions, meshes and what can be wrong with them."""
+"""Bodies from geometry: solids against integration, compositions, meshes and what can be wrong with them."""
 
 import itertools
 import json
@@ -343,7 +343,7 @@ def far_too_large():
 BROKEN = [
     (overlapping, "parts of part.stl overlap, near ("),
     (one_part_inside_out, "a part of part.stl, near (5, 0, 0), is inside out and not a cavity of another"),
-    (far_too_large, "part.stl has corners beyond 1e+30; give the unit"),
+    (far_too_large, "part.stl has coordinates beyond 1e+30; give the unit"),
     (open_box, "part.stl is not watertight: 3 edges belong to one triangle only, the first near ("),
     (flipped_face, "the triangles of part.stl are not wound consistently"),
     (inside_out, "part.stl is inside out (its volume is -6)"),
@@ -385,7 +385,7 @@ def test_files_that_are_no_meshes(tmp_path, monkeypatch):
     assert "bad.ply cannot be read as PLY" in said("bad.ply", noise)
     assert all("bad." in said(f"bad.{kind}", noise) for kind in ("stl", "obj"))
     assert "has no triangles" in said("empty.obj", b"# nothing\n")
-    assert "corners that are not finite" in said("nan.obj", b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
+    assert "vertices that are not finite" in said("nan.obj", b"v nan 0 0\nv 1 0 0\nv 0 1 0\nf 1 2 3\n")
     with pytest.raises(ph.InputError, match="there is no file"):
         ph.Body.from_mesh(tmp_path / "absent.stl")
     with pytest.raises(ph.InputError, match="unit must be one of m, km"):

@@ -1,4 +1,4 @@
-"""The ready-made fields and sums of fields: each against its physics, then all of them in every number type.
+"""The built-in fields and sums of fields: each against its physics, then all of them in every number type.
 
 The physics is tested on motions by scipy, which know nothing of the methods here.
 """
@@ -422,7 +422,7 @@ def test_what_can_be_added():
     assert len(whole.template.parts) == 3
     ph.Problem(BODY, whole, omega=OMEGA)
     wrong = ph.momentum_rate(lambda t: (t, 0.0, 0.0), lambda t: (2.0, 0.0, 0.0))
-    with pytest.raises(ph.InputError, match="is not it"):
+    with pytest.raises(ph.InputError, match="is not the derivative"):
         ph.Problem(BODY, fields.gravity(1.0) + wrong, omega=OMEGA)
     with pytest.raises(ph.InputError, match="a field can be added to a field with its parameters bound"):
         fields.gravity(1.0) + fields.gravity

@@ -46,7 +46,7 @@ def test_the_right_torque_changes_nothing():
 )
 def test_a_wrong_torque_is_an_error_that_says_where_and_how_large(torque, component):
     field = ph.potential(torque=torque)(gravity.function)
-    message = rf"given for the potential gravity is not its torque: component {component} is .* instead of .*difference"
+    message = rf"is not the torque of the potential gravity: component {component} is .* instead of .*difference"
     with pytest.raises(ph.InputError, match=message):
         start(field(2.0))
 

@@ -17,7 +17,7 @@ START = {"attitude": (0.8, 0.4, 0.2, -0.4), "momentum": (1.0, -2.0, 1.5)}
 
 @pytest.fixture
 def body():
-    with pytest.warns(ph.ResultWarning, match="no rigid body: 9 exceeds the sum of 3 and 3.5 by 2.5"):
+    with pytest.warns(ph.ResultWarning, match="unphysical moments of inertia: 9 exceeds the sum of 3 and 3.5 by 2.5"):
         return ph.Body(MOMENTS, physical=False)
 
 
@@ -117,7 +117,7 @@ def test_problem_file(tmp_path):
 
     path = tmp_path / "a.toml"
     path.write_text(FILE.format("false"))
-    with pytest.warns(ph.ResultWarning, match="no rigid body"):
+    with pytest.warns(ph.ResultWarning, match="unphysical moments"):
         assert not load(path).problem.body.physical
     path.write_text(FILE.format("true"))
     with pytest.raises(ph.InputError, match="triangle inequality"):

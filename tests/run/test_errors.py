@@ -203,12 +203,12 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     "triangle": (
         lambda: ph.Body([1, 1, 4]),
         "moments of inertia must satisfy the triangle inequality: 4 exceeds the sum of 1 and 1 by 2 (50 %), "
-        "and no mass distribution has that; ph.Body(..., physical=False) accepts them for Euler's equations",
+        "which no mass distribution allows; ph.Body(..., physical=False) accepts them for Euler's equations",
     ),
     "one moment": (
         lambda: ph.Body([1, 0, 0]),
         "moments of inertia must satisfy the triangle inequality: 1 exceeds the sum of 0 and 0 by 1 (100 %), "
-        "and no mass distribution has that",
+        "which no mass distribution allows",
     ),
     "inertia nan": (lambda: ph.Body([1, 1, math.nan]), "inertia must be finite; got [1.0, 1.0, nan]"),
     "inertia infinite": (lambda: ph.Body([1, math.inf, 1]), "inertia must be finite; got [1.0, inf, 1.0]"),

@@ -407,7 +407,7 @@ def _free():
         (lambda R: "up", "it returned str"),
         (lambda R: (), "it returned none"),
         (lambda R: R[0][0] > 0, "it returned a truth value"),
-        (lambda R: (R[0], 1.0), "as many of them in every row"),
+        (lambda R: (R[0], 1.0), "or rows of equal length"),
         (lambda R: np.array(R), "np.array, which cannot be compiled"),
         (lambda R, k: k * R[0][0], "takes k, which have no values"),
         (lambda R: 1 / (R[0][0] - 1), "raised ZeroDivisionError at the start"),

@@ -1,1 +1,1 @@
-"""What can be measured: properties, errors, costs, reference solutions."""
+"""Measurements: properties of methods, errors, costs, reference solutions."""

@@ -1,18 +1,18 @@
-"""The modified energy of symplectic steps: what they keep instead of the energy.
+"""The modified energy of symplectic steps, which they conserve instead of the energy.
 
-A step made of exact flows, first of E_1, then of E_2, and so on, is itself the flow of a modified energy
+A step composed of exact flows, first of E_1, then of E_2, and so on, is itself the flow of a modified energy
 H~ = H + h^p H_p + ... over h, up to terms smaller than any power of h (Hairer, Lubich and Wanner, Geometric Numerical
 Integration, chapter IX). With L_E F = {F, E}, the change of F along the flow of E, the step is
 
     exp(h L_1) exp(h L_2) ... = exp(sum_w c_w L_w1 L_w2 ... L_wn),
 
-the sum over words w in the energies. It is a Lie series, so by the theorem of Dynkin, Specht and Wever every product
-can be replaced by 1/n of the nested commutator of its factors; and as [L_A, L_B] = L_C with C = L_A B,
+with the sum over words w in the energies. It is a Lie series, so by the theorem of Dynkin, Specht and Wever every
+product can be replaced by 1/n of the nested commutator of its factors. Since [L_A, L_B] = L_C with C = L_A B,
 
     h H~ = sum_w (c_w/n) L_w1 L_w2 ... L_w(n-1) E_wn.
 
 On T*SO(3) the flow of E(R, m) has q' = q (0, omega)/2 and m' = m x omega + T with omega = dE/dm and T the torque of E.
-The derivatives along flows are taken by nested dual numbers: exact, for whatever potential the problem has.
+The derivatives along flows are computed with nested dual numbers: exact, for any potential.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..results.trajectory import Trajectory
 from ..run.integrator import torque_kernel
 
 MOST_TERMS = 12
-"""Corrections that can be asked for; their cost grows exponentially."""
+"""Most corrections; their cost grows exponentially."""
 
 DIGITS = 60
 """Digits of the coefficients c_w."""
@@ -55,7 +55,7 @@ Series = list[dict[Word, Any]]
 
 
 def _product(p: Series, q: Series) -> Series:
-    """The product through the highest power of h kept."""
+    """The product through the highest power of h in use."""
     top = len(p)
     found: Series = [{} for _ in range(top)]
     for i, j in itertools.product(range(top), range(top)):
@@ -102,7 +102,7 @@ def _logarithm(series: Series) -> Series:
 
 
 def logarithm(flows: Sequence[Flow], top: int) -> tuple[list[Letter], Series]:
-    """The energies of the flows, and the coefficients c_w of words in them through the power `top` of h."""
+    """The energies of the flows, and the coefficients c_w of their words through the power `top` of h."""
     letters = list(dict.fromkeys(term.energy for flow in flows for term in flow))
     with mp.workdps(DIGITS):
         series = _one(top)
@@ -125,16 +125,18 @@ class Mechanics:
     def __init__(self, problem: Problem, method: Method, number: Callable[[Any], Any]) -> None:
         self.problem, self.number = problem, number
         _, self.system = problem.kernel_data(number)
-        self.own: Any = problem.principal(number)[1]
+        self.principal_to_body: Any = problem.principal(number)[1]
         self.corrector = method.asks.find(TorqueAndCorrector) is not None
         self.torque = torque_kernel(problem, number, method)
 
     def state(self, q: Any, m: Any) -> Any:
-        """A state given in the user's axes."""
-        return (mul(q, self.own), unrotate(self.own, m)) if self.own else (q, m)
+        """Convert a state from the user's axes."""
+        return (
+            (mul(q, self.principal_to_body), unrotate(self.principal_to_body, m)) if self.principal_to_body else (q, m)
+        )
 
     def energy(self, letter: Letter, y: Any) -> tuple[Any, Any, Any]:
-        """An energy, its angular velocity dE/dm, and its torque; None where that is zero."""
+        """An energy, its angular velocity dE/dm, and its torque; None for a zero one."""
         q, m = y
         if callable(letter):
             value, omega = letter(m, self.system)
@@ -143,7 +145,11 @@ class Mechanics:
         force, correction_torque = force if self.corrector else (force, None)
         if letter == "V":
             return dot(force, times(self.system[1], force)), None, correction_torque
-        return self.problem.potential(mul(q, conj(self.own)) if self.own else q, self.number), None, force
+        return (
+            self.problem.potential(mul(q, conj(self.principal_to_body)) if self.principal_to_body else q, self.number),
+            None,
+            force,
+        )
 
     def perturbed(self, letter: Letter, y: Any, level: int) -> Any:
         """The state y + eps X(y), X the field of the energy."""
@@ -157,7 +163,7 @@ class Mechanics:
         )
 
     def nested(self, letters: Sequence[Letter], words: dict[Word, Any], y: Any, level: int = 1) -> Any:
-        """The sum of c_w L_w1 ... L_w(n-1) E_wn over words of one length, those with the same beginning together."""
+        """The sum of c_w L_w1 ... L_w(n-1) E_wn over words of one length, grouped by common prefixes."""
         if all(len(word) == 1 for word in words):
             return total(c * self.energy(letters[word[0]], y)[0] for word, c in words.items())
         groups: dict[int, dict[Word, Any]] = {}
@@ -173,7 +179,7 @@ class Mechanics:
 
 
 def powers(method: Method, problem: Problem, terms: int) -> list[int]:
-    """The powers of h of the first corrections: from the order on, in steps of 2 if the method is symmetric."""
+    """The powers of h of the first corrections, starting at the order, in steps of 2 if the method is symmetric."""
     order = method.order_free if problem.field is None else method.order
     if order == math.inf:
         return []
@@ -203,13 +209,13 @@ def correction(method: Method, problem: Problem, power: int) -> Callable[[Mechan
 
 
 def corrections(method: Method, problem: Problem, terms: int) -> Callable[[Mechanics, Any, Any], Any]:
-    """The function h^p H_p + ... of (mechanics, state, h), with this many terms."""
+    """The function h^p H_p + ... of (mechanics, state, h), with `terms` terms."""
     found = [(power, correction(method, problem, power)) for power in powers(method, problem, terms)]
     return lambda mechanics, y, h: sum(h**power * value(mechanics, y) for power, value in found)
 
 
 def check_flows(method: Method, problem: Problem) -> None:
-    """Refuse a method or a problem for which there is no modified energy here."""
+    """Reject a method or a problem whose modified energy is not available."""
     if problem.field is not None and problem.needs != "potential":
         raise InputError(f"a modified energy needs a potential, and {problem.field!r} is a torque")
     if not method.flows:
@@ -226,10 +232,10 @@ def modified_energy(problem: Problem, sol: Trajectory, terms: int = 1, method: s
 
     Parameters
     ----------
-    problem : the problem that was solved, free or with a potential
-    sol : what `ph.solve` returned; of a run with ``digits=...`` all digits are used
-    terms : how many corrections; 0 gives the energy itself
-    method : that of the run; needed only if it is no registered name or expression
+    problem : the solved problem, free or with a potential
+    sol : the result of `ph.solve`; for a run with ``digits=...`` all digits are used
+    terms : number of corrections; 0 gives the energy itself
+    method : the method of the run; needed only if it is not a registered name or expression
 
     Returns
     -------

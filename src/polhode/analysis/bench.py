@@ -1,4 +1,4 @@
-"""Timings, as ratios measured in one run: compiled against plain Python, and against scipy's DOP853."""
+"""Timings as ratios measured in one run: compiled code against plain Python and against scipy's DOP853."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ RIVAL = "fast_top"
 """The problem of the comparison with scipy."""
 
 SECONDS = 0.05
-"""Time of one measurement; the best of several counts, since machines are shared."""
+"""Seconds of one measurement; the best of several counts, because machines are shared."""
 
 
 def _best(work: Callable[[int], Any], start: int, repeats: int) -> float:
@@ -61,9 +61,9 @@ def _best(work: Callable[[int], Any], start: int, repeats: int) -> float:
 def _step_ns(
     advance: Callable[..., Any], problem: Problem, dt: float, y: Any, system: Any, last: Any, steps: int, repeats: int
 ) -> float:
-    """Nanoseconds of one step, made in runs of some steps from the start, nothing recorded.
+    """Nanoseconds per step, from repeated short runs without output.
 
-    Starting anew keeps a method that gains energy from blowing up while it is timed.
+    Each run restarts from the initial state, so that a method that gains energy does not blow up during the timing.
     """
     rows = np.empty((2, COLUMNS + 1))
 
@@ -92,11 +92,12 @@ def plain_ns(method: Method, problem: Problem, dt: float) -> float:
 
 # --- many bodies ------------------------------------------------------------------------------------
 
-CROWD = 32
-"""Bodies that are run one by one and in lanes."""
+BATCH = 32
+"""Bodies for the comparison of the scalar loop with SIMD lanes."""
 
-CROWD_DT, CROWD_STEPS, CROWD_REPEATS = 0.01, 500, 80
-"""Short runs and many of them: on a shared machine some are left alone. Runs of one step are taken off."""
+BATCH_DT, BATCH_STEPS, BATCH_REPEATS = 0.01, 500, 80
+"""Steps and repetitions. Runs are short and many, so that on a shared machine some are undisturbed; the time of a run
+of one step is subtracted."""
 
 
 @fields.potential
@@ -104,24 +105,24 @@ def _weight(R: Any, mgl: float) -> Any:
     return mgl * R[2][2]
 
 
-def _crowd() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+def _random_bodies() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Moments, attitudes, momenta and weights of random bodies."""
     rng = np.random.default_rng(1)
-    q = rng.normal(size=(CROWD, 4))
+    q = rng.normal(size=(BATCH, 4))
     q /= np.linalg.norm(q, axis=1)[:, None]
-    return rng.uniform(1, 1.9, (CROWD, 3)), q, rng.normal(size=(CROWD, 3)), rng.uniform(0.5, 2, CROWD)
+    return rng.uniform(1, 1.9, (BATCH, 3)), q, rng.normal(size=(BATCH, 3)), rng.uniform(0.5, 2, BATCH)
 
 
 def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str, Any]:
-    """Nanoseconds of a body and step in the scalar loop and in lanes, on the cores this process may use.
+    """Nanoseconds per body-step in the scalar loop and in lanes, on the cores of this process.
 
-    Asked for `statistics`, also those in lanes with the observable looked at at every step.
+    With `statistics`, also in lanes with the observable evaluated at every step.
     """
-    moments, q, m, mgl = _crowd()
+    moments, q, m, mgl = _random_bodies()
     heavy = method.takes("potential")
     given: dict[str, Any] = {"field": _weight, "params": {"mgl": mgl}} if heavy else {}
     runs = []
-    for i in range(CROWD):
+    for i in range(BATCH):
         field = _weight(mgl[i]) if heavy else None
         runs.append(engine(Problem(Body(moments[i]), field, attitude=q[i], momentum=m[i]), method))
     rows = np.empty((2, COLUMNS + 1))
@@ -130,14 +131,14 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
         spent = []
         for run in runs:
             began = time.perf_counter()
-            *_, fine = run.advance(CROWD_DT, 0.0, 0, steps, CROWD_STEPS, run.last(steps), run.y, run.system, rows)
+            *_, fine = run.advance(BATCH_DT, 0.0, 0, steps, BATCH_STEPS, run.last(steps), run.y, run.system, rows)
             spent.append(time.perf_counter() - began)
             if not fine:
-                raise StepError(f"a step of {CROWD_DT:g} failed with {method.name}")
+                raise StepError(f"a step of {BATCH_DT:g} failed with {method.name}")
         return spent
 
     def together(steps: int, watched: str | None = None) -> float:
-        return ensemble(moments, q, m, method, dt=CROWD_DT, steps=steps, statistics=watched, **given).seconds
+        return ensemble(moments, q, m, method, dt=BATCH_DT, steps=steps, statistics=watched, **given).seconds
 
     kinds: dict[str, Callable[[int], Any]] = {"scalar_ns": one_by_one, "lanes_ns": together}
     if statistics:
@@ -145,14 +146,14 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
     best: dict[tuple[str, int], Any] = {}
     for name, run in kinds.items():
         run(1)  # compiles
-        best |= {(name, steps): np.array(np.inf) for steps in (1, CROWD_STEPS)}
-    for _ in range(CROWD_REPEATS):  # by turns, so that all kinds see the same busy and quiet moments
+        best |= {(name, steps): np.array(np.inf) for steps in (1, BATCH_STEPS)}
+    for _ in range(BATCH_REPEATS):  # alternating, so that all see the same machine load
         for name, steps in best:
             best[name, steps] = np.minimum(best[name, steps], kinds[name](steps))
     row: dict[str, Any] = {"method": method.name}
     for name in kinds:
-        spent = np.sum(best[name, CROWD_STEPS] - best[name, 1])
-        row[name] = float(1e9 * spent / (CROWD * (CROWD_STEPS - 1)))
+        spent = np.sum(best[name, BATCH_STEPS] - best[name, 1])
+        row[name] = float(1e9 * spent / (BATCH * (BATCH_STEPS - 1)))
     return row | {"ratio": row["scalar_ns"] / row["lanes_ns"]}
 
 
@@ -160,7 +161,7 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
 
 
 def right_hand_side(problem: Problem) -> Callable[[float, np.ndarray], np.ndarray]:
-    """The rates q (0, omega)/2 and Pi x omega + T of a body as scipy takes them, compiled."""
+    """The compiled right-hand side q (0, omega)/2, Pi x omega + T in scipy's calling convention."""
     from ..compile.program import compiled
 
     rates, system = equations(problem, floats.number)
@@ -216,7 +217,7 @@ def reference_error(problem: Problem, q: Any) -> float:
 def _against_scipy(
     method: Method, problem: Problem, dt: float, ns: float, curve: list[dict[str, float]]
 ) -> dict[str, Any]:
-    """How much longer DOP853 takes to an error at most ours; None where it never gets there."""
+    """Ratio of the time of DOP853 at equal or smaller error to ours; None if it never reaches our error."""
     assert problem.t_end is not None
     end = solve(problem, method, dt=dt, every=10**9, progress=False)
     error = reference_error(problem, end.quaternion[-1])
@@ -229,7 +230,7 @@ def _against_scipy(
 
 
 def machine() -> dict[str, Any]:
-    """What the figures were measured on, and with what."""
+    """The machine and the software versions of the measurement."""
     names = ("numpy", "scipy", "numba", "llvmlite", "mpmath")
     return {
         "processor": _processor(),
@@ -259,7 +260,7 @@ def _commit() -> str:
 
 
 def measure(names: list[str] | None, tell: Callable[[str, int, int], Any]) -> dict[str, Any]:
-    """Time methods (all by default) on the problems of STEP_SIZES, in one run; `tell` what, done, in all."""
+    """Time methods (all by default) on the problems of STEP_SIZES, in one run; `tell(what, done, total)` reports."""
     chosen = [methods[name] for name in names] if names else methods.taking(NEEDS[0])
     known = {name: library.get(name) for name in STEP_SIZES}
     pairs = [(m, known[name]) for m in chosen for name in STEP_SIZES if m.takes(known[name].needs)]

@@ -1,8 +1,8 @@
-"""Does a method have the properties it declares? Measured in 50 digits, both ways.
+"""Verification of the declared properties of a method in 50 digits, in both directions.
 
-What is declared must hold to round-off or at the measured order; what is not declared must visibly
+A declared property must hold to round-off or at the measured order; a property that is not declared must visibly
 fail. "Exact" and "not exact" lie thirty decades apart, so no threshold here needs tuning. Every check measures on
-all generic starts of `measurements.py`, unless it is given fewer.
+all generic starts of `measurements.py`, unless fewer are passed.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ __all__ = [
 ]  # fmt: skip
 
 SLOPE_TOLERANCE = 0.1
-"""Measured orders within this of a whole number are that number."""
+"""Measured orders within this distance of a whole number count as that number."""
 
 ALL_STARTS = tuple(range(len(STARTS)))
 
@@ -83,7 +83,7 @@ Starts = Sequence[int]
 
 
 def _exactness(what: str, declared: bool | None, defect: Any) -> list[str]:
-    """Compare a declared yes or no with a measured defect. NaN agrees with neither, and a measured property is said."""
+    """Compare a declared yes or no with a measured defect. NaN agrees with neither; None must not be measurable."""
     size = mpmath.nstr(defect, 3)
     if declared is None:
         return [f"declares nothing about being {what}, and the defect can be measured: {size}"]
@@ -95,7 +95,7 @@ def _exactness(what: str, declared: bool | None, defect: Any) -> list[str]:
 
 
 def _property(what: str, declared: bool | None, defects: Iterable[Any]) -> list[str]:
-    """The same over several starts: a property must hold on all of them, and one that shows its absence is enough."""
+    """The same over several starts: a property must hold on all of them; one counterexample shows its absence."""
     found = []
     for defect in defects:
         found.append(defect)
@@ -105,7 +105,7 @@ def _property(what: str, declared: bool | None, defects: Iterable[Any]) -> list[
 
 
 def _reported(check: Callable[..., list[str]]) -> Callable[..., list[str]]:
-    """The check, an error in a step being a fault: a false declaration may give a step what it cannot use."""
+    """Report an exception in a check as a fault: a false declaration may pass a step arguments it cannot use."""
 
     @functools.wraps(check)
     def run(method: Method, *starts: Starts) -> list[str]:
@@ -122,14 +122,14 @@ def _agrees(measured: float, declared: float) -> bool:
 
 
 def _order_on(method: Method, kind: str, which: Which, declared: float) -> float:
-    """The measured order; where it is not the declared one, that of finer steps."""
+    """The measured order; if it is not the declared one, the order of finer steps."""
     measured = measured_order(method, kind, which)
     return measured if _agrees(measured, declared) else measured_order(method, kind, which, FINE_STEPS)
 
 
 @_reported
 def check_complete(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """Everything is said, and in a value of its type: a declaration that leaves a word out cannot be compared."""
+    """The declaration is complete, with values of the right types; an incomplete one cannot be verified."""
     faults = []
     for name, expected in typing.get_type_hints(Method).items():
         value = getattr(method, name)
@@ -177,7 +177,7 @@ def check_symmetric(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 def _differentiated(defect: Callable[[float], Any], declared: bool | None) -> Any:
     """A defect by central differences, whose own error is NUDGE^2 = 1e-28: nothing below 1e-25 counts.
 
-    A method of high order that denies the property may need a larger step to show it.
+    A method of high order that does not declare the property may need a larger step to show the defect.
     """
     found = defect(LARGE_STEP)
     if declared is False and found < VISIBLE:
@@ -207,7 +207,7 @@ def check_poisson(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 
 @_reported
 def check_conserves(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """Everything declared is kept; everything else visibly changes."""
+    """Every declared quantity is conserved; every other one visibly changes."""
     parts = measurable(method)
     possible = {name for part in parts for name in part.names}
     faults = [f"{name} cannot be conserved by this kind of method" for name in method.conserves - possible]
@@ -216,7 +216,7 @@ def check_conserves(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
         for which in starts:
             found.append(node_changes(method, which, part))
             if not any(name in method.conserves or all(f[name] < VISIBLE for f in found) for name in part.names):
-                break  # none of them is claimed, and each was seen to change
+                break  # none of them is declared, and each was measured to change
         for name in part.names:
             faults += _property(f"to conserve {name}", name in method.conserves, (f[name] for f in found))
     return faults
@@ -243,7 +243,7 @@ def check_cost(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 
 
 class _Asked(Exception):
-    """A torque was asked for."""
+    """A torque was evaluated."""
 
 
 def _refusing(*given: Any) -> Any:
@@ -252,15 +252,15 @@ def _refusing(*given: Any) -> Any:
 
 @_reported
 def check_needs(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """The most general field: a free flow asks for no torque, and no method takes the next kind of field as well.
+    """The most general field: a free flow evaluates no torque, and no method also works with the next kind of field.
 
-    A more general field than the declared one is taken if the order (and the symmetry) hold with it too.
+    A method works with a more general field if the order (and the symmetry) hold with it too.
     """
     if method.needs == "free":
         return _asks_for_no_torque(method, starts)
     if method.needs == NEEDS[-1] or method.order is None:
         return []
-    if method.asks.find(TorqueAndCorrector):  # a corrector is that of a potential
+    if method.asks.find(TorqueAndCorrector):  # a corrector exists only for a potential
         return []
     above = NEEDS[NEEDS.index(method.needs) + 1]
     kept = all(_agrees(_order_on(method, above, i, method.order), method.order) for i in starts)
@@ -283,7 +283,7 @@ def _asks_for_no_torque(method: Method, starts: Starts) -> list[str]:
 
 @_reported
 def check_in_splitting(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """A free flow is what others are made of: its Strang splitting has the order and the symmetry derived for it."""
+    """A free flow works in compositions: its Strang splitting has the derived order and symmetry."""
     if method.needs != "free" or method.has_own_time:
         return []
     made = methods.combinators["strang"](method)
@@ -294,7 +294,7 @@ def check_in_splitting(method: Method, starts: Starts = ALL_STARTS) -> list[str]
 def check_bodies(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     """Linear and flat bodies: the order holds about every axis, or visibly fails about one.
 
-    A linear body must be left without momentum along its axis.
+    A linear body must keep zero momentum along its axis.
     """
     faults = []
     for word, declared, bodies in (
@@ -310,7 +310,7 @@ def check_bodies(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 
 
 def _takes_body(method: Method, body: str) -> bool:
-    """Does a free step on a degenerate body succeed, with the declared order or a higher one."""
+    """True if a free step on a degenerate body succeeds with at least the declared order."""
     try:
         if body in LINEAR and not axial_momentum(method, body) <= EXACT:
             return False
@@ -324,21 +324,21 @@ def _takes_body(method: Method, body: str) -> bool:
 
 @_reported
 def check_frame(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """No method may depend on the choice of the space frame."""
+    """The method does not depend on the choice of the space frame."""
     return _property("independent of the space frame", True, (frame_dependence(method, i) for i in starts))
 
 
 @_reported
 def check_increments(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """Increments with an error of their own round-off, or states without low parts."""
+    """A method written by increments has only the round-off of its increments; others take no low parts."""
     return _property("written by increments", method.increments, (increment_error(method, i) for i in starts))
 
 
 @fifty
 def modified_slope(method: Method, kind: str, which: int = 0, steps: tuple[float, float] = LOCAL_STEPS) -> float:
-    """Order in h of the change of the modified energy over one step, infinite if none.
+    """Order in h of the change of the modified energy over one step; infinite if it does not change.
 
-    With its first correction, or the first two of a method that is not symmetric: the powers p, p + 1 of h.
+    It includes the first correction, or the first two (powers p, p + 1 of h) of a method that is not symmetric.
     """
     problem = generic(kind, which)
     more = corrections(method, problem, 1 if method.symmetric else 2)
@@ -355,7 +355,7 @@ def modified_slope(method: Method, kind: str, which: int = 0, steps: tuple[float
 
 @_reported
 def check_flows(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """The flows a step is said to be made of: their modified energy is kept to two orders more than the energy."""
+    """The declared flows of a step: their modified energy is conserved to two orders more than the energy."""
     if not method.flows or method.order is None or method.order_free is None:
         return []
     faults = []
@@ -372,7 +372,7 @@ def check_flows(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 
 @_reported
 def check_symplectic_defect(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """The formula for the growth of the two-form, where one is declared; differences leave NUDGE^2 = 1e-28."""
+    """The formula for the growth of the two-form, if declared; central differences have an error of NUDGE^2 = 1e-28."""
     if not defect_parts(method):
         return []
     faults = []
@@ -387,7 +387,7 @@ def check_symplectic_defect(method: Method, starts: Starts = ALL_STARTS) -> list
 
 @_reported
 def check_asks(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """What the step is said to ask of the field is given to it, and it uses all of it."""
+    """The step makes the declared queries to the field and uses all parts of the answers."""
     asks = method.asks
     if method.needs == "free":
         return [] if asks == Torque() else [f"declared free, but to ask of a field: {asks}"]
@@ -407,7 +407,7 @@ def check_asks(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 
 @_reported
 def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """The methods a step is said to consist of, and the numbers it keeps: the same steps come out of them."""
+    """The declared parts and the memory of a step reproduce the step."""
     faults = []
     if bool(method.after) != bool(method.unprocessed):
         faults.append("a processed method declares `after` and `alone` together, or neither of them")
@@ -428,7 +428,7 @@ def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
 
 @_reported
 def check_estimated(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
-    """The step with estimates is the step, and they are the errors of an embedded method of the declared order."""
+    """The step with error estimates equals the step, and the estimates scale as an embedded method of that order."""
     if method.estimated is None or method.order is None:
         return []
     faults, expected = [], method.estimate_order + 1
@@ -453,7 +453,7 @@ CHECKS: tuple[Callable[..., list[str]], ...] = (
 
 
 def check(method: Method) -> list[str]:
-    """Everything a method declares that is not so; empty for an honest method."""
+    """List all false declarations of a method; empty if all are correct."""
     if not method.has_step:
         return check_complete(method) + check_exact_top(method)
     return [fault for one in CHECKS for fault in one(method)]

@@ -1,4 +1,4 @@
-"""Many methods on one problem, side by side: which ones, which steps, and what is written down."""
+"""Comparison of many methods on one problem: choice of methods and steps, and output of the results."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ LADDER = 7
 """Step sizes of a comparison, each half of the one before."""
 
 COARSEST = 2.0
-"""Radians the body may turn in the largest step."""
+"""Largest rotation of the body in one step, in radians."""
 
 KEPT_STATES = 1000
-"""States kept of each trajectory."""
+"""States recorded of each trajectory."""
 
 
 def default_methods(problem: Problem) -> list[Method]:
-    """What is compared unless said otherwise.
+    """The methods compared by default.
 
-    Of the methods that take the problem's field: every implicit one of second order (where several stand in one
-    place of the literature, the first), and of the explicit ones of second or higher order the first of each order in
-    each source, single steps before multistep methods.
+    Among the methods that work with the problem's field: every implicit one of second order (the first of those with
+    the same place in the literature), and among the explicit ones of second or higher order the first of each order
+    in each source, one-step methods before multistep methods.
     """
     able = [m for m in registry.taking(problem.needs) if m.order == 2 or (m.order > 2 and not m.implicit)]
     able.sort(key=lambda m: m.memory > 0)
@@ -48,9 +48,9 @@ def default_methods(problem: Problem) -> list[Method]:
 
 
 def default_steps(problem: Problem, t_end: float | None = None) -> list[float]:
-    """A ladder of steps for a problem, each half of the one before.
+    """A sequence of step sizes for a problem, each half of the one before.
 
-    It starts at the problem's own largest step, if that divides the time; else at a round number of
+    It starts with the problem's own largest step if that divides the time span; else with a round number of
     steps (1, 2, 5 times a power of ten).
     """
     end = problem.t_end if t_end is None else t_end
@@ -64,12 +64,12 @@ def default_steps(problem: Problem, t_end: float | None = None) -> list[float]:
 
 
 def middle(dts: Sequence[float]) -> float:
-    """The step size a table shows: the middle one."""
+    """The step size shown in a table: the middle one."""
     return sorted(dts)[len(dts) // 2]
 
 
 def trajectories(problem: Problem, methods: Iterable[Method], dt: float, t_end: float | None) -> list[Trajectory]:
-    """One thinned trajectory of each method; of a run that failed, what there is."""
+    """One thinned trajectory of each method; for a failed run, the states before the failure."""
     every = max(1, number_of_steps(problem, dt, t_end, None) // KEPT_STATES)
     return [_drifts(problem, method, dt, t_end, every) for method in methods]
 
@@ -97,7 +97,7 @@ def combined(paths: Sequence[Trajectory]) -> xarray.Dataset:
 
 
 def write_trajectories(path: Path, paths: Sequence[Trajectory]) -> None:
-    """The same as one classic NetCDF file, which every reader of NetCDF opens."""
+    """Write them as one classic NetCDF file, which every NetCDF reader opens."""
     combined(paths).to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
 
 
@@ -108,7 +108,7 @@ def table(rows: Iterable[Row], dt: float) -> list[tuple[Row, float]]:
 
 
 def write_json(path: Path, problem: Problem, reference: Reference, rows: Sequence[Row]) -> None:
-    """All results as JSON; what is not a number is null."""
+    """Write all results as JSON; NaN and infinities become null."""
     contents = {
         "polhode_version": _version.__version__,
         "problem": problem.name,
@@ -120,7 +120,7 @@ def write_json(path: Path, problem: Problem, reference: Reference, rows: Sequenc
 
 
 def plain(value: Any) -> Any:
-    """The same, ready for JSON: numbers that are not finite become null, sets sorted lists."""
+    """Convert a value for JSON: non-finite numbers become None, sets become sorted lists."""
     if isinstance(value, dict):
         return {k: plain(v) for k, v in value.items()}
     if isinstance(value, list | tuple):
@@ -131,7 +131,7 @@ def plain(value: Any) -> Any:
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
-    """All results as a table with one line per run."""
+    """Write all results as a table with one line per run."""
     import csv
 
     with path.open("w", encoding="utf-8", newline="") as file:

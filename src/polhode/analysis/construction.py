@@ -1,4 +1,4 @@
-"""What a step is made of, measured in 50 digits: what it asks of the field, its parts, its memory, its estimates."""
+"""Construction of a step, measured in 50 digits: its field queries, its parts, its memory, its estimates."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from ..numbers.multiprecision import number
 from .measurements import LARGE_STEP, Setting, Which, distance, exact_flow, fifty, first_step
 
 CHANGE = mpmath.mpf(10) ** -15
-"""A change of what the field gives, small enough for every solver to follow it."""
+"""Size of a change in the field's answer, small enough for every solver to follow."""
 SEEN = mpmath.mpf(10) ** -35
-"""A change of the step above this is due to that change; round-off is a billion times smaller."""
+"""A larger change of the step is caused by that change; round-off is a billion times smaller."""
 
 
-# --- what a step asks of the field ------------------------------------------------------------------
+# --- queries to the field ---------------------------------------------------------------------------
 
 
 class Part(NamedTuple):
-    """A part of what the torque returns: the query that is answered, and the place in its answer."""
+    """A part of the torque's return value: the query, and the index in its answer."""
 
     query: FieldQuery
     place: int
 
     def changed(self, answer: Any, change: Any) -> Any:
-        """The answer with a change of this part: by a vector, or of a number by its first component."""
+        """The answer with this part changed: a vector by `change`, a number by its first component."""
         parts = list(self.query.split(answer))
         vector = self.query.shape[self.place] == VECTOR
         parts[self.place] = add(parts[self.place], change) if vector else parts[self.place] + change[0]
@@ -39,7 +39,7 @@ class Part(NamedTuple):
 
 @fifty
 def field_use(method: Method, kind: str, which: Which = 0) -> dict[Part, bool]:
-    """Every part of what the field gives to the step, and whether a change of it changes the step."""
+    """All parts of the field's answers to the step, each with True if a change of it changes the step."""
     setting = Setting(method, kind, which, repeated=True)
     used: dict[Part, bool] = {}
 
@@ -67,10 +67,10 @@ def _with_change(setting: Setting, part: Part) -> Any:
 
 
 def _direction(part: Part, arguments: Any) -> Any:
-    """The direction of the change. That of a mean torque is perpendicular to the turn between the two attitudes.
+    """The direction of the change. For a mean torque it is perpendicular to the rotation between the two attitudes.
 
-    Such a change leaves the difference of the potential that follows from the torque, U_1 - U_0 = -T.v with v along the
-    axis of the turn, as it is: only a step that applies the torque itself is changed by it.
+    Such a change does not affect the potential difference derived from the torque, U_1 - U_0 = -T.v with v along the
+    rotation axis: it changes only a step that applies the torque itself.
     """
     direction = (1, 2, 3)
     if not isinstance(part.query, DiscreteGradient) or part.place:
@@ -80,7 +80,7 @@ def _direction(part: Part, arguments: Any) -> Any:
 
 
 def difference_use(used: dict[Part, bool]) -> str:
-    """What the step uses of the potential between two states, in the words of `DiscreteGradient`; else empty."""
+    """The part of the discrete gradient that the step uses, as named in `DiscreteGradient`; empty if none."""
     mean = [use for part, use in used.items() if isinstance(part.query, DiscreteGradient) and part.place == 0]
     return "" if not mean else "torque" if mean[0] else "potential"
 
@@ -90,7 +90,7 @@ def difference_use(used: dict[Part, bool]) -> str:
 
 @fifty
 def memory_length(method: Method, which: Which = 0) -> int:
-    """How many numbers a step returns beside (q, m), from a state with as many as declared."""
+    """Count of the numbers that a step returns besides (q, m), from a state with the declared memory."""
     setting = Setting(method, method.needs, which, repeated=True)
     y = with_memory(method.memory)(setting.y) if method.memory else setting.y
     for build in (method.before, method.build):
@@ -142,7 +142,7 @@ def part_error(method: Method, which: Which = 0) -> Any:
 
 @fifty
 def estimates(method: Method, h: float, which: Which = 0) -> tuple[Any, Any, Any]:
-    """Of a step that estimates its errors: distance from the step without estimates, and the two estimates."""
+    """For a step with error estimates: distance from the step without them, and the two estimates."""
     assert method.estimated is not None
     setting = Setting(method, method.needs, which)
     attempt = method.estimated.build(number)

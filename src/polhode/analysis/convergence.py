@@ -1,4 +1,4 @@
-"""Errors and cost of methods over a ladder of step sizes."""
+"""Errors and cost of methods for a sequence of step sizes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from ..run.step_count import number_of_steps
 from .invariants import conserved_directions, energy_change, momentum_change
 
 WATCHED_STATES = 256
-"""States of a run at which its drift is read."""
+"""States of a run from which its drift is computed."""
 
 REPEATS = 5
-"""A short run is timed so often, and the best counts."""
+"""Number of timings of a short run; the best counts."""
 
 PATIENCE = 0.05
-"""Seconds that such repetitions may take."""
+"""Most seconds of such repetitions."""
 
 Watch = Callable[[str, int, int], Any]
-"""Told what is done next, how many pieces of work are done, and how many there are."""
+"""Progress callback (name of the next piece of work, number done, total)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,7 +47,7 @@ class Row:
     momentum_error : |Pi - Pi_ref| / |Pi_ref| at the end, body frame
     energy_drift : largest relative change of the energy
     momentum_drift : largest relative change of the part of the spatial momentum the problem conserves
-    noise : error of the reference, and round-off of that many steps: below it an error says nothing
+    noise : error of the reference plus round-off of the steps: errors below it are not significant
     seconds, ns_per_step : time of the compiled loop, without compilation
     failure : why a run ended early, else empty
     """
@@ -74,7 +74,7 @@ def convergence(
     t_end: float | None = None,
     watch: Watch | None = None,
 ) -> list[Row]:
-    """Run every method with every step size, and compare the ends with the reference solution.
+    """Run every method with every step size, and compare the final states with the reference solution.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ def convergence(
 
 
 def check(problem: Problem, methods: Iterable[Method], dts: Iterable[float], t_end: float | None = None) -> None:
-    """Refuse, before anything runs, methods that do not suit the problem and steps that do not fit the time."""
+    """Before the runs, reject methods that cannot solve the problem and steps that do not fit the time span."""
     for method in methods:
         check_fit(method, problem)
         if method.has_own_time:
@@ -139,19 +139,19 @@ def reference_solution(problem: Problem, t_end: float | None = None) -> Referenc
 
 
 def is_cold(problem: Problem, method: Method) -> bool:
-    """Must this method be compiled for this problem first."""
+    """True if this method must first be compiled for this problem."""
     return not engine(problem, method).warm
 
 
 def warm_up(problem: Problem, method: Method) -> None:
-    """Compile the loop, or load it from the cache, by steps too short to fail."""
+    """Compile the loop, or load it from the cache, by making steps too short to fail."""
     short = 1e-6 / (float(np.linalg.norm(problem.omega)) or 1.0)
     run = engine(problem, method)
     run.advance(short, float(problem.t0), 0, 2, 1, run.last(2), run.y, run.system, run.buffer(2))
 
 
 def measured(problem: Problem, method: Method, dt: float, reference: Reference, directions: np.ndarray) -> Row:
-    """One run to the time of the reference, and what came of it."""
+    """Run to the time of the reference and measure the result."""
     steps = number_of_steps(problem, dt, reference.t, None)
     failure = ""
     try:
@@ -172,7 +172,7 @@ def measured(problem: Problem, method: Method, dt: float, reference: Reference, 
 
 
 def partial_of(stop: StepError) -> Trajectory:
-    """What a failed run computed before it failed."""
+    """The states of a failed run before the failure."""
     if stop.partial is None:
         raise stop
     return stop.partial
@@ -215,7 +215,7 @@ SATURATED = 0.1
 def measured_order(rows: Sequence[Row]) -> float:
     """Slope of log error over log dt through the three finest usable runs of one method; NaN if fewer than two.
 
-    Usable are errors below `SATURATED` and ten times above the noise.
+    A run is usable if its error is below `SATURATED` and above ten times the noise.
     """
     if len({row.method for row in rows}) > 1:
         raise InputError("measured_order takes the rows of one method; see by_method")

@@ -1,4 +1,4 @@
-"""The declared formula for the symplectic defect of a step, against central differences in 50 digits."""
+"""Comparison of the declared formula for the symplectic defect with central differences in 50 digits."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _rotation_vector(start: Any, end: Any) -> Any:
 
 
 def defect_parts(method: Method) -> list[tuple[Method, float]]:
-    """The steps, over parts of h, of which the formula of each is declared; none if there is no formula."""
+    """The substeps, with their fractions of h, that have a declared formula; empty if there is none."""
     if method.symplectic_defect:
         return [(method, 1.0)]
     if method.halves and all(half.symplectic_defect for half in method.halves):
@@ -32,7 +32,7 @@ def defect_parts(method: Method) -> list[tuple[Method, float]]:
 
 
 def _path(method: Method, setting: Setting, y: Any) -> list[Any]:
-    """The states at the ends of these steps."""
+    """The states at the ends of these substeps."""
     states = [y]
     for part, fraction in defect_parts(method):
         h = number(LARGE_STEP * fraction)
@@ -45,9 +45,9 @@ def _path(method: Method, setting: Setting, y: Any) -> list[Any]:
 
 @fifty
 def defect_formula_error(method: Method, which: Which = 0) -> tuple[Any, Any]:
-    """How far the growth of the two-form in a free step is from the declared formula, and how large it is itself.
+    """Error of the declared formula for the growth of the two-form in a free step, and the size of that growth.
 
-    By central differences, in all pairs of directions; over several steps the formulas of each add up.
+    By central differences, for all pairs of directions; the formulas of several substeps add up.
     """
     setting, parts = Setting(method, "free", which), defect_parts(method)
     path = _path(method, setting, setting.y)

@@ -1,4 +1,4 @@
-"""The exact motion of the Lagrange top, checked in 50 digits: it is the flow of every top, and refused elsewhere."""
+"""Verification of the exact Lagrange top in 50 digits: it is the flow of every top and rejects other problems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .reference import flow
 
 @potential
 def tilted(R: Any, a: Any, b: Any, c: Any) -> Any:
-    """A uniform field along (a, b, c) in space that acts on a point of the third body axis."""
+    """A uniform field along (a, b, c) in space, acting on a point of the third body axis."""
     return a * R[0][2] + b * R[1][2] + c * R[2][2]
 
 
@@ -57,7 +57,7 @@ def top_errors(problem: Problem, h: float) -> tuple[Any, Any]:
 
 
 def refusals() -> list[str]:
-    """Problems that are no Lagrange tops and are taken all the same: free bodies, and generic ones with any field."""
+    """Problems that are not Lagrange tops and yet are accepted, among free bodies and generic ones with any field."""
     taken = []
     for kind in FIELDS:
         for which in range(len(STARTS)):
@@ -75,23 +75,25 @@ FLOW = {
     "conserves": frozenset({"energy_linear_potential"}), "linear_bodies": True, "flat_bodies": True,
     "increments": False, "estimate_order": 0,
 }  # fmt: skip
-"""What is so for the flow of these tops, evaluated at given times. Being a Poisson map is asked of free bodies only."""
+"""Properties of the flow of these tops, evaluated at given times. Being a Poisson map applies to free bodies only."""
 
 
 @functools.cache
 def evaluation_faults() -> tuple[str, ...]:
-    """Where the motion is not the flow, forwards or backwards, and what is taken beside tops."""
+    """Deviations of the motion from the flow, forwards or backwards, and accepted problems that are not tops."""
     faults = []
     for i, problem in enumerate(tops()):
         for h in (LARGE_STEP, -LARGE_STEP):
             for word, error in zip(("from the flow", "in energy"), top_errors(problem, h), strict=True):
                 if not error <= EXACT:
                     faults.append(f"top {i} is off by {mpmath.nstr(error, 3)} {word} after a time {h}")
-    return (*faults, *(f"declared for tops only, but it takes {problem}" for problem in refusals()))
+    return (*faults, *(f"declared for tops only, but it accepts {problem}" for problem in refusals()))
 
 
 def check_exact_top(method: Method) -> list[str]:
-    """The motion is the flow of all tops, nothing else is taken, and what follows from this is declared."""
-    said = {name: getattr(method, name) for name in FLOW}
-    wrong = [f"declared {name}={said[name]!r}, and it is {FLOW[name]!r}" for name in FLOW if said[name] != FLOW[name]]
+    """The motion is the flow of all tops, other problems are rejected, and the declaration follows from this."""
+    declared = {name: getattr(method, name) for name in FLOW}
+    wrong = [
+        f"declared {name}={declared[name]!r}, and it is {FLOW[name]!r}" for name in FLOW if declared[name] != FLOW[name]
+    ]
     return [*evaluation_faults(), *wrong]

@@ -1,12 +1,12 @@
-"""Energy preservation as Buss's talk draws it, by a quadric through the polhode, to compare `ep` with.
+"""Energy preservation as drawn in Buss's talk, by a quadric through the polhode, for comparison with `ep`.
 
-The polhode of rho = omega/sqrt(2 E) is where sum J_i rho_i^2 = 1 and sum J_i^2 rho_i^2 = |L|^2/2E. Its tangent is
-k_i/rho_i with k_i = J_j J_k (J_j - J_k), up to a factor; so the surfaces that meet all polhodes at right angles are the
-products of |rho_i|^(k_i) = const, which are no quadrics. The quadric that touches the one through a given point,
+The polhode of rho = omega/sqrt(2 E) satisfies sum J_i rho_i^2 = 1 and sum J_i^2 rho_i^2 = |L|^2/2E. Its tangent is
+k_i/rho_i with k_i = J_j J_k (J_j - J_k), up to a factor. So the surfaces perpendicular to all polhodes are
+prod |rho_i|^(k_i) = const, which are not quadrics. The quadric tangent to such a surface at a given point,
 
     sum a_i x_i^2 = c,      a_i = k_i rho_j^2 rho_k^2,      c = (k_1 + k_2 + k_3) rho_1^2 rho_2^2 rho_3^2,
 
-depends on the point. With the two ellipsoids it makes three linear equations for the squares of the new rho.
+depends on the point. With the two ellipsoids it gives three linear equations for the squares of the new rho.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ def quadric(rho: Any, J: Any) -> tuple[Any, Any]:
 
 
 def projected(m: Any, J: Any, energy: Any) -> Any:
-    """The body momentum m moved along the quadric to the polhode of this energy, its length and signs kept.
+    """The body momentum m moved along the quadric to the polhode of this energy; length and signs are preserved.
 
-    The quadric is taken at rho of m. On a principal axis the equations are singular.
+    The quadric is that at the rho of m. On a principal axis the equations are singular.
     """
     root = sqrt(2 * energy)
     a, c = quadric(tuple(x / i / root for x, i in zip(m, J, strict=True)), J)

@@ -1,4 +1,4 @@
-"""Are two methods one map, adjoint to each other, or conjugate? One step on a generic problem, in 50 digits."""
+"""Tests whether two methods are equal, adjoint or conjugate, by one step on a generic problem in 50 digits."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def _settings(kind: str, *names: str) -> list[Setting]:
 
 
 def apart(one: str, other: str, kind: str = "free", halves: bool = False) -> Any:
-    """Distance between a step of two methods; with `halves` the other makes two steps of half the size."""
+    """Distance between the steps of two methods; with `halves` the other makes two steps of half the size."""
     with mpmath.workdps(DIGITS + 5):
         first, second = _settings(kind, one, other)
         h = number(LARGE_STEP)
@@ -25,7 +25,7 @@ def apart(one: str, other: str, kind: str = "free", halves: bool = False) -> Any
 
 
 def undone(one: str, other: str, kind: str = "free") -> Any:
-    """Distance from the start after a step of one method and the same step back with the other: zero for adjoints."""
+    """Distance from the start after a step with one method and a step back with the other: zero for adjoints."""
     with mpmath.workdps(DIGITS + 5):
         first, second = _settings(kind, one, other)
         h = number(LARGE_STEP)
@@ -33,7 +33,7 @@ def undone(one: str, other: str, kind: str = "free") -> Any:
 
 
 def unconjugated(one: str, other: str, half: str, kind: str = "free") -> Any:
-    """Distance between one method after half a step of `half`, and half a step of it after the other method."""
+    """Distance between (half a step of `half`, then `one`) and (`other`, then half a step of `half`)."""
     with mpmath.workdps(DIGITS + 5):
         first, second, between = _settings(kind, one, other, half)
         h, t = number(LARGE_STEP), first.t

@@ -1,4 +1,4 @@
-"""What a problem conserves, and the curves that conservation draws."""
+"""Conserved quantities of a problem, and the curves they define."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from ..kernels.so3 import matrix, unit
 from ..physics.problem import Problem
 
 SAMPLES = 24
-"""Random states at which a field is asked for its torque."""
+"""Random states at which the torque of a field is evaluated."""
 
 NO_TORQUE = 1e-9
 """A torque component below this fraction of the torque is round-off (measured: below 1e-12)."""
 
 
 SEPARATRIX = 1e-9
-"""Energies this close, relatively, to that of the separatrix are on it: round-off of a drawn curve."""
+"""Relative distance from the energy of the separatrix that counts as being on it: round-off of a drawn curve."""
 
 
 def conserved_directions(problem: Problem) -> np.ndarray:
     """Space directions (k, 3), orthonormal, along which the angular momentum is conserved.
 
-    All three for the free body, the vertical for a top, none in general: those along which the torque
-    vanishes at every one of many random states.
+    All three for the free body, the vertical for a top, none in general: the directions along which the torque
+    vanishes at many random states.
     """
     torques = _space_torques(problem)
     if not len(torques):
@@ -36,7 +36,7 @@ def conserved_directions(problem: Problem) -> np.ndarray:
 
 
 def _space_torques(problem: Problem) -> np.ndarray:
-    """Directions (n, 3) of the torque in the space frame at random states; states without one are left out."""
+    """Directions (n, 3) of the torque in the space frame at random states; states without torque are skipped."""
     if problem.field is None:
         return np.empty((0, 3))
     rng = np.random.default_rng(1)
@@ -57,7 +57,7 @@ def _space_torques(problem: Problem) -> np.ndarray:
 
 
 def momentum_label(directions: np.ndarray) -> str:
-    """What to call the conserved part of the momentum; empty if there is none."""
+    """Name of the conserved part of the momentum; empty if there is none."""
     if len(directions) == 3:
         return "spatial momentum"
     if len(directions) == 0:
@@ -89,7 +89,7 @@ def polhodes(inertia: np.ndarray, count: int = 4, points: int = 181) -> list[np.
     """Paths (points, 3) of a free body's momentum on the unit sphere, in the axes of the inertia tensor.
 
     With a_i = 1/I_i and 2E = e, the sphere and the energy ellipsoid give
-    m_1^2 (a_1 - a_3) + m_2^2 (a_2 - a_3) = e - a_3 around axis 3, and alike around axis 1; the last pair
+    m_1^2 (a_1 - a_3) + m_2^2 (a_2 - a_3) = e - a_3 around axis 3, and similarly around axis 1; the last pair
     of each family is the separatrix e = a_2. A symmetric body has one family of circles, a sphere none.
     """
     moments, axes = np.linalg.eigh(np.asarray(inertia, dtype=float))
@@ -115,9 +115,9 @@ def polhodes(inertia: np.ndarray, count: int = 4, points: int = 181) -> list[np.
 
 
 def polhode_sides(inertia: np.ndarray, count: int) -> tuple[list[np.ndarray], list[int]]:
-    """The curves of `polhodes`, and of each: 1 around the smallest moment, -1 around the largest, 0 between.
+    """The curves of `polhodes`, each with 1 (around the smallest moment), -1 (around the largest) or 0 (between).
 
-    A symmetric body has nothing between: its equator counts to the circles.
+    A symmetric body has none between: its equator counts as one of the circles.
     """
     curves = polhodes(inertia, count)
     if not curves:

@@ -1,7 +1,7 @@
-"""How round-off grows in very long runs: errors of what a problem conserves, after ever more steps.
+"""Growth of round-off in very long runs: errors of conserved quantities after increasing numbers of steps.
 
-The states are measured with all the digits they have, low parts included: what is seen is the error of the run and
-not that of recording it.
+The states are measured with all their digits, including low parts, so the result is the error of the run and not of
+its output.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from ..run.integrator import engine
 from .invariants import conserved_directions
 
 DIGITS = 50
-"""Digits with which states are measured."""
+"""Working digits of the measurement."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Drift:
-    """Errors after some steps, relative to the start.
+    """Errors after a number of steps, relative to the start.
 
-    `spatial_momentum` is the part of it that the problem conserves, as a vector; NaN if there is none.
+    `spatial_momentum` is the error of its conserved part, as a vector; NaN if there is none.
     """
 
     steps: int
@@ -63,7 +63,7 @@ Seen = tuple[Any, list[Any], Any]
 
 
 def _measure(problem: Problem) -> Callable[[Any], Seen]:
-    """What measures a state of this problem; the conserved directions are asked for once."""
+    """The function that measures a state of this problem; the conserved directions are computed once."""
     _, (_, inverse, _) = problem.kernel_data(number)
     directions = [tuple(number(x) for x in d) for d in conserved_directions(problem).tolist()]
 
@@ -89,7 +89,7 @@ def _compared(count: int, start: Seen, end: Seen) -> Drift:
 
 
 def scattered_starts(problem: Problem, count: int, seed: int = 0) -> list[Problem]:
-    """The problem with other attitudes, and its momentum in other directions: over them a root mean square is taken."""
+    """The problem with random attitudes and momentum directions, for a root mean square over them."""
     draw = np.random.default_rng(seed)
     size = float(np.linalg.norm(problem.momentum))
     made = []
@@ -101,11 +101,11 @@ def scattered_starts(problem: Problem, count: int, seed: int = 0) -> list[Proble
 
 
 def root_mean_square(runs: Sequence[Sequence[Drift]], what: str) -> np.ndarray:
-    """Over several runs, the root mean square of one of the errors after each number of steps."""
+    """Root mean square over several runs of one of the errors, after each number of steps."""
     errors = np.array([[getattr(drift, what) for drift in run] for run in runs])
     return np.asarray(np.sqrt(np.mean(errors**2, axis=0)))
 
 
 def growth_exponent(steps: Sequence[int], errors: Sequence[float] | np.ndarray) -> float:
-    """The p of errors that grow like steps^p: slope of the straight line through their logarithms."""
+    """The exponent p of errors that grow as steps^p: slope of the line through their logarithms."""
     return float(np.polyfit(np.log(steps), np.log(errors), 1)[0])

@@ -1,7 +1,7 @@
-"""Properties of a method as numbers, in 50 digits: order, defects of symmetry and structure, cost.
+"""Measured properties of a method, in 50 digits: order, defects of symmetry and structure, cost.
 
 The problems are generic: three different moments, no zero or equal components, torques neither linear nor
-constant. `LINEAR` and `FLAT` are the degenerate bodies that some methods cannot take.
+constant. `LINEAR` and `FLAT` are the degenerate bodies that some methods cannot integrate.
 
 Several measurements start with the same steps. `first_step` and `neighbours` compute each of them once.
 """
@@ -30,17 +30,17 @@ from ..run.integrator import torque_kernel
 
 DIGITS = 50
 EXACT = mpmath.mpf(10) ** -44
-"""Below this a difference is round-off of 50 digits, amplified at most a million times."""
+"""A difference below this is round-off of 50 digits, amplified at most a million times."""
 VISIBLE = mpmath.mpf(10) ** -22
-"""Above this a difference is a property of the method."""
+"""A difference above this is a property of the method."""
 LOCAL_STEPS = (2**-7, 2**-8)
-"""Step sizes whose local errors give the order: the next order changes the slope by a few times 2^-8."""
+"""Step sizes for measuring the order from local errors: the next order changes the slope by a few times 2^-8."""
 FINE_STEPS = (2**-12, 2**-13)
-"""Where the leading term is small by accident, the next one is below it here."""
+"""Finer step sizes, for a leading error term that is small by accident: here the next term is below it."""
 LARGE_STEP = 2**-3
-"""Step size for the other checks: large, so that what is not exact shows."""
+"""Step size for the other checks: large, so that defects are visible."""
 LARGER_STEP = 2**-1
-"""Where a method of high order is exact to too many digits for that."""
+"""Larger step size, for methods of high order whose defects would be too small."""
 
 
 # --- generic problems -------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def linear(R: Any, a: Any, b: Any, c: Any) -> Any:
 
 @torque(frame="space")
 def push(t: Any, R: Any, a: Any) -> Any:
-    """A torque of time and attitude that comes from no potential."""
+    """A torque of time and attitude without a potential."""
     return (a * R[0][2] * t, R[1][1] * R[2][0] - a * t * t, R[2][2] * R[0][0] + a)
 
 
@@ -79,14 +79,14 @@ STARTS: tuple[dict[str, Any], ...] = (
     {"inertia": (1.9, 0.7, 1.4), "attitude": (0.5, -0.5, 0.1, 0.7), "momentum": (-0.7, 1.1, 0.6), "t0": -0.375},
     {"inertia": (3.0, 2.0, 4.5), "attitude": (0.1, 0.7, 0.5, 0.5), "momentum": (2.1, -1.7, 3.2), "t0": 0.5},
 )
-"""Generic starts. The axis with the middle moment is the second, the third, and the first; the first two bodies turn
-about the axis of their smallest moment, and the last, near the separatrix, about that of its largest."""
+"""Generic starts. The axis of the intermediate moment is the second, the third, and the first. The first two bodies
+rotate about the axis of their smallest moment; the last, near the separatrix, about that of its largest."""
 Which = int | str
-"""A generic start by its number, or a degenerate one by its name."""
+"""A generic start by its index, or a degenerate one by its name."""
 
 
 def _placed(values: tuple[float, ...], axis: int) -> tuple[float, ...]:
-    """The values with the last of them at this axis, the others in turn."""
+    """The values permuted cyclically so that the last one is at this axis."""
     return tuple(values[(i - axis - 1) % 3] for i in range(3))
 
 
@@ -100,7 +100,7 @@ LINEAR: dict[str, dict[str, Any]] = {
 FLAT: dict[str, dict[str, Any]] = {
     f"flat, normal {k + 1}": STARTS[0] | {"inertia": _placed((0.75, 1.25, 2.0), k)} for k in range(3)
 }
-"""Bodies in a plane: the moment about the normal is the sum of the others."""
+"""Flat bodies: the moment about the normal is the sum of the others."""
 DEGENERATE = LINEAR | FLAT
 
 
@@ -145,10 +145,10 @@ def fifty(check: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class Setting:
-    """A method on a generic problem, in 50 digits: state, system, torque and step at hand."""
+    """A method on a generic problem, in 50 digits: state, system, torque and step."""
 
     def __init__(self, method: Method, kind: str, which: Which = 0, repeated: bool = False) -> None:
-        """With `repeated`, the step of a processed method without its processors: what a run repeats."""
+        """With `repeated`, use the repeated step of a processed method, without its processors."""
         self.problem = generic(kind, which)
         self.y, self.system = self.problem.kernel_data(number)
         self.torque = torque_kernel(self.problem, number, method)
@@ -157,14 +157,14 @@ class Setting:
         self.method, self.repeated = method, repeated
 
     def initial_state(self, h: Any) -> Any:
-        """The state from which steps of h start: low parts zero, or the memory filled."""
+        """The initial state for steps of h: with zero low parts, or with the memory filled."""
         if not (self.repeated and self.method.memory):
             return self.y
         y, before = with_memory(self.method.memory)(self.y), self.method.before
         return before(number)(number(h), self.t, y, self.system, self.torque)[0] if before else y
 
     def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
-        """One step; it must succeed. A step that is repeated keeps its memory."""
+        """Make one step, which must succeed. A repeated step retains its memory."""
         y, t = self.initial_state(h) if y is None else y, self.t if t is None else t
         y = compensate(y) if self.method.compensated else y
         new, residual = self.kernel(number(h), t, y, self.system, torque or self.torque)
@@ -175,7 +175,7 @@ class Setting:
         return new if self.repeated and self.method.memory else collapse(new)
 
     def timed_step(self, h: Any) -> Any:
-        """One step, and how far it leads in time."""
+        """Make one step; return the state and the time it covers."""
         if not self.method.has_own_time:
             return self.step(h), h
         new = self.step(h)
@@ -183,22 +183,22 @@ class Setting:
 
 
 def largest(values: Iterable[Any]) -> Any:
-    """The largest of some numbers; NaN if one of them is NaN (for `max` that depends on where it stands)."""
+    """The largest number; NaN if one of them is NaN (with `max` that depends on the order)."""
     found = list(values)
     undefined = [value for value in found if mpmath.isnan(value)]
     return undefined[0] if undefined else max(found)
 
 
 def distance(a: Any, b: Any) -> Any:
-    """Largest difference between two states' numbers."""
+    """Largest difference between the components of two states."""
     return largest(abs(x - y) for u, v in zip(a, b, strict=True) for x, y in zip(u, v, strict=True))
 
 
-# --- steps that several measurements share ----------------------------------------------------------
+# --- steps shared by several measurements -----------------------------------------------------------
 
 
 NUDGE = mpmath.mpf(10) ** -14
-"""Step of the central differences: their error is its square."""
+"""Step of the central differences; their error is its square."""
 
 
 @functools.lru_cache(maxsize=64)
@@ -214,7 +214,7 @@ def first_step(method: Method, kind: str, which: Which, h: float) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def neighbours(method: Method, kind: str, which: Which, h: float, direction: int) -> tuple[Any, Any]:
-    """The states after one step from both sides of the start in one of six directions, NUDGE away from it."""
+    """The states after one step from the two starts displaced by +-NUDGE in one of six directions."""
     setting = _setting(method, kind, which)
     up, down = (setting.step(h, y=nudged(setting.y, direction, s * NUDGE)) for s in (1, -1))
     return up, down
@@ -227,7 +227,7 @@ def neighbours(method: Method, kind: str, which: Which, h: float, direction: int
 def measured_order(method: Method, kind: str, which: Which = 0, steps: tuple[float, float] = LOCAL_STEPS) -> float:
     """Order from the local errors of one step at two step sizes: log2 of their ratio, minus one.
 
-    Infinite if a large step has no error either.
+    Infinite if even a large step has no error.
     """
     long, short = (local_error(method, kind, which, h) for h in steps)
     if long < EXACT and local_error(method, kind, which, LARGE_STEP) < EXACT:
@@ -305,7 +305,7 @@ STEPS = 4
 
 
 class Kept(NamedTuple):
-    """A few steps that show changes: kind of field, half step to the midpoints, quantities by conservable name."""
+    """Steps that show changes: kind of field, half step to the midpoints, quantities by conservable name."""
 
     kind: str
     half: Method | None
@@ -313,7 +313,7 @@ class Kept(NamedTuple):
 
 
 def measurable(method: Method) -> list[Kept]:
-    """What there is to measure of the conservable quantities that the method could have."""
+    """The measurements for the conservable quantities that apply to the method."""
     found = [Kept("free", None, {name: name for name in ("energy", "spatial_momentum", "momentum_norm")})]
     if method.takes("potential"):
         found.append(Kept("linear", None, {"energy_linear_potential": "energy"}))
@@ -326,7 +326,7 @@ def measurable(method: Method) -> list[Kept]:
 
 @fifty
 def changes(method: Method, which: Which = 0) -> dict[str, Any]:
-    """How much each conservable quantity changes over a few steps (only those the method could have)."""
+    """Change of each conservable quantity over a few steps (only those that apply to the method)."""
     found: dict[str, Any] = {}
     for part in measurable(method):
         found |= node_changes(method, which, part)
@@ -335,7 +335,7 @@ def changes(method: Method, which: Which = 0) -> dict[str, Any]:
 
 @fifty
 def node_changes(method: Method, which: Which, part: Kept) -> dict[str, Any]:
-    """Changes of energy and momenta between steps, or between the midpoints that the half step leads to."""
+    """Changes of energy and momenta between steps, or between the midpoints reached by the half step."""
     setting = Setting(method, part.kind, which)
     push_half = part.half.build(number) if part.half else None
     y, h = setting.y, number(LARGE_STEP)
@@ -365,16 +365,16 @@ def invariants(problem: Problem, y: Any, system: Any) -> tuple[Any, Any, Any]:
 POINT_RADIUS = mpmath.mpf(10) ** -15
 BUMP = mpmath.mpf(10) ** -25
 ENTERS = BUMP / 10**15
-"""A torque enters a step if its change by BUMP changes the result by more than this: order conditions make the first
-stages of a method of high order count for as little as 1e-12, and what a solver leaves of an iterate is round-off."""
+"""A torque enters a step if changing it by BUMP changes the result by more than this. Order conditions reduce the
+effect of the first stages of a high-order method to 1e-12; the effect of a discarded solver iterate is round-off."""
 
 
 @fifty
 def torque_points(method: Method, kind: str, which: Which = 0) -> tuple[int, set[str]]:
-    """How many distinct points (t, R) there are at which the torque enters the step, and which ends are among them.
+    """Number of distinct points (t, R) at which the torque enters the step, and which ends are among them.
 
-    The points are those where the torque was asked; one counts if a torque changed there alone (by
-    BUMP, within POINT_RADIUS) changes the result. Iterates that a solver left behind do not.
+    Candidates are the points at which the torque was evaluated. One counts if a torque changed only there (by
+    BUMP, within POINT_RADIUS) changes the result; discarded solver iterates do not count.
     """
     setting = Setting(method, kind, which, repeated=True)
     asked: list[Any] = []
@@ -390,14 +390,14 @@ def torque_points(method: Method, kind: str, which: Which = 0) -> tuple[int, set
             points.append(point)
 
     def entering(candidates: list[Any]) -> list[Any]:
-        """Those of the points at which a changed torque changes the result, by bisection."""
+        """The points at which a changed torque changes the result, by bisection."""
         changed = setting.step(LARGE_STEP, torque=_bumped(setting, kind, candidates)) if candidates else plain
         if not distance(changed, plain) > ENTERS:
             return []
         half = len(candidates) // 2
         return entering(candidates[:half]) + entering(candidates[half:]) if half else candidates
 
-    count = method.torque_evals  # one by one, since the last points asked for are most likely those that enter
+    count = method.torque_evals  # one by one, because the last evaluated points are most likely to enter
     used = [found for point in points[:count] for found in entering([point])] + entering(points[count:])
     last = plain[2][0] + plain[2][1] if method.has_own_time else setting.t + LARGE_STEP
     ends = {"start": _point(kind, setting.t, setting.y[0]), "end": _point(kind, last, plain[0])}
@@ -405,14 +405,14 @@ def torque_points(method: Method, kind: str, which: Which = 0) -> tuple[int, set
 
 
 def _point(kind: str, t: Any, q: Any) -> Any:
-    """A point (t, R); potentials know no time."""
+    """A point (t, R), without t for a potential."""
     return (0 * t if kind == "potential" else t), q
 
 
 def _points(setting: Setting, kind: str, t: Any, q: Any, *more: Any) -> list[Any]:
-    """The points at which the torque is asked by one call.
+    """The points at which one call evaluates the torque.
 
-    A discrete gradient has two, or none if only the potential is used of it. A rate follows from the torque.
+    A discrete gradient has two, or none if only its potential difference is used. A rate is derived from the torque.
     """
     query = setting.method.asks.asked(len(more))
     if isinstance(query, DiscreteGradient):
@@ -425,7 +425,7 @@ def _same_point(a: Any, b: Any) -> bool:
 
 
 def _bumped(setting: Setting, kind: str, points: list[Any]) -> Callable[..., Any]:
-    """The torque with a change at these points, one of its own at each, so that no two cancel."""
+    """The torque with a different change at each of these points, so that no two cancel."""
 
     def bumped(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
         force = setting.torque(t, q, m, system, *more)
@@ -442,13 +442,13 @@ def _bumped(setting: Setting, kind: str, points: list[Any]) -> Callable[..., Any
 
 
 def _stages_of(guess: Any) -> int:
-    """Implicit stages behind an unknown: a number, a vector, or up to two vectors a stage."""
+    """Implicit stages of an unknown: a number, a vector, or up to two vectors per stage."""
     return (len(guess) + 1) // 2 if isinstance(guess, tuple) and isinstance(guess[0], tuple) else 1
 
 
 @fifty
 def implicit_stages(method: Method, which: Which = 0) -> int:
-    """Implicit stages solved in one step with the most general field (some of `ep` serve the work done)."""
+    """Implicit stages solved in one step with the most general field (some stages of `ep` compute the work)."""
     guesses: list[Any] = []
     with solve_listener(guesses.append):
         Setting(method, method.needs, which, repeated=True).step(LARGE_STEP)
@@ -457,7 +457,7 @@ def implicit_stages(method: Method, which: Which = 0) -> int:
 
 @fifty
 def axial_momentum(method: Method, which: str) -> Any:
-    """Momentum along the axis of a linear body after a step; no linear body has any."""
+    """Momentum along the axis of a linear body after a step; it must be zero."""
     setting = Setting(method, "free", which)
     m = setting.step(LARGE_STEP)[1]
     return max(abs(x) for x, moment in zip(m, setting.system[0], strict=True) if moment == 0)
@@ -465,7 +465,7 @@ def axial_momentum(method: Method, which: str) -> Any:
 
 @fifty
 def frame_dependence(method: Method, which: Which = 0) -> Any:
-    """Difference between turning the start and turning the result, for the free body: always zero."""
+    """Difference between rotating the start and rotating the result, for the free body: always zero."""
     setting = _setting(method, "free", which)
     turn = unit(tuple(number(x) for x in (3, -1, 2, 5)))
     q, m = first_step(method, "free", which, LARGE_STEP)
@@ -474,12 +474,12 @@ def frame_dependence(method: Method, which: Which = 0) -> Any:
 
 
 SMALL_STEP = mpmath.mpf(10) ** -20
-"""Step size at which the round-off of a state and that of its increment lie twenty digits apart."""
+"""Step size at which the round-off of a state and of its increment are twenty digits apart."""
 
 
 @fifty
 def increment_error(method: Method, which: Which = 0) -> Any:
-    """Error of one small step on a state with low parts, relative to the step size; 1 if such a state is not taken."""
+    """Error of one small step on a state with low parts, relative to the step size; 1 if the method rejects it."""
     setting = Setting(method, method.needs, which, repeated=True)
     try:
         new, _ = setting.kernel(SMALL_STEP, setting.t, compensate(setting.y), setting.system, setting.torque)

@@ -1,4 +1,4 @@
-"""Reference solutions by Taylor series in any number of digits; they use no method."""
+"""Reference solutions by Taylor series in any number of digits, independent of the methods."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def equations(problem: Problem) -> list[Expr]:
 
 
 def _inverse_inertia(problem: Problem) -> dict[str, Any]:
-    """Entries of the inverse inertia tensor in the user's axes, those that are not zero.
+    """Nonzero entries of the inverse inertia tensor in the user's axes.
 
-    The tensor's floats are exact. A linear body turns only across its axis: there the sum of a a^T/I over
-    the two other principal axes a is taken.
+    The tensor's floats count as exact. A linear body rotates only perpendicular to its axis: its inverse is the sum of
+    a a^T/I over the two other principal axes a.
     """
     body = problem.body
     if not body.has_principal_rotation:
@@ -58,13 +58,13 @@ def _inverse_inertia(problem: Problem) -> dict[str, Any]:
 
 
 def constants_of(problem: Problem) -> dict[str, Any]:
-    """Values of the symbols that do not change: inverse inertia and parameters."""
+    """Values of the constant symbols: inverse inertia and parameters."""
     parameters = problem.field.parameters if problem.field else ()
     return _inverse_inertia(problem) | {f"p{i}": number(x) for i, x in enumerate(parameters)}
 
 
 def _before_switch(ready: Plan, series: dict[Expr, list[Any]], h: Any, digits: int) -> Any:
-    """h, or the part of it that ends just behind the first change of a comparison."""
+    """The step h, shortened to end just after the first change of a comparison."""
     for node in ready.nodes:
         if node.op not in ("lt", "le") or node not in ready.moving:
             continue
@@ -92,7 +92,7 @@ def _start(problem: Problem, t: Any, state: Pair | None) -> tuple[Any, Pair]:
 
 
 def _travel(problem: Problem, h: Any, digits: int, t: Any, state: Pair | None, fraction: int) -> Pair:
-    """The flow in as many expansions as it takes, each used over 1/fraction of its reach."""
+    """The flow by successive expansions, each used over 1/fraction of its reach."""
     work = digits + 4
     order = math.ceil(work * math.log(10) / 2) + 2
     with mp.workdps(digits + GUARD):
@@ -118,15 +118,15 @@ def flow(problem: Problem, h: Any, digits: int = 50, t: Any = None, state: Pair 
     Parameters
     ----------
     problem : its floats count as exact; the attitude is normalised in full precision
-    h : time to go, of either sign
-    digits : truncation stays 10^-digits below the state
-    t, state : where to start instead: a time, and (quaternion, momentum) in the user's axes
+    h : time span, of either sign
+    digits : the truncation error is 10^-digits relative to the state
+    t, state : another start: a time, and (quaternion, momentum) in the user's axes
     """
     return _travel(problem, h, digits, t, state, 1)
 
 
 def solution(problem: Problem, t_end: Any, digits: int = 34) -> tuple[Any, Any, float]:
-    """State (q, m) at a time, and how much a second run with halved steps differs (the larger of both)."""
+    """State (q, m) at a time, and its difference from a second run with halved steps (the larger of both)."""
     with mp.workdps(digits + GUARD):
         h = mp.mpf(t_end) - mp.mpf(problem.t0)
     (q, m), (q2, m2) = (_travel(problem, h, digits + 4 * (n - 1), None, None, n) for n in (1, 2))

@@ -1,7 +1,7 @@
-"""Poincaré sections: the states in which a motion passes through a surface, and nothing of what lies between.
+"""Poincaré sections: the states at which a motion crosses a surface, without the states between.
 
-The surface is an event (`events.py`). A run is looked at piece by piece and each piece is then forgotten, so memory is
-that of the crossings, however long the run.
+The surface is an event (`observers/event.py`). A run is processed piece by piece and each piece is discarded, so memory
+is needed only for the crossings, however long the run.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from ..run.step_count import end_time, length
 from ..run.tolerance import angle
 
 TOLERANCE = 1e-12
-"""Error of a single step, unless told otherwise: after thousands of crossings the energy is good to about 1e-9."""
+"""Default error of a single step: after thousands of crossings the energy error is about 1e-9."""
 
 PARTS = 1000
-"""Parts of a run told to the progress bar."""
+"""Parts of a run reported to the progress bar."""
 
 
-def surface(given: Any) -> Event:
-    """A section as an event; a plain function is crossed where it rises through zero."""
-    if not isinstance(given, Event):
-        if not callable(given):
-            raise InputError(f"a section must be a function of t, R, omega or a ph.event; got {type(given).__name__}")
-        given = event(given, direction=1)
-    if given.terminal:
-        raise InputError(f"a section is crossed many times; {given.name} must not be a terminal event")
-    return given
+def surface(section: Any) -> Event:
+    """A section as an event; a plain function is crossed when it rises through zero."""
+    if not isinstance(section, Event):
+        if not callable(section):
+            raise InputError(f"a section must be a function of t, R, omega or a ph.event; got {type(section).__name__}")
+        section = event(section, direction=1)
+    if section.terminal:
+        raise InputError(f"a section is crossed many times; {section.name} must not be a terminal event")
+    return section
 
 
 def section(
@@ -60,17 +60,17 @@ def section(
     progress: Any = None,
     tol: None = None,
 ) -> Trajectory:
-    """The states in which a motion crosses a surface, up to t_end, as a Trajectory.
+    """The states at which a motion crosses a surface, up to t_end, as a Trajectory.
 
     Parameters
     ----------
     problem : Problem
-    where : a ``ph.event``, or a function of t, R, omega, crossed where it rises through zero
-    t_end : end of the run; by default the problem's own
+    where : a ``ph.event``, or a function of t, R, omega, crossed when it rises through zero
+    t_end : end of the run (default: the problem's own)
     step_tol : error allowed in a single step, of the attitude as an angle and of the momentum relative to its start
     method, dt : instead of step_tol, a method and its step
-    tol : refused: it would be the error at the end, which chaos does not allow
-    progress : as of ``ph.solve``
+    tol : rejected: it would bound the error at the end, which is impossible in chaotic motion
+    progress : as in ``ph.solve``
 
     Raises
     ------
@@ -92,9 +92,9 @@ def section(
 
 
 class Crossings:
-    """A recorder that keeps the states in which an event happens; `run` gives the states between steps.
+    """A recorder of the states at which an event happens; `run` provides the states between steps.
 
-    `details` is what the result shall say of the run.
+    `details` are attributes of the run for the result.
     """
 
     def __init__(self, problem: Problem, cut: Event, run: Any, **details: Any) -> None:
@@ -103,7 +103,7 @@ class Crossings:
         self.times, self.rows = [np.empty(0)], [np.empty((0, 7))]
 
     def add(self, times: np.ndarray, rows: np.ndarray) -> None:
-        """Look at the next states of the run."""
+        """Find the crossings in the next states of the run."""
         before = self.last
         if before is not None:
             times, rows = np.append(before.times, times), np.concatenate([before.rows, rows])
@@ -114,10 +114,10 @@ class Crossings:
         self.last = Path(times[-1:].copy(), rows[-1:].copy(), 0, True)
 
     def reached(self, step: int, y: Any) -> None:
-        """Nothing is kept of the run itself."""
+        """Do nothing: the run itself is not recorded."""
 
     def release(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
     @property
     def time(self) -> float:
@@ -131,7 +131,7 @@ class Crossings:
 
 
 def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress: Any) -> Trajectory:
-    """Steps that follow from a tolerance for single ones: chaos allows none for the end of the run."""
+    """Adaptive steps with a tolerance for single steps: chaotic motion allows none for the end of the run."""
     if not EPS <= tol <= LARGEST:
         raise InputError(f"step_tol must lie between {EPS:.2g} and {LARGEST:g}; got {tol:g}")
     legs = scheduled(problem, end, tol)
@@ -158,7 +158,7 @@ def _to_tolerance(problem: Problem, cut: Event, end: float, tol: float, progress
 
 
 def _with_steps(problem: Problem, cut: Event, method: Method, dt: float, t_end: Any, progress: Any) -> Trajectory:
-    """Steps of a given method."""
+    """Fixed steps of a given method."""
     count, end = length(problem, method, dt, t_end, None)
     run = engine(problem, method, None)
     state = RunState(run, problem, dt, count if end == math.inf else MOST_STEPS, 1, method=method, end=end)
@@ -167,7 +167,7 @@ def _with_steps(problem: Problem, cut: Event, method: Method, dt: float, t_end: 
 
 
 def coordinate(of: Any, problem: Problem, crossings: Trajectory) -> np.ndarray:
-    """Values (n,) of a function of t, R, omega in the states of a trajectory."""
+    """Values (n,) of a function of t, R, omega at the states of a trajectory."""
     (read,) = checked([of if isinstance(of, Event) else event(of)], problem)
     R = [[crossings.matrix[:, i, j] for j in range(3)] for i in range(3)]
     values = read.formula(crossings.t, R, columns(crossings.omega))
@@ -175,11 +175,11 @@ def coordinate(of: Any, problem: Problem, crossings: Trajectory) -> np.ndarray:
 
 
 def on_energy_level(problem: Problem, energy: float, along: Any) -> Problem:
-    """The same start, its momentum changed along a body vector so that the energy is the one given.
+    """The same start with its momentum changed along a body vector to reach the given energy.
 
-    Pi + s d has the energy E where (d . I^-1 d) s^2 + 2 (omega . d) s + Pi . omega = 2 (E - U). The larger root is
-    taken, at which the energy grows with s, that is omega . d >= 0. With d perpendicular to the vertical in the body,
-    R^T e_z, a top keeps its vertical momentum.
+    Pi + s d has the energy E if (d . I^-1 d) s^2 + 2 (omega . d) s + Pi . omega = 2 (E - U). The larger root is
+    used, at which the energy grows with s, that is omega . d >= 0. With d perpendicular to the vertical in the body
+    frame, R^T e_z, a top keeps its vertical momentum.
     """
     energy = finite_number("energy", energy)
     d = np.array([finite_number("along", x) for x in along])

@@ -1,4 +1,4 @@
-"""The command line, one file for each command. Thin: the library does the work."""
+"""The command line, one file per command; a thin layer over the library."""
 
 from __future__ import annotations
 

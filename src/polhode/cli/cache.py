@@ -13,7 +13,7 @@ CACHE_HELP = examples("polhode cache", "polhode cache clear")
 
 
 class Action(enum.StrEnum):
-    """What to do with the cache."""
+    """Action on the cache."""
 
     show = "show"
     clear = "clear"
@@ -22,9 +22,9 @@ class Action(enum.StrEnum):
 @app.command("cache", epilog=CACHE_HELP)
 @guarded
 def cache_command(
-    action: Annotated[Action, typer.Argument(help="Show where and how large it is, or empty it.")] = Action.show,
+    action: Annotated[Action, typer.Argument(help="Show folder and size, or empty the cache.")] = Action.show,
 ) -> None:
-    """Where compiled code is kept, how much of it there is, and how to remove it; $POLHODE_CACHE names the folder."""
+    """Show the folder and size of the cache of compiled code, or empty it; $POLHODE_CACHE sets the folder."""
     from ..compile import disk_cache
 
     root = disk_cache.cache_folder()

@@ -97,7 +97,7 @@ def _sizes(text: str) -> list[float]:
 
 
 def _new_folder(folder: Path, overwrite: bool) -> Path:
-    """A folder into which the results may be written; only our own files are ever replaced."""
+    """The output folder, if results may be written to it; only files of this command are ever replaced."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder} is a file; --out must be a folder")
     there = [name for name in FILES if (folder / name).exists()]
@@ -149,7 +149,7 @@ def _write_comparison(
 
 
 def _farewell(folder: Path, problem: Problem, rows: Sequence[Row], dt: float) -> None:
-    """Where everything is, and what to try next."""
+    """Print where the results are and what to try next."""
     from ..analysis import comparison
 
     best = comparison.table(rows, dt)[0][0].method

@@ -1,4 +1,4 @@
-"""What the commands share: the app, error handling, tables, number formats, progress bars."""
+"""Shared helpers of the commands: the app, error handling, tables, number formats, progress bars."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 FRAMED = shutil.get_terminal_size().columns >= 60
-"""On a narrower screen the framed help would cut off the names of options."""
+"""Smallest screen width for framed help; on a narrower screen it would cut off option names."""
 
 app = typer.Typer(
     help="Integrate the rotation of rigid bodies.",
@@ -37,29 +37,29 @@ app = typer.Typer(
 )
 
 ACCURATE = next(m.name for m in registry.values() if m.order >= 4 and not m.implicit and m.takes("attitude"))
-"""The methods in the examples of the help texts."""
+"""The methods used in the examples of the help texts."""
 
 BAD_INPUT, FAILED, INTERRUPTED = 2, 1, 130
 PIPE_WIDTH = 160
-"""Columns of a table that goes to a file or a pipe."""
+"""Width of a table written to a file or a pipe."""
 
 
 def console(stderr: bool = False) -> Console:
     """A console on stdout or stderr; wide if it is not a terminal."""
     from rich.console import Console
 
-    made = Console(stderr=stderr, highlight=False)
-    return made if made.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
+    screen = Console(stderr=stderr, highlight=False)
+    return screen if screen.is_terminal else Console(stderr=stderr, highlight=False, width=PIPE_WIDTH)
 
 
 def stop(message: object, code: int) -> typer.Exit:
-    """Print one sentence to stderr; raising the result ends the program with this code."""
+    """Print a message to stderr; raise the result to end the program with this code."""
     typer.echo(f"polhode: {message}", err=True)
     return typer.Exit(code)
 
 
 def guarded(command: Command) -> Command:
-    """No traceback for what a user can cause: a sentence and an exit code."""
+    """Report user errors with a message and an exit code instead of a traceback."""
 
     @functools.wraps(command)
     def run(*args: Any, **named: Any) -> Any:
@@ -89,11 +89,11 @@ def examples(*lines: str) -> str:
 
 
 NARROWEST = 14
-"""Columns of the screen that a column of words is given at least; on a narrower screen a table is a list."""
+"""Smallest width of a text column; on a narrower screen a table is shown as a list."""
 
 
 class Sheet:
-    """A table; the last `numbers` columns stand to the right, the first never wraps. Where it does not fit, a list."""
+    """A table; the last `numbers` columns are right-aligned, the first never wraps. If it does not fit, a list."""
 
     def __init__(self, title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> None:
         self.title, self.columns, self.rows = title, columns, rows
@@ -108,13 +108,13 @@ class Sheet:
             yield from self.items()
 
     def width(self) -> int:
-        """Columns of the screen that the table needs."""
+        """Screen width that the table needs."""
         cells = zip(self.columns, *self.rows, strict=True)
         needs = [max(len(line) for cell in column for line in cell.split("\n")) for column in cells]
         return sum(1 + (n if rigid else min(n, NARROWEST)) for n, rigid in zip(needs, self.rigid, strict=True)) + 1
 
     def table(self) -> Any:
-        """All in one, a line or more for a row."""
+        """The table, with one or more lines per row."""
         from rich import box
         from rich.table import Table
 
@@ -133,7 +133,7 @@ class Sheet:
         return table
 
     def items(self) -> Iterator[Any]:
-        """One thing below the other."""
+        """The rows as a list, one value per line."""
         from rich.padding import Padding
         from rich.text import Text
 
@@ -146,12 +146,12 @@ class Sheet:
 
 
 def sheet(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numbers: int = 0) -> Sheet:
-    """A table for the console; the last `numbers` columns stand to the right."""
+    """A table for the console; the last `numbers` columns are right-aligned."""
     return Sheet(title, columns, rows, numbers)
 
 
 def small(value: float) -> str:
-    """An error or drift."""
+    """Format an error or drift."""
     return "-" if math.isnan(value) else f"{value:.1e}"
 
 
@@ -161,7 +161,7 @@ def vector(values: Any, digits: int = 12) -> str:
 
 
 def draw_figure(make: Callable[[Any], Any], *paths: Path) -> None:
-    """Make a figure without a display, and write it."""
+    """Make a figure without a display and write it."""
     import matplotlib
 
     matplotlib.use("Agg")
@@ -172,7 +172,7 @@ def draw_figure(make: Callable[[Any], Any], *paths: Path) -> None:
 
 @contextmanager
 def plain_warnings() -> Iterator[None]:
-    """Warnings as sentences of the program, without the line of code they come from."""
+    """Show warnings as messages of the program, without the source line."""
     usual = warnings.formatwarning
     warnings.formatwarning = lambda message, *args, **named: f"polhode: {message}\n"
     try:
@@ -183,7 +183,7 @@ def plain_warnings() -> Iterator[None]:
 
 @contextmanager
 def watched(title: str) -> Iterator[Callable[[str, int, int], None]]:
-    """A progress bar with an estimate on stderr; on a pipe, one line at the end."""
+    """A progress bar with a time estimate on stderr; on a pipe, one line at the end."""
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
     columns = (TextColumn(title), BarColumn(), TextColumn("{task.percentage:>3.0f}%"), TimeElapsedColumn())

@@ -15,7 +15,7 @@ from .console import app, draw_figure, examples, guarded
 from .run import new_picture, print_state
 
 PICTURE_STATES = 2001
-"""States of a top in its picture."""
+"""States in the plot of a top."""
 
 EXACT_HELP = examples(
     "polhode exact free_body", "polhode exact fast_top --digits 30", "polhode exact t_handle --t 5 --plot handle.png"
@@ -53,7 +53,7 @@ def exact_command(
 
 
 def _print_cycle(problem: Problem) -> None:
-    """Period and precession in words."""
+    """Print period and precession."""
     from ..run.poinsot import herpolhode_ring, period, precession_angle
 
     time = float(period(problem))

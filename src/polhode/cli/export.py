@@ -24,5 +24,5 @@ def export_command(
     trajectory_store.export(source, path, overwrite)
     copy = trajectory_store.load(path)
     info = getattr(copy, "info", None)  # an ensemble has none
-    told = f"{len(copy)} bodies, {copy.method}" if info is None else f"{info.method}, {info.steps} steps"
-    typer.echo(f"written       {path}: {told}, {copy.status}")
+    description = f"{len(copy)} bodies, {copy.method}" if info is None else f"{info.method}, {info.steps} steps"
+    typer.echo(f"written       {path}: {description}, {copy.status}")

@@ -40,7 +40,7 @@ def reproduce_command(
     chosen = list(papers.RESULTS.values()) if ids == ["all"] else [papers.get(id) for id in ids]
     _check_folder(out, [r.id for r in chosen], overwrite)
     began = time.perf_counter()
-    made = []
+    finished = []
     try:
         with watched("papers") as watch:
             for i, one in enumerate(chosen):
@@ -48,14 +48,14 @@ def reproduce_command(
                 tell = functools.partial(_tell, watch, one.id, i, len(chosen))
                 outcome = one.make(tell)
                 papers.report.write(out, one, outcome)
-                made.append((one, outcome))
+                finished.append((one, outcome))
             watch("done", len(chosen), len(chosen))
     except KeyboardInterrupt:
-        raise stop(f"interrupted; {len(made)} of {len(chosen)} results are in {out}", INTERRUPTED) from None
+        raise stop(f"interrupted; {len(finished)} of {len(chosen)} results are in {out}", INTERRUPTED) from None
     finally:
-        if made:
-            (out / REPORT).write_text(papers.report.page(made), encoding="utf-8")
-    _farewell(made, out, time.perf_counter() - began)
+        if finished:
+            (out / REPORT).write_text(papers.report.page(finished), encoding="utf-8")
+    _farewell(finished, out, time.perf_counter() - began)
 
 
 def _tell(watch: Callable[[str, int, int], None], id: str, done: int, total: int, what: str) -> None:
@@ -77,11 +77,11 @@ def _check_folder(out: Path, ids: list[str], overwrite: bool) -> None:
     folder_for(out)
 
 
-def _farewell(made: list[Any], out: Path, seconds: float) -> None:
+def _farewell(finished: list[Any], out: Path, seconds: float) -> None:
     rows = []
-    for result, outcome in made:
+    for result, outcome in finished:
         words = [v.verdict for v in outcome.verdicts]
         counts = ", ".join(f"{words.count(word)} {word}" for word in dict.fromkeys(words))
         rows.append([result.id, result.where, counts])
-    console().print(sheet(f"{len(made)} results in {seconds:.0f} s", ("id", "where", "statements"), rows))
+    console().print(sheet(f"{len(finished)} results in {seconds:.0f} s", ("id", "where", "statements"), rows))
     typer.echo(f"written       {out / REPORT}   open it in a browser; figures and data are in the folders next to it")

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..results.trajectory import Trajectory
 
 STATES_WITHOUT_FILE = 10_000
-"""Approximate number of states that `run` keeps when no file is written."""
+"""Approximate number of states recorded when no file is written."""
 
 RUN_HELP = examples(
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01",
@@ -92,13 +92,13 @@ def run_command(
         from ..config import problem_file
 
         loaded = problem_file.load(problem, allow_code=allow_code)
-        what, how = loaded.problem, _replaced(loaded.settings, how)
+        what, how = loaded.problem, _overridden(loaded.settings, how)
         out, plot, view = out or loaded.file, plot or loaded.plot, view or loaded.view
     else:
         what = library.get(problem)
     if view is not None:
         viewer.checked(view, overwrite or resume)
-    before = _standing(out) if resume else None
+    before = _progress_in(out) if resume else None
     if "tol" in how:
         sol = _to_tolerance(what, out=out, overwrite=overwrite, resume=resume, plot=plot, **how)
     elif "method" not in how or "dt" not in how:
@@ -116,28 +116,28 @@ def run_command(
     if view is not None:
         viewer.view(sol, view, overwrite=overwrite or resume)
     for path in (out, plot, view):
-        if path is not None and path == out and before == _standing(out):
+        if path is not None and path == out and before == _progress_in(out):
             typer.echo(f"complete      {path} was already complete and is unchanged")
         elif path is not None:
             typer.echo(f"written       {path}")
 
 
-def _replaced(settings: dict[str, Any], given: dict[str, Any]) -> dict[str, Any]:
-    """What a file says about the run, with what the command line says in its place."""
-    gone = set()
-    if "tol" in given:
-        gone |= settings.keys() - {"t_end", "stops", "max_step"}
-    if "dt" in given:
-        gone |= {"tol", "stops", "max_step"}
-    if "steps" in given:
-        gone.add("t_end")
-    if "t_end" in given:
-        gone.add("steps")
-    return {name: value for name, value in settings.items() if name not in gone} | given
+def _overridden(settings: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
+    """The settings of a file, overridden by those of the command line."""
+    dropped = set()
+    if "tol" in options:
+        dropped |= settings.keys() - {"t_end", "stops", "max_step"}
+    if "dt" in options:
+        dropped |= {"tol", "stops", "max_step"}
+    if "steps" in options:
+        dropped.add("t_end")
+    if "t_end" in options:
+        dropped.add("steps")
+    return {name: value for name, value in settings.items() if name not in dropped} | options
 
 
-def _standing(path: Path | None) -> tuple[str, int, float] | None:
-    """What a file that is there says of how far its run is: it changes with whatever is written."""
+def _progress_in(path: Path | None) -> tuple[str, int, float] | None:
+    """Progress of the run in an existing file; it changes with every write."""
     if path is None or not path.exists():
         return None
     info = store.read(path)[0].info
@@ -147,7 +147,7 @@ def _standing(path: Path | None) -> tuple[str, int, float] | None:
 def _to_tolerance(
     what: Problem, *, tol: float, out: Path | None, overwrite: bool, resume: bool, plot: Path | None, **others: Any
 ) -> Trajectory:
-    """A run to a tolerance, and what it has to say."""
+    """Run to a tolerance and print the result."""
     from ..run.solve import solve
 
     new_picture(plot, overwrite or resume)
@@ -157,7 +157,7 @@ def _to_tolerance(
         raise stop(end.reason, FAILED) from None
     typer.secho(f"{what.name} by {sol.method}: {sol.accepted} steps to t = {sol.t[-1]:g}", bold=True)
     typer.echo(f"chosen        {sol.reason}")
-    typer.echo(f"estimate      error {small(float(sol.error_estimate or 0))} at the end, asked for {tol:g}; "
+    typer.echo(f"estimate      error {small(float(sol.error_estimate or 0))} at the end, requested {tol:g}; "
                f"{sol.rejected} steps rejected")  # fmt: skip
     print_state(sol)
     print_quality(what, sol)
@@ -170,7 +170,7 @@ def _with_steps(
     every: int | None = None, digits: int | None = None, out: Path | None, overwrite: bool, resume: bool,
     plot: Path | None,
 ) -> Trajectory:  # fmt: skip
-    """A run with steps of one length."""
+    """Run with a fixed step."""
     from ..analysis import convergence
     from ..physics.validate import whole_number
     from ..run.solve import solve
@@ -201,7 +201,7 @@ def _with_steps(
 
 
 def new_picture(path: Path | None, overwrite: bool) -> Path | None:
-    """A picture's path, if it may be written."""
+    """The path of a picture, if it may be written."""
     if path is None:
         return None
     from .. import plots
@@ -212,11 +212,11 @@ def new_picture(path: Path | None, overwrite: bool) -> Path | None:
 
 
 def compiled_now(problem: Problem, method: Method) -> None:
-    """Compile now, and say so, that it does not count as computing time."""
+    """Compile now and report it, so that it does not count as computing time."""
     from ..analysis import convergence
 
     if convergence.is_cold(problem, method):
-        typer.echo(f"compiling {method.name} (once; kept for later runs)", err=True)
+        typer.echo(f"compiling {method.name} (once; cached for later runs)", err=True)
     convergence.warm_up(problem, method)
 
 
@@ -225,12 +225,12 @@ def _interrupted(partial: Trajectory | None, out: Path | None) -> str:
         return "interrupted"
     reached = f"interrupted at t = {partial.last().t[0]:g} after {len(partial)} states"
     if out is None:
-        return f"{reached}; use --out to keep them"
+        return f"{reached}; use --out to save them"
     return f"{reached}; {out} holds them; run the same command with --resume to continue"
 
 
 def _kept_in_file(out: Path | None, failure: StepError) -> str:
-    """What a failed run left in its file."""
+    """Message about the states that a failed run left in its file."""
     from ..results.recorder import DiskError
 
     if out is None or failure.partial is None:
@@ -241,7 +241,7 @@ def _kept_in_file(out: Path | None, failure: StepError) -> str:
 
 
 def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, written: bool) -> None:
-    """The end of a run and how good it is."""
+    """Print the final state of a run and its quality."""
     from ..analysis import convergence
 
     says = ", the first of" if method.has_own_time else " of"
@@ -258,7 +258,7 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, writ
 
 
 def print_quality(problem: Problem, sol: Trajectory) -> None:
-    """What changed that should not, and the error where the solution is known."""
+    """Print the drifts of conserved quantities, and the error if the solution is known."""
     from ..analysis import convergence, invariants
 
     drift = sol.drift()
@@ -272,11 +272,11 @@ def print_quality(problem: Problem, sol: Trajectory) -> None:
     if reference is not None and math.isclose(reference.t, float(sol.last().t[0]), rel_tol=1e-12):
         attitude, momentum = convergence.end_errors(sol.last(), reference)
         typer.echo(f"error         attitude {small(attitude)} (spectral norm of R - R_ref), "
-                   f"momentum {small(momentum)} (relative); reference good to {small(reference.error)}")  # fmt: skip
+                   f"momentum {small(momentum)} (relative); reference error {small(reference.error)}")  # fmt: skip
 
 
 def _largest_change(sol: Trajectory, directions: np.ndarray) -> float:
-    """The largest change of the conserved part of the momentum, with bounded memory."""
+    """Largest change of the conserved part of the momentum, with bounded memory."""
     from ..analysis import invariants
 
     first, largest = None, -math.inf
@@ -288,7 +288,7 @@ def _largest_change(sol: Trajectory, directions: np.ndarray) -> float:
 
 
 def print_state(sol: Trajectory) -> None:
-    """The last state, every vector with its frame."""
+    """Print the last state, every vector with its frame."""
     sol = sol.last()
     if sol.mp is not None:
         import mpmath

@@ -59,12 +59,12 @@ def methods_command(
 
 
 def _known_line(known: Known) -> list[str]:
-    """A name of the literature, what it is here, and where it comes from."""
+    """A name in the literature, the corresponding method, and the source."""
     return [known.label, known.expression, f"{bibliography.short(known.cite)}: {known.where}"]
 
 
 def _method_line(method: Method) -> list[str]:
-    """A method's declaration in a few words."""
+    """A row of the table: the main properties of a method."""
     declared = method.declaration()
     order, free = formatted(declared["order"]), formatted(declared["order_free"])
     flags = [

@@ -74,7 +74,7 @@ def _init(file: Path, text: str) -> None:
 
 
 def _say(sweep: Sweep) -> None:
-    """How much a sweep is."""
+    """Print the size of a sweep and an estimate of its run time."""
     from ..config import sweep_file as library
     from ..run.ensemble.shards import default_shard_size
 
@@ -110,7 +110,7 @@ def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str
 
     units.output_path(path, overwrite, resume)
     if scheduler is None:
-        expected = _duration(library.estimate(sweep))  # compiles, so that this does not count as computing time
+        expected = _duration(library.estimate(sweep))  # compiles first: not part of the run time
         work = f"{sweep.number * sweep.task.count:.3g} body-steps"
         typer.echo(f"{sweep.number} bodies, {work}: about {expected} on {units.cores()} cores", err=True)
     began, ran = time.perf_counter(), list[units.Done]()
@@ -133,7 +133,7 @@ def _left(path: Path) -> str:
 
 
 def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int) -> None:
-    """What came out, and what to do with it."""
+    """Print a summary of the results and how to open them."""
     from ..config import sweep_file as library
     from ..run.ensemble import report as ensemble_report
 
@@ -145,7 +145,7 @@ def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int)
     if failed.size:
         i = int(failed[0])
         first = f"first: body {i}, in step {many.failed[i]}: {ensemble_report.reason(task, many, i)}"
-    speed = f"{bodies * task.count / seconds:.3g} body-steps per second" if ran else "everything was already done"
+    speed = f"{bodies * task.count / seconds:.3g} body-steps per second" if ran else "all shards were already complete"
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
         ["failed", f"{failed.size}", first],
@@ -158,7 +158,7 @@ def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int)
         ["time", f"{seconds:.3g} s", speed],
     ]
     console().print(sheet(f"{task.method.name}, {task.count} steps", COLUMNS, rows))
-    typer.echo(f"written       {path} (polhode.load or xarray.open_zarr opens it)")  # no table breaks the path
+    typer.echo(f"written       {path} (polhode.load or xarray.open_zarr opens it)")  # a table could wrap it
 
 
 def _quantity(numbers: dict[str, float], what: str) -> str:

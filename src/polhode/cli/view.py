@@ -44,7 +44,7 @@ def view_command(
 
 
 def _trajectory(file: Path) -> Trajectory:
-    """The trajectory in a file; many bodies at once are no motion to look at."""
+    """The trajectory in a file; an ensemble is an error."""
     sol = load(file)
     if not isinstance(sol, Trajectory):
         raise InputError(f"{file} holds an ensemble; view shows trajectories: run one body with ph.solve")

@@ -1,1 +1,1 @@
-"""How kernels become compiled code: for one body, for batches in SIMD lanes, for GPUs, for JAX."""
+"""Compilation of kernels: for one body, for batches in SIMD lanes, for GPUs, for JAX."""

@@ -1,8 +1,8 @@
-"""The loop over steps for many bodies on an NVIDIA card: one thread a body, chunks of bodies that fit the card.
+"""The loop over steps for an ensemble on an NVIDIA GPU: one thread per body, in chunks that fit the GPU memory.
 
-A chunk lies in page-locked memory while it travels, and two chunks take turns, each on a stream of its own: one is
-copied to or from the card while the other is computed. The kernels are those of the CPU, in double precision; only
-where a sum and a product are fused may differ, so results agree to round-off.
+Chunks are copied through page-locked memory. Two chunks alternate, each on its own stream: one is copied to or from the
+GPU while the other is computed. The kernels are those of the CPU, in double precision. Only the placement of fused
+multiply-adds may differ, so results agree to round-off.
 """
 
 from __future__ import annotations
@@ -23,34 +23,34 @@ from .batch.fixed_step import watched
 from .batch.layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, hand_all_over, lay_out, padded, sizes
 
 THREADS = 128
-"""Threads of a block."""
+"""Threads per block."""
 
 CHUNK = 1 << 17
-"""Bodies of a chunk at most: a thousand for every multiprocessor of the largest cards, and no more, since what the
-first chunk needs to come and the last to go is not overlapped (H200: whole runs then reach 0.97 of the kernels' own
-speed, with eight times as many 0.78)."""
+"""Most bodies of a chunk: a thousand per multiprocessor of the largest GPUs. Larger chunks are slower, because the
+copies of the first and the last chunk are not overlapped (on an H200 whole runs reach 0.97 of the kernels' own speed,
+with chunks eight times as large 0.78)."""
 
 STAGED = 1 << 29
-"""Bytes of page-locked memory a chunk may take: the operating system cannot move it, so it is not for the taking."""
+"""Most bytes of page-locked memory of a chunk. The operating system cannot swap it out, so it is limited."""
 
 SHARE = 0.8
-"""Part of the card's free memory that is used."""
+"""Fraction of the free GPU memory that is used."""
 
 cuda: Any = None
-"""numba.cuda, once `card` has imported it; a name of this module, because that is what numba's simulator replaces."""
+"""numba.cuda after `card` has imported it; a module global, because numba's simulator replaces it by name."""
 
 CLOCKED = StateSpace(ROTATION.is_valid, ROTATION.renormalise, write_timed_row)
-"""Every body has its own time, which is written behind its state; runs end by the number of steps."""
+"""State space with one time per body, written after its state; runs end by the number of steps."""
 
 
 def _imported() -> Any:
-    """numba.cuda; up to 0.30 numba-cuda asks numpy, when it first compiles, for a name that numpy 2.5 has dropped."""
+    """Import numba.cuda. Up to version 0.30 its first compilation needs a numpy name that numpy 2.5 removed."""
     vars(np).setdefault("row_stack", np.vstack)
     return importlib.import_module("numba.cuda")
 
 
 def card() -> Any:
-    """numba.cuda with a card that works (or numba's simulator of one); what is missing is said in an InputError."""
+    """numba.cuda with a working GPU (or numba's simulator); an InputError says what is missing."""
     global cuda
     get = "pip install 'polhode[cuda]'"
     try:
@@ -78,10 +78,10 @@ _read_behind, _write_behind = (register_jitable(**numba_target.INNER)(f) for f i
 
 
 def _tuple_function(first: str, count: int) -> Callable[..., Any]:
-    """Compiled function (data, k) -> the numbers `first`, first + 1, ... of body k."""
+    """Compiled function (data, k) -> the numbers `first`, `first` + 1, ... of body k."""
     items = "".join(f"data[{first} + {j}, k], " for j in range(count))
     space: dict[str, Any] = {}
-    exec(f"def made(data, k):\n    return ({items})\n", space)  # made of our own words only
+    exec(f"def made(data, k):\n    return ({items})\n", space)  # the text contains no user input
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])
     return made
 
@@ -109,12 +109,12 @@ def loop(
     clock: bool = False,
     watch: Watch | None = None,
 ) -> Any:
-    """The run of one chunk, a kernel of numba-cuda; `start` makes a state of (q, m).
+    """The run of one chunk, a kernel of numba-cuda; `start` makes a state from (q, m).
 
-    ``run[blocks, threads, stream](t0, every, number, data, rows, failed)`` takes body k of `number` from column k of
-    `data` and writes its i-th state kept to ``rows[i, :, k]``. Where a step fails, ``failed[k]`` gets its number,
+    ``run[blocks, threads, stream](t0, every, number, data, rows, failed)`` reads body k of `number` from column k of
+    `data` and writes its i-th output state to ``rows[i, :, k]``. If a step fails, ``failed[k]`` gets its number,
     counting from 1, and the last row of that body its last good state; rows between are NaN.
-    With statistics there is one row, of the last state and the numbers folded so far.
+    With statistics there is one row: the last state and the accumulated numbers.
     """
     card()
     plain = CLOCKED if clock else ROTATION
@@ -142,31 +142,31 @@ def loop(
 
 
 class _Slot:
-    """One of the two places a chunk is worked at: page-locked memory, memory on the card, and a stream."""
+    """Buffers of one of the two chunks in flight: page-locked memory, GPU memory, and a stream."""
 
     def __init__(self, numbers: int, kept: int, columns: int, chunk: int) -> None:
         self.stream = cuda.stream()
         self.chunk, width = chunk, padded(chunk)
         shapes = ((numbers, width), float), ((kept, columns, width), float), ((width,), np.int64)
         self.data, self.rows, self.failed = (cuda.pinned_array(shape, dtype=kind) for shape, kind in shapes)
-        self.on_card = [cuda.device_array(shape, dtype=kind) for shape, kind in shapes]
+        self.on_device = [cuda.device_array(shape, dtype=kind) for shape, kind in shapes]
         self.first, self.width = 0, 0
 
     def send(self, run: Any, t0: float, every: int, given: Any, order: np.ndarray, first: int, number: int) -> None:
-        """Begin the chunk of bodies from the place `first` on; nothing here waits for the card."""
+        """Start the chunk of bodies that begins at position `first`; asynchronous."""
         self.first, self.width = first, min(self.chunk, number - first)
         lay_out(given, order, number, self.data, first)
-        sent, rows, failed = self.on_card
+        sent, rows, failed = self.on_device
         sent.copy_to_device(self.data, stream=self.stream)
         blocks = -(-self.width // THREADS)
-        with warnings.catch_warnings():  # few bodies are no fault
+        with warnings.catch_warnings():  # a small ensemble is not an error
             warnings.filterwarnings("ignore", message=".*under-utilization")
             run[blocks, min(THREADS, self.width), self.stream](t0, every, self.width, sent, rows, failed)
         rows.copy_to_host(self.rows, stream=self.stream)
         failed.copy_to_host(self.failed, stream=self.stream)
 
     def fetch(self, given: Any, order: np.ndarray, q: Any, m: Any, extra_columns: Any, failed: np.ndarray) -> None:
-        """Wait for the chunk, and put its results where they belong."""
+        """Wait for the chunk and copy its results to the result arrays."""
         self.stream.synchronize()
         end = self.first + self.width
         hand_all_over(given, order, self.rows, self.first, end, (q, m, extra_columns))
@@ -174,14 +174,14 @@ class _Slot:
 
 
 def chunk_size(numbers: int, free: int) -> int:
-    """Bodies of a chunk, so that two chunks of `numbers` doubles a body fit the free memory of the card."""
+    """Bodies per chunk, such that two chunks of `numbers` doubles per body fit the free GPU memory."""
     return int(max(1, min(CHUNK, STAGED // (8 * numbers), SHARE * free // (2 * 8 * numbers))))
 
 
 def run_on_card(
     run: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, columns: int, found: Any
 ) -> None:
-    """Run all bodies in chunks, into the arrays `found` of the result."""
+    """Run all bodies in chunks; `found` are the result arrays."""
     card()
     numbers, number, kept = sizes(given).rows, len(found[-1]), len(found[0]) - 1
     free = cuda.current_context().get_memory_info()[0]

@@ -1,11 +1,11 @@
-"""Compiled code kept on disk: one verified file for each compiled signature, in a folder that only its owner can write.
+"""Disk cache of compiled code: one verified file per compiled signature, in a folder that only its owner can write.
 
-Reading an entry runs code (it is a pickle with machine code in it). So an entry is read only if folder and file belong
-to the user and nobody else can write them, and only if the digest at its head matches the rest. Whatever is wrong with
-the cache (damage, a full disk, no permission), the function is compiled instead, and one warning says why.
+Reading an entry executes code (it is a pickle with machine code). So an entry is read only if folder and file belong
+to the user, nobody else can write them, and the digest at its head matches the rest. If anything is wrong with the
+cache (damage, a full disk, no permission), the function is compiled instead, and one warning says why.
 
-The cache has a size limit. Entries carry the time of their last use, and those not used for longest are removed. Any
-number of processes may share a folder: a process that finds an entry gone compiles, and writes it again.
+The cache has a size limit. Entries carry the time of their last use, and the least recently used are removed. Any
+number of processes may share a folder: a process whose entry is gone compiles and writes it again.
 """
 
 from __future__ import annotations
@@ -33,50 +33,50 @@ HEAD = b"polhode compiled code 1\n"
 DIGEST_BYTES = 32
 
 LIMIT = 1 << 30
-"""Bytes that the cache may take, unless $POLHODE_CACHE_SIZE says otherwise."""
+"""Default size limit in bytes; $POLHODE_CACHE_SIZE overrides it."""
 
 FOLDER = "[0-9a-f]" * 16
-"""Pattern of the names of folders: digests of what the code in them was compiled with."""
+"""Pattern of folder names: digests of the compilation environment."""
 
 ENTRY = re.compile(r"[0-9a-f]{24,32}-[0-9a-f]{32}\.nbc")
-"""Names of entries: a key, and a digest of the signature and the processor."""
+"""Pattern of entry names: a key, and a digest of the signature and the processor."""
 
 ABANDONED = 3600.0
-"""Seconds after which a temporary file belongs to a process that was killed."""
+"""Age in seconds after which a temporary file is considered left behind by a killed process."""
 
 _warned: set[str] = set()
 
 
 def warn_once(fault: str, message: str) -> None:
-    """Warn about one kind of fault, once for each process."""
+    """Warn about one kind of fault, once per process."""
     if fault not in _warned:
         _warned.add(fault)
         warnings.warn(message, CacheWarning, stacklevel=2)
 
 
 def cache_folder() -> Path:
-    """Where compiled code is kept: $POLHODE_CACHE, or polhode under the user's cache folder."""
-    given = os.environ.get("POLHODE_CACHE")
-    return Path(given) if given else platformdirs.user_cache_path("polhode", appauthor=False)
+    """Folder of the cache: $POLHODE_CACHE, or polhode in the user's cache folder."""
+    setting = os.environ.get("POLHODE_CACHE")
+    return Path(setting) if setting else platformdirs.user_cache_path("polhode", appauthor=False)
 
 
 def size_limit() -> int:
-    """Bytes that the cache may take: $POLHODE_CACHE_SIZE, such as 500M or 2G, or `LIMIT`."""
-    given = os.environ.get("POLHODE_CACHE_SIZE")
-    if not given:
+    """Size limit in bytes: $POLHODE_CACHE_SIZE, such as 500M or 2G, or `LIMIT`."""
+    setting = os.environ.get("POLHODE_CACHE_SIZE")
+    if not setting:
         return LIMIT
-    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(?:i?B)?\s*", given, re.IGNORECASE)
+    found = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*([KMGT]?)(?:i?B)?\s*", setting, re.IGNORECASE)
     if found is None:
         warn_once(
             "limit",
-            f"POLHODE_CACHE_SIZE must be a number of bytes such as 500M or 2G; got {given!r}, so it is {shown(LIMIT)}",
+            f"POLHODE_CACHE_SIZE must be a number of bytes such as 500M or 2G; got {setting!r}; using {shown(LIMIT)}",
         )
         return LIMIT
     return int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
 
 
 def shown(size: float) -> str:
-    """A number of bytes for people."""
+    """Format a number of bytes."""
     for unit in ("bytes", "KiB", "MiB"):
         if size < 1024:
             return f"{size:.0f} bytes" if unit == "bytes" else f"{size:.1f} {unit}"
@@ -85,12 +85,12 @@ def shown(size: float) -> str:
 
 
 def _is_private(status: os.stat_result) -> bool:
-    """Does a file or folder belong to this user, and can nobody else write it (always True without POSIX owners)."""
+    """True if this user owns the file or folder and nobody else can write it (always True without POSIX owners)."""
     return not hasattr(os, "geteuid") or (status.st_uid == os.geteuid() and not status.st_mode & 0o022)
 
 
 def private_folder(name: str) -> Path | None:
-    """The folder of this name in the cache, made if need be; None, with a warning, where it cannot be used safely."""
+    """The folder of this name in the cache, created if needed; None, with a warning, if it is not safe to use."""
     try:
         root = cache_folder()
         for folder in (root, root / name):
@@ -98,8 +98,8 @@ def private_folder(name: str) -> Path | None:
             if not _is_private(folder.stat()):
                 warn_once(
                     "owner",
-                    f"{folder} belongs to another user or can be written by others, so compiled code is neither read "
-                    "from it nor kept there; set POLHODE_CACHE to a folder of your own, or remove the others' "
+                    f"{folder} belongs to another user or is writable by others, so compiled code is neither read "
+                    "from it nor stored there; set POLHODE_CACHE to a folder of your own, or remove the others' "
                     f"permission (chmod go-w {folder})",
                 )
                 return None
@@ -114,16 +114,16 @@ def _not_kept(fault: Exception) -> None:
     reason = getattr(fault, "strerror", None) or fault
     warn_once(
         "unusable",
-        f"compiled code is not kept, so the next process compiles again: {where} cannot be used ({reason}); "
-        "set POLHODE_CACHE to a folder that can be written",
+        f"compiled code is not cached, so the next process compiles again: {where} cannot be used ({reason}); "
+        "set POLHODE_CACHE to a writable folder",
     )
 
 
 class DiskCache(_Cache):
-    """The cache of one function, for numba's dispatcher. `key` stands for everything the function is made of.
+    """The cache of one function, for numba's dispatcher. `key` is a digest of everything the function depends on.
 
-    numba's own key sees neither an edit in another file nor the functions a closure was made of; its own files are
-    read without any check.
+    numba's own key covers neither edits in other files nor the functions in a closure, and numba reads its files
+    without any check.
     """
 
     def __init__(self, folder: Path, key: str) -> None:
@@ -136,17 +136,17 @@ class DiskCache(_Cache):
 
     @property
     def is_warm(self) -> bool:
-        """Has this been compiled before (on any machine that shares the folder)."""
+        """True if an entry exists (from any machine that shares the folder)."""
         return any(self.folder.glob(f"{self.key}-*.nbc"))
 
     def enable(self) -> None:
-        """Asked for by numba's interface; the cache is always enabled."""
+        """Do nothing: required by numba's interface, but the cache is always enabled."""
 
     def disable(self) -> None:
-        """Asked for by numba's interface; the cache is always enabled."""
+        """Do nothing: required by numba's interface, but the cache is always enabled."""
 
     def flush(self) -> None:
-        """Forget the entries of this function."""
+        """Remove the entries of this function."""
         for path in self.folder.glob(f"{self.key}-*.nbc"):
             path.unlink(missing_ok=True)
 
@@ -155,7 +155,7 @@ class DiskCache(_Cache):
         return self.folder / f"{self.key}-{hashlib.blake2b(made_for, digest_size=16).hexdigest()}.nbc"
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        """Compiled code for a signature; None, so that numba compiles, if there is none that can be trusted."""
+        """Compiled code for a signature; None if there is no trusted entry, so that numba compiles."""
         target_context.refresh()
         path = self._path(sig, target_context.codegen())
         content = read_verified(path)
@@ -165,14 +165,14 @@ class DiskCache(_Cache):
             found = CompileResult._rebuild(target_context, *pickle.loads(content))
             _mark_used(path)
             return found
-        except ImportError:  # it refers to a namespace that is no module of this process
+        except ImportError:  # it refers to a namespace that is not a module of this process
             return None
         except Exception as fault:
             _damaged(path, f"{type(fault).__name__}: {fault}")
             return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
-        """Keep compiled code."""
+        """Store compiled code."""
         if data.library.has_dynamic_globals or any(not lifted.can_cache for lifted in data.lifted):
             return
         try:
@@ -183,12 +183,12 @@ class DiskCache(_Cache):
 
 
 def _digest(path: Path, content: bytes) -> bytes:
-    """Digest of an entry and of its name: an entry that was moved to another name is not valid there."""
+    """Digest of an entry and its name: a renamed entry is not valid."""
     return hashlib.blake2b(path.name.encode() + b"\n" + content, digest_size=DIGEST_BYTES).digest()
 
 
 def read_verified(path: Path) -> bytes | None:
-    """The content of an entry; None if there is none, and, with a warning, if it is damaged or somebody else's."""
+    """The content of an entry; None if it does not exist, or (with a warning) is damaged or owned by another user."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0))
     except FileNotFoundError:
@@ -200,7 +200,7 @@ def read_verified(path: Path) -> bytes | None:
         with open(handle, "rb") as file:
             status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or not _is_private(status):
-                _damaged(path, "it belongs to another user, or others can write it")
+                _damaged(path, "it belongs to another user or is writable by others")
                 return None
             data = file.read()
     except OSError as fault:
@@ -215,7 +215,7 @@ def read_verified(path: Path) -> bytes | None:
 
 
 def write_verified(path: Path, content: bytes) -> None:
-    """Write an entry in one go: another process sees all of it or nothing, and the last of several writers wins."""
+    """Write an entry atomically: other processes see all of it or nothing, and the last writer wins."""
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".tmp")  # readable by the owner only
     try:
         with open(handle, "wb") as file:
@@ -228,7 +228,7 @@ def write_verified(path: Path, content: bytes) -> None:
 
 
 def _damaged(path: Path, reason: str) -> None:
-    """Say that an entry is not used, and remove it so that a good one takes its place."""
+    """Warn that an entry is not used, and remove it so that a good one can replace it."""
     with contextlib.suppress(OSError):
         path.unlink()
     warn_once("damaged", f"compiled code in {path} is not used, {reason}; the function is compiled again")
@@ -238,7 +238,7 @@ def _damaged(path: Path, reason: str) -> None:
 
 
 class Entry(NamedTuple):
-    """A file of the cache, when it was last used, and its size."""
+    """A file of the cache, its time of last use, and its size."""
 
     used: float
     size: int
@@ -246,7 +246,7 @@ class Entry(NamedTuple):
 
 
 def entries(root: Path) -> list[Entry]:
-    """The entries below a cache folder, the one not used for longest first."""
+    """The entries in a cache folder, least recently used first."""
     found = []
     for path in root.glob(f"{FOLDER}/*.nbc"):
         if not ENTRY.fullmatch(path.name):
@@ -258,7 +258,7 @@ def entries(root: Path) -> list[Entry]:
 
 
 def trim(root: Path, limit: int) -> int:
-    """Remove the entries not used for longest until the rest take at most `limit` bytes; how many were removed."""
+    """Remove the least recently used entries until the rest take at most `limit` bytes; return the number removed."""
     kept = entries(root)
     total, removed = sum(entry.size for entry in kept), 0
     for entry in kept:
@@ -272,7 +272,7 @@ def trim(root: Path, limit: int) -> int:
 
 
 def clear(root: Path) -> int:
-    """Remove all entries and the folders they were in, and nothing else; how many entries there were."""
+    """Remove all entries and their folders, and nothing else; return the number of entries."""
     found = entries(root)
     for entry in found:
         _remove(entry.path)
@@ -289,7 +289,7 @@ def _remove(path: Path) -> None:
 
 
 def _sweep(root: Path, before: float) -> None:
-    """Remove temporary files older than some time."""
+    """Remove temporary files last changed before a given time."""
     for path in root.glob(f"{FOLDER}/.*.tmp"):
         with contextlib.suppress(OSError):
             if path.lstat().st_mtime <= before:
@@ -297,6 +297,6 @@ def _sweep(root: Path, before: float) -> None:
 
 
 def _mark_used(path: Path) -> None:
-    """Set the time of access, which many file systems do not, and leave that of the last change."""
+    """Set the access time, which many file systems do not update, and keep the modification time."""
     with contextlib.suppress(OSError):
         os.utime(path, ns=(time.time_ns(), path.stat().st_mtime_ns))

@@ -1,12 +1,12 @@
-"""The fingerprint of a Python function: a digest of everything that the code compiled from it can depend on.
+"""The fingerprint of a Python function: a digest of everything that its compiled code can depend on.
 
 That is its byte code, its constants, its defaults, its closure cells and the globals it names, followed recursively
-into the functions among them. File names, line numbers, names of local functions, documentation and memory addresses
-do not count, and neither does the order of sets and dictionaries: two processes that build the same function get the
-same fingerprint. Whether two references lead to one object or to two equal ones makes no difference either.
+into the functions among them. File names, line numbers, names of local functions, docstrings, memory addresses and
+the order of sets and dictionaries are ignored: two processes that build the same function get the
+same fingerprint. One object referenced twice counts like two equal objects.
 
 An object whose content cannot be read is an error, so that different functions never share a fingerprint by accident.
-A class can declare what counts of its objects with a method `fingerprint`, which returns numbers, strings, functions or
+A class can define a method `fingerprint` that returns the content of its objects as numbers, strings, functions or
 containers of these.
 """
 
@@ -46,28 +46,28 @@ COMPILER = tuple(
         "compile.simd.rows",
     )
 )  # fmt: skip
-"""Modules that tell numba how to compile primitives. They reach compiled code by overloads, which no closure leads to,
-so the key of compiled code has their whole source (`program.environment`)."""
+"""Modules that tell numba how to compile primitives. They reach compiled code through overloads, which no closure
+refers to, so the key of compiled code contains their whole source (`program.environment`)."""
 
 VERSIONED = ("llvmlite", "numba", "numpy")
-"""Packages beside Python's own of which a name is enough, because the key of compiled code has their versions."""
+"""Packages besides the standard library whose objects count by name: the key of compiled code has their versions."""
 
 
 class UnknownContent(InputError):
-    """An object was reached that has no fingerprint."""
+    """An object without a fingerprint was reached."""
 
 
 def fingerprint(root: Any, portable: bool = False) -> str:
-    """The digest of a function, or of anything else that compiled code is made of, as 64 hexadecimal digits.
+    """The digest of a function, or of any other content of compiled code, as 64 hexadecimal digits.
 
-    A portable one is for files: it is the same under any version of Python, because functions count by name instead of
-    byte code. Numbers in their source do not count then; those in closures and in globals do.
+    A portable fingerprint, for files, is the same under any version of Python: functions count by name instead of
+    byte code. Numbers in their source then do not count; numbers in closures and globals do.
     """
     return _Reader(portable).digest(root).hex()
 
 
 class _Code(NamedTuple):
-    """What there is to know of a code object, its nested ones included."""
+    """Content of a code object, including nested ones."""
 
     digest: bytes
     constants: tuple[Any, ...]
@@ -77,9 +77,9 @@ class _Code(NamedTuple):
 
 @functools.lru_cache(maxsize=4096)
 def _read(code: types.CodeType) -> _Code:
-    """The parts of a code object; equal ones are read once.
+    """The parts of a code object; equal code objects are read once.
 
-    Constants count in the order in which instructions load them. Documentation is a constant that none loads.
+    Constants count in the order in which instructions load them. A docstring is a constant that no instruction loads.
     """
     places: dict[int, int] = {}
     written: list[tuple[int, int | None]] = []
@@ -113,8 +113,8 @@ def _read(code: types.CodeType) -> _Code:
 class _Reader:
     """Digests of objects, each computed once.
 
-    A function that is reached again while it is being read (recursion) counts by how far up it is. Digests with such
-    references are valid in their place only, so they are not kept.
+    A function that is reached again while it is being read (recursion) counts by its distance up the call stack.
+    Digests with such references are valid only in their place, so they are not memoised.
     """
 
     def __init__(self, portable: bool = False) -> None:
@@ -141,7 +141,7 @@ class _Reader:
         finally:
             self.open.pop()
         if self.lowest >= len(self.open):
-            self.known[id(x)] = found, x  # the object is kept, so that its id is not given to another
+            self.known[id(x)] = found, x  # keep the object alive, so that its id is not reused
         self.lowest = min(self.lowest, outside)
         return found
 
@@ -157,17 +157,17 @@ class _Reader:
             fields = [(f.name, getattr(x, f.name)) for f in dataclasses.fields(x)]
             return self.all("dataclass", [_name(type(x)), *fields])
         raise UnknownContent(
-            f"compiled code cannot depend on an object of type {_name(type(x))}, because a change of it would not be "
-            f"seen: {x!r:.200}. Use numbers, strings, tuples, arrays or functions, or give the class a method "
-            f"`fingerprint` that returns such"
+            f"compiled code cannot depend on an object of type {_name(type(x))}, because its changes would not be "
+            f"noticed: {x!r:.200}. Use numbers, strings, tuples, arrays or functions, or give the class a method "
+            f"`fingerprint` that returns these"
         )
 
     def all(self, kind: str, parts: Iterable[Any]) -> bytes:
-        """The digest of several objects in their order."""
+        """The digest of several objects, in order."""
         return _joined(kind, *map(self.digest, parts))
 
     def sequence(self, x: Any) -> bytes:
-        """A tuple or a list; a named tuple has a type with names."""
+        """A tuple or a list; for a named tuple its type counts too."""
         kind = type(x).__name__ if type(x) in (tuple, list) else _name(type(x)) + repr(getattr(x, "_fields", ""))
         return self.all(kind, x)
 
@@ -187,7 +187,7 @@ class _Reader:
         return _joined("array", repr((x.dtype.str, x.dtype.descr, x.shape, layout)).encode(), x.tobytes())
 
     def used(self, x: Any, names: frozenset[str]) -> bytes:
-        """What code finds in a variable: of a module, what that has under the names that the code uses."""
+        """The content of a variable; for a module, its attributes that the code uses."""
         if not isinstance(x, types.ModuleType):
             return self.digest(x)
         if _is_versioned_module(x.__name__):
@@ -217,13 +217,13 @@ class _Reader:
         return _joined(kind, *map(self.digest, rest), *parts)
 
     def named(self, function: types.FunctionType, name: str, names: frozenset[str]) -> bytes:
-        """What a function finds under a global name."""
+        """The content of a global name of a function."""
         if name in function.__globals__:
             return self.used(function.__globals__[name], names)
         return b"builtin" if hasattr(builtins, name) else b"missing"
 
     def builtin(self, x: Any) -> bytes:
-        """A function written in C, by its name; a method of an object, with that."""
+        """A function written in C, by its name; a method also by its object."""
         owner = getattr(x, "__self__", None)
         if owner is not None and not isinstance(owner, types.ModuleType):
             return self.all("bound", [x.__name__, owner])
@@ -234,11 +234,11 @@ class _Reader:
         return self.all("method", [x.__func__, x.__self__])
 
     def partial(self, x: Any) -> bytes:
-        """A function with some of its arguments."""
+        """A functools.partial."""
         return self.all("partial", [x.func, x.args, x.keywords])
 
     def wrapped(self, x: Any) -> bytes:
-        """A function behind a wrapper that does not change it: a cache, a static method."""
+        """A function in a transparent wrapper: a cache, a static method."""
         return self.all("wrapped", [x.__wrapped__])
 
     def dispatcher(self, x: Any) -> bytes:
@@ -250,7 +250,7 @@ class _Reader:
         return self.all("intrinsic", [x._defn])
 
     def type(self, x: type) -> bytes:
-        """A class: its name, and where its source is not in the key otherwise, its methods and constants."""
+        """A class: its name and, if its source is not in the key, its methods and constants."""
         if _is_versioned_module(x.__module__) or x.__module__ in COMPILER:
             return _joined("name", _name(x).encode())
         fields = getattr(x, "_fields", None)
@@ -293,7 +293,7 @@ _READERS: tuple[tuple[Any, Callable[..., bytes]], ...] = (
 
 
 def _plain(x: Any) -> tuple[str, bytes] | None:
-    """Name of the type and bytes of a number, a text or the like; None for everything else."""
+    """Type name and bytes of a number, a text or a similar value; None for everything else."""
     kind = type(x)
     if kind is float:
         return "float", struct.pack("<d", x)
@@ -330,7 +330,7 @@ def _name(x: Any) -> str:
 
 @functools.cache
 def _is_versioned_module(name: str) -> bool:
-    """Does a module belong to Python or to a package whose version is in the key; a user's `test.py` does not."""
+    """True for a module of the standard library or of a versioned package; a user's `test.py` is not one."""
     root = name.split(".")[0]
     if root not in sys.stdlib_module_names:
         return root in VERSIONED
@@ -339,7 +339,7 @@ def _is_versioned_module(name: str) -> bool:
 
 
 def _is_versioned(x: Any) -> bool:
-    """Is a function one that such a module has under its name."""
+    """True if the function is the attribute of that name of a versioned module."""
     if not _is_versioned_module(x.__module__ or ""):
         return False
     found: Any = sys.modules.get(x.__module__)

@@ -1,7 +1,7 @@
-"""JAX arrays as a number type: the kernels traced, so that they can be differentiated both ways, mapped and compiled.
+"""JAX arrays as a number type: traced kernels can be differentiated (forward and reverse), mapped and compiled.
 
-An equation of `iterate.py` is solved by Newton's method with its exact Jacobian, and differentiated where it is solved
-(the implicit function theorem, one linear system), not along the way there.
+Implicit equations are solved by Newton's method with the exact Jacobian. They are differentiated at the solution by the
+implicit function theorem (one linear system), not through the iterations.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from ..numbers.primitives import finite
 
 
 def _tame(function: Callable[..., Any], singular: Callable[..., Any]) -> Callable[..., Any]:
-    """The function with the derivative zero where it has none.
+    """The function with derivative zero at its singular points.
 
-    JAX differentiates both sides of a `where`, and zero times an infinite derivative is NaN. A kernel that takes the
-    square root of zero does so on the side that is not chosen, or multiplies by zero.
+    JAX differentiates both branches of a `where`, and zero times an infinite derivative is NaN. A kernel takes the
+    square root of zero only in the branch not selected, or multiplies it by zero.
     """
 
     def tamed(*x: Any) -> Any:
@@ -38,7 +38,7 @@ def _tame(function: Callable[..., Any], singular: Callable[..., Any]) -> Callabl
 
 
 class Traced:
-    """JAX's functions under the names kernels use."""
+    """JAX functions under the names used in kernels."""
 
     exp, log = jnp.exp, jnp.log
     sin, cos, tan, atan = jnp.sin, jnp.cos, jnp.tan, jnp.arctan
@@ -53,7 +53,7 @@ class Traced:
 
     @staticmethod
     def bracket(x: Any, knots: Any) -> Any:
-        """The piece of a table in which x lies."""
+        """Index of the table interval that contains x."""
         return jnp.clip(jnp.searchsorted(jnp.asarray(knots), x, side="right") - 1, 0, len(knots) - 2)
 
     @staticmethod
@@ -63,7 +63,7 @@ class Traced:
 
     @staticmethod
     def root(equation: Callable[..., Any], guess: Any, *given: Any, around: Any = 0.0) -> tuple[Any, Any]:
-        """The x next to the guess with equation(x, *given) = 0, and the residual; `around` as in `iterate.judged`."""
+        """The x near the guess with equation(x, *given) = 0, and the residual; `around` as in `solvers.judged`."""
         start, shaped = ravel_pytree(guess)
         large = lax.stop_gradient(around)
         x, residual = lax.custom_root(
@@ -79,7 +79,7 @@ def _linear(f: Callable[..., Any], y: Any) -> Any:
 
 
 def _newton(f: Callable[..., Any], guess: Any, around: Any) -> tuple[Any, Any]:
-    """Newton's method, ended as in `iterate.py`."""
+    """Newton's method with the stopping rule of `kernels/solvers.py`."""
 
     def sweep(now: Any) -> Any:
         x, track, _, count = now
@@ -97,7 +97,7 @@ def _newton(f: Callable[..., Any], guess: Any, around: Any) -> tuple[Any, Any]:
 
 
 def _known(kind: Any) -> None:
-    """Register a type and all that derive from it."""
+    """Register a type and its subclasses."""
     register(kind, Traced)
     for derived in kind.__subclasses__():
         _known(derived)
@@ -108,7 +108,7 @@ _known(jax.core.Tracer)
 
 
 def doubles(name: str, value: Any, shape: tuple[int, ...]) -> tuple[Any, ...]:
-    """The numbers of an array in doubles, in order; a sentence where it is none or JAX is not set to doubles."""
+    """The entries of an array of doubles, in order; an error for other input or if JAX is not set to doubles."""
     if not jax.config.jax_enable_x64:
         raise InputError(
             "JAX uses single precision by default, and the kernels need doubles: call "
@@ -132,7 +132,7 @@ def stacked(parts: Any) -> Any:
 
 
 def _or_nan(fine: Any, y: Any) -> Any:
-    """The state, or NaN where it is not fine."""
+    """The state if `fine`, else NaN."""
     return jax.tree.map(lambda x: jnp.where(fine, x, jnp.nan), y)
 
 
@@ -142,13 +142,13 @@ def advance(
 ) -> Callable[[Any, Any], Any]:  # fmt: skip
     """The loop over steps: (y, system) -> (q, m) after the last one, or of steps 0, every, 2 every, ... and the last.
 
-    `loop.stepping` ends early and writes rows by `if` on numbers, which no tracer passes; so this one runs to its end,
-    and from a step that failed on all states are NaN.
+    `loops.stepping` branches on numbers, which a tracer cannot do. So this loop always runs to its end; after a failed
+    step all states are NaN.
     """
     enter, made, look = change_of_variables(before), change_of_variables(step), change_of_variables(after)
 
     def run(y: Any, system: Any) -> Any:
-        @jax.checkpoint  # backwards a step is computed again: cheaper than to keep all its numbers, in time too
+        @jax.checkpoint  # reverse mode recomputes each step: cheaper than storing its intermediate numbers, in time too
         def one(y: Any, n: Any) -> Any:
             new, _, fine = made(h, t0 + n * h, y, system, torque)
             return _or_nan(fine, new), None

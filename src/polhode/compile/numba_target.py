@@ -1,4 +1,4 @@
-"""How numba compiles kernels: what it is taught about primitives, kernels and forks."""
+"""Numba as a compile target: registration of primitives, kernels and overloads, and compile options."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from . import release
 from .simd import dual, functions, rows, vector_types, workspace
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
-"""`contract` lets a product and a sum be rounded once (a fused multiply-add), except in the kernels of `NO_FMA`."""
+"""`contract` allows fused multiply-adds, except in the kernels of `NO_FMA`."""
 
 INNER = {**OPTIONS, "forceinline": True, "no_cfunc_wrapper": True}
-"""For kernels called by compiled code only: a wrapper for calls from C would take a quarter of the compile time."""
+"""For kernels called only by compiled code: a wrapper for calls from C would take a quarter of the compile time."""
 
 
-# --- primitives and kernels become known to numba ---------------------------------------------------
+# --- registration of primitives and kernels ---------------------------------------------------------
 
 
 def _elementary(name: str) -> None:
-    """Teach numba one function of `scalar`: the same name in the math module, or that for lanes."""
+    """Register an elementary function with numba: the math module's for doubles, the vector one for lanes."""
     number = getattr(math, "pow" if name == "power" else name)
     vector = functions.FUNCTIONS.get(name, number)
     two = name in ("atan2", "power")
@@ -55,7 +55,7 @@ def _sincos(x: Any) -> Any:
     if dispatch.has_tangents(x):
         return lambda x: (primitives.sin(x), primitives.cos(x))
     if current_target() == "cuda":
-        both = importlib.import_module("numba.cuda.libdevice").sincos  # one reduction of the angle for the two
+        both = importlib.import_module("numba.cuda.libdevice").sincos  # one range reduction for both
         return lambda x: both(x)
     return lambda x: (math.sin(x), math.cos(x))
 
@@ -154,7 +154,7 @@ _teaching = threading.Lock()
 
 
 def teach() -> None:
-    """Make every kernel and fork defined so far callable from compiled code."""
+    """Make every kernel and overload defined so far callable from compiled code."""
     global _taught, _overloads_taught
     with _teaching:
         if _taught == 0:
@@ -174,13 +174,13 @@ def teach() -> None:
 
 
 def processor() -> str:
-    """What compiled code is made for."""
+    """The processor that code is compiled for."""
     name: str = numba.config.CPU_NAME or importlib.import_module("llvmlite.binding").get_host_cpu_name()
     return name
 
 
 def jitted(function: Callable[..., Any]) -> Any:
-    """The dispatcher that compiles a function when it is called; see `program` for one that is kept."""
+    """The dispatcher that compiles a function when it is called; see `program` for a cached one."""
     release.collect()
     teach()
     dispatcher = numba.njit(**OPTIONS)(function)

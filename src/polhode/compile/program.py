@@ -1,9 +1,9 @@
-"""Programs: functions compiled by numba, each once on a machine.
+"""Programs: functions compiled by numba, each once per machine.
 
-What a program is follows from its content alone: the fingerprint of the Python function, together with the versions
-and the compiler's sources it is compiled with, is its key, in the memo of the process and on disk. To build a function
-and to take its fingerprint takes some milliseconds. Therefore the memo also keeps a shortcut to each program, under
-objects from which the function was built; a shortcut only saves time, and never leaves the process.
+The key of a program depends on its content alone: the fingerprint of the Python function, and the versions and compiler
+sources it is compiled with. The key is used in the memo of the process and on disk. Building a function and its
+fingerprint takes a few milliseconds. Therefore the memo also stores a shortcut to each program, under the
+objects from which the function was built; a shortcut only saves time and never leaves the process.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Program:
     ----------
     key : digest of everything that the compiled code depends on, except the signature and the processor
     run : the compiled function; call it
-    was_kept : did the disk cache hold it when this process first asked for it
+    was_kept : True if the disk cache held it when this process first requested it
     """
 
     key: str
@@ -45,13 +45,13 @@ class Program:
 
     @property
     def is_warm(self) -> bool:
-        """Can it be called without compiling."""
+        """True if it can be called without compiling."""
         return self.was_kept or bool(self.run.signatures)
 
 
 @functools.cache
 def environment() -> str:
-    """Digest of what all programs depend on: versions, options, and the compiler's sources and derivatives."""
+    """Digest of the inputs of all programs: versions, options, and the sources of compiler and derivatives."""
     llvmlite = importlib.import_module("llvmlite")
     versions = (__version__, numba.__version__, llvmlite.__version__, np.__version__, sys.version)
     digest = hashlib.sha256(repr(versions).encode())
@@ -68,7 +68,7 @@ def key_of(function: Callable[..., Any]) -> str:
 
 
 def compiled(function: Callable[..., Any]) -> Program:
-    """The program of a function: that of an equal function, if this process has one."""
+    """The program of a function; equal functions share one program."""
     key = key_of(function)
     program: Program = MADE(("program", key), lambda: _made(function, key))
     return program
@@ -77,7 +77,7 @@ def compiled(function: Callable[..., Any]) -> Program:
 def program(make: Callable[[], Callable[..., Any]], *shortcut: Hashable) -> Program:
     """The program of the function that `make` builds; built once for each shortcut.
 
-    The shortcut names what is built and the objects that it is built from, so that equal shortcuts mean equal programs.
+    The shortcut names the program and the objects that it is built from, so that equal shortcuts mean equal programs.
     """
     found: Program = MADE(("shortcut", *shortcut), lambda: compiled(make()))
     return found

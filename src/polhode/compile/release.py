@@ -1,10 +1,10 @@
-"""Memory that compiling leaves behind, given back.
+"""Release of memory that compilation leaves behind.
 
-For each program numba compiles every kernel it is made of, and keeps for each the LLVM module, the types and the
-numba IR, for as long as the process lives. Kernels that are made for one program, such as the torque of a user, are
-never needed again once that program is compiled. So from time to time `collect` empties what are only caches of
-numba: a kernel that is needed once more is compiled once more. Nothing is unregistered, and machine code is never freed
-(MCJIT cannot), so code that runs, in this thread or another, keeps running.
+For each program numba compiles every kernel in it and holds the LLVM module, the types and the numba IR of each for
+the life of the process. Kernels made for one program, such as a user's torque, are never needed again once that
+program is compiled. So from time to time `collect` empties numba's caches: a kernel that is needed again is compiled
+again. Nothing is unregistered, and machine code is never freed (MCJIT cannot), so running code in any thread is not
+affected.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from numba.core.types.containers import BaseTuple
 from numba.core.typing.templates import _OverloadFunctionTemplate, builtin_registry
 
 MODULES = 100
-"""When LLVM's engine holds so many modules more than after the last time, memory is given back."""
+"""Memory is released when LLVM's engine has gained this many modules since the last release."""
 
 _programs: weakref.WeakSet[Any] = weakref.WeakSet()
 _permanent = _held = 0
 
 
 def repair_pass_managers() -> None:
-    """Let pass managers of LLVM be freed with their Python object.
+    """Free LLVM pass managers together with their Python objects.
 
     In llvmlite 0.50 both classes inherit from `ObjectRef`, whose `_dispose` does nothing, before
-    `NewPassManager`, whose `_dispose` frees: 15 to 60 kB remain for each function and module that is optimised.
+    `NewPassManager`, whose `_dispose` frees: 15 to 60 kB leak for each optimised function and module.
     """
     for manager in (newpassmanagers.ModulePassManager, newpassmanagers.FunctionPassManager):
         if manager._dispose is ffi.ObjectRef._dispose:
@@ -42,19 +42,19 @@ def repair_pass_managers() -> None:
 
 
 def follow(dispatcher: Any) -> None:
-    """Let `collect` know of a program; kernels registered with numba before the first one are kept compiled."""
+    """Register a program with `collect`; kernels registered with numba before the first one stay compiled."""
     global _permanent
     _permanent = _permanent or len(builtin_registry.globals)
     _programs.add(dispatcher)
 
 
 def collect(least: int = MODULES) -> None:
-    """Give back memory if LLVM's engine has at least so many modules more than after the last time.
+    """Release memory if LLVM's engine has gained at least `least` modules since the last release.
 
-    To be called between compilations; while something is being compiled, here or in another thread, nothing is done.
+    Call it between compilations; it does nothing during a compilation in this or another thread.
     """
     lock = global_compiler_lock._lock
-    if not lock.acquire(blocking=False):  # the caller may hold a lock that others need to run what is compiled already
+    if not lock.acquire(blocking=False):  # the caller may hold a lock that other threads need to run compiled code
         return
     try:
         if not len(cpu_target.typing_context.callstack):
@@ -78,7 +78,7 @@ def _collect(engine: Any, least: int) -> None:
 
 
 def _is_unused(module: Any) -> bool:
-    """Is the library gone that a module of LLVM was made for; only its machine code can still be in use."""
+    """True if the library of an LLVM module is gone; only its machine code can still be in use."""
     library = getattr(module, "_CPUCodeLibrary__library", None)  # a weak proxy, set by numba
     try:
         return library is not None and not library.name
@@ -87,9 +87,9 @@ def _is_unused(module: Any) -> bool:
 
 
 def _strip(program: Any) -> None:
-    """Leave of a compiled program what it needs to run and to show its code.
+    """Reduce a compiled program to the parts needed to run it and to show its code.
 
-    It holds the libraries of its kernels, and does not hold their environments, to which its code points.
+    It holds the libraries of its kernels but not their environments, to which its code points.
     """
     for signature, result in list(program.overloads.items()):
         library = result.library
@@ -102,23 +102,23 @@ def _strip(program: Any) -> None:
 
 
 def _templates() -> Iterator[tuple[int, Any, Any, Any]]:
-    """Place in the registry, function, type and template of everything numba knows by `overload`."""
+    """Registry index, function, type and template of everything registered with `overload`."""
     for place, (function, kind) in enumerate(builtin_registry.globals):
         if isinstance(kind, Function):
             for template in kind.templates:
-                if _OverloadFunctionTemplate in template.__mro__:  # issubclass fills the caches of abc without end
+                if _OverloadFunctionTemplate in template.__mro__:  # issubclass would bloat the caches of abc
                     yield place, function, kind, template
 
 
 def _is_made(function: Any) -> bool:
-    """Was a function made at run time: inside another function, or from a text."""
+    """True for a function made at run time: inside another function, or from source text."""
     return isinstance(function, FunctionType) and (
         "<locals>" in function.__qualname__ or "__name__" not in function.__globals__
     )
 
 
 def _empty_caches() -> None:
-    """Forget the compiled forms of kernels made for programs, and of kernels that were given such a kernel."""
+    """Drop the compiled forms of kernels made for programs, and of kernels that take such a kernel as an argument."""
     made = {kind for place, function, kind, _ in _templates() if place >= _permanent and _is_made(function)}
 
     def concerned(found: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Work on many bodies, shared out among the cores."""
+"""Distribution of the work of an ensemble over the cores."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ import time
 from collections.abc import Callable, Iterator
 
 WORTHWHILE = 1e-4
-"""Seconds of work that make a part for a thread; handing it over takes half of that."""
+"""Smallest part for a thread, in seconds of work; handing it over takes half of that."""
 
 PARTS = 4
-"""Parts for every thread, so that none waits long for the last one."""
+"""Parts per thread, so that no thread waits long for the last part."""
 
 CALL = 5e-6
-"""Seconds of a call with hardly any work."""
+"""Overhead of a call in seconds."""
 
 SLICE = 0.1
-"""Seconds a call of compiled code may take: Python sees Ctrl-C between two calls."""
+"""Target duration of a call of compiled code in seconds: Python handles Ctrl-C between two calls."""
 
 GROWTH = 8
-"""How much more work the next slice has at most: a first short one is timed badly."""
+"""Largest growth factor from one slice to the next: the timing of a short first slice is inaccurate."""
 
 SOUNDING = 64
-"""The first of so many parts is timed, where it is not plain that there is work for all."""
+"""Fraction 1/SOUNDING of the work is timed first, unless the work is known to be long."""
 
 
 def cores() -> int:
@@ -36,7 +36,7 @@ def cores() -> int:
 
 
 def sliced(call: Callable[[int], bool], first: int) -> Iterator[None]:
-    """Repeat ``call(quota)`` until it returns True, with quotas that take about `SLICE` seconds; the first is given."""
+    """Repeat ``call(quota)`` until it returns True, with quotas of about `SLICE` seconds, starting with `first`."""
     quota = first
     while True:
         began = time.perf_counter()
@@ -50,13 +50,12 @@ def sliced(call: Callable[[int], bool], first: int) -> Iterator[None]:
 def share_out(
     work: Callable[[int, int], Iterator[None] | None], number: int, threads: int | None = None, long: bool = False
 ) -> None:
-    """Call ``work(begin, end)`` until all from 0 to `number` is done, by as many threads as it is worth.
+    """Call ``work(begin, end)`` on parts of the range 0 to `number`, with as many threads as pay off.
 
-    A first small piece is timed to decide how many threads pay off; work known to be long is
-    distributed immediately. This thread takes its part, and no other one is needed where there is little to do.
-    Work that may take longer
-    than `SLICE` is a generator that yields between slices: after an exception (Ctrl-C is one) no thread begins another
-    slice, and all have stopped when the exception leaves this function.
+    A first small piece is timed to decide how many threads pay off; work known to be long is distributed immediately.
+    This thread takes parts too and does all of the work if there is little. Work that may take longer than `SLICE` is
+    a generator that yields between slices: after an exception (such as Ctrl-C) no thread starts another slice, and all
+    have stopped when the exception leaves this function.
     """
     threads = cores() if threads is None else threads
     stopped = threading.Event()
@@ -82,7 +81,7 @@ def share_out(
         while waiting and not stopped.is_set():
             try:
                 begin, end = waiting.popleft()
-            except IndexError:  # another thread has taken the last one
+            except IndexError:  # another thread took the last part
                 return
             do(begin, end)
 
@@ -99,5 +98,5 @@ def share_out(
 
 @functools.cache
 def _threads(process: int, number: int) -> concurrent.futures.ThreadPoolExecutor:
-    """So many threads, kept by each process for its later runs."""
+    """A pool of `number` threads, reused by later runs of the same process."""
     return concurrent.futures.ThreadPoolExecutor(number)

@@ -1,10 +1,10 @@
 """Problem files: body, field, start, run and output of one computation, in TOML.
 
     [body]    moments, tensor, shape, mesh or points
-    [field]   a ready-made field by name with its keywords, or python = "mine.py:name"; several as [[field]] are added
+    [field]   a built-in field by name with its keywords, or python = "mine.py:name"; several [[field]] are added
     [start]   attitude, and one of omega, momentum, spatial_momentum
     [run]     method and dt, or tol; t_end or steps
-    [output]  what is written
+    [output]  the files to write
 
 `polhode init` writes an example with a comment on every key.
 """
@@ -42,27 +42,28 @@ Sequence = Annotated[str, Field(pattern="^([xyz]{3}|[XYZ]{3})$")]
 IDENTITY = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
 
 
-# --- what a file says -------------------------------------------------------------------------------
+# --- the tables of a file ---------------------------------------------------------------------------
 
 
 def one_of(part: Strict, table: str, *keys: str, none: bool = False) -> str | None:
-    """The one of these keys of a table that is given."""
-    given = [name for name in keys if getattr(part, name) is not None]
+    """The key of a table that is present, of which there must be exactly one (with `none`: at most one)."""
+    present = [name for name in keys if getattr(part, name) is not None]
     choice = ", ".join(keys)
-    if len(given) > 1:
-        wanted = "at most" if none else "exactly"
+    if len(present) > 1:
+        allowed = "at most" if none else "exactly"
         raise Fault(
-            f"{table}.{given[-1]}", f"give {wanted} one of {choice}; got {' and '.join(given)}: remove all but one"
+            f"{table}.{present[-1]}",
+            f"give {allowed} one of {choice}; got {' and '.join(present)}: remove all but one",
         )
-    if not given and not none:
+    if not present and not none:
         info = type(part).model_fields[keys[0]]
         example = f"{keys[0]} = {toml((info.examples or [None])[0])}"
         raise Fault(table, f"give exactly one of {choice}; got none of them: write for example {example}")
-    return given[0] if given else None
+    return present[0] if present else None
 
 
 class BodyPart(Strict):
-    """What turns. Lengths and masses in any consistent units; vectors in the axes of the body."""
+    """The rigid body. Lengths and masses are in any consistent units; vectors are in the axes of the body."""
 
     moments: Vector | Absent = key(
         "three principal moments of inertia, above 0, about the body's axes", [1.0, 2.0, 3.0]
@@ -73,18 +74,20 @@ class BodyPart(Strict):
         "the lengths of the shape, by name or in order", {"a": 3.0, "b": 2.0, "c": 1.0}
     )
     mesh: str | Absent = key("a closed surface of triangles in an STL, OBJ or PLY file", "part.stl")
-    unit: str | Absent = key("the unit of the mesh's lengths, which become metres", "mm", schema={"enum": list(UNITS)})
+    unit: str | Absent = key(
+        "the length unit of the mesh; lengths are converted to metres", "mm", schema={"enum": list(UNITS)}
+    )
     points: list[Vector] | Absent = key("a list of points of three numbers", [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
     masses: float | list[float] | Absent = key("one mass for each point, or one for all, above 0", [1.0, 2.0])
     mass: Positive | Absent = key("a number above 0: the mass of the whole body", 2.0)
-    density: Positive | Absent = key("a number above 0: mass of a unit of volume", 2700.0)
+    density: Positive | Absent = key("a number above 0: mass per unit of volume", 2700.0)
     centre: Vector | Absent = key("three numbers: the centre of mass of a body given by its inertia", [0.0, 0.0, 0.1])
     pivot: Vector | Absent = key(
-        "three numbers: the fixed point about which the body turns; without it the centre of mass", [0.0, 0.0, -0.1]
+        "three numbers: the fixed point about which the body turns (default: the centre of mass)", [0.0, 0.0, -0.1]
     )
 
     physical: bool | Absent = key(
-        "false accepts positive moments that no distribution of mass has, with a warning", False
+        "true or false: false accepts positive moments that no mass distribution has, with a warning", False
     )
 
     @model_validator(mode="after")
@@ -105,11 +108,11 @@ ALONGSIDE = {
     "mesh": ("unit", "mass", "density"),
     "points": ("masses",),
 }
-"""The ways to describe a body, and what may stand beside each."""
+"""The keys that define a body, and the keys that each may be combined with."""
 
 
 def _field_schema(schema: dict[str, Any]) -> None:
-    """The keywords of every ready-made field."""
+    """Add the keywords of every built-in field to the schema."""
     schema["allOf"] = [
         {
             "if": {"properties": {"name": {"const": name}}, "required": ["name"]},
@@ -122,18 +125,18 @@ def _field_schema(schema: dict[str, Any]) -> None:
 
 
 def _keywords(name: str) -> tuple[list[str], list[str]]:
-    """All keywords of a ready-made field in a file, and those that must be given. The body is the file's."""
+    """All keywords of a built-in field in a file, and the required ones; the body comes from the file."""
     known = {name: default for name, default in fields.keywords(name).items() if name != "body"}
     return list(known), [name for name, default in known.items() if default is inspect.Parameter.empty]
 
 
 class FieldPart(Strict):
-    """What acts on it: a ready-made field or the user's own, and its parameters beside."""
+    """A field that acts on the body, built-in or user-defined, with its parameters."""
 
     model_config = ConfigDict(extra="allow", json_schema_extra=_field_schema)
 
-    name: str | Absent = key("a ready-made field", "gravity", schema={"enum": fields.names()})
-    python: str | Absent = key("a field of your own, a Python file and a name in it", "mine.py:drag")
+    name: str | Absent = key("a built-in field", "gravity", schema={"enum": fields.names()})
+    python: str | Absent = key("a field of your own: a Python file and a name in it", "mine.py:drag")
 
     @model_validator(mode="after")
     def _whole(self) -> FieldPart:
@@ -144,16 +147,16 @@ class FieldPart(Strict):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """The keys beside its name."""
+        """The keys other than `name` and `python`."""
         return dict(self.model_extra or {})
 
 
 ATTITUDES = ("quaternion", "rotation_vector", "euler", "matrix")
-"""The ways to give an attitude."""
+"""The keys that define an attitude."""
 
 
 class StartPart(Strict):
-    """The state at t0. The attitude turns body into space coordinates; without one they agree."""
+    """The state at t0. The attitude maps body to space components (default: the identity)."""
 
     quaternion: Quaternion | Absent = key(
         "four numbers, the SCALAR FIRST: a unit quaternion, body to space", [1.0, 0.0, 0.0, 0.0]
@@ -161,14 +164,14 @@ class StartPart(Strict):
     rotation_vector: Vector | Absent = key("three numbers: axis times angle, body to space", [0.3, 0.0, 0.0])
     euler: Vector | Absent = key("three Euler angles, body to space, in the order of sequence", [0.1, 0.3, 0.0])
     sequence: Sequence | Absent = key(
-        "three letters: XYZ, ZXZ and so on about axes that turn along, xyz and so on about axes that rest", "ZXZ"
+        "three letters: XYZ, ZXZ, ... for rotating (body) axes, xyz, zxz, ... for fixed (space) axes", "ZXZ"
     )
-    degrees: bool | Absent = key("true or false: are these angles in degrees; else they are in radians", True)
+    degrees: bool | Absent = key("true or false: angles in degrees (default: false, radians)", True)
     matrix: Matrix | Absent = key("a rotation matrix, three rows of three numbers, body to space", IDENTITY)
     omega: Vector | Absent = key("three numbers: angular velocity in the body frame", [0.0, 0.1, 5.0])
     momentum: Vector | Absent = key("three numbers: angular momentum in the body frame", [0.0, 0.1, 5.0])
     spatial_momentum: Vector | Absent = key("three numbers: angular momentum in the space frame", [0.0, 0.0, 5.0])
-    t0: float | Absent = key("a number: the time of this state; without it 0", 0.0)
+    t0: float | Absent = key("a number: the time of this state (default: 0)", 0.0)
 
     @model_validator(mode="after")
     def _whole(self) -> StartPart:
@@ -197,17 +200,17 @@ class StartPart(Strict):
 
 
 class RunPart(Strict):
-    """How it is run."""
+    """Settings of the run."""
 
     method: str | Absent = key("a method; `polhode methods` lists them", EXAMPLE)
     dt: Positive | Absent = key("a number above 0: the step size", 0.01)
     tol: Positive | Absent = key("a number above 0: the error allowed at the end, instead of method and dt", 1e-10)
-    stops: list[float] | Absent = key("a list of times at which steps shall end, with tol: [3.0, 4.5]", [3.0, 4.5])
+    stops: list[float] | Absent = key("a list of times at which steps must end, with tol: [3.0, 4.5]", [3.0, 4.5])
     max_step: Positive | Absent = key("a number above 0: the longest step allowed, with tol", 0.5)
     t_end: float | Absent = key("a number: the end time, after t0", 20.0)
-    steps: Whole | Absent = key("a whole number from 1 on: the number of steps", 1000)
-    every: Whole | Absent = key("a whole number from 1 on: every how many steps a state is kept", 10)
-    digits: Whole | Absent = key("a whole number from 1 on: digits of the numbers computed with (slow)", 50)
+    steps: Whole | Absent = key("a whole number of at least 1: the number of steps", 1000)
+    every: Whole | Absent = key("a whole number k of at least 1: record every k-th state", 10)
+    digits: Whole | Absent = key("a whole number of at least 1: compute with this many digits (slow)", 50)
 
     @model_validator(mode="after")
     def _whole(self) -> RunPart:
@@ -219,8 +222,8 @@ class RunPart(Strict):
                         f"this cannot be combined with tol, which chooses method and steps; remove {name} or tol",
                     )
         elif self.method is None or self.dt is None:
-            lacking = "method" if self.method is None else "dt"
-            raise ValueError(f"{lacking} is missing: give method and dt, or tol = 1e-10 to have them chosen")
+            missing = "method" if self.method is None else "dt"
+            raise ValueError(f"{missing} is missing: give method and dt, or tol = 1e-10 to have them chosen")
         else:
             for name in ("stops", "max_step"):
                 if getattr(self, name) is not None:
@@ -230,27 +233,29 @@ class RunPart(Strict):
 
 
 def ending(*suffixes: str) -> Any:
-    """A file name of these kinds; NUL and its like are no part of names."""
+    """A file name with one of these suffixes and without control characters."""
     return Field(pattern=rf"^[^\x00-\x1f]*\.({'|'.join(suffixes)})$")
 
 
 class OutputPart(Strict):
-    """What is written. Paths are relative to the problem file."""
+    """The files to write. Paths are relative to the problem file."""
 
     file: Annotated[str, ending("zarr", "nc")] | Absent = key("a .zarr or .nc file for the states", "spin.zarr")
     plot: Annotated[str, ending("png", "svg", "pdf")] | Absent = key(
         "a .png, .svg or .pdf file for a picture", "spin.png"
     )
     view: Annotated[str, ending("html")] | Absent = key(
-        "an .html file that shows the body turning in a browser", "spin.html"
+        "an .html file that shows the rotating body in a browser", "spin.html"
     )
 
 
 class Contents(Strict):
     """A problem file for polhode."""
 
-    body: BodyPart = Field(description="a table, [body]: what turns; `polhode init` writes an example")
-    field: list[FieldPart] = Field([], description="a table, [field], or several, [[field]]: what acts on the body")
+    body: BodyPart = Field(description="a table, [body]: the rigid body; `polhode init` writes an example")
+    field: list[FieldPart] = Field(
+        [], description="a table, [field], or several, [[field]]: the fields that act on the body"
+    )
     start: StartPart = Field(description="a table, [start]: attitude and motion; `polhode init` writes an example")
     run: RunPart = Field(description="a table, [run]: method and dt, or tol; `polhode init` writes an example")
     output: OutputPart = Field(OutputPart(), description="a table, [output]: the files to write")
@@ -263,19 +268,19 @@ class Contents(Strict):
 
 def schema() -> dict[str, Any]:
     """The JSON schema of a problem file."""
-    found = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Contents.model_json_schema()}
-    several = found["properties"]["field"]
-    found["properties"]["field"] = {"description": several["description"], "anyOf": [several["items"], several]}
-    found["properties"]["output"].pop("default", None)
-    return found
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **Contents.model_json_schema()}
+    several = schema["properties"]["field"]
+    schema["properties"]["field"] = {"description": several["description"], "anyOf": [several["items"], several]}
+    schema["properties"]["output"].pop("default", None)
+    return schema
 
 
-# --- what it means ----------------------------------------------------------------------------------
+# --- the problem of a file --------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class ProblemFile:
-    """A file that was read and checked.
+    """A validated problem file.
 
     `settings` are keywords of `ph.solve`; `file`, `plot` and `view` are paths to write, or None.
     """
@@ -287,14 +292,14 @@ class ProblemFile:
     view: Path | None
 
     def solve(self, **others: Any) -> Trajectory:
-        """Run it, in memory; keywords are those of `ph.solve` and replace the file's. No file is written."""
+        """Run it in memory; keywords are those of `ph.solve` and override the file's. No file is written."""
         return solve(self.problem, **(self.settings | others))
 
 
 def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
     """Read a problem file.
 
-    allow_code : may ``python = "mine.py:name"`` run that file; without it nothing in a problem file runs code
+    allow_code : allow ``python = "mine.py:name"`` to run that file; otherwise no problem file runs code
     """
     path = Path(path)
 
@@ -310,7 +315,7 @@ def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
 
 
 def _out(folder: Path, keyword: str, name: str | None) -> Path | None:
-    """Where an output goes."""
+    """The path of an output file."""
     if name is None:
         return None
     path = folder / name
@@ -324,11 +329,11 @@ def _problem(contents: Contents, path: Path, allow_code: bool) -> Problem:
     body = at("body", lambda: _body(contents.body, path.parent), BodyPart.model_fields, what)
     acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(contents.field)]
     start = contents.start
-    given = {name: getattr(start, name) for name in ("omega", "momentum", "spatial_momentum", "t0")}
-    given = {name: value for name, value in given.items() if value is not None}
-    turned = next((name for name in ATTITUDES if getattr(start, name) is not None), None)
-    attitude = at("start", lambda: attitude_quaternion(start.attitude()), main=turned)
-    named = {"attitude": attitude, "name": path.stem, **given}
+    state = {name: getattr(start, name) for name in ("omega", "momentum", "spatial_momentum", "t0")}
+    state = {name: value for name, value in state.items() if value is not None}
+    attitude_key = next((name for name in ATTITUDES if getattr(start, name) is not None), None)
+    attitude = at("start", lambda: attitude_quaternion(start.attitude()), main=attitude_key)
+    named = {"attitude": attitude, "name": path.stem, **state}
     free = at("start", lambda: Problem(body, **named))
     return at("field", lambda: Problem(body, sum(acting[1:], acting[0]), **named)) if acting else free
 
@@ -363,7 +368,7 @@ def _shape(contents: BodyPart) -> Body:
         raise Fault(
             f"body.dimensions.{unknown[0]}", f"the shape {name} has no such length; {nearest(unknown[0], keys)}"
         )
-    if not sizes and name != "t_handle":  # which has lengths of its own
+    if not sizes and name != "t_handle":  # t_handle has default lengths
         lengths = ", ".join(f"{name} = 1.0" for name in keys)
         raise Fault("body.shape", f"its lengths are missing; write for example dimensions = {{ {lengths} }}")
     where = "body.dimensions" if contents.dimensions is not None else "body.shape"
@@ -371,35 +376,35 @@ def _shape(contents: BodyPart) -> Body:
 
 
 def _field(i: int, contents: FieldPart, body: Body, path: Path, allow_code: bool) -> BoundField:
-    given = contents.parameters
-    for name, value in given.items():
+    parameters = contents.parameters
+    for name, value in parameters.items():
         _check_value(f"field.{i}.{name}", value)
-    keys = {"name", "python", *given}
+    keys = {"name", "python", *parameters}
     if contents.python is None:
-        return at(f"field.{i}", lambda: _ready(i, contents.name or "", given, body), keys)
+        return at(f"field.{i}", lambda: _built_in(i, contents.name or "", parameters, body), keys)
     if not allow_code:
         raise Fault(
-            f"field.{i}.python", f"this runs the Python code in {contents.python}; if you trust it, say --allow-code"
+            f"field.{i}.python", f"this runs the Python code in {contents.python}; if you trust it, use --allow-code"
         )
     template = at(f"field.{i}.python", lambda: python_field(contents.python or "", path.parent))
-    return at(f"field.{i}", lambda: template(**given), keys)
+    return at(f"field.{i}", lambda: template(**parameters), keys)
 
 
-def _ready(i: int, name: str, given: dict[str, Any], body: Body) -> BoundField:
+def _built_in(i: int, name: str, parameters: dict[str, Any], body: Body) -> BoundField:
     if name not in fields.names():
         raise Fault(f"field.{i}.name", f"unknown field {name!r}; {nearest(name, fields.names())}")
     known, required = _keywords(name)
-    for keyword in given:
+    for keyword in parameters:
         if keyword not in known:
             raise Fault(f"field.{i}.{keyword}", f"the field {name} has no such keyword; {nearest(keyword, known)}")
     for keyword in required:
-        if keyword not in given:
+        if keyword not in parameters:
             raise Fault(f"field.{i}.{keyword}", f"is missing; the field {name} needs {', '.join(required)}")
-    return fields.make(name, body, **given)
+    return fields.make(name, body, **parameters)
 
 
 def _check_value(location: str, value: Any) -> None:
-    """Numbers, lists of them and texts are what a field takes."""
+    """Reject a parameter that is not a number, a list of numbers or a text."""
     if isinstance(value, bool | dict | datetime.date | datetime.time):
         raise Fault(location, f"must be a number, a list of numbers or a text in quotes; got {toml(value)}")
     for inner in value if isinstance(value, list) else ():
@@ -407,7 +412,7 @@ def _check_value(location: str, value: Any) -> None:
 
 
 def _check_run(problem: Problem, run: RunPart) -> None:
-    """Refuse, before anything runs, a method that does not suit the problem and steps that do not fit the time."""
+    """Before the run, reject a method that cannot solve the problem and steps that do not fit the time span."""
     if run.tol is not None:
         end_of_run = at("run.t_end", lambda: end_time(problem, run.t_end))
         at("run.stops", lambda: Bounds.of(problem.t0, end_of_run, run.stops))

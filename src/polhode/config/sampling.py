@@ -1,4 +1,4 @@
-"""What varies in a sweep: over a grid, from a list, or at random."""
+"""The varied quantities of a sweep: on a grid, from a list, or random."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .toml import key as optional
 
 AXES = ("x", "y", "z")
 WIDTHS = {"moments": 3, "omega": 3, "momentum": 3, "attitude": 4, "dt": 1}
-"""Quantities that can vary besides parameters of the field, and how many numbers each has."""
+"""Quantities that can vary besides parameters of the field, with the number of components of each."""
 
 SPREAD_WORDS = {"from", "to", "count", "spacing", "uniform", "normal", "loguniform", "isotropic"}
-"""Words that describe values, rather than name a component."""
+"""Keys that describe values rather than name a component."""
 
 
 Pair = Annotated[list[float], Field(min_length=2, max_length=2)]
 
 
 def within(table: str, make: Callable[..., Any], values: Any) -> Any:
-    """What `make` makes of a table; its faults are told with the table's name."""
+    """Apply `make` to a table; errors name the table."""
     try:
         return make(values)
     except Fault as fault:
@@ -34,11 +34,11 @@ def within(table: str, make: Callable[..., Any], values: Any) -> Any:
 
 
 class Spread(Strict):
-    """Numbers from one to another."""
+    """Numbers from a first to a last value."""
 
     begin: float = Field(alias="from", description="a number: the first", examples=[1.0])
     end: float = Field(alias="to", description="a number: the last", examples=[2.0])
-    count: Whole = needed("a whole number from 1 on: how many", 10)
+    count: Whole = needed("a whole number of at least 1: how many", 10)
     spacing: Literal["linear", "log"] = Field("linear", description='"linear" or "log"', examples=["log"])
 
     def values(self) -> np.ndarray:
@@ -69,7 +69,7 @@ class Drawn(Strict):
         return self
 
     def values(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-        """Numbers drawn."""
+        """Draw numbers."""
         if self.uniform is not None:
             return rng.uniform(self.uniform[0], self.uniform[1], shape)
         if self.normal is not None:
@@ -87,7 +87,7 @@ class Drawn(Strict):
 
 
 def _quantities(table: Mapping[str, Any]) -> dict[str, Any]:
-    """What varies, by its full name: ``omega.x`` may be written with a dot or as a table."""
+    """The varied quantities by full name: ``omega.x`` may be written with a dot or as a table."""
     found: dict[str, Any] = {}
     for key, value in table.items():
         head, _, rest = key.partition(".")
@@ -107,7 +107,7 @@ def _quantities(table: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def numbers_in(key: str) -> int | None:
-    """How many numbers a quantity has; None for a parameter, which may have any number."""
+    """Number of components of a quantity; None for a parameter, which may have any number."""
     head, _, rest = key.partition(".")
     return None if head == "params" else 1 if rest else WIDTHS[head]
 
@@ -144,22 +144,22 @@ def on_grid(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
             raise fault if isinstance(fault, Fault) else Fault(key, str(fault)) from None
         axes[key] = _array(key, spread)
     if not axes:
-        raise Fault("", "[grid] names nothing that varies")
+        raise Fault("", "[grid] names no varied quantity")
     places = np.meshgrid(*(np.arange(len(values)) for values in axes.values()), indexing="ij")
     return {key: values[location.ravel()] for (key, values), location in zip(axes.items(), places, strict=True)}
 
 
 def in_parallel(table: Mapping[str, Any], folder: Path) -> dict[str, np.ndarray]:
-    """The rows of a list, from the file itself or from columns of a CSV file whose first line names them."""
+    """The rows of a list, from the sweep file or from the columns of a CSV file whose first line names them."""
     given = dict(table)
     columns = _csv(folder / str(given.pop("csv"))) if "csv" in given else {}
     found = {key: _array(key, value) for key, value in _quantities(columns | given).items()}
     sizes = {key: len(values) for key, values in found.items()}
     if not sizes:
-        raise Fault("", "[list] names nothing that varies")
+        raise Fault("", "[list] names no varied quantity")
     if len(set(sizes.values())) > 1:
-        told = ", ".join(f"{key} {n}" for key, n in sizes.items())
-        raise Fault(next(iter(sizes)), f"the lists must have the same length; got {told}")
+        lengths = ", ".join(f"{key} {n}" for key, n in sizes.items())
+        raise Fault(next(iter(sizes)), f"the lists must have the same length; got {lengths}")
     return found
 
 
@@ -180,14 +180,14 @@ def _csv(path: Path) -> dict[str, list[float]]:
 
 
 class _Draws(Strict):
-    """How many, and from which stream."""
+    """Number of samples, and seed."""
 
-    count: Whole = needed("a whole number from 1 on: how many bodies", 1000)
-    seed: int = needed("a whole number from 0 on: which random numbers", 1, ge=0)
+    count: Whole = needed("a whole number of at least 1: the number of bodies", 1000)
+    seed: int = needed("a whole number of at least 0: the seed of the random numbers", 1, ge=0)
 
 
 def at_random(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
-    """Numbers drawn: each quantity from its own stream, so that adding one leaves the others as they were."""
+    """Draw each quantity from its own random stream, so that adding one does not change the others."""
     given = dict(table)
     head = {key: given.pop(key) for key in ("count", "seed") if key in given}
     draws = validated(_Draws, head)
@@ -206,10 +206,10 @@ def at_random(table: Mapping[str, Any]) -> dict[str, np.ndarray]:
         except ValueError as fault:
             raise fault if isinstance(fault, Fault) else Fault(key, str(fault)) from None
     if not found:
-        raise Fault("", "[random] names nothing that varies")
+        raise Fault("", "[random] names no varied quantity")
     return found
 
 
 def _unit_rows(rows: np.ndarray) -> np.ndarray:
-    """Directions of normal numbers are uniform: on the sphere of quaternions, all rotations alike."""
+    """Normalise rows. Normalised normal numbers are uniform on the sphere; for quaternions, uniform rotations."""
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))

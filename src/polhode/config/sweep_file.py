@@ -1,12 +1,12 @@
-"""Sweeps: a problem with some of its numbers varied over a grid, a list or at random, from a TOML file.
+"""Sweeps: a problem with some of its numbers varied on a grid, from a list or at random, from a TOML file.
 
     [problem]  a named problem, or moments, field, params, attitude and one of omega, momentum
     [run]      method, dt, steps or t_end, every, statistics, device
-    [grid]     every combination of the values given;  or
-    [list]     the first values of all, the second values of all, ...;  or
+    [grid]     all combinations of the values;  or
+    [list]     lists of equal length: first values together, second values together, ...;  or
     [random]   count, seed, and a distribution for each
 
-What can vary: `moments`, `omega`, `momentum` (whole, or by component as `omega.x`), `attitude`, `params.NAME`, `dt`.
+These can vary: `moments`, `omega`, `momentum` (whole, or by component as `omega.x`), `attitude`, `params.NAME`, `dt`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ omega.z = { from = 10, to = 50, count = 41 }
 """.replace('"METHOD"'.ljust(20), f'"{METHOD}"'.ljust(20))
 
 
-# --- what a file says -------------------------------------------------------------------------------
+# --- the tables of a file ---------------------------------------------------------------------------
 
 
 class ProblemPart(Strict):
@@ -90,15 +90,18 @@ class ProblemPart(Strict):
 
 
 class RunPart(Strict):
-    """How it is run."""
+    """Settings of the run."""
 
     method: str = needed("a method; `polhode methods` lists them", METHOD)
     dt: Positive | None = optional("a number above 0: the step size", 0.01)
-    steps: Whole | None = optional("a whole number from 1 on: the number of steps", 1000)
+    steps: Whole | None = optional("a whole number of at least 1: the number of steps", 1000)
     t_end: float | None = optional("a number: the end time", 20.0)
-    every: Whole | None = optional("a whole number from 1 on: every how many steps a state is kept", 100)
+    every: Whole | None = optional("a whole number k of at least 1: record every k-th state", 100)
     statistics: list[Literal[tuple(WORDS)]] | None = Field(  # type: ignore[valid-type]
-        None, min_length=1, description="a list of words: what is followed instead of the path", examples=[["energy"]]
+        None,
+        min_length=1,
+        description="a list of names: observables to follow instead of the path",
+        examples=[["energy"]],
     )
     device: Literal["cpu", "cuda"] = Field("cpu", description='"cpu" or "cuda"', examples=["cuda"])
 
@@ -110,9 +113,9 @@ class RunPart(Strict):
 
 
 class SweepFile(Strict):
-    """A whole file."""
+    """A complete sweep file."""
 
-    problem: ProblemPart = Field(description="a table, [problem]: what all bodies have in common")
+    problem: ProblemPart = Field(description="a table, [problem]: the problem common to all bodies")
     run: RunPart = Field(description="a table, [run]: method, dt, and steps or t_end")
     grid: dict[str, Any] | None = Field(None, description="a table, [grid], of lists of values")
     list_: dict[str, Any] | None = Field(None, alias="list", description="a table, [list], of lists of values")
@@ -129,7 +132,7 @@ class SweepFile(Strict):
 
 
 class Sweep:
-    """A file that was read and checked: `task` to run, and what varies, a number for each body, in `labels`."""
+    """A validated sweep file: `task` to run, and in `labels` the varied quantities, one number per body."""
 
     def __init__(
         self, contents: SweepFile, columns: dict[str, np.ndarray], folder: Path, text: str, allow_code: bool = False
@@ -141,7 +144,7 @@ class Sweep:
 
     @property
     def labels(self) -> dict[str, np.ndarray]:
-        """What varies, by component: a number for each body."""
+        """The varied quantities by component, one number per body."""
         found: dict[str, np.ndarray] = {}
         for key, values in self.columns.items():
             keys = ("w", *AXES) if key == "attitude" else AXES if numbers_in(key) == 3 else range(9999)
@@ -163,7 +166,9 @@ class Sweep:
         elif base.body.has_principal_rotation:
             raise Fault("problem.moments", "moments vary, so give principal moments in [problem], not a tensor")
         else:
-            bodies = [Body(row) for row in moments] if moments.shape == (3, 3) else moments  # that could be a tensor
+            bodies = (
+                [Body(row) for row in moments] if moments.shape == (3, 3) else moments
+            )  # 3x3 would be read as a tensor
         attitude = self.columns.get("attitude", np.array(contents.attitude or base.quaternion))
         dt, steps = self._steps(base)
         at("run.method", lambda: methods[run.method])
@@ -175,7 +180,7 @@ class Sweep:
         )  # fmt: skip
 
     def _problem(self, contents: ProblemPart, folder: Path) -> Problem:
-        """The problem that a file describes itself; its first body's where something varies."""
+        """The problem described in the file itself; varied quantities have the values of the first body."""
         field = None if contents.field is None else _field(contents.field, folder, self.allow_code)
         if field is None and contents.params:
             raise Fault("problem.params", "params are given but no field")
@@ -190,14 +195,14 @@ class Sweep:
 
     @property
     def _table(self) -> str:
-        """The table in which stands what varies."""
+        """Name of the table that holds the varied quantities."""
         return next(key for key in ("grid", "list_", "random") if getattr(self.contents, key) is not None).strip("_")
 
     def _varies(self, head: str) -> bool:
         return any(key.partition(".")[0] == head for key in self.columns)
 
     def _vector(self, head: str, base: Any) -> np.ndarray:
-        """A quantity for every body: whole, or with some components varied; one for all where none is."""
+        """A quantity for every body, whole or with some components varied; one value for all if it does not vary."""
         if head in self.columns:
             return self.columns[head]
         if not self._varies(head):
@@ -209,7 +214,7 @@ class Sweep:
         return rows
 
     def _momenta(self, contents: ProblemPart, base: Problem, moments: np.ndarray) -> np.ndarray:
-        """Momenta in the body frame; where omega is given or varies it is held, and the momentum follows."""
+        """Momenta in the body frame; if omega is given or varies, the momenta are computed from it."""
         if self._varies("omega") and self._varies("momentum"):
             raise Fault(f"{self._table}.omega", "omega and momentum cannot both vary; remove one of them")
         by_omega = self._varies("omega") or (contents.omega is not None and not self._varies("momentum"))
@@ -232,7 +237,7 @@ class Sweep:
         return varied
 
     def _steps(self, base: Problem) -> tuple[Any, int]:
-        """The step, and how many."""
+        """The step size and the number of steps."""
         run = self.contents.run
         if "dt" in self.columns:
             if run.dt is not None:
@@ -261,7 +266,7 @@ def _bound(field: FieldTemplate, params: dict[str, Any]) -> BoundField:
 
 
 def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
-    """A ready-made field, or ``file.py:name``."""
+    """A built-in field, or ``file.py:name``."""
     known = {k: made for k in fields.names() if isinstance(made := fields.get(k), FieldTemplate)}
     if name in known:
         return known[name]
@@ -271,7 +276,7 @@ def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
             "problem.field", f"unknown field {name!r}; nearest: {', '.join(near)}, or your own as 'file.py:name'"
         )
     if not allow_code:
-        raise Fault("problem.field", f"this runs the Python code in {name}; if you trust it, say --allow-code")
+        raise Fault("problem.field", f"this runs the Python code in {name}; if you trust it, use --allow-code")
     return at("problem.field", lambda: python_field(name, folder))
 
 
@@ -279,7 +284,7 @@ def _field(name: str, folder: Path, allow_code: bool) -> FieldTemplate:
 
 
 def read(path: Path, allow_code: bool = False) -> Sweep:
-    """Read and check a file; a mistake is told with its line and key. Code it names runs only if that is allowed."""
+    """Read and check a file; errors name line and key. Code that the file names runs only if `allow_code` is True."""
     folder = path.parent
     return toml.read(
         path, SweepFile, lambda contents, text: Sweep(contents, _columns(contents, folder), folder, text, allow_code)
@@ -294,17 +299,17 @@ def _columns(contents: SweepFile, folder: Path) -> dict[str, np.ndarray]:
     ):
         if values is not None:
             return within(table, make, values)
-    raise AssertionError("one of them is given: SweepFile looked")
+    raise AssertionError("SweepFile ensures that one of them is present")
 
 
-# --- before and after -------------------------------------------------------------------------------
+# --- estimates and summaries ------------------------------------------------------------------------
 
 SAMPLE_BODIES, SAMPLE_STEPS = 64, 2000
-"""What is run to say how long a sweep will take."""
+"""Size of the sample that is run to estimate the run time of a sweep."""
 
 
 def estimate(sweep: Sweep) -> float:
-    """Seconds the sweep will take on the cores of this machine, from a small part of it, once compiled."""
+    """Estimated seconds of the sweep on the cores of this machine, from a small compiled sample."""
     task = sweep.task
     batch = task.batch
     some = {
@@ -323,7 +328,7 @@ def estimate(sweep: Sweep) -> float:
 
 
 def bytes_of(task: Task) -> int:
-    """Bytes of the states and statistics a sweep writes."""
+    """Bytes of the states and statistics that a sweep writes."""
     numbers = 7 + (1 if task.per_body_times else 0)
     parts = [] if task.wanted is None else [(len(PARTS) - 1) * size + 1 for size in task.wanted.sizes.values()]
     return 8 * task.batch.number * (len(task.kept) * numbers + 5 + sum(parts))
@@ -333,6 +338,6 @@ SUMMARY_QUANTILES: tuple[tuple[str, float], ...] = (("median", 0.5), ("90 %", 0.
 
 
 def quantiles(values: np.ndarray) -> dict[str, float]:
-    """Some quantiles of the numbers that are finite."""
+    """Quantiles of the finite numbers."""
     fine = values[np.isfinite(values)]
     return {name: float(np.quantile(fine, q)) if fine.size else math.nan for name, q in SUMMARY_QUANTILES}

@@ -1,4 +1,4 @@
-"""TOML files that a model checks: every mistake is told with its file, line, key, what was expected and what to do."""
+"""TOML files checked by a model: every error names file, line and key, what was expected and what to do."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from ..physics.fields import FieldTemplate
 Model = TypeVar("Model", bound="Strict")
 Made = TypeVar("Made")
 Place = tuple[str | int, ...]
-"""Keys and numbers in lists, from the outermost table inwards."""
+"""Keys and list indices, from the outermost table inwards."""
 
 Positive = Annotated[float, Field(gt=0)]
 Whole = Annotated[int, Field(ge=1)]
@@ -28,17 +28,17 @@ Vector = Annotated[list[float], Field(min_length=3, max_length=3)]
 Quaternion = Annotated[list[float], Field(min_length=4, max_length=4)]
 
 LONGEST = 60
-"""Characters of a wrong value that are shown."""
+"""Most characters of a wrong value that an error shows."""
 
 
 class Strict(BaseModel):
-    """A table that refuses keys it does not know, and converts nothing but whole numbers to floats."""
+    """A table that rejects unknown keys and converts only whole numbers to floats."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Fault(ValueError):
-    """Something wrong with one key, named with dots: ``run.dt``, ``field.0.mgl``."""
+    """An error in one key, named with dots: ``run.dt``, ``field.0.mgl``."""
 
     def __init__(self, key: str, text: str) -> None:
         super().__init__(text)
@@ -46,14 +46,14 @@ class Fault(ValueError):
 
     @property
     def location(self) -> Place:
-        """The key as a place."""
+        """The key as a path."""
         if not self.key:
             return ()
         return tuple(int(key) if key.isdigit() else key for key in self.key.split("."))
 
 
 def key(expected: str, example: Any, **limits: Any) -> Any:
-    """A key that may be left out: what it must be (said in errors and in the schema), and an example."""
+    """An optional key: its description (for errors and the schema), and an example."""
     extra = limits.pop("schema", {})
 
     def without_null(schema: dict[str, Any]) -> None:
@@ -64,12 +64,12 @@ def key(expected: str, example: Any, **limits: Any) -> Any:
 
 
 def needed(expected: str, example: Any, **limits: Any) -> Any:
-    """A key that must be given: what it must be, and an example."""
+    """A required key: its description, and an example."""
     return Field(description=expected, examples=[example], **limits)
 
 
 def at(table: str, make: Callable[[], Made], keys: Any = (), main: str | None = None) -> Made:
-    """What `make` makes; an error is told at its own key if that is among `keys`, else at `main` or the table."""
+    """Call `make`; an error is reported at its own key if that is among `keys`, else at `main` or the table."""
     try:
         return make()
     except Fault:
@@ -84,10 +84,10 @@ def at(table: str, make: Callable[[], Made], keys: Any = (), main: str | None = 
 
 
 def read(path: Path, model: type[Model], make: Callable[[Model, str], Made]) -> Made:
-    """What `make` makes of a file's checked contents and text; its `Fault` or `InputError` is told with the place."""
+    """Apply `make` to the checked contents and the text of a file; errors are reported with file, line and key."""
     text = _text(path)
     try:
-        table = tomllib.loads(text + "\n")  # a mistake in a last line without an end then has its line, too
+        table = tomllib.loads(text + "\n")  # so that an error in a last line without a newline has its line number too
     except RecursionError:
         raise InputError(f"{path} cannot be read: its lists are nested too deeply") from None
     except tomllib.TOMLDecodeError as problem:
@@ -104,11 +104,11 @@ def read(path: Path, model: type[Model], make: Callable[[Model, str], Made]) -> 
 
 
 def validated(model: type[Model], table: Any) -> Model:
-    """The contents of a table; what is wrong with it is told as a `Fault`."""
+    """The validated contents of a table; errors are raised as `Fault`."""
     try:
         return model.model_validate(table)
     except ValidationError as problem:
-        # An unknown key comes first: where it is a slip of the pen, what is missing is its right spelling.
+        # Report an unknown key first: it may be a misspelling of the missing one.
         worst = sorted(problem.errors(), key=lambda error: error["type"] != "extra_forbidden")[0]
     inner = worst.get("ctx", {}).get("error")
     if isinstance(inner, Fault):
@@ -126,12 +126,12 @@ def _text(path: Path) -> str:
         raise InputError(f"{path} cannot be read: {problem.strerror or problem}") from None
 
 
-# --- where a key stands -----------------------------------------------------------------------------
+# --- line numbers of keys ---------------------------------------------------------------------------
 
 
 def line_of(text: str, location: Place) -> str:
-    """Where a key stands, as ", line N"; if it is not there, where its table does; nothing if neither is."""
-    lines = dict(reversed(list(places(text))))  # of several places the first
+    """The line of a key as ", line N"; if the key is absent, the line of its table; empty if that is absent too."""
+    lines = dict(reversed(list(places(text))))  # the first of several
     for end in range(len(location), 0, -1):
         for found in (location[:end], tuple(part for part in location[:end] if isinstance(part, str))):
             if found in lines:
@@ -157,10 +157,10 @@ def places(text: str) -> Iterator[tuple[Place, int]]:
 
 
 def _statement(lines: list[str], begin: int) -> tuple[int, dict[str, Any]]:
-    """The line behind the statement that begins here, and what it says."""
+    """The line after the statement that begins here, and its parsed content."""
     for end in range(begin + 1, len(lines) + 1):
         if end > begin + 1 and lines[end - 1].rstrip().endswith(","):
-            continue  # a list goes on; without this, long ones would take long
+            continue  # inside a list; skipping these lines keeps long lists fast
         try:
             return end, tomllib.loads("\n".join(lines[begin:end]))
         except tomllib.TOMLDecodeError:
@@ -183,7 +183,7 @@ def _longest(parsed: Any) -> tuple[str, ...]:
 
 
 def _numbered(keys: tuple[str, ...], counts: dict[Place, int], more: bool) -> Place:
-    """The place of a header's table, with its number where it is one of several."""
+    """The path of a header's table, with its index if it is one of several."""
     location: Place = ()
     for i, key in enumerate(keys):
         location = (*location, key)
@@ -194,17 +194,17 @@ def _numbered(keys: tuple[str, ...], counts: dict[Place, int], more: bool) -> Pl
     return location
 
 
-# --- sentences --------------------------------------------------------------------------------------
+# --- messages ---------------------------------------------------------------------------------------
 
 
 def named(location: Place) -> str:
-    """The key for a sentence, "run.dt: "."""
+    """The key as the start of a message, "run.dt: "."""
     keys = ".".join(part for part in location if isinstance(part, str))
     return f"{keys}: " if keys else ""
 
 
 def toml(value: Any) -> str:
-    """A value as it is written in a file."""
+    """Format a value as TOML."""
     if isinstance(value, dict):
         return "{ " + ", ".join(f"{key} = {toml(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, list):
@@ -215,13 +215,13 @@ def toml(value: Any) -> str:
 
 
 def nearest(key: str, known: list[str]) -> str:
-    """A remedy for an unknown word."""
+    """A hint for an unknown key."""
     near = difflib.get_close_matches(key, known, n=1)
     return f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
 
 
 def _fault_of(model: type[Strict], error: Any) -> tuple[Place, str]:
-    """Where a mistake is; what was expected, what came, what to do."""
+    """Place of an error, and its message: what was expected, what was found, what to do."""
     loc = error["loc"]
     owner, info, location = _declared(model, loc)
     if error["type"] == "extra_forbidden":
@@ -231,7 +231,7 @@ def _fault_of(model: type[Strict], error: Any) -> tuple[Place, str]:
         return loc, f"there is no such {'key' if len(loc) > 1 else 'table'} here; {near}"
     if error["type"] == "value_error":
         return location, str(error["ctx"]["error"])
-    expected = info.description if info else "something else"
+    expected = info.description if info else "a different value"
     example = f"; write for example {location[-1]} = {toml(info.examples[0])}" if info and info.examples else ""
     if error["type"] == "missing":
         return location, f"is missing; it is {expected}{example}"
@@ -240,12 +240,12 @@ def _fault_of(model: type[Strict], error: Any) -> tuple[Place, str]:
 
 
 def _words(model: type[Strict]) -> list[str]:
-    """The keys of a table as they are written."""
+    """The keys of a table as written in a file."""
     return [info.alias or name for name, info in model.model_fields.items()]
 
 
 def _declared(model: type[Strict], loc: Place) -> tuple[type[Strict], FieldInfo | None, Place]:
-    """The model that declares a key, its declaration, and its place: a location without what follows a key's name."""
+    """The model that declares a key, the declaration, and the location cut off after the key's name."""
     info: FieldInfo | None = None
     location: Place = ()
     for i, part in enumerate(loc):
@@ -266,7 +266,7 @@ def _tables(model: type[Strict]) -> Iterator[tuple[str, type[Strict]]]:
 
 
 def _inner(annotation: Any) -> type[Strict] | None:
-    """The model of a table, or of each of several."""
+    """The model of a table, or of the items of a list of tables."""
     if isinstance(annotation, type) and not typing.get_args(annotation):
         return annotation if issubclass(annotation, Strict) else None
     return next((found for part in typing.get_args(annotation) if (found := _inner(part))), None)
@@ -276,7 +276,7 @@ def _inner(annotation: Any) -> type[Strict] | None:
 
 
 def python_field(where: str, folder: Path) -> FieldTemplate:
-    """The torque or potential ``file.py:name``. This RUNS the file: only for files that the user trusts."""
+    """Load the torque or potential ``file.py:name``. This RUNS the file: use it only for trusted files."""
     file, colon, name = where.rpartition(":")
     path = folder / file
     spec = importlib.util.spec_from_file_location(f"_polhode_{path.stem}", path) if colon else None

@@ -1,4 +1,4 @@
-"""The figures and tables of the five documents, recomputed, each statement beside what is measured."""
+"""The figures and tables of the five documents, recomputed, with each statement beside the measurement."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ DOCUMENTS = (
     "krysl2006", "krysl2006_text", "krysl_section2", "krysl2005", "vilmart", "vilmart_text", "vilmart_equations",
     "zanna", "buss", "buss_text", "buss_series", "outside",
 )  # fmt: skip
-"""Modules with results, in the order of the report; importing one enters its results."""
+"""Modules with results, in the order of the report; importing one registers its results."""
 
 for _name in DOCUMENTS:
     importlib.import_module(f"{__name__}.{_name}")

@@ -17,16 +17,16 @@ from .results import FAILS, HOLDS, IN_PART, Outcome, Table, Verdict, Watch, pass
 
 CITE = "buss2011"
 FINE = 16384
-"""Steps with which errors are compared."""
+"""Number of steps for the comparison of errors."""
 
 UNIT = "3rd order"
 """The row whose cost with EP is 1.00 in the talk."""
 
 STEPS_HOW = (
-    "A solid prism with sides 1, 4, 18, no torque, 45.2 turns. The talk gives neither the first axis of rotation nor "
-    "the measure of the error nor the sides its axis labels mean, so its numbers cannot be reproduced one by one. Here "
-    "the momentum stands at 70 degrees from the long axis, the error is the root mean square displacement of the "
-    f"body's points at the end, below {buss_table.THRESHOLD:g} of sqrt(J_max/M), and its axis 2 is the long one. "
+    "A solid prism with sides 1, 4, 18, no torque, 45.2 turns. The talk states neither the initial rotation axis nor "
+    "the error measure nor which side each axis label means, so its numbers cannot be reproduced exactly. Here "
+    "the momentum is at 70 degrees to the long axis, the error is the root mean square displacement of the "
+    f"body's points at the end, below {buss_table.THRESHOLD:g} of sqrt(J_max/M), and axis 2 is the long one. "
     "EP is the closed form of energy preservation on the polhode."
 )
 
@@ -35,12 +35,12 @@ STEPS_COLUMNS = ("row", "N printed", "N measured", "mean angle printed [deg]", "
 
 
 def _angle(n: int | None) -> float | str:
-    """Degrees a step turns, of 16276 in all."""
+    """Degrees of rotation per step, of 16276 in total."""
     return "failed" if n is None else round(DEGREES / n, 2)
 
 
 def _better(found: dict[str, tuple[int | None, int | None]]) -> list[Verdict]:
-    """Each of the methods of part I against the one before: at the talk's accuracy, and with many steps."""
+    """Compare each method of part I with the one before: at the talk's accuracy, and with many steps."""
     order = ("1st order", "2nd order", "augmented 2nd (2+)", "3rd order", "4th order")
     says = ("performs substantially better than", "performs substantially better than", "performs better than")
     methods_of = {row.label: row.method for row in ROWS}
@@ -146,7 +146,7 @@ def steps(watch: Watch) -> Outcome:
 
 
 def _others(watch: Watch) -> list[Verdict]:
-    """The sentences on Simo and Wong, Adams, and Runge and Kutta, of which the talk does not say the variant."""
+    """The statements on Simo and Wong, Adams, and Runge and Kutta; the talk does not specify the variants."""
     watch("other methods")
     names = ("buss1", "buss2", "rk4_naive", "rk4_mk", "rk4_quat", "abm4_naive", "abm4", "nmb", "swc1")
     at = {name: displacement(name, FINE) for name in names}
@@ -159,7 +159,7 @@ def _others(watch: Watch) -> list[Verdict]:
     return [
         Verdict(
             "comparisons", "traditional 4th order Runge-Kutta is like the 2nd order update, slightly better",
-            f"{text}; so it is where the mean angular velocity is fed to one rotation (rk4_naive), and not otherwise",
+            f"{text}; true if the mean angular velocity is fed to one rotation (rk4_naive), not otherwise",
             IN_PART if like("rk4_naive", "buss2") and not like("rk4_mk", "buss2") else passed(like("rk4_mk", "buss2")),
         ),
         Verdict(
@@ -177,17 +177,17 @@ def _others(watch: Watch) -> list[Verdict]:
 
 COST_HOW = (
     "Time of one compiled step on the prism relative to the third order with energy preservation, beside the talk's "
-    "figures. Both come from one machine each; ratios move with the machine and with how the rotation is stored."
+    "figures. Each comes from one machine; ratios depend on the machine and on how the rotation is stored."
 )
 
 
 ROUNDS = 5
-"""Times that all steps are measured, one after the other; the shortest counts, since others use the machine too."""
+"""Number of timings of all steps in turn; the shortest counts, because the machine may be shared."""
 
 
 @result("buss-cost", cite=CITE, where="table of relative costs", title="relative cost of one step")
 def costs(watch: Watch) -> Outcome:
-    """Nanoseconds of a step over those of the unit."""
+    """Time of a step relative to that of the unit row."""
     problem = named("prism")
     assert problem.dt is not None
     priced = [row for row in ROWS if row.cost is not None]

@@ -22,7 +22,7 @@ RATES = tuple(
 """W(0), W'(0), W''(0), ... of a polynomial W(t) in so(3)."""
 
 TERMS = 40
-"""Of the series that counts as exact: at h = 1/64 the rest is below 1e-50."""
+"""Terms of the series that counts as exact: at h = 1/64 the remainder is below 1e-50."""
 
 Word = tuple[Fraction, int, tuple[int, ...]]
 """Coefficient, power of h, and the derivatives in a bracket [W^(a), [W^(b), ...]]."""
@@ -46,7 +46,7 @@ FIFTH = _words(
 """The terms in h^5."""
 
 STRAY = _words((-1, 1440, 5, (0, 0, 1, 0)))
-"""Printed among the terms in h^5, but its weight (W^(k) counts k + 1) is five, not six."""
+"""Printed among the terms in h^5, but its weight (k + 1 for each W^(k)) is five, not six."""
 
 HOW = (
     "The formula on so(3), W(t) a polynomial, in 50 digits; the exact exponent by 40 terms of Bernoulli's recursion. "
@@ -61,7 +61,7 @@ def _bracket(word: Sequence[int]) -> Any:
 
 
 def mean_velocity(words: Sequence[Word], h: Any) -> Any:
-    """Z(h) of these terms."""
+    """Z(h) with these terms."""
     total = (number(0), number(0), number(0))
     for coefficient, power, word in words:
         total = so3.along(total, number(coefficient) * h**power, _bracket(word))
@@ -88,7 +88,7 @@ def exact_exponent(h: Any) -> Any:
 
 
 def order(words: Sequence[Word]) -> float:
-    """Of the update by exp(h Z(h))."""
+    """Order of the update by exp(h Z(h))."""
     errors = []
     with mpmath.workdps(DIGITS):
         for h in (number(2) ** -6, number(2) ** -7):
@@ -97,7 +97,7 @@ def order(words: Sequence[Word]) -> float:
 
 
 def estimate_errors(words: Sequence[Word]) -> dict[int, Any]:
-    """Errors of Z(h) in the coefficients of h, h^2, ...: those of the words less those of the exact series."""
+    """Errors of Z(h) in the coefficients of h, h^2, ...: coefficients of the words minus the exact ones."""
     with mpmath.workdps(DIGITS):
         found = {}
         for power in range(1, 1 + max(p for _, p, _ in words)):
@@ -110,17 +110,17 @@ FALSE_THIRD = [word for word in FOURTH if word[2] in ((0,), (1,), (2,))]
 """omega + h/2 omega' + h^2/6 omega''."""
 
 
-# --- where W, Y and y live --------------------------------------------------------------------------
+# --- definitions of W, Y and y ----------------------------------------------------------------------
 
 
 def _exponent_matrix(t: Any) -> Any:
-    """Some curve Y(t) in so(3), as a matrix."""
+    """A test curve Y(t) in so(3), as a matrix."""
     a = (t + t * t / 2, t / 3 - t * t, number(1) / 4 + t)
     return mpmath.matrix([[0, -a[2], a[1]], [a[2], 0, -a[0]], [-a[1], a[0], 0]])
 
 
 def velocities() -> dict[str, Any]:
-    """For y = exp(Y(t)): y' less dexp_Y Y' as printed, and y' y^-1 less it; y' by central differences."""
+    """For y = exp(Y(t)): y' - dexp_Y Y' as printed, and y' y^-1 - dexp_Y Y'; y' by central differences."""
     with mpmath.workdps(DIGITS):
         t, d = number(0.4), mpmath.mpf(10) ** -15
         ends = [mpmath.expm(_exponent_matrix(t + s * d), method="taylor") for s in (1, -1)]
@@ -136,7 +136,7 @@ def velocities() -> dict[str, Any]:
 
 
 def updates() -> dict[str, Any]:
-    """The rotation over a step, against exp(Z) as printed and exp(h Z); Z by 40 terms."""
+    """The rotation over a step minus exp(Z) as printed, and minus exp(h Z); Z by 40 terms."""
     with mpmath.workdps(DIGITS):
         h = number(2) ** -6
         Y = exact_exponent(h)
@@ -149,9 +149,9 @@ def updates() -> dict[str, Any]:
 
 
 def _product(h: Any) -> Any:
-    """The product of many short rotations that Z(h) is defined by, extrapolated to infinitely many; the last leftmost.
+    """The product of many short rotations that defines Z(h), extrapolated to infinitely many; the last is leftmost.
 
-    Midpoint products have an error in even powers of 1/N, so Richardson's extrapolation gains two orders a row.
+    Midpoint products have an error in even powers of 1/N, so Richardson extrapolation gains two orders per row.
     """
     table: list[Any] = []
     for row in range(12):
@@ -183,7 +183,7 @@ def _extrapolated(table: Sequence[tuple[int, Any]]) -> Any:
 
 
 def brackets() -> dict[str, Any]:
-    """Of two rotations A, B: is A B - B A a rotation; of two vectors: is the commutator hat(u cross v); exactly."""
+    """Exact defects: of A B - B A being a rotation for rotations A, B; of the commutator being hat(u cross v)."""
     u, v = (Fraction(1, 3), Fraction(-2, 5), Fraction(3, 4)), (Fraction(2, 7), Fraction(1, 2), Fraction(-1, 3))
     A, B = _quarter(0), _quarter(2)
     group = _commutator(A, B)
@@ -215,7 +215,7 @@ def _commutator(a: Any, b: Any) -> list[list[Any]]:
 
 @result("buss-series", cite="buss2011", where="part II", title="the series of the mean rotation as printed")
 def series(watch: Watch) -> Outcome:
-    """Orders of the printed formula, the false third order, and the setting."""
+    """Orders of the printed formula, the false third order, and the definitions."""
     watch("the series in 50 digits")
     to_fourth, printed, without = order(FOURTH), order(FOURTH + FIFTH + STRAY), order(FOURTH + FIFTH)
     false, true = estimate_errors(FALSE_THIRD), estimate_errors(FOURTH)
@@ -227,17 +227,17 @@ def series(watch: Watch) -> Outcome:
         ),
         Verdict(
             "part II", "its remainder is O(h^6)",
-            f"as printed h Z(h) is off by h^{printed + 1:.2f}, so the remainder of Z(h) is of order {printed:.2f}; "
-            f"without the stray term -h^5/1440 [W, W, W', W], whose weight does not fit, of order {without:.2f}",
+            f"as printed h Z(h) has an error O(h^{printed + 1:.2f}), so the remainder of Z(h) is O(h^{printed:.2f}); "
+            f"without the stray term -h^5/1440 [W, W, W', W], whose weight does not fit, O(h^{without:.2f})",
             passed(printed > 5.9),
         ),
         Verdict(
-            OURS, "without the stray term the terms to h^5 give order six; order five needs those to h^4 only",
+            OURS, "without the stray term the terms to h^5 give order six; order five needs only those to h^4",
             f"orders {without:.2f} and {to_fourth:.2f}", passed(abs(without - 6) < 0.1 and abs(to_fourth - 5) < 0.1),
         ),
         not_zero(
             "part I", "the Taylor series estimate of the mean rotation (false third) is not second-order accurate",
-            {"its coefficient of h^2 is off by": false[2]},
+            {"error of its coefficient of h^2": false[2]},
         ),
         zero(
             "part I", "with the term h^2/12 [W', W] the estimate is second-order accurate (and with all to h^4 fourth)",

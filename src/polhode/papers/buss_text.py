@@ -1,4 +1,4 @@
-"""S. R. Buss, Accurate simulation of rigid body rotation (talk, 2011): what parts I to III and the conclusions say."""
+"""S. R. Buss, Accurate simulation of rigid body rotation (talk, 2011): statements of parts I to III and conclusions."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _orders() -> list[Verdict]:
 
 
 def _energies(watch: Watch) -> tuple[list[Verdict], Any, Any]:
-    """Energies along the prism's motion, and the axis it ends up turning about."""
+    """Energies along the prism's motion, and the axis about which it finally rotates."""
     curves, ends = {}, {}
     for name in ("buss1", "buss2", "buss2plus"):
         watch(f"energy of {name}")
@@ -93,18 +93,18 @@ def _energies(watch: Watch) -> tuple[list[Verdict], Any, Any]:
 
 
 def _trend(trend: np.ndarray) -> str:
-    return f"its mean rises from one part of the run to the next {int((trend > 0).sum())} times of {PARTS - 1}"
+    return f"its mean rises from one part of the run to the next in {int((trend > 0).sum())} of {PARTS - 1} cases"
 
 
 def _polhode() -> list[Verdict]:
-    """What part III says of the polhode."""
+    """The statements of part III on the polhode."""
     problem = named("prism")
     J, omega = problem.body.moments, problem.omega
     energy = float(problem.energy())
     right, printed = (float(J @ (omega / root) ** 2) for root in (np.sqrt(2 * energy), np.sqrt(J)))
     rho = omega / np.sqrt(2 * energy)
     k = np.array(weights(tuple(J)))
-    tangent, normal = k / rho, k * rho  # of the polhode, and of the quadric sum k_i rho_i^2 = c
+    tangent, normal = k / rho, k * rho  # tangent of the polhode, and normal of the quadric sum k_i rho_i^2 = c
     cosine = abs(tangent @ normal) / np.linalg.norm(tangent) / np.linalg.norm(normal)
     angle = float(np.degrees(np.arccos(min(1.0, cosine))))
     return [
@@ -114,14 +114,14 @@ def _polhode() -> list[Verdict]:
         ),
         Verdict(
             "part III", "a natural family of hyperboloids meets all polhodes at right angles",
-            f"where the prism starts the quadrics sum k_i rho_i^2 = c, k_i = J_j J_k (J_j - J_k), stand {angle:.2g} "
-            "degrees off; the surfaces that do are the products of |rho_i|^(k_i), no quadrics",
+            f"at the prism's start the quadrics sum k_i rho_i^2 = c, k_i = J_j J_k (J_j - J_k), deviate by {angle:.2g} "
+            "degrees; the surfaces that do are prod |rho_i|^(k_i) = const, which are not quadrics",
             passed(angle < 0.01),
         ),
     ]  # fmt: skip
 
 
-@result("buss-text", cite="buss2011", where="parts I to III, V", title="what is said of the algorithms")
+@result("buss-text", cite="buss2011", where="parts I to III, V", title="statements on the algorithms")
 def text(watch: Watch) -> Outcome:
     """Orders, conservation, energies, the polhode."""
     watch("orders and conservation in 50 digits")
@@ -146,7 +146,7 @@ def text(watch: Watch) -> Outcome:
         ),
         Verdict(
             "conclusions", "the 1st to 4th order algorithms allow arbitrary torques, unlike the symplectic ones",
-            "the most general field each takes, as declared and tested: "
+            "the most general field of each, as declared and tested: "
             + ", ".join(f"{name} {needs}" for name, needs in allowed.items()),
             passed(all((needs == "velocity") == (name in plain) for name, needs in allowed.items())),
         ),

@@ -1,4 +1,4 @@
-"""Curves that several documents draw: errors of methods over step sizes, and something over time."""
+"""Curves common to several documents: errors of methods against step size, and quantities over time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .results import Table, Watch
 
 
 class Errors:
-    """Errors of methods on a problem over step sizes; methods by the labels of the document."""
+    """Errors of methods on a problem for several step sizes; methods have the labels of the document."""
 
     def __init__(self, problem: Problem, labels: Sequence[str], dts: Sequence[float], watch: Watch) -> None:
         self.problem, self.labels, self.dts = problem, list(labels), sorted(dts, reverse=True)
@@ -27,7 +27,7 @@ class Errors:
         self.rows = {label: found[methods[label].name] for label in labels}
 
     def row(self, label: str, dt: float) -> Row:
-        """The run of a method with the step next to dt."""
+        """The run of a method with the step nearest to dt."""
         return min(self.rows[label], key=lambda row: abs(row.dt - dt))
 
     def attitude(self, label: str, dt: float) -> float:
@@ -43,7 +43,7 @@ class Errors:
         return measured_order(self.rows[label])
 
     def ranking(self, what: Callable[[str, float], float], dt: float) -> list[tuple[str, float]]:
-        """Methods by a kind of error at a step, the best first."""
+        """Methods sorted by an error at a step size, the best first."""
         return sorted(((label, what(label, dt)) for label in self.labels), key=lambda pair: pair[1])
 
     def table(self, name: str) -> Table:
@@ -70,14 +70,14 @@ class Errors:
 
 
 def over_time(name: str, curves: Mapping[str, tuple[Any, Any]]) -> Table:
-    """The data of curves over one time, a column for each."""
+    """The data of curves over a common time, one column per curve."""
     times = next(iter(curves.values()))[0]
     rows = np.column_stack([times, *(values for _, values in curves.values())]).tolist()
     return Table(name, ("t", *(label.strip("$").replace("_", "") for label in curves)), rows)
 
 
 def listed(pairs: Sequence[tuple[str, float]]) -> str:
-    """Methods and their figures in one line."""
+    """Format methods and their figures in one line."""
     return ", ".join(f"{label} {value:.3g}" for label, value in pairs)
 
 

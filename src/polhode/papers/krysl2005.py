@@ -1,4 +1,4 @@
-"""P. Krysl, explicit integrators from the midpoint rule (2005): Figure 1 and what the text says about it."""
+"""P. Krysl, explicit integrators from the midpoint rule (2005): Figure 1 and the statements about it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOW = (
 
 
 OLDER = ("strang(rot321)", "strang(symrot)")
-"""Splittings into kicks and exact rotations, in use since the 1990s; explicit, nothing is solved."""
+"""Explicit splittings into kicks and exact rotations, in use since the 1990s."""
 
 
 @result("krysl2005-fig1", cite="krysl2005", where="Figure 1", title="convergence, fast Lagrangian top")
@@ -51,8 +51,8 @@ def figure_1(watch: Watch) -> Outcome:
         ),
         Verdict(
             "section 5", "numerical evidence suggests that LIEMID[EA] is the best second-order integrator to date",
-            f"dt = 0.00125, attitude: LIEMID[EA] {errors.attitude('LIEMID[EA]', dt):.3g}, and, with nothing to solve, "
-            f"{listed(older)}. It makes two implicit solves a step: LIEMID[I] with half its step has {halved:.3f} "
+            f"dt = 0.00125, attitude: LIEMID[EA] {errors.attitude('LIEMID[EA]', dt):.3g}; without implicit solves, "
+            f"{listed(older)}. It makes two implicit solves per step: LIEMID[I] with half the step has {halved:.3f} "
             "times its error",
             passed(errors.attitude("LIEMID[EA]", dt) < older[0][1]),
         ),
@@ -64,7 +64,7 @@ def figure_1(watch: Watch) -> Outcome:
 
 
 def _torque_evaluations(label: str) -> int:
-    """How often a step asks for the torque."""
+    """Number of torque evaluations in a step."""
     with mpmath.workdps(DIGITS):
         setting, count = Setting(methods[label], "attitude"), [0]
 
@@ -76,7 +76,7 @@ def _torque_evaluations(label: str) -> int:
     return count[0]
 
 
-@result("krysl2005-text", cite="krysl2005", where="sections 3 and 5", title="what the text says of the algorithms")
+@result("krysl2005-text", cite="krysl2005", where="sections 3 and 5", title="statements on the algorithms")
 def text(watch: Watch) -> Outcome:
     """Order, adjointness, conservation, symplecticity."""
     watch("50 digits")
@@ -112,6 +112,6 @@ def text(watch: Watch) -> Outcome:
     ]  # fmt: skip
     how = (
         "One step on a generic asymmetric body, in 50 digits; a defect below 1e-22 counts as zero. The equation of the "
-        "rotation vector is solved in every step: explicit are the methods in the torque only."
+        "rotation vector is solved in every step: the methods are explicit only in the torque."
     )
     return Outcome(how, [], [], verdicts)

@@ -1,4 +1,4 @@
-"""P. Krysl, Dynamically equivalent implicit algorithms (2006): Figures 1 to 5 and what the text says about them."""
+"""P. Krysl, Dynamically equivalent implicit algorithms (2006): Figures 1 to 5 and the statements about them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PRESENT = ("TRAP", "IMID", "TRAPM", "IMIDM")
 ALL = (*REFERENCE, *PRESENT)
 
 HOW = (
-    "Errors at t = {end:g} against a reference of 34 digits (the document took a run with a step of {reference} "
-    "instead), spectral norm of the attitude, Euclidean norm of the body momentum. Steps {first:g} to {last:g}."
+    "Errors at t = {end:g} against a reference of 34 digits (the document used a run with a step of {reference} "
+    "instead): spectral norm of the attitude, Euclidean norm of the body momentum. Steps {first:g} to {last:g}."
 )
 
 
@@ -117,14 +117,14 @@ def figure_3(watch: Watch) -> Outcome:
         ),
         Verdict(
             "section 5.3", "precession and nutation are motions of distinct frequencies",
-            f"nutation {fast:.4g}, precession {slow:.4g} radians in a unit of time (exact solution)",
+            f"nutation {fast:.4g}, precession {slow:.4g} radians per unit of time (exact solution)",
             passed(fast > 5 * slow),
         ),
         Verdict(
             "section 5.3", "IMIDM and TRAPM are significantly more accurate than the others",
-            f"dt = 0.00125, attitude: {listed(attitude)}; momentum: {listed(momentum)}. The best of the others has the "
-            f"error of the worse of the two times {listed([(f'{step:g}', gain) for step, gain in gains.items()])} "
-            "(step, the smaller of the factors in attitude and momentum)",
+            f"dt = 0.00125, attitude: {listed(attitude)}; momentum: {listed(momentum)}. Ratio of the best "
+            f"of the others to the worse of the two: {listed([(f'{step:g}', gain) for step, gain in gains.items()])} "
+            "(step, the smaller of the ratios in attitude and momentum)",
             HOLDS if len(ahead) == len(gains) else IN_PART if len(ahead) > len(gains) / 2 else FAILS,
         ),
     ]  # fmt: skip
@@ -132,7 +132,7 @@ def figure_3(watch: Watch) -> Outcome:
 
 
 def _gain(errors: Errors, dt: float) -> float:
-    """The smallest error of the other methods over the largest of the pair, in attitude or momentum, what is less."""
+    """Smallest error of the other methods over the largest of the pair; the lesser of attitude and momentum."""
     pair = ("TRAPM", "IMIDM")
     others = [label for label in ALL if label not in pair]
     return min(
@@ -142,7 +142,7 @@ def _gain(errors: Errors, dt: float) -> float:
 
 
 def _motions(problem: Problem) -> tuple[float, float, float, float]:
-    """Kinetic and potential energy at the start; frequencies of nutation and of precession, of the exact motion."""
+    """Kinetic and potential energy at the start; frequencies of nutation and precession of the exact motion."""
     assert problem.t_end is not None
     t = np.linspace(0.0, problem.t_end, 4001)
     axis = exact(problem, t).matrix[:, :, 2]
@@ -158,17 +158,17 @@ STEP, STEPS = 0.5, 40_000
 WINDOWS = 16
 """Parts of a run whose means are compared."""
 SLOW = 200.0
-"""A slow motion takes longer than this; the body itself turns once in about seven units of time."""
+"""Shortest period of a slow oscillation; the body itself rotates once in about seven units of time."""
 
 WALL = (
-    "The normalized Hamiltonian H/H0 over 40 000 steps of 0.5, every tenth state drawn. The torque is taken with the "
-    "sign that is printed: it belongs to U = 1/d - 0.001/d^10, d = 1.1 + R33 (problem soft_wall). The sign that the "
-    "text describes is the problem coulomb_wall."
+    "The normalized Hamiltonian H/H0 over 40 000 steps of 0.5, every tenth state drawn. The torque has the printed "
+    "sign: it belongs to U = 1/d - 0.001/d^10, d = 1.1 + R33 (problem soft_wall). The problem coulomb_wall has the "
+    "sign described in the text."
 )
 
 
 class Wall:
-    """Runs of some methods against the soft wall."""
+    """Runs of several methods on the soft wall problem."""
 
     def __init__(self, labels: tuple[str, ...], watch: Watch) -> None:
         self.runs: dict[str, Trajectory] = {}
@@ -179,7 +179,7 @@ class Wall:
         self.largest = {label: float(np.abs(change).max()) for label, change in self.change.items()}
 
     def wander(self, label: str) -> float:
-        """How far the means of parts of the run spread, over the spread within a part."""
+        """Spread of the means of parts of the run, relative to the spread within a part."""
         parts = self.change[label][:STEPS].reshape(WINDOWS, -1)
         return float(parts.mean(axis=1).std() / parts.std(axis=1).mean())
 
@@ -199,7 +199,7 @@ class Wall:
         return float(np.degrees(2 * np.arccos(min(*overlaps, 1.0))))
 
     def outcome(self, span: float, title: str, verdicts: list[Verdict]) -> Outcome:
-        """Picture, data and table."""
+        """The outcome with picture, data and table."""
         curves = {label: (self.runs[label].t[::10], 1 + change[::10]) for label, change in self.change.items()}
         rows = [
             [label, self.largest[label], *(float(np.abs(part).max()) for part in np.array_split(change, 4)),
@@ -239,8 +239,8 @@ def figure_4(watch: Watch) -> Outcome:
         ),
         Verdict(
             "section 5.4", "the torque is that of an attractive Coulomb potential and a repulsive soft wall",
-            f"the energy of the printed torque changes by {pushed:+.3g} from d = {near:.3f}, the nearest to the wall "
-            f"that the runs come, to d = 2.1, the farthest: {'a repulsion' if pushed < 0 else 'an attraction'}. With "
+            f"the energy of the printed torque changes by {pushed:+.3g} from d = {near:.3f}, the smallest distance "
+            f"in the runs, to d = 2.1, the largest: {'a repulsion' if pushed < 0 else 'an attraction'}. With "
             f"the opposite sign: {_other_sign()}",
             passed(pushed > 0),
         ),
@@ -249,7 +249,7 @@ def figure_4(watch: Watch) -> Outcome:
 
 
 def _printed_potential(near: float) -> tuple[float, float]:
-    """A distance d from the wall, and by how much the energy of the printed torque rises from there to d = 2.1."""
+    """A distance d from the wall, and the rise of the energy of the printed torque from there to d = 2.1."""
     wall = named("soft_wall")
     assert wall.field is not None
     potential = wall.field.potential_kernel(floats.number)
@@ -259,7 +259,7 @@ def _printed_potential(near: float) -> tuple[float, float]:
 
 
 def _other_sign() -> str:
-    """How many steps the methods make with the sign that the text describes."""
+    """Number of steps that the methods make with the sign described in the text."""
     made = {}
     for label in ALL:
         try:

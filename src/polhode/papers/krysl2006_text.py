@@ -1,4 +1,4 @@
-"""P. Krysl, Dynamically equivalent implicit algorithms (2006): what sections 3, 4 and 6 say of the algorithms."""
+"""P. Krysl, Dynamically equivalent implicit algorithms (2006): statements of sections 3, 4 and 6 on the algorithms."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ KINDS = {"free": "free", "attitude": "with a torque"}
 
 HOW = (
     "One step, or a few, on a generic asymmetric body in 50 digits; a defect below 1e-22 counts as zero. Conservation "
-    "is that of the free body unless said otherwise. The midpoint torque is taken at t_(n-1) + dt/2, where the "
-    "document prints t_n + dt/2 (with which the order is one for a torque that depends on time), and cay(X) is "
-    "(1 - X/2)^-1 (1 + X/2), which it does not say."
+    "refers to the free body unless stated otherwise. The midpoint torque is evaluated at t_(n-1) + dt/2; the "
+    "document prints t_n + dt/2, which gives order one for a torque that depends on time. cay(X) is "
+    "(1 - X/2)^-1 (1 + X/2), which the document does not define."
 )
 
 
 def _drift(quantity: str, *labels: str) -> dict[str, Any]:
-    """How much a quantity changes in some free steps."""
+    """Change of a quantity over a few free steps."""
     return {label: changes(methods[label])[quantity] for label in labels}
 
 
@@ -36,14 +36,14 @@ def _bounded() -> Verdict:
     first, largest = float(parts[0].max()), float(max(part.max() for part in parts))
     return Verdict(
         "section 3.7", "the energy error of IMIDM oscillates but is bounded for long times",
-        f"free body, 100 000 steps of 1/4: {first:.4g} at most in the first tenth, {largest:.4g} in all",
+        f"free body, 100 000 steps of 1/4: at most {first:.4g} in the first tenth, {largest:.4g} in total",
         passed(largest < 1.05 * first),
     )  # fmt: skip
 
 
-@result("krysl2006-text", cite="krysl2006", where="sections 3, 4, 6", title="what the text says of the algorithms")
+@result("krysl2006-text", cite="krysl2006", where="sections 3, 4, 6", title="statements on the algorithms")
 def text(watch: Watch) -> Outcome:
-    """Adjoints, conjugacy, conservation, symmetry, symplecticity, and which method is which."""
+    """Adjoints, conjugacy, conservation, symmetry, symplecticity, and identities of methods."""
     watch("adjoints and conjugates")
     pairs = (("FE", "BE"), ("FEM", "BEM"))
     verdicts = [
@@ -87,12 +87,12 @@ def text(watch: Watch) -> Outcome:
         Verdict(
             "section 3.7", "it appears from numerical evidence and an incomplete proof that IMIDM is symplectic",
             f"the symplectic form of T*SO(3) changes by {imidm:.1e} in a step (of TRAPM, left open, by {trapm:.1e}): "
-            "what keeps the energy error bounded is the symmetry in time",
+            "the time symmetry keeps the energy error bounded",
             passed(imidm < EXACT),
         ),
         Verdict("section 4", "the truncation keeps the rate of convergence", f"order {order:.2f}", passed(order > 1.9)),
     ]  # fmt: skip
-    watch("which method is which")
+    watch("identities of methods")
     named_so = {
         "IMIDM, midpoint": ("IMIDM", "mkrk(midpoint)"),
         "FEM, Euler": ("FEM", "mkrk(euler)"),

@@ -1,6 +1,6 @@
 """P. Krysl (2006 and 2005), section 2 of both: the algorithms on vector spaces, p' = f(u, t), u' = M^-1 p.
 
-The formulas stand here as printed, the steps are those of `polhode.vector`; both in 50 digits.
+The formulas are as printed, the steps are those of `polhode.vector`; both in 50 digits.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ Vector = tuple[Any, ...]
 State = tuple[Vector, Vector]
 
 HOW = (
-    "Three particles on a line with the masses 2, 3, 5 whose pairs pull at each other with (1 + t/3)(x^3 - sin x); one "
+    "Three particles on a line with masses 2, 3, 5 and the pair force (1 + t/3)(x^3 - sin x); one "
     "step of 1/8 in 50 digits, formulas as printed beside the steps of the library. A defect below 1e-22 counts as "
-    "zero. Orders from steps of 2^-8 and 2^-9 against a Taylor solution."
+    "zero. Orders are from steps of 2^-8 and 2^-9 against a Taylor solution."
 )
 
 
 def force(t: Any, u: Vector, p: Any = None, system: Any = None) -> Vector:
-    """Of all pairs; it comes from a potential, and its sum is zero."""
+    """Force of all pairs; it has a potential, and its sum is zero."""
     total = [0 * t] * N
     for i, j in itertools.combinations(range(N), 2):
         x = u[i] - u[j]
@@ -69,12 +69,12 @@ def step(name: str, h: Any = H, t: Any = T0, y: State = START) -> State:
 
 
 def gap(a: State, b: State) -> Any:
-    """The largest difference."""
+    """Largest difference of two states."""
     return max(abs(x - y) for one, other in zip(a, b, strict=True) for x, y in zip(one, other, strict=True))
 
 
 def _missed(rule: Callable[[State, State], State], end: State) -> Any:
-    """How far a state is from what an implicit rule makes of it and of the start."""
+    """Residual of an implicit rule for a start and an end state."""
     return gap(rule(START, end), end)
 
 
@@ -86,7 +86,7 @@ def trapezoid(start: State, end: State) -> State:
 
 
 def midpoint(factor: Any) -> Callable[[State, State], State]:
-    """Equation (5) with dt times a factor before M^-1 p; the middle is where backward Euler arrives after dt/2."""
+    """Equation (5) with dt times a factor before M^-1 p; the midpoint is the result of backward Euler over dt/2."""
 
     def rule(start: State, end: State) -> State:
         u, p = start
@@ -105,17 +105,17 @@ def newmark(start: State) -> State:
 
 
 def composed(first: str, second: str, h: Any = H) -> State:
-    """A step of h/2 with one method, then one with the other."""
+    """A step of h/2 with the first method, then one with the second."""
     return step(second, h / 2, T0 + h / 2, step(first, h / 2))
 
 
 def undone(name: str, adjoint: str) -> Any:
-    """Distance from the start after a step, and back with what should be the adjoint."""
+    """Distance from the start after a step and a step back with the supposed adjoint."""
     return gap(step(adjoint, -H, T0 + H, step(name)), START)
 
 
 def symplectic_defect(name: str) -> Any:
-    """Of J^T Omega J - Omega, J by central differences: wrong by their step squared, 1e-32."""
+    """Largest entry of J^T Omega J - Omega, J by central differences with an error of their step squared, 1e-32."""
     d = mpmath.mpf(10) ** -16
     flat = (*START[0], *START[1])
     columns = []
@@ -133,7 +133,7 @@ def symplectic_defect(name: str) -> Any:
 
 
 def momentum_change(name: str) -> Any:
-    """Of the sum of all momenta in a step."""
+    """Change of the sum of all momenta in a step."""
     return abs(sum(step(name)[1]) - sum(START[1]))
 
 
@@ -147,13 +147,13 @@ def _exact(h: float) -> State:
 
 
 def order(name: str) -> float:
-    """Slope of the local error, less one."""
+    """Slope of the local error, minus one."""
     errors = [gap(step(name, number(h)), _exact(h)) for h in STEPS]
     return float(mpmath.log(errors[0] / errors[1], 2)) - 1
 
 
 def conjugacy_defect() -> Any:
-    """Of midpoint after half a step of forward Euler, and forward Euler after the trapezoid."""
+    """Difference of (half a forward Euler step, then midpoint) and (trapezoid, then half a forward Euler step)."""
     ahead = step("midpoint", H, T0 + H / 2, step("forward_euler", H / 2))
     return gap(ahead, step("forward_euler", H / 2, T0 + H, step("trapezoid")))
 

@@ -1,4 +1,4 @@
-"""Numbers from elsewhere that the library must give: NASA's brick, a Fortran driver, a top, Fasso's splitting."""
+"""Published numbers that the library must reproduce: NASA's brick, a Fortran driver, a top, Fasso's splitting."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ PUBLISHED = {
     20.0: (-5.42273467991, 22.7159305765, 28.6082817473),
     30.0: (12.6183907757, -17.3974747619, 31.1195888868),
 }
-"""Angular velocities of SIM 4 in degrees a second, body axes, of the published trajectories."""
+"""Published angular velocities of SIM 4 in degrees per second, body axes."""
 ATTITUDE = (-0.88114718531042352, 0.47018252776669253, 0.0117282523248711814, 0.0486875394720837703)
-"""At 30 s, scalar first, body to space, from a Taylor series of 34 digits."""
+"""Attitude at 30 s, scalar first, body to space, from a Taylor series of 34 digits."""
 
 
 @result("nasa-brick", cite="nasa2015", where="check case 2", title="torque-free tumbling brick")
@@ -48,7 +48,7 @@ def brick(watch: Watch) -> Outcome:
     curves = {f"$\\omega_{i + 1}$": (fine, spins[:, i]) for i in range(3)}
     verdicts = [
         Verdict(
-            "SIM 4", "angular velocity at 10, 20 and 30 s", f"largest difference {off:.1e} degrees a second",
+            "SIM 4", "angular velocity at 10, 20 and 30 s", f"largest difference {off:.1e} degrees per second",
             passed(off < 1e-9),
         ),
         Verdict(
@@ -61,14 +61,16 @@ def brick(watch: Watch) -> Outcome:
         ),
     ]  # fmt: skip
     columns = ("t", *(f"omega{i}, exact solution" for i in (1, 2, 3)), *(f"omega{i}, SIM 4" for i in (1, 2, 3)))
-    how = "Moments in slug ft^2, angular velocities in degrees a second about the body's axes; Euler's equations only."
+    how = (
+        "Moments in slug ft^2, angular velocities in degrees per second about the body's axes; Euler's equations only."
+    )
     picture = stacked(curves, "time [s]", "deg/s", "Tumbling brick, exact solution")
     tables = [Table("omega", columns, rows, True), over_time("curves", curves)]
     return Outcome(how, [("omega", picture)], tables, verdicts)
 
 
 def _off(q: Any, truth: Any) -> float:
-    """Largest difference of two quaternions; q and -q are one attitude."""
+    """Largest difference of two quaternions; q and -q are the same attitude."""
     q, truth = np.array(q), np.array(truth)
     return float(min(np.abs(q - truth).max(), np.abs(q + truth).max()))
 
@@ -83,7 +85,7 @@ WITH_WEIGHT = (1.9226340612884927, 0.77203412291776519, -0.20105263722083863)
 
 @result("hairer-vilmart-driver", cite="hairer2006preprocessed", where="Fortran driver", title="DMV10, free and heavy")
 def driver(watch: Watch) -> Outcome:
-    """The states that the authors' Fortran program ends with."""
+    """The final states of the authors' Fortran program."""
     body, momentum = Body([0.6, 0.8, 1.0]), [1.8, 0.4, -0.9]
     free, heavy = Problem(body, momentum=momentum), Problem(body, gravity(1.0), momentum=momentum)
     cases = (
@@ -121,7 +123,7 @@ AXIS = {1.0: (0.0215411, -0.05001034, 0.99851637), 10.0: (-0.04713223, 0.0267486
 
 @result("simo-wong-top", cite="simo1991", where="the fast top", title="tilt 0.05, spin 50, as others ran it")
 def top(watch: Watch) -> Outcome:
-    """The exact solution of the symmetric top at the times given."""
+    """The exact solution of the symmetric top at the published times."""
     from scipy.spatial.transform import Rotation
 
     attitude = Rotation.from_rotvec([0.05, 0, 0])
@@ -178,8 +180,8 @@ def fasso(watch: Watch) -> Outcome:
             passed(special == "rot321" and abs(slopes[special] - slope(PRINTED)) < 0.05),
         ),
         Verdict(
-            "section 4", "the others are of second order, with errors 800 to 6700 times larger at h = 0.1",
-            f"{min(worse):.0f} to {max(worse):.0f} times (the start, which is not given, is our own)",
+            "section 4", "the others have second order, with errors 800 to 6700 times larger at h = 0.1",
+            f"{min(worse):.0f} to {max(worse):.0f} times (the document does not state the start; ours is used)",
             FAILS if not second or min(worse) < 100 else passed(min(worse) > 800 and max(worse) < 6700, IN_PART),
         ),
         Verdict(
@@ -195,6 +197,6 @@ def fasso(watch: Watch) -> Outcome:
 
 
 def _apart(problem: Problem, one: str, other: str) -> float:
-    """How far two methods are from each other after some steps."""
+    """Difference between two methods after some steps."""
     ends = [solve(problem, name, dt=0.1, steps=10, progress=False).momentum[-1] for name in (one, other)]
     return float(np.abs(ends[0] - ends[1]).max())

@@ -1,4 +1,4 @@
-"""The results as files (pictures, data) and as one self-contained page for a reader who has the paper at hand."""
+"""Output of the results as files (pictures, data) and as one self-contained page, to read beside the paper."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ img { max-width: 100%; } .cite { color: #555; } nav ul { columns: 2; } code { ba
 
 
 def write(folder: Path, result: Result, outcome: Outcome) -> list[Path]:
-    """Pictures as PNG and SVG, tables as CSV, verdicts as JSON, in a folder of the result's id."""
+    """Write pictures as PNG and SVG, tables as CSV and verdicts as JSON, in a folder named by the result's id."""
     from .. import plots
 
     folder = folder / result.id
@@ -61,16 +61,16 @@ def _csv(table: Table) -> str:
     return out.getvalue()
 
 
-def page(made: Sequence[tuple[Result, Outcome]]) -> str:
-    """The report of results, in the order given, by document."""
+def page(results: Sequence[tuple[Result, Outcome]]) -> str:
+    """The report of the results, in order, grouped by document."""
     parts = [
         "<!DOCTYPE html><html lang='en'><head><meta charset='utf-8'>",
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>The papers, recomputed</title><style>{STYLE}</style></head><body>",
-        "<h1>The papers, recomputed</h1>", _preface(made), _contents(made),
+        "<h1>The papers, recomputed</h1>", _preface(results), _contents(results),
     ]  # fmt: skip
     document = ""
-    for result, outcome in made:
+    for result, outcome in results:
         if result.cite != document:
             document = result.cite
             parts.append(f"<h2 id='{document}'>{_text(bibliography.citation(document))}</h2>")
@@ -78,19 +78,19 @@ def page(made: Sequence[tuple[Result, Outcome]]) -> str:
     return "\n".join([*parts, "</body></html>"])
 
 
-def _preface(made: Sequence[tuple[Result, Outcome]]) -> str:
-    counts = {word: sum(v.verdict == word for _, o in made for v in o.verdicts) for word in COLOURS}
+def _preface(results: Sequence[tuple[Result, Outcome]]) -> str:
+    counts = {word: sum(v.verdict == word for _, o in results for v in o.verdicts) for word in COLOURS}
     text = ", ".join(f"{n} {_mark(word)}" for word, n in counts.items() if n)
     return (
-        f"<p>Made by polhode {_text(_version.__version__)}. Statements of the documents, in our words, beside what was "
-        f"measured: {text}.</p>"
+        f"<p>Made by polhode {_text(_version.__version__)}. Statements of the documents, in our words, beside the "
+        f"measurements: {text}.</p>"
     )
 
 
-def _contents(made: Sequence[tuple[Result, Outcome]]) -> str:
+def _contents(results: Sequence[tuple[Result, Outcome]]) -> str:
     lines = [
         f"<li><a href='#{r.id}'>{_text(bibliography.short(r.cite))}, {_text(r.where)}</a>: {_text(r.title)}</li>"
-        for r, _ in made
+        for r, _ in results
     ]
     return f"<nav><ul>{''.join(lines)}</ul></nav>"
 

@@ -1,4 +1,4 @@
-"""What a reproduced figure or table is, and the list of them."""
+"""Records of reproduced figures and tables, and their registry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from ..errors import InputError
 
 Watch = Callable[[str], None]
-"""Told what is done next."""
+"""Progress callback with the name of the next piece of work."""
 
 HOLDS, IN_PART, FAILS, OPEN = "holds", "holds in part", "does not hold", "cannot be checked"
 WORDS = (HOLDS, IN_PART, FAILS, OPEN)
@@ -18,7 +18,7 @@ WORDS = (HOLDS, IN_PART, FAILS, OPEN)
 
 @dataclasses.dataclass(frozen=True)
 class Verdict:
-    """A statement of the document (in our words), what was measured, and whether it holds."""
+    """A statement of the document (in our words), the measurement, and the verdict."""
 
     where: str
     says: str
@@ -32,18 +32,18 @@ class Verdict:
 
 @dataclasses.dataclass(frozen=True)
 class Table:
-    """Numbers behind a picture, or a table of the document: rows of numbers and words."""
+    """Data of a picture, or a table of the document: rows of numbers and text."""
 
     name: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]
     shown: bool = False
-    """Is it shown in the report, or only written as a file."""
+    """True if it is shown in the report; otherwise it is only written to a file."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What was made: pictures (name, figure), the data, the verdicts, and how it was done."""
+    """Result of a reproduction: pictures (name, figure), data, verdicts, and a note on the procedure."""
 
     how: str
     pictures: Sequence[tuple[str, Any]]
@@ -66,11 +66,11 @@ RESULTS: dict[str, Result] = {}
 
 
 def result(id: str, *, cite: str, where: str, title: str) -> Callable[[Callable[[Watch], Outcome]], Any]:
-    """Enter a function in the list."""
+    """Register a function as a result."""
 
     def entered(make: Callable[[Watch], Outcome]) -> Callable[[Watch], Outcome]:
         if id in RESULTS:
-            raise ValueError(f"{id} is there already")
+            raise ValueError(f"{id} is already registered")
         RESULTS[id] = Result(id, cite, where, title, make)
         return make
 
@@ -78,7 +78,7 @@ def result(id: str, *, cite: str, where: str, title: str) -> Callable[[Callable[
 
 
 def get(id: str) -> Result:
-    """The result of an id; an unknown one gets the nearest in the error."""
+    """The result with an id; the error for an unknown id lists the nearest ones."""
     if id in RESULTS:
         return RESULTS[id]
     near = difflib.get_close_matches(id, RESULTS, n=3, cutoff=0.4) or list(RESULTS)
@@ -86,10 +86,10 @@ def get(id: str) -> Result:
 
 
 OURS = "our own check"
-"""Where a check stands that no document makes."""
+"""Place of a check that is in no document."""
 
 EXACT = 1e-22
-"""A defect of a step in 50 digits that counts as zero: differences leave 1e-28."""
+"""A defect of a step in 50 digits below this counts as zero; central differences have errors of 1e-28."""
 
 
 def zero(where: str, says: str, defects: Mapping[str, Any]) -> Verdict:
@@ -103,13 +103,13 @@ def not_zero(where: str, says: str, defects: Mapping[str, Any]) -> Verdict:
 
 
 def misprint(where: str, says: str, printed: Mapping[str, Any], right: str, corrected: Mapping[str, Any]) -> Verdict:
-    """A formula as printed and as corrected, by the defects of both in 50 digits; it holds if the printed one does."""
+    """Compare the defects of a formula as printed and as corrected, in 50 digits; the verdict is on the printed one."""
     measured = f"as printed: {_listed(printed)}; {right}: {_listed(corrected)}"
     return Verdict(where, says, measured, passed(all(x < EXACT for x in printed.values())))
 
 
 def unchecked(where: str, says: str, why: str) -> Verdict:
-    """A statement that cannot be checked from what the document gives, and what is known of it all the same."""
+    """A statement that cannot be checked from the document alone, with what is known about it."""
     return Verdict(where, says, why, OPEN)
 
 
@@ -118,5 +118,5 @@ def _listed(defects: Mapping[str, Any]) -> str:
 
 
 def passed(condition: bool, otherwise: str = FAILS) -> str:
-    """The verdict of a condition that was measured."""
+    """The verdict for a measured condition."""
     return HOLDS if condition else otherwise

@@ -24,7 +24,7 @@ CITE = "vilmart2013"
 
 @result("vilmart-fig1", cite=CITE, where="Figure 1", title="the book: paths of its principal axes")
 def figure_1(watch: Watch) -> Outcome:
-    """The right picture: the columns of Q in the fixed frame."""
+    """The right-hand picture: the columns of Q in the fixed frame."""
     problem = named("book")
     watch("dmv10, h = 0.01")
     sol = solve(problem, "dmv10", dt=0.01, t_end=40.0, progress=False)
@@ -46,7 +46,7 @@ def figure_1(watch: Watch) -> Outcome:
         ),
         Verdict(
             "section on equations of motion", "without a potential Q(t) is not periodic although y(t) is",
-            f"period of y {cycle:.6g} (y returns to {returned:.0e}); Q is then {apart:.2g} away from where it was",
+            f"period of y {cycle:.6g} (y returns to {returned:.0e}); Q then differs from its start by {apart:.2g}",
             passed(returned < 1e-13 and apart > 0.01),
         ),
     ]  # fmt: skip
@@ -65,7 +65,7 @@ def figure_1(watch: Watch) -> Outcome:
 
 
 def _printed(i: tuple[Fraction, Fraction, Fraction], h: Fraction, c: Fraction) -> dict[str, Fraction]:
-    """The functions s and t of Table 1 as they are printed, of H = h and C = c."""
+    """The functions s and t of Table 1 as printed, for H = h and C = c."""
     d = i[0] * i[1] * i[2]
 
     def sigma(a: int) -> Fraction:
@@ -94,7 +94,7 @@ def _printed(i: tuple[Fraction, Fraction, Fraction], h: Fraction, c: Fraction) -
 
 
 def _derived(i: tuple[Fraction, Fraction, Fraction], h: Fraction, c: Fraction) -> dict[str, Fraction]:
-    """The same from the series that the library derives in exact fractions (analysis/derive_dmv.py)."""
+    """The same from the series that tools/derive_dmv.py derives in exact fractions."""
     x, y, z = (1 / m for m in i)
     e1, e2, e3 = x + y + z, x * y + y * z + z * x, x * y * z
     found = {}
@@ -107,7 +107,7 @@ def _derived(i: tuple[Fraction, Fraction, Fraction], h: Fraction, c: Fraction) -
 
 @result("vilmart-table1", cite=CITE, where="Table 1", title="the preprocessing of the moments of inertia")
 def table_1(watch: Watch) -> Outcome:
-    """The printed functions against those derived, in exact fractions, and the orders they give."""
+    """Compare the printed with the derived functions, in exact fractions, and measure the resulting orders."""
     bodies = ((Fraction(3, 5), Fraction(4, 5), Fraction(1)), (Fraction(2), Fraction(3), Fraction(9, 2)))
     points = list(itertools.product(bodies, (Fraction(13, 10), Fraction(7, 3)), (Fraction(21, 10), Fraction(5, 11))))
     rows = []
@@ -133,8 +133,8 @@ def table_1(watch: Watch) -> Outcome:
         ),
     ]  # fmt: skip
     how = (
-        "Both sides are evaluated in exact fractions at points that no misprint survives; orders from local errors in "
-        "50 digits."
+        "Both sides are evaluated in exact fractions at enough points to expose any misprint; orders are from local "
+        "errors in 50 digits."
     )
     tables = [
         Table("differences", ("function", "largest difference"), rows, True),
@@ -169,7 +169,7 @@ def _defects(method: Method) -> list[Callable[[], float]]:
 
 @result("vilmart-table2", cite=CITE, where="Table 2", title="geometric properties of free rigid body integrators")
 def table_2(watch: Watch) -> Outcome:
-    """Every entry measured."""
+    """Measure every entry."""
     rows, verdicts = [], []
     for label, name, order, marks in SAYS:
         method = methods[name]
@@ -192,6 +192,7 @@ def table_2(watch: Watch) -> Outcome:
     )  # fmt: skip
     how = (
         "Each property is measured in 50 digits: the change of the invariants over some steps, and of the Poisson and "
-        f"symplectic structures over one (by differences good to 1e-28); below {float(VISIBLE):.0e} it counts as exact."
+        f"symplectic structures over one (by differences with errors of 1e-28). Below {float(VISIBLE):.0e} it counts "
+        "as exact."
     )
     return Outcome(how, [], [Table("defects", ("integrator", "method", "order", *COLUMNS), rows, True)], verdicts)

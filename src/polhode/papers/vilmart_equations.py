@@ -1,6 +1,6 @@
 """G. Vilmart, Rigid body dynamics (2013): equations as printed and as corrected, Figure 2, P-bar.
 
-Every function gives the defects of the printed and of the corrected formula, in exact fractions or in 50 digits.
+Every function returns the defects of the printed and of the corrected formula, in exact fractions or in 50 digits.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _largest(a: Any, b: Any) -> Any:
 
 
 def angular_momentum() -> Pair:
-    """Is int x cross v dm = Theta omega with v = x cross omega, and with v = omega cross x; point masses, exactly."""
+    """Defects of int x cross v dm = Theta omega for v = x cross omega and v = omega cross x; point masses, exact."""
     masses = (3, 1, 4, 2)
     points = ((1, 2, -1), (0, -3, 2), (2, 1, 1), (-1, 1, 3))
     omega = (Fraction(1, 2), Fraction(-2, 3), Fraction(3, 4))
@@ -70,7 +70,7 @@ def _hat(a: Any) -> list[list[Any]]:
 def reduced_equations() -> Pair:
     """(8) with the matrix hat(y)' on the left, read row by row, and with the vector y'; a potential acts.
 
-    y' by central differences of a Taylor solution, wrong by their step squared.
+    y' is from central differences of a Taylor solution, with an error of their step squared.
     """
     problem, d = generic("potential"), mpmath.mpf(10) ** -13
     (q, y), system = problem.kernel_data(number)
@@ -97,7 +97,7 @@ def _hamilton(p: Any, q: Any) -> Any:
 
 
 def quaternion_units() -> Pair:
-    """Does q turn vectors by Q = |q|^2 + 2 q0 hat(e) + 2 hat(e)^2, with q as printed and with j q2; exactly."""
+    """Exact defects of Q = |q|^2 + 2 q0 hat(e) + 2 hat(e)^2 as the rotation by q, as printed and with j q2."""
     q0, *e = (Fraction(x, 5) for x in (4, 2, 1, -2))
     hat = _hat(e)
     square = [[sum(hat[i][k] * hat[k][j] for k in range(3)) for j in range(3)] for i in range(3)]
@@ -117,7 +117,7 @@ def quaternion_units() -> Pair:
 
 @_fifty
 def momentum_frames() -> Pair:
-    """What is constant in the free motion: y, the momentum in the body frame, or Q y, that in the fixed frame."""
+    """Changes in the free motion of y, the momentum in the body frame, and of Q y, in the fixed frame."""
     problem = generic("free")
     (q, y), _ = problem.kernel_data(number)
     q1, y1 = flow(problem, 0.5)
@@ -126,7 +126,7 @@ def momentum_frames() -> Pair:
 
 @_fifty
 def midpoint_normalisation() -> dict[str, Pair]:
-    """Remark 4: what changes in one step without alpha_n in (14), (15): also none in (13), or (13) kept as it is."""
+    """Remark 4: changes in one step without alpha_n in (14), (15), and with (13) without alpha_n or as printed."""
     problem, h = generic("free"), number(0.125)
     (q, y), (_, inverse, _) = problem.kernel_data(number)
     middle = y
@@ -163,10 +163,10 @@ TABLE_2 = ("symrot", "dmv2", "imr", "dmv4")
 
 @_fifty
 def powers_of_h() -> dict[str, Pair]:
-    """Modified energies of the methods in Table 2: the size of h K2, and how far a step back undoes a step.
+    """Modified energies of the methods in Table 2: the size of h K2, and the error of a step followed by a step back.
 
     A modified equation with the term h K2 has local errors c h^2, c the size of the vector field of K2: two steps of
-    different size give it by extrapolation. Steps that undo each other have even powers of h alone.
+    different size give it by extrapolation. If a step back undoes a step, only even powers of h occur.
     """
     found = {}
     for name in TABLE_2:
@@ -186,7 +186,7 @@ def powers_of_h() -> dict[str, Pair]:
 
 
 def _jacobi(t: Any, moments: Any, l2: Any, h: Any) -> tuple[Any, Any, Any]:
-    """(p, q, r) of Figure 2, the upper sign; u = n t and the modulus follow from the Euler equations for p and r."""
+    """(p, q, r) of Figure 2 with the upper sign; u = n t and the modulus follow from the Euler equations of p and r."""
     A, B, C = moments
     P, Q = mpmath.sqrt((l2 - C * h) / (A * (A - C))), mpmath.sqrt((l2 - C * h) / (B * (B - C)))
     R = mpmath.sqrt((A * h - l2) / (C * (A - C)))
@@ -199,7 +199,7 @@ def _jacobi(t: Any, moments: Any, l2: Any, h: Any) -> tuple[Any, Any, Any]:
 def _figure_2(falling: bool = True) -> tuple[Any, Any, Any]:
     """Moments A, B, C, l^2 and h (twice the energy) of the test body.
 
-    It moves about the axis of its least moment; so that this one is C, the axis of dn, the moments fall.
+    It rotates about the axis of its smallest moment. The moments decrease, so that this is C, the axis of dn.
     """
     turn = -1 if falling else 1
     moments, y = tuple(map(number, MOMENTS[::turn])), tuple(map(number, START[::turn]))
@@ -226,7 +226,7 @@ def figure_2() -> dict[str, Any]:
 
 @_fifty
 def against_the_library() -> Any:
-    """From the state of Figure 2 at u = 0, the exact flow of the library against the formulas a while later."""
+    """Difference of the exact flow of the library and the formulas of Figure 2, both started at u = 0."""
     moments, l2, h = _figure_2()
     start, end = (so3.times(moments, _jacobi(number(t), moments, l2, h)) for t in (0, 1.5))
     step = methods["jacobi"].build(number)
@@ -245,7 +245,7 @@ def _squares(y: Any, moments: Any) -> list[Any]:
 
 @_fifty
 def footnote_3() -> dict[str, Any]:
-    """k1, k2, k3 along the motion, and against the moments times the roots of Figure 2."""
+    """Change of k1, k2, k3 along the motion, and their difference from the moments times the roots of Figure 2."""
     moments, l2, h = _figure_2(falling=False)
     A, B, C = moments
     problem = Problem(Body(list(MOMENTS)), momentum=START)
@@ -260,7 +260,7 @@ def footnote_3() -> dict[str, Any]:
 
 
 def _matrices(q: Any, y: Any, d: Any) -> tuple[Any, Any, Any]:
-    """P = Q hat(omega) D on the constraint manifold, P-bar of it, and Q."""
+    """P = Q hat(omega) D on the constraint manifold, its P-bar, and Q."""
     Q = mpmath.matrix([list(row) for row in so3.matrix(q)])
     inertia = (d[1] + d[2], d[2] + d[0], d[0] + d[1])
     hat = mpmath.matrix(_hat([v / i for v, i in zip(y, inertia, strict=True)]))
@@ -276,9 +276,9 @@ def _form(one: Any, other: Any) -> Any:
 
 @_fifty
 def change_of_variables() -> dict[str, Any]:
-    """Is P-bar in T*SO(3), is Q^T P-bar = hat(y)/2, and how much does the change alter the symplectic form.
+    """Defects of P-bar being in T*SO(3), of Q^T P-bar = hat(y)/2, and of the invariance of the symplectic form.
 
-    Tangents by central differences: the form is then known to their step squared.
+    Tangents are from central differences, so the form has an error of their step squared.
     """
     d = tuple(number(x) / 10 for x in (6, 4, 2))
     q, y = so3.unit(tuple(map(number, ATTITUDE))), tuple(map(number, START))
@@ -304,7 +304,7 @@ def change_of_variables() -> dict[str, Any]:
 # --- the results ------------------------------------------------------------------------------------
 
 HOW = (
-    "Formulas as printed beside the corrected ones: with exact fractions where there is nothing but arithmetic, "
+    "Formulas as printed beside the corrected ones: in exact fractions if only arithmetic is involved, "
     "otherwise in 50 digits on the body I = (0.6, 0.8, 1.0) or a generic one. A defect below 1e-22 counts as zero."
 )
 
@@ -334,7 +334,7 @@ def equations(watch: Watch) -> Outcome:
             "modified energies", "the modified energy is H + h K2 + ..., a series in powers of h",
             "size of h K2: " + ", ".join(f"{n} {float(p):.1e}" for n, (p, _) in powers.items())
             + "; a step back undoes a step to " + ", ".join(f"{n} {float(s):.1e}" for n, (_, s) in powers.items())
-            + ": even powers alone",
+            + ": even powers only",
             _odd_powers(powers),
         ),
         zero("T*SO(3)", "the change from (P, Q) to (P-bar, Q) is symplectic", {"form": change["symplectic form"]}),
@@ -346,7 +346,7 @@ def equations(watch: Watch) -> Outcome:
 
 
 def _odd_powers(powers: dict[str, Pair]) -> str:
-    """Is there a term in h; a series in powers of h it is in any case, so without one the statement holds in part."""
+    """Verdict on the term in h. Without it the statement holds in part: it is still a series in powers of h."""
     small = [pair[0] < EXACT_TERM for pair in powers.values()]
     return (
         IN_PART if all(small) and all(pair[1] < EXACT for pair in powers.values()) else FAILS if any(small) else HOLDS
@@ -354,12 +354,12 @@ def _odd_powers(powers: dict[str, Pair]) -> str:
 
 
 EXACT_TERM = 1e-5
-"""Extrapolated from steps of 1e-6 the coefficient of h^2 is known to about 1e-6; where there is one it is near 1."""
+"""Extrapolated from steps of 1e-6, the coefficient of h^2 has an error of about 1e-6; a nonzero one is near 1."""
 
 
 @result("vilmart-fig2", cite=CITE, where="Figure 2, footnote 3", title="Jacobi's formulas of 1850")
 def jacobi_1850(watch: Watch) -> Outcome:
-    """The facsimile as formulas, in 50 digits, beside the library's exact solution."""
+    """The formulas of the facsimile in 50 digits, compared with the library's exact solution."""
     watch("Jacobi's formulas in 50 digits")
     moments, l2, h = _figure_2()
     with mpmath.workdps(20):
@@ -377,8 +377,8 @@ def jacobi_1850(watch: Watch) -> Outcome:
         zero("footnote 3", "k1, k2, k3 depend on C(y) and H(y) alone and are the roots of Figure 2", footnote_3()),
         Verdict(
             "footnote 3", "Jacobi's formulation accumulates round-off, that of Algorithm 1 avoids it",
-            f"{ROUNDS} steps in doubles, nearly symmetric body: energy off by {roots[0]:.1e} with the roots of Figure "
-            f"2, by {roots[1]:.1e} with k1, k2, k3 of Algorithm 1 and y3 from y2",
+            f"{ROUNDS} steps in doubles, nearly symmetric body: energy error {roots[0]:.1e} with the roots of Figure "
+            f"2, {roots[1]:.1e} with k1, k2, k3 of Algorithm 1 and y3 from y2",
             passed(roots[0] > 10 * max(roots[1], np.finfo(float).eps)),
         ),
     ]  # fmt: skip
@@ -396,7 +396,7 @@ ROUNDS = 4000
 
 
 def _round_off() -> list[float]:
-    """Relative change of the energy in doubles when every step takes its constants by Figure 2, by Algorithm 1."""
+    """Relative change of the energy in doubles, with the constants of every step from Figure 2 and from Algorithm 1."""
     from scipy.special import ellipj, ellipkinc
 
     a, b, c = moments = (0.9999, 1.0, 1.3)

@@ -1,4 +1,4 @@
-"""G. Vilmart, Rigid body dynamics (2013): what the text says of its algorithms, and formulas as printed."""
+"""G. Vilmart, Rigid body dynamics (2013): statements on the algorithms, and formulas as printed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .results import Outcome, Verdict, Watch, passed, result, zero
 
 HOW = (
     "Identities, invariants and orders in 50 digits on a generic body (a defect below 1e-22 counts as zero). Formulas "
-    "that are said to be printed are computed just so, in doubles, on the body I = (0.6, 0.8, 1.0); the library has "
+    "marked as printed are computed literally, in doubles, on the body I = (0.6, 0.8, 1.0); the library has "
     "the corrected ones."
 )
 MOMENTS, START = np.array([0.6, 0.8, 1.0]), np.array([1.8, 0.4, -0.9])
@@ -33,7 +33,7 @@ Flow = Callable[[float, State], State]
 
 
 def _rotated_state(state: State, axis: Sequence[float] | np.ndarray, angle: float) -> State:
-    """Y turned by -angle, Q followed by +angle, about an axis of the body: a flow that keeps Q y."""
+    """Rotate y by -angle and Q by +angle about a body axis: a flow that conserves Q y."""
     y, Q = state
     turn = Rotation.from_rotvec(angle * np.asarray(axis)).as_matrix()
     return turn.T @ y, Q @ turn
@@ -54,7 +54,7 @@ def _error(step: Callable[[float, State], State], h: float) -> float:
 
 
 def _three_rotations(h: float, state: State) -> State:
-    """R3(h/2) R2(h/2) R1(h) R2(h/2) R1(h/2), as printed, the right one first."""
+    """R3(h/2) R2(h/2) R1(h) R2(h/2) R1(h/2), as printed; the rightmost acts first."""
     for j, part in ((0, 0.5), (1, 0.5), (0, 1.0), (1, 0.5), (2, 0.5)):
         state = _about(j, lambda y, j=j: y[j] / MOMENTS[j])(part * h, state)  # type: ignore[misc]
     return state
@@ -71,7 +71,7 @@ def _algorithm_2(h: float, state: State) -> State:
 
 
 def _printed(where: str, says: str, step: Callable[[float, State], State], right: str) -> Verdict:
-    """Does a formula as printed converge."""
+    """Verdict on the convergence of a formula as printed."""
     coarse, fine = _error(step, 0.01), _error(step, 0.005)
     return Verdict(
         where, says, f"as printed: error {coarse:.2g} with h = 0.01, {fine:.2g} with h = 0.005; {right}",
@@ -80,7 +80,7 @@ def _printed(where: str, says: str, step: Callable[[float, State], State], right
 
 
 def _remark_3() -> Verdict:
-    """Where Algorithm 2 is exact."""
+    """Bodies for which Algorithm 2 is exact."""
     bodies = {"I1 = I2": (1.0, 1.0, 1.5), "I2 = I3": (0.8, 1.2, 1.2), "I1 = I3": (1.0, 1.4, 1.0)}
     errors = {}
     for label, moments in bodies.items():
@@ -94,7 +94,7 @@ def _remark_3() -> Verdict:
 
 
 def _brackets() -> list[Verdict]:
-    """What is said of the flows of a heavy top."""
+    """Statements on the flows of a heavy top."""
     heavy = Problem(Body(MOMENTS.tolist()), gravity(1.0), attitude=(0.8, 0.4, 0.2, -0.4), momentum=START)
     free, step = Problem(heavy.body, attitude=heavy.quaternion, momentum=START), 1e-3
     before, here, after = exact(free, [-step, 0.0, step]).matrix[:, 2, 2]
@@ -110,14 +110,14 @@ def _brackets() -> list[Verdict]:
     return [
         Verdict(
             "Nystrom methods", "the bracket {T, {T, U}} vanishes",
-            f"it is the second derivative of U along the free motion: {second:.3g} for U = Q33; what vanishes is "
-            "{U, {U, {U, T}}}, since {U, {U, T}} does not depend on y",
+            f"it is the second derivative of U along the free motion: {second:.3g} for U = Q33; the one that vanishes "
+            "is {U, {U, {U, T}}}, since {U, {U, T}} does not depend on y",
             passed(abs(second) < 1e-6),
         ),
         Verdict(
             "Nystrom methods", "heavy top: the flow of V is y' = (Q32 Q33/I1, -Q31 Q33/I2, 0)",
             f"printed ({_row(printed)}), the torque of V = g . J^-1 g, derived from U: ({_row(found)}); a sign, a "
-            "factor 2 and the third component are lost", passed(off < 1e-12),
+            "factor 2 and the third component are missing", passed(off < 1e-12),
         ),
     ]  # fmt: skip
 
@@ -126,9 +126,9 @@ def _row(values: Any) -> str:
     return ", ".join(f"{float(x):.4g}" for x in values)
 
 
-@result("vilmart-text", cite="vilmart2013", where="the text", title="what is said of the algorithms")
+@result("vilmart-text", cite="vilmart2013", where="the text", title="statements on the algorithms")
 def text(watch: Watch) -> Outcome:
-    """Equalities of methods, orders, and formulas as printed."""
+    """Identities of methods, orders, and formulas as printed."""
     watch("identities in 50 digits")
     order = {name: measured_order(methods[name], "potential") for name in ("nystrom4(jacobi)", "nystrom4(dmv2)")}
     strang = {name: measured_order(methods[name], "potential") for name in ("strang(dmv2)", "strang(jacobi)")}
@@ -146,7 +146,7 @@ def text(watch: Watch) -> Outcome:
         ),
         Verdict(
             "Nystrom methods", "the scheme with V is of order 4",
-            f"{listed(list(order.items()))}: it takes a free flow of order 4 or more",
+            f"{listed(list(order.items()))}: it needs a free flow of order 4 or more",
             passed(abs(order["nystrom4(jacobi)"] - 4) < 0.1),
         ),
     ]  # fmt: skip

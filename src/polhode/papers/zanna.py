@@ -22,7 +22,7 @@ LABELS = {"mv_explicit": "MV explicit", "McL-splitting": "McL-splitting", "IMR":
 
 
 def _at(t: float, dts: list[float], watch: Watch) -> dict[str, list[tuple[float, float]]]:
-    """Momentum errors |m - m_ref| at a time, over step sizes."""
+    """Momentum errors |m - m_ref| at one time, for several step sizes."""
     problem = named("zanna_body")
     watch(f"reference at t = {t:g}")
     truth = np.array([float(x) for x in solution(problem, t)[1]])
@@ -111,8 +111,7 @@ def hamiltonian(watch: Watch) -> Outcome:
         ),
     ]  # fmt: skip
     how = (
-        "The splitting keeps the energy of a neighbouring Hamiltonian, so its error oscillates; the other two keep H "
-        "itself."
+        "The splitting conserves a nearby Hamiltonian, so its energy error oscillates; the other two conserve H itself."
     )
     rows = [[label, value, momentum[label], defects[label]] for label, value in largest.items()]
     columns = ("method", "largest |H - H0|", "relative change of |m|", "Poisson defect")
@@ -123,7 +122,7 @@ def hamiltonian(watch: Watch) -> Outcome:
 
 
 UNKNOWN = (
-    "the slides do not say how the equations of the midpoint rule were solved, nor how accurately, and its cost is "
+    "the slides do not say how, and how accurately, the equations of the midpoint rule were solved, and its cost is "
     "that of the iteration."
 )
 
@@ -170,8 +169,8 @@ def operations(watch: Watch) -> Outcome:
         ),
     ]  # fmt: skip
     how = (
-        "Sums, products, quotients and roots counted in one step (an elementary function as twenty), times the number "
-        "of steps; attitude and momentum are updated, where the slides count the momentum alone. The line "
+        "Sums, products, quotients and roots counted in one step (an elementary function counts as twenty), times the "
+        "number of steps; attitude and momentum are updated, while the slides count the momentum alone. The line "
         "without eigenvectors is ours."
     )
     rows = [[label, h, n] for label, points in lines.items() for h, n in points]
@@ -195,7 +194,7 @@ def components(watch: Watch) -> Outcome:
     kept = max(sol.drift()["energy"], sol.drift()["momentum_norm"])
     verdicts = [
         Verdict(
-            OURS, "the slide shows the curves and says nothing of them; they are on the exact polhode, out of step",
+            OURS, "the slide shows the curves without comment; they are on the exact polhode, with a phase error",
             f"H and |m| differ from the exact ones by {kept:.1e}, the components at a time by at most {off:.2g}",
             passed(kept < 1e-12),
         )

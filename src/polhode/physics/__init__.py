@@ -1,1 +1,1 @@
-"""What moves and what acts on it: bodies, fields, problems, and what is observed along the motion."""
+"""Bodies, the fields that act on them, problems, and observers of the motion."""

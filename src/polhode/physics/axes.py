@@ -1,8 +1,8 @@
-"""From principal axes to the user's axes and back, for kernels made of formulas in the user's axes.
+"""Conversion between principal and user axes, for kernels built from formulas in the user's axes.
 
-Where a body has axes of its own, the quaternion a that turns principal into user axes follows the `count` parameters of
-the field in system[2]. `physics/equations.in_principal_axes` does the same on the graph, for Taylor series. As a graph
-the products below are fused with others when compiled, and results differ in their last bits.
+If the user's axes are not principal, the quaternion a from principal to user axes follows the `count` parameters of
+the field in system[2]. `physics/equations.in_principal_axes` does the same on the graph, for Taylor series. On the
+graph, the compiler fuses these products with others, and results differ in their last bits.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ class Axes(NamedTuple):
     vector: Callable[..., Any]
     """(v, system) -> a vector in the user's axes."""
     inverse: Callable[..., Any]
-    """(system) -> I^-1 in the user's axes: three numbers, or six (by rows) where these are not the principal ones."""
+    """(system) -> I^-1 in the user's axes: three numbers, or six (by rows) if these are not the principal ones."""
     back: Callable[..., Any]
-    """(v, system) -> a vector of the user's axes in principal axes."""
+    """(v, system) -> a vector from the user's axes to principal axes."""
 
 
 @functools.cache
 def axes(has_principal_rotation: bool, count: int) -> Axes:
-    """The kernels for a body with or without axes of its own, in a field with so many parameters."""
+    """The kernels for a body with or without a principal rotation, in a field with `count` parameters."""
     return _turned(count) if has_principal_rotation else PRINCIPAL
 
 
@@ -54,7 +54,7 @@ PRINCIPAL = Axes(_matrix, _same, _inverse, _same)
 
 @kernel
 def inverse_tensor(a: Any, inverse: Any) -> Any:
-    """I^-1 in the user's axes as six numbers, by rows, from the principal ones and the quaternion that turns them."""
+    """I^-1 in the user's axes as six numbers, by rows, from principal to user axes by the quaternion a."""
     x, y, z = matrix(a)
     return (
         dot(x, times(inverse, x)), dot(x, times(inverse, y)), dot(x, times(inverse, z)),
@@ -64,24 +64,24 @@ def inverse_tensor(a: Any, inverse: Any) -> Any:
 
 def _turned(count: int) -> Axes:
     @kernel
-    def own(system: Any) -> Any:
+    def principal_to_body(system: Any) -> Any:
         p = system[2]
         return (p[count], p[count + 1], p[count + 2], p[count + 3])
 
     @kernel
     def attitude(q: Any, system: Any) -> Any:
-        return matrix(mul(q, conj(own(system))))
+        return matrix(mul(q, conj(principal_to_body(system))))
 
     @kernel
     def vector(v: Any, system: Any) -> Any:
-        return rotate(own(system), v)
+        return rotate(principal_to_body(system), v)
 
     @kernel
     def inverse(system: Any) -> Any:
-        return inverse_tensor(own(system), system[1])
+        return inverse_tensor(principal_to_body(system), system[1])
 
     @kernel
     def back(v: Any, system: Any) -> Any:
-        return unrotate(own(system), v)
+        return unrotate(principal_to_body(system), v)
 
     return Axes(attitude, vector, inverse, back)

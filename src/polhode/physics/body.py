@@ -16,29 +16,29 @@ from .shapes import SOLIDS, Shape
 from .validate import attitude_quaternion, positive, real_array, vector
 
 TOLERANCE = 1e-12
-"""Relative to the largest moment: what counts as symmetric, equal, zero."""
+"""Relative to the largest moment: below this, differences count as zero."""
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Range of the largest moment: squares and products of momenta then stay within doubles."""
 
 
 class Body:
-    """A rigid body, known by its inertia about the fixed point or the centre of mass.
+    """A rigid body, defined by its inertia about the fixed point or the centre of mass.
 
     Parameters
     ----------
-    inertia : three principal moments, or a symmetric 3x3 tensor. With a tensor everything in and out
-        stays in the axes it is written in.
+    inertia : three principal moments, or a symmetric 3x3 tensor. With a tensor, all input and output
+        stays in the axes of that tensor.
     mass, centre : mass, and position of the centre of mass in the axes of the body; only gravity and compositions
         (``+``, `moved`, `about`) need them
-    pivot : the point about which the inertia is taken and the body turns; the centre of mass unless given
-    shapes : what the body looks like
-    physical : False accepts positive moments that no distribution of mass has, such as (3, 3, 9), with a
+    pivot : the point about which the body turns and the inertia is taken (default: the centre of mass)
+    shapes : geometry for pictures
+    physical : False accepts positive moments that no mass distribution has, such as (3, 3, 9), with a
         `ResultWarning`; Euler's equations make sense for them. None accepts them without a warning
 
-    `box`, `ellipsoid`, `cylinder`, `cone`, `torus`, `t_handle`, `from_points` and `from_mesh` make bodies of matter;
-    the solids have their centre of mass at the origin. ``a + b`` is both in one, ``a - b`` is a with a hole. Lengths
-    and masses are in any consistent units.
+    `box`, `ellipsoid`, `cylinder`, `cone`, `torus`, `t_handle`, `from_points` and `from_mesh` build bodies from their
+    geometry; the solids have their centre of mass at the origin. ``a + b`` joins two bodies, ``a - b`` cuts b out of a.
+    Lengths and masses are in any consistent units.
     """
 
     def __init__(
@@ -68,13 +68,13 @@ class Body:
         for array in (self.inertia, self.moments, self.axes, self.centre, self.pivot):
             array.flags.writeable = False
 
-    # --- made of matter ----------------------------------------------------------------------------
+    # --- from geometry -----------------------------------------------------------------------------
 
     @classmethod
     def box(cls, a: float, b: float, c: float, *, mass: float | None = None, density: float | None = None) -> Body:
         """A box with the FULL edges a, b, c along x, y, z: I1 = m (b^2 + c^2)/12.
 
-        Here and below: give the mass, or the density; with neither the mass is 1.
+        For all solids: give the mass or the density; with neither, the mass is 1.
         """
         return cls._solid("box", {"a": a, "b": b, "c": c}, mass, density)
 
@@ -100,7 +100,7 @@ class Body:
 
     @classmethod
     def torus(cls, R: float, r: float, *, mass: float | None = None, density: float | None = None) -> Body:
-        """A solid ring about z, R from its middle to that of the tube of radius r <= R.
+        """A solid torus about z: R from its centre to the centre of the tube, tube radius r <= R.
 
         I3 = m (R^2 + 3/4 r^2), I1 = m (R^2/2 + 5/8 r^2).
         """
@@ -119,9 +119,9 @@ class Body:
         mass: float | None = None,
         density: float | None = None,
     ) -> Body:
-        """The T-handle of Dzhanibekov: a bar along y, and a stem along x that begins at its surface; two cylinders.
+        """The T-handle of Dzhanibekov: two cylinders, a bar along y and a stem along x that starts at its surface.
 
-        Spun about its stem it turns over again and again, since that moment is the middle one unless the stem is long.
+        Spun about its stem it flips periodically: that moment is the intermediate one unless the stem is long.
         """
         bar_radius, stem_length = positive("bar_radius", bar_radius), positive("stem_length", stem_length)
         bar = cls.cylinder(bar_radius, bar_length, density=1.0).turned(_Z_TO_Y)
@@ -139,12 +139,12 @@ class Body:
         points = np.atleast_2d(real_array(positions, "positions must be points of three numbers", key="positions"))
         if points.ndim != 2 or points.shape[1] != 3 or not len(points) or not np.isfinite(points).all():
             raise InputError(f"positions must be finite points of three numbers; got shape {points.shape}", "positions")
-        given = real_array(masses, "masses must be one number for each point, or one for all", key="masses")
-        if given.shape not in ((), (len(points),)):
+        values = real_array(masses, "masses must be one number for each point, or one for all", key="masses")
+        if values.shape not in ((), (len(points),)):
             raise InputError(
-                f"masses must be one number for each of the {len(points)} points; got shape {given.shape}", "masses"
+                f"masses must be one number for each of the {len(points)} points; got shape {values.shape}", "masses"
             )
-        weights = np.broadcast_to(given, len(points))
+        weights = np.broadcast_to(values, len(points))
         if not (np.isfinite(weights).all() and (weights > 0).all()):
             raise InputError(f"masses must be positive and finite; got {weights.tolist()}", "masses")
         mass = float(weights.sum())
@@ -159,8 +159,8 @@ class Body:
     def from_mesh(cls, path: Any, *, mass: float | None = None, density: float | None = None, unit: str = "m") -> Body:
         """The solid inside a closed surface of triangles, from an STL, OBJ or PLY file (extra ``polhode[mesh]``).
 
-        unit : of the file's lengths: m, mm, cm, km, um, in, ft; results are in metres. With "m" nothing is converted,
-            whatever the unit is
+        unit : length unit of the file: m, mm, cm, km, um, in, ft; results are in metres. With "m" nothing is
+            converted, so any unit passes unchanged
         """
         from . import meshes
 
@@ -172,7 +172,7 @@ class Body:
 
     @classmethod
     def from_shape(cls, name: str, **sizes: Any) -> Body:
-        """A body by the name of its shape and its keywords: ``from_shape("box", a=1, b=2, c=3, density=2)``."""
+        """Make a body from the name of a shape and its keywords: ``from_shape("box", a=1, b=2, c=3, density=2)``."""
         if not isinstance(name, str) or name not in SHAPES:
             near = difflib.get_close_matches(str(name), SHAPES, n=3, cutoff=0.4) or SHAPES
             raise InputError(f"unknown shape {name!r}; nearest: {', '.join(near)}")
@@ -193,7 +193,7 @@ class Body:
         mass = _one_of(mass, density, solid.volume)
         return cls([mass * x for x in solid.moments], mass=mass, shapes=[Shape(name, sizes)])
 
-    # --- put together ------------------------------------------------------------------------------
+    # --- compositions ------------------------------------------------------------------------------
 
     @property
     def tensor(self) -> np.ndarray:
@@ -207,7 +207,7 @@ class Body:
         return self.inertia - parallel(self._matter(), arm) if arm.any() else self.inertia
 
     def moved(self, by: Any) -> Body:
-        """The body somewhere else in the same axes, for compositions."""
+        """The body translated in the same axes, for compositions."""
         step = vector("by", by)
         return self._with(
             self.inertia,
@@ -217,7 +217,7 @@ class Body:
         )
 
     def turned(self, rotation: Any) -> Body:
-        """The body turned about the origin of its axes.
+        """The body rotated about the origin of its axes.
 
         rotation : a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
         """
@@ -231,7 +231,7 @@ class Body:
 
     @property
     def looks(self) -> tuple[Shape, ...]:
-        """Its shapes with the pivot, about which it turns, at the origin: what a picture shows."""
+        """Its shapes with the pivot at the origin, as pictures show them."""
         return tuple(shape.moved(-self.pivot) for shape in self.shapes)
 
     def about(self, pivot: Any) -> Body:
@@ -240,11 +240,11 @@ class Body:
         return self._with(_tidied(self.central + parallel(self._matter(), point - self.centre)), pivot=point)
 
     def scaled(self, mass: float) -> Body:
-        """The body with another mass, its density changed everywhere by one factor."""
+        """The body with another mass: its density is multiplied by a constant."""
         return self._with(self.inertia * (positive("mass", mass) / self._matter()), mass=mass)
 
     def __add__(self, other: Any) -> Body:
-        """Both in one body, about their common centre of mass."""
+        """The two bodies joined, about their common centre of mass."""
         return self._joined(other, 1)
 
     def __radd__(self, other: Any) -> Body:
@@ -252,7 +252,7 @@ class Body:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: Any) -> Body:
-        """The body with the other taken out of it: a hole, where `other` has the density of what it takes away."""
+        """The body with `other` cut out of it. For a hole, `other` must have the density of the removed material."""
         return self._joined(other, -1)
 
     def _joined(self, other: Any, sign: int) -> Body:
@@ -269,9 +269,9 @@ class Body:
         return Body(_tidied(tensor), mass=mass, centre=centre, shapes=shapes)
 
     def _with(self, inertia: Any, **changes: Any) -> Body:
-        own = {"mass": self.mass, "centre": self.centre, "pivot": self.pivot, "shapes": self.shapes}
-        own["physical"] = True if self.physical else None
-        return Body(inertia, **(own | changes))
+        current = {"mass": self.mass, "centre": self.centre, "pivot": self.pivot, "shapes": self.shapes}
+        current["physical"] = True if self.physical else None
+        return Body(inertia, **(current | changes))
 
     def _matter(self) -> float:
         if self.mass is None:
@@ -281,11 +281,11 @@ class Body:
             )
         return self.mass
 
-    # --- what it is --------------------------------------------------------------------------------
+    # --- properties --------------------------------------------------------------------------------
 
     @property
     def has_principal_rotation(self) -> bool:
-        """Do the principal axes differ from the axes the tensor is written in."""
+        """True if the principal axes differ from the axes of the inertia tensor."""
         return not np.array_equal(self.axes, np.eye(3))
 
     @property
@@ -296,27 +296,27 @@ class Body:
 
     @property
     def _thickness(self) -> float:
-        """How much the largest moment falls short of the sum of the others, relative to itself."""
+        """(Sum of the other two moments - largest moment) / largest moment."""
         return float(self.moments.sum() / self.moments.max() - 2)
 
     @property
     def is_flat(self) -> bool:
-        """Do all points lie in a plane: is one moment the sum of the others."""
+        """True if all points lie in a plane: one moment is the sum of the others."""
         return abs(self._thickness) <= TOLERANCE
 
     @property
     def physical(self) -> bool:
-        """Is there a body with these moments: is none larger than the sum of the others."""
+        """True if a mass distribution with these moments exists: none is larger than the sum of the others."""
         return self._thickness >= -TOLERANCE
 
     @property
     def has_thickness(self) -> bool:
-        """Are all of (I1 + I2 - I3)/2 and so on, the second moments of the mass, above zero."""
+        """True if all second moments of the mass, (I1 + I2 - I3)/2 and so on, are positive."""
         return self._thickness > TOLERANCE
 
     @property
     def inverse_moments(self) -> np.ndarray:
-        """1/I_i; zero for the axis of a linear body, about which nothing turns."""
+        """1/I_i; zero for the axis of a linear body, about which it does not rotate."""
         return np.divide(1.0, self.moments, out=np.zeros(3), where=self.moments > 0)
 
     def __repr__(self) -> str:
@@ -331,17 +331,17 @@ SHAPES = (*SOLIDS, "t_handle")
 """Names that `Body.from_shape` takes."""
 
 _Z_TO_X, _Z_TO_Y = (0.5, 0.5, 0.5, 0.5), (0.5, -0.5, -0.5, -0.5)
-"""Thirds of a turn about (1, 1, 1), whose matrices have the entries 0 and 1: z -> x, z -> y."""
+"""Rotations by 120 degrees about (1, 1, 1), whose matrices have the entries 0 and 1: z -> x, z -> y."""
 
 
 def shape_sizes(name: str) -> list[str]:
     """The keywords of a shape that are lengths."""
-    found = inspect.signature(getattr(Body, name)).parameters.values()
-    return [parameter.name for parameter in found if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
+    parameters = inspect.signature(getattr(Body, name)).parameters.values()
+    return [parameter.name for parameter in parameters if parameter.kind is parameter.POSITIONAL_OR_KEYWORD]
 
 
 def parallel(mass: float, arm: np.ndarray) -> np.ndarray:
-    """What the inertia gains about a point d away from the centre of mass: m (d^2 1 - d d^T)."""
+    """Parallel axis theorem: the inertia added about a point d away from the centre of mass, m (d^2 1 - d d^T)."""
     return _of_squares(mass * np.outer(arm, arm))
 
 
@@ -351,21 +351,21 @@ def _of_squares(second: np.ndarray) -> np.ndarray:
 
 
 def _tidied(tensor: np.ndarray) -> np.ndarray:
-    """The tensor without products of inertia that are round-off."""
+    """The tensor with products of inertia at round-off level set to zero."""
     small = TOLERANCE * np.abs(tensor).max()
     return np.where((np.abs(tensor) <= small) & ~np.eye(3, dtype=bool), 0.0, tensor)
 
 
-def _shapes(given: Any) -> tuple[Shape, ...]:
-    found = tuple(given) if isinstance(given, Iterable) and not isinstance(given, np.ndarray) else (given,)
-    for one in found:
+def _shapes(value: Any) -> tuple[Shape, ...]:
+    shapes = tuple(value) if isinstance(value, Iterable) and not isinstance(value, np.ndarray) else (value,)
+    for one in shapes:
         if not isinstance(one, Shape):
             raise InputError(f"shapes must be a sequence of polhode.shapes.Shape; got {type(one).__name__}", "shapes")
-    return found
+    return shapes
 
 
 def _one_of(mass: float | None, density: float | None, volume: float | None) -> float:
-    """The mass, given or from a density; 1 if there is neither."""
+    """The mass: as given, or density times volume, or 1 by default."""
     if mass is not None and density is not None:
         raise InputError(f"give the mass or the density, not both; got mass = {mass!r} and density = {density!r}")
     if density is not None and volume is not None:
@@ -376,12 +376,12 @@ def _one_of(mass: float | None, density: float | None, volume: float | None) -> 
 def _tensor(inertia: Any) -> np.ndarray:
     """The inertia tensor, exactly symmetric."""
     expected = "inertia must be three moments or a symmetric 3x3 tensor of numbers"
-    given = real_array(inertia, expected, key="inertia")
-    if given.shape not in ((3,), (3, 3)):
-        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(inertia)}", "inertia")
-    if not np.isfinite(given).all():
-        raise InputError(f"inertia must be finite; got {given.tolist()}", "inertia")
-    tensor = np.diag(given) if given.shape == (3,) else given
+    array = real_array(inertia, expected, key="inertia")
+    if array.shape not in ((3,), (3, 3)):
+        raise InputError(f"{expected}; got {f'shape {array.shape}' if array.shape else repr(inertia)}", "inertia")
+    if not np.isfinite(array).all():
+        raise InputError(f"inertia must be finite; got {array.tolist()}", "inertia")
+    tensor = np.diag(array) if array.shape == (3,) else array
     gaps = np.abs(tensor / 2 - tensor.T / 2) * 2
     if gaps.max() > TOLERANCE * np.abs(tensor).max():
         i, j = np.unravel_index(gaps.argmax(), (3, 3))
@@ -402,7 +402,7 @@ def _principal(tensor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
-    """The moments of a body that can exist, or that need not; those of a linear body as exactly (0, I, I)."""
+    """Check that the moments belong to a body (as far as `physical` asks); a linear body gets exactly (0, I, I)."""
     scale = float(np.abs(moments).max())
     if scale == 0:
         raise InputError("the moments of inertia are all zero; a body needs at least two positive moments", "inertia")
@@ -420,12 +420,12 @@ def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:
     if excess > TOLERANCE * scale:
         others = " and ".join(f"{m:g}" for i, m in enumerate(moments) if i != largest)
         fault = (
-            f"{moments[largest]:g} exceeds the sum of {others} by {excess:.3g} ({100 * excess / scale:.3g} %), and no "
-            f"mass distribution has that"
+            f"{moments[largest]:g} exceeds the sum of {others} by {excess:.3g} ({100 * excess / scale:.3g} %), which "
+            f"no mass distribution allows"
         )
         if physical or (moments == 0).any():
             remedy = "" if (moments == 0).any() else "ph.Body(..., physical=False) accepts them for Euler's equations"
             raise InputError(f"moments of inertia must satisfy the triangle inequality: {fault}", "inertia", remedy)
         if physical is False:
-            warnings.warn(f"unphysical moments of inertia, of no rigid body: {fault}", ResultWarning, stacklevel=3)
+            warnings.warn(f"unphysical moments of inertia: {fault}", ResultWarning, stacklevel=3)
     return np.where(moments > 0, moments.sum() / 2, 0.0) if (moments == 0).any() else moments

@@ -1,4 +1,4 @@
-"""The motion of a body as Taylor series in time: its equations as a graph, and the kernels made of it.
+"""The equations of motion of a body as a graph, for Taylor series in time.
 
 In principal axes, with q the attitude, w = I^-1 Pi the angular velocity and T the torque,
 
@@ -35,23 +35,23 @@ Q, W, Y, INERTIA, INVERSE, OWN, LEAD = (
     _symbols(letter, count) for letter, count in (("q", 4), ("w", 3), ("Y", 3), ("I", 3), ("J", 3), ("o", 4), ("l", 3))
 )
 PARAMETERS = "t, q, w, system"
-"""What the kernel that fills the room with coefficients is given, before the room and the order."""
+"""First arguments of the kernel that fills the workspace with coefficients; workspace and order follow."""
 
 
 def starts(parameters: int) -> dict[str, str]:
-    """Where the kernel finds the symbols of the equations."""
-    found = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
-    found |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
-    found |= {f"Y{i}": NOTHING for i in range(3)} | {"E": NOTHING} | {f"l{i}": f"lead[{i}]" for i in range(3)}
+    """Source text of each symbol of the equations in the kernel's arguments."""
+    texts = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"w{i}": f"w[{i}]" for i in range(3)}
+    texts |= {f"I{i}": f"system[0][{i}]" for i in range(3)} | {f"J{i}": f"system[1][{i}]" for i in range(3)}
+    texts |= {f"Y{i}": NOTHING for i in range(3)} | {"E": NOTHING} | {f"l{i}": f"lead[{i}]" for i in range(3)}
     return (
-        found
+        texts
         | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
         | {f"o{i}": f"system[2][{parameters + i}]" for i in range(4)}
     )
 
 
 def in_principal_axes(formulas: tuple[Expr, ...], has_principal_rotation: bool) -> list[Expr]:
-    """Formulas of t, R, w, p in the user's axes as formulas of t, q, w, p in principal axes."""
+    """Convert formulas of t, R, w, p in the user's axes to formulas of t, q, w, p in principal axes."""
     q, w = (mul(Q, conj(OWN)), rotate(OWN, W)) if has_principal_rotation else (Q, W)  # type: ignore[arg-type]
     R = _rotation(q)
     meaning = {f"R{i}{j}": R[i][j] for i in range(3) for j in range(3)} | {f"w{i}": w[i] for i in range(3)}
@@ -61,7 +61,7 @@ def in_principal_axes(formulas: tuple[Expr, ...], has_principal_rotation: bool) 
 def _rotation(q: Any) -> list[list[Expr]]:
     """The rotation matrix; four of its entries with four products instead of eight.
 
-    They are parts of (a - i d)(b + i c) and (a + i d)(b + i c), q = (a, b, c, d), taken like in `attitude_rates`.
+    They are parts of (a - i d)(b + i c) and (a + i d)(b + i c), q = (a, b, c, d), computed as in `attitude_rates`.
     """
     R = [list(row) for row in matrix(q)]
     a, b, c, d = q
@@ -122,22 +122,13 @@ def averaging(order: int) -> dict[str, Expr]:
 
 @functools.cache
 def _mean_coefficients(degree: int) -> tuple[Fraction, ...]:
-    """The c_n of the head of this file."""
+    """The c_n of the module docstring."""
     c = [Fraction(1, 12)]
     for n in range(1, degree + 1):
         c.append(sum((c[i] * c[n - 1 - i] for i in range(n)), Fraction(0)) / (2 * n + 3))
     return tuple(c)
 
 
-# --- kernels ----------------------------------------------------------------------------------------
-
-
 def working(torque: tuple[Expr, Expr, Expr]) -> dict[str, Expr]:
-    """The rate of sum lead_i Pi_i^2 that is due to a torque."""
+    """The rate of sum lead_i Pi_i^2 due to a torque."""
     return {"E": 2 * dot(times(LEAD, times(INERTIA, W)), torque)}  # type: ignore[arg-type]
-
-
-# --- steps of the length a tolerance allows ---------------------------------------------------------
-
-
-# --- the same, with narrow numbers where they are enough --------------------------------------------

@@ -1,8 +1,8 @@
-"""Which problems are Lagrange tops, and the constants of their exact motion.
+"""Recognise Lagrange tops and compute the constants of their exact motion.
 
-A uniform field has U = const + a . R b, that is the body torque (R^T a) x b; the body must be symmetric about b. What
-a user's function says is found by calling it: at four attitudes whose matrices have entries 0 and +-1, which give
-the matrix N = a b^T without rounding, and at scattered attitudes, velocities and times, where it must agree.
+A uniform field has U = const + a . R b, that is the body torque (R^T a) x b; the body must be symmetric about b. The
+field is identified by evaluating the user's function at five attitudes whose matrices have entries 0 and +-1, which
+give the matrix N = a b^T without rounding, and verified at random attitudes, velocities and times.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from .problem import Problem
 
 DOUBLE_DIGITS = 17
 PROBES = 6
-"""Scattered attitudes at which a field must be what it was found to be."""
+"""Random attitudes at which the identified field is verified."""
 
 ROUNDING = 16 * 2.0**-52
-"""How far from symmetric a body, or from one direction a field, may be through the rounding of its data."""
+"""Asymmetry of a body, and deviation of N from a b^T, that rounding of the data may cause."""
 
 INSTEAD = "free bodies and symmetric tops in a uniform field have one; use ph.solve with another method"
 
 CYCLE = (0.5, 0.5, 0.5, 0.5)
-"""Turns the first axis to the second, that to the third, that to the first."""
+"""Maps the first axis to the second, the second to the third, the third to the first."""
 
 
 def working_digits(digits: int | None) -> int:
-    """Digits in which the constants of a motion are found: roots of double roots lose half of them."""
+    """Working digits for the constants of a motion: double roots lose half of them."""
     return 2 * (digits or DOUBLE_DIGITS) + 30
 
 
-# --- what the field is ------------------------------------------------------------------------------
+# --- the field --------------------------------------------------------------------------------------
 
 
 def _torque(field: Field) -> Any:
@@ -55,7 +55,7 @@ def _uniform(N: Any, q: Any) -> tuple[Any, ...]:
 
 
 def _matrix(torque: Any) -> list[list[Any]]:
-    """N, from the torque at the identity, the half turns about the axes and a third of a turn about (1, 1, 1)."""
+    """N from the torque at the identity, at 180 degrees about each axis and at 120 degrees about (1, 1, 1)."""
     still = (0, 0, 0)
     here = torque(0, (1, 0, 0, 0), still)
     N = [[number(0)] * 3 for _ in range(3)]
@@ -80,8 +80,8 @@ def _probes() -> Iterator[tuple[Any, Any, Any]]:
 
 
 def _branches(field: Field) -> bool:
-    words = {*COMPARISONS, "where", "abs"}
-    return any(node.op in words for node in ordered(field.graph[0]))
+    branching = {*COMPARISONS, "where", "abs"}
+    return any(node.op in branching for node in ordered(field.graph[0]))
 
 
 def _largest(values: Any) -> Any:
@@ -89,7 +89,7 @@ def _largest(values: Any) -> Any:
 
 
 def linear_field(field: Field) -> list[list[Any]]:
-    """The matrix N of a field with the torque -rot(R^T N), or an error that says what it is instead."""
+    """The matrix N of a field with the torque -rot(R^T N); an error if the field has another form."""
     if _branches(field):
         raise InputError(f"{field!r} has branches, so there is no exact solution; {INSTEAD}")
     torque = _torque(field)
@@ -112,7 +112,7 @@ def linear_field(field: Field) -> list[list[Any]]:
 
 
 def directions(field: Field, N: list[list[Any]]) -> tuple[list[Any], list[Any], Any]:
-    """The a in space and b in the body with N = a b^T, |b| the largest component 1, and how far from it N is."""
+    """Vectors a (space) and b (body, largest component 1) with N = a b^T, and the relative deviation of N from it."""
     size, i, j = max((abs(N[i][j]), i, j) for i in range(3) for j in range(3))
     a, b = [N[k][j] for k in range(3)], [x / N[i][j] for x in N[i]]
     defect = _largest([[N[k][n] - a[k] * b[n] for n in range(3)] for k in range(3)]) / size
@@ -124,11 +124,11 @@ def directions(field: Field, N: list[list[Any]]) -> tuple[list[Any], list[Any], 
     return a, b, defect
 
 
-# --- what the body is -------------------------------------------------------------------------------
+# --- the body ---------------------------------------------------------------------------------------
 
 
 def moments_about(problem: Problem, b: list[Any]) -> tuple[Any, Any, Any]:
-    """Moments across and along the line b, and how far the body is from symmetric about it."""
+    """Moments perpendicular and parallel to the line b, and the relative asymmetry of the body about it."""
     tensor = [[number(x) for x in row] for row in problem.body.inertia.tolist()]
     square = sum(x * x for x in b)
     along = sum(b[i] * tensor[i][j] * b[j] for i in range(3) for j in range(3)) / square
@@ -154,19 +154,19 @@ def moments_about(problem: Problem, b: list[Any]) -> tuple[Any, Any, Any]:
 
 
 def _tidy(terms: list[Any]) -> Any:
-    """The sum of the terms, exactly zero where they cancel to the last digits."""
+    """The sum of the terms, set to exactly zero if they cancel to the last digits."""
     total, size = mp.fsum(terms), mp.fsum(abs(x) for x in terms)
     return total if abs(total) > mp.mpf(10) ** (6 - mp.dps) * size else 0 * total
 
 
 def _product(q: Any, p: Any) -> tuple[Any, ...]:
-    """The quaternion product q p: what must vanish does, so that an upright body is found upright."""
+    """The quaternion product q p with cancelling components set to zero, so that an upright body stays upright."""
     signs = ((1, -1, -1, -1), (1, 1, 1, -1), (1, -1, 1, 1), (1, 1, -1, 1))
     return tuple(_tidy([signs[i][j] * q[j] * p[i ^ j] for j in range(4)]) for i in range(4))
 
 
 def _to_third(v: list[Any]) -> tuple[Any, ...]:
-    """The rotation that turns v to the third axis; along a coordinate axis without rounding."""
+    """The rotation that maps v to the third axis; without rounding if v lies along a coordinate axis."""
     one, zero = number(1), number(0)
     size = mp.sqrt(sum(x * x for x in v))
     if v[0] == 0 and v[1] == 0:
@@ -180,13 +180,13 @@ def _to_third(v: list[Any]) -> tuple[Any, ...]:
 
 
 def _momentum(turn: Any, m: Any) -> tuple[Any, ...]:
-    """R(turn) m, with what cancels exactly zero."""
+    """R(turn) m, with cancelling components set to exactly zero."""
     product = _product(_product(turn, (number(0), *m)), conj(turn))
     return product[1:]
 
 
 class Top:
-    """A problem recognised as a Lagrange top, its constants found in the working precision of mp."""
+    """A problem recognised as a Lagrange top, with its constants in the working precision of mp."""
 
     def __init__(self, problem: Problem, digits: int | None) -> None:
         assert problem.field is not None
@@ -217,7 +217,7 @@ class Top:
             )
 
     def digits_of_turns(self, times: Any) -> int:
-        """Digits before the point of the largest phase up to given times: those that the phases lose."""
+        """Integer digits of the largest phase up to these times: the digits that the phases lose."""
         longest = max((abs(number(t) - number(self.problem.t0)) for t in times.tolist()), default=number(0))
         fastest = max(abs(rate) for rate in (self.motion.travel[1], *(turning[1] for turning in self.motion.turnings)))
         return int(mp.ceil(mp.log10(1 + fastest * longest)))
@@ -225,7 +225,7 @@ class Top:
     def constants(self, kind: Any, principal_to_body: Any) -> Any:
         """The constants as numbers of one type, for the kernel `lagrange.moved`.
 
-        `principal_to_body` are the principal axes.
+        `principal_to_body` is the quaternion from principal to body axes.
         """
 
         def pair(x: Any) -> tuple[Any, Any]:

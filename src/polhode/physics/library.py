@@ -1,4 +1,4 @@
-"""The named problems, each with its end time and, where known, its reference solution."""
+"""The named problems, each with its end time and, if known, its reference solution."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def _reference(name: str) -> Reference | None:
     if stored is None:
         return None
     q, m = ([float(x) for x in stored[key]] for key in ("quaternion", "momentum"))
-    rounding = 2.0**-53 * max(abs(x) for x in (*q, *m))  # the file has 34 digits, a Reference keeps doubles
+    rounding = 2.0**-53 * max(abs(x) for x in (*q, *m))  # the file has 34 digits, a Reference stores doubles
     return Reference(
         t=stored["t"],
         quaternion=(q[0], q[1], q[2], q[3]),
@@ -45,7 +45,7 @@ def _reference(name: str) -> Reference | None:
 
 
 def named(maker: Callable[[], Problem]) -> Callable[[], Problem]:
-    """Enter a problem under its function's name, with its reference solution."""
+    """Register a problem under its function's name, with its reference solution."""
 
     def made() -> Problem:
         problem = maker()
@@ -107,7 +107,7 @@ def _wall(sign: float) -> Problem:
 
 @named
 def soft_wall() -> Problem:
-    """Body in the potential of Krysl 2006, section 5.4, with the sign as printed (it makes his figures).
+    """Body in the potential of Krysl 2006, section 5.4, with the sign as printed (it reproduces his figures).
 
     U = 1/d - 0.001/d^10, d = 1.1 + R33: Coulomb repulsion, and a singular well behind a barrier.
     """
@@ -116,9 +116,9 @@ def soft_wall() -> Problem:
 
 @named
 def coulomb_wall() -> Problem:
-    """The same body with the sign the text of section 5.4 describes: attraction and a repulsive wall.
+    """The same body with the sign described in the text of section 5.4: attraction and a repulsive wall.
 
-    U = -1/d + 0.001/d^10. Chaotic: no reference exists beyond a few hundred.
+    U = -1/d + 0.001/d^10. Chaotic: no reference exists beyond t of a few hundred.
     """
     return _wall(1.0)
 
@@ -138,9 +138,10 @@ def zanna_body() -> Problem:
 
 @named
 def prism() -> Problem:
-    """The prism with sides 1, 4, 18 of Buss's talk, free, through 45.2 turns.
+    """The free prism with sides 1, 4, 18 of Buss's talk, for 45.2 turns.
 
-    The talk leaves the start and the measure of the error open; these reproduce its table of steps best (docs/buss.md).
+    The talk does not state the initial state and the error measure; these reproduce its table of steps best
+    (docs/buss.md).
     """
     tilt, turn = math.radians(70.0), math.radians(0.5)
     momentum = [math.sin(tilt) * math.cos(turn), math.sin(tilt) * math.sin(turn), math.cos(tilt)]
@@ -150,7 +151,7 @@ def prism() -> Problem:
 
 @named
 def t_handle() -> Problem:
-    """A thin T-handle spun next to its intermediate axis, which turns over again and again: I = (1, 2, 3)."""
+    """A thin T-handle spun near its intermediate axis, which flips periodically: I = (1, 2, 3)."""
     return Problem(Body([1.0, 2.0, 3.0]), omega=[0.01, 5.0, 0.0], t_end=20.0, dt=0.1)
 
 

@@ -1,6 +1,6 @@
-"""Surfaces from files (STL, OBJ, PLY): read with trimesh, checked, and integrated over.
+"""Surfaces from STL, OBJ and PLY files: read with trimesh, check, integrate.
 
-Files are data: only the triangles are read, no material, no file that another one names, and nothing is run.
+Only the triangles are read. Materials and references to other files are ignored, and nothing in a file is executed.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ UNITS = {
 """Length of a unit in metres."""
 
 LARGEST = 1e30
-"""Of a coordinate; fifth powers are then far within doubles."""
+"""Largest coordinate; its fifth power is far within the range of doubles."""
 
 SAMPLES = 32
-"""Corners of a part that are looked up in the other parts."""
+"""Vertices of a part that are tested for lying inside the other parts."""
 
 FLAT, EMPTY = 1e-14, 1e-12
-"""Area of a triangle and volume of a part that are round-off, relative to the size of the part."""
+"""Triangle area and part volume below which they count as round-off, relative to the size of the part."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Surface:
-    """A closed surface of triangles, in metres (or in whatever its numbers are, with unit "m")."""
+    """A closed surface of triangles, in metres (with unit "m": in the unit of the file)."""
 
     vertices: np.ndarray
     faces: np.ndarray
@@ -46,20 +46,20 @@ class Surface:
 
     @property
     def size(self) -> float:
-        """The longest edge of the box around it."""
+        """Longest edge of its bounding box."""
         return float(np.ptp(self.vertices, axis=0).max())
 
     @property
     def volumes(self) -> np.ndarray:
-        """(faces,) signed volumes of the tetrahedra that the faces make with the middle of the corners."""
+        """(faces,) signed volumes of the tetrahedra between each face and the mean of the vertices."""
         a, b, c = np.moveaxis(self.corners - self.vertices.mean(axis=0), 1, 0)
         return np.einsum("fi,fi->f", a, np.cross(b, c)) / 6
 
     def integrals(self) -> tuple[float, np.ndarray, np.ndarray]:
-        """Volume, centre, and the central second moments integral of (x - c)(x - c)^T over the inside.
+        """Volume, centre c, and central second moments: the integral of (x - c)(x - c)^T over the interior.
 
-        Sums over tetrahedra: of one with the corners 0, a, b, c and the volume V the first moment is V s/4 and the
-        second V/20 (s s^T + a a^T + b b^T + c c^T), s = a + b + c.
+        Sums over tetrahedra: one with vertices 0, a, b, c and volume V has the first moment V s/4 and the
+        second moment V/20 (s s^T + a a^T + b b^T + c c^T), s = a + b + c.
         """
         middle, volumes = self.vertices.mean(axis=0), self.volumes
         corners, volume = self.corners - middle, float(volumes.sum())
@@ -85,7 +85,7 @@ def _trimesh() -> Any:
 
 
 def read(path: Any, unit: str = "m") -> Surface:
-    """The surface in a file; an error that says what is wrong with it unless it bounds a solid."""
+    """Read the surface in a file; raise an error that says what is wrong if it does not bound a solid."""
     kinds = f"a mesh must be a file of type {', '.join(SUFFIXES)}"
     scale, file = scale_of(unit), file_path(path, kinds)
     kind = file.suffix.lower().lstrip(".")
@@ -99,7 +99,7 @@ def read(path: Any, unit: str = "m") -> Surface:
 
 
 def _is_file(path: Path) -> bool:
-    """Is there such a file; False also for a name that no file can have."""
+    """True if the file exists; False also for a name that no file can have."""
     try:
         return path.is_file()
     except OSError:
@@ -107,35 +107,35 @@ def _is_file(path: Path) -> bool:
 
 
 def _loaded(trimesh: Any, file: Path, kind: str) -> Surface:
-    """The triangles, corners in one place made one."""
+    """Read the triangles and merge vertices with equal coordinates."""
     options = {"skip_materials": True} if kind == "obj" else {}
     logger = logging.getLogger("trimesh")
     level = logger.level
     try:
-        logger.setLevel(logging.CRITICAL + 1)  # it logs tracebacks of its own about files that are wrong
-        with file.open("rb") as stream:  # a stream has no folder: what the file names is not looked for
+        logger.setLevel(logging.CRITICAL + 1)  # trimesh logs its own tracebacks for malformed files
+        with file.open("rb") as stream:  # a stream has no folder, so files it refers to are not opened
             mesh = trimesh.load(stream, file_type=kind, force="mesh", process=False, **options)
-        given, corners = np.array(mesh.vertices, dtype=float), np.array(mesh.faces, dtype=np.int64)
-    except Exception as problem:  # a file can be wrong in every way
+        points, triangles = np.array(mesh.vertices, dtype=float), np.array(mesh.faces, dtype=np.int64)
+    except Exception as problem:  # malformed files raise exceptions of any type
         raise InputError(f"{file.name} cannot be read as {kind.upper()}: {' '.join(str(problem).split())}") from None
     finally:
         logger.setLevel(level)
-    if given.ndim != 2 or given.shape[1] != 3:
-        raise InputError(f"{file.name} has corners that are not three numbers each; export the mesh again")
-    if not len(corners):
+    if points.ndim != 2 or points.shape[1] != 3:
+        raise InputError(f"{file.name} has vertices that are not three numbers each; export the mesh again")
+    if not len(triangles):
         raise InputError(f"{file.name} has no triangles; save the surface of the part as a mesh")
-    if not np.isfinite(given).all():
-        raise InputError(f"{file.name} has corners that are not finite numbers; export the mesh again")
-    if np.abs(given).max() > LARGEST:
-        raise InputError(f"{file.name} has corners beyond {LARGEST:g}; give the unit, or scale the mesh")
-    if corners.ndim != 2 or corners.shape[1] != 3 or corners.min() < 0 or corners.max() >= len(given):
+    if not np.isfinite(points).all():
+        raise InputError(f"{file.name} has vertices that are not finite; export the mesh again")
+    if np.abs(points).max() > LARGEST:
+        raise InputError(f"{file.name} has coordinates beyond {LARGEST:g}; give the unit, or scale the mesh")
+    if triangles.ndim != 2 or triangles.shape[1] != 3 or triangles.min() < 0 or triangles.max() >= len(points):
         raise InputError(f"{file.name} has triangles that refer to missing vertices; export the mesh again")
-    vertices, place = np.unique(given + 0.0, axis=0, return_inverse=True)  # -0 + 0 is 0
-    return Surface(vertices, place.reshape(-1)[corners])
+    vertices, index = np.unique(points + 0.0, axis=0, return_inverse=True)  # -0 + 0 is 0
+    return Surface(vertices, index.reshape(-1)[triangles])
 
 
 def checked(surface: Surface, name: str) -> None:
-    """Refuse a surface that bounds no solid, and say what is wrong and what helps."""
+    """Reject a surface that does not bound a solid; say what is wrong and how to repair it."""
     edges = surface.faces[:, [0, 1, 1, 2, 2, 0]].reshape(-1, 2)
     _check_degenerate(surface, name)
     pairs, counts = np.unique(np.sort(edges, axis=1), axis=0, return_counts=True)
@@ -160,7 +160,7 @@ def checked(surface: Surface, name: str) -> None:
 
 
 def _check_degenerate(surface: Surface, name: str) -> None:
-    """Triangles without area say nothing, and hide holes."""
+    """Reject triangles without area: they can hide holes."""
     corners = surface.corners
     areas = np.linalg.norm(np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0]), axis=1)
     flat = np.flatnonzero(areas <= FLAT * surface.size**2)
@@ -180,7 +180,7 @@ def _check_volume(surface: Surface, name: str) -> None:
 
 
 def _check_parts(surface: Surface, name: str) -> None:
-    """Of several closed parts a body must lie outside the matter of the others, a cavity (wound inwards) within it."""
+    """Check several closed parts: a solid must lie outside the other solids, a cavity (wound inwards) inside one."""
     parts = [Surface(surface.vertices, faces) for faces in _separate(surface.faces)]
     if len(parts) == 1:
         return
@@ -204,7 +204,7 @@ def _check_parts(surface: Surface, name: str) -> None:
 
 
 def _separate(faces: np.ndarray) -> list[np.ndarray]:
-    """Faces by the parts that hang together by edges."""
+    """The faces of each part; faces that share an edge belong to the same part."""
     from scipy.sparse import coo_array
     from scipy.sparse.csgraph import connected_components
 
@@ -217,17 +217,17 @@ def _separate(faces: np.ndarray) -> list[np.ndarray]:
 
 
 def _winding(surface: Surface, points: np.ndarray) -> np.ndarray:
-    """How often a closed surface goes around points: the solid angles of its triangles (Van Oosterom and Strackee 1983)
-    over 4 pi; 1 inside, 0 outside, -1 in a surface wound inwards.
+    """Winding number of a closed surface about points: the solid angles of its triangles (Van Oosterom and Strackee
+    1983) over 4 pi; 1 inside, 0 outside, -1 inside a surface wound inwards.
     """
-    found = []
+    numbers = []
     for point in points:
         a, b, c = np.moveaxis(surface.corners - point, 1, 0)
         x, y, z = (np.linalg.norm(v, axis=1) for v in (a, b, c))
         ab, bc, ca = (np.einsum("fi,fi->f", u, v) for u, v in ((a, b), (b, c), (c, a)))
         volume = np.einsum("fi,fi->f", a, np.cross(b, c))
-        found.append(np.arctan2(volume, x * y * z + ab * z + bc * x + ca * y).sum() / (2 * np.pi))
-    return np.array(found)
+        numbers.append(np.arctan2(volume, x * y * z + ab * z + bc * x + ca * y).sum() / (2 * np.pi))
+    return np.array(numbers)
 
 
 def _point(x: np.ndarray) -> str:

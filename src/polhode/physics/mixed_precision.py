@@ -1,4 +1,4 @@
-"""Taylor steps whose smallest terms are of single precision."""
+"""Taylor steps that compute their smallest terms in single precision."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from .taylor_steps import (
 )
 
 NEAR = 2.0
-"""How much longer or shorter than the step before a step may be, or its unit of time would not suit it."""
+"""Largest ratio of two consecutive step lengths for which the unit of time of the series still suits the step."""
 
 LEAST = 2.0**-40
-"""A series of narrow numbers begins with at least so much: then no product of two of them, up to the last, is lost."""
+"""Smallest first coefficient of a float32 series: above it no product of two coefficients underflows."""
 
 
 @kernel
 def _least(work: Any, stride: int) -> Number:
-    """The smallest beginning of all series: of each the larger one of its first two coefficients, if it is not zero."""
+    """Minimum over all series of the larger of the first two coefficients; series with both zero are left out."""
     least = 1 + 0 * work[0]
     for row in range(stride):
         size = _larger(abs(work[row]), abs(work[stride + row]))
@@ -70,19 +70,19 @@ def _difference(a: Any, b: Any) -> Any:
 def controlled_steps_in_mixed_precision(
     field: Field | None, has_principal_rotation: bool, number: Callable[[Any], Any]
 ) -> tuple[Callable[..., Any], ...]:
-    """`controlled_taylor_step` in two parts: for a first step as it is, then with narrow numbers and paired sums.
+    """`controlled_taylor_step` as two kernels: the first step in double precision, later ones in mixed precision.
 
-    orders = (last, first, radius): coefficients above `first` are narrow, those of `first` are computed both ways, and
-    the unit of time is `radius` times the proposal, the step before: about the radius of convergence. If the step
-    length changed by more than a factor of two, if the two precisions disagree visibly, or if float32 overflowed,
-    the step is recomputed in double precision.
+    orders = (last, first, radius): coefficients above `first` are float32, those of `first` are computed in both
+    precisions, and the unit of time is `radius` times the proposed (previous) step: about the radius of convergence.
+    Products are summed in pairs. If the step length changed by more than a factor of two, if the two precisions
+    disagree visibly, or if float32 overflowed, the step is recomputed in double precision.
     """
-    made = motion_series(field, has_principal_rotation, paired=True)
-    fill, extend = (compiled(text, made.constants, number) for text in (made.text, made.more))
+    expansion = motion_series(field, has_principal_rotation, paired=True)
+    fill, extend = (compiled(text, expansion.constants, number) for text in (expansion.text, expansion.more))
     size, rows, stride, usual = (
-        made.size,
-        made.rows,
-        made.stride,
+        expansion.size,
+        expansion.rows,
+        expansion.stride,
         noinline(controlled_taylor_step(field, has_principal_rotation, number)),
     )
 
@@ -90,7 +90,7 @@ def controlled_steps_in_mixed_precision(
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
         (q, m), (order, first, radius) = y, orders
         w, work, workspace32 = times(system[1], m), workspace(q[0], size), workspace(to_float32(q[0]), size)
-        unit = to_float64(to_float32(radius * proposal))  # the same for both kinds of numbers
+        unit = to_float64(to_float32(radius * proposal))  # the same value in both precisions
         fill(t, q, w, system, unit, work, first)
         extend(t, q, w, system, unit, work, first, workspace32, order)
 
@@ -125,7 +125,7 @@ def controlled_steps_in_mixed_precision(
 
 @kernel
 def chosen(condition: Any, yes: Any, no: Any) -> Any:
-    """The one or the other state (q, m), by a condition."""
+    """Select one of two states (q, m) by a condition."""
     (a, b), (c, d) = yes, no
     q = (
         where(condition, a[0], c[0]),

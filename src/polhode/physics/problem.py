@@ -1,4 +1,4 @@
-"""A problem: a body, what acts on it, and how it starts."""
+"""A problem: a body, the field that acts on it, and its initial state."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .validate import attitude_quaternion as _attitude
 from .validate import vector as _vector
 
 PROBES = 6
-"""Attitudes at which the torque on a linear body is looked at."""
+"""Attitudes at which the torque on a linear body is checked."""
 
 PROBE_TOLERANCE = 1e-9
 """Axial torque, relative to the torque, that round-off of a user's formula may leave."""
@@ -48,7 +48,7 @@ class Problem:
     attitude : body to space: a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
     omega, momentum, spatial_momentum : exactly one of them; the first two in the body frame
     t0 : time of that state
-    t_end, dt : what comparisons use unless told otherwise: end time, and the largest step
+    t_end, dt : end time and largest step that comparisons use by default
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class Problem:
             self._check_axial_torque(field)
 
     def check_field(self, t: float, q: Any, m: Any, context: str) -> None:
-        """Call the field once in plain Python, and say clearly what is wrong with it."""
+        """Evaluate the field once in plain Python; raise a clear error if it fails."""
         if self.field is not None:
             omega = tuple(float(x) for x in self._velocity(np.array(m, dtype=float)))
             R = tuple(tuple(float(x) for x in row) for row in matrix(tuple(float(x) for x in q)))  # type: ignore[arg-type]
             self.field.check(float(t), R, omega, context)
 
     def _check_axial_torque(self, field: Field) -> None:
-        """Nothing turns a linear body about its axis: its torque has no component there, at any attitude."""
+        """Check that the torque on a linear body has no component along its axis, at any attitude."""
         axis = self.body.linear_axis
         if axis is None:
             return
@@ -107,7 +107,7 @@ class Problem:
                 )
 
     def _probes(self, axis: int) -> Iterator[tuple[float, Any, tuple[float, ...]]]:
-        """The start, and scattered attitudes and velocities of a linear body."""
+        """The initial state, and random attitudes and velocities of a linear body."""
         yield self.t0, self.quaternion, tuple(self.omega.tolist())
         scatter = np.random.default_rng(0)
         allowed = self.body.axes[:, [i for i in range(3) if i != axis]]
@@ -117,13 +117,13 @@ class Problem:
             yield self.t0 + i, q, tuple((allowed @ scatter.normal(size=2) * speed).tolist())
 
     def _start(self, omega: Any, momentum: Any, spatial_momentum: Any) -> tuple[float, float, float]:
-        """The body momentum, from whichever vector was given."""
-        given = {"omega": omega, "momentum": momentum, "spatial_momentum": spatial_momentum}
-        named = [name for name, value in given.items() if value is not None]
+        """The body momentum, from the one vector that is not None."""
+        vectors = {"omega": omega, "momentum": momentum, "spatial_momentum": spatial_momentum}
+        named = [name for name, value in vectors.items() if value is not None]
         if len(named) != 1:
             names_given = " and ".join(named) if named else "none of them"
             raise InputError(f"give exactly one of omega, momentum, spatial_momentum; got {names_given}")
-        vector = _vector(named[0], given[named[0]])
+        vector = _vector(named[0], vectors[named[0]])
         if named[0] == "spatial_momentum":
             vector = np.array(unrotate(self.quaternion, tuple(vector)))
         check_axial(self.body, named[0], vector)
@@ -147,16 +147,16 @@ class Problem:
 
     @property
     def needs(self) -> str:
-        """What a method must take to solve this problem, in the words of `methods.NEEDS`."""
+        """The kind of field a method must support to solve this problem; see `methods.NEEDS`."""
         return "free" if self.field is None else self.field.needs
 
     @property
     def axes_quaternion(self) -> tuple[float, ...]:
-        """Quaternion that turns principal into user axes; empty if they are the same."""
+        """Quaternion from principal to user axes; empty if they are the same."""
         return self.principal(floats.number)[1]
 
     def principal(self, number: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Principal moments and `axes_quaternion`, with all the digits of a number type."""
+        """Principal moments and `axes_quaternion`, to the precision of a number type."""
         body = self.body
         if number is floats.number or not body.has_principal_rotation:
             principal_to_body = quaternion_of(body.axes.tolist()) if body.has_principal_rotation else ()
@@ -164,7 +164,7 @@ class Problem:
         return _precise_principal(body)
 
     def kernel_data(self, number: Any) -> tuple[Any, Any]:
-        """State and system in principal axes, in one number type: what the loop starts from."""
+        """State and system in principal axes, in one number type: the input of the loop."""
         q = tuple(number(x) for x in self.quaternion)
         if number is not floats.number:
             q = unit(q)
@@ -179,7 +179,7 @@ class Problem:
         return (q, m), (inertia, inverse, (*parameters, *principal_to_body))
 
     def user_axes(self, q: Any, m: Any, number: Any = floats.number) -> tuple[Any, Any]:
-        """Attitude and momentum of the loop, back in the user's axes."""
+        """Convert attitude and momentum of the loop back to the user's axes."""
         principal_to_body: Any = self.principal(number)[1]
         return (mul(q, conj(principal_to_body)), rotate(principal_to_body, m)) if principal_to_body else (q, m)
 
@@ -189,7 +189,7 @@ class Problem:
         return kinetic + float(self.potential(self.quaternion))
 
     def potential(self, q: Any, number: Any = floats.number) -> Any:
-        """Potential energy at an attitude (or at many, given as arrays); zero where there is none."""
+        """Potential energy at an attitude (or at many, as arrays); zero for a free body or a torque."""
         if self.field is None:
             return 0
         return self.field.potential_kernel(number)(matrix(q), tuple(number(x) for x in self.field.parameters))
@@ -199,7 +199,7 @@ class Problem:
 
 
 def check_axial(body: Body, name: str, vector: np.ndarray) -> None:
-    """Refuse a vector along the axis of a linear body."""
+    """Reject a vector with a component along the axis of a linear body."""
     axis = body.linear_axis
     if axis is None:
         return
@@ -212,7 +212,7 @@ def check_axial(body: Body, name: str, vector: np.ndarray) -> None:
 
 
 def _precise_principal(body: Body) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Principal moments and axes of the tensor as given, to the working precision of mpmath."""
+    """Principal moments and axes of the user's tensor, to the working precision of mpmath."""
     from ..numbers.multiprecision import mp
 
     moments, axes = mp.eigsy(mp.matrix(body.inertia.tolist()))

@@ -1,4 +1,4 @@
-"""Kernels that answer what a method asks of a field (`methods/queries.py`), in principal axes."""
+"""Kernels that answer the field queries of methods (`methods/queries.py`), in principal axes."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Kernel = Callable[..., Any]
 def answering(query: FieldQuery, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
     """The kernel torque(t, q, m, system, ...) that answers a query, in one number type.
 
-    With `has_principal_rotation` the user's axes are not the principal ones.
+    With `has_principal_rotation` the user's axes differ from the principal ones.
     """
     raise TypeError(f"no kernel answers the query {query!r}")
 

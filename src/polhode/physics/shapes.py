@@ -1,7 +1,7 @@
-"""Solids of uniform density: volume, principal moments, and what a picture of a body needs.
+"""Solids of uniform density: volume, principal moments, and geometry for pictures.
 
-Moments are those of unit mass about the centre of mass, in the axes of the shape; they follow from the integrals of
-x^2, y^2 and z^2 over the solid (Goldstein, Poole and Safko 2002, chapter 5, define them).
+Moments are for unit mass about the centre of mass, in the axes of the shape; they follow from the integrals of
+x^2, y^2 and z^2 over the solid (defined in Goldstein, Poole and Safko 2002, chapter 5).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Shape:
-    """One piece of a body, for pictures: a named solid with its sizes, or a mesh, and where it sits in the body.
+    """One piece of a body, for pictures: a named solid with its sizes, or a mesh, and its pose in the body.
 
     A point x of the shape, in its own axes, is at ``position + rotation @ x`` in the axes of the body.
     """
@@ -27,31 +27,31 @@ class Shape:
     position: np.ndarray = dataclasses.field(default_factory=lambda: np.zeros(3))
     rotation: np.ndarray = dataclasses.field(default_factory=lambda: np.eye(3))
     hole: bool = False
-    """Was it taken away."""
+    """True for a shape cut out of the body."""
     vertices: np.ndarray | None = None
-    """(n, 3): the corners of a mesh, or points."""
+    """(n, 3): the vertices of a mesh, or points."""
     faces: np.ndarray | None = None
-    """(n, 3) numbers of the corners of a triangle, counterclockwise seen from outside."""
+    """(n, 3): vertex indices of each triangle, counterclockwise seen from outside."""
 
     def moved(self, by: np.ndarray) -> Shape:
-        """The shape somewhere else."""
+        """The shape translated."""
         return dataclasses.replace(self, position=self.position + by)
 
     def turned(self, by: np.ndarray) -> Shape:
-        """The shape turned about the origin."""
+        """The shape rotated about the origin."""
         return dataclasses.replace(self, position=by @ self.position, rotation=by @ self.rotation)
 
     def removed(self) -> Shape:
-        """The shape as a hole, or a hole filled."""
+        """The shape as a hole; a hole becomes solid."""
         return dataclasses.replace(self, hole=not self.hole)
 
 
 MOST_LETTERS = 30_000
-"""Length of shapes as text that still goes into a file; of larger meshes the body itself must be at hand."""
+"""Longest JSON text of shapes that is stored in a file; larger meshes are not stored."""
 
 
 def to_json(shapes: Sequence[Shape]) -> str:
-    """Shapes as JSON; empty where there are none or they are long."""
+    """Shapes as JSON; empty if there are none or the text is too long."""
     text = json.dumps([_plain(shape) for shape in shapes]) if shapes else ""
     return text if len(text) <= MOST_LETTERS else ""
 
@@ -64,7 +64,7 @@ def _plain(shape: Shape) -> dict[str, Any]:
 
 
 def read(text: str) -> tuple[Shape, ...]:
-    """The shapes of such a text."""
+    """Read shapes from the text of `to_json`."""
     if not text:
         return ()
     arrays = ("position", "rotation", "vertices", "faces")
@@ -76,7 +76,7 @@ def read(text: str) -> tuple[Shape, ...]:
 
 @dataclasses.dataclass(frozen=True)
 class Solid:
-    """Volume and principal moments of unit mass about the centre of mass."""
+    """Volume, and principal moments for unit mass about the centre of mass."""
 
     volume: float
     moments: tuple[float, float, float]

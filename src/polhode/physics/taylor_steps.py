@@ -1,4 +1,4 @@
-"""Taylor steps of the motion of a body, of fixed and of chosen length."""
+"""Taylor steps of the motion of a body, of fixed and of adaptive length."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from .fields import Field
 
 @kernel
 def polynomial3(work: Any, a: int, b: int, c: int, stride: int, order: int, h: Number) -> Vec3:
-    """Three series at h without their first terms, by Horner's rule."""
+    """Three series at h without their constant terms, by Horner's rule."""
     last = stride * order
     x, y, z = work[a + last], work[b + last], work[c + last]
     for k in range(1, order):
@@ -34,7 +34,7 @@ def polynomial3(work: Any, a: int, b: int, c: int, stride: int, order: int, h: N
 
 @functools.lru_cache(maxsize=KEPT)
 def lie_taylor_series(field: Field | None, has_principal_rotation: bool, order: int, work: bool = False) -> Series:
-    """The series of w and Y, of the work if asked for, and of q where the torque depends on the attitude."""
+    """The series of w and Y, of the work if requested, and of q if there is a torque."""
     torque = torque_of(field, has_principal_rotation)
     rates = {f"Y{i}": x for i, x in enumerate(averaging(order).values())} | spinning(torque)
     if torque is not None:
@@ -48,13 +48,13 @@ def lie_taylor_kernel(
 ) -> Callable[..., Any]:
     """Kernel (t, q, m, system, h) -> (Y(h), Pi(h)), with series up to the given order.
 
-    Without a torque the momentum in space is that of the start. With one, it follows the series of w. With `work` the
-    kernel is (t, q, m, system, h, lead) -> (Y(h), Pi(h), the change of sum lead_i Pi_i^2 by the torque).
+    Without a torque the spatial momentum is constant. With a torque Pi(h) comes from the series of w. With `work` the
+    kernel is (t, q, m, system, h, lead) -> (Y(h), Pi(h), change of sum lead_i Pi_i^2 by the torque).
     """
-    made = lie_taylor_series(field, has_principal_rotation, order, work and field is not None)
-    fill, size, stride = compiled(made.text, made.constants, number), made.size, made.stride
-    a, b, c, d, e, f = made.rows[:6]
-    g = made.rows[6] if field is not None else 0
+    expansion = lie_taylor_series(field, has_principal_rotation, order, work and field is not None)
+    fill, size, stride = compiled(expansion.text, expansion.constants, number), expansion.size, expansion.stride
+    a, b, c, d, e, f = expansion.rows[:6]
+    g = expansion.rows[6] if field is not None else 0
 
     @kernel
     def free(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
@@ -92,12 +92,12 @@ def lie_taylor_kernel(
 
 
 MOST = 31
-"""The highest order of a series whose step is chosen."""
+"""Highest order of the series of an adaptive step."""
 
 
 @functools.lru_cache(maxsize=KEPT)
 def motion_series(field: Field | None, has_principal_rotation: bool, order: int = MOST, paired: bool = False) -> Series:
-    """The series of w and q; paired: in a unit of time near the radius of convergence, with half the products."""
+    """The series of w and q; `paired`: in a unit of time near the radius of convergence, with half the products."""
     rates, writer = (
         spinning(torque_of(field, has_principal_rotation)) | attitude_rates(),
         PairedWriter if paired else Writer,
@@ -115,7 +115,7 @@ def _terms(work: Any, at: int, rows: Any) -> Any:
 
 @kernel
 def _summed(end: Any, work: Any, rows: Any, stride: int, order: int, last: int, h: Number) -> Any:
-    """Horner's rule for the series of w and q from `order` down to `last`, `end` in the place of what is above."""
+    """Horner's rule for the series of w and q from `order` down to `last`; `end` replaces the terms above `order`."""
     w, s, v = end
     for k in range(order - last + 1):
         a, b, c = _terms(work, stride * (order - k), rows)
@@ -125,7 +125,7 @@ def _summed(end: Any, work: Any, rows: Any, stride: int, order: int, last: int, 
 
 @kernel
 def _increments(end: Any, work: Any, rows: Any, stride: int, order: int, h: Number, system: Any) -> Any:
-    """What the series of w and q add to the momentum, to the vector part of q, and (three times) to its scalar part."""
+    """Increments of the momentum, of the vector part of q, and (three times) of its scalar part, from the series."""
     w, s, v = _summed(end, work, rows, stride, order, 1, h)
     s = s * h
     return times(system[0], scale(h, w)), scale(h, v), (s, s, s)
@@ -135,8 +135,13 @@ def taylor_kernel(
     field: Field | None, has_principal_rotation: bool, order: int, number: Callable[[Any], Any]
 ) -> Callable[..., Any]:
     """Kernel (t, q, m, system, h) -> increments for `state.incremented`, by series of w and q to the given order."""
-    made = motion_series(field, has_principal_rotation, order)
-    fill, size, rows, stride = compiled(made.text, made.constants, number), made.size, made.rows, made.stride
+    expansion = motion_series(field, has_principal_rotation, order)
+    fill, size, rows, stride = (
+        compiled(expansion.text, expansion.constants, number),
+        expansion.size,
+        expansion.rows,
+        expansion.stride,
+    )
 
     @kernel
     def expanded(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
@@ -154,13 +159,13 @@ def _larger(a: Number, b: Number) -> Number:
 
 @kernel
 def _weights(system: Any, tolerance: Any) -> Any:
-    """What errors of q and w count, in units of the tolerances of attitude and momentum; q has half the angle."""
+    """Weights of errors of q and w, in units of the attitude and momentum tolerances; q holds half the angle."""
     return 2 / tolerance[0], scale(1 / tolerance[1], system[0])
 
 
 @kernel
 def _size(terms: Any, weights: Any) -> Number:
-    """The size of coefficients of w and q."""
+    """Weighted maximum norm of coefficients of w and q."""
     (w, s, v), (turn, push) = terms, weights
     a = _larger(abs(w[0]) * push[0], abs(w[1]) * push[1])
     a = _larger(a, abs(w[2]) * push[2])
@@ -181,16 +186,21 @@ def reach(last: Number, before: Number, order: int, left: Number) -> Number:
 
 @kernel
 def rough_reach(last: Number, before: Number, order: int) -> Number:
-    """The same of narrow numbers, to some parts in a thousand."""
+    """As `reach`, from float32 numbers, to a few parts in a thousand."""
     return rough_exp2(to_float64(-_larger(rough_log2(last) * (1 / order), rough_log2(before) * (1 / (order - 1)))))
 
 
 def controlled_taylor_step(
     field: Field | None, has_principal_rotation: bool, number: Callable[[Any], Any]
 ) -> Callable[..., Any]:
-    """A controlled step: one expansion, used as far as the tolerances (attitude, momentum) allow."""
-    made = motion_series(field, has_principal_rotation)
-    fill, size, rows, stride = compiled(made.text, made.constants, number), made.size, made.rows, made.stride
+    """Adaptive step: one expansion, evaluated as far ahead as the tolerances (attitude, momentum) allow."""
+    expansion = motion_series(field, has_principal_rotation)
+    fill, size, rows, stride = (
+        compiled(expansion.text, expansion.constants, number),
+        expansion.size,
+        expansion.rows,
+        expansion.stride,
+    )
 
     @kernel
     def controlled_step(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:

@@ -1,7 +1,7 @@
-"""How a torque changes: its rate along the motion, and its steepness; exact, from the graph of the user's function.
+"""Rate of a torque along the motion, and norm of its gradient; exact, from the graph of the user's function.
 
-T' = dT/dt + sum_ij dT/dR_ij (R hat(omega))_ij + sum_k dT/domega_k a_k, with a the angular acceleration. The steepness
-is K = sum_j |I^-1 dT/dtheta_j|^2, theta_j the rotation about axis j of the body.
+T' = dT/dt + sum_ij dT/dR_ij (R hat(omega))_ij + sum_k dT/domega_k a_k, with a the angular acceleration. The squared
+norm of the gradient is K = sum_j |I^-1 dT/dtheta_j|^2, theta_j the rotation about axis j of the body.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def _rotation_times_hat(w: Sequence[Any]) -> list[Any]:
 
 
 def _along(output: Expr, speeds: Sequence[Any]) -> Expr:
-    """The rate of a formula of `SYMBOLS` that change with these speeds."""
+    """The rate of a formula of `SYMBOLS`, given the rate of each symbol."""
     rate = lift(0)
     for slope, speed in zip(gradient(output, [symbol(name) for name in SYMBOLS]), speeds, strict=True):
         rate = rate + slope * speed
@@ -60,7 +60,7 @@ def rate_text(field: Field, has_principal_rotation: bool) -> tuple[str, dict[str
 
 @kernel
 def no_gradient(t: Any, q: Any, m: Any, system: Any, a: Any) -> Any:
-    """The same of a free body."""
+    """(T', K, K') of a free body: zeros."""
     zero = 0 * t
     return (zero, zero, zero), zero, zero
 

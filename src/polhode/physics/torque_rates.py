@@ -1,7 +1,7 @@
-"""Derivatives of a torque along the motion, exact, as kernels made of the torque's formula.
+"""Exact derivatives of a torque along the motion, as kernels built from the torque's formula.
 
-With N = R T the torque in space, (R Pi)' = N. What a Taylor method needs are the derivatives of N, turned into the body
-as it stands at the start,
+With N = R T the torque in space, (R Pi)' = N. A Taylor method needs the derivatives of N in the body frame at the start
+of the step,
 
     f_n = R^T N^(n):        f_0 = T,   f_(n+1) = D f_n,   D a = a' + omega x a,
 
@@ -29,7 +29,7 @@ Vector = tuple[Expr, Expr, Expr]
 
 
 class Motion:
-    """Taylor coefficients, in the time since the start, of everything that moves, as formulas of the start."""
+    """Taylor coefficients of the state and the torque in the time since the start, as formulas of the initial state."""
 
     def __init__(self, field: Field, has_principal_rotation: bool) -> None:
         self.force = field.graph[0]
@@ -64,7 +64,7 @@ class Motion:
         return functools.reduce(add, (cross(a(j), self.velocity(k - j)) for j in range(k + 1)))
 
     def vector(self, nodes: Sequence[Expr], k: int) -> Any:
-        """The k-th coefficients of three nodes; those their parts need are found first, so that nothing recurs deep."""
+        """The k-th coefficients of three nodes. Lower orders are computed first, which keeps the recursion shallow."""
         for order in range(k + 1):
             for node in ordered(nodes):
                 self.coefficient(node, order)
@@ -119,13 +119,13 @@ def derivatives(field: Field, count: int, has_principal_rotation: bool) -> list[
             in_user_axes.append(apply((columns[0], columns[1], columns[2]), rate))  # type: ignore[arg-type]
         return in_user_axes
     series = [motion.vector(motion.force, k) for k in range(count + 1)]
-    found = []
+    rates = []
     while series:
-        found.append(series[0])
+        rates.append(series[0])
         series = [
             add(scale(k + 1, series[k + 1]), _crossed(motion, series, k)) for k in range(len(series) - 1)
         ]  # fmt: skip
-    return found
+    return rates
 
 
 def _crossed(motion: Motion, series: Sequence[Any], k: int) -> Any:
@@ -137,7 +137,7 @@ def _crossed(motion: Motion, series: Sequence[Any], k: int) -> Any:
 def text(field: Field, count: int, has_principal_rotation: bool) -> tuple[str, dict[str, Any]]:
     """Source and constants of f_0, ..., f_count.
 
-    I^-1 comes as three numbers, or as six (by rows) where the body's axes are not the principal ones.
+    I^-1 is three numbers, or six (by rows) if the body's axes are not the principal ones.
     """
     unpack = {"t": "t"} | {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
     unpack |= {f"{a}{i}": f"{a}[{i}]" for a, n in (("m", 3), ("s", 6), ("p", len(field.parameters))) for i in range(n)}
@@ -161,6 +161,6 @@ def rates_kernel(
 
 
 def _threes(count: int) -> str:
-    """Text of the tuple of vectors, in principal axes, that 3 (count + 1) numbers make."""
+    """Source text that groups 3 (count + 1) numbers into a tuple of vectors in principal axes."""
     vectors = (f"back((v[{3 * n}], v[{3 * n + 1}], v[{3 * n + 2}]), system)" for n in range(count + 1))
     return f"({', '.join(vectors)},)"

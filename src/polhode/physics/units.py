@@ -1,11 +1,11 @@
-"""A problem in other units of time and mass, in which its numbers are neither very large nor very small.
+"""Rescale a problem to units of time and mass in which its numbers are of moderate size.
 
-Numbers of a motion appear in high powers: the Taylor coefficient of order k of the attitude is about omega^k/k!, and
-that is zero in doubles for omega = 1e-18 and k = 18. With the unit of time 2^a and the unit of moments of inertia 2^b,
+The numbers of a motion appear in high powers: the Taylor coefficient of order k of the attitude is about omega^k/k!,
+which underflows for omega = 1e-18 and k = 18. With the unit of time 2^a and the unit of moments of inertia 2^b,
 
     t' = t/2^a,   I' = I/2^b,   omega' = 2^a omega,   Pi' = 2^(a - b) Pi,   T' = 2^(2 a - b) T,
 
-all without rounding; so the motion is the same one, to the last bit.
+all without rounding, so the motion is the same to the last bit.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .fields import Field
 from .problem import Problem
 
 NEAR, WIDE = 20, 100
-"""Exponents of two of the rate of a motion and of moments of inertia up to which a problem is left as it is."""
+"""Largest binary exponents of the rate of a motion, and of the moments of inertia, that need no rescaling."""
 
 LARGEST = 1000
-"""The largest exponent of a factor."""
+"""Largest binary exponent of a factor."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,26 +47,26 @@ class Units:
         return 2 * self.time - self.inertia
 
     def times(self, t: Any, back: bool = False) -> Any:
-        """Times in these units, or back in those of the user."""
+        """Convert times to these units, or back to the user's units."""
         return np.ldexp(t, self.time if back else -self.time)
 
     def rows(self, rows: np.ndarray, back: bool = False) -> np.ndarray:
-        """Rows of attitude and momentum in these units, or back in those of the user."""
-        made = np.array(rows, dtype=float)
+        """Convert rows of attitude and momentum to these units, or back to the user's units."""
+        converted = np.array(rows, dtype=float)
         exponent = self.time - self.inertia
-        made[..., 4:7] = np.ldexp(made[..., 4:7], -exponent if back else exponent)
-        return made
+        converted[..., 4:7] = np.ldexp(converted[..., 4:7], -exponent if back else exponent)
+        return converted
 
 
 @dataclasses.dataclass
 class ScaledRun:
-    """A run in other units, seen in those of the user; call it."""
+    """A run in rescaled units with its results in the user's units; call it to run."""
 
     run: Any
     units: Units
 
     def __call__(self) -> Any:
-        """All of it; an exception on the way takes what there is with it, as `path`."""
+        """Run to the end. An exception carries the path so far in its attribute `path`."""
         try:
             return self.back(self.run())
         except BaseException as stop:
@@ -80,18 +80,18 @@ class ScaledRun:
         return dataclasses.replace(path, times=times, rows=rows)
 
     def pieces(self) -> Iterator[Any]:
-        """As `adaptive.Run.pieces`."""
+        """See `adaptive.Run.pieces`."""
         return map(self.back, self.run.pieces())
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Rows at any times within the run."""
         units = self.units
-        seen = self.run.state_at(units.times(times), units.times(path_times), units.rows(rows))
-        return None if seen is None else units.rows(seen, back=True)
+        states = self.run.state_at(units.times(times), units.times(path_times), units.rows(rows))
+        return None if states is None else units.rows(states, back=True)
 
 
 class ScaledField(Field):
-    """A field in other units: three more parameters are the factors of t, of omega and of the torque."""
+    """A field in rescaled units: three extra parameters are the factors of t, of omega and of the torque."""
 
     def __init__(self, field: Field, units: Units) -> None:
         self.plain, self.units, self.template, self.values = field, units, field.template, field.values
@@ -99,7 +99,7 @@ class ScaledField(Field):
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """Those of the field, and the factors."""
+        """The parameters of the field, then the factors."""
         a, torque = self.units.time, self.units.torque
         return (*self.plain.parameters, math.ldexp(1.0, a), math.ldexp(1.0, -a), math.ldexp(1.0, torque))
 
@@ -112,7 +112,7 @@ class ScaledField(Field):
 
     @functools.cached_property
     def written(self) -> Any:
-        """The torque in the frame in which the user wrote it."""
+        """The torque in the user's frame."""
         return tuple(self._scaled(self.plain.written))
 
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
@@ -127,23 +127,23 @@ class ScaledField(Field):
 
 
 MOMENTS = 257
-"""Times at which the size of a torque of time is looked at."""
+"""Times at which a time-dependent torque is sampled to find its size."""
 
 
 def units_of(problem: Problem, span: float) -> Units:
-    """Units for a run: none (all exponents 0) where its numbers are of moderate size; at rest the span matters."""
+    """Choose the units of a run: no change (exponents 0) for moderate numbers; for a body at rest the span decides."""
     inertia = float(problem.body.moments.max())
     exponent = math.frexp(_rate(problem, span, inertia))[1]
     size = math.frexp(inertia)[1]
     if abs(exponent) <= NEAR and abs(size) <= WIDE:
         return NO_UNITS
     time, mass = -exponent if abs(exponent) > NEAR else 0, size if abs(size) > WIDE else 0
-    # the factor of the torque must be a double; where it would not be, the unit of time goes half of the way
+    # the factor of the torque must be in the range of doubles; if not, the unit of time is limited
     return Units(min(max(time, (mass - LARGEST) // 2 + 1), (mass + LARGEST) // 2), mass)
 
 
 def units_of_steps(problem: Problem, dt: float, count: int) -> Units:
-    """The same for this many equal steps, at the least cost for usual numbers."""
+    """As `units_of`, for `count` equal steps; cheap if the numbers are of moderate size."""
     speed = max(map(abs, problem.omega.tolist()))
     if 2.0**-NEAR < speed < 2.0**NEAR and 2.0**-WIDE < problem.body.moments.max() < 2.0**WIDE:
         return NO_UNITS
@@ -151,7 +151,7 @@ def units_of_steps(problem: Problem, dt: float, count: int) -> Units:
 
 
 def _rate(problem: Problem, span: float, inertia: float) -> float:
-    """How fast the motion is: the angular velocity, or that which the torque gives it in a radian."""
+    """Rate of the motion: the angular velocity, or the one the torque produces within a radian."""
     omega, field = problem.omega.tolist(), problem.field
     rates = [max(map(abs, omega))]
     if field is not None:
@@ -177,19 +177,19 @@ def rescaled(problem: Problem, units: Units) -> Problem:
     """The problem in other units."""
     if units == NO_UNITS:
         return problem
-    made = copy.copy(problem)
-    made.body = _body(problem.body, units)
-    made.field = None if problem.field is None else ScaledField(problem.field, units)
-    made.momentum = tuple(math.ldexp(x, units.time - units.inertia) for x in problem.momentum)  # type: ignore[assignment]
-    made.t0 = math.ldexp(problem.t0, -units.time)
-    made.t_end = made.dt = made.reference = None
-    return made
+    scaled = copy.copy(problem)
+    scaled.body = _body(problem.body, units)
+    scaled.field = None if problem.field is None else ScaledField(problem.field, units)
+    scaled.momentum = tuple(math.ldexp(x, units.time - units.inertia) for x in problem.momentum)  # type: ignore[assignment]
+    scaled.t0 = math.ldexp(problem.t0, -units.time)
+    scaled.t_end = scaled.dt = scaled.reference = None
+    return scaled
 
 
 def _body(body: Body, units: Units) -> Body:
-    made = copy.copy(body)
-    made.inertia, made.moments = np.ldexp(body.inertia, -units.inertia), np.ldexp(body.moments, -units.inertia)
-    return made
+    scaled = copy.copy(body)
+    scaled.inertia, scaled.moments = np.ldexp(body.inertia, -units.inertia), np.ldexp(body.moments, -units.inertia)
+    return scaled
 
 
 NO_UNITS = Units()

@@ -1,4 +1,4 @@
-"""Numbers, vectors and attitudes as users give them: read, or refused with what was expected."""
+"""Validation of user input: numbers, vectors, attitudes, paths."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from ..errors import InputError
 from ..kernels.so3 import unit
 
 LONGEST_NAME = 255
-"""Bytes of the name of a file or folder, on all common file systems."""
+"""Longest name of a file or folder in bytes, on all common file systems."""
 
 ROTATION_TOLERANCE = 1e-6
-"""How far from a rotation an attitude may be (single-precision data pass); it is then made one exactly."""
+"""Allowed deviation of an attitude from a rotation (single-precision data pass); it is then normalised."""
 
 
 def real_array(value: Any, expected: str, fresh: bool = True, key: str = "") -> np.ndarray:
-    """The value as an array of doubles, fresh unless said otherwise, or an error that says what was expected."""
+    """Convert to an array of doubles (a copy unless `fresh` is False), or raise an error that says what is expected."""
     try:
         if np.iscomplexobj(value):
             raise TypeError
@@ -31,26 +31,26 @@ def real_array(value: Any, expected: str, fresh: bool = True, key: str = "") -> 
 
 
 def flag(name: str, value: Any) -> bool:
-    """The value, if it is True or False."""
+    """Return the value if it is True or False, else raise an error."""
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False; got {value!r}", name)
     return bool(value)
 
 
 def file_path(value: Any, expected: str) -> Path:
-    """The value as a path that the file system can hold, or an error that says what was expected."""
+    """Convert to a path that the file system accepts, or raise an error that says what is expected."""
     try:
         path = Path(value)
         if b"\0" in os.fsencode(path) or any(len(os.fsencode(part)) > LONGEST_NAME for part in path.parts):
             raise ValueError
         path.resolve()
-    except (TypeError, ValueError, OSError, RuntimeError):  # RuntimeError: links that go round in circles
+    except (TypeError, ValueError, OSError, RuntimeError):  # RuntimeError: circular links
         raise InputError(f"{expected}; got {value!r}") from None
     return path
 
 
 def is_finite_real(value: Any) -> bool:
-    """Is this a real number that a double can hold."""
+    """True for a finite real number within the range of doubles."""
     try:
         return isinstance(value, numbers.Real) and math.isfinite(value)
     except OverflowError:  # an integer beyond all doubles
@@ -58,7 +58,7 @@ def is_finite_real(value: Any) -> bool:
 
 
 def finite_number(name: str, value: Any) -> float:
-    """The value as a float, or a sentence about what it should have been."""
+    """Convert to a finite float, or raise an error."""
     try:
         number = math.nan if isinstance(value, str) else float(value)
     except Exception:
@@ -71,14 +71,14 @@ def finite_number(name: str, value: Any) -> float:
 
 
 def number_of_digits(value: Any, most: int = 10_000) -> int:
-    """How many digits to work with."""
+    """Check a number of decimal digits."""
     if not _is_whole(value) or value > most:
         raise InputError(f"digits must be a whole number from 1 to {most}; got {value!r}", "digits")
     return int(value)
 
 
 def positive(name: str, value: Any) -> float:
-    """The value as a float above zero."""
+    """Convert to a positive float, or raise an error."""
     number = finite_number(name, value)
     if number <= 0:
         raise InputError(f"{name} must be positive; got {number:g}", name)
@@ -86,7 +86,7 @@ def positive(name: str, value: Any) -> float:
 
 
 def check_times(t0: float, dt: float, steps: int, step: str = "dt") -> None:
-    """Refuse steps that doubles cannot tell apart: t0 + n dt would be the same time again and again."""
+    """Reject steps below the spacing of doubles: consecutive times t0 + n dt would coincide."""
     end = t0 + steps * dt
     if not math.isfinite(end):
         raise InputError(
@@ -102,13 +102,13 @@ def check_times(t0: float, dt: float, steps: int, step: str = "dt") -> None:
 
 
 MODERATE = 1e60
-"""Times beyond this, or below its inverse, belong to angular velocities whose fourth powers are no doubles."""
+"""Beyond this, or below its inverse, times go with angular velocities whose fourth powers overflow or underflow."""
 
 
 def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
-    """Refuse times in a unit in which products of angular velocities leave the range of doubles.
+    """Reject a unit of time in which products of angular velocities leave the range of doubles.
 
-    `ph.solve` changes units by itself; many bodies share one, and a single step has none to choose.
+    `ph.solve` rescales by itself. The bodies of an ensemble share one unit, and a single step cannot choose one.
     """
     if shortest < 1 / MODERATE or longest > MODERATE:
         raise InputError(
@@ -119,14 +119,14 @@ def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
 
 
 def vector(name: str, value: Any) -> np.ndarray:
-    """The value as three finite numbers."""
+    """Convert to three finite numbers, or raise an error."""
     expected = f"{name} must be three numbers"
-    given = real_array(value, expected, key=name)
-    if given.shape != (3,):
-        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(value)}", name)
-    if not np.isfinite(given).all():
-        raise InputError(f"{name} must be finite; got {given.tolist()}", name)
-    return given
+    array = real_array(value, expected, key=name)
+    if array.shape != (3,):
+        raise InputError(f"{expected}; got {f'shape {array.shape}' if array.shape else repr(value)}", name)
+    if not np.isfinite(array).all():
+        raise InputError(f"{name} must be finite; got {array.tolist()}", name)
+    return array
 
 
 def attitude_quaternion(attitude: Any) -> tuple[float, float, float, float]:
@@ -134,30 +134,30 @@ def attitude_quaternion(attitude: Any) -> tuple[float, float, float, float]:
     if attitude is None:
         return (1.0, 0.0, 0.0, 0.0)
     expected = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
-    given = real_array(attitude.as_quat(scalar_first=True) if hasattr(attitude, "as_quat") else attitude, expected)
-    if given.shape not in ((4,), (3, 3)):
-        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(attitude)}")
-    if not np.isfinite(given).all():
-        raise InputError(f"attitude must be finite; got {given.tolist()}")
-    if given.shape == (3, 3):
-        defect = np.abs(given.T @ given - np.eye(3)).max()
+    array = real_array(attitude.as_quat(scalar_first=True) if hasattr(attitude, "as_quat") else attitude, expected)
+    if array.shape not in ((4,), (3, 3)):
+        raise InputError(f"{expected}; got {f'shape {array.shape}' if array.shape else repr(attitude)}")
+    if not np.isfinite(array).all():
+        raise InputError(f"attitude must be finite; got {array.tolist()}")
+    if array.shape == (3, 3):
+        defect = np.abs(array.T @ array - np.eye(3)).max()
         if defect > ROTATION_TOLERANCE:
             raise InputError(f"attitude is not a rotation: R^T R must be 1 and differs from it by {defect:.3g}")
-        if np.linalg.det(given) < 0:
+        if np.linalg.det(array) < 0:
             raise InputError("attitude is not a rotation but a reflection: its determinant must be 1 and is -1")
-        return quaternion_of(given.tolist())
-    length = float(np.linalg.norm(given))
+        return quaternion_of(array.tolist())
+    length = float(np.linalg.norm(array))
     if abs(length - 1) > ROTATION_TOLERANCE:
         raise InputError(
             f"attitude must be a unit quaternion (scalar first); its length is {length:.8g}, so divide by it"
             if length > 0
             else "attitude must be a unit quaternion (scalar first); its length is 0"
         )
-    return unit(tuple(given.tolist()))
+    return unit(tuple(array.tolist()))
 
 
 def quaternion_of(R: Any) -> tuple[Any, ...]:
-    """Quaternion of a rotation given by rows, in any number type, by Shepperd's choice of the largest component."""
+    """Quaternion of a rotation matrix (rows), in any number type, by Shepperd's choice of the largest component."""
     trace = R[0][0] + R[1][1] + R[2][2]
     squares = [1 + trace, *(1 - trace + 2 * R[i][i] for i in range(3))]
     k = max(range(4), key=squares.__getitem__)
@@ -169,7 +169,7 @@ def quaternion_of(R: Any) -> tuple[Any, ...]:
 
 
 MOST_STEPS = 2**53
-"""Steps that a double can count, one by one."""
+"""Largest number of steps that a double counts exactly."""
 
 
 def _is_whole(value: Any) -> bool:
@@ -178,7 +178,7 @@ def _is_whole(value: Any) -> bool:
 
 
 def whole_number(name: str, value: Any) -> int:
-    """A whole number of at least 1 that a double can hold."""
+    """Check a whole number from 1 to `MOST_STEPS`."""
     if not _is_whole(value):
         raise InputError(f"{name} must be a whole number of at least 1; got {value!r}", name)
     return int(value)

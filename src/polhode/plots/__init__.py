@@ -1,4 +1,4 @@
-"""Pictures. Each function returns (fig, ax), draws into `ax` if one is given, and never shows anything."""
+"""Plots. Each function returns (fig, ax), draws into `ax` if it is given, and never calls `show`."""
 
 from .convergence import comparison_plot, convergence_plot, growth_plot, work_precision_plot
 from .free_body import cycle_plot, flip_plot, herpolhode_plot, poinsot_plot, polhode_family

@@ -1,4 +1,4 @@
-"""Errors over steps and over computing time, and drift beside them."""
+"""Plots of errors against step size and computing time, and of drift."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .trajectories import drift_plot
 
 @styled
 def convergence_plot(rows: Iterable[Row], ax: Any = None, title: str = "") -> Picture:
-    """Attitude error against the step size, with the slopes of the orders declared."""
+    """Attitude error against step size, with the slopes of the declared orders."""
     fig, ax = axes_of(ax, (7.0, 4.2))
     lines = _lines(rows)
     _error_lines(ax, lines, lambda row: row.dt)
@@ -28,7 +28,7 @@ def convergence_plot(rows: Iterable[Row], ax: Any = None, title: str = "") -> Pi
 
 @styled
 def work_precision_plot(rows: Iterable[Row], ax: Any = None, title: str = "") -> Picture:
-    """Attitude error against the time spent."""
+    """Attitude error against computing time."""
     fig, ax = axes_of(ax, (7.0, 4.2))
     _error_lines(ax, _lines(rows), lambda row: row.seconds)
     ax.set(xlabel="computing time [s]", title=title)
@@ -47,7 +47,7 @@ def _lines(rows: Iterable[Row]) -> dict[str, list[Row]]:
 
 
 def _error_lines(ax: Any, lines: dict[str, list[Row]], across: Callable[[Row], float]) -> None:
-    """One line of attitude errors per method; runs that failed are left out."""
+    """One line of attitude errors per method, without failed runs."""
     for i, (name, of) in enumerate(lines.items()):
         ax.plot([across(r) for r in of], [max(r.attitude_error, SMALLEST) for r in of], label=name, **look(i))
     ax.margins(x=0.12)
@@ -63,7 +63,7 @@ def _finest(of: Sequence[Row]) -> float:
 
 
 def _slopes(ax: Any, rows: Sequence[Row]) -> None:
-    """Dashed lines with the slopes of the orders declared, from one point below the errors at the largest step."""
+    """Dashed lines with the slopes of the declared orders, from a point below the errors at the largest step."""
     if not rows:
         return
     right, left = max(r.dt for r in rows), min(r.dt for r in rows)
@@ -81,7 +81,7 @@ def _slopes(ax: Any, rows: Sequence[Row]) -> None:
 
 @styled
 def growth_plot(curves: dict[str, tuple[Sequence[int], Sequence[float]]], ax: Any = None, title: str = "") -> Picture:
-    """Errors against the number of steps, one line a label, with the slopes of N and of its square root."""
+    """Errors against the number of steps, one line per label, with the slopes of N and sqrt(N)."""
     fig, ax = axes_of(ax, (5.0, 3.6))
     for i, (label, (steps, errors)) in enumerate(curves.items()):
         ax.plot(steps, np.maximum(errors, SMALLEST), label=label, **look(i))

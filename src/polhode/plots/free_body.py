@@ -14,11 +14,11 @@ from ..physics.validate import positive, whole_number
 from ..run.exact import exact
 from ..run.poinsot import cycles, finite_period, herpolhode, herpolhode_ring, precession_angle
 from .sphere import frame_of, path_on, sphere
-from .style import COLOURS, DASHES, TIME, Picture, across_momentum, axes_of, expect, legend_above, styled
+from .style import COLOURS, DASHES, TIME, Picture, axes_of, expect, legend_above, momentum_plane, styled
 from .trajectories import TrajectoryPlots
 
 SIDES = {1: (COLOURS[0], "smallest moment"), 0: ("black", "separatrix"), -1: (COLOURS[1], "largest moment")}
-"""Colours and names of the polhodes around the two stable axes, and of those between."""
+"""Colours and names of the polhodes around the two stable axes, and of the separatrix between them."""
 
 
 @styled
@@ -27,11 +27,11 @@ def polhode_family(body: Body, ax: Any = None, count: int = 5) -> Picture:
     expect("body", body, Body)
     fig, ax = axes_of(ax, (4.6, 4.6), "3d")
     sphere(ax)
-    told: set[int] = set()
+    labelled: set[int] = set()
     for curve, side in zip(*polhode_sides(body.inertia, whole_number("count", count)), strict=True):
         colour, name = SIDES[side]
-        path_on(ax, curve, colour, "" if side in told else name, 1.4 if side == 0 else 0.9)
-        told.add(side)
+        path_on(ax, curve, colour, "" if side in labelled else name, 1.4 if side == 0 else 0.9)
+        labelled.add(side)
     frame_of(ax, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), "body frame; polhodes around the axis of the")
     ax.set_title(f"polhodes, I = ({', '.join(f'{x:.4g}' for x in body.moments)})")
     return fig, ax
@@ -39,7 +39,7 @@ def polhode_family(body: Body, ax: Any = None, count: int = 5) -> Picture:
 
 @styled
 def herpolhode_plot(problem: Problem, ax: Any = None, periods: float = 3.0) -> Picture:
-    """Path of the angular velocity in the invariable plane, in the ring that it touches."""
+    """Path of the angular velocity in the invariable plane, and the ring that bounds it."""
     expect("problem", problem, Problem)
     fig, ax = axes_of(ax, (4.6, 4.6))
     path, ring = herpolhode(problem, positive("periods", periods)), herpolhode_ring(problem)
@@ -48,7 +48,7 @@ def herpolhode_plot(problem: Problem, ax: Any = None, periods: float = 3.0) -> P
     for radius, label in zip(ring, ("ring", ""), strict=True):
         circle = radius * np.cos(around), radius * np.sin(around)
         ax.plot(*circle, color="black", linestyle=DASHES[1], linewidth=0.7, label=label)
-    across_momentum(ax, path[0])
+    momentum_plane(ax, path[0])
     ax.set_title(f"{_lead(problem)}herpolhode, {periods:g} periods")
     legend_above(ax, 4)
     return fig, ax
@@ -56,7 +56,7 @@ def herpolhode_plot(problem: Problem, ax: Any = None, periods: float = 3.0) -> P
 
 @styled
 def flip_plot(problem: Problem, ax: Any = None, periods: float = 2.0) -> Picture:
-    """Momentum components in the body over some periods: next to the intermediate axis that one turns over."""
+    """Body momentum components over some periods; near the intermediate axis its component flips."""
     expect("problem", problem, Problem)
     fig, ax = axes_of(ax, (6.0, 3.4))
     turn = finite_period(problem)
@@ -71,14 +71,14 @@ def flip_plot(problem: Problem, ax: Any = None, periods: float = 2.0) -> Picture
     ax.set(xlabel=TIME, ylabel=r"$\Pi/|\Pi|$, principal axes", ylim=(-1.08, 1.08))
     ax.margins(x=0.01)
     angle = math.degrees(precession_angle(problem))
-    ax.set_title(f"{_lead(problem)}period {turn:.5g}, then turned by {angle:.5g}$^\\circ$ about $L$")
+    ax.set_title(f"{_lead(problem)}period {turn:.5g}, precession {angle:.5g}$^\\circ$ about $L$")
     legend_above(ax, 3)
     return fig, ax
 
 
 @styled
 def cycle_plot(body: Body, axes: Any = None) -> Picture:
-    """Period and precession angle of the free body over its polhodes; the period is infinite on the separatrix."""
+    """Period and precession angle of a free body for all its polhodes; the period is infinite on the separatrix."""
     import matplotlib.pyplot as plt
 
     expect("body", body, Body)
@@ -99,7 +99,7 @@ def cycle_plot(body: Body, axes: Any = None) -> Picture:
 
 @styled
 def poinsot_plot(problem: Problem) -> Picture:
-    """Polhode, herpolhode, momentum and the family's periods of a free body in one figure; its four or five axes."""
+    """Polhode, herpolhode, momentum and periods of a free body in one figure; returns it with its four or five axes."""
     import matplotlib.pyplot as plt
 
     expect("problem", problem, Problem)

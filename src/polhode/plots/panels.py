@@ -1,4 +1,4 @@
-"""Figures of several panels, and bars, for tables and figures of papers."""
+"""Figures with several panels, and bar charts, for the tables and figures of papers."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from .style import COLOURS, SMALLEST, log_axes, look, styled
 def side_by_side(
     curves: Mapping[str, Mapping[str, Sequence[tuple[float, float]]]], across: str, title: str = ""
 ) -> Any:
-    """Panels with one logarithmic line (x, y) for every label; failed points (NaN) are left out. Returns the figure."""
+    """Panels with one logarithmic line (x, y) per label, without failed points (NaN). Returns the figure."""
     import matplotlib.pyplot as plt
 
-    size = (4.2 * len(curves) + 1.6, 3.8)  # the names of the lines stand at the right
+    size = (4.2 * len(curves) + 1.6, 3.8)  # the legend is at the right
     fig, axes = plt.subplots(1, len(curves), figsize=size, layout="constrained", squeeze=False)
     for ax, (up, lines) in zip(axes[0], curves.items(), strict=True):
         for i, (label, points) in enumerate(lines.items()):
@@ -39,7 +39,7 @@ def stacked(
     title: str,
     limits: tuple[float, float] | None = None,
 ) -> Any:
-    """One panel above the other, a line over time in each, on the same scale. Returns the figure."""
+    """Stacked panels, one line over time in each, on the same scale. Returns the figure."""
     import matplotlib.pyplot as plt
 
     size = (7.0, 0.6 + 1.3 * len(curves))
@@ -61,7 +61,7 @@ def stacked(
 def bars(
     names: Sequence[str], groups: dict[str, Sequence[float | None]], up: str, title: str, log: bool = False
 ) -> Any:
-    """Groups of bars beside each other for every name; None is left out. Returns the figure."""
+    """A group of bars for every name; None is skipped. Returns the figure."""
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(8.0, 3.6), layout="constrained")

@@ -14,7 +14,7 @@ from ..physics.problem import Problem
 from .style import COLOURS, Picture, axes_of, styled
 
 DOT = 1.2
-"""Size of the mark of a crossing, in points."""
+"""Marker size of a crossing, in points."""
 
 
 @styled
@@ -31,14 +31,14 @@ def poincare(
     progress: Any = None,
     tol: None = None,
 ) -> Picture:
-    """The points in which motions cross a surface, in two coordinates, one colour for every start.
+    """Poincaré section: points at which motions cross a surface, in two coordinates, one colour per initial state.
 
     Parameters
     ----------
-    problems : one start or several; points of several belong together if these have the same conserved quantities
-    section : a ``ph.event``, or a function of t, R, omega and parameters, crossed where it rises through zero
-    axes : two functions of the same kind, the coordinates across and up; their names are the labels
-    t_end, step_tol, method, dt, progress, tol : as of `polhode.analysis.sections.section`
+    problems : one initial state or several; several form one section if their conserved quantities are equal
+    section : a ``ph.event``, or a function of t, R, omega and parameters, crossed when it rises through zero
+    axes : two functions of the same arguments, the horizontal and vertical coordinates; their names are the labels
+    t_end, step_tol, method, dt, progress, tol : see `polhode.analysis.sections.section`
     """
     starts = [problems] if isinstance(problems, Problem) else _several(problems)
     cut, (across, up) = surface(section), _pair(axes)
@@ -65,7 +65,7 @@ def poincare(
 
 
 def _several(problems: Any) -> list[Problem]:
-    """The starts, at least one."""
+    """The initial states as a list, at least one."""
     starts = list(problems) if isinstance(problems, Iterable) else []
     if not starts:
         raise InputError(f"problems must be a ph.Problem or several of them; got {problems!r}")

@@ -1,4 +1,4 @@
-"""The look of all pictures: colours, lines, legends, axes, files."""
+"""Common style of all plots: colours, lines, legends, axes, files."""
 
 from __future__ import annotations
 
@@ -36,17 +36,17 @@ STYLE = {
 }
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-"""Okabe and Ito's colours, told apart by colour-blind eyes; their yellow is too pale for a line."""
+"""The colour-blind safe palette of Okabe and Ito, without its yellow, which is too pale for a line."""
 
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "p", "h", "*", "d")
 DASHES: tuple[Any, ...] = ("-", (0, (4, 1.5)), (0, (1, 1)), (0, (5, 1, 1, 1)))
 TIME = "time $t$ [units of the problem]"
 SMALLEST = 1e-17
-"""Changes below this are drawn here: a logarithmic axis has no zero."""
+"""Changes below this are drawn at this value: a logarithmic axis has no zero."""
 
 
 def styled(draw: Drawing) -> Drawing:
-    """Draw in the house style, leaving the user's settings alone."""
+    """Draw in the common style without changing the user's settings."""
 
     @functools.wraps(draw)
     def styled(*args: Any, **named: Any) -> Any:
@@ -59,7 +59,7 @@ def styled(draw: Drawing) -> Drawing:
 
 
 def axes_of(ax: Any, size: tuple[float, float] = (6.0, 3.4), projection: str | None = None) -> Picture:
-    """The given axes with their figure, or new ones."""
+    """The figure and axes to draw into: the given axes, or new ones."""
     import matplotlib.pyplot as plt
 
     if ax is not None:
@@ -74,13 +74,13 @@ def axes_of(ax: Any, size: tuple[float, float] = (6.0, 3.4), projection: str | N
 
 
 def expect(name: str, value: Any, kind: type) -> None:
-    """Refuse a thing of another kind."""
+    """Raise an error for an argument of the wrong type."""
     if not isinstance(value, kind):
         raise InputError(f"{name} must be a ph.{kind.__name__}; got {type(value).__name__}")
 
 
 def look(i: int) -> dict[str, Any]:
-    """Colour, marker and dashes of the i-th line: no two of the first 91 are alike."""
+    """Colour, marker and dashes of the i-th line: the first 91 are all different."""
     return {
         "color": COLOURS[i % len(COLOURS)],
         "marker": MARKERS[i % len(MARKERS)],
@@ -90,7 +90,7 @@ def look(i: int) -> dict[str, Any]:
 
 
 def save(fig: Any, *paths: str | Path) -> None:
-    """Write a figure to files, by suffix, and close it. The same figure gives the same bytes."""
+    """Write a figure to files in the formats of their suffixes, and close it. Equal figures give equal bytes."""
     import matplotlib
     import matplotlib.pyplot as plt
 
@@ -100,14 +100,14 @@ def save(fig: Any, *paths: str | Path) -> None:
         checked(path)
     with matplotlib.rc_context(STYLE):
         fig.draw_without_rendering()
-        fig.set_layout_engine("none")  # laid out once, for all files
+        fig.set_layout_engine("none")  # one layout for all files
         for path in map(Path, paths):
             fig.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None)
     plt.close(fig)
 
 
 def checked(path: str | Path) -> Path:
-    """The path, if its suffix names a kind of picture."""
+    """The path, if its suffix is an image format."""
     from matplotlib.backend_bases import FigureCanvasBase
 
     path = Path(path)
@@ -119,16 +119,16 @@ def checked(path: str | Path) -> Path:
     return place_for(path)
 
 
-def across_momentum(ax: Any, start: np.ndarray, name: str = "L") -> None:
-    """The plane perpendicular to a momentum, with that momentum itself and the start of a path of omega in it."""
+def momentum_plane(ax: Any, start: np.ndarray, name: str = "L") -> None:
+    """Set up the plane perpendicular to a momentum; mark the momentum and the start of a path of omega."""
     ax.plot(0, 0, marker="+", color="black", linestyle="none", label=f"${name}$")
     ax.plot(*start, marker="o", color="black", linestyle="none", label="start")
     ax.set_aspect("equal")
-    ax.set(xlabel=rf"$\omega$ across ${name}$ [units of the problem]", ylabel=rf"$\omega$ across ${name}$")
+    ax.set(xlabel=rf"$\omega \perp {name}$ [units of the problem]", ylabel=rf"$\omega \perp {name}$")
 
 
 def log_axes(ax: Any) -> None:
-    """Both axes logarithmic; within less than two decades 1, 2 and 5 are named, so that no two names meet."""
+    """Make both axes logarithmic; below two decades only 1, 2 and 5 are labelled, so that labels do not overlap."""
     from matplotlib.ticker import LogFormatterSciNotation, LogLocator, NullFormatter
 
     ax.set(xscale="log", yscale="log")
@@ -142,17 +142,17 @@ def log_axes(ax: Any) -> None:
 
 
 def legend_above(ax: Any, columns: int) -> None:
-    """A legend between the title and the picture."""
+    """Put the legend between the title and the plot."""
     ax.legend(ncols=columns, loc="lower center", bbox_to_anchor=(0.5, 1.0), borderaxespad=0.2)
     ax.set_title(ax.get_title(loc="left"), pad=20)
 
 
 LEGEND_ROWS = 20
-"""So many labels fit beside a picture, one below the other."""
+"""Number of labels that fit in one column beside a plot."""
 
 
 def legend_right(ax: Any, ranks: Sequence[float]) -> None:
-    """A legend beside the picture, in the order of the lines' ends (lowest rank on top)."""
+    """Put the legend beside the plot, in the order of the lines' ends (lowest rank on top)."""
     handles, labels = ax.get_legend_handles_labels()
     order = sorted(range(len(ranks)), key=lambda i: (math.isnan(ranks[i]), ranks[i]))
     order += range(len(ranks), len(handles))
@@ -163,5 +163,5 @@ def legend_right(ax: Any, ranks: Sequence[float]) -> None:
 
 
 def worst_so_far(change: np.ndarray) -> np.ndarray:
-    """Largest change so far at every time after the first, fit for a logarithmic axis."""
+    """Largest change so far at every time after the first, for a logarithmic axis."""
     return np.asarray(np.maximum(np.maximum.accumulate(np.abs(change))[1:], SMALLEST))

@@ -1,4 +1,4 @@
-"""Pictures of trajectories: of one, as ``sol.plot``, and of several."""
+"""Plots of trajectories: of one, as ``sol.plot``, and of several."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from .style import (
     DASHES,
     TIME,
     Picture,
-    across_momentum,
     axes_of,
     legend_above,
     legend_right,
     look,
+    momentum_plane,
     styled,
     worst_so_far,
 )
 
 SEGMENT, MOST_POINTS = 0.05, 20_000
-"""Radians that a body turns between two points of a curve, and the most points for this."""
+"""Rotation between two points of a curve in radians, and the most points used for that."""
 
 
 class TrajectoryPlots:
-    """Pictures of one trajectory, as ``sol.plot``."""
+    """Plots of one trajectory, as ``sol.plot``."""
 
     def __init__(self, sol: Trajectory) -> None:
         """Take the trajectory to be drawn."""
@@ -47,7 +47,7 @@ class TrajectoryPlots:
 
     @functools.cached_property
     def _curve(self) -> Trajectory:
-        """The states; of a run to a tolerance, whose steps are long, as many between them as make a curve."""
+        """The states; for a run to a tolerance, with its long steps, dense output is added for a smooth curve."""
         sol = self.sol
         turn = np.linalg.norm(sol.omega[:-1], axis=1) * np.diff(sol.t)
         if sol.info.tol is None or sol.dense is None or not (turn > SEGMENT).any() or not np.isfinite(turn).all():
@@ -69,7 +69,7 @@ class TrajectoryPlots:
 
     @styled
     def momentum(self, ax: Any = None) -> Picture:
-        """Largest relative change so far of the angular momentum: its components in space, and its length."""
+        """Largest relative change so far of the angular momentum: its space components, and its length."""
         fig, ax = axes_of(ax)
         parts = [(rf"$\pi_{name}$", np.eye(3)[i : i + 1]) for i, name in enumerate("xyz")]
         for i, (label, direction) in enumerate(parts):
@@ -133,7 +133,7 @@ class TrajectoryPlots:
 
     @styled
     def herpolhode(self, ax: Any = None) -> Picture:
-        """Path of the angular velocity in space, seen along the momentum of the first state that has one.
+        """Path of the spatial angular velocity, viewed along the momentum of the first state that is not at rest.
 
         Without a torque that momentum is fixed, and the path lies in a plane: the herpolhode proper.
         """
@@ -143,7 +143,7 @@ class TrajectoryPlots:
         fig, ax = axes_of(ax, (4.6, 4.6))
         path = omega_across(self._curve, self.sol.spatial_momentum[moving[0]])
         ax.plot(*path.T, color=COLOURS[1], linewidth=0.9, label=r"$\omega(t)$")
-        across_momentum(ax, path[0], "L_0")
+        momentum_plane(ax, path[0], "L_0")
         ax.plot(
             *path[-1], marker="s", color="black", markersize=7, markerfacecolor="none", linestyle="none", label="end"
         )
@@ -190,7 +190,7 @@ def _description(sol: Trajectory) -> str:
 
 
 def _common_title(sols: Iterable[Trajectory]) -> str:
-    """What all trajectories have in common."""
+    """The problem and the step that all trajectories share."""
     every = list(sols)
     common = {s.info.problem for s in every}, {s.info.step for s in every}
     return ", ".join(x for values in common if len(values) == 1 for x in values if x)

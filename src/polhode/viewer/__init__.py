@@ -1,6 +1,6 @@
-"""Trajectories as one self-contained page for a browser: the body turning, polhode and herpolhode, the drift.
+"""A self-contained browser page of trajectories: the rotating body, polhode and herpolhode, the drift.
 
-The page needs no network: the 3D library (three.js, MIT licence, `three.LICENSE`) lies within it.
+The page needs no network: it contains the 3D library (three.js, MIT licence, `three.LICENSE`).
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from ..results.store.atomic import place_for, write_whole
 from ..results.trajectory import Trajectory
 
 FRAMES, ALL_FRAMES = 20_000, 60_000
-"""States shown at most, of one trajectory and of all together; more are thinned evenly."""
+"""Most states shown of one trajectory, and of all together; more are thinned evenly."""
 
 PANELS = 9
-"""Trajectories side by side at most."""
+"""Most trajectories side by side."""
 
 SPEEDS = (0.001, 0.01, 0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 64, 256, 1024, 10_000, 100_000)
-"""Units of time a second."""
+"""Playback speeds in units of time per second."""
 
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7f7f7f", "#8c564b", "#17becf")
 
 SCRIPTS = ("motion.js", "things.js", "panel.js", "stage.js", "chart.js", "view.js")
 
 WIDE = math.pi
-"""Where a body turns further between two states, what it does in between is not known from these."""
+"""Largest rotation between two states, in radians, from which the motion between them can be interpolated."""
 
 STEADY = 1e-3
-"""Below this relative change the momentum in space is upwards in the picture."""
+"""If the spatial momentum changes less than this (relative), it points upwards in the picture."""
 
 
 def view(
@@ -55,11 +55,11 @@ def view(
     title: str = "",
     overwrite: bool = False,
 ) -> Path:
-    """Write a page that shows one trajectory, or several side by side on the same clock; return its path.
+    """Write a page that shows one trajectory, or several side by side in the same time; return its path.
 
-    The body is drawn as its shapes (those of `body`, if it is given; a file holds no large mesh), or without any as its
-    energy ellipsoid omega . I omega = 2 T. At most 20,000 states of each trajectory are shown; between two the attitude
-    is the cubic with their attitudes and angular velocities.
+    The body is drawn with its shapes (those of `body`, if given; files do not store large meshes), or without shapes as
+    its energy ellipsoid omega . I omega = 2 T. At most 20,000 states of each trajectory are shown. Between two states
+    the attitude is the cubic that matches their attitudes and angular velocities.
     """
     several = _several(sols)
     path = checked(path, overwrite)
@@ -75,7 +75,7 @@ def view(
 
 
 def _several(sols: Any) -> list[Trajectory]:
-    """The trajectories of one page."""
+    """The trajectories of a page as a list."""
     several: list[Any] = list(sols) if isinstance(sols, Iterable) and not isinstance(sols, str | np.ndarray) else [sols]
     strange = [type(s).__name__ for s in several if not isinstance(s, Trajectory)]
     if strange:
@@ -120,14 +120,14 @@ def checked(path: str | Path, overwrite: bool) -> Path:
     return place_for(path)
 
 
-# --- what the page is given -------------------------------------------------------------------------
+# --- data of the page -------------------------------------------------------------------------------
 
 
 def _run(sol: Trajectory, kept: np.ndarray, looks: Sequence[Shape]) -> dict[str, Any]:
     """One trajectory, its numbers as base64 of little-endian doubles."""
     moments, axes = np.linalg.eigh(np.array(sol.info.inertia))
     axes[:, 0] *= np.linalg.det(axes)
-    with np.errstate(all="ignore"):  # a run that blew up is told by its status
+    with np.errstate(all="ignore"):  # the status reports a run that blew up
         arrays = {
             "t": sol.t[kept],
             "quaternion": sol.quaternion[kept],
@@ -145,7 +145,7 @@ def _run(sol: Trajectory, kept: np.ndarray, looks: Sequence[Shape]) -> dict[str,
 
 
 def _part(shape: Shape) -> dict[str, Any]:
-    """A shape as the page takes it: corners and faces, points, or a solid with its sizes in the order of its name."""
+    """A shape as data for the page: vertices and faces, points, or a solid with its sizes in the usual order."""
     place = {"position": shape.position.tolist(), "quaternion": list(quaternion_of(shape.rotation.tolist()))}
     if shape.vertices is None:
         form: dict[str, Any] = {"kind": shape.name, "size": [float(x) for x in shape.sizes.values()]}
@@ -157,7 +157,7 @@ def _part(shape: Shape) -> dict[str, Any]:
 
 
 def _shown_indices(sol: Trajectory, most: int) -> np.ndarray:
-    """Indices of the states that are shown, in the order of their times."""
+    """Indices of the states to show, in order of time."""
     kept = thinned_indices(sol.quaternion, sol.momentum, most)
     return kept[np.argsort(sol.t[kept], kind="stable")]
 
@@ -176,7 +176,7 @@ def _title(sols: Sequence[Trajectory]) -> str:
 
 
 def _speed(sols: Sequence[Trajectory], kept: Sequence[np.ndarray]) -> float:
-    """Real time, unless the body would whirl or hardly turn: then about a turn in three seconds."""
+    """Playback speed: real time, unless the rotation would be too fast or too slow; then about 3 s per turn."""
     spin = max(float(np.median(np.linalg.norm(s.omega[of], axis=1))) for s, of in zip(sols, kept, strict=True))
     if 0.3 <= spin <= 6 or not 0 < spin < math.inf:
         return 1.0
@@ -184,7 +184,7 @@ def _speed(sols: Sequence[Trajectory], kept: Sequence[np.ndarray]) -> float:
 
 
 def _up(sol: Trajectory, kept: np.ndarray) -> list[float]:
-    """The momentum in space where it stays, else the third axis of space."""
+    """The upward direction: the spatial momentum if it is constant, else the third space axis."""
     momentum = sol.spatial_momentum[kept]
     size = float(np.linalg.norm(momentum[0]))
     steady = 0 < size < math.inf and momentum_change(momentum, np.eye(3)).max() < STEADY
@@ -192,15 +192,15 @@ def _up(sol: Trajectory, kept: np.ndarray) -> list[float]:
 
 
 def _note(sols: Sequence[Trajectory], kept: Sequence[np.ndarray]) -> str:
-    """What one should know who sees it: frames too far apart, or a run that did not end."""
+    """Warnings for the viewer: states too far apart, or an unfinished run."""
     notes = []
     for sol, of in zip(sols, kept, strict=True):
         spin = np.linalg.norm(sol.omega[of], axis=1)
         turn = float((np.maximum(spin[1:], spin[:-1]) * np.diff(sol.t[of])).max(initial=0.0))
         if turn > WIDE:
             notes.append(
-                f"{_label(sol)}: the body turns up to {math.degrees(turn):.0f} degrees from one state shown to the "
-                "next, so what it does between them is a guess; keep more states, or view a shorter run"
+                f"{_label(sol)}: the body turns up to {math.degrees(turn):.0f} degrees from one shown state to the "
+                "next, so the motion between them is a guess; record more states, or view a shorter run"
             )
         if sol.status != "finished":
             notes.append(f"{_label(sol)}: the run is {sol.status} at t = {sol.t[-1]:g}")

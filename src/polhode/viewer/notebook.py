@@ -1,4 +1,4 @@
-"""What a notebook shows of a trajectory, an ensemble and a method: a small table, and a picture of a trajectory."""
+"""Notebook display of trajectories, ensembles and methods: a small table, and for a trajectory a picture."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..results.observables import thinned_indices
 from ..results.trajectory import PRIMARY, Trajectory
 
 DRAWN = 2000
-"""Most states of a trajectory that its picture has."""
+"""Most states of a trajectory in its picture."""
 
 INCHES, DPI = 3.4, 100
 NAMED = 8
-"""So many bodies that failed are named."""
+"""Most failed bodies that are named."""
 
 
 def trajectory_html(sol: Trajectory) -> str:
-    """How a trajectory was made, its times and its drift, beside its path on the sphere."""
+    """Method, time span and drift of a trajectory, beside its path on the sphere."""
     info = sol.info
     facts = {
         "problem": info.problem or "-", "field": info.field or "none", "method": sol.method or "-",
@@ -34,7 +34,7 @@ def trajectory_html(sol: Trajectory) -> str:
     if sol.error_estimate is not None:
         facts["error, estimated"] = f"{sol.error_estimate:.1e}"
     if len(sol):
-        with np.errstate(all="ignore"):  # a run that blew up is told by its status
+        with np.errstate(all="ignore"):  # the status reports a run that blew up
             facts |= {f"drift of {name.replace('_', ' ')}": f"{size:.1e}" for name, size in sol.drift().items()}
     return (
         f'<div style="display: flex; align-items: center; gap: 1em">{_table("Trajectory", facts)}{_picture(sol)}</div>'
@@ -42,7 +42,7 @@ def trajectory_html(sol: Trajectory) -> str:
 
 
 def ensemble_html(crowd: Ensemble) -> str:
-    """The size of an ensemble, its method, and what failed."""
+    """Size, method and failures of an ensemble."""
     lost = np.flatnonzero(crowd.failed >= 0)
     named = ", ".join(f"{i} in step {crowd.failed[i]}" for i in lost[:NAMED])
     more = ", ..." if len(lost) > NAMED else ""
@@ -54,7 +54,7 @@ def ensemble_html(crowd: Ensemble) -> str:
 
 
 def method_html(method: Method) -> str:
-    """What a method declares, and its source."""
+    """The declaration of a method, and its source."""
     facts = {name.replace("_", " "): formatted(value) for name, value in method.declaration().items()}
     del facts["name"]
     facts["cite"] = citations.citation(method.cite)
@@ -62,7 +62,7 @@ def method_html(method: Method) -> str:
 
 
 def _span(t: np.ndarray) -> str:
-    """From the earliest time to the latest."""
+    """Format the range from the earliest to the latest time."""
     return f"{np.min(t):g} to {np.max(t):g}" if t.size else "-"
 
 
@@ -74,11 +74,11 @@ def _table(title: str, facts: Mapping[str, str]) -> str:
 
 
 def _picture(sol: Trajectory) -> str:
-    """The polhode of a free body, else the path of its third axis; nothing where no state is finite."""
+    """The polhode of a free body, else the path of the third body axis; empty if no state is finite."""
     kept = thinned_indices(sol.quaternion, sol.momentum, DRAWN)
     if not len(kept):
         return ""
-    from matplotlib.figure import Figure  # without pyplot, so that no figure stays open behind the table
+    from matplotlib.figure import Figure  # without pyplot, so that no figure stays open
 
     from ..plots import TrajectoryPlots
 

@@ -178,7 +178,7 @@ def needy(R, mass):
 
 
 BAD = {
-    "word": ("enrgy", "statistics must be some of the words 'energy', .*; got 'enrgy'"),
+    "word": ("enrgy", "statistics must be some of the names 'energy', .*; got 'enrgy'"),
     "kind": (3, "statistics must be .*; got 3"),
     "one of": (["energy", 3], "statistics must be .*; got 3"),
     "none": ([], "got none"),
@@ -187,7 +187,7 @@ BAD = {
     "vector": (lambda R: R[0], "must return one number"),
     "parameter": (
         needy,
-        "no value for mass: give it a default, or the name of a parameter of the field, but there is no field",
+        "no value for mass: give it a default, or rename it to a parameter of the field, but there is no field",
     ),
     "constant": (lambda t: 2 * t, "depends neither on R nor on omega"),
 }

@@ -69,7 +69,7 @@ def test_the_file_holds_what_memory_would(made, whole):
         assert data["spatial_momentum_min"].attrs["units"] == "M L^2 T^-1"
         assert data["energy_drift"].attrs["units"] == data["height_drift"].attrs["units"] == "1"
         assert "units" not in data["height_mean"].attrs  # the user's own
-        assert data["height_last"].attrs["long_name"] == "height, at the last step looked at"
+        assert data["height_last"].attrs["long_name"] == "height, at the last sampled step"
 
 
 @pytest.mark.parametrize("name", ["copy.nc", "copy.zarr"])

@@ -1,1 +1,1 @@
-"""Loops over many bodies."""
+"""Loops over batches of bodies."""

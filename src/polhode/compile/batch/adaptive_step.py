@@ -1,7 +1,7 @@
-"""Runs of many bodies whose steps follow from a tolerance: every lane has its own time and its own steps.
+"""Runs of an ensemble with adaptive steps: every lane has its own time and its own steps.
 
-A lane whose body has arrived takes the next body, so that none waits for another; lanes know nothing of each other, so
-a body has the same bits in any company.
+A lane whose body is finished takes the next body, so no lane waits. Lanes do not affect each other, so the results of
+a body are the same to the bit whichever bodies share its vector.
 """
 
 from __future__ import annotations
@@ -22,28 +22,29 @@ from .fixed_step import LANE_SPACE, reader
 from .layout import Sizes
 
 MOST = 1e6
-"""Tried steps after which a body is given up."""
+"""Attempted steps after which a body fails."""
 
 EXTRA = 5
-"""Numbers of a lane behind those of its body: time, proposal, largest momentum so far, steps, tries without one."""
+"""Extra numbers of a lane, after those of its body: time, proposed step, largest momentum so far, steps, consecutive
+rejections."""
 
 BEHIND = 2
-"""Numbers that follow a state in the result: the steps, and the largest momentum on the way."""
+"""Numbers after a state in the result: the number of steps, and the largest momentum on the way."""
 
 QUOTA = 2000
-"""Tried steps of a vector of bodies in the first slice: some milliseconds."""
+"""Attempted steps of a vector of bodies in the first slice: a few milliseconds."""
 
 
 def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
-    """The run, to be compiled; a controlled step for the first step of a body, one for the others.
+    """The run, to be compiled; one controlled step for the first step of a body, another for the later ones.
 
-    ``run(t0, end, longest, tolerance, orders, data, begin, stop, quota, block, body, place, rows, failed)`` takes the
-    bodies from `begin` to `stop`, columns of `data`, to the time `end`, and returns True when all are there. After
-    `quota` tried steps it returns False; called again with the same arrays it goes on (`block`: the lanes, `body`: who
-    sits in them, `place`: next body, bodies left, whether the first steps are made; zeros at the start). The columns of
-    `rows` get the state, the number of steps and the largest momentum. Where no further step succeeds ``failed[body]``
-    gets the number of that step, counting from 1, and the column the last good state. The tolerance is that of the
-    attitude; that of the momentum is what `loop.allowed` says. The data are used up.
+    ``run(t0, end, longest, tolerance, orders, data, begin, stop, quota, block, body, place, rows, failed)`` integrates
+    the bodies from `begin` to `stop`, columns of `data`, to the time `end`, and returns True when all are finished.
+    After `quota` attempted steps it returns False; called again with the same arrays it continues (`block`: the lanes,
+    `body`: the body in each lane, `place`: next body, bodies left, whether the first steps are made; zeros at the
+    start). The columns of `rows` get the state, the number of steps and the largest momentum. If no further step
+    succeeds, ``failed[body]`` gets the number of that step, counting from 1, and the column the last good state. The
+    tolerance is for the attitude; `loops.allowed` derives that of the momentum. `data` is overwritten.
     """
     size = sizes.dt
     TIME, _, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
@@ -60,7 +61,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
     def first_steps(block: Any, t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int,
                     stop: int) -> None:  # fmt: skip
-        """All bodies make their first step together, as it may be of another kind."""
+        """All bodies make their first step together, because its kernel may differ."""
         for first in range(begin, stop, LANES):
             for i in range(LANES):
                 seat(block, i, data, min(first + i, stop - 1))
@@ -81,7 +82,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
         if place[2] == 0:
             together(block, t0, end, longest, tolerance, orders, data, begin, stop)
             for i in range(LANES):
-                block[TIME, i] = end  # nobody has a seat yet
+                block[TIME, i] = end  # no body has a lane yet
                 body[i] = -1
             place[0], place[1], place[2] = begin, stop - begin, 1
         coming, left, tries = place[0], place[1], 0
@@ -111,7 +112,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
 
 def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
-    """Try a step in every lane; do all of them go on."""
+    """Kernel that attempts a step in every lane and returns True if all of them continue."""
     attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, LANE_SPACE))
     read, size = reader(sizes.parameters), sizes.dt
     TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
@@ -141,7 +142,7 @@ def run_on_cores(
     run: Any, times: tuple[float, float, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
     found: Any, threads: int | None = None,
 ) -> None:  # fmt: skip
-    """Run all bodies, shared out among the cores, into the arrays `found` of the result."""
+    """Run all bodies on all cores; `found` are the result arrays."""
     *states, failed = found
     number, width, size = len(failed), layout.padded(len(failed)), layout.sizes(given).dt + EXTRA
     data, rows = np.empty((size, width)), np.empty((1, COLUMNS + BEHIND, width))

@@ -1,4 +1,4 @@
-"""The loop over steps for many bodies: a vector of them at a time in lanes, such groups on all cores."""
+"""The loop over fixed steps for an ensemble: groups of bodies in SIMD lanes, groups distributed over the cores."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
 
 
 def _write_row(rows: Any, i: int, y: Any) -> None:
-    """Write the states of a group of bodies: rows[i] has seven rows of as many numbers."""
+    """Write the states of a group of bodies: rows[i] has seven rows, one number per lane."""
     q, m = collapse(y)
     for j in range(4):
         store(rows[i, j], 0, q[j])
@@ -32,22 +32,22 @@ _compiled_write_row = register_jitable(**numba_target.INNER)(_write_row)
 
 
 def _write_timed_row(rows: Any, i: int, y: Any) -> None:
-    """The same with their times, which stand first in the memory, in an eighth row."""
+    """As `_write_row`, with the times of the bodies, first in the method's memory, in an eighth row."""
     _compiled_write_row(rows, i, y)
     store(rows[i, COLUMNS], 0, y[2][0])
 
 
 LANE_SPACE = StateSpace(ROTATION.is_valid, ROTATION.renormalise, _compiled_write_row)
-"""How the loop handles the states of a group at once."""
+"""State space of a group of bodies."""
 
 LANE_CLOCKED = StateSpace(
     ROTATION.is_valid, ROTATION.renormalise, register_jitable(**numba_target.INNER)(_write_timed_row)
 )
-"""The same where every body has its own time; runs end by the number of steps."""
+"""The same with one time per body; runs end by the number of steps."""
 
 
 def _extra_column(rows: Any, j: int) -> Any:
-    """The j-th numbers of a group of bodies in the only row."""
+    """Column j of a group of bodies in the single row."""
     return load(rows[0, j], 0)
 
 
@@ -61,7 +61,7 @@ _read_extra, _write_extra = (register_jitable(**numba_target.INNER)(f) for f in 
 def watched(
     space: StateSpace, watch: Watch | None, read: Any, write: Any, clock: bool
 ) -> tuple[StateSpace, Callable[..., Any]]:
-    """The kind of a run with statistics, and the kernel that opens it; without any, the kind itself."""
+    """The state space of a run with statistics, and its initial kernel; without statistics the space is unchanged."""
     return watch.state_space(space, clock, read, write) if watch is not None else (space, nothing)
 
 
@@ -69,7 +69,7 @@ def _tuple_function(parameters: str, item: str, count: int) -> Callable[..., Any
     """Compiled function that returns the tuple of `item` with # = 0, 1, ... count - 1."""
     items = "".join(item.replace("#", str(j)) + ", " for j in range(count))
     space: dict[str, Any] = {"load": load, "spread": spread, "extract": extract}
-    exec(f"def made({parameters}):\n    return ({items})\n", space)  # made of our own words only
+    exec(f"def made({parameters}):\n    return ({items})\n", space)  # the text contains no user input
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])
     return made
 
@@ -102,7 +102,7 @@ def _copier(parameters: int) -> Callable[..., Any]:
 
 
 def _next_count(steps: Any, i: int, done: int) -> int:
-    """The steps after which some lane is at its end, the next after those done: that of lane i, or of any (i < 0)."""
+    """The next number of steps, after `done`, at which lane i (any lane for i < 0) ends."""
     if i >= 0:
         return int(steps[i])
     least = 0
@@ -114,7 +114,7 @@ def _next_count(steps: Any, i: int, done: int) -> int:
 
 
 def _arrived(steps: Any, i: int, count: int) -> tuple[int, int]:
-    """The lanes at their end after so many steps, from one to another: bodies come in the order of their steps."""
+    """First and last + 1 of the lanes that end after `count` steps; bodies are sorted by their number of steps."""
     if i >= 0:
         return i, i + 1
     low, high = LANES, 0
@@ -125,7 +125,7 @@ def _arrived(steps: Any, i: int, count: int) -> tuple[int, int]:
 
 
 def sizes_of_state(start: Callable[..., Any]) -> tuple[int, ...]:
-    """How many numbers each part of a method's state has: attitude, momentum, and low parts or a memory."""
+    """Lengths of the parts of a method's state: attitude, momentum, and low parts or a memory."""
     return tuple(len(part) for part in start(((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0))))
 
 
@@ -136,20 +136,21 @@ def _keeping(sizes: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., 
     rows = iter(range(len(places)))
     parts = "".join("(" + "".join(f"load(saved[{next(rows)}], 0), " for _ in range(n)) + "), " for n in sizes)
     space: dict[str, Any] = {"load": load, "store": store}
-    exec(f"def save(state, saved):\n{lines}\ndef restore(saved):\n    return ({parts})\n", space)  # our own words only
+    text = f"def save(state, saved):\n{lines}\ndef restore(saved):\n    return ({parts})\n"
+    exec(text, space)  # the text contains no user input
     save, restore = (register_jitable(**numba_target.INNER)(space[name]) for name in ("save", "restore"))
     return save, restore
 
 
 @dataclasses.dataclass
 class Cursor:
-    """Where the loop over some groups stands: with these arrays, and those of the result, it can go on.
+    """Position of the loop over groups: with these arrays and the result arrays it can continue.
 
     Attributes
     ----------
-    place : group, lane (-1: all together), and the steps of the group that are done
-    rows : the states kept of that group
-    saved : the state of that group
+    place : group, lane (-1: all together), and the completed steps of the group
+    rows : the output states of that group
+    saved : the current state of that group
     """
 
     place: np.ndarray
@@ -158,7 +159,7 @@ class Cursor:
 
     @classmethod
     def at(cls, group: int, kept: int, columns: int, sizes: tuple[int, ...]) -> Cursor:
-        """At the start of a group."""
+        """The cursor at the start of a group."""
         return cls(np.array([group, -1, 0]), np.empty((kept, columns, LANES)), np.empty((sum(sizes), LANES)))
 
 
@@ -173,15 +174,15 @@ def loop(
     clock: bool = False,
     watch: Watch | None = None,
 ) -> Callable[..., Any]:
-    """The run of many bodies, to be compiled; `start` makes a state of (q, m).
+    """The run of an ensemble, to be compiled; `start` makes a state from (q, m).
 
     ``run(h, t0, every, given, order, end, quota, place, rows, saved, q, m, extra_columns, failed)`` runs the groups of
-    bodies, in an order, from where the arrays of a `Cursor` stand to `end`, writes their starts and the states kept to
-    the arrays of the result, and what follows a state (a time, statistics) to `extra_columns`, and returns True. After
-    `quota` steps it returns False, and goes on from there when it is called again; the bits are the same. Where a step
-    fails, ``failed[body]`` gets its number, counting from 1, else -1; the states after it are NaN but the last, which
-    is the last good one. With statistics there is one row, of the last state and the numbers folded so far. Bodies of
-    a group may have different numbers of steps: each is written when it is there.
+    bodies, in the given order, from the position of a `Cursor` to `end`. It writes the initial and the output states to
+    the result arrays and the numbers after a state (a time, statistics) to `extra_columns`, and returns True. After
+    `quota` steps it returns False; called again it continues with the same bits. If a step fails, ``failed[body]`` gets
+    its number, counting from 1, else -1; the states after it are NaN except the last, which is the last good one. With
+    statistics there is one row: the last state and the accumulated numbers. Bodies of a group may have different
+    numbers of steps; each is written when it ends.
     """
     plain = LANE_CLOCKED if clock else LANE_SPACE
     space, opened = watched(plain, watch, _read_extra, _write_extra, clock)
@@ -221,7 +222,7 @@ def loop(
         for g in range(first, end):
             named(g * LANES, order, len(failed), bodies)
             lay(given, bodies, data, 0)
-            # all together (i = -1); where a step fails, again one by one, so that a body is the same in any company
+            # all lanes together (i = -1); if a step fails, again lane by lane, so that no body affects another's result
             while i < LANES:
                 y, system = read(data)
                 dt = dt_of(h, data)
@@ -271,7 +272,7 @@ def loop(
 
 
 PLENTY = 20_000
-"""Steps of a group that are work for all cores, whatever the method: some milliseconds at least."""
+"""Steps of a group that are enough work for all cores with any method: a few milliseconds at least."""
 
 QUOTA = 5_000
 """Steps of a group in the first slice: about a millisecond with explicit methods."""
@@ -281,7 +282,7 @@ def run_on_cores(
     run: Any, h: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, found: Any,
     cursor_at: Callable[[int], Cursor], threads: int | None = None,
 ) -> None:  # fmt: skip
-    """Run all groups, shared out among the cores, into the arrays `found` of the result."""
+    """Run all groups on all cores; `found` are the result arrays."""
     groups = layout.padded(len(found[-1])) // LANES
     long = bool(groups * given[layout.STEPS].max() > PLENTY)
 
@@ -299,6 +300,6 @@ def run_on_one(
     run: Any, h: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, found: Any,
     cursor: Cursor,
 ) -> Iterator[None]:  # fmt: skip
-    """The same on this thread, from where a cursor stands; between slices the caller may save it, or stop."""
+    """The same on this thread, from the position of a cursor; between slices the caller may save it, or stop."""
     groups, at = layout.padded(len(found[-1])) // LANES, vars(cursor).values()
     return sliced(lambda quota: run(h, t0, every, given, order, groups, quota, *at, *found), QUOTA)

@@ -1,8 +1,8 @@
-"""The numbers of many bodies: from arrays with a row for every body to lanes, and from lanes back to such arrays.
+"""Data layout of an ensemble: conversion between arrays with one row per body and SIMD lanes.
 
-`given` is a tuple of arrays with a row for every body, or one for all: quaternions and momenta in the users' axes,
+`given` is a tuple of arrays with one row per body, or one row for all: quaternions and momenta in the users' axes,
 principal moments, parameters of the field, axes (a quaternion from principal to user axes, or no column), the step, and
-the number of steps. `data` has a row for every number and a column for every body, in principal axes.
+the number of steps. `data` has one row per number and one column per body, in principal axes.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
 """First rows of `data`: quaternion and momentum, moments, their inverses, parameters; then dt and the steps."""
 
 ATTITUDE, MOMENTUM, MOMENTS, VALUES, AXES, DT, STEPS = range(7)
-"""What stands where in `given`."""
+"""Indices into `given`."""
 
 EVERYBODY = np.empty(0, dtype=np.int64)
-"""The order of bodies that are taken as they come."""
+"""Natural order of the bodies (no permutation)."""
 
 
 class Sizes(NamedTuple):
@@ -42,12 +42,12 @@ class Sizes(NamedTuple):
 
     @property
     def parameters(self) -> int:
-        """Numbers a torque finds in the system."""
+        """Count of the numbers in the system that a torque can read."""
         return self.values + self.axes
 
     @property
     def dt(self) -> int:
-        """The row of the step; that of the number of steps follows."""
+        """The row of the step; the row of the number of steps follows."""
         return PARAMETERS + self.parameters
 
     @property
@@ -57,18 +57,18 @@ class Sizes(NamedTuple):
 
 
 def sizes(given: tuple[np.ndarray, ...]) -> Sizes:
-    """How many parameters there are."""
+    """Count the parameters and axes of `given`."""
     return Sizes(given[VALUES].shape[1], given[AXES].shape[1])
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function for compiled code only."""
+    """Mark a function as callable from compiled code only."""
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(function)
     return made
 
 
 def one_by_one(function: Callable[..., Any], *widths: int) -> Callable[..., Any]:
-    """A kernel of tuples as one straight line in which no product is fused with a sum: the bits NumPy would give."""
+    """Compile a kernel of tuples as straight-line code without fused multiply-add: the same bits as NumPy."""
     names = [chr(ord("a") + i) for i in range(len(widths))]
     symbols = [tuple(symbol(f"{x}{j}") for j in range(n)) for x, n in zip(names, widths, strict=True)]
     unpack = {f"{x}{j}": f"{x}[{j}]" for x, n in zip(names, widths, strict=True) for j in range(n)}
@@ -87,14 +87,14 @@ def padded(number: int) -> int:
 
 @inner
 def named(k: int, order: Any, number: int, bodies: Any) -> None:
-    """The bodies at the places k, k + 1, ... of a vector; beyond the last one, that one again."""
+    """Fill `bodies` with the bodies at positions k, k + 1, ...; beyond the end the last one is repeated."""
     for lane in range(LANES):
         i = min(k + lane, number - 1)
         bodies[lane] = order[i] if len(order) else i
 
 
 def taking(width: int) -> Callable[..., Any]:
-    """Compiled function that puts rows of some bodies into lanes: ``data[first + j, at + lane]``."""
+    """Compiled function that copies rows of bodies into lanes: ``data[first + j, at + lane]``."""
 
     def take(array: Any, bodies: Any, data: Any, first: int, at: int) -> None:
         several = len(array) > 1
@@ -111,13 +111,13 @@ _take1, _take3, _take4 = taking(1), taking(3), taking(4)
 
 @inner
 def three(data: Any, first: int, at: int) -> Any:
-    """A vector of every body, in lanes."""
+    """A 3-vector of each body, in lanes."""
     return load(data[first], at), load(data[first + 1], at), load(data[first + 2], at)
 
 
 @inner
 def four(data: Any, first: int, at: int) -> Any:
-    """A quaternion of every body, in lanes."""
+    """A quaternion of each body, in lanes."""
     return load(data[first], at), load(data[first + 1], at), load(data[first + 2], at), load(data[first + 3], at)
 
 
@@ -154,7 +154,7 @@ def laying(size: Sizes) -> Callable[..., Any]:
         _take1(given[DT], bodies, data, dt, at)
         _take1(given[STEPS], bodies, data, dt + 1, at)
         m, moments = momentum(data, at), three(data, INERTIA, at)
-        for j in range(3):  # a linear body has no momentum along its axis, and none of its moments is divided by
+        for j in range(3):  # a linear body has no momentum along its axis, and its zero moment is never a divisor
             there = moments[j] > 0
             store(data[STATE + 4 + j], at, where(there, m[j], 0.0))
             store(data[INVERSE + j], at, where(there, 1 / moments[j], 0.0))
@@ -163,7 +163,7 @@ def laying(size: Sizes) -> Callable[..., Any]:
 
 
 def turning_back(size: Sizes) -> Callable[..., Any]:
-    """Compiled function (rows, at, data, column) that turns states kept into users' axes, which stand in `data`."""
+    """Compiled function (rows, at, data, column) that rotates output states into the users' axes, read from `data`."""
     axes = PARAMETERS + size.values
 
     def turn(rows: Any, at: int, data: Any, column: int) -> None:
@@ -183,7 +183,7 @@ def turning_back(size: Sizes) -> Callable[..., Any]:
 
 @inner
 def copied(array: Any, bodies: Any, low: int, high: int, out: Any, width: int) -> None:
-    """Rows of some bodies, or that of all, into another array."""
+    """Copy rows of bodies (or the one row for all) into another array."""
     several = len(array) > 1
     for lane in range(low, high):
         body = bodies[lane]
@@ -194,7 +194,7 @@ def copied(array: Any, bodies: Any, low: int, high: int, out: Any, width: int) -
 
 @inner
 def from_lanes(block: Any, first: int, at: int, bodies: Any, low: int, high: int, out: Any, width: int) -> None:
-    """Numbers in lanes into rows of some bodies."""
+    """Copy numbers in lanes into rows of bodies."""
     for lane in range(low, high):
         there = out[bodies[lane]]
         for j in range(width):
@@ -205,7 +205,7 @@ def from_lanes(block: Any, first: int, at: int, bodies: Any, low: int, high: int
 def hand_over(
     given: Any, bodies: Any, low: int, high: int, rows: Any, at: int, q: Any, m: Any, extra_columns: Any
 ) -> None:
-    """The starts of the bodies in the lanes from `low` to `high` and the states kept into the arrays of the result."""
+    """Copy initial and output states of the bodies in the lanes from `low` to `high` to the result arrays."""
     copied(given[ATTITUDE], bodies, low, high, q[0], 4)
     copied(given[MOMENTUM], bodies, low, high, m[0], 3)
     for n in range(len(rows)):
@@ -230,7 +230,7 @@ def _laying_out(size: Sizes) -> Callable[..., Any]:
 
 
 def lay_out(given: tuple[np.ndarray, ...], order: np.ndarray, number: int, data: np.ndarray, first: int = 0) -> None:
-    """Fill `data`, whose width is a multiple of LANES, with the bodies from the place `first` on."""
+    """Fill `data`, whose width is a multiple of LANES, with the bodies from position `first`."""
     size = sizes(given)
     run = program(lambda: _laying_out(size), "lay out", size).run
     share_out(lambda begin, end: run(given, order, number, data, first, begin, end), data.shape[1] // LANES)
@@ -265,7 +265,7 @@ def _handing_over(size: Sizes) -> Callable[..., Any]:
 def hand_all_over(
     given: tuple[np.ndarray, ...], order: np.ndarray, rows: np.ndarray, first: int, last: int, found: Any
 ) -> None:
-    """The states kept of the bodies at the places from `first` to `last`, into the arrays of the result."""
+    """Copy the output states of the bodies at positions `first` to `last` to the result arrays."""
     size = sizes(given)
     run = program(lambda: _handing_over(size), "hand over", size).run
     share_out(lambda begin, end: run(given, order, rows, first, last, *found, begin, end), rows.shape[2] // LANES)
@@ -305,12 +305,12 @@ def _checking(holds: Callable[..., Any], width: int, change: Callable[..., Any] 
 
 
 def all_hold(holds: Callable[..., Any], array: np.ndarray) -> bool:
-    """Does a condition, a kernel of three or four numbers, hold for every row."""
+    """True if a condition, a kernel of three or four numbers, holds for every row."""
     return _checked(holds, None, array, np.empty((0, array.shape[1])))
 
 
 def changed(holds: Callable[..., Any], change: Callable[..., Any], array: np.ndarray) -> np.ndarray | None:
-    """Every row changed by a kernel, if a condition holds for all of them; else None."""
+    """Apply a kernel to every row if a condition holds for all rows; else return None."""
     out = np.empty(array.shape)
     return out if _checked(holds, change, array, out) else None
 

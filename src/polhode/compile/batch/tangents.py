@@ -1,4 +1,4 @@
-"""The loop over steps on numbers with slopes: one trajectory, and its derivatives along several directions."""
+"""The loop over steps on dual numbers: one trajectory, and its derivatives in several directions."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from .. import numba_target
 from ..simd.dual import access
 
 STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
-"""First rows of the numbers of a run: quaternion and momentum, moments, their inverses, parameters."""
+"""First rows of the data of a run: quaternion and momentum, moments, their inverses, parameters."""
 
 
 def _row_space(space: StateSpace, store: Callable[..., Any]) -> StateSpace:
-    """The kind of state, recorded with slopes: ``rows[i, j]`` has the value and the slopes of number j."""
+    """The state space, recorded with tangents: ``rows[i, j]`` has the value and the tangents of number j."""
 
     def write_row(rows: Any, i: int, y: Any) -> None:
         q, m = collapse(y)
@@ -37,10 +37,10 @@ def _row_space(space: StateSpace, store: Callable[..., Any]) -> StateSpace:
 
 
 def _tuple_of(first: int, count: int, load: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled function of the data: so many numbers as a tuple."""
+    """Compiled function of the data that returns `count` numbers as a tuple."""
     items = "".join(f"load(data[{first + j}]), " for j in range(count))
     space: dict[str, Any] = {"load": load}
-    exec(f"def made(data):\n    return ({items})\n", space)  # made of our own words only
+    exec(f"def made(data):\n    return ({items})\n", space)  # the text contains no user input
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])
     return made
 
@@ -50,10 +50,10 @@ def loop(
     parameters: int,
     width: int, **processors: Any,
 ) -> Callable[..., Any]:  # fmt: skip
-    """The run, to be compiled; `start_state` makes a state of (q, m).
+    """The run, to be compiled; `start_state` makes a state from (q, m).
 
-    ``run(h, t0, count, last, data, rows)`` makes `count` steps; ``data[k]`` has the value and the slopes of number k,
-    and ``rows[0]`` gets the last state in the same way. It returns the steps made, and whether all went well.
+    ``run(h, t0, count, last, data, rows)`` makes `count` steps; ``data[k]`` has the value and the tangents of number k,
+    and ``rows[0]`` gets the last state in the same layout. It returns the number of steps made, and True on success.
     """
     load, store = access(width)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, _row_space(space, store), **processors))

@@ -1,7 +1,7 @@
-"""A number type with derivatives for numba: one double and its tangents in several directions, in one vector.
+"""Dual numbers for numba: one double and its tangents in several directions, in one vector.
 
-A kernel called with it computes its value and the derivatives of it along all directions, its source unchanged.
-Values have the operations of single doubles; comparisons, and so all branches, look at values alone. The rules for the
+A kernel called with dual numbers computes its value and the derivatives in all directions; its source is unchanged.
+Values are computed as for plain doubles; comparisons, and so all branches, use values only. The rules for the
 elementary functions are those of `expression.partials`.
 """
 
@@ -42,7 +42,7 @@ class DualType(types.Type):
         return Conversion.safe if isinstance(other, (types.Float, types.Integer)) else None
 
     def unify(self, typingctx: Any, other: Any) -> Any:
-        """A variable that is now a constant, now varies, varies."""
+        """A variable that is a number in one branch and a dual in another is a dual."""
         return self if isinstance(other, (types.Float, types.Integer)) else None
 
 
@@ -83,8 +83,8 @@ def _zeros(width: int) -> Any:
 
 @lower_cast(types.Integer, DualType)
 @lower_cast(types.Float, DualType)
-def _number_to_dual(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return _dual(builder, context.cast(builder, value, given, types.float64), _zeros(wanted.width))
+def _number_to_dual(context: Any, builder: Any, source: Any, wanted: Any, value: Any) -> Any:
+    return _dual(builder, context.cast(builder, value, source, types.float64), _zeros(wanted.width))
 
 
 # --- operators --------------------------------------------------------------------------------------
@@ -109,7 +109,7 @@ def _mul(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
 
 
 def _div(builder: Any, a: Any, b: Any, c: Any, d: Any) -> Any:
-    """(a/c)' = (b - (a/c) d)/c, by one reciprocal for all directions."""
+    """(a/c)' = (b - (a/c) d)/c, with one reciprocal for all directions."""
     value, over = builder.fdiv(a, c), builder.fdiv(ir.Constant(_DOUBLE, 1.0), c)
     if d is None:
         return value, _scaled(builder, b, over)
@@ -122,7 +122,7 @@ def _is_number(kind: Any) -> bool:
 
 
 def _signature(args: Any, result: Any = None) -> Any:
-    """Two duals of one width, or one and a number."""
+    """Signature for two duals of equal width, or a dual and a number."""
     duals = [a for a in args if isinstance(a, DualType)]
     if len(args) != 2 or not duals or not all(isinstance(a, DualType) or _is_number(a) for a in args):
         return None
@@ -130,7 +130,7 @@ def _signature(args: Any, result: Any = None) -> Any:
 
 
 def _binary(function: Any, make: Callable[..., Any]) -> None:
-    """Teach numba an operator; `make` gets (a, b, c, d) of a + b eps and c + d eps, None for no tangents."""
+    """Register an operator with numba; `make` gets (a, b, c, d) of a + b eps and c + d eps, None for no tangents."""
 
     class Template(AbstractTemplate):
         key = function
@@ -155,7 +155,7 @@ def _binary(function: Any, make: Callable[..., Any]) -> None:
 
 
 def _comparison(function: Any, sign: str) -> None:
-    """Teach numba a comparison, of values alone; x != x holds for NaN."""
+    """Register a comparison of values with numba; x != x holds for NaN."""
 
     class Template(AbstractTemplate):
         key = function
@@ -177,7 +177,7 @@ def _comparison(function: Any, sign: str) -> None:
 
 
 def _unary(function: Any, make: Callable[[Any, Any, Any], tuple[Any, Any]]) -> None:
-    """Teach numba a function of one dual; `make` gets value and tangents."""
+    """Register a function of one dual with numba; `make` gets value and tangents."""
 
     class Template(AbstractTemplate):
         key = function
@@ -210,7 +210,7 @@ def _teach_operators() -> None:
 _teach_operators()
 
 
-# --- what only duals can do -------------------------------------------------------------------------
+# --- operations on duals only -----------------------------------------------------------------------
 
 
 @intrinsic
@@ -223,7 +223,7 @@ def value_of(typingctx: Any, x: Any) -> Any:
 
 @intrinsic
 def select(typingctx: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """Choose by a condition, all parts alike."""
+    """Select one of two duals by a condition."""
     kind = yes if isinstance(yes, DualType) else no
     return kind(types.boolean, kind, kind), lambda context, builder, sig, args: _selected(builder, *args)
 
@@ -237,7 +237,7 @@ def _selected(builder: Any, condition: Any, yes: Any, no: Any) -> Any:
 def chained(typingctx: Any, value: Any, factor: Any, x: Any) -> Any:
     """The dual of a function's value and its derivative at x.
 
-    A tangent that is zero stays so where that is infinite.
+    A zero tangent stays zero even if the derivative is infinite.
     """
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -266,14 +266,14 @@ def _max_tangent_ratio(typingctx: Any, a: Any, b: Any) -> Any:
         best: Any = ir.Constant(_DOUBLE, 0.0)
         for i in range(a.width):
             ratio = builder.extract_element(ratios, ir.Constant(_I32, i))
-            best = builder.select(builder.fcmp_ordered("<=", ratio, best), best, ratio)  # NaN wins
+            best = builder.select(builder.fcmp_ordered("<=", ratio, best), best, ratio)  # propagates NaN
         return best
 
     return types.float64(a, b), make
 
 
 def _width(kind: Any) -> int:
-    """Of the duals in nested tuples; zero if there are none."""
+    """Width of the duals in nested tuples; zero if there are none."""
     if isinstance(kind, BaseTuple):
         return max((_width(part) for part in kind), default=0)
     return kind.width if isinstance(kind, DualType) else 0
@@ -309,7 +309,7 @@ def _relative_tangents(typingctx: Any, x: Any) -> Any:
 
 
 SEEDS = 4
-"""Width of the numbers that `seed_tangents` makes of three."""
+"""Width of the duals that `seed_tangents` makes from three numbers."""
 
 
 @intrinsic
@@ -355,7 +355,7 @@ def _stop_gradient(typingctx: Any, x: Any) -> Any:
 
 
 def access(width: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """Compiled load(row) and store(row, x) of a dual: value and tangents one after the other in a contiguous row."""
+    """Compiled load(row) and store(row, x) of a dual: the value, then the tangents, in a contiguous row."""
     kind = DualType(width)
 
     def places(context: Any, builder: Any, row: Any, array: Any) -> tuple[Any, Any]:
@@ -389,7 +389,7 @@ def access(width: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _rule(name: str) -> Callable[..., Any]:
-    """Kernel: the value of an elementary function and its derivatives, from the one list of rules."""
+    """Kernel of the value of an elementary function and its derivatives, from the common table of rules."""
     letters = ("x", "y") if name in PAIRS else ("x",)
     node = Expr.make(name, *map(symbol, letters))
     unpack = {letter: letter for letter in letters}
@@ -402,7 +402,7 @@ RULES = {name: _rule(name) for name in FUNCTIONS}
 
 
 def teach(options: dict[str, Any]) -> None:
-    """Make what kernels do with tangents known to numba; without tangents it is nothing."""
+    """Register the tangent operations of kernels with numba; without tangents they do nothing."""
 
     def stop_gradient(x: Any) -> Any:
         return (lambda x: _stop_gradient(x)) if dispatch.has_tangents(x) else (lambda x: x)

@@ -1,7 +1,7 @@
 """Elementary functions of vectors of doubles, to about one unit in the last place.
 
-Range reduction and a Taylor polynomial with its exact coefficients; rare arguments (an angle of a million turns, an
-infinity, a denormal) are left to the C library, lane by lane.
+Range reduction and a Taylor polynomial with exact coefficients; rare arguments (an angle of a million turns, an
+infinity, a denormal) are passed to the C library, lane by lane.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .vector_types import LANES, everywhere, exponent, extract, insert, power_of
 OPTIONS = {
     "error_model": "numpy", "nogil": True, "forceinline": True, "no_cfunc_wrapper": True, "fastmath": {"contract"},
 }  # fmt: skip
-"""Products may be fused with sums: those on which range reduction rests are exact, so that it makes no difference."""
+"""Fused multiply-adds are allowed: the products in range reduction are exact, so fusing makes no difference there."""
 
 Function = Callable[..., Any]
 
@@ -30,7 +30,7 @@ def _jit(function: Function) -> Function:
 
 
 def _lane_by_lane(function: Function) -> Function:
-    """A function of the C library, applied to one lane after the other."""
+    """Apply a function of the C library to each lane in turn."""
 
     def each(x: Any) -> Any:
         for i in range(LANES):
@@ -47,12 +47,12 @@ def _polynomial(coefficients: list[float]) -> Function:
     for c in reversed(coefficients[:-1]):
         text = f"{c!r} + x * ({text})"
     space: dict[str, Any] = {}
-    exec(f"def horner(x):\n    return {text}\n", space)  # made of our own numbers only
+    exec(f"def horner(x):\n    return {text}\n", space)  # the text contains no user input
     return _jit(space["horner"])
 
 
 def _interpolated(function: Function, low: float, high: float) -> list[float]:
-    """The coefficients of a cubic near a function."""
+    """Coefficients of a cubic interpolant of a function."""
     found: list[float] = Chebyshev.interpolate(function, 3, domain=[low, high]).convert(kind=Polynomial).coef.tolist()
     return found
 
@@ -64,7 +64,7 @@ _libm_sin, _libm_cos = _libm["sin"], _libm["cos"]
 
 
 def _guarded(function: Function, usual: Function, library: Function) -> Function:
-    """A function for usual arguments, and in the lanes of others that of the library."""
+    """The fast function for usual arguments; other lanes use the library function."""
 
     @register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
     def rare(x: Any) -> Any:
@@ -82,7 +82,7 @@ def _guarded(function: Function, usual: Function, library: Function) -> Function
 
 
 ROUND = 3 * 2.0**51
-"""Adding and taking it away rounds a number below 2^51 to a whole one."""
+"""Adding and subtracting it rounds a number below 2^51 to an integer."""
 
 
 # --- sine and cosine --------------------------------------------------------------------------------
@@ -91,7 +91,7 @@ _SINE = _polynomial([(-1) ** k / math.factorial(2 * k + 1) for k in range(1, 9)]
 _COSINE = _polynomial([(-1) ** k / math.factorial(2 * k) for k in range(2, 9)])
 
 PI_HALVES = (1.5707963267341256, 6.077100506303966e-11, 2.0222662487111665e-21, 8.4784276603689e-32)
-"""pi/2 in three parts of 33 bits, whose products with 20-bit numbers are exact, and the rest."""
+"""pi/2 as three parts of 33 bits, whose products with 20-bit numbers are exact, and the remainder."""
 
 
 @_jit
@@ -116,7 +116,7 @@ def _quadrant(x: Any) -> Any:
 
 @register_jitable(**OPTIONS | {"fastmath": False})
 def _sum(a: Any, b: Any) -> Any:
-    """A + b, never fused with a product: then both ways to a sine have the same bits."""
+    """The sum a + b, never fused with a product, so that both code paths of the sine give the same bits."""
     return a + b
 
 
@@ -143,7 +143,7 @@ def _sincos(x: Any) -> Any:
 
 @register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
 def _rare_sincos(x: Any) -> Any:
-    """The same with lanes for the library; not written into every kernel that turns."""
+    """As `_sincos`, with library lanes; not inlined into every kernel that rotates."""
     fine = _usual_angle(x)
     s, c = _sincos(select(fine, x, 1.0))
     return select(fine, s, _libm_sin(x)), select(fine, c, _libm_cos(x))
@@ -153,7 +153,7 @@ def _rare_sincos(x: Any) -> Any:
 def sincos(x: Any) -> Any:
     """Sine and cosine of one angle."""
     if everywhere(abs(x) < 0.75):  # n = 0, and tail = 0
-        r = x + 0.0  # no negative zero, like below
+        r = x + 0.0  # no negative zero, as below
         z = r * r
         half = 0.5 * z
         one = 1 - half
@@ -179,7 +179,7 @@ def cos(x: Any) -> Any:
 
 _EXPONENTIAL = _polynomial([1 / math.factorial(k) for k in range(2, 15)])
 LOG2 = (0.6931471803691238, 1.9082149292705877e-10)
-"""log 2 in a part of 33 bits and the rest."""
+"""log 2 as a part of 33 bits and the remainder."""
 
 
 @_jit
@@ -221,22 +221,22 @@ def rough_exp2(x: Any) -> Any:
 # --- inverse tangent --------------------------------------------------------------------------------
 
 _ARCTAN = _polynomial([(-1) ** k / (2 * k + 1) for k in range(1, 13)])
-"""Enough for |x| <= tan(pi/16): the next term is 4e-20 of the first."""
+"""Terms for |x| <= tan(pi/16): the next term is 4e-20 of the first."""
 
 _NEAR = (0.41421356237309503, 1.0)
-"""Points from which angles are counted: tan(pi/8), rounded, and 1."""
+"""Reference points of the reduction: tan(pi/8), rounded, and 1."""
 
 _ANGLES = (
     (0.39269908169872414, 3.060132146563891e-18),
     (0.7853981633974483, 3.061616997868383e-17),
     (1.5707963267948966, 6.123233995736766e-17),
 )
-"""Inverse tangents of the two points, and pi/2, as sums of two doubles."""
+"""Inverse tangents of the two reference points, and pi/2, as sums of two doubles."""
 
 
 @_jit
 def atan(x: Any) -> Any:
-    """Inverse tangent: |x| > 1 by its reciprocal, then from the nearest of the angles 0, pi/8 and pi/4."""
+    """Inverse tangent: |x| > 1 by its reciprocal, then relative to the nearest of the angles 0, pi/8 and pi/4."""
     a = abs(x)
     far = a > 1
     over, a = select(far, a, 1.0), select(far, 1.0, a)  # the tangent is a/over
@@ -287,7 +287,7 @@ def power(x: Any, y: Any) -> Any:
 
 @register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
 def searched(x: float, knots: Any) -> int:
-    """The k with knots[k] <= x < knots[k + 1], of the first or the last piece outside, by bisection."""
+    """The k with knots[k] <= x < knots[k + 1], by bisection; outside the table the first or the last interval."""
     low, high = 0, len(knots) - 1
     while high - low > 1:
         middle = (low + high) // 2
@@ -300,7 +300,7 @@ def searched(x: float, knots: Any) -> int:
 
 @register_jitable(error_model="numpy", nogil=True, no_cfunc_wrapper=True)
 def bracket(x: Any, knots: Any) -> Any:
-    """The pieces of a table in which the lanes lie, as numbers."""
+    """Index of the table interval of each lane, as a floating-point number."""
     for i in range(LANES):
         x = insert(x, i, float(searched(extract(x, i), knots)))
     return x
@@ -320,4 +320,4 @@ FUNCTIONS: dict[str, Function] = {
     "log": _guarded(_log, _jit(lambda x: (x > 1e-300) & (x < 1e300)), _libm["log"]),
     "sinh": _guarded(_sinh, _jit(lambda x: abs(x) <= 1), _libm["sinh"]),
 }  # fmt: skip
-"""The functions of `polhode.numbers.primitives` for vectors; the square root is an instruction."""
+"""Vector versions of the functions of `polhode.numbers.primitives`; the square root is an instruction."""

@@ -1,7 +1,7 @@
-"""Sums of rows of numbers in compiled code: what `scalar.combined` does with rows of doubles.
+"""Weighted sums of rows of numbers in compiled code: the primitive `combined` for rows of doubles.
 
-A row is put into one vector, so that a product with a weight and a sum are one instruction for all its numbers. Where
-rows are combined again and again, the compiler sees that a row was just taken out of a vector and leaves it there.
+A row is put into one vector, so that one instruction multiplies all its numbers by a weight and adds them. If rows are
+combined repeatedly, the compiler keeps them in vector registers.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _FUSED = ("contract",)
 
 
 def _vector(builder: Any, row: Any, count: int) -> Any:
-    """The numbers of a row in a vector of the next power of two."""
+    """The numbers of a row in a vector, padded to the next power of two."""
     vector: Any = ir.Constant(ir.VectorType(ir.DoubleType(), 1 << (count - 1).bit_length()), ir.Undefined)
     for i in range(count):
         vector = builder.insert_element(vector, builder.extract_value(row, i), ir.Constant(_INDEX, i))
@@ -46,7 +46,7 @@ def _sum(builder: Any, weights: Any, terms: list[Any]) -> Any:
 
 @intrinsic
 def _combined(typingctx: Any, weights: Any, rows: Any) -> Any:
-    """Rows of doubles as vectors; numbers that are vectors themselves one by one."""
+    """Rows of doubles as vectors; numbers that are vectors themselves are combined one by one."""
     row = rows.dtype
     count, single = row.count, not isinstance(row.dtype, Lanes)
 
@@ -63,13 +63,13 @@ def _combined(typingctx: Any, weights: Any, rows: Any) -> Any:
 
 
 def _one_by_one(terms: int, count: int) -> Any:
-    """The sums written out, for numbers with tangents, which have products and sums of their own."""
+    """The sums written out, for dual numbers, whose products and sums differ."""
     sums = (" + ".join(f"weights[{j}] * rows[{j}][{i}]" for j in range(terms)) for i in range(count))
     return eval(f"lambda weights, rows: ({', '.join(sums)},)")
 
 
 def teach(options: dict[str, Any]) -> None:
-    """Make `scalar.combined` known to numba."""
+    """Register the primitive `combined` with numba."""
 
     def combined(weights: Any, rows: Any) -> Any:
         if isinstance(rows.dtype.dtype, types.Float | Lanes):

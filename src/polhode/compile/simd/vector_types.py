@@ -1,12 +1,12 @@
-"""Number types of eight or sixteen numbers for numba: a kernel called with one is SIMD code, its source unchanged.
+"""Vector types of eight or sixteen numbers for numba: a kernel called with them becomes SIMD code, source unchanged.
 
-`LANES` numbers travel together in two vector registers (or one, or four, as the machine has them). Arithmetic and
-comparisons act lane by lane and round like single doubles; the compiler may fuse a product with a sum, in lanes as in
-single numbers, but reorders nothing, so a lane's bits do not depend on the others. Comparisons give a `Mask`; a branch
-must hold in all lanes (`settled`) or be a `where`.
+`LANES` numbers are held in two vector registers (or one, or four, depending on the machine). Arithmetic and
+comparisons act lane by lane and round like single doubles. The compiler may fuse a product with a sum, in lanes as in
+scalars, but reorders nothing, so a lane's bits do not depend on the others. Comparisons give a `Mask`; a branch
+must hold in all lanes (`all_lanes`) or be a `where`.
 
-`Lanes` are doubles. `Singles` have half their bits and take half the time; the two meet in `to_float32` and
-`to_float64` alone. `Half` is one half of the lanes, for sums that need all registers; two of them are `joined`.
+`Lanes` are doubles. `Singles` are float32 and take half the time; only `to_float32` and `to_float64` convert between
+the two. `Half` is one half of the lanes, for sums that need all registers; `joined` combines two of them.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from numba.core.typing.templates import AbstractTemplate, infer_global, signatur
 from numba.extending import intrinsic, models, register_model
 
 FEATURES = frozenset((get_host_cpu_features() if config.CPU_FEATURES is None else config.CPU_FEATURES).split(","))
-"""What numba compiles for, as +name and -name: this processor, unless $NUMBA_CPU_FEATURES says otherwise."""
+"""CPU features that numba compiles for, as +name and -name: this processor's, unless $NUMBA_CPU_FEATURES is set."""
 
 LANES = 16 if "+avx512f" in FEATURES else 8
-"""Numbers in a vector: two registers of AVX-512 or of AVX2, so that one does its work while the other waits."""
+"""Numbers in a vector: two registers of AVX-512 or AVX2, so that independent instructions overlap."""
 
 _I32, _I64 = ir.IntType(32), ir.IntType(64)
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
@@ -44,7 +44,7 @@ class Vector(types.Type):
     """The type of a vector of numbers."""
 
     single: types.Type
-    """The type of one of them."""
+    """The type of one element."""
     count = LANES
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Vector(types.Type):
         return Conversion.safe if isinstance(other, (types.Float, types.Integer)) else None
 
     def unify(self, typingctx: Any, other: Any) -> Any:
-        """A variable that is now a number, now a vector, is a vector."""
+        """A variable that is a number in one branch and a vector in another is a vector."""
         return self if isinstance(other, (types.Float, types.Integer)) else None
 
 
@@ -88,7 +88,7 @@ class Mask(types.Type):
         return Conversion.safe if isinstance(other, types.Boolean) else None
 
     def unify(self, typingctx: Any, other: Any) -> Any:
-        """A variable that is now one truth value, now a mask, is a mask."""
+        """A variable that is a truth value in one branch and a mask in another is a mask."""
         return self if isinstance(other, types.Boolean) else None
 
 
@@ -130,12 +130,12 @@ def _spread(builder: Any, value: Any, vector: Any) -> Any:
 
 @lower_cast(types.Integer, Vector)
 @lower_cast(types.Float, Vector)
-def _number_to_vector(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
-    return _spread(builder, context.cast(builder, value, given, wanted.single), context.get_value_type(wanted))
+def _number_to_vector(context: Any, builder: Any, source: Any, wanted: Any, value: Any) -> Any:
+    return _spread(builder, context.cast(builder, value, source, wanted.single), context.get_value_type(wanted))
 
 
 @lower_cast(types.Boolean, Mask)
-def _truth_to_mask(context: Any, builder: Any, given: Any, wanted: Any, value: Any) -> Any:
+def _truth_to_mask(context: Any, builder: Any, source: Any, wanted: Any, value: Any) -> Any:
     return _spread(builder, value, _BITS)
 
 
@@ -143,14 +143,14 @@ def _truth_to_mask(context: Any, builder: Any, given: Any, wanted: Any, value: A
 
 
 def _common(args: tuple[Any, ...]) -> Any:
-    """The type of vector in which vectors of one type and single numbers meet, if there is one."""
+    """The common type of vectors of one type and single numbers; None if there is none."""
     kinds = {a for a in args if isinstance(a, Vector)}
     numbers = all(isinstance(a, (Vector, types.Float, types.Integer)) for a in args)
     return kinds.pop() if len(kinds) == 1 and numbers else None
 
 
 def _binary(function: Any, result: Any, make: Callable[[Any, Any, Any], Any]) -> None:
-    """Teach numba an operator on vectors, or on a vector and a number; without a result's type it is theirs."""
+    """Register an operator on vectors, or on a vector and a number; the default result type is that of the vectors."""
 
     class Template(AbstractTemplate):
         key = function
@@ -165,7 +165,7 @@ def _binary(function: Any, result: Any, make: Callable[[Any, Any, Any], Any]) ->
 
 
 def _unary(function: Any, make: Callable[[Any, Any], Any]) -> None:
-    """Teach numba a function of one vector."""
+    """Register a function of one vector with numba."""
 
     class Template(AbstractTemplate):
         key = function
@@ -179,7 +179,7 @@ def _unary(function: Any, make: Callable[[Any, Any], Any]) -> None:
 
 
 def _on_masks(function: Any, make: Callable[[Any, Any, Any], Any]) -> None:
-    """Teach numba an operator on masks, or on a mask and a truth value."""
+    """Register an operator on masks, or on a mask and a truth value, with numba."""
 
     class Template(AbstractTemplate):
         key = function
@@ -194,7 +194,7 @@ def _on_masks(function: Any, make: Callable[[Any, Any, Any], Any]) -> None:
 
 
 def _vector_call(name: str) -> Callable[..., Any]:
-    """A call of an LLVM function on vectors, all arguments and the result of the same type."""
+    """Make a call of an LLVM function on vectors; all arguments and the result have the same type."""
 
     def make(builder: Any, *args: Any) -> Any:
         vector = args[0].type
@@ -237,7 +237,7 @@ _teach()
 
 @intrinsic
 def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
-    """A b + c, rounded once, of three doubles or three vectors."""
+    """Fused multiply-add a b + c, rounded once, of three doubles or three vectors."""
     kind = lanes if any(isinstance(x, Lanes) for x in (a, b, c)) else types.float64
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -246,12 +246,12 @@ def fused(typingctx: Any, a: Any, b: Any, c: Any) -> Any:
     return kind(kind, kind, kind), make
 
 
-# --- what only vectors can do -----------------------------------------------------------------------
+# --- operations on vectors only ---------------------------------------------------------------------
 
 
 @intrinsic
 def select(typingctx: Any, condition: Any, yes: Any, no: Any) -> Any:
-    """Choose in each lane."""
+    """Select in each lane."""
     kind = _common((yes, no)) or lanes
     return kind(mask, kind, kind), lambda context, builder, sig, args: builder.select(*args)
 
@@ -270,7 +270,7 @@ def to_float64(typingctx: Any, v: Any) -> Any:
 
 @intrinsic
 def joined(typingctx: Any, a: Any, b: Any) -> Any:
-    """Two tuples of halves as one of vectors."""
+    """Join two tuples of halves into one tuple of vectors."""
     count = len(a)
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -284,7 +284,7 @@ def joined(typingctx: Any, a: Any, b: Any) -> Any:
 
 @intrinsic
 def everywhere(typingctx: Any, condition: Any) -> Any:
-    """Does the condition hold in all lanes."""
+    """True if the condition holds in all lanes."""
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         bits = ir.IntType(LANES)
@@ -353,7 +353,7 @@ def _address(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 @intrinsic
 def power_of_two(typingctx: Any, n: Any) -> Any:
-    """2^n for whole numbers n from -1022 to 1023, by writing the exponent."""
+    """2^n for integers n from -1022 to 1023, by writing the exponent bits."""
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         whole = builder.fptosi(args[0], _WORDS)
@@ -377,7 +377,7 @@ def exponent(typingctx: Any, x: Any) -> Any:
 
 @intrinsic
 def rough_log2(typingctx: Any, x: Any) -> Any:
-    """The exponent of a positive single-precision number and its fraction, read as one number; 0.04 off at most."""
+    """log2 of a positive float32 from its bits: exponent plus fraction; error at most 0.04."""
 
     def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         bits = builder.sitofp(builder.bitcast(args[0], _SHORT_WORDS), _NARROW)

@@ -1,7 +1,7 @@
-"""Room for numbers on the stack of compiled code: what `scalar.workspace` gives a kernel.
+"""Workspace on the stack of compiled code: the primitive `workspace` of kernels.
 
-It is a bare pointer, so reading and writing cost nothing beyond the memory, and it holds vectors as well as single
-numbers. It must not leave the kernel that asked for it.
+It is a bare pointer, so access costs only the memory operation. It holds vectors or scalars, and must not leave the
+kernel that allocated it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from .vector_types import Lanes, Vector, half, joined
 
 
 class Workspace(types.Type):
-    """The type of room for numbers of one type."""
+    """The type of a workspace for numbers of one type."""
 
     def __init__(self, number: Any) -> None:
         self.number = number
@@ -63,7 +63,7 @@ def _set(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 class Halves(types.Type):
-    """The type of room for one half of the lanes: every second place of room for all of them."""
+    """The type of one half of a workspace of lanes: every second half-vector."""
 
     number = half
 
@@ -118,7 +118,7 @@ def _set_half(context: Any, builder: Any, sig: Any, args: Any) -> Any:
 
 
 def _halver(plain: Callable[..., Any], workspace: Any) -> Callable[..., Any]:
-    """For `scalar.by_halves`."""
+    """Implementation of the primitive `by_halves`."""
     if not (isinstance(workspace, Workspace) and isinstance(workspace.number, Lanes)):
         return plain
     return lambda workspace, k: joined(plain(_halves(workspace, 0), k), plain(_halves(workspace, 1), k))
@@ -141,7 +141,7 @@ def _allocator(number: Any, count: int) -> Callable[..., Any]:
 
 
 def teach(options: dict[str, Any]) -> None:
-    """Make `scalar.workspace` known to numba; the number of numbers must be known when a kernel is compiled."""
+    """Register the primitive `workspace` with numba; its size must be known when a kernel is compiled."""
 
     def workspace(like: Any, count: Any) -> Any:
         allocate = _allocator(like if isinstance(like, (Vector, DualType)) else types.float64, count.literal_value)

@@ -1,7 +1,7 @@
-"""What acts on a body: torques and potentials, the user's own (`torque`, `potential`), ready-made, and sums of them.
+"""Torques and potentials that act on a body: user-defined (`torque`, `potential`), built-in, and their sums.
 
-Ready-made fields are called with keywords and give a bound field: ``ph.fields.linear_drag(coefficients=0.1)``.
-`names` lists them, `describe` gives the formula of one, `make` makes one by name.
+Call a built-in field with keywords to get a bound field: ``ph.fields.linear_drag(coefficients=0.1)``.
+`names` lists them, `describe` returns the formula of one, `make` makes one by name.
 """
 
 from .actuators import (

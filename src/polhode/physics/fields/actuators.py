@@ -1,4 +1,4 @@
-"""Ready-made fields: drag, internal damping, rotors, thrusters, tables and control."""
+"""Built-in fields: drag, internal damping, rotors, thrusters, tables and control."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from .gravity import attitude_spring
 from .registry import reading, ready
 
 FEW_ROWS, MOST_ROWS = 64, 20_000
-"""Rows of a table. Few are parameters of the field, each with a choice in the formula, all of which are computed; more
-are constants of the formula, searched by bisection."""
+"""Numbers of rows of a table. Up to FEW_ROWS they are parameters of the field, and the formula evaluates a selection
+for every row; longer tables are constants of the formula, searched by bisection."""
 
 
 def _per_axis(name: str, value: Any) -> Any:
-    """Three numbers that are not negative, or one for all axes."""
-    given = real_array(value, f"{name} must be a number or three numbers", key=name)
-    numbers = vector(name, np.full(3, given) if given.shape == () else given)
+    """Three non-negative numbers, from three or from one for all axes."""
+    array = real_array(value, f"{name} must be a number or three numbers", key=name)
+    numbers = vector(name, np.full(3, array) if array.shape == () else array)
     if (numbers < 0).any():
         raise InputError(f"{name} must not be negative, or the field would drive instead of brake; got {value!r}", name)
     return numbers
@@ -57,7 +57,7 @@ def quadratic_drag(omega: Any, coefficients: Any) -> Any:
 
 
 def _check_brakes(name: str, value: float, what: str) -> None:
-    """Refuse the negative strength of a dissipation."""
+    """Reject a negative strength of a dissipation."""
     if finite_number(name, value) < 0:
         raise InputError(
             f"{name} must not be negative, or the {what} would drive instead of brake; got {value!r}", name
@@ -68,13 +68,12 @@ def _check_brakes(name: str, value: float, what: str) -> None:
 def internal_damping(body: Any, rate: float) -> Field:
     """Dissipation inside the body: T = rate Pi x (Pi x omega), body frame, Pi = I omega.
 
-    The double bracket of Bloch, Krishnaprasad, Marsden and Ratiu (1996): |Pi| stays, the energy falls by
-    rate |Pi x omega|^2 in a unit of time, and the body ends in rotation about its axis of largest moment (Explorer 1).
-    It is the reduced equation, for the motion as seen from the body. In space the direction of the momentum moves, to
-    and fro, by an amount of the first order in the rate, which no torque inside a body can do: where that matters take
-    `viscous_core`.
+    The double bracket of Bloch, Krishnaprasad, Marsden and Ratiu (1996): |Pi| is constant, the energy falls by
+    rate |Pi x omega|^2 per unit of time, and the body ends in rotation about its axis of largest moment (Explorer 1).
+    This is the reduced equation, in the body frame. In space the direction of the momentum oscillates by an amount of
+    first order in the rate, which no internal torque can cause; if that matters, use `viscous_core`.
 
-    rate : an inverse of moment of inertia times angle, positive
+    rate : in units of 1/(moment of inertia x angle), positive
     """
     inertia, product = inertia_of(body)
     _check_brakes("rate", rate, "field")
@@ -93,17 +92,16 @@ def _internal_damping(product: Any) -> FieldTemplate:
 
 @ready
 def viscous_core(body: Any, strength: float) -> Field:
-    """Dissipation by a small ball, or a cavity full, of very viscous fluid: T = h x omega - h', body frame.
+    """Dissipation by a small ball in, or a cavity filled with, a very viscous fluid: T = h x omega - h', body frame.
 
-    Dragged along, the core has the momentum h = -strength a relative to the body, a = I^-1 (I omega x omega) the
-    angular acceleration (the quasi-steady fluid of Chernousko, Akulenko and Leshchenko 2017). R (I omega + h), the
-    momentum of both in space, is constant exactly; the energy of both, omega . I omega/2 + omega . h, falls by
-    strength |a|^2 in a unit of time, to second order. The body ends in rotation about its axis of largest moment,
-    where h = 0, and about the direction that the momentum had at the start. With other fields the acceleration is
-    still that of the free body.
+    The core lags and has the momentum h = -strength a relative to the body, with a = I^-1 (I omega x omega) the
+    angular acceleration (the quasi-steady fluid of Chernousko, Akulenko and Leshchenko 2017). The total spatial
+    momentum R (I omega + h) is constant exactly; the total energy omega . I omega/2 + omega . h falls by strength |a|^2
+    per unit of time, to second order. The body ends in rotation about its axis of largest moment, where h = 0, along
+    the initial direction of the momentum. If other fields act, a is still the acceleration of the free body.
 
     strength : moment of inertia times time, J^2/c for a ball of moment J and friction torque c nu at the relative rate
-        nu; small against the moments over omega
+        nu; small compared with the moments over omega
     """
     inertia, product = inertia_of(body)
     _check_brakes("strength", strength, "core")
@@ -120,7 +118,7 @@ def _viscous_core(product: Any) -> FieldTemplate:
         a = divided(inertia, cross(momentum, omega))
 
         def change(x: Any) -> Any:
-            """Of the acceleration a, where omega changes by x."""
+            """Change of the acceleration a if omega changes by x."""
             return divided(inertia, add(cross(product(inertia, x), omega), cross(momentum, x)))
 
         # h' = -strength change(omega') and omega' = a + I^-1 T: linear equations for T.
@@ -136,7 +134,7 @@ def _viscous_core(product: Any) -> FieldTemplate:
 
 @ready
 def constant_torque(torque: Any, frame: str = "body") -> Field:
-    """A torque that does not change: T = torque, in the body or in the space frame."""
+    """Constant torque: T = torque, in the body or in the space frame."""
     return _constant_torque(check_frame(frame))(vector("torque", torque))
 
 
@@ -151,9 +149,9 @@ def _constant_torque(frame: str) -> FieldTemplate:
 
 @ready
 def thruster(torque: Any, on: Any, frame: str = "body") -> Field:
-    """A torque that is on between given times: T = torque for start <= t < stop, else 0.
+    """Torque that is switched on in time windows: T = torque for start <= t < stop, else 0.
 
-    torque : three numbers, in the named frame, "body" or "space"
+    torque : three numbers, in the given frame, "body" or "space"
     on : [start, stop], or a list of such windows that do not overlap
     """
     return _thruster(check_frame(frame))(vector("torque", torque), _windows(on))
@@ -183,13 +181,13 @@ def _windows(on: Any) -> np.ndarray:
 
 @ready
 def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "linear", outside: str = "zero") -> Field:
-    """A torque given by a table over time, T(t_k) = torques[k], interpolated.
+    """Torque interpolated from a table over time, T(t_k) = torques[k].
 
-    times : increasing, 2 to 20 000 of them. From 65 on the table is part of the compiled formula: another one is
-        compiled anew, and its numbers are no parameters that an ensemble or a gradient could vary
-    torques : three numbers for each time, in the named frame, "body" or "space"
+    times : increasing, 2 to 20 000 of them. A table of 65 or more times is part of the compiled formula: another table
+        is compiled again, and its numbers are not parameters that an ensemble or a gradient can vary
+    torques : three numbers for each time, in the given frame, "body" or "space"
     between : "linear", or "cubic": the spline with continuous second derivatives (not-a-knot at the ends)
-    outside : "zero", or "hold": the first and the last value before and after the table
+    outside : "zero", or "hold": the first value before the table, the last value after it
     """
     if not isinstance(outside, str) or outside not in ("zero", "hold"):
         raise InputError(f"outside must be 'zero' or 'hold'; got {outside!r}", "outside")
@@ -214,8 +212,8 @@ def _long_table(frame: str, outside: str, knots: Any, columns: Any) -> FieldTemp
         at = clamped(t, knots)
         return scale(1 if hold else where(at == t, 1, 0), looked_up(at, knots, columns))
 
-    made: FieldTemplate = tabulated
-    return made
+    template: FieldTemplate = tabulated
+    return template
 
 
 @functools.cache
@@ -257,7 +255,7 @@ def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarra
 
 
 class RotorField(Field):
-    """T = h x omega - h'(t), of rotors that carry the momentum h(t); h' is derived from the formula of h."""
+    """T = h x omega - h'(t) of rotors with momentum h(t); h' is derived from the formula of h."""
 
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
@@ -274,10 +272,10 @@ class RotorField(Field):
 
 
 def rotor(function: Any) -> Any:
-    """Make a gyrostat of a function h(t, parameters): the momentum of its rotors, relative to the body, body frame.
+    """Make a gyrostat from a function h(t, parameters): the momentum of its rotors relative to the body, body frame.
 
-    With I the inertia of body and rotors less that of the rotors about their own axes, the momentum of all is
-    Pi + h, Pi = I omega, and the torque on Pi is T = h x omega - h'(t); h' is derived. Calling binds the parameters.
+    Let I be the inertia of body and rotors minus the inertia of the rotors about their own axes. The total momentum is
+    Pi + h, Pi = I omega, and the torque on Pi is T = h x omega - h'(t); h' is derived. Call it to bind the parameters.
     """
     rule = "the momentum of rotors is a function of t (and parameters)"
     return dataclasses.replace(template_of(function, "torque", forbidden=("R", "omega"), rule=rule), makes=RotorField)
@@ -287,13 +285,13 @@ def rotor(function: Any) -> Any:
 @reading(momentum=vector, motor=vector)
 @rotor
 def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
-    """A body with rotors (reaction wheels) that carry the momentum h(t) = momentum + motor t in the body.
+    """A body with rotors (reaction wheels) of momentum h(t) = momentum + motor t relative to the body.
 
-    T = h x omega - h', body frame. With motor = 0 the energy omega . I omega/2 and the spatial momentum R (Pi + h)
-    are constant (the gyrostat of Volterra); with any h(t) the latter.
+    T = h x omega - h', body frame. The spatial momentum R (Pi + h) is constant for any h(t); with motor = 0 the energy
+    omega . I omega/2 is constant too (the gyrostat of Volterra).
 
-    momentum : h at t = 0, relative to the body and in its axes; the inertia is that of body and rotors less that of
-        the rotors about their own axes
+    momentum : h at t = 0, relative to the body and in its axes; the body's inertia is that of body and rotors minus
+        the inertia of the rotors about their own axes
     motor : h', the torque of the motors on the rotors
     """
     return [momentum[i] + motor[i] * t for i in range(3)]
@@ -301,9 +299,9 @@ def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
 
 @ready
 def tabulated_gyrostat(times: Any, momenta: Any, between: str = "cubic") -> Field:
-    """A body with driven rotors: h(t) given by a table, T = h x omega - h', body frame.
+    """A body with driven rotors: h(t) from a table, T = h x omega - h', body frame.
 
-    times : increasing, 2 to 20 000 of them, as for `tabulated`; before and after them h is what it is at the ends
+    times : increasing, 2 to 20 000 of them, as for `tabulated`; outside the table h has its end values
     momenta : h at these times, relative to the body and in its axes
     between : "cubic" (a spline: the motors' torque h' is continuous between the ends) or "linear"
     """
@@ -318,8 +316,8 @@ def _long_gyrostat(knots: Any, columns: Any) -> FieldTemplate:
     def tabulated_gyrostat(t: Any) -> Any:
         return looked_up(clamped(t, knots), knots, columns)
 
-    made: FieldTemplate = tabulated_gyrostat
-    return made
+    template: FieldTemplate = tabulated_gyrostat
+    return template
 
 
 @functools.cache
@@ -340,10 +338,10 @@ def pd_control(target: Any, stiffness: float, damping: Any) -> Field:
 
     T = -stiffness/2 vee(E - E^T) - damping omega with E = R_t^T R and hat(vee M) = M (Bullo and Murray 1995). The
     energy of a solution, omega . I omega/2 + stiffness (1 - cos theta), is the Lyapunov function: it falls by
-    damping |omega|^2 in a unit of time. At rest half a turn away the control is in unstable balance.
+    damping |omega|^2 per unit of time. At rest, half a turn from the target, the equilibrium is unstable.
 
     target : attitude as a scipy Rotation, a 3x3 matrix or a quaternion with the scalar first
-    stiffness, damping : of the two parts; the damping as one number or one for each axis
+    stiffness, damping : of spring and drag; the damping as one number or one for each axis
     """
     if finite_number("stiffness", stiffness) <= 0:
         raise InputError(f"stiffness must be positive, or the target would repel; got {stiffness!r}", "stiffness")

@@ -1,4 +1,4 @@
-"""The decorators that make a torque or a potential of a plain Python function."""
+"""Decorators that turn a plain Python function into a torque or a potential."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from .field import FRAMES, FieldTemplate
 def template_of(
     function: Any, kind: str, frame: str = "body", forbidden: Sequence[str] = (), rule: str = "", remedy: str = ""
 ) -> FieldTemplate:
-    """A user's function made ready to have its parameters bound, its arguments checked.
+    """Check the arguments of a user's function and make its template.
 
-    `rule` says why some arguments are forbidden, `remedy` what to do about them.
+    `rule` says why some arguments are forbidden, `remedy` how to avoid them.
     """
     plain_function(function, f"@ph.{kind} decorates a plain Python function")
     for parameter in inspect.signature(function).parameters.values():
@@ -32,7 +32,7 @@ def template_of(
 
 
 def check_frame(frame: Any) -> str:
-    """The frame of a torque, if it is one."""
+    """Return the frame if it is valid, else raise an error."""
     if not isinstance(frame, str) or frame not in FRAMES:
         raise InputError(f"frame must be 'body' or 'space'; got {frame!r}", "frame")
     return frame
@@ -43,10 +43,10 @@ def torque(function: Callable[..., Any], *, frame: str = "body") -> FieldTemplat
 @overload
 def torque(function: None = None, *, frame: str = "body") -> Callable[[Callable[..., Any]], FieldTemplate]: ...
 def torque(function: Any = None, *, frame: str = "body") -> Any:
-    """Make a torque of a function of t, R, omega (any of them) and parameters.
+    """Make a torque from a function of t, R, omega (any of them) and parameters.
 
-    ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity; the three numbers returned
-    are the torque in the named frame, "body" or "space".
+    ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity. The function returns the three
+    components of the torque in the given frame, "body" or "space".
     """
     check_frame(frame)
     if function is None:
@@ -59,11 +59,11 @@ def potential(function: Callable[..., Any], *, torque: Any = None) -> FieldTempl
 @overload
 def potential(function: None = None, *, torque: Any = None) -> Callable[[Callable[..., Any]], FieldTemplate]: ...
 def potential(function: Any = None, *, torque: Any = None) -> Any:
-    """Make a potential energy of a function of R and parameters; its torque follows by itself.
+    """Make a potential energy from a function of R and parameters; its torque is derived exactly.
 
-    A `torque` written down by hand, a function of R and the same parameters that returns three numbers in the body
-    frame (or such a function made a ``@ph.torque(frame="space")``), is compared with the exact one wherever a
-    problem starts and at attitudes all around; a difference beyond round-off is an error.
+    The optional `torque` is a function of R and the same parameters that returns three numbers in the body frame (or a
+    ``@ph.torque(frame="space")``). It is compared with the exact torque at the initial attitude of a problem and at
+    six others; a difference beyond round-off is an error.
     """
     if function is None:
         return lambda f: potential(f, torque=torque)
@@ -72,15 +72,15 @@ def potential(function: Any = None, *, torque: Any = None) -> Any:
     return made if torque is None else dataclasses.replace(made, by_hand=_by_hand(made, torque))
 
 
-def _by_hand(made: FieldTemplate, given: Any) -> FieldTemplate:
-    """The template of a torque given for a potential: a function of R and the potential's parameters."""
-    template = given if isinstance(given, FieldTemplate) else template_of(given, "torque")
-    allowed = ["R", *made.parameters]
+def _by_hand(potential: FieldTemplate, torque: Any) -> FieldTemplate:
+    """The template of the user's torque for a potential: a function of R and the potential's parameters."""
+    template = torque if isinstance(torque, FieldTemplate) else template_of(torque, "torque")
+    allowed = ["R", *potential.parameters]
     extra = [name for name in template.arguments if name not in allowed]
     if template.kind != "torque" or extra:
         got = f"it takes {', '.join(extra)}" if extra else f"got a {template.kind}"
         raise InputError(
-            f"the torque given for the potential {made.function.__name__} must be a function of {', '.join(allowed)} "
+            f"the torque of the potential {potential.function.__name__} must be a function of {', '.join(allowed)} "
             f"that returns three numbers; {got}"
         )
     return template

@@ -1,7 +1,7 @@
-"""What acts on a body: torques and potentials, written as plain Python functions.
+"""Torques and potentials that act on a body, written as plain Python functions.
 
-A field's function is called once with floats (so that its errors are readable), then traced into a
-graph (`expression`), from which its kernels come. The torque of a potential U(R) is exact:
+A field's function is called once with floats (for readable errors), then traced into a
+graph (`expression`), from which its kernels are built. The torque of a potential U(R) is exact:
 T = -rot(R^T dU/dR) with hat(rot M) = M - M^T.
 """
 
@@ -29,24 +29,24 @@ FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
 OBSERVABLE_ARGUMENTS = (*STATE_ARGUMENTS, "momentum")
 LONGEST = 120
-"""Characters of parameters that an error shows."""
+"""Most characters of parameters that an error message shows."""
 MOST_PARAMETERS = 900
-"""Numbers in the parameters of a field: compiled code takes tuples of less than 1000."""
+"""Most numbers in the parameters of a field: compiled code takes tuples of fewer than 1000 entries."""
 
 
 @dataclasses.dataclass(frozen=True)
 class FieldTemplate:
-    """A decorated torque or potential; calling it binds its parameters and gives a `Field`."""
+    """A decorated torque or potential; call it to bind its parameters and get a `Field`."""
 
     function: Callable[..., Any]
     kind: str
     frame: str
     by_hand: FieldTemplate | None = None
-    """The torque a user wrote down for a potential; it is checked and not used."""
+    """The user's torque for a potential; it is checked, not used."""
     checks: tuple[tuple[str, Callable[[str, Any], Any]], ...] = ()
-    """Parameters with the function (name, value) -> value that reads them, or says what they should have been."""
+    """Parameters, each with the function (name, value) -> value that validates it."""
     makes: type[Field] | None = None
-    """The kind of field that a call gives, if not `Field`."""
+    """Class of the field that a call returns (default `Field`)."""
 
     @functools.cached_property
     def arguments(self) -> list[str]:
@@ -55,23 +55,23 @@ class FieldTemplate:
 
     @property
     def user(self) -> UserFunction:
-        """The function with what messages call it."""
+        """The function with its name in messages."""
         count = 3 if self.kind == "torque" else None
         return UserFunction(self.function, f"the {self.kind} {self.function.__name__}", count)
 
     @property
     def state(self) -> tuple[str, ...]:
-        """Arguments that stand for the state: t, R, omega; of an observable also momentum."""
+        """Arguments that hold the state: t, R, omega; for an observable also momentum."""
         return OBSERVABLE_ARGUMENTS if self.kind == "observable" else STATE_ARGUMENTS
 
     @property
     def parameters(self) -> list[str]:
-        """Names of its parameters: the arguments other than those of the state."""
+        """Names of its parameters: the arguments that are not part of the state."""
         return [name for name in self.arguments if name not in self.state]
 
     @property
     def complete(self) -> bool:
-        """Has every parameter a default."""
+        """True if every parameter has a default."""
         return all(p.default is not inspect.Parameter.empty for p in self.signature.parameters.values())
 
     @property
@@ -103,7 +103,7 @@ class FieldTemplate:
 
 
 def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
-    """A parameter as a float or as nested tuples of floats."""
+    """Convert a parameter to a float or nested tuples of floats."""
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, tuple | list):
@@ -120,7 +120,7 @@ def leaves_of(value: Any) -> list[Any]:
 
 
 def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
-    """The leaves, taken in order, in the shape of `value`."""
+    """Arrange the leaves, in order, in the shape of `value`."""
     if not isinstance(value, tuple):
         return leaves[start], start + 1
     items = []
@@ -140,7 +140,7 @@ class Field:
     """A torque or potential with its parameters bound. Fields are added with ``+`` (see `sums`)."""
 
     first = 0
-    """Number of its first parameter among the symbols p0, p1, ... of its graph; not zero for a part of a sum."""
+    """Index of its first parameter among the symbols p0, p1, ... of its graph; not zero for a part of a sum."""
 
     def __init__(self, template: FieldTemplate, values: dict[str, Any]) -> None:
         self.template = template
@@ -166,10 +166,10 @@ class Field:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def numbered(self, first: int) -> Field:
-        """The same field with its parameters numbered from `first` on in its graph."""
-        made = self.template.bound(self.values)
-        made.first = first
-        return made
+        """The same field with the parameters in its graph numbered from `first`."""
+        field = self.template.bound(self.values)
+        field.first = first
+        return field
 
     @property
     def parameters(self) -> tuple[float, ...]:
@@ -177,28 +177,28 @@ class Field:
         return tuple(leaves_of(tuple(self.values.values())))
 
     def arguments(self, t: Any, R: Any, omega: Any, values: dict[str, Any], momentum: Any = None) -> dict[str, Any]:
-        """What the function is called with, by name."""
+        """The arguments of the function, by name."""
         state = {"t": t, "R": R, "omega": omega, "momentum": momentum}
         return {n: state[n] if n in self.template.state else values[n] for n in self.template.arguments}
 
     def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
-        """What the function returns for plain numbers."""
+        """The function's value for plain numbers."""
         return self.template.user.value(self.arguments(t, R, omega, self.values, momentum), place, self._hint)
 
     def _hint(self, problem: Exception) -> str:
-        """What may help with an exception of the function."""
-        given = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
-        told = f"; its parameters are {given[:LONGEST]}" if given else ""
-        return told + "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
+        """A hint for an exception raised by the function."""
+        values = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
+        hint = f"; its parameters are {values[:LONGEST]}" if values else ""
+        return hint + "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
 
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
-        """Call the function once in plain Python and say clearly what is wrong with it."""
+        """Evaluate the function once in plain Python; raise a clear error if it fails."""
         self.template.user.numbers(self.value(t, R, omega, context), context)
         if self.kind == "potential":
             self._check_slope(t, R, omega, context)
 
     def _check_slope(self, t: float, R: Any, omega: Any, context: str) -> None:
-        """A potential must have a torque: finite slopes."""
+        """Check that a potential has finite derivatives, hence a torque."""
         try:
             slopes = self.torque_value(t, R, omega)
         except (ArithmeticError, ValueError):
@@ -209,14 +209,14 @@ class Field:
             self._check_by_hand(self.template.by_hand, t, R, omega, context)
 
     def _check_by_hand(self, template: FieldTemplate, t: float, R: Any, omega: Any, context: str) -> None:
-        """The torque given by hand must be that of the potential, at the state and at attitudes all around."""
+        """Check that the user's torque is the torque of the potential, at this state and at `CHECK_ATTITUDES`."""
         hand = Field(template, {name: self.values[name] for name in template.parameters})
         hand.check(t, R, omega, context)
         gap = difference(_compared(self, hand, R, context))
         if gap:
             raise InputError(
-                f"the torque {hand.name} given for the potential {self.name} is not its torque: {gap}; the torque of "
-                f"U(R) in the body frame is -rot(R^T dU/dR)"
+                f"{hand.name} is not the torque of the potential {self.name}: {gap}; the torque of U(R) in the body "
+                f"frame is -rot(R^T dU/dR)"
             )
 
     @functools.cached_property
@@ -233,13 +233,13 @@ class Field:
 
     @functools.cached_property
     def written(self) -> Any:
-        """The torque in the frame in which the user wrote it; for a potential that of the body."""
+        """The torque in the user's frame; for a potential in the body frame."""
         if self.kind == "potential":
             return self.graph[0]
         return self.traced(lambda value: tuple(lift(x) for x in value))
 
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
-        """What `read` makes of the function's value on the symbols t, R, w, p, or `at` formulas of these four."""
+        """`read` applied to the function's value on the symbols t, R, w, p, or on the four formulas `at`."""
         symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
         omega, momentum = (tuple(symbol(f"{letter}{i}") for i in range(3)) for letter in "wm")
         t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), omega, symbols)
@@ -249,12 +249,12 @@ class Field:
 
     @property
     def has_tables(self) -> bool:
-        """Does its formula read tables of constants."""
+        """True if its formula reads tables of constants."""
         return any(node.op in LOOK_UPS for node in ordered(self.graph[0]))
 
     @property
     def needs(self) -> str:
-        """The kind of field this is, in the words of `methods.NEEDS`."""
+        """The kind of this field, one of `methods.NEEDS`."""
         if self.kind == "potential":
             return "potential"
         velocity = any(name.startswith("w") for name in symbols_in(self.graph[0]))
@@ -262,14 +262,14 @@ class Field:
 
     @property
     def unpack(self) -> dict[str, str]:
-        """How the symbols of the graph are read from t, R, w, p."""
+        """Source text of each symbol of the graph in t, R, w, p."""
         unpack = {"t": "t"} | {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
         unpack |= {f"{letter}{i}": f"{letter}[{i}]" for letter in "wm" for i in range(3)}
         return unpack | {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))}
 
     @functools.cached_property
     def text(self) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:
-        """Source and constants of the torque and of the potential (zero where there is none)."""
+        """Source and constants of the torque and of the potential (zero if there is none)."""
         force, U = self.graph
         unpack = self.unpack
         torque = source("torque_value", "t, R, w, p", unpack, force)
@@ -278,7 +278,7 @@ class Field:
 
     @functools.cached_property
     def structure(self) -> str:
-        """What its kernels are built from, values of parameters apart: fields of equal structure share them."""
+        """Text that determines its kernels, without parameter values: fields of equal structure share kernels."""
         return repr((type(self).__name__, self.kind, self.template.frame, len(self.parameters), self.text))
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
@@ -289,11 +289,11 @@ class Field:
         """The kernel torque(t, q, m, system) in principal axes, in one number type."""
         return torque_kernel(formula_kernel(self.text[0], number), len(self.parameters), has_principal_rotation)
 
-    @functools.lru_cache(maxsize=KEPT)  # noqa: B019 - few fields are kept alive by it
+    @functools.lru_cache(maxsize=KEPT)  # noqa: B019 - it keeps only a few fields alive
     def pair_text(self, has_principal_rotation: bool) -> tuple[str, dict[str, Any]]:
         """Source and constants of the torque and of the torque of V = g^T I^-1 g, g the torque of the potential.
 
-        I^-1 comes as three numbers, or as six (by rows) where the body's axes are not the principal ones.
+        I^-1 is three numbers, or six (by rows) if the body's axes are not the principal ones.
         """
         unpack = {f"R{i}{j}": f"R[{i}][{j}]" for i in range(3) for j in range(3)}
         unpack |= {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))} | {f"s{i}": f"s[{i}]" for i in range(6)}
@@ -314,8 +314,8 @@ class Field:
     def difference_text(self) -> tuple[str, dict[str, Any]]:
         """Source and constants of the mean torque of a potential between two attitudes, and of its change.
 
-        With G the discrete gradient between R0 and R1 and the mean R = (R0 + R1)/2 the torque is -rot(R^T G), so that
-        over R1 = R0 cay(v) it does the work that the potential loses: U1 - U0 = -T.v.
+        With the discrete gradient G between R0 and R1 and the mean R = (R0 + R1)/2, the torque is T = -rot(R^T G). With
+        R1 = R0 cay(v), its work equals the loss of potential: U1 - U0 = -T.v.
         """
         U = self.graph[1]
         if self.kind != "potential" or U is None:
@@ -341,11 +341,11 @@ class Field:
 
 CHECK_DIGITS = 50
 CHECK_ATTITUDES = ((5, 1, -2, 3), (2, 4, 1, -1), (-1, 2, 5, 2), (1, -3, 2, 6), (3, 3, -1, 4), (4, -1, -5, 1))
-"""Quaternions, not normalised, at which a torque given by hand is compared with the exact one."""
+"""Quaternions, not normalised, at which the user's torque is compared with the exact one."""
 
 
 def difference(seen: Sequence[tuple[str, Any, Any]]) -> str:
-    """The first place at which what was given is not the exact vector, in words; `seen` are (place, exact, given)."""
+    """Description of the first difference between the user's and the exact vector; `seen` are (place, exact, given)."""
     scale = max(abs(x) for _, exact, given in seen for x in (*exact, *given))
     for place, exact, given in seen:
         gap, i = max((abs(a - b), i) for i, (a, b) in enumerate(zip(exact, given, strict=True)))
@@ -356,10 +356,10 @@ def difference(seen: Sequence[tuple[str, Any, Any]]) -> str:
 
 
 def _compared(field: Field, hand: Field, R: Any, context: str) -> list[tuple[str, Any, Any]]:
-    """Where, the exact torque and the one by hand, in 50 digits; without attitudes at which one is singular."""
+    """(place, exact torque, user's torque) in 50 digits; attitudes at which one is singular are skipped."""
     from ...numbers.multiprecision import number, working
 
-    found = []
+    compared = []
     with working(CHECK_DIGITS):
         zero = number(0)
         points = [(context, tuple(tuple(number(x) for x in row) for row in R))]
@@ -367,7 +367,7 @@ def _compared(field: Field, hand: Field, R: Any, context: str) -> list[tuple[str
             a, b, c, d = (number(x) for x in q)
             points.append((f"at the attitude {q} (a quaternion, not normalised)", matrix(unit((a, b, c, d)))))
         for point, A in points:
-            with contextlib.suppress(ArithmeticError, ValueError, TypeError):  # TypeError: complex, out of its domain
+            with contextlib.suppress(ArithmeticError, ValueError, TypeError):  # TypeError: complex values
                 values = [
                     formula_kernel(f.text[0], number)(
                         zero, A, (zero, zero, zero), tuple(number(x) for x in f.parameters)
@@ -375,8 +375,8 @@ def _compared(field: Field, hand: Field, R: Any, context: str) -> list[tuple[str
                     for f in (field, hand)
                 ]
                 if all(math.isfinite(float(x)) for value in values for x in value):
-                    found.append((point, values[0], values[1]))
-    return found
+                    compared.append((point, values[0], values[1]))
+    return compared
 
 
 def _attitude_symbols(letter: str = "R") -> Any:

@@ -1,4 +1,4 @@
-"""Formulas the ready-made fields share. They are traced: plain Python on tuples of numbers of any type."""
+"""Formulas shared by the built-in fields. They are traced: plain Python on tuples of numbers of any type."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from ...numbers.user_math import cos, sin, where
 from ..body import Body
 
 KEPLER_STEPS = 4
-"""Steps of order four: the root is then good to 1e-55 for eccentricities up to `MOST_ECCENTRIC`."""
+"""Iterations of order four; they give the root to 1e-55 for eccentricities up to `MOST_ECCENTRIC`."""
 
 MOST_ECCENTRIC = 0.9
 
 
 def inertia_of(body: Any) -> tuple[Any, Callable[..., Any]]:
-    """The inertia of a body as a parameter, and the function of it and a vector that is their product.
+    """The inertia of a body as a parameter, and the function (inertia, v) -> I v.
 
-    Three moments where the body's axes are the principal ones, else the tensor by rows.
+    The inertia is three moments if the body's axes are the principal ones, else the tensor by rows.
     """
     if not isinstance(body, Body):
         raise InputError(f"this field needs the inertia of a ph.Body; got {type(body).__name__}")
@@ -28,14 +28,14 @@ def inertia_of(body: Any) -> tuple[Any, Callable[..., Any]]:
 
 
 def quotient_of(product: Callable[..., Any]) -> Callable[..., Any]:
-    """The function of an inertia and a vector v, I^-1 v, that belongs to a product of `inertia_of`."""
+    """The function (inertia, v) -> I^-1 v that matches a product of `inertia_of`."""
     if product is times:
         return lambda moments, v: tuple(x / moment for x, moment in zip(v, moments, strict=True))
     return lambda rows, v: solve3(rows[0], rows[1], rows[2], v)  # symmetric: rows are columns
 
 
 def pull(R: Any, arm: Any, force: Any) -> Any:
-    """Energy -force . R arm of a constant force (space) that acts at the end of an arm (body)."""
+    """Energy -force . R arm of a constant force (space) applied at the end of an arm (body)."""
     return -dot(force, apply(R, arm))
 
 
@@ -45,9 +45,9 @@ def gradient_torque(strength: Any, r: Any, turned: Any) -> Any:
 
 
 def eccentric_anomaly(e: Any, M: Any) -> Any:
-    """Root E of Kepler's equation E - e sin E = M, by a fixed number of steps; M of any size.
+    """Root E of Kepler's equation E - e sin E = M, by a fixed number of iterations; M of any size.
 
-    The start of Smith (1979), E_0 = M + e sin M / (1 - sin(M + e) + sin M), then steps of order four (Danby and
+    The start of Smith (1979), E_0 = M + e sin M / (1 - sin(M + e) + sin M), then iterations of order four (Danby and
     Burkardt 1983). Measured over all M: within 1e-55 for e <= 0.9.
     """
     E = M + e * sin(M) / (1 - sin(M + e) + sin(M))
@@ -61,12 +61,12 @@ def eccentric_anomaly(e: Any, M: Any) -> Any:
 
 
 def clamped(t: Any, knots: Sequence[Any]) -> Any:
-    """t, or the end of the knots beyond which it lies."""
+    """Clamp t to the range of the knots."""
     return min(max(t, knots[0]), knots[-1])
 
 
 def looked_up(t: Any, knots: Sequence[float], columns: Sequence[Sequence[Sequence[float]]]) -> Any:
-    """As `piecewise`, from tables that are constants of the formula: columns[d][axis] are the coefficients of x^d."""
+    """As `piecewise`, with tables compiled in as constants: columns[d][axis] are the coefficients of x^d."""
     index = bracket(t, knots)
     x = t - take(index, knots)
     value = [take(index, column) for column in columns[-1]]
@@ -76,9 +76,9 @@ def looked_up(t: Any, knots: Sequence[float], columns: Sequence[Sequence[Sequenc
 
 
 def piecewise(t: Any, knots: Sequence[Any], pieces: Sequence[Any]) -> Any:
-    """The polynomial of the piece in which t lies, three numbers: sum_d pieces[k][d] (t - knots[k])^d.
+    """Piecewise polynomial, three numbers: sum_d pieces[k][d] (t - knots[k])^d for t in piece k.
 
-    The first and the last piece go on outside.
+    The first and the last piece extrapolate.
     """
     start, chosen = knots[0], pieces[0]
     for knot, here in zip(knots[1:-1], pieces[1:], strict=True):

@@ -1,4 +1,4 @@
-"""Ready-made fields: gravity, the gravity gradient, magnetic dipoles, the soft wall, a spring in attitude."""
+"""Built-in fields: gravity, gravity gradient, magnetic dipoles, soft wall, attitude spring."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def gravity(R: Any, mgl: Any) -> Any:
 def uniform_gravity(body: Any, g: Any = STANDARD_GRAVITY) -> Field:
     """Uniform gravity on a body that turns about any fixed point: U = -m g . R c.
 
-    body : with a mass, and turning about its pivot: ``cone.about([0, 0, -1])``; c is its centre of mass seen from there
-    g : acceleration of gravity, a vector in space; standard gravity down the z axis in SI units unless given
+    body : a body with a mass and a pivot, such as ``cone.about([0, 0, -1])``; c is its centre of mass from the pivot
+    g : acceleration of gravity, a vector in space (default: standard gravity along -z, in SI units)
     """
     if getattr(body, "mass", None) is None:
         raise InputError(
@@ -69,13 +69,13 @@ def dipole(R: Any, moment: Any, field: Any) -> Any:
 @reading(moment=vector, field=vector)
 @torque
 def rotating_dipole(t: Any, R: Any, moment: Any, field: Any, rate: Any) -> Any:
-    """Magnetic dipole in a field that turns about the space z axis: T = m x R^T B(t), body frame.
+    """Magnetic dipole in a field that rotates about the space z axis: T = m x R^T B(t), body frame.
 
     B(t) = (B1 cos wt - B2 sin wt, B1 sin wt + B2 cos wt, B3).
 
     moment : the dipole m, a vector in the body
     field : B at t = 0, a vector in space
-    rate : w, radians in a unit of time
+    rate : w, radians per unit of time
     """
     c, s = cos(rate * t), sin(rate * t)
     turned = (field[0] * c - field[1] * s, field[0] * s + field[1] * c, field[2])
@@ -95,9 +95,9 @@ def soft_wall(R: Any, attraction: Any, repulsion: Any, gap: Any = 1.1) -> Any:
 
 @ready
 def distant_centre(body: Any, strength: float) -> Field:
-    """Gravity gradient of a distant centre that rests on the space z axis: U = 3/2 strength r . I r, r = R^T e3.
+    """Gravity gradient of a distant centre at rest on the space z axis: U = 3/2 strength r . I r, r = R^T e3.
 
-    strength : G M/r^3, an inverse square of a time
+    strength : G M/r^3, in units of 1/time^2
     """
     inertia, product = inertia_of(body)
     return _distant_centre(product)(finite_number("strength", strength), inertia)
@@ -116,8 +116,8 @@ def _distant_centre(product: Any) -> FieldTemplate:
 def gravity_gradient(body: Any, mu: float, radius: float, phase: float = 0.0) -> Field:
     """Gravity gradient on a circular orbit: T = 3 mu/r^3 u x I u, body frame.
 
-    u = R^T (cos a, sin a, 0) is the direction of the body seen from the centre, a = n t + phase with n^2 = mu/r^3: the
-    orbit lies in the x-y plane of space, so choose the space axes so.
+    u = R^T (cos a, sin a, 0) is the direction of the body seen from the centre, a = n t + phase with n^2 = mu/r^3. The
+    orbit lies in the x-y plane of space; choose the space axes accordingly.
 
     mu : G M of the centre (Earth: 3.986004418e14 m^3/s^2)
     radius : r, of the orbit
@@ -129,7 +129,7 @@ def gravity_gradient(body: Any, mu: float, radius: float, phase: float = 0.0) ->
 
 
 def _mean_motion(mu: float, name: str, radius: Any) -> float:
-    """N = sqrt(mu/a^3) [1/s], computed such that no power leaves the range of doubles before n does."""
+    """Mean motion n = sqrt(mu/a^3) [1/s], computed so that no power leaves the range of doubles before n does."""
     a = positive(name, radius)
     rate = math.sqrt(mu) / a / math.sqrt(a)
     if not 0 < rate < math.inf:
@@ -159,7 +159,7 @@ def eccentric_gravity_gradient(
 
     The orbit lies in the x-y plane of space with its pericentre on the x axis: r = a (1 - e cos E) and
     u = R^T (cos E - e, sqrt(1 - e^2) sin E, 0) a/r, with E - e sin E = n t + mean_anomaly and n^2 = mu/a^3. Kepler's
-    equation is solved by a fixed number of steps, within 1e-55 up to e = 0.9, which is the largest allowed.
+    equation is solved by a fixed number of iterations, within 1e-55 up to e = 0.9, the largest allowed value.
 
     mu : G M of the centre
     semi_major_axis : a
@@ -191,7 +191,7 @@ def _eccentric(product: Any) -> FieldTemplate:
 
 
 def _rows(name: str, value: Any) -> Any:
-    """An attitude as a matrix."""
+    """Convert an attitude to a matrix."""
     try:
         return matrix(attitude_quaternion(value))
     except InputError as problem:
@@ -205,7 +205,7 @@ def attitude_spring(R: Any, target: Any, stiffness: Any) -> Any:
     """Spring towards an attitude: U = stiffness (3 - tr(R_t^T R))/2 = stiffness (1 - cos theta).
 
     theta is the angle of the rotation from the target to R. The torque stiffness sin(theta) is largest at a right
-    angle and vanishes at half a turn, where the spring is in unstable balance.
+    angle and vanishes at half a turn, where the equilibrium is unstable.
 
     target : R_t as a scipy Rotation, a 3x3 matrix or a quaternion with the scalar first
     """

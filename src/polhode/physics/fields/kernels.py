@@ -1,4 +1,4 @@
-"""Kernels of a field in principal axes, made of formulas in the user's axes."""
+"""Kernels of a field in principal axes, built from formulas in the user's axes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from ..axes import axes
 
 
 def formula_kernel(text: tuple[str, dict[str, Any]], number: Callable[[Any], Any]) -> Callable[..., Any]:
-    """The kernel of a formula; the one for doubles is made once (others depend on the working precision)."""
+    """The kernel of a formula; memoised for doubles only (others depend on the working precision)."""
     if number is not floats.number:
         return compiled(*text, number)
-    made: Callable[..., Any] = MADE(("formula", repr(text)), lambda: compiled(*text, number))
-    return made
+    value: Callable[..., Any] = MADE(("formula", repr(text)), lambda: compiled(*text, number))
+    return value
 
 
 def torque_kernel(value: Callable[..., Any], count: int, has_principal_rotation: bool) -> Callable[..., Any]:
@@ -36,7 +36,7 @@ def torque_kernel(value: Callable[..., Any], count: int, has_principal_rotation:
 
 
 def pair_kernel(value: Callable[..., Any], count: int, has_principal_rotation: bool) -> Callable[..., Any]:
-    """As `torque_kernel`, for a formula that gives the torque and the torque of V."""
+    """As `torque_kernel`, for a formula of the torque and the torque of V."""
     attitude, _, inverse, back = axes(has_principal_rotation, count)
 
     @kernel
@@ -48,7 +48,7 @@ def pair_kernel(value: Callable[..., Any], count: int, has_principal_rotation: b
 
 
 def difference_kernel(value: Callable[..., Any], count: int, has_principal_rotation: bool) -> Callable[..., Any]:
-    """As `torque_kernel`, for a formula of two attitudes that gives the mean torque and the change of the potential."""
+    """As `torque_kernel`, for a formula of two attitudes: the mean torque and the change of the potential."""
     attitude, _, _, back = axes(has_principal_rotation, count)
 
     @kernel
@@ -61,7 +61,7 @@ def difference_kernel(value: Callable[..., Any], count: int, has_principal_rotat
 
 @functools.cache
 def no_answer(query: FieldQuery) -> Callable[..., Any]:
-    """The kernel that answers a query without a field: integer zeros, of which `absent` is true."""
+    """The kernel that answers a query without a field: integer zeros, for which `absent` is true."""
     zeros = tuple((0, 0, 0) if part == VECTOR else 0 for part in query.shape)
     return unrolled_kernel(", ".join(("t", "q", "m", "system", *query.arguments)), repr(query.joined(zeros)))
 

@@ -15,21 +15,21 @@ from . import CHECK_DIGITS, Field, FieldTemplate, formula_kernel, template_of
 from .field import difference
 
 CHECK_TIMES = (0, 1, -2, 5)
-"""Times since the start, in the unit of the problem, at which given derivatives are compared (over 3)."""
+"""Times since the start, in units of 1/3, at which the user's derivatives are compared with the exact ones."""
 
 
 @dataclasses.dataclass(frozen=True)
 class RateTemplate(FieldTemplate):
-    """A torque in space that depends on time alone, and what its derivatives are said to be."""
+    """A torque in space that depends on time alone, with the user's functions for its derivatives."""
 
     given: tuple[FieldTemplate | None, ...] = ()
 
 
 class RateField(Field):
-    """L'(t) with its parameters bound; derivatives given by hand are checked and not used."""
+    """L'(t) with its parameters bound; the user's derivatives are checked, not used."""
 
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
-        """Check the function and the derivatives given with it."""
+        """Check the function and the user's derivatives."""
         super().check(t, R, omega, context)
         assert isinstance(self.template, RateTemplate)
         for n, template in enumerate(self.template.given, start=1):
@@ -55,8 +55,8 @@ class RateField(Field):
             gap = difference(seen)
         if gap:
             raise InputError(
-                f"{hand.name}, given as the derivative of order {n} of {self.name}, is not it: {gap}; remove it, and "
-                f"it is computed"
+                f"{hand.name} is not the derivative of order {n} of {self.name}: {gap}; correct it, or remove it: the "
+                f"derivative is then computed"
             )
 
 
@@ -66,15 +66,15 @@ def _of_time(formulas: Any, field: Field) -> tuple[str, dict[str, Any]]:
 
 
 def _template(function: Any, name: str, parameters: list[str] | None = None) -> FieldTemplate:
-    """The template of one function of t and parameters."""
+    """The template of a function of t and parameters."""
     plain_function(function, f"{name} must be a plain Python function of t and parameters")
     rule = f"{name} is the rate of the momentum as a function of t alone"
     remedy = ', so make it a @ph.torque(frame="space")'
-    made = template_of(function, "torque", "space", ("R", "omega"), rule, remedy)
-    extra = [p for p in made.parameters if parameters is not None and p not in parameters]
+    template = template_of(function, "torque", "space", ("R", "omega"), rule, remedy)
+    extra = [p for p in template.parameters if parameters is not None and p not in parameters]
     if extra:
         raise InputError(f"{name} may take t and the parameters of L1; {function.__name__} takes {', '.join(extra)}")
-    return made
+    return template
 
 
 def momentum_rate(
@@ -85,13 +85,12 @@ def momentum_rate(
     Parameters
     ----------
     L1 : L'(t), a function of t and parameters that returns three numbers
-    L2, L3 : its first and second derivative. They may be left out: derivatives are derived from L1, exactly. Those
-        given are compared with the derived ones, where a problem starts; a difference beyond round-off is an error.
+    L2, L3 : its first and second derivative, optional. Derivatives are computed exactly from L1; L2 and L3 are only
+        compared with them when a problem is made, and a difference beyond round-off is an error.
 
-    Returns the field itself if L1 has no parameters, else what must be called with them:
-    ``ph.momentum_rate(push)(0.3)``.
+    Returns the field if L1 has no parameters, else a template to be called with them: ``ph.momentum_rate(push)(0.3)``.
     """
     first = _template(L1, "L1")
     given = tuple(None if f is None else _template(f, name, first.parameters) for name, f in (("L2", L2), ("L3", L3)))
-    made = RateTemplate(first.function, "torque", "space", makes=RateField, given=given)
-    return made if made.parameters else made()
+    template = RateTemplate(first.function, "torque", "space", makes=RateField, given=given)
+    return template if template.parameters else template()

@@ -1,7 +1,7 @@
 """Sums of fields.
 
-A sum of potentials is a potential. A sum with a torque in it is a torque, and its energy is still the kinetic energy
-plus the potentials of those parts that have one: what the other parts take away or put in is then seen as its change.
+A sum of potentials is a potential. A sum that contains a torque is a torque. Its energy is the kinetic energy plus the
+potentials of the parts that have one, so the energy changes by the work of the other parts.
 """
 
 from __future__ import annotations
@@ -21,24 +21,24 @@ from .field import STATE_ARGUMENTS, Field, FieldTemplate
 
 @dataclasses.dataclass(frozen=True)
 class SumTemplate(FieldTemplate):
-    """Several fields at once; calling it with parameters by name replaces their values."""
+    """Several fields at once; call it with parameters by name to replace their values."""
 
     parts: tuple[Field, ...] = ()
 
     @property
     def names(self) -> list[tuple[Field, str, str]]:
-        """(part, its parameter, the name of that in the sum): the same name, behind that of its field if it is not the
-        only one; fields of one name are numbered.
+        """(part, its parameter, name of that parameter in the sum). The name is prefixed with the field's name if it
+        is not unique; fields with equal names are numbered.
         """
         parameters = Counter(name for part in self.parts for name in part.values)
         fields = Counter(part.name for part in self.parts)
         seen: Counter[str] = Counter()
-        found = []
+        names = []
         for part in self.parts:
             seen[part.name] += 1
             owner = part.name if fields[part.name] == 1 else f"{part.name}{seen[part.name]}"
-            found += [(part, name, name if parameters[name] == 1 else f"{owner}_{name}") for name in part.values]
-        return found
+            names += [(part, name, name if parameters[name] == 1 else f"{owner}_{name}") for name in part.values]
+        return names
 
     @property
     def arguments(self) -> list[str]:
@@ -52,7 +52,7 @@ class SumTemplate(FieldTemplate):
 
     @property
     def signature(self) -> inspect.Signature:
-        """The parameters, each with the value it has in its part."""
+        """The parameters, with their values in the parts as defaults."""
         keyword = inspect.Parameter.KEYWORD_ONLY
         return inspect.Signature(
             [inspect.Parameter(full, keyword, default=part.values[name]) for part, name, full in self.names]
@@ -60,10 +60,10 @@ class SumTemplate(FieldTemplate):
 
     def bound(self, values: dict[str, Any]) -> Field:
         """The sum with these values of all parameters."""
-        own: dict[int, dict[str, Any]] = {id(part): {} for part in self.parts}
+        values_of: dict[int, dict[str, Any]] = {id(part): {} for part in self.parts}
         for part, name, full in self.names:
-            own[id(part)][name] = values[full]
-        parts = tuple(part.template.bound(own[id(part)]) for part in self.parts)
+            values_of[id(part)][name] = values[full]
+        parts = tuple(part.template.bound(values_of[id(part)]) for part in self.parts)
         return SumField(dataclasses.replace(self, parts=parts), values)
 
 
@@ -82,7 +82,7 @@ class SumField(Field):
 
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
-        """The sum of the torques, and of the potentials where there are any."""
+        """The sum of the torques, and of the potentials if there are any."""
         graphs, first = [], self.first
         for part in self.template.parts:
             graphs.append(part.numbered(first).graph)
@@ -98,14 +98,14 @@ class SumField(Field):
 
 
 def total(fields: tuple[Any, ...]) -> Field:
-    """The sum of bound fields; sums among them are taken apart."""
+    """The sum of bound fields; nested sums are flattened."""
     parts: list[Field] = []
     for field in fields:
         if not isinstance(field, Field):
             raise InputError(f"a field can be added to a field with its parameters bound; got {field!r}")
-        # a part that stands twice is two parts
-        own = field.template.parts if isinstance(field, SumField) else (field,)
-        parts += [part.numbered(0) for part in own]
+        # copies: a part that occurs twice counts as two parts
+        addends = field.template.parts if isinstance(field, SumField) else (field,)
+        parts += [part.numbered(0) for part in addends]
     kind = "potential" if all(part.kind == "potential" for part in parts) else "torque"
 
     def value(t: Any, R: Any, omega: Any, **values: Any) -> Any:

@@ -1,8 +1,8 @@
-"""Conditions of time alone in a field: the times at which they change (its edges), and the field between two edges.
+"""Conditions in a field that depend on time alone: the times at which they change (edges), and the field between two.
 
-A thruster, a table or a `ph.where(t < start, ...)` of a user's is one smooth formula between two edges. A step that
-ends on every edge never sees two of them; `between` is the field with every such condition read at one moment, the
-middle of the interval, so that rounding at the ends, stages beyond them and `<` or `<=` make no difference.
+A thruster, a table or a user's `ph.where(t < start, ...)` is one smooth formula between two edges. Steps end on every
+edge, so no step crosses one. `between` is the field with all such conditions evaluated at one moment, the middle of
+the interval: rounding at the ends, stages beyond them and `<` or `<=` then make no difference.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from .field import Field
 from .kernels import formula_kernel
 
 SAMPLES = 2**15
-"""Times at which a condition is looked at whose edges have no formula."""
+"""Times at which a condition is sampled if its edges have no formula."""
 
 MOST_LINES = 1024
-"""Linear functions of time that one side of a condition may choose from."""
+"""Most linear functions of time that one side of a condition may select from."""
 
 HALVINGS = 64
 
 
 def _depends(nodes: Iterable[Expr], letters: str) -> set[Expr]:
-    """Those of the nodes, given arguments first, that depend on symbols with these first letters."""
-    found: set[Expr] = set()
+    """The nodes that depend on symbols with these first letters; `nodes` must list arguments before their users."""
+    dependent: set[Expr] = set()
     for node in nodes:
         own = node.op == "symbol" and node.args[0][0] in letters
-        if own or any(a in found for a in node.args if isinstance(a, Expr)):
-            found.add(node)
-    return found
+        if own or any(a in dependent for a in node.args if isinstance(a, Expr)):
+            dependent.add(node)
+    return dependent
 
 
 def _switches(outputs: Sequence[Expr]) -> list[Expr]:
@@ -47,7 +47,7 @@ def _switches(outputs: Sequence[Expr]) -> list[Expr]:
 
 
 class PiecewiseField(Field):
-    """A field between two of its edges: one more parameter, the last, is a time between them."""
+    """A field between two of its edges; the last parameter, added here, is a time between them."""
 
     def __init__(self, field: Field) -> None:
         self.whole, self.template, self.values = field, field.template, field.values
@@ -55,19 +55,19 @@ class PiecewiseField(Field):
 
     @property
     def parameters(self) -> tuple[float, ...]:
-        """Those of the field, and the moment (0 until a run says which)."""
+        """The parameters of the field, then the moment (0 until a run sets it)."""
         return (*self.whole.parameters, 0.0)
 
     @functools.cached_property
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
-        """The torque with its conditions of time read at the moment."""
+        """The torque with its time conditions evaluated at the moment."""
         force, U = self.whole.graph
         a, b, c = self._held(force)
         return (a, b, c), U
 
     @functools.cached_property
     def written(self) -> Any:
-        """The same in the frame in which the user wrote the torque."""
+        """The same torque in the user's frame."""
         return tuple(self._held(self.whole.written))
 
     def _held(self, formulas: Sequence[Expr]) -> list[Expr]:
@@ -88,7 +88,7 @@ def _rebuilt(node: Expr, new: dict[Expr, Expr]) -> Expr:
 
 @functools.lru_cache(maxsize=KEPT)
 def between(field: Field | None) -> Field | None:
-    """The field between its edges; the field itself where no condition depends on time alone. Made once."""
+    """The field between its edges; the field itself if no condition depends on time alone. Memoised."""
     if field is None:
         return None
     return PiecewiseField(field) if _switches(substituted(field.graph[0], {})) else field
@@ -97,8 +97,8 @@ def between(field: Field | None) -> Field | None:
 def edges(field: Field | None, start: float, end: float) -> np.ndarray:
     """Times inside (start, end) at which a condition of time alone may change, in order.
 
-    A comparison of linear functions of t has its root as the edge; a table has its knots. Any other condition is
-    looked at at many times, and each change is bracketed to two neighbouring doubles.
+    The edge of a comparison of linear functions of t is its root; the edges of a table are its knots. Any other
+    condition is sampled at many times, and each change is bracketed to two neighbouring doubles.
     """
     if field is None or between(field) is field:
         return np.empty(0)
@@ -107,16 +107,16 @@ def edges(field: Field | None, start: float, end: float) -> np.ndarray:
     timed = _depends(nodes, "t")
     plain = [n for n in nodes if n not in timed and not (n.op == "const" and isinstance(n.args[0], tuple))]
     known = dict(zip(plain, _evaluated(field, plain, start), strict=True))
-    found, unknown = [np.empty(0)], []
+    pieces, unknown = [np.empty(0)], []
     for node in switches:
         roots = _roots(node, known, timed)
         if roots is None:
             unknown.append(node)
         else:
-            found.append(roots)
+            pieces.append(roots)
     if unknown:
-        found.append(_changes(field, unknown, start, end))
-    times = np.unique(np.concatenate(found))
+        pieces.append(_changes(field, unknown, start, end))
+    times = np.unique(np.concatenate(pieces))
     return times[(times > start) & (times < end)]
 
 
@@ -130,7 +130,7 @@ def _evaluated(field: Field, nodes: Sequence[Expr], t: Any) -> Any:
 
 
 def _roots(node: Expr, known: dict[Expr, Any], timed: set[Expr]) -> np.ndarray | None:
-    """The times at which a condition may change; None where its sides are not linear in t."""
+    """The times at which a condition may change; None if its sides are not linear in t."""
     book: dict[Expr, set[tuple[float, float]] | None] = {}
     for x in ordered(a for a in node.args if isinstance(a, Expr)):
         book[x] = _lines(x, book, known, timed)
@@ -147,7 +147,7 @@ def _roots(node: Expr, known: dict[Expr, Any], timed: set[Expr]) -> np.ndarray |
 def _lines(
     node: Expr, book: dict[Expr, set[tuple[float, float]] | None], known: dict[Expr, Any], timed: set[Expr]
 ) -> set[tuple[float, float]] | None:
-    """The (slope, offset) of all linear functions of t that a node may be, whatever its own conditions say."""
+    """(slope, offset) of all linear functions of t that a node may equal, for any outcome of its own conditions."""
     if node not in timed:
         value = known.get(node)
         return {(0.0, float(value))} if isinstance(value, int | float) else None
@@ -176,10 +176,10 @@ def _combined(first: Any, second: Any, sign: int) -> set[tuple[float, float]] | 
 
 
 def _changes(field: Field, nodes: Sequence[Expr], start: float, end: float) -> np.ndarray:
-    """Times at which nodes change, from samples and bisection."""
+    """Times at which nodes change, by sampling and bisection."""
     grid = np.linspace(start, end, SAMPLES + 1)
     seen = [np.broadcast_to(np.asarray(x), grid.shape) for x in _evaluated(field, nodes, grid)]
-    found = [np.empty(0)]
+    changes = [np.empty(0)]
     for node, values in zip(nodes, seen, strict=True):
         at = np.flatnonzero(values[1:] != values[:-1])
         low, high, before = grid[at], grid[at + 1], values[at]
@@ -188,5 +188,5 @@ def _changes(field: Field, nodes: Sequence[Expr], start: float, end: float) -> n
             (now,) = _evaluated(field, [node], middle)
             same = now == before
             low, high = np.where(same, middle, low), np.where(same, high, middle)
-        found.append(high)
-    return np.concatenate(found)
+        changes.append(high)
+    return np.concatenate(changes)

@@ -1,7 +1,7 @@
-"""Events: a user's function g(t, R, omega, parameters) of which the zeros are looked for during a run.
+"""Events: zeros of a user's function g(t, R, omega, parameters), located during a run.
 
-The function is written and traced like a torque (`fields.py`); it returns one number. An event happens where g
-passes through zero in the named direction.
+The function is written and traced like a torque (`fields.py`); it returns one number. An event happens when g
+passes through zero in the given direction.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ class Event:
     Attributes
     ----------
     name : the function's name
-    direction : -1 where g falls through zero, 1 where it rises, 0 either way
-    terminal : does the run end at the first one
-    field : the function with its parameters bound, None while they are not; calling the event binds them
+    direction : -1 for g falling through zero, 1 for rising, 0 for both
+    terminal : True if the run ends at the first one
+    field : the function with its parameters bound; None if they are unbound. Call the event to bind them
     """
 
     def __init__(self, template: FieldTemplate, direction: int, terminal: bool, field: Field | None) -> None:
@@ -50,7 +50,7 @@ class Event:
 
     @property
     def bound(self) -> Field:
-        """The function with its parameters; an error if they were never given."""
+        """The function with its parameters bound; an error if they are unbound."""
         if self.field is None:
             names = ", ".join(self.template.parameters)
             raise InputError(
@@ -65,7 +65,7 @@ class Event:
         return self.bound.parameters
 
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
-        """Call the function once in plain Python and say clearly what is wrong with it; then trace it."""
+        """Evaluate the function once in plain Python, raise a clear error if it fails; then trace it."""
         field = self.bound
         field.check(t, R, omega, context)
         value = field.value(t, R, omega, context)
@@ -89,7 +89,7 @@ class Event:
         return source("event_value", "t, R, w, p", self.bound.unpack, [self.graph])
 
     def formula(self, t: Any, R: Any, omega: Any) -> Any:
-        """Its values in the user's axes: of numbers, or of arrays of them."""
+        """Its values in the user's axes, for numbers or arrays."""
         return compiled(*self.text, floats.number)(t, R, omega, self.parameters)[0]
 
     def value(self, t: float, R: Any, omega: Any) -> float:
@@ -97,7 +97,7 @@ class Event:
         return float(self.formula(t, R, omega))
 
     def kernel(self, number: Callable[[Any], Any], problem: Problem) -> Callable[..., Any]:
-        """The kernel g(t, q, m, system) in principal axes, in one number type; its parameters are constants in it."""
+        """The kernel g(t, q, m, system) in principal axes, in one number type; its parameters are compiled in."""
         value, p = compiled(*self.text, number), tuple(number(x) for x in self.parameters)
         count = len(problem.field.parameters) if problem.field is not None else 0
         attitude, vector, _, _ = axes(problem.body.has_principal_rotation, count)
@@ -109,40 +109,40 @@ class Event:
         return g
 
     def happened(self, before: Any, after: Any) -> Any:
-        """Does g pass through zero between two values (or arrays of them); one that starts at zero has happened."""
+        """True if g passes through zero between two values (or arrays); a zero at `before` does not count."""
         rises, falls = (before < 0) & (after >= 0), (before > 0) & (after <= 0)
         return (rises & (self.direction >= 0)) | (falls & (self.direction <= 0))
 
 
 def event(function: Any = None, direction: int = 0, terminal: bool = False) -> Any:
-    """Make an event of a function of t, R, omega (any of them) and parameters that returns one number.
+    """Make an event from a function of t, R, omega (any of them) and parameters that returns one number.
 
-    ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity. `direction` is 1 for zeros where the number
-    rises, -1 where it falls, 0 for both; a `terminal` event ends the run. An event whose function has parameters
-    without defaults is called to bind them: ``ph.event(tilt)(0.3)``. Works as a decorator too.
+    ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity. `direction` is 1 for rising zeros, -1 for
+    falling ones, 0 for both; a `terminal` event ends the run. If the function has parameters without defaults, call
+    the event to bind them: ``ph.event(tilt)(0.3)``. Also works as a decorator.
     """
     if isinstance(direction, bool) or not isinstance(direction, numbers.Real) or direction not in DIRECTIONS:
         raise InputError(f"direction must be -1 (falling), 0 (either way) or 1 (rising); got {direction!r}")
     terminal = flag("terminal", terminal)
     if function is None:
-        return lambda given: event(given, direction, terminal)
+        return lambda decorated: event(decorated, direction, terminal)
     template = template_of(function, "event")
     return Event(template, int(direction), terminal, template() if template.complete else None)
 
 
-def checked(given: Any, problem: Problem) -> list[Event]:
-    """The events of a run, each bound and called once at the start."""
-    if isinstance(given, Event):
-        given = (given,)
+def checked(events: Any, problem: Problem) -> list[Event]:
+    """The events of a run as a list, each bound and evaluated once at the start."""
+    if isinstance(events, Event):
+        events = (events,)
     try:
-        found = [] if given is None else list(given)
+        listed = [] if events is None else list(events)
     except TypeError:
-        raise InputError(f"events must be a sequence of ph.event(...); got {type(given).__name__}") from None
-    for one in found:
+        raise InputError(f"events must be a sequence of ph.event(...); got {type(events).__name__}") from None
+    for one in listed:
         if not isinstance(one, Event):
             hint = f"; write ph.event({one.__name__})" if callable(one) and hasattr(one, "__name__") else ""
             raise InputError(f"events must be made by ph.event; got {type(one).__name__}{hint}")
         R = tuple(tuple(float(x) for x in row) for row in matrix(problem.quaternion))
         omega = tuple(float(x) for x in problem.omega)
         one.check(problem.t0, R, omega, f"at the start (t = {problem.t0:g})")
-    return found
+    return listed

@@ -1,4 +1,4 @@
-"""A user's function of one state, ready to be evaluated on numbers of any type: what `ph.gradient` differentiates."""
+"""A user's function of one state that can be evaluated in any number type; `ph.gradient` differentiates it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Observable:
 
     Attributes
     ----------
-    shape : of what it returns: () for one number, (n,) for n of them, and so on
+    shape : shape of its value: () for one number, (n,) for n numbers, and so on
     """
 
     def __init__(self, function: Any) -> None:
@@ -46,30 +46,30 @@ class Observable:
             return ()
         shapes = {self._shape(part) for part in value}
         if len(shapes) != 1:
-            raise InputError(f"the observable {self.name} must return a number, or as many of them in every row")
+            raise InputError(f"the observable {self.name} must return a number, or rows of equal length")
         return (len(value), *shapes.pop())
 
     def check(self, t: float, R: Any, omega: Any, momentum: Any, context: str) -> None:
-        """Call the function once in plain Python and say clearly what is wrong with it."""
+        """Evaluate the function once in plain Python; raise a clear error if it fails."""
         value = self.field.value(t, R, omega, context, momentum)
         parts = leaves_of(_nested(value))
         if not all(is_finite_real(x.args[0]) for x in parts):
             raise self.field.template.user.refused("finite numbers", repr(value), context)
 
     def __call__(self, t: Any, q: Any, m: Any, inverse: Any, principal_to_body: Any) -> tuple[Any, ...]:
-        """All its numbers, flat, at a state in principal axes.
+        """All its values, flattened, at a state in principal axes.
 
-        `principal_to_body` turns them into the user's, or is empty.
+        `principal_to_body` is the quaternion from principal to user axes, or empty.
         """
         w = times(inverse, m)
         if principal_to_body:
             q, w, m = mul(q, conj(principal_to_body)), rotate(principal_to_body, w), rotate(principal_to_body, m)
-        found: tuple[Any, ...] = self._value(t, matrix(q), w, m, self.field.parameters)
-        return found
+        values: tuple[Any, ...] = self._value(t, matrix(q), w, m, self.field.parameters)
+        return values
 
 
 def _nested(value: Any) -> Any:
-    """What a function returned: a formula, or nested tuples of them; refuse what is neither."""
+    """Convert a function's value to a formula or nested tuples of formulas; reject other types."""
     if isinstance(value, tuple | list):
         if not value:
             raise TypeError("it must return a number, or a tuple of numbers; it returned none")

@@ -1,7 +1,7 @@
-"""Running statistics of many bodies: observables folded, step by step, into a few numbers; no path is kept.
+"""Running statistics of an ensemble: observables are accumulated step by step; no trajectory is stored.
 
-All observables of a run are one straight-line formula of t, q, m and the system, in which no product is fused with a
-sum: on a path that was kept it gives the same bits, whatever surrounds it (unless it calls elementary functions).
+All observables of a run form one straight-line formula of t, q, m and the system, compiled without fused multiply-add.
+Evaluated on a stored trajectory it gives the same bits (unless it calls elementary functions).
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .event import Event
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Statistic:
-    """What became of an observable: of a number arrays (N,), of a vector (N, 3), by components; in the user's axes.
+    """Statistics of an observable: arrays (N,) for a number, (N, 3) for a vector (by component); in the user's axes.
 
     Attributes
     ----------
-    first, last : at the start, and at the last step looked at
-    min, max, mean : over the start and all steps looked at
-    drift : (N,) largest change since the start, relative to the size at the start (absolute where that is zero)
+    first, last : at the start, and at the last sampled step
+    min, max, mean : over the start and all sampled steps
+    drift : (N,) largest change since the start, relative to the initial value (absolute if that is zero)
     """
 
     first: np.ndarray
@@ -53,13 +53,13 @@ class Statistic:
 
 PARTS: dict[str, str] = {
     "first": "at the start",
-    "last": "at the last step looked at",
+    "last": "at the last sampled step",
     "min": "smallest",
     "max": "largest",
     "mean": "mean",
-    "drift": "largest change since the start, relative to the size there (absolute where that is zero)",
+    "drift": "largest change since the start, relative to the initial value (absolute if that is zero)",
 }
-"""The arrays of a `Statistic`, in words."""
+"""Descriptions of the arrays of a `Statistic`."""
 
 
 # --- observables as formulas ------------------------------------------------------------------------
@@ -115,24 +115,24 @@ def _formulas(model: Problem) -> _Formulas:
 
 
 def _unpack(parameters: int) -> dict[str, str]:
-    """How the symbols are read from t, q, m, system; axes of the body's own follow the parameters of the field."""
+    """Source text of each symbol in t, q, m, system; a principal rotation follows the parameters of the field."""
     unpack = {"t": "t"} | {f"q{i}": f"q[{i}]" for i in range(4)} | {f"m{i}": f"m[{i}]" for i in range(3)}
     unpack |= {f"s{i}": f"system[1][{i}]" for i in range(3)} | {f"p{i}": f"system[2][{i}]" for i in range(parameters)}
     return unpack | {f"a{i}": f"system[2][{parameters + i}]" for i in range(4)}
 
 
-# --- what was asked for -----------------------------------------------------------------------------
+# --- the user's observables -------------------------------------------------------------------------
 
 
-def watch(given: Any, model: Problem) -> Watch | None:
-    """What a run shall look at: a word, a function of t, R, omega and parameters, or several; None for nothing."""
-    if given is None:
+def watch(statistics: Any, model: Problem) -> Watch | None:
+    """The observables of a run: a name, a function of t, R, omega and parameters, or several; None for none."""
+    if statistics is None:
         return None
-    asked = [given] if isinstance(given, str | Event | types.FunctionType) else given
-    if not isinstance(asked, Iterable):
-        raise InputError(f"statistics must be {_EXPECTED}; got {given!r}")
+    items = [statistics] if isinstance(statistics, str | Event | types.FunctionType) else statistics
+    if not isinstance(items, Iterable):
+        raise InputError(f"statistics must be {_EXPECTED}; got {statistics!r}")
     state, found = _formulas(model), dict[str, list[Expr]]()
-    for one in asked:
+    for one in items:
         name, formulas = _observable(one, state, model)
         if name in found:
             raise InputError(f"statistics has two observables named {name!r}; each needs a different name")
@@ -144,7 +144,7 @@ def watch(given: Any, model: Problem) -> Watch | None:
 
 
 _EXPECTED = (
-    f"some of the words {', '.join(map(repr, WORDS))}, or functions of t, R, omega and parameters that return a number"
+    f"some of the names {', '.join(map(repr, WORDS))}, or functions of t, R, omega and parameters that return a number"
 )
 
 
@@ -171,51 +171,53 @@ _MISSING = inspect.Parameter.empty
 def _bound(
     template: FieldTemplate, known: dict[str, Any], field: Field | None, symbols: list[Expr]
 ) -> tuple[Field, list[Any]]:
-    """The function with values for its parameters, and these as formulas.
+    """The function with its parameters bound, and the parameters as formulas.
 
-    What is neither bound nor has a default is the field's parameter of that name, one value for every body.
+    A parameter that is neither bound nor has a default is the field's parameter of that name, one value per body.
     """
     shared, start = dict[str, list[Any]](), 0
     for name, value in field.values.items() if field is not None else ():
         shared[name] = symbols[start : start + len(leaves_of(value))]
         start += len(shared[name])
     defaults = {p.name: p.default for p in inspect.signature(template.function).parameters.values()}
-    given = {n: known.get(n, defaults[n]) for n in template.parameters if n in known or defaults[n] is not _MISSING}
-    taken = [name for name in template.parameters if name not in given]
-    for name in taken:
+    values = {n: known.get(n, defaults[n]) for n in template.parameters if n in known or defaults[n] is not _MISSING}
+    from_field = [name for name in template.parameters if name not in values]
+    for name in from_field:
         if name not in shared:
             has = f"which has {', '.join(shared) or 'none'}" if field is not None else "but there is no field"
             raise InputError(
-                f"the observable {template.function.__name__} has no value for {name}: give it a default, or the name "
-                f"of a parameter of the field, {has}"
+                f"the observable {template.function.__name__} has no value for {name}: give it a default, or rename it "
+                f"to a parameter of the field, {has}"
             )
-    bound = template(**given, **{name: field.values[name] for name in taken if field is not None})
-    return bound, [x for n, value in bound.values.items() for x in (shared[n] if n in taken else leaves_of(value))]
+    bound = template(**values, **{name: field.values[name] for name in from_field if field is not None})
+    leaves = [x for n, value in bound.values.items() for x in (shared[n] if n in from_field else leaves_of(value))]
+    return bound, leaves
 
 
-# --- the fold ---------------------------------------------------------------------------------------
+# --- accumulation -----------------------------------------------------------------------------------
 
 FIRST, LAST, MIN, MAX, SUM, LOW = range(6)
-"""The numbers kept of one component: the sum has a low part, so the mean is right to round-off after any steps."""
+"""Slots of one component. The sum is compensated (low part), so the mean is correct to round-off for any number of
+steps."""
 
 SLOTS = 6
 
 
 @kernel
 def lower(a: Number, v: Number) -> Number:
-    """The smaller one; NaN once one was."""
+    """Minimum that propagates NaN."""
     return where((v < a) | (v != v), v, a)
 
 
 @kernel
 def higher(a: Number, v: Number) -> Number:
-    """The larger one; NaN once one was."""
+    """Maximum that propagates NaN."""
     return where((v > a) | (v != v), v, a)
 
 
 @kernel
 def nothing(rows: Any, t: Any, y: Any, system: Any) -> None:
-    """What a run without statistics does before it begins."""
+    """Start a run without statistics: do nothing."""
 
 
 @no_fma
@@ -227,24 +229,24 @@ def squared_gap(x: Number, y: Number, z: Number, a: Number, b: Number, c: Number
 
 @dataclasses.dataclass(frozen=True)
 class Watch:
-    """Observables of a run: their names with the number of components, and the formula of all of them."""
+    """Observables of a run: names with numbers of components, and the joint formula."""
 
     sizes: dict[str, int]
     text: tuple[str, dict[str, Any]]
 
     @property
     def components(self) -> int:
-        """Components of all observables."""
+        """Number of components of all observables."""
         return sum(self.sizes.values())
 
     @property
     def columns(self) -> int:
-        """Numbers kept of a body: `SLOTS` for every component, and one for every vector, its largest change squared."""
+        """Numbers stored per body: `SLOTS` for each component, and the largest squared change of each vector."""
         return SLOTS * self.components + sum(size > 1 for size in self.sizes.values())
 
     @functools.cached_property
     def structure(self) -> str:
-        """What its kernels are built from."""
+        """Text that determines its kernels."""
         return repr((self.sizes, self.text))
 
     @functools.cached_property
@@ -255,16 +257,16 @@ class Watch:
         return made
 
     def __reduce__(self) -> Any:
-        """What can be sent: the kernel is made anew."""
+        """Pickle without the kernel, which is rebuilt."""
         return Watch, (self.sizes, self.text)
 
     def state_space(
         self, plain: StateSpace, clock: bool, read: Any, write: Any
     ) -> tuple[StateSpace, Callable[..., Any]]:
-        """The kind of a run that folds what it sees behind the state, and the kernel that opens it.
+        """The state space of a run that accumulates statistics in columns after the state, and its initial kernel.
 
-        `plain` writes the state to the one row there is; ``read(rows, j)`` and ``write(rows, j, v)`` are for what is
-        behind it. The time of a method that keeps its own clock is in the state.
+        `plain` writes the state to the single row; ``read(rows, j)`` and ``write(rows, j, v)`` access the extra
+        columns. With `clock`, the method keeps its own time in the state.
         """
         observed, write_state, columns = self.observed, plain.write, COLUMNS + clock
 
@@ -323,10 +325,10 @@ class Watch:
         return [start for start, size in zip(starts, self.sizes.values(), strict=True) if size > 1]
 
     def results(self, numbers: np.ndarray, samples: np.ndarray) -> dict[str, Statistic]:
-        """The statistics from the numbers kept (N, columns) and how often every body was looked at."""
+        """The statistics from the stored numbers (N, columns) and the number of samples of each body."""
         slots = numbers[:, : SLOTS * self.components].reshape(len(numbers), self.components, SLOTS)
         changes = iter(np.sqrt(numbers[:, SLOTS * self.components :]).T)
-        found, start = {}, 0
+        statistics, start = {}, 0
         for name, size in self.sizes.items():
             part = slots[:, start : start + size] if size > 1 else slots[:, start]
             start += size
@@ -336,5 +338,5 @@ class Watch:
                 drift = relative(next(changes), np.sqrt((first * first).sum(axis=1)))
             else:
                 drift = relative(np.maximum(high - first, first - low), np.abs(first))
-            found[name] = Statistic(first, last, low, high, mean, drift)
-        return found
+            statistics[name] = Statistic(first, last, low, high, mean, drift)
+        return statistics
