@@ -10,7 +10,7 @@ import pytest
 import polhode as ph
 from polhode.analysis import bench, reference
 from polhode.results import observables
-from polhode.run import adaptive, step_control, tolerance
+from polhode.run import adaptive, schedule, step_control, tolerance
 
 TOLERANCES = (1e-3, 1e-6, 1e-9, 1e-12, 1e-13)
 EPS = 2.0**-52
@@ -66,6 +66,34 @@ def test_three_kinds_of_method_are_chosen_on_the_named_problems(name, tol, why):
     sol = ph.solve(ph.problems.get(name), tol=tol)
     assert why in sol.reason
     assert ph.methods[sol.method].name == sol.method
+
+
+@pytest.mark.parametrize("tol", [1e-4, 1e-8, 1e-12])
+def test_the_tolerance_of_steps_needs_one_run(tol, monkeypatch):
+    """No second run is made, so there is no estimate; the error is that of the steps."""
+    runs, usual = [], adaptive.Run.__call__
+    monkeypatch.setattr(adaptive.Run, "__call__", lambda run: runs.append(run) or usual(run))
+    problem = ph.problems.heavy_top()
+    sol = ph.solve(problem, step_tol=tol)
+    assert len(runs) == 1
+    assert (sol.error_estimate, sol.info.tol, sol.info.step_tol) == (None, None, tol)
+    assert "not estimated" in sol.reason
+    assert bench.reference_error(problem, sol.quaternion[-1]) < 20 * tol
+
+
+def test_a_torque_of_time_is_sampled_once_for_all_states_of_one_size(monkeypatch):
+    @ph.torque
+    def push(t, a):
+        return a * ph.math.sin(3 * t), 0.0, a
+
+    field, body = push(0.1), ph.Body([1.0, 2.0, 2.5])
+
+    def solved(x):
+        return ph.solve(ph.Problem(body, field, omega=[0.7 + x, 0.1, 0.2]), tol=1e-7, t_end=3.0)
+
+    solved(0.0)
+    monkeypatch.setattr(schedule, "_cells", None)
+    assert solved(0.01).status == "finished"
 
 
 @pytest.mark.parametrize("name", ["free_body", "soft_wall", "fast_top"])
@@ -136,7 +164,8 @@ def test_a_motion_that_blows_up_says_so():
     [
         ({"tol": 0.0}, "tol must lie between"), ({"tol": 2.0}, "tol must lie between"), ({"tol": "x"}, "be a number"),
         ({"tol": 1e-6, "dt": 0.1}, "give dt or tol"), ({"tol": 1e-6, "steps": 5}, "give steps or tol"),
-        ({"tol": 1e-6, "every": 2}, "sol.at"), ({"tol": 1e-6, "digits": 30}, "doubles"), ({}, "give a method and dt"),
+        ({"tol": 1e-6, "step_tol": 1e-6}, "not both"), ({"step_tol": 2.0}, "step_tol must lie between"),
+        ({"step_tol": 1e-6, "method": "imidm"}, "does not estimate"), ({"tol": 1e-6, "every": 2}, "sol.at"), ({"tol": 1e-6, "digits": 30}, "doubles"), ({}, "give a method and dt"),
         ({"method": "imidm"}, "give a method and dt"), ({"dt": 0.1}, "give a method and dt"),
         ({"tol": 1e-6, "t_end": -1.0}, "after t0"), ({"tol": 1e-6, "method": "nonsense"}, "unknown method"),
     ],

@@ -214,8 +214,8 @@ def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = R
     ``adaptive_loop(t, end, last, longest, proposal, y, system, tolerance, largest, order, times, rows)`` runs until
     `end` or until `rows` is full (every accepted step is recorded, none is longer than `longest`). `last` is the time
     at which the whole run ends, `largest` the largest |m| so far: both enter the errors that `allowed` grants. It
-    returns the state, the time, the next proposal, `largest`, the angle turned, the rows filled, the rejected steps, and
-    whether all went well.
+    returns the state, the time, the next proposal, `largest`, the angle turned, the rows filled, the rejected steps,
+    and whether all went well.
     """
     attempt_step, write = attempting_steps(controlled_step, space), space.write
 
