@@ -166,6 +166,8 @@ def _rate(problem: Problem, span: float, inertia: float) -> float:
 def _sizes(field: Field, times: Any, R: Any, omega: Any) -> list[float]:
     """The largest finite size of each component of a torque at some times."""
     try:
+        if isinstance(times, float):
+            return [size for x in field.torque_value(times, R, omega) if (size := abs(x)) < math.inf]
         with np.errstate(all="ignore"):
             seen = [np.abs(np.atleast_1d(np.asarray(x, dtype=float))) for x in field.torque_value(times, R, omega)]
     except (ArithmeticError, ValueError):

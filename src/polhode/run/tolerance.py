@@ -174,7 +174,7 @@ def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
 def angle(legs: Schedule) -> float:
     """The angle that the body would turn until the end with the angular velocity of the start."""
     problem = legs.problem
-    return float(np.linalg.norm(problem.omega)) * (legs.legs[-1].end - problem.t0)
+    return math.hypot(*problem.omega.tolist()) * (legs.legs[-1].end - problem.t0)
 
 
 def _adaptively(legs: Schedule, kind: AdaptiveStep, wish: Wish, reason: str) -> Solution:
