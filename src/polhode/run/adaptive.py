@@ -19,7 +19,7 @@ from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers import floats
 from ..physics.problem import Problem
 from .integrator import check_fit, structure, torque_kernel
-from .schedule import Leg, Schedule, scheduled
+from .schedule import Schedule, scheduled
 from .step_control import EPS, AdaptiveStep, compiled
 
 FEW_ROWS, ROWS = 256, 4096
@@ -65,22 +65,36 @@ class Run:
     problem, controlled_step, end : what is run, by which steps, and until when
     tolerance : of each step, as `kernels.loops.allowed` weighs it
     schedule : where steps end and how long they may be; by default what the field of the problem asks for
-    stretch : factor of the longest steps of the schedule; below 1 every leg has several steps
     """
 
     def __init__(
         self, problem: Problem, controlled_step: AdaptiveStep, end: float, tolerance: float,
-        schedule: Schedule | None = None, stretch: float = 1.0,
+        schedule: Schedule | None = None,
     ) -> None:  # fmt: skip
         self.problem, self.controlled_step, self.end, self.tolerance = problem, controlled_step, end, tolerance
-        self.schedule, self.stretch = schedule or scheduled(problem, end, tolerance), stretch
+        self.schedule = schedule or scheduled(problem, end, tolerance)
+        self.longest = [leg.longest for leg in self.schedule.legs]
         self.order = controlled_step.order_for(tolerance)
         self.y, self.system = problem.kernel_data(floats.number)
 
-    def again(self, tolerance: float, stretch: float = 1.0) -> Run:
+    def again(self, tolerance: float) -> Run:
         """The same run with another tolerance."""
         made = copy.copy(self)
-        made.tolerance, made.stretch, made.order = tolerance, stretch, self.controlled_step.order_for(tolerance)
+        made.tolerance, made.order = tolerance, self.controlled_step.order_for(tolerance)
+        made.longest = [leg.longest for leg in self.schedule.legs]
+        return made
+
+    def finer(self, path: Path, ratio: float, finest: float) -> Run:
+        """A run whose errors are this many times smaller than those of the path of this one, in every leg.
+
+        A smaller tolerance alone does not shorten steps that a leg's end or the schedule cuts. So no step is longer
+        than the longest of the path in its leg, times the factor that the ratio and the order ask for.
+        """
+        made, shorter = self.again(max(self.tolerance / ratio, finest)), float(ratio ** (-1 / self.order))
+        ends = [leg.end for leg in self.schedule.legs]
+        steps = np.diff(path.times)
+        first = np.searchsorted(path.times[:-1], [self.problem.t0, *ends[:-1]])
+        made.longest = (shorter * np.maximum.reduceat(steps, first)).tolist()
         return made
 
     def first_step(self) -> float:
@@ -92,17 +106,13 @@ class Run:
         rate = max(math.hypot(*(i * x for i, x in zip(self.system[1], m, strict=True))), 1 / span)
         return min(span, FIRST_STEP * self.tolerance ** (1 / self.order) / rate)
 
-    def longest(self, leg: Leg, start: float) -> float:
-        """The longest step in a leg."""
-        return self.stretch * (leg.longest if self.stretch >= 1 else min(leg.longest, leg.end - start))
-
     def pieces(self) -> Iterator[Path]:
         """The path piece by piece, each without the state before it; `largest` is that of the run so far."""
         loop, t, y, proposal, size = self.controlled_step.adaptive_loop, self.problem.t0, self.y, self.first_step(), 0
         times, rows, filled, rejected, attempted = np.empty(0), np.empty((0, COLUMNS)), 0, 0, 0
         turned, largest = 0.0, 0.0
-        for leg in self.schedule.legs:
-            system, longest = self.schedule.system(self.system, leg), self.longest(leg, t)
+        for leg, longest in zip(self.schedule.legs, self.longest, strict=True):
+            system = self.schedule.system(self.system, leg)
             while t < leg.end:
                 if filled == size:
                     size, filled = min(ROWS, max(FEW_ROWS, 4 * size)), 0

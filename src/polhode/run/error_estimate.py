@@ -52,9 +52,13 @@ def estimated(first: Run, tol: float) -> Estimated:
     coarse = first.again(max(FIRST * tol, FINEST))
     path, best = coarse(), None
     for tried in range(TRIES):
-        if not path.finished and (tried or path.crawling):
-            break  # smaller steps do not help
-        fine = coarse.again(max(coarse.tolerance / RATIO, FINEST / RATIO), coarse.stretch * _shorter(coarse))
+        if not path.finished:
+            if tried or path.crawling:
+                break  # smaller steps do not help
+            coarse = coarse.again(max(coarse.tolerance * JUMP, FINEST))
+            path = coarse()
+            continue
+        fine = coarse.finer(path, RATIO, FINEST / RATIO)
         fine_path = fine()
         error = _difference(coarse, path, fine_path)
         found = Estimated(coarse, path, error, error <= tol)
@@ -69,14 +73,6 @@ def estimated(first: Run, tol: float) -> Estimated:
             coarse = coarse.again(max(coarse.tolerance * max(factor, JUMP), FINEST))
             path = coarse()
     return best or Estimated(coarse, path, math.inf, False)
-
-
-def _shorter(run: Run) -> float:
-    """The factor of the longest steps that a `RATIO` times smaller tolerance would give.
-
-    If the schedule and not the tolerance decides how long steps are, runs of other tolerances would be the same.
-    """
-    return float(RATIO ** (-1 / run.order))
 
 
 def _difference(run: Run, path: Path, fine: Path) -> float:
