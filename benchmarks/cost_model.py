@@ -1,9 +1,9 @@
-"""Cost of a step from its operations: the constants of `polhode.run.candidates` and `polhode.run.adaptive`.
+"""Cost of an adaptive step from its operations: the constants of `polhode.run.step_control`.
 
     python benchmarks/cost_model.py
 
-Compiled splittings over exact and high-order drifts, and Lie-Taylor runs of several orders, are timed in one run. Least
-squares of the relative errors give nanoseconds per step, operation, elementary function, expansion and term.
+Taylor runs of several orders and runs of the pair 8(7) are timed in one run. Least squares of the relative errors give
+nanoseconds per expansion and term, and per step of the pair and operation of the torque.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import time
 import numpy as np
 
 import polhode as ph
-from polhode.analysis.bench import compiled_ns
 from polhode.methods.adaptive import verner87
 from polhode.physics.taylor_steps import motion_series
-from polhode.run import adaptive, candidates
-from polhode.run.cost import cost
+from polhode.run import step_control
+from polhode.run.adaptive import Path, Run
 
 PROBLEMS = ("fast_top", "heavy_top", "soft_wall", "libration")
 
@@ -32,29 +31,13 @@ def fitted(rows: list[list[float]], times: list[float], words: list[str]) -> Non
     print(f"{constants}; model over measurement {off.min():.2f} to {off.max():.2f}")
 
 
-def splittings() -> None:
-    """Steps of fixed length."""
-    rows, times = [], []
-    for name in PROBLEMS:
-        problem = ph.problems.get(name)
-        (q, m), _ = problem.kernel_data(float)
-        for flow in candidates.drifts(problem, np.array((*q, *m))):
-            for scheme in candidates.schemes():
-                method = ph.methods.combinators[scheme](flow)
-                h = 0.2 / float(np.linalg.norm(problem.omega))
-                work = cost(method, problem, h)
-                rows.append([1.0, work.flops, work.function])
-                times.append(compiled_ns(method, problem, h))
-    fitted(rows, times, ["a step", "an operation", "a function"])
-
-
 def expansions() -> None:
     """Adaptive steps of series."""
     rows, times = [], []
     for name in PROBLEMS:
         problem = ph.problems.get(name)
         for tol in (1e-4, 1e-7, 1e-10, 1e-13, 1e-16):
-            run = adaptive.Run(problem, adaptive.taylor(problem), problem.t_end, tol)
+            run = Run(problem, step_control.taylor(problem), problem.t_end, tol)
             best, steps = math.inf, 0
             for _ in range(20):
                 seconds, path = _timed(run)
@@ -70,23 +53,22 @@ def pairs() -> None:
     rows, times = [], []
     for name in PROBLEMS:
         problem = ph.problems.get(name)
-        run = adaptive.Run(problem, adaptive.runge_kutta(problem), problem.t_end, 1e-13)
+        run = Run(problem, step_control.runge_kutta(problem), problem.t_end, 1e-13)
         best, tried = math.inf, 0
         for _ in range(20):
             seconds, path = _timed(run)
             best, tried = min(best, seconds), len(path.times) - 1 + path.rejected
-        rows.append([1.0, verner87.STAGES * adaptive.torque_flops(problem)])
+        rows.append([1.0, verner87.STAGES * step_control.torque_flops(problem.field)])
         times.append(1e9 * best / tried)
     fitted(rows, times, ["a step of the pair with its stages", "an operation of the torque"])
 
 
-def _timed(run: adaptive.Run) -> tuple[float, adaptive.Path]:
+def _timed(run: Run) -> tuple[float, Path]:
     began = time.perf_counter()
     path = run()
     return time.perf_counter() - began, path
 
 
 if __name__ == "__main__":
-    splittings()
     expansions()
     pairs()
