@@ -1,5 +1,6 @@
 """Ensembles that are stopped: Ctrl-C, SIGTERM and SIGKILL, in memory and in files; what was computed is not lost."""
 
+import contextlib
 import signal
 import subprocess
 import sys
@@ -99,8 +100,12 @@ def test_a_checkpoint_that_is_damaged_or_of_something_else_is_not_used(tmp_path)
 
 # --- processes --------------------------------------------------------------------------------------
 
-STEPS = 3_000_000
+STEPS = 1_000_000
+HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""A background shell starts its children deaf to Ctrl-C; these hear it."""
+
 RUN = f"""
+    {HEARING}
     import sys
     import numpy as np
     import polhode as ph
@@ -118,10 +123,15 @@ RUN = f"""
 """
 
 
+@contextlib.contextmanager
 def started(*arguments):
-    return subprocess.Popen(
-        [sys.executable, "-c", textwrap.dedent(RUN), *map(str, arguments)], stdout=subprocess.PIPE, text=True
-    )
+    """The run in a process of its own, which ends with the test, however that ends."""
+    command = [sys.executable, "-c", textwrap.dedent(RUN), *map(str, arguments)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as run:
+        try:
+            yield run
+        finally:
+            run.kill()
 
 
 def wait_for(condition, process):
@@ -225,7 +235,7 @@ def test_ctrl_c_while_modules_are_imported_ends_a_command_quietly(module):
 
 
 def test_the_library_leaves_signals_alone():
-    script = "import signal, polhode; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, "
+    script = f"{HEARING}; import polhode; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, "
     script += "signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == "True True\n"
