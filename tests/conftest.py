@@ -7,6 +7,8 @@ import matplotlib
 import pytest
 from xdist.scheduler import LoadScopeScheduling
 
+import interpreted as interpretation
+
 matplotlib.use("Agg")
 
 # The same examples every time, and no clock: a test depends neither on the load of the machine nor on earlier runs.
@@ -33,3 +35,19 @@ class ByFile(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """For `--dist loadgroup` and all other ways."""
     return ByFile(config, log)
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs for one body run as plain Python."""
+    interpretation.install(monkeypatch)
+
+
+@pytest.fixture(params=["plain", pytest.param("compiled", marks=pytest.mark.slow)])
+def plain_first(request: pytest.FixtureRequest) -> None:
+    """Programs for one body run as plain Python in the fast suite; the slow one runs the test compiled as well.
+
+    For tests of what does not depend on the compiler, with programs that no other test uses and few steps.
+    """
+    if request.param == "plain":
+        request.getfixturevalue("interpreted")
