@@ -124,6 +124,16 @@ def test_every_method_in_lanes(name, fresh):
         assert np.array_equal(part.momentum, many.momentum[:, which])
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in SOME if name != ALONE])
+def test_a_crowd_of_one_has_the_bits_of_the_crowd(name):
+    """With one step size for all it has a program of its own; `ALONE` is run above."""
+    method, which = ph.methods[name], np.array([5])
+    many, one = crowd(method), crowd(method, which)
+    assert np.array_equal(one.quaternion, many.quaternion[:, which])
+    assert np.array_equal(one.momentum, many.momentum[:, which])
+
+
 def chained(x):
     """Every lane grows by a little of the one before: nothing that a vector could do."""
     return x
