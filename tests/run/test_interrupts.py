@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from examples import growing
 from polhode.compile import threads
 from polhode.compile.simd.vector_types import LANES
 from polhode.results.store import ensemble_store
@@ -23,11 +24,6 @@ from waiting import PATIENCE
 N = LANES + 3
 RNG = np.random.default_rng(8)
 MOMENTS, MOMENTA = RNG.uniform(1, 1.9, (N, 3)), RNG.normal(size=(N, 3))
-
-
-@ph.torque
-def growing(omega, k):
-    return (k * omega[0] ** 3, 0.0 * omega[1], 0.0 * omega[2])
 
 
 CASES = {
