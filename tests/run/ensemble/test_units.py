@@ -76,7 +76,7 @@ def whole_energy(many):
     "kind", ["own steps", "own axes", "one left over", pytest.param("clock", marks=pytest.mark.slow)]
 )
 def test_every_kind_of_ensemble(tmp_path, kind):
-    given = {"unit": 8, "method": "fem", "field": None, "params": None}
+    given = {"unit": 8, "method": "dmv4", "field": None, "params": None}
     if kind == "own steps":
         given |= {"dt": RNG.uniform(0.01, 0.02, 17), "bodies": MOMENTS[:17], "momenta": MOMENTA[:17]}
     elif kind == "one left over":
