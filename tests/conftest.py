@@ -1,11 +1,14 @@
 """Shared set-up. Compiled code is kept in the ordinary cache folder, so that a second run compiles next to nothing."""
 
+import gc
 from typing import Any
 
 import hypothesis
 import matplotlib
 import pytest
 from xdist.scheduler import LoadScopeScheduling
+
+import interpreted as interpretation
 
 matplotlib.use("Agg")
 
@@ -14,6 +17,17 @@ matplotlib.use("Agg")
 hypothesis.settings.register_profile("same", deadline=None, derandomize=True, database=None)
 hypothesis.settings.register_profile("random", deadline=None, print_blob=True)
 hypothesis.settings.load_profile("same")
+
+# Compiling makes and drops millions of small objects among a million that stay: those of modules and collected tests.
+# With the usual thresholds the search for cycles took a quarter of the collection and 8 % of the tests that compile.
+gc.set_threshold(10_000, 20, 50)
+
+
+def pytest_collection_finish() -> None:
+    """Modules and tests stay to the end: no search for cycles among them."""
+    gc.collect()
+    gc.freeze()
+
 
 SPREAD = ("test_docs.py",)
 """Files whose tests compile programs of their own, and many of them: their tests go to any worker."""
@@ -33,3 +47,19 @@ class ByFile(LoadScopeScheduling):
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
     """For `--dist loadgroup` and all other ways."""
     return ByFile(config, log)
+
+
+@pytest.fixture
+def interpreted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Programs for one body run as plain Python."""
+    interpretation.install(monkeypatch)
+
+
+@pytest.fixture(params=["plain", pytest.param("compiled", marks=pytest.mark.slow)])
+def plain_first(request: pytest.FixtureRequest) -> None:
+    """Programs for one body run as plain Python in the fast suite; the slow one runs the test compiled as well.
+
+    For tests of what does not depend on the compiler, with programs that no other test uses and few steps.
+    """
+    if request.param == "plain":
+        request.getfixturevalue("interpreted")

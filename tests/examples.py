@@ -27,3 +27,9 @@ KEYWORDS = {
     "tabulated_gyrostat": {"times": [-1, 0.25, 5], "momenta": [[0, 0, 0], [0.3, 0.2, 0.1], [0, 0, 1]]},
     "pd_control": {"target": [0.6, 0.0, 0.8, 0.0], "stiffness": 2.0, "damping": 0.3},
 }
+
+
+@ph.torque
+def growing(omega, k):
+    """A torque with which explicit steps blow up after some of them."""
+    return (k * omega[0] ** 3, 0.0 * omega[1], 0.0 * omega[2])

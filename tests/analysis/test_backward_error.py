@@ -155,7 +155,8 @@ def test_each_term_gains_two_orders(name, kind, terms):
 
 
 @pytest.mark.parametrize("name", ["strang(jacobi)", "strang(dmv2)", "strang(rot123)", "nystrom4(jacobi)",
-                                  "blanes_moan4(jacobi)", "saba2(symrot)", "processed4(jacobi)"])  # fmt: skip
+                                  "blanes_moan4(jacobi)", "saba2(symrot)", "processed4(symrot)",
+                                  pytest.param("processed4(jacobi)", marks=pytest.mark.slow)])  # fmt: skip
 def test_declared_flows_hold_with_a_potential(name):
     assert checks.check_flows(ph.methods[name]) == []
 

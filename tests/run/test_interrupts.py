@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from examples import growing
 from polhode.compile import threads
 from polhode.compile.simd.vector_types import LANES
 from polhode.results.store import ensemble_store
@@ -22,11 +23,6 @@ from waiting import PATIENCE, started
 N = LANES + 3
 RNG = np.random.default_rng(8)
 MOMENTS, MOMENTA = RNG.uniform(1, 1.9, (N, 3)), RNG.normal(size=(N, 3))
-
-
-@ph.torque
-def growing(omega, k):
-    return (k * omega[0] ** 3, 0.0 * omega[1], 0.0 * omega[2])
 
 
 CASES = {
@@ -99,8 +95,12 @@ def test_a_checkpoint_that_is_damaged_or_of_something_else_is_not_used(tmp_path)
 
 # --- processes --------------------------------------------------------------------------------------
 
-STEPS = 3_000_000
+STEPS = 1_000_000
+HEARING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"
+"""A background shell starts its children deaf to Ctrl-C; these hear it."""
+
 RUN = f"""
+    {HEARING}
     import sys
     import numpy as np
     import polhode as ph
@@ -225,7 +225,7 @@ def test_ctrl_c_while_modules_are_imported_ends_a_command_quietly(module):
 
 
 def test_the_library_leaves_signals_alone():
-    script = "import signal, polhode; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, "
+    script = f"{HEARING}; import polhode; print(signal.getsignal(signal.SIGINT) is signal.default_int_handler, "
     script += "signal.getsignal(signal.SIGTERM) is signal.SIG_DFL)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=PATIENCE)
     assert done.stdout == "True True\n"

@@ -136,6 +136,7 @@ def test_a_given_method_gets_the_steps_it_needs():
         ph.solve(problem, "fe", tol=1e-12)
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_rest_and_torques_of_time_and_velocity():
     """A body that starts from rest under a torque that grows and drag: no scale but that of the torque is known."""
 
@@ -148,6 +149,7 @@ def test_rest_and_torques_of_time_and_velocity():
     assert 1e-9 < np.abs(coarse.matrix[-1] - fine.matrix[-1]).max() < 1e-5
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_a_motion_that_blows_up_says_so():
     @ph.torque
     def runaway(omega):
@@ -243,6 +245,7 @@ def bumper(R, k):
     return ph.where(R[2][2] < 0.5, k * (0.5 - R[2][2]), 0.0), 0.1 * abs(R[0][1]), 0.0
 
 
+@pytest.mark.usefixtures("plain_first")
 @pytest.mark.parametrize("field", [switched(0.5), bumper(2.0)])
 def test_fields_with_branches(field):
     """Those of the state are met by a pair; between those of time alone the torque is smooth, and steps end there."""
@@ -321,6 +324,7 @@ def weak(R, mgl):
     return mgl * R[2][2] + mgl / 3 * R[0][1]
 
 
+@pytest.mark.usefixtures("plain_first")
 @pytest.mark.parametrize(
     ("body", "momentum"),
     [
@@ -341,6 +345,7 @@ def pulse(t, a, centre, width):
     return a * ph.math.exp(-(((t - centre) / width) ** 2)), 0.0, 0.0
 
 
+@pytest.mark.usefixtures("plain_first")
 @pytest.mark.parametrize("omega", [[0.0, 0.0, 0.1], [0.0, 0.0, 0.0]])
 def test_a_pulse_is_not_stepped_over(omega):
     start = ph.Problem(ph.Body([1.0, 1.5, 2.0]), pulse(1.0, 5.0, 0.2), omega=omega)
@@ -350,6 +355,7 @@ def test_a_pulse_is_not_stepped_over(omega):
     assert abs(sol.momentum[-1][0]) > 0.1
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_large_start_times_lose_nothing_between_steps():
     start = ph.Problem(ph.Body([1.0, 1.5, 2.0]), weak(1.0), omega=[1.0, 0.2, 0.4], t0=1e6)
     other = ph.Problem(ph.Body([1.0, 1.5, 2.0]), weak(1.0), omega=[1.0, 0.2, 0.4])

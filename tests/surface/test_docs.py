@@ -58,9 +58,18 @@ def prepared(folder):
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
+PLAIN = ("README", "bodies", "buss", "fields", "modified_energy", "problem_files", "schemes")
+"""Pages with many programs of few steps: the fast suite runs these as plain Python, the slow one compiles them."""
+
 BOTH, PYTHON = "python|console", "python"
-RUNS = [pytest.param(page, PYTHON if page.stem == "README" else BOTH, id=page.name) for page in PAGES]
-RUNS.append(pytest.param(PAGES[0], BOTH, id="README.md and its commands", marks=pytest.mark.slow))
+RUNS = [
+    pytest.param(page, PYTHON if page.stem == "README" else BOTH, page.stem in PLAIN, id=page.name) for page in PAGES
+]
+RUNS += [
+    pytest.param(page, BOTH, False, id=f"{page.name}, all compiled", marks=pytest.mark.slow)
+    for page in PAGES
+    if page.stem in PLAIN
+]
 
 
 def test_the_map_of_the_source_names_what_is_there():
@@ -77,9 +86,11 @@ def test_the_map_of_the_source_names_what_is_there():
         assert rooms <= inside, page.name
 
 
-@pytest.mark.parametrize(("page", "kinds"), RUNS)
-def test_code_in_documents_runs(page, kinds, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("page", "kinds", "plain"), RUNS)
+def test_code_in_documents_runs(page, kinds, plain, tmp_path, monkeypatch, request):
     """Python and commands, in the order of the page, in one folder; README's many commands compile for a minute."""
+    if plain:
+        request.getfixturevalue("interpreted")
     monkeypatch.chdir(tmp_path)
     matplotlib.use("Agg")
     book = list(ph.methods)

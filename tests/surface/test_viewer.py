@@ -8,12 +8,11 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pytest
 import trimesh
-from playwright.sync_api import Page, sync_playwright
 from typer.testing import CliRunner
 
 import polhode as ph
@@ -21,6 +20,10 @@ from polhode.cli import app
 from polhode.physics.shapes import to_json
 from waiting import PATIENCE
 
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+playwright = pytest.importorskip("playwright.sync_api", reason="the viewer is tested with playwright")
 SWITCHES = ("--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-background-networking")
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 pytestmark = pytest.mark.xdist_group("browser")
@@ -31,7 +34,7 @@ def browser() -> Iterator[Any]:
     found = next(filter(None, map(shutil.which, NAMES)), None)
     if found is None:
         pytest.skip("no Chromium on the path, in which the viewer is tested; `make browser` installs it")
-    with sync_playwright() as driver:
+    with playwright.sync_playwright() as driver:
         made = driver.chromium.launch(executable_path=found, args=list(SWITCHES))
         yield made
         made.close()

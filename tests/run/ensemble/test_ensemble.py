@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from plain import run as plain_run
 from polhode._memo import Memo
 from polhode.compile import program
 from polhode.compile.simd.vector_types import LANES, Lanes, extract, insert
@@ -24,14 +25,14 @@ ATTITUDES /= np.linalg.norm(ATTITUDES, axis=1)[:, None]
 MOMENTA = RNG.normal(size=(N, 3))
 WEIGHTS = RNG.uniform(0.1, 2, N)
 DT = RNG.uniform(0.01, 0.03, N)
-STEPS, EVERY = 10, 4
+STEPS, EVERY, KEPT = 10, 4, [3, 7, 9]
 EPS = np.finfo(float).eps
 
-SOME = ("dmv10", "symrot_auto", "imidm", "mkrk(gauss2)", "mv_explicit", "nmb")
+SOME = ("dmv10", "symrot_auto", "imidm", "mkrk(midpoint)", "mv_explicit", "nmb")
 SCHEMES = ("strang(dmv4)", "nystrom4(dmv10)", "compensated(strang(dmv4))", "reversible(strang(dmv4))")
 """Methods of every kind of step; the others, and combinations, take longer."""
 
-ALONE = "dmv10"
+ALONE = "symrot_auto"
 """That of SOME for which a crowd of one is run too: with one step size for all it has a program of its own."""
 
 
@@ -65,6 +66,12 @@ def alone(i, method, field, steps, every, dt=0.02, body=None):
     return ph.solve(problem, method, dt=dt, steps=steps, every=every)
 
 
+def in_plain_python(i, method, field):
+    """A body of the crowd alone, with the loop and the step in plain Python: what was kept after the start."""
+    problem = ph.Problem(ph.Body(MOMENTS[i]), field, attitude=ATTITUDES[i], momentum=MOMENTA[i])
+    return plain_run(problem, method.name, DT[i], STEPS).rows[KEPT]
+
+
 def difference(many, i, one):
     return max(np.abs(many.quaternion[:, i] - one.quaternion).max(), np.abs(many.momentum[:, i] - one.momentum).max())
 
@@ -76,6 +83,15 @@ def crowd(method, which=slice(None)):
         MOMENTS[which], ATTITUDES[which], MOMENTA[which], method, field=field,
         params={"mgl": WEIGHTS[which]} if field else None, dt=DT[which], steps=STEPS, every=EVERY,
     )  # fmt: skip
+
+
+def error_of(many, i, method, compiled):
+    """How far a body of the crowd is from its own run."""
+    field = FIELDS[method.needs] and FIELDS[method.needs](WEIGHTS[i])
+    if compiled:
+        return difference(many, i, alone(i, method, field, STEPS, EVERY, DT[i]))
+    rows = np.concatenate([many.quaternion[1:, i], many.momentum[1:, i]], axis=1)
+    return np.abs(rows - in_plain_python(i, method, field)).max()
 
 
 @pytest.fixture
@@ -105,6 +121,8 @@ def fresh(monkeypatch):
 def test_every_method_in_lanes(name, fresh):
     """As alone to round-off, the same bits in any company, and no scalar code.
 
+    SOME are compared with plain Python here, and with the compiled loop of one body below.
+
     The loop of one body fuses and orders its operations in its own way and takes sines from the C library: some tens of
     roundings a step, each of half an EPS.
     """
@@ -113,15 +131,25 @@ def test_every_method_in_lanes(name, fresh):
     assert scalar_work(fresh()) == []
     assert (many.failed == -1).all()
     assert many.t.shape == (4, N)
-    field = FIELDS[method.needs]
     for i in range(0, N, 3):
-        one = alone(i, method, field(WEIGHTS[i]) if field else None, STEPS, EVERY, DT[i])
-        assert difference(many, i, one) < 16 * STEPS * EPS * (1 + np.abs(MOMENTA[i]).max())
+        assert error_of(many, i, method, name not in SOME) < 16 * STEPS * EPS * (1 + np.abs(MOMENTA[i]).max())
     few = [5, 14] if name in SOME and name != ALONE else [5]
     for which in (RNG.permutation(N), np.array(few), np.arange(3, 12)):
         part = crowd(method, which)
         assert np.array_equal(part.quaternion, many.quaternion[:, which])
         assert np.array_equal(part.momentum, many.momentum[:, which])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SOME)
+def test_a_crowd_of_one_and_the_loop_of_one_body(name):
+    """A crowd of one has a program of its own, since its bodies have one step size; its bits are those of the crowd."""
+    method, which = ph.methods[name], np.array([5])
+    many, one = crowd(method), crowd(method, which)
+    assert np.array_equal(one.quaternion, many.quaternion[:, which])
+    assert np.array_equal(one.momentum, many.momentum[:, which])
+    for i in range(0, N, 3):
+        assert error_of(many, i, method, True) < 16 * STEPS * EPS * (1 + np.abs(MOMENTA[i]).max())
 
 
 def chained(x):
@@ -220,12 +248,12 @@ def test_tensors_keep_the_users_axes():
     turn = np.linalg.qr(RNG.normal(size=(N, 3, 3)))[0]
     tensors = turn * MOMENTS[:, None, :] @ turn.transpose(0, 2, 1)
     k = RNG.uniform(0, 1, (N, 3))
-    many = ph.ensemble(tensors, ATTITUDES, MOMENTA, "imidm", field=drag, params={"k": k}, dt=0.02, steps=20)
+    many = ph.ensemble(tensors, ATTITUDES, MOMENTA, "fe", field=drag, params={"k": k}, dt=0.02, steps=20)
     bodies = [ph.Body(tensor) for tensor in tensors]
-    again = ph.ensemble(bodies, ATTITUDES, MOMENTA, "imidm", field=drag, params={"k": k}, dt=0.02, steps=20)
+    again = ph.ensemble(bodies, ATTITUDES, MOMENTA, "fe", field=drag, params={"k": k}, dt=0.02, steps=20)
     assert np.array_equal(many.quaternion, again.quaternion)
     for i in range(N):
-        assert difference(many, i, alone(i, "imidm", drag(k[i]), 20, 20, body=bodies[i])) < 1e-13
+        assert difference(many, i, alone(i, "fe", drag(k[i]), 20, 20, body=bodies[i])) < 1e-13
     space = many.matrix[-1] @ many.momentum[-1][:, :, None]
     np.testing.assert_allclose(space[..., 0], many.spatial_momentum[-1], atol=1e-14)
 

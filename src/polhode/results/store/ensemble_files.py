@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -74,8 +75,10 @@ class StoredEnsemble(Ensemble):
 
     def _read_statistics(self) -> dict[str, Statistic]:
         names = str(self.__dict__["attributes"].get("statistics", "")).split()
-        path = self.__dict__["path"]
-        return {name: Statistic(*(_read(path, variable) for variable in statistics_names([name]))) for name in names}
+        if not names:
+            return {}
+        with _reading(self.__dict__["path"]) as read:
+            return {name: Statistic(*map(read, statistics_names([name]))) for name in names}
 
     def __repr__(self) -> str:
         old = " (a file without checksums)" if CHECKSUMS not in self.__dict__["attributes"] else ""
@@ -98,11 +101,25 @@ def _attributes(path: Path) -> dict[str, Any]:
         return file.attrs
 
 
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[Callable[[str], np.ndarray]]:
+    """The function that reads a variable, checked. To open a NetCDF file is to verify its digest: once for them all."""
+    if path.suffix != ".nc":
+        yield lambda name: _read_from_store(path, name)
+        return
+    with netcdf.opened(path) as file:
+        sums = integrity.checksums_of(file.attrs)
+        yield lambda name: _checked(name, file[name], sums)
+
+
 def _read(path: Path, name: str) -> np.ndarray:
-    """A variable, checked: as a whole where it was written at once, else unit by unit."""
-    if path.suffix == ".nc":
-        with netcdf.opened(path) as file:
-            return _checked(name, file[name], integrity.checksums_of(file.attrs))
+    """One variable, checked."""
+    with _reading(path) as read:
+        return read(name)
+
+
+def _read_from_store(path: Path, name: str) -> np.ndarray:
+    """A variable of a Zarr store, checked: as a whole where it was written at once, else unit by unit."""
     found = ensemble_store.described(path)
     attrs, metadata = found["attributes"], integrity.arrays(found)
     sums, root = integrity.checksums_of(attrs), ensemble_store.opened(path)
@@ -253,13 +270,15 @@ def check_all(path: Path) -> None:
         if bad := ensemble_store.check_units(path):
             raise _damaged(path, f"unit {bad[0]} does not have the checksums it was written with")
         return
-    for name in integrity.checksums_of(_attributes(path)) or ():
-        try:
-            _read(path, name)
-        except InputError:
-            raise
-        except Exception as problem:
-            raise _damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
+    names = integrity.checksums_of(_attributes(path)) or ()
+    with _reading(path) as read:
+        for name in names:
+            try:
+                read(name)
+            except InputError:
+                raise
+            except Exception as problem:
+                raise _damaged(path, f"{name} cannot be read ({integrity.line(problem)})") from problem
 
 
 def _save(many: Ensemble, path: Path) -> None:

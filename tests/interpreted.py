@@ -1,0 +1,30 @@
+"""Programs that run as plain Python, without a compiler: the same functions on the same numbers.
+
+A kernel is generic in the number type, so what a test says of a formula, a driver, a file or a page of the documents
+does not depend on who runs the kernel, and compiling it takes seconds. Lanes, and numbers with tangents in arrays,
+exist only in compiled code (`polhode.compile`); those programs are compiled as ever.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from polhode._memo import Memo
+from polhode.compile import program
+
+_made = Memo()
+"""Programs of tests in plain Python; in the memo of the library, other tests would find them."""
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let programs for one body run as plain Python until the end of the test."""
+    compiled = program.compiled
+
+    def plain(function: Callable[..., Any]) -> program.Program:
+        if function.__module__.startswith("polhode.compile."):
+            return compiled(function)
+        return program.Program("", function, True)
+
+    monkeypatch.setattr(program, "compiled", plain)
+    monkeypatch.setattr(program, "MADE", _made)
