@@ -6,20 +6,33 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError, ResultWarning
 from ..kernels.so3 import matrix
 from .shapes import SOLIDS, Shape
-from .validate import attitude_quaternion, positive, real_array, vector
+from .validate import attitude_quaternion, positive, quaternion_of, real_array, vector
 
 TOLERANCE = 1e-12
 """Relative to the largest moment: what counts as symmetric, equal, zero."""
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Range of the largest moment: squares and products of momenta then stay within doubles."""
+
+
+class Principal(NamedTuple):
+    """What a problem needs of a body in its principal axes, as plain floats."""
+
+    moments: tuple[float, float, float]
+    inverse: tuple[float, float, float]
+    """1/I_i; zero for the axis of a linear body, about which nothing turns."""
+    to_body: tuple[float, ...]
+    """Quaternion that turns principal into user axes; empty if they are the same."""
+    axes: Any
+    """Rows of the matrix whose columns are the principal axes; None if they are the axes of the user."""
+    linear_axis: int | None
 
 
 class Body:
@@ -65,6 +78,16 @@ class Body:
         self.centre = vector("centre", centre)
         self.pivot = self.centre.copy() if pivot is None else vector("pivot", pivot)
         self.shapes = _shapes(shapes)
+        for array in (self.inertia, self.moments, self.axes, self.centre, self.pivot):
+            array.flags.writeable = False
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What can be sent: what is derived is made anew."""
+        return {name: value for name, value in vars(self).items() if name != "_derived"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Arrays that were sent are as constant as they were."""
+        vars(self).update(state)
         for array in (self.inertia, self.moments, self.axes, self.centre, self.pivot):
             array.flags.writeable = False
 
@@ -283,16 +306,25 @@ class Body:
 
     # --- what it is --------------------------------------------------------------------------------
 
+    _derived: tuple[Any, Any, Principal] | None = None
+
+    @property
+    def principal(self) -> Principal:
+        """The body in its principal axes, computed once; anew where its moments or axes were replaced."""
+        derived = self._derived
+        if derived is None or derived[0] is not self.moments or derived[1] is not self.axes:
+            derived = self._derived = (self.moments, self.axes, _in_principal_axes(self.moments, self.axes))
+        return derived[2]
+
     @property
     def has_principal_rotation(self) -> bool:
         """Do the principal axes differ from the axes the tensor is written in."""
-        return not np.array_equal(self.axes, np.eye(3))
+        return bool(self.principal.to_body)
 
     @property
     def linear_axis(self) -> int | None:
         """Index of the principal axis with zero moment, if there is one."""
-        zero = np.flatnonzero(self.moments == 0)
-        return int(zero[0]) if zero.size else None
+        return self.principal.linear_axis
 
     @property
     def _thickness(self) -> float:
@@ -317,7 +349,7 @@ class Body:
     @property
     def inverse_moments(self) -> np.ndarray:
         """1/I_i; zero for the axis of a linear body, about which nothing turns."""
-        return np.divide(1.0, self.moments, out=np.zeros(3), where=self.moments > 0)
+        return np.array(self.principal.inverse)
 
     def __repr__(self) -> str:
         matter = "" if self.mass is None else f", mass={self.mass!r}"
@@ -399,6 +431,19 @@ def _principal(tensor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     moments, axes = np.linalg.eigh(tensor)
     axes[:, 2] *= np.sign(np.linalg.det(axes))
     return moments, axes
+
+
+def _in_principal_axes(moments: np.ndarray, axes: np.ndarray) -> Principal:
+    I1, I2, I3 = moments.tolist()
+    turned = not np.array_equal(axes, np.eye(3))
+    zero = np.flatnonzero(moments == 0)
+    return Principal(
+        (I1, I2, I3),
+        tuple(1 / x if x > 0 else 0.0 for x in (I1, I2, I3)),  # type: ignore[arg-type]
+        quaternion_of(axes.tolist()) if turned else (),
+        tuple(map(tuple, axes.tolist())) if turned else None,
+        int(zero[0]) if zero.size else None,
+    )
 
 
 def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:

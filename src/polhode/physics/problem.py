@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import operator
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.so3 import conj, matrix, mul, rotate, unit, unrotate
+from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, times, unit, unrotate
 from ..numbers import floats
 from .body import TOLERANCE, Body
 from .fields import Field, FieldTemplate, unbound
-from .validate import ROTATION_TOLERANCE, finite_number, quaternion_of  # noqa: F401 - others take them from here
+from .validate import ROTATION_TOLERANCE, finite_number, quaternion_of, triple  # noqa: F401 - others take them from here
 from .validate import attitude_quaternion as _attitude
-from .validate import vector as _vector
+from .validate import vector as _vector  # noqa: F401 - others take it from here
 
 PROBES = 6
 """Attitudes at which the torque on a linear body is looked at."""
@@ -78,16 +80,49 @@ class Problem:
         self.dt = None if dt is None else finite_number("dt", dt)
         self.quaternion = _attitude(attitude)
         self.momentum = self._start(omega, momentum, spatial_momentum)
-        if field is not None:
+        self._check_at_start()
+
+    def starting(
+        self,
+        *,
+        attitude: Any = None,
+        omega: Any = None,
+        momentum: Any = None,
+        spatial_momentum: Any = None,
+        t0: float | None = None,
+    ) -> Problem:
+        """The same body in the same field from another state, checked like a new problem; what is not given stays.
+
+        At most one of omega, momentum, spatial_momentum. Without one the momentum stays as it is in the body frame.
+        `t_end` and `dt` stay; the name and the reference, which belong to the start, do not.
+        """
+        made = Problem.__new__(Problem)
+        made.body, made.field, made.t_end, made.dt, made.name, made.reference = (
+            self.body, self.field, self.t_end, self.dt, "", None
+        )  # fmt: skip
+        made.t0 = self.t0 if t0 is None else finite_number("t0", t0)
+        made.quaternion = self.quaternion if attitude is None else _attitude(attitude)
+        keeps = omega is None and momentum is None and spatial_momentum is None
+        made.momentum = self.momentum if keeps else made._start(omega, momentum, spatial_momentum)
+        made._check_at_start()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What can be sent: what is derived is made anew."""
+        return {name: value for name, value in vars(self).items() if name != "_loop_data"}
+
+    def _check_at_start(self) -> None:
+        if self.field is not None:
             self.check_field(self.t0, self.quaternion, self.momentum, f"at the start (t = {self.t0:g})")
-            self._check_axial_torque(field)
+            self._check_axial_torque(self.field)
 
     def check_field(self, t: float, q: Any, m: Any, context: str) -> None:
         """Call the field once in plain Python, and say clearly what is wrong with it."""
         if self.field is not None:
-            omega = tuple(float(x) for x in self._velocity(np.array(m, dtype=float)))
-            R = tuple(tuple(float(x) for x in row) for row in matrix(tuple(float(x) for x in q)))  # type: ignore[arg-type]
-            self.field.check(float(t), R, omega, context)
+            a, b, c, d = q
+            x, y, z = m
+            omega = self._velocity((float(x), float(y), float(z)))
+            self.field.check(float(t), matrix((float(a), float(b), float(c), float(d))), omega, context)
 
     def _check_axial_torque(self, field: Field) -> None:
         """Nothing turns a linear body about its axis: its torque has no component there, at any attitude."""
@@ -109,12 +144,10 @@ class Problem:
     def _probes(self, axis: int) -> Iterator[tuple[float, Any, tuple[float, ...]]]:
         """The start, and scattered attitudes and velocities of a linear body."""
         yield self.t0, self.quaternion, tuple(self.omega.tolist())
-        scatter = np.random.default_rng(0)
         allowed = self.body.axes[:, [i for i in range(3) if i != axis]]
         speed = float(np.linalg.norm(self.omega)) or 1.0
-        for i in range(PROBES):
-            q = unit(tuple(scatter.normal(size=4).tolist()))
-            yield self.t0 + i, q, tuple((allowed @ scatter.normal(size=2) * speed).tolist())
+        for i, (q, across) in enumerate(_scattered()):
+            yield self.t0 + i, q, tuple((allowed @ across * speed).tolist())
 
     def _start(self, omega: Any, momentum: Any, spatial_momentum: Any) -> tuple[float, float, float]:
         """The body momentum, from whichever vector was given."""
@@ -123,22 +156,25 @@ class Problem:
         if len(named) != 1:
             names_given = " and ".join(named) if named else "none of them"
             raise InputError(f"give exactly one of omega, momentum, spatial_momentum; got {names_given}")
-        vector = _vector(named[0], given[named[0]])
+        vector = triple(named[0], given[named[0]])
         if named[0] == "spatial_momentum":
-            vector = np.array(unrotate(self.quaternion, tuple(vector)))
+            vector = unrotate(self.quaternion, vector)
         check_axial(self.body, named[0], vector)
         if named[0] == "omega":
-            vector = self.body.inertia @ vector
-        return tuple(float(x) for x in vector)  # type: ignore[return-value]
+            vector = tuple((self.body.inertia @ vector).tolist())
+        return vector
 
     @property
     def omega(self) -> np.ndarray:
         """Initial body angular velocity."""
-        return self._velocity(np.array(self.momentum))
+        return np.array(self._velocity(self.momentum))
 
-    def _velocity(self, momentum: np.ndarray) -> np.ndarray:
-        axes = self.body.axes
-        return np.asarray(axes @ (self.body.inverse_moments * (axes.T @ momentum)))
+    def _velocity(self, momentum: tuple[float, float, float]) -> tuple[float, float, float]:
+        """The body angular velocity I^-1 Pi."""
+        principal = self.body.principal
+        if principal.axes is None:
+            return times(principal.inverse, momentum)
+        return apply(principal.axes, times(principal.inverse, apply_transposed(principal.axes, momentum)))
 
     @property
     def spatial_momentum(self) -> np.ndarray:
@@ -159,13 +195,29 @@ class Problem:
         """Principal moments and `axes_quaternion`, with all the digits of a number type."""
         body = self.body
         if number is floats.number or not body.has_principal_rotation:
-            principal_to_body = quaternion_of(body.axes.tolist()) if body.has_principal_rotation else ()
-            return tuple(number(x) for x in body.moments.tolist()), principal_to_body
+            return tuple(number(x) for x in body.principal.moments), body.principal.to_body
         return _precise_principal(body)
 
+    _loop_data: tuple[Any, ...] | None = None
+
     def kernel_data(self, number: Any) -> tuple[Any, Any]:
-        """State and system in principal axes, in one number type: what the loop starts from."""
-        q = tuple(number(x) for x in self.quaternion)
+        """State and system in principal axes, in one number type: what the loop starts from.
+
+        In doubles it is computed once; anew where the body, the field or the start were replaced.
+        """
+        if number is not floats.number:
+            return self._data_in(number)
+        made_of = (self.body.principal, self.field, self.quaternion, self.momentum)
+        kept = self._loop_data
+        if kept is not None and all(map(operator.is_, kept[0], made_of)):
+            return kept[1]
+        data = self._data_in(number)
+        if type(self.quaternion) is tuple and type(self.momentum) is tuple:  # what can change in place is not kept
+            self._loop_data = (made_of, data)
+        return data
+
+    def _data_in(self, number: Any) -> tuple[Any, Any]:
+        q: Any = tuple(number(x) for x in self.quaternion)
         if number is not floats.number:
             q = unit(q)
         m: Any = tuple(number(x) for x in self.momentum)
@@ -198,7 +250,14 @@ class Problem:
         return f"<Problem {self.name or self.body}{', ' + repr(self.field) if self.field else ', free'}>"
 
 
-def check_axial(body: Body, name: str, vector: np.ndarray) -> None:
+@functools.cache
+def _scattered() -> list[tuple[Any, np.ndarray]]:
+    """Attitudes, and pairs of numbers of size 1, the same ones for every problem."""
+    scatter = np.random.default_rng(0)
+    return [(unit(tuple(scatter.normal(size=4).tolist())), scatter.normal(size=2)) for _ in range(PROBES)]
+
+
+def check_axial(body: Body, name: str, vector: Any) -> None:
     """Refuse a vector along the axis of a linear body."""
     axis = body.linear_axis
     if axis is None:
