@@ -33,6 +33,8 @@ class Principal(NamedTuple):
     axes: Any
     """Rows of the matrix whose columns are the principal axes; None if they are the axes of the user."""
     linear_axis: int | None
+    tensor: tuple[tuple[float, ...], ...]
+    """Rows of the inertia tensor, in the axes of the user."""
 
 
 class Body:
@@ -255,7 +257,7 @@ class Body:
     @property
     def looks(self) -> tuple[Shape, ...]:
         """Its shapes with the pivot, about which it turns, at the origin: what a picture shows."""
-        return tuple(shape.moved(-self.pivot) for shape in self.shapes)
+        return tuple(shape.moved(-self.pivot) for shape in self.shapes) if self.shapes else ()
 
     def about(self, pivot: Any) -> Body:
         """The body turning about another point: its inertia by the parallel axis theorem."""
@@ -306,15 +308,15 @@ class Body:
 
     # --- what it is --------------------------------------------------------------------------------
 
-    _derived: tuple[Any, Any, Principal] | None = None
+    _derived: tuple[Any, Any, Any, Principal] | None = None
 
     @property
     def principal(self) -> Principal:
-        """The body in its principal axes, computed once; anew where its moments or axes were replaced."""
-        derived = self._derived
-        if derived is None or derived[0] is not self.moments or derived[1] is not self.axes:
-            derived = self._derived = (self.moments, self.axes, _in_principal_axes(self.moments, self.axes))
-        return derived[2]
+        """The body in its principal axes, computed once; anew where its arrays were replaced."""
+        derived, own = self._derived, (self.inertia, self.moments, self.axes)
+        if derived is None or derived[0] is not own[0] or derived[1] is not own[1] or derived[2] is not own[2]:
+            derived = self._derived = (*own, _in_principal_axes(*own))
+        return derived[3]
 
     @property
     def has_principal_rotation(self) -> bool:
@@ -433,7 +435,7 @@ def _principal(tensor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return moments, axes
 
 
-def _in_principal_axes(moments: np.ndarray, axes: np.ndarray) -> Principal:
+def _in_principal_axes(tensor: np.ndarray, moments: np.ndarray, axes: np.ndarray) -> Principal:
     I1, I2, I3 = moments.tolist()
     turned = not np.array_equal(axes, np.eye(3))
     zero = np.flatnonzero(moments == 0)
@@ -443,6 +445,7 @@ def _in_principal_axes(moments: np.ndarray, axes: np.ndarray) -> Principal:
         quaternion_of(axes.tolist()) if turned else (),
         tuple(map(tuple, axes.tolist())) if turned else None,
         int(zero[0]) if zero.size else None,
+        tuple(map(tuple, tensor.tolist())),
     )
 
 

@@ -53,6 +53,10 @@ class Problem:
     t_end, dt : what comparisons use unless told otherwise: end time, and the largest step
     """
 
+    __slots__ = ("__dict__", "__weakref__", "_loop_data")
+    _loop_data: tuple[Any, ...]
+    """What the loop starts from, with what it was made of; not among the attributes, which say what was given."""
+
     def __init__(
         self,
         body: Body,
@@ -108,12 +112,13 @@ class Problem:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """What can be sent: what is derived is made anew."""
-        return {name: value for name, value in vars(self).items() if name != "_loop_data"}
+        """What is copied or sent: what is derived is made anew."""
+        return dict(vars(self))
 
     def _check_at_start(self) -> None:
         if self.field is not None:
-            self.check_field(self.t0, self.quaternion, self.momentum, f"at the start (t = {self.t0:g})")
+            R, omega = matrix(self.quaternion), self._velocity(self.momentum)
+            self.field.check(self.t0, R, omega, f"at the start (t = {self.t0:g})")
             self._check_axial_torque(self.field)
 
     def check_field(self, t: float, q: Any, m: Any, context: str) -> None:
@@ -151,18 +156,17 @@ class Problem:
 
     def _start(self, omega: Any, momentum: Any, spatial_momentum: Any) -> tuple[float, float, float]:
         """The body momentum, from whichever vector was given."""
-        given = {"omega": omega, "momentum": momentum, "spatial_momentum": spatial_momentum}
-        named = [name for name, value in given.items() if value is not None]
+        given = (("omega", omega), ("momentum", momentum), ("spatial_momentum", spatial_momentum))
+        named = [pair for pair in given if pair[1] is not None]
         if len(named) != 1:
-            names_given = " and ".join(named) if named else "none of them"
+            names_given = " and ".join(name for name, _ in named) if named else "none of them"
             raise InputError(f"give exactly one of omega, momentum, spatial_momentum; got {names_given}")
-        vector = triple(named[0], given[named[0]])
-        if named[0] == "spatial_momentum":
+        [(name, value)] = named
+        vector = triple(name, value)
+        if name == "spatial_momentum":
             vector = unrotate(self.quaternion, vector)
-        check_axial(self.body, named[0], vector)
-        if named[0] == "omega":
-            vector = tuple((self.body.inertia @ vector).tolist())
-        return vector
+        check_axial(self.body, name, vector)
+        return tuple((self.body.inertia @ vector).tolist()) if name == "omega" else vector
 
     @property
     def omega(self) -> np.ndarray:
@@ -198,8 +202,6 @@ class Problem:
             return tuple(number(x) for x in body.principal.moments), body.principal.to_body
         return _precise_principal(body)
 
-    _loop_data: tuple[Any, ...] | None = None
-
     def kernel_data(self, number: Any) -> tuple[Any, Any]:
         """State and system in principal axes, in one number type: what the loop starts from.
 
@@ -208,27 +210,42 @@ class Problem:
         if number is not floats.number:
             return self._data_in(number)
         made_of = (self.body.principal, self.field, self.quaternion, self.momentum)
-        kept = self._loop_data
+        kept = getattr(self, "_loop_data", None)
         if kept is not None and all(map(operator.is_, kept[0], made_of)):
             return kept[1]
-        data = self._data_in(number)
+        data = self._data_in_doubles()
         if type(self.quaternion) is tuple and type(self.momentum) is tuple:  # what can change in place is not kept
             self._loop_data = (made_of, data)
         return data
 
+    def _data_in_doubles(self) -> tuple[Any, Any]:
+        body, parameters = self.body.principal, () if self.field is None else self.field.parameters
+        y = tuple(map(float, self.quaternion)), tuple(map(float, self.momentum))
+        return self._in_principal_axes(y, body.moments, body.to_body), (
+            body.moments,
+            body.inverse,
+            (*parameters, *body.to_body),
+        )
+
     def _data_in(self, number: Any) -> tuple[Any, Any]:
-        q: Any = tuple(number(x) for x in self.quaternion)
-        if number is not floats.number:
-            q = unit(q)
-        m: Any = tuple(number(x) for x in self.momentum)
+        y = unit(tuple(number(x) for x in self.quaternion)), tuple(number(x) for x in self.momentum)
         inertia, principal_to_body = self.principal(number)
+        inverse = tuple(1 / x if x > 0 else x for x in inertia)
+        parameters = tuple(number(x) for x in (self.field.parameters if self.field else ()))
+        return self._in_principal_axes(y, inertia, principal_to_body), (
+            inertia,
+            inverse,
+            (*parameters, *principal_to_body),
+        )
+
+    def _in_principal_axes(self, y: Any, inertia: Any, principal_to_body: Any) -> Any:
+        """Attitude and momentum in principal axes; a linear body has no momentum along its axis, not even round-off."""
+        q, m = y
         if principal_to_body:
             q, m = mul(q, principal_to_body), unrotate(principal_to_body, m)
         if self.body.linear_axis is not None:
             m = tuple(x if i > 0 else 0 * x for i, x in zip(inertia, m, strict=True))
-        inverse = tuple(1 / x if x > 0 else x for x in inertia)
-        parameters = tuple(number(x) for x in (self.field.parameters if self.field else ()))
-        return (q, m), (inertia, inverse, (*parameters, *principal_to_body))
+        return q, m
 
     def user_axes(self, q: Any, m: Any, number: Any = floats.number) -> tuple[Any, Any]:
         """Attitude and momentum of the loop, back in the user's axes."""

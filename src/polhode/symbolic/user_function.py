@@ -15,6 +15,7 @@ from typing import Any
 
 from ..errors import InputError
 from .expression import BranchError
+from .formula import Formula
 from .tracing import RUBBER, rebound
 
 Arguments = tuple[Any, ...] | dict[str, Any]
@@ -64,6 +65,8 @@ class UserFunction:
 
     def numbers(self, value: Any, place: str) -> tuple[float, ...]:
         """What it returned, as floats, if these are as many as expected, and finite."""
+        if type(value) is float and self.count is None and value - value == 0.0:  # the usual answer, without detours
+            return (value,)
         try:
             parts = tuple(float(x) for x in ((value,) if self.count is None else value))
         except (TypeError, ValueError, OverflowError):
@@ -81,7 +84,8 @@ class UserFunction:
     def traced(self, given: Arguments, read: Callable[[Any], Any]) -> Any:
         """What `read` makes of its value on symbols."""
         try:
-            return read(_called(rebound(self.function, self.owner), given))
+            generic = self.function if isinstance(self.function, Formula) else rebound(self.function, self.owner)
+            return read(_called(generic, given))
         except InputError:
             raise
         except BranchError as problem:

@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import itertools
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -242,7 +243,7 @@ MOST_READINGS = 256
 
 
 def _bound_to(
-    template: FieldTemplate, known: dict[str, Any], given: dict[str, np.ndarray], number: int
+    template: FieldTemplate, known: Mapping[str, Any], given: dict[str, np.ndarray], number: int
 ) -> tuple[Field, list[str]]:
     """The field with the parameters of the first body, and the names of those that have a value for each body.
 
