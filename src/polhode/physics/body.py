@@ -313,10 +313,12 @@ class Body:
     @property
     def principal(self) -> Principal:
         """The body in its principal axes, computed once; anew where its arrays were replaced."""
-        derived, own = self._derived, (self.inertia, self.moments, self.axes)
-        if derived is None or derived[0] is not own[0] or derived[1] is not own[1] or derived[2] is not own[2]:
-            derived = self._derived = (*own, _in_principal_axes(*own))
-        return derived[3]
+        kept = self._derived
+        if kept and kept[0] is self.inertia and kept[1] is self.moments and kept[2] is self.axes:
+            return kept[3]
+        own = self.inertia, self.moments, self.axes
+        self._derived = (*own, _in_principal_axes(*own))
+        return self._derived[3]
 
     @property
     def has_principal_rotation(self) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import operator
 from collections.abc import Iterator
 from typing import Any
 
@@ -209,13 +208,13 @@ class Problem:
         """
         if number is not floats.number:
             return self._data_in(number)
-        made_of = (self.body.principal, self.field, self.quaternion, self.momentum)
+        body, field, q, m = self.body.principal, self.field, self.quaternion, self.momentum
         kept = getattr(self, "_loop_data", None)
-        if kept is not None and all(map(operator.is_, kept[0], made_of)):
-            return kept[1]
+        if kept and kept[0] is body and kept[1] is field and kept[2] is q and kept[3] is m:
+            return kept[4]
         data = self._data_in_doubles()
-        if type(self.quaternion) is tuple and type(self.momentum) is tuple:  # what can change in place is not kept
-            self._loop_data = (made_of, data)
+        if type(q) is tuple and type(m) is tuple:  # what can change in place is not kept
+            self._loop_data = (body, field, q, m, data)
         return data
 
     def _data_in_doubles(self) -> tuple[Any, Any]:

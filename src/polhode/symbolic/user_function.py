@@ -56,7 +56,7 @@ class UserFunction:
     def value(self, given: Arguments, place: str, hint: Callable[[Exception], str] = lambda problem: "") -> Any:
         """What it returns for plain numbers; `place` and `hint` end the message if it raises an exception."""
         try:
-            return _called(self.function, given)
+            return self.function(**given) if isinstance(given, dict) else self.function(*given)
         except InputError:
             raise
         except Exception as problem:
@@ -85,17 +85,13 @@ class UserFunction:
         """What `read` makes of its value on symbols."""
         try:
             generic = self.function if isinstance(self.function, Formula) else rebound(self.function, self.owner)
-            return read(_called(generic, given))
+            return read(generic(**given) if isinstance(given, dict) else generic(*given))
         except InputError:
             raise
         except BranchError as problem:
             raise InputError(f"{self.owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
             raise InputError(f"{self.owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
-
-
-def _called(function: Callable[..., Any], given: Arguments) -> Any:
-    return function(**given) if isinstance(given, dict) else function(*given)
 
 
 def _line(problem: Exception) -> str:

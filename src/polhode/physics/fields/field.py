@@ -411,7 +411,7 @@ class Field:
             slopes = self.torque_value(t, R, omega)
         except (ArithmeticError, ValueError):
             slopes = (math.nan,)
-        if not all(math.isfinite(x) for x in slopes):
+        if not all(map(math.isfinite, slopes)):
             raise InputError(f"the potential {self.name} must be smooth; its derivative is not finite {context}")
         if self.template.by_hand is not None:
             self._check_by_hand(self.template.by_hand, t, R, omega, context)

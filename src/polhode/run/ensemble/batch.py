@@ -6,7 +6,6 @@ import dataclasses
 import functools
 import itertools
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -217,7 +216,7 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
         return None, np.empty((1, 0))
     if not isinstance(field, Field | FieldTemplate):
         raise InputError(f"field must be made by @ph.torque or @ph.potential; got {type(field).__name__}")
-    template, known = (field.template, field.values) if isinstance(field, Field) else (field, {})
+    template, known = (field.template, dict(field.values)) if isinstance(field, Field) else (field, {})
     unknown = [name for name in params if name not in template.parameters]
     if unknown:
         takes = ", ".join(template.parameters) or "none"
@@ -243,7 +242,7 @@ MOST_READINGS = 256
 
 
 def _bound_to(
-    template: FieldTemplate, known: Mapping[str, Any], given: dict[str, np.ndarray], number: int
+    template: FieldTemplate, known: dict[str, Any], given: dict[str, np.ndarray], number: int
 ) -> tuple[Field, list[str]]:
     """The field with the parameters of the first body, and the names of those that have a value for each body.
 
