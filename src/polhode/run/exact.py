@@ -84,7 +84,7 @@ _VISITS: dict[str, Callable[..., None]] = {
 }
 
 
-@functools.cache
+@functools.cache  # few, and the look-up would take a third of the time of one state
 def _compiled(name: str) -> Callable[..., None]:
     from ..compile.program import program
 

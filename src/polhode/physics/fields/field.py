@@ -64,16 +64,13 @@ class of_formula:
         return kept[self.name]
 
 
-WITHOUT_FIELD = Trace()
-
-
 def once_for_formula(make: Callable[..., Any]) -> Callable[..., Any]:
     """Let a function (field or None, ...) of the formula of a field be computed once for all that share it."""
 
     @functools.wraps(make)
     def made(field: Field | None, *rest: Any, **named: Any) -> Any:
-        trace = WITHOUT_FIELD if field is None else field.trace
-        return trace((make, rest, *named.items()), lambda: make(field, *rest, **named))
+        kept = MADE if field is None else field.trace
+        return kept((make, rest, *named.items()), lambda: make(field, *rest, **named))
 
     return made
 
