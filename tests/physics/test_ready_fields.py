@@ -43,8 +43,8 @@ def flight(problem, times):
 
     def speed(t, y):
         q, m = tuple(y[:4] / np.linalg.norm(y[:4])), y[4:]
-        w = problem._velocity(m)
-        torque = problem.field.torque_value(t, matrix(q), tuple(w.tolist()))
+        w = problem._velocity(tuple(m.tolist()))
+        torque = problem.field.torque_value(t, matrix(q), w)
         return [*(x / 2 for x in mul(q, (0.0, *w))), *(np.cross(m, w) + torque)]
 
     start = [*problem.quaternion, *problem.momentum]

@@ -226,7 +226,7 @@ class Sweep:
     def _field(self, contents: ProblemPart, base: Problem) -> BoundField | None:
         if base.field is None:
             return None
-        bound: BoundField = base.field.template(**(base.field.values | contents.params))
+        bound: BoundField = base.field.template(**{**base.field.values, **contents.params})
         return bound
 
     def _params(self, base: Problem) -> dict[str, np.ndarray]:

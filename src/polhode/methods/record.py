@@ -179,6 +179,19 @@ class Method:
         declared = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
         return declared | {"has_own_time": self.has_own_time, "estimate_order": self.estimate_order}
 
+    def __reduce__(self) -> Any:
+        """A method is sent by its name."""
+        registry: Any = importlib.import_module("polhode.methods.registry")
+        return registry.reduced(self)
+
+    def __copy__(self) -> Method:
+        """Itself: methods do not change."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Method:
+        """Itself."""
+        return self
+
     @property
     def summary(self) -> str:
         """First line of the description."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import difflib
+import importlib
 import inspect
 import re
+import sys
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
@@ -27,6 +30,10 @@ class Known(NamedTuple):
     where: str
 
 
+BOOKS: list[Methods] = []
+"""All books of methods, one for each kind of space."""
+
+
 class Methods:
     """The registry of methods: ``ph.methods["imidm"]``, ``ph.methods["mkrk(rk4)"]``; iteration gives the names."""
 
@@ -38,6 +45,8 @@ class Methods:
         self._families: dict[str, Callable[[str], Method]] = {}
         self._known: list[Known] = []
         self._made = Memo()
+        self._own: weakref.WeakSet[Method] = weakref.WeakSet()
+        BOOKS.append(self)
 
     def add(self, method: Method) -> Method:
         """Register a method under its name and aliases, which must be new."""
@@ -47,7 +56,12 @@ class Methods:
                 raise ValueError(f"the label {label!r} names {self._labels[_key(label)]!r} already")
             self._labels[_key(label)] = method.name
         self._methods[method.name] = method
+        self._own.add(method)
         return method
+
+    def owns(self, method: Method) -> bool:
+        """Does the name of a method stand for it in this book: is it registered, or made of an expression."""
+        return method in self._own
 
     def add_label(self, label: str, expression: str, cite: str = "", where: str = "") -> None:
         """Make a label, such as a name in a paper, stand for a method or an expression; `known` lists cited labels."""
@@ -84,11 +98,13 @@ class Methods:
         if not isinstance(label, str):
             raise InputError(f"a method is given by name, expression or Method; got {type(label).__name__}")
         label = self._expressions.get(_key(label), label)
-        name = self._labels.get(_key(label))
-        if name is not None:
-            return self._methods[name]
-        parsed: Method = self._made(label, lambda: self._parsed(label))  # the same object again, with its compiled code
-        return parsed
+        found = self._labels.get(_key(label))
+        if found is not None:
+            return self._methods[found]
+        made: Method = self._made(label, lambda: self._parsed(label))  # the same object again: so is its compiled code
+        if _key(made.name) == _key(label):
+            self._own.add(made)
+        return made
 
     def _parsed(self, label: str) -> Method:
         """Build the method of an expression, or of a name made of a family's prefix and a number."""
@@ -146,6 +162,30 @@ def arguments(text: str) -> list[str]:
 
 
 methods = Methods()
+
+
+def in_book(module: str, name: str) -> Method:
+    """The method of a name in the book of a module: how methods are pickled."""
+    try:
+        found: Method = importlib.import_module(module).methods[name]
+    except InputError as problem:
+        raise InputError(
+            f"a pickle holds the method {name!r}, which is not known here; import the module that declares it first"
+        ) from problem
+    return found
+
+
+def reduced(method: Method) -> tuple[Any, ...]:
+    """A method as its name and the module of the book in which it stands."""
+    for book in BOOKS:
+        if book.owns(method):
+            return in_book, (type(book).__module__, method.name)
+    if "cloudpickle" in sys.modules:  # it sends functions themselves
+        return object.__reduce_ex__(method, 4)  # type: ignore[return-value]
+    raise InputError(
+        f"the method {method.name} cannot be pickled: its name in ph.methods does not stand for it; register it in a "
+        "module that the other process imports too"
+    )
 
 
 def declare(build: Build, *, register: bool = True, **declared: Any) -> Method:

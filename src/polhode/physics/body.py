@@ -6,20 +6,35 @@ import difflib
 import inspect
 import warnings
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..errors import InputError, ResultWarning
 from ..kernels.so3 import matrix
 from .shapes import SOLIDS, Shape
-from .validate import attitude_quaternion, positive, real_array, vector
+from .validate import attitude_quaternion, positive, quaternion_of, real_array, vector
 
 TOLERANCE = 1e-12
 """Relative to the largest moment: below this, differences count as zero."""
 
 SMALLEST, LARGEST = 1e-100, 1e100
 """Range of the largest moment: squares and products of momenta then stay within doubles."""
+
+
+class Principal(NamedTuple):
+    """What a problem needs of a body in its principal axes, as plain floats."""
+
+    moments: tuple[float, float, float]
+    inverse: tuple[float, float, float]
+    """1/I_i; zero for the axis of a linear body, about which nothing turns."""
+    to_body: tuple[float, ...]
+    """Quaternion that turns principal into user axes; empty if they are the same."""
+    axes: Any
+    """Rows of the matrix whose columns are the principal axes; None if they are the axes of the user."""
+    linear_axis: int | None
+    tensor: tuple[tuple[float, ...], ...]
+    """Rows of the inertia tensor, in the axes of the user."""
 
 
 class Body:
@@ -68,7 +83,17 @@ class Body:
         for array in (self.inertia, self.moments, self.axes, self.centre, self.pivot):
             array.flags.writeable = False
 
-    # --- from geometry -----------------------------------------------------------------------------
+    def __getstate__(self) -> dict[str, Any]:
+        """What can be sent: what is derived is made anew."""
+        return {name: value for name, value in vars(self).items() if name != "_derived"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Arrays that were sent are as constant as they were."""
+        vars(self).update(state)
+        for array in (self.inertia, self.moments, self.axes, self.centre, self.pivot):
+            array.flags.writeable = False
+
+    # --- made of matter ----------------------------------------------------------------------------
 
     @classmethod
     def box(cls, a: float, b: float, c: float, *, mass: float | None = None, density: float | None = None) -> Body:
@@ -231,8 +256,8 @@ class Body:
 
     @property
     def looks(self) -> tuple[Shape, ...]:
-        """Its shapes with the pivot at the origin, as pictures show them."""
-        return tuple(shape.moved(-self.pivot) for shape in self.shapes)
+        """Its shapes with the pivot, about which it turns, at the origin: what a picture shows."""
+        return tuple(shape.moved(-self.pivot) for shape in self.shapes) if self.shapes else ()
 
     def about(self, pivot: Any) -> Body:
         """The body turning about another point: its inertia by the parallel axis theorem."""
@@ -283,16 +308,27 @@ class Body:
 
     # --- properties --------------------------------------------------------------------------------
 
+    _derived: tuple[Any, Any, Any, Principal] | None = None
+
+    @property
+    def principal(self) -> Principal:
+        """The body in its principal axes, computed once; anew where its arrays were replaced."""
+        kept = self._derived
+        if kept and kept[0] is self.inertia and kept[1] is self.moments and kept[2] is self.axes:
+            return kept[3]
+        own = self.inertia, self.moments, self.axes
+        self._derived = (*own, _in_principal_axes(*own))
+        return self._derived[3]
+
     @property
     def has_principal_rotation(self) -> bool:
-        """True if the principal axes differ from the axes of the inertia tensor."""
-        return not np.array_equal(self.axes, np.eye(3))
+        """Do the principal axes differ from the axes the tensor is written in."""
+        return bool(self.principal.to_body)
 
     @property
     def linear_axis(self) -> int | None:
         """Index of the principal axis with zero moment, if there is one."""
-        zero = np.flatnonzero(self.moments == 0)
-        return int(zero[0]) if zero.size else None
+        return self.principal.linear_axis
 
     @property
     def _thickness(self) -> float:
@@ -316,8 +352,8 @@ class Body:
 
     @property
     def inverse_moments(self) -> np.ndarray:
-        """1/I_i; zero for the axis of a linear body, about which it does not rotate."""
-        return np.divide(1.0, self.moments, out=np.zeros(3), where=self.moments > 0)
+        """1/I_i; zero for the axis of a linear body, about which nothing turns."""
+        return np.array(self.principal.inverse)
 
     def __repr__(self) -> str:
         matter = "" if self.mass is None else f", mass={self.mass!r}"
@@ -399,6 +435,20 @@ def _principal(tensor: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     moments, axes = np.linalg.eigh(tensor)
     axes[:, 2] *= np.sign(np.linalg.det(axes))
     return moments, axes
+
+
+def _in_principal_axes(tensor: np.ndarray, moments: np.ndarray, axes: np.ndarray) -> Principal:
+    I1, I2, I3 = moments.tolist()
+    turned = not np.array_equal(axes, np.eye(3))
+    zero = np.flatnonzero(moments == 0)
+    return Principal(
+        (I1, I2, I3),
+        tuple(1 / x if x > 0 else 0.0 for x in (I1, I2, I3)),  # type: ignore[arg-type]
+        quaternion_of(axes.tolist()) if turned else (),
+        tuple(map(tuple, axes.tolist())) if turned else None,
+        int(zero[0]) if zero.size else None,
+        tuple(map(tuple, tensor.tolist())),
+    )
 
 
 def _checked_moments(moments: np.ndarray, physical: bool | None) -> np.ndarray:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.so3 import conj, matrix, mul, rotate, unit, unrotate
+from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, times, unit, unrotate
 from ..numbers import floats
 from .body import TOLERANCE, Body
 from .fields import Field, FieldTemplate, unbound
-from .validate import ROTATION_TOLERANCE, finite_number, quaternion_of  # noqa: F401 - others take them from here
+from .validate import ROTATION_TOLERANCE, finite_number, quaternion_of, triple  # noqa: F401 - others take them from here
 from .validate import attitude_quaternion as _attitude
-from .validate import vector as _vector
+from .validate import vector as _vector  # noqa: F401 - others take it from here
 
 PROBES = 6
 """Attitudes at which the torque on a linear body is checked."""
@@ -51,6 +52,10 @@ class Problem:
     t_end, dt : end time and largest step that comparisons use by default
     """
 
+    __slots__ = ("__dict__", "__weakref__", "_loop_data")
+    _loop_data: tuple[Any, ...]
+    """What the loop starts from, with what it was made of; not among the attributes, which say what was given."""
+
     def __init__(
         self,
         body: Body,
@@ -78,16 +83,50 @@ class Problem:
         self.dt = None if dt is None else finite_number("dt", dt)
         self.quaternion = _attitude(attitude)
         self.momentum = self._start(omega, momentum, spatial_momentum)
-        if field is not None:
-            self.check_field(self.t0, self.quaternion, self.momentum, f"at the start (t = {self.t0:g})")
-            self._check_axial_torque(field)
+        self._check_at_start()
+
+    def starting(
+        self,
+        *,
+        attitude: Any = None,
+        omega: Any = None,
+        momentum: Any = None,
+        spatial_momentum: Any = None,
+        t0: float | None = None,
+    ) -> Problem:
+        """The same body in the same field from another state, checked like a new problem; what is not given stays.
+
+        At most one of omega, momentum, spatial_momentum. Without one the momentum stays as it is in the body frame.
+        `t_end` and `dt` stay; the name and the reference, which belong to the start, do not.
+        """
+        made = Problem.__new__(Problem)
+        made.body, made.field, made.t_end, made.dt, made.name, made.reference = (
+            self.body, self.field, self.t_end, self.dt, "", None
+        )  # fmt: skip
+        made.t0 = self.t0 if t0 is None else finite_number("t0", t0)
+        made.quaternion = self.quaternion if attitude is None else _attitude(attitude)
+        keeps = omega is None and momentum is None and spatial_momentum is None
+        made.momentum = self.momentum if keeps else made._start(omega, momentum, spatial_momentum)
+        made._check_at_start()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What is copied or sent: what is derived is made anew."""
+        return dict(vars(self))
+
+    def _check_at_start(self) -> None:
+        if self.field is not None:
+            R, omega = matrix(self.quaternion), self._velocity(self.momentum)
+            self.field.check(self.t0, R, omega, f"at the start (t = {self.t0:g})")
+            self._check_axial_torque(self.field)
 
     def check_field(self, t: float, q: Any, m: Any, context: str) -> None:
         """Evaluate the field once in plain Python; raise a clear error if it fails."""
         if self.field is not None:
-            omega = tuple(float(x) for x in self._velocity(np.array(m, dtype=float)))
-            R = tuple(tuple(float(x) for x in row) for row in matrix(tuple(float(x) for x in q)))  # type: ignore[arg-type]
-            self.field.check(float(t), R, omega, context)
+            a, b, c, d = q
+            x, y, z = m
+            omega = self._velocity((float(x), float(y), float(z)))
+            self.field.check(float(t), matrix((float(a), float(b), float(c), float(d))), omega, context)
 
     def _check_axial_torque(self, field: Field) -> None:
         """Check that the torque on a linear body has no component along its axis, at any attitude."""
@@ -109,36 +148,36 @@ class Problem:
     def _probes(self, axis: int) -> Iterator[tuple[float, Any, tuple[float, ...]]]:
         """The initial state, and random attitudes and velocities of a linear body."""
         yield self.t0, self.quaternion, tuple(self.omega.tolist())
-        scatter = np.random.default_rng(0)
         allowed = self.body.axes[:, [i for i in range(3) if i != axis]]
         speed = float(np.linalg.norm(self.omega)) or 1.0
-        for i in range(PROBES):
-            q = unit(tuple(scatter.normal(size=4).tolist()))
-            yield self.t0 + i, q, tuple((allowed @ scatter.normal(size=2) * speed).tolist())
+        for i, (q, across) in enumerate(_scattered()):
+            yield self.t0 + i, q, tuple((allowed @ across * speed).tolist())
 
     def _start(self, omega: Any, momentum: Any, spatial_momentum: Any) -> tuple[float, float, float]:
-        """The body momentum, from the one vector that is not None."""
-        vectors = {"omega": omega, "momentum": momentum, "spatial_momentum": spatial_momentum}
-        named = [name for name, value in vectors.items() if value is not None]
+        """The body momentum, from whichever vector was given."""
+        given = (("omega", omega), ("momentum", momentum), ("spatial_momentum", spatial_momentum))
+        named = [pair for pair in given if pair[1] is not None]
         if len(named) != 1:
-            names_given = " and ".join(named) if named else "none of them"
+            names_given = " and ".join(name for name, _ in named) if named else "none of them"
             raise InputError(f"give exactly one of omega, momentum, spatial_momentum; got {names_given}")
-        vector = _vector(named[0], vectors[named[0]])
-        if named[0] == "spatial_momentum":
-            vector = np.array(unrotate(self.quaternion, tuple(vector)))
-        check_axial(self.body, named[0], vector)
-        if named[0] == "omega":
-            vector = self.body.inertia @ vector
-        return tuple(float(x) for x in vector)  # type: ignore[return-value]
+        [(name, value)] = named
+        vector = triple(name, value)
+        if name == "spatial_momentum":
+            vector = unrotate(self.quaternion, vector)
+        check_axial(self.body, name, vector)
+        return tuple((self.body.inertia @ vector).tolist()) if name == "omega" else vector
 
     @property
     def omega(self) -> np.ndarray:
         """Initial body angular velocity."""
-        return self._velocity(np.array(self.momentum))
+        return np.array(self._velocity(self.momentum))
 
-    def _velocity(self, momentum: np.ndarray) -> np.ndarray:
-        axes = self.body.axes
-        return np.asarray(axes @ (self.body.inverse_moments * (axes.T @ momentum)))
+    def _velocity(self, momentum: tuple[float, float, float]) -> tuple[float, float, float]:
+        """The body angular velocity I^-1 Pi."""
+        principal = self.body.principal
+        if principal.axes is None:
+            return times(principal.inverse, momentum)
+        return apply(principal.axes, times(principal.inverse, apply_transposed(principal.axes, momentum)))
 
     @property
     def spatial_momentum(self) -> np.ndarray:
@@ -159,24 +198,53 @@ class Problem:
         """Principal moments and `axes_quaternion`, to the precision of a number type."""
         body = self.body
         if number is floats.number or not body.has_principal_rotation:
-            principal_to_body = quaternion_of(body.axes.tolist()) if body.has_principal_rotation else ()
-            return tuple(number(x) for x in body.moments.tolist()), principal_to_body
+            return tuple(number(x) for x in body.principal.moments), body.principal.to_body
         return _precise_principal(body)
 
     def kernel_data(self, number: Any) -> tuple[Any, Any]:
-        """State and system in principal axes, in one number type: the input of the loop."""
-        q = tuple(number(x) for x in self.quaternion)
+        """State and system in principal axes, in one number type: what the loop starts from.
+
+        In doubles it is computed once; anew where the body, the field or the start were replaced.
+        """
         if number is not floats.number:
-            q = unit(q)
-        m: Any = tuple(number(x) for x in self.momentum)
+            return self._data_in(number)
+        body, field, q, m = self.body.principal, self.field, self.quaternion, self.momentum
+        kept = getattr(self, "_loop_data", None)
+        if kept and kept[0] is body and kept[1] is field and kept[2] is q and kept[3] is m:
+            return kept[4]
+        data = self._data_in_doubles()
+        if type(q) is tuple and type(m) is tuple:  # what can change in place is not kept
+            self._loop_data = (body, field, q, m, data)
+        return data
+
+    def _data_in_doubles(self) -> tuple[Any, Any]:
+        body, parameters = self.body.principal, () if self.field is None else self.field.parameters
+        y = tuple(map(float, self.quaternion)), tuple(map(float, self.momentum))
+        return self._in_principal_axes(y, body.moments, body.to_body), (
+            body.moments,
+            body.inverse,
+            (*parameters, *body.to_body),
+        )
+
+    def _data_in(self, number: Any) -> tuple[Any, Any]:
+        y = unit(tuple(number(x) for x in self.quaternion)), tuple(number(x) for x in self.momentum)
         inertia, principal_to_body = self.principal(number)
+        inverse = tuple(1 / x if x > 0 else x for x in inertia)
+        parameters = tuple(number(x) for x in (self.field.parameters if self.field else ()))
+        return self._in_principal_axes(y, inertia, principal_to_body), (
+            inertia,
+            inverse,
+            (*parameters, *principal_to_body),
+        )
+
+    def _in_principal_axes(self, y: Any, inertia: Any, principal_to_body: Any) -> Any:
+        """Attitude and momentum in principal axes; a linear body has no momentum along its axis, not even round-off."""
+        q, m = y
         if principal_to_body:
             q, m = mul(q, principal_to_body), unrotate(principal_to_body, m)
         if self.body.linear_axis is not None:
             m = tuple(x if i > 0 else 0 * x for i, x in zip(inertia, m, strict=True))
-        inverse = tuple(1 / x if x > 0 else x for x in inertia)
-        parameters = tuple(number(x) for x in (self.field.parameters if self.field else ()))
-        return (q, m), (inertia, inverse, (*parameters, *principal_to_body))
+        return q, m
 
     def user_axes(self, q: Any, m: Any, number: Any = floats.number) -> tuple[Any, Any]:
         """Convert attitude and momentum of the loop back to the user's axes."""
@@ -198,8 +266,15 @@ class Problem:
         return f"<Problem {self.name or self.body}{', ' + repr(self.field) if self.field else ', free'}>"
 
 
-def check_axial(body: Body, name: str, vector: np.ndarray) -> None:
-    """Reject a vector with a component along the axis of a linear body."""
+@functools.cache
+def _scattered() -> list[tuple[Any, np.ndarray]]:
+    """Attitudes, and pairs of numbers of size 1, the same ones for every problem."""
+    scatter = np.random.default_rng(0)
+    return [(unit(tuple(scatter.normal(size=4).tolist())), scatter.normal(size=2)) for _ in range(PROBES)]
+
+
+def check_axial(body: Body, name: str, vector: Any) -> None:
+    """Refuse a vector along the axis of a linear body."""
     axis = body.linear_axis
     if axis is None:
         return

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
-from .._memo import KEPT
 from ..kernels.loops import fitted
 from ..kernels.so3 import add, along, exp, scale, times, unrotate
 from ..kernels.state import incremented
@@ -19,6 +17,7 @@ from ..taylor.karatsuba import PairedWriter
 from ..taylor.writer import Series, Writer, series
 from .equations import PARAMETERS, attitude_rates, averaging, spinning, starts, torque_of, working
 from .fields import Field
+from .fields.field import once_for_formula
 
 
 @kernel
@@ -32,7 +31,7 @@ def polynomial3(work: Any, a: int, b: int, c: int, stride: int, order: int, h: N
     return x * h, y * h, z * h
 
 
-@functools.lru_cache(maxsize=KEPT)
+@once_for_formula
 def lie_taylor_series(field: Field | None, has_principal_rotation: bool, order: int, work: bool = False) -> Series:
     """The series of w and Y, of the work if requested, and of q if there is a torque."""
     torque = torque_of(field, has_principal_rotation)
@@ -95,7 +94,7 @@ MOST = 31
 """Highest order of the series of an adaptive step."""
 
 
-@functools.lru_cache(maxsize=KEPT)
+@once_for_formula
 def motion_series(field: Field | None, has_principal_rotation: bool, order: int = MOST, paired: bool = False) -> Series:
     """The series of w and q; `paired`: in a unit of time near the radius of convergence, with half the products."""
     rates, writer = (

@@ -24,6 +24,7 @@ from ..symbolic.expression import LOOK_UPS, Expr, Exprs, lift, ordered, source, 
 from ..taylor.graph import LOGIC, slopes
 from .axes import axes
 from .fields import Field, formula_kernel
+from .fields.field import once_for_formula
 
 Vector = tuple[Expr, Expr, Expr]
 
@@ -133,7 +134,7 @@ def _crossed(motion: Motion, series: Sequence[Any], k: int) -> Any:
     return functools.reduce(add, (cross(motion.velocity(k - j), series[j]) for j in range(k + 1)))
 
 
-@functools.lru_cache(maxsize=256)
+@once_for_formula
 def text(field: Field, count: int, has_principal_rotation: bool) -> tuple[str, dict[str, Any]]:
     """Source and constants of f_0, ..., f_count.
 

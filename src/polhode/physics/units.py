@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import functools
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -25,6 +24,7 @@ from ..symbolic.expression import Expr, symbol, symbols_in
 from ..taylor.graph import substituted
 from .body import Body
 from .fields import Field
+from .fields.field import Trace, of_formula
 from .problem import Problem
 
 NEAR, WIDE = 20, 100
@@ -103,14 +103,23 @@ class ScaledField(Field):
         a, torque = self.units.time, self.units.torque
         return (*self.plain.parameters, math.ldexp(1.0, a), math.ldexp(1.0, -a), math.ldexp(1.0, torque))
 
-    @functools.cached_property
+    def __reduce__(self) -> Any:
+        """Sent as the field and the units."""
+        return ScaledField, (self.plain, self.units)
+
+    def find_trace(self) -> Trace:
+        """That of the field's formula in other units."""
+        made: Trace = self.plain.trace(ScaledField, Trace)
+        return made
+
+    @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """Torque and potential."""
         force, U = self.plain.graph
         a, b, c = self._scaled(force)
         return (a, b, c), None if U is None else self._scaled([U])[0]
 
-    @functools.cached_property
+    @of_formula
     def written(self) -> Any:
         """The torque in the user's frame."""
         return tuple(self._scaled(self.plain.written))

@@ -58,7 +58,9 @@ def is_finite_real(value: Any) -> bool:
 
 
 def finite_number(name: str, value: Any) -> float:
-    """Convert to a finite float, or raise an error."""
+    """The value as a float, or a sentence about what it should have been."""
+    if type(value) is float and value - value == 0.0:
+        return value
     try:
         number = math.nan if isinstance(value, str) else float(value)
     except Exception:
@@ -118,6 +120,32 @@ def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
         )
 
 
+_DOUBLES = np.dtype(float)
+
+
+def plain_floats(value: Any, count: int) -> tuple[float, ...] | None:
+    """The value, if it is a list, a tuple or an array of just so many finite doubles; None sends it to the full check.
+
+    This saves time only: everything else is read, or refused, as before.
+    """
+    kind = type(value)
+    if kind is np.ndarray:
+        if value.dtype is not _DOUBLES or value.shape != (count,):
+            return None
+        value = value.tolist()
+    elif (kind is not list and kind is not tuple) or len(value) != count:
+        return None
+    for x in value:
+        if type(x) is not float or x - x != 0.0:  # x - x is NaN unless x is finite
+            return None
+    return tuple(value)
+
+
+def triple(name: str, value: Any) -> tuple[float, float, float]:
+    """The value as a tuple of three finite numbers."""
+    return plain_floats(value, 3) or tuple(vector(name, value).tolist())  # type: ignore[return-value]
+
+
 def vector(name: str, value: Any) -> np.ndarray:
     """Convert to three finite numbers, or raise an error."""
     expected = f"{name} must be three numbers"
@@ -133,27 +161,48 @@ def attitude_quaternion(attitude: Any) -> tuple[float, float, float, float]:
     """Unit quaternion, scalar first, of any accepted attitude."""
     if attitude is None:
         return (1.0, 0.0, 0.0, 0.0)
+    if hasattr(attitude, "as_quat"):
+        attitude = attitude.as_quat(scalar_first=True)
+    given = plain_floats(attitude, 4)
+    if given is None:
+        array = _attitude_array(attitude)
+        if array.shape == (3, 3):
+            return _rotation_quaternion(array)
+        given = tuple(array.tolist())
+    return _unit_quaternion(given)
+
+
+def _attitude_array(attitude: Any) -> np.ndarray:
+    """Four finite numbers, or three rows of three."""
     expected = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
-    array = real_array(attitude.as_quat(scalar_first=True) if hasattr(attitude, "as_quat") else attitude, expected)
-    if array.shape not in ((4,), (3, 3)):
-        raise InputError(f"{expected}; got {f'shape {array.shape}' if array.shape else repr(attitude)}")
-    if not np.isfinite(array).all():
-        raise InputError(f"attitude must be finite; got {array.tolist()}")
-    if array.shape == (3, 3):
-        defect = np.abs(array.T @ array - np.eye(3)).max()
-        if defect > ROTATION_TOLERANCE:
-            raise InputError(f"attitude is not a rotation: R^T R must be 1 and differs from it by {defect:.3g}")
-        if np.linalg.det(array) < 0:
-            raise InputError("attitude is not a rotation but a reflection: its determinant must be 1 and is -1")
-        return quaternion_of(array.tolist())
-    length = float(np.linalg.norm(array))
+    given = real_array(attitude, expected)
+    if given.shape not in ((4,), (3, 3)):
+        raise InputError(f"{expected}; got {f'shape {given.shape}' if given.shape else repr(attitude)}")
+    if not np.isfinite(given).all():
+        raise InputError(f"attitude must be finite; got {given.tolist()}")
+    return given
+
+
+def _rotation_quaternion(R: np.ndarray) -> tuple[float, float, float, float]:
+    """The quaternion of a matrix that is a rotation within the tolerance."""
+    defect = np.abs(R.T @ R - np.eye(3)).max()
+    if defect > ROTATION_TOLERANCE:
+        raise InputError(f"attitude is not a rotation: R^T R must be 1 and differs from it by {defect:.3g}")
+    if np.linalg.det(R) < 0:
+        raise InputError("attitude is not a rotation but a reflection: its determinant must be 1 and is -1")
+    return quaternion_of(R.tolist())
+
+
+def _unit_quaternion(given: tuple[float, ...]) -> tuple[float, float, float, float]:
+    """A quaternion whose length is 1 within the tolerance, made exactly that."""
+    length = math.hypot(*given)
     if abs(length - 1) > ROTATION_TOLERANCE:
         raise InputError(
             f"attitude must be a unit quaternion (scalar first); its length is {length:.8g}, so divide by it"
             if length > 0
             else "attitude must be a unit quaternion (scalar first); its length is 0"
         )
-    return unit(tuple(array.tolist()))
+    return unit(given)  # type: ignore[arg-type]
 
 
 def quaternion_of(R: Any) -> tuple[Any, ...]:

@@ -68,7 +68,7 @@ class Info:
 def info_of(problem: Problem, **fields: Any) -> Info:
     """How a trajectory of a problem is made."""
     return Info(
-        inertia=tuple(map(tuple, problem.body.inertia.tolist())), problem=problem.name,
+        inertia=problem.body.principal.tensor, problem=problem.name,
         field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, **fields,
     )  # fmt: skip
 
@@ -102,6 +102,17 @@ class Trajectory:
         self.mp = mp
         self.dense = dense
         self.events: list[Trajectory] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What can be sent: the states, read if they are in a file. Dense output stays with the process of the run."""
+        data = {name: self._array(name) for name in PRIMARY}
+        return {"stored": data, "info": self.info, "mp": self.mp, "dense": None, "events": self.events}
+
+    def __copy__(self) -> Trajectory:
+        """A copy within the process keeps everything."""
+        made = Trajectory.__new__(Trajectory)
+        vars(made).update(vars(self))
+        return made
 
     # --- what was computed -------------------------------------------------------------------------
 

@@ -12,10 +12,12 @@ import numpy as np
 
 from ..errors import InputError
 from ..kernels.loops import COLUMNS, renormalise, write_row
-from ..kernels.so3 import mul
+from ..kernels.so3 import conj, mul, rotate
 from ..methods.exact.lagrange_top import circular, hyperbolic, lagrange
 from ..methods.exact.lagrange_top import state_kernel as top_moved
 from ..methods.families.jacobi import jacobi, motion, state_after
+from ..numbers.dispatch import no_fma
+from ..numbers.floats import number
 from ..numbers.precision import GUARD_DIGITS
 from ..physics.body import real_array
 from ..physics.problem import Problem
@@ -36,6 +38,32 @@ def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
         write_row(rows, k, renormalise((mul(q, turn), new)))
 
 
+@no_fma
+def _kinetic(inverse: Any, m: Any) -> Any:
+    """The kinetic energy, rounded as `results.convert.primary` does."""
+    return (inverse[0] * m[0] * m[0] + inverse[1] * m[1] * m[1] + inverse[2] * m[2] * m[2]) / 2
+
+
+def _free_states(has_principal_rotation: bool) -> Callable[..., None]:
+    """Write attitudes and momenta in the user's axes and energies: all that a trajectory stores, in one call."""
+
+    def visit(times: Any, t0: Any, y: Any, system: Any, own: Any, attitudes: Any, momenta: Any, energies: Any) -> None:
+        q, m = y
+        about = motion(m, system[0])
+        for k in range(len(times)):
+            turn, new = state_after(times[k] - t0, about)
+            a, b = renormalise((mul(q, turn), new))
+            energies[k] = _kinetic(system[1], b)
+            if has_principal_rotation:
+                a, b = mul(a, conj(own)), rotate(own, b)
+            for i in range(4):
+                attitudes[k, i] = a[i]
+            for i in range(3):
+                momenta[k, i] = b[i]
+
+    return visit
+
+
 def _interpolating_top(near: bool) -> Callable[..., None]:
     """Write the states of a top at given times, from the constants of its motion."""
     state = top_moved(hyperbolic if near else circular)
@@ -49,11 +77,14 @@ def _interpolating_top(near: bool) -> Callable[..., None]:
 
 _VISITS: dict[str, Callable[..., None]] = {
     "free": _visit,
+    "free states": _free_states(False),
+    "free states, turned": _free_states(True),
     "top": _interpolating_top(False),
     "top near its separatrix": _interpolating_top(True),
 }
 
 
+@functools.cache  # few, and the look-up would take a third of the time of one state
 def _compiled(name: str) -> Callable[..., None]:
     from ..compile.program import program
 
@@ -72,15 +103,35 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
-    times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
-    if times.ndim != 1 or not np.isfinite(times).all():
-        raise InputError(f"t must be finite times in one dimension; got {t!r}")
+    times = _times(t)
     digits = None if digits is None else number_of_digits(digits)
     began = time.perf_counter()
     top = None if problem.field is None else recognised(problem, digits)
-    solved = _doubles if digits is None else functools.partial(_precise, digits=digits)
-    data, mp = solved(problem, times, top)
+    if problem.field is None and digits is None:
+        data, mp = _free(problem, times), None
+    else:
+        data, mp = (_doubles if digits is None else functools.partial(_precise, digits=digits))(problem, times, top)
     return Trajectory(data, _info(problem, times, digits, began, top), mp)
+
+
+def _times(t: Any) -> np.ndarray:
+    """The times asked for."""
+    if type(t) is float and t - t == 0.0:  # one finite time
+        return np.array((t,))
+    times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
+    if times.ndim != 1 or not np.isfinite(times).all():
+        raise InputError(f"t must be finite times in one dimension; got {t!r}")
+    return times
+
+
+def _free(problem: Problem, times: np.ndarray) -> dict[str, np.ndarray]:
+    """What a trajectory of a free body stores."""
+    y, (inertia, inverse, own) = problem.kernel_data(number)
+    count = len(times)
+    q, m, energy = np.empty((count, 4)), np.empty((count, 3)), np.empty(count)
+    visit = _compiled("free states, turned" if own else "free states")
+    visit(times, problem.t0, y, (inertia, inverse), own, q, m, energy)
+    return {"t": times, "quaternion": q, "momentum": m, "energy": energy}
 
 
 def top_at_steps(problem: Problem, dt: float, count: int, every: int, digits: int | None) -> Trajectory:
@@ -122,8 +173,6 @@ def rows_at(problem: Problem, times: np.ndarray) -> np.ndarray:
 
 def prepared(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
     """The exact solution of a free body made ready: rows at given times, without looking at the problem again."""
-    from ..numbers.floats import number
-
     (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, _compiled("free")
     inertia = system[0]
 

@@ -140,6 +140,10 @@ class Stepper:
         self._held: dict[str, Any] = {}
         self._last: _Bound | None = None
 
+    def __reduce__(self) -> Any:
+        """Sent as what it was made of; compiled steps are found again when they are needed."""
+        return Stepper, (self.body, self.method, self.dt)
+
     def step(self, state: State | tuple[Any, ...], torque: Any = None, frame: str = "body") -> State:
         """The state one step later.
 

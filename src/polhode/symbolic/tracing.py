@@ -64,6 +64,9 @@ TRACE_BUILTINS: dict[str, Any] = {name: getattr(builtins, name) for name in BUIL
     "max": _extreme(lambda a, b: b < a),
     "float": lambda x: x,
 }
+GENERIC_MODULES = ("math", "polhode.numbers.primitives", "polhode.numbers.user_math")
+"""Where the functions come from that have a generic one of the same name."""
+
 NAMED = {math.pi: TRACE_MATH.pi, math.e: TRACE_MATH.e, math.tau: TRACE_MATH.tau}
 
 
@@ -83,6 +86,11 @@ def _dotted(code: types.CodeType) -> dict[tuple[str, bool], set[str]]:
             for name, attributes in _dotted(inner).items():
                 found.setdefault(name, set()).update(attributes)
     return {name: attributes for name, attributes in found.items() if not (name[1] and name[0] in code.co_cellvars)}
+
+
+def outside_names(code: types.CodeType) -> list[tuple[str, bool]]:
+    """The outside names a function reads, and whether each is of its closure."""
+    return [key for key in _dotted(code) if not key[0].startswith("import ")]
 
 
 def _constant(value: Any) -> Any:
@@ -125,7 +133,7 @@ def _meaning(owner: str, name: str, value: Any, attributes: set[str], known: dic
         return number
     if value in (primitives.bracket, primitives.take):  # generic already
         return value
-    if getattr(value, "__module__", None) in ("math", "polhode.numbers.primitives", "polhode.numbers.user_math"):
+    if getattr(value, "__module__", None) in GENERIC_MODULES:
         if hasattr(TRACE_MATH, value.__name__):
             return getattr(TRACE_MATH, value.__name__)
     elif isinstance(value, types.FunctionType):

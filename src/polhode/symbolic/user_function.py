@@ -15,7 +15,8 @@ from typing import Any
 
 from ..errors import InputError
 from .expression import BranchError
-from .tracing import ALLOWED, rebound
+from .formula import Formula
+from .tracing import rebound
 
 Arguments = tuple[Any, ...] | dict[str, Any]
 """Arguments of a call, by position or by name."""
@@ -55,7 +56,7 @@ class UserFunction:
     def value(self, arguments: Arguments, place: str, hint: Callable[[Exception], str] = lambda problem: "") -> Any:
         """Call it with plain numbers; `place` and `hint` end the message if it raises an exception."""
         try:
-            return _called(self.function, arguments)
+            return self.function(**given) if isinstance(given, dict) else self.function(*given)
         except InputError:
             raise
         except Exception as problem:
@@ -63,7 +64,9 @@ class UserFunction:
             raise InputError(f"{self.owner} raised {what}") from problem
 
     def numbers(self, value: Any, place: str) -> tuple[float, ...]:
-        """Convert its return value to floats; check that they are finite and as many as expected."""
+        """What it returned, as floats, if these are as many as expected, and finite."""
+        if type(value) is float and self.count is None and value - value == 0.0:  # the usual answer, without detours
+            return (value,)
         try:
             parts = tuple(float(x) for x in ((value,) if self.count is None else value))
         except (TypeError, ValueError, OverflowError):
@@ -81,17 +84,14 @@ class UserFunction:
     def traced(self, arguments: Arguments, read: Callable[[Any], Any]) -> Any:
         """Call it with symbols and return `read` of its value."""
         try:
-            return read(_called(rebound(self.function, self.owner), arguments))
+            generic = self.function if isinstance(self.function, Formula) else rebound(self.function, self.owner)
+            return read(generic(**given) if isinstance(given, dict) else generic(*given))
         except InputError:
             raise
         except BranchError as problem:
             raise InputError(f"{self.owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
             raise InputError(f"{self.owner} cannot be compiled: {_line(problem)}; {ALLOWED}") from problem
-
-
-def _called(function: Callable[..., Any], arguments: Arguments) -> Any:
-    return function(**arguments) if isinstance(arguments, dict) else function(*arguments)
 
 
 def _line(problem: Exception) -> str:

@@ -14,7 +14,7 @@ from ...numbers.user_math import sqrt, where
 from ...symbolic.expression import Expr, gradient, lift, symbol
 from ..validate import finite_number, real_array, vector
 from .decorators import check_frame, template_of, torque
-from .field import Field, FieldTemplate
+from .field import Field, FieldTemplate, of_formula
 from .formulas import clamped, inertia_of, looked_up, piecewise, quotient_of
 from .gravity import attitude_spring
 from .registry import reading, ready
@@ -257,7 +257,7 @@ def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarra
 class RotorField(Field):
     """T = h x omega - h'(t) of rotors with momentum h(t); h' is derived from the formula of h."""
 
-    @functools.cached_property
+    @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """The torque on the body."""
         h = self.traced(lambda value: tuple(lift(x) for x in value))

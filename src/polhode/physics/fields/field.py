@@ -10,17 +10,21 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import importlib
 import inspect
 import math
-from collections.abc import Callable, Sequence
+import types
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from ..._memo import KEPT
+from ..._memo import MADE, Memo
 from ...errors import InputError
 from ...kernels.so3 import matrix, unit
 from ...numbers import floats
 from ...symbolic.discrete_gradient import discrete_gradient
 from ...symbolic.expression import LOOK_UPS, Expr, gradient, lift, ordered, source, symbol, symbols_in
+from ...symbolic.formula import Formula, formula_of
+from ...symbolic.surroundings import Surroundings
 from ...symbolic.user_function import UserFunction
 from ..validate import is_finite_real
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
@@ -32,6 +36,43 @@ LONGEST = 120
 """Most characters of parameters that an error message shows."""
 MOST_PARAMETERS = 900
 """Most numbers in the parameters of a field: compiled code takes tuples of fewer than 1000 entries."""
+
+
+class Trace(Memo):
+    """What follows from the formula of a field, whatever the values of its parameters.
+
+    All fields share one that have the same template and values of the same shape: the function is traced once.
+    """
+
+
+class of_formula:
+    """A property of fields that follows from their formula: computed once for all fields that share a `Trace`."""
+
+    def __init__(self, make: Callable[[Any], Any]) -> None:
+        self.make, self.__doc__ = make, make.__doc__
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, field: Any, owner: type | None = None) -> Any:
+        """The value for one field."""
+        if field is None:
+            return self
+        kept = vars(field.trace)
+        if self.name not in kept:
+            kept[self.name] = self.make(field)
+        return kept[self.name]
+
+
+def once_for_formula(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a function (field or None, ...) of the formula of a field be computed once for all that share it."""
+
+    @functools.wraps(make)
+    def made(field: Field | None, *rest: Any, **named: Any) -> Any:
+        kept = MADE if field is None else field.trace
+        return kept((make, rest, *named.items()), lambda: make(field, *rest, **named))
+
+    return made
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,7 +94,7 @@ class FieldTemplate:
         """Names of the function's arguments."""
         return list(inspect.signature(self.function).parameters)
 
-    @property
+    @functools.cached_property
     def user(self) -> UserFunction:
         """The function with its name in messages."""
         count = 3 if self.kind == "torque" else None
@@ -64,7 +105,12 @@ class FieldTemplate:
         """Arguments that hold the state: t, R, omega; for an observable also momentum."""
         return OBSERVABLE_ARGUMENTS if self.kind == "observable" else STATE_ARGUMENTS
 
-    @property
+    @functools.cached_property
+    def state_used(self) -> list[str]:
+        """Those of them that the function takes."""
+        return [name for name in self.arguments if name in self.state]
+
+    @functools.cached_property
     def parameters(self) -> list[str]:
         """Names of its parameters: the arguments that are not part of the state."""
         return [name for name in self.arguments if name not in self.state]
@@ -74,7 +120,7 @@ class FieldTemplate:
         """True if every parameter has a default."""
         return all(p.default is not inspect.Parameter.empty for p in self.signature.parameters.values())
 
-    @property
+    @functools.cached_property
     def signature(self) -> inspect.Signature:
         """The parameters, in order, with their defaults."""
         whole = inspect.signature(self.function)
@@ -82,19 +128,82 @@ class FieldTemplate:
 
     def __call__(self, *args: Any, **named: Any) -> Field:
         """Bind the parameters, by position or by name."""
+        values = self._by_name(args, named)
+        for name, check in self.checks:
+            values[name] = check(name, values[name])
+        return self.bound({name: checked_value(self, name, value) for name, value in values.items()})
+
+    def _by_name(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
+        """What was given, and defaults, in the order of the parameters."""
+        names = self.parameters
+        if len(args) + len(named) == len(names) and not args:  # the usual calls, without the cost of a signature
+            with contextlib.suppress(KeyError):
+                return {name: named[name] for name in names}
+        if len(args) == len(names) and not named and not self._has_keyword_only:
+            return dict(zip(names, args, strict=True))
         try:
             bound = self.signature.bind(*args, **named)
         except TypeError as problem:
-            names = ", ".join(self.parameters)
-            takes = f"the parameters ({names})" if names else "no parameters"
+            takes = f"the parameters ({', '.join(names)})" if names else "no parameters"
             raise InputError(f"{self.user.owner} takes {takes}: {problem}") from None
         bound.apply_defaults()
-        values = bound.arguments | {name: check(name, bound.arguments[name]) for name, check in self.checks}
-        return self.bound({name: _checked_value(self, name, value) for name, value in values.items()})
+        return dict(bound.arguments)
 
-    def bound(self, values: dict[str, Any]) -> Field:
+    @functools.cached_property
+    def _has_keyword_only(self) -> bool:
+        return any(p.kind is p.KEYWORD_ONLY for p in self.signature.parameters.values())
+
+    def bound(self, values: Mapping[str, Any]) -> Field:
         """The field with these values of all parameters."""
         return (self.makes or Field)(self, values)
+
+    def trace_of(self, field: Field, first: int) -> Trace:
+        """The trace of a field of this template with its parameters numbered from `first` on.
+
+        It is made, with its graph, only if there is none that still holds.
+        """
+        key = (type(field), first, shape_of(tuple(field.values.values())))
+        known = self._traces.get(key)
+        if known is None or not known[1].unchanged():
+            made = field.numbered(first).traced_anew()
+            known = self._traces[key] = (made, Surroundings(self.function))
+        return known[0]
+
+    @functools.cached_property
+    def _traces(self) -> dict[Any, tuple[Trace, Surroundings]]:
+        return {}
+
+    def with_formulas(self, field: Field) -> FieldTemplate:
+        """The template with the formula of a field in the place of its function."""
+        by_hand = None if self.by_hand is None else self.formulas_of(self.by_hand, field)
+        return dataclasses.replace(self, function=field.as_formula(), by_hand=by_hand)
+
+    @staticmethod
+    def formulas_of(other: FieldTemplate, field: Field) -> FieldTemplate:
+        """Another template that takes parameters of the same field, as a formula."""
+        return other.with_formulas(Field(other, {name: field.values[name] for name in other.parameters}))
+
+    def __reduce__(self) -> Any:
+        """A formula is data. A function is found by its name in its module, if it is this one."""
+        if isinstance(self.function, Formula):
+            return same_template, (type(self), *(getattr(self, part.name) for part in dataclasses.fields(self)))
+        where = (self.function.__module__, self.function.__qualname__)
+        with contextlib.suppress(AttributeError, KeyError):
+            if named_template(*where) is self:
+                return named_template, where
+        name = self.function.__name__
+        raise InputError(
+            f"{self.user.owner} cannot be pickled before its parameters are bound, unless it is at the top level of a "
+            f"module: pickle {name}({', '.join(self.parameters)}), whose formula is known"
+        )
+
+    def __copy__(self) -> FieldTemplate:
+        """Itself: templates do not change."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> FieldTemplate:
+        """Itself."""
+        return self
 
     def __add__(self, other: Any) -> Any:
         raise unbound(self)
@@ -102,12 +211,47 @@ class FieldTemplate:
     __radd__ = __add__
 
 
-def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
-    """Convert a parameter to a float or nested tuples of floats."""
+def named_template(module: str, name: str) -> Any:
+    """What stands under a name in a module that has been imported, or can be."""
+    return functools.reduce(getattr, name.split("."), importlib.import_module(module))
+
+
+def same_template(kind: type[FieldTemplate], *parts: Any) -> FieldTemplate:
+    """The template of a formula; of equal ones the one that there is, so that they share what follows from them."""
+    made = kind(*parts)
+    found: FieldTemplate = MADE(("template", repr(made)), lambda: made)  # 1 and 1.0 are equal, their texts are not
+    return found
+
+
+def unpickled(kind: type[Field], template: FieldTemplate, values: dict[str, Any], first: int) -> Field:
+    """A field that was pickled."""
+    made = kind(template, values)
+    made.first = first
+    return made
+
+
+def changed(template: FieldTemplate, values: Mapping[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    """Values of all parameters, some of them replaced by new ones, which are checked."""
+    new = dict(values)
+    for name, value in changes.items():
+        if name not in new:
+            raise InputError(
+                f"{template.user.owner} has no parameter {name!r}; it has {', '.join(template.parameters) or 'none'}"
+            )
+        for known, check in template.checks:
+            value = check(name, value) if known == name else value
+        new[name] = checked_value(template, name, value)
+    return new
+
+
+def checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
+    """A parameter as a float or as nested tuples of floats."""
+    if type(value) is float and value - value == 0.0:  # finite
+        return value
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, tuple | list):
-        return tuple(_checked_value(template, name, v) for v in value)
+        return tuple(checked_value(template, name, v) for v in value)
     if not is_finite_real(value):
         where = f"parameter {name} of {template.user.owner}"
         raise InputError(f"{where} must be a finite number or a sequence of them; got {value!r}", name)
@@ -117,6 +261,13 @@ def _checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
 def leaves_of(value: Any) -> list[Any]:
     """The numbers of nested tuples, in order."""
     return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
+
+
+def shape_of(value: Any) -> Any:
+    """How many numbers nested tuples hold, and where."""
+    if not isinstance(value, tuple):
+        return None
+    return len(value) if all(type(v) is float for v in value) else tuple(map(shape_of, value))
 
 
 def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
@@ -142,16 +293,68 @@ class Field:
     first = 0
     """Index of its first parameter among the symbols p0, p1, ... of its graph; not zero for a part of a sum."""
 
-    def __init__(self, template: FieldTemplate, values: dict[str, Any]) -> None:
+    _trace: Trace | None = None
+
+    def __init__(self, template: FieldTemplate, values: Mapping[str, Any]) -> None:
         self.template = template
-        self.values = values
-        if len(self.parameters) > MOST_PARAMETERS:
+        self.values: Mapping[str, Any] = types.MappingProxyType(dict(values))
+        self._parameters = tuple(leaves_of(tuple(values.values())))
+        if len(self._parameters) > MOST_PARAMETERS:
             raise InputError(
                 f"the parameters of a field must be at most {MOST_PARAMETERS} numbers; {template.function.__name__} "
-                f"has {len(self.parameters)}; remove some of them"
+                f"has {len(self._parameters)}; remove some of them"
             )
         self.name = template.function.__name__
         self.kind = template.kind
+
+    @property
+    def trace(self) -> Trace:
+        """What it shares with all fields of the same formula."""
+        if self._trace is None:
+            self._trace = self.find_trace()
+        return self._trace
+
+    def find_trace(self) -> Trace:
+        """The trace of its formula, made if there is none that still holds."""
+        return self.template.trace_of(self, self.first)
+
+    def traced_anew(self) -> Trace:
+        """A trace with the graph of its function as that is now."""
+        self._trace = made = Trace()
+        try:
+            self.graph  # noqa: B018 - now, not when it is first asked for
+        except BaseException:
+            self._trace = None
+            raise
+        return made
+
+    def as_formula(self) -> Formula:
+        """Its function as data."""
+        names = [f"p{i}" for i in range(len(self.parameters))]
+        shaped = dict(zip(self.values, like(tuple(self.values.values()), names)[0], strict=True))
+        R = tuple(tuple(f"R{i}{j}" for j in range(3)) for i in range(3))
+        inputs = self.arguments("t", R, ("w0", "w1", "w2"), shaped, ("m0", "m1", "m2"))
+        value = self.numbered(0).traced(_as_nodes)
+        return formula_of(self.template.function, _plain_signature(self.template), inputs, value)
+
+    def __reduce__(self) -> Any:
+        """A field is sent as its formula and the values of its parameters."""
+        template = self.template
+        if not isinstance(template.function, Formula):
+            template = self.trace("template", lambda: template.with_formulas(self))
+        return unpickled, (type(self), template, dict(self.values), self.first)
+
+    def __copy__(self) -> Field:
+        """Itself: fields do not change."""
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Field:
+        """Itself."""
+        return self
+
+    def bind(self, **changes: Any) -> Field:
+        """The same field with other values of some parameters; nothing is traced or compiled again."""
+        return self.template.bound(changed(self.template, self.values, changes))
 
     def __repr__(self) -> str:
         return f"{self.name}({', '.join(f'{k}={v!r}' for k, v in self.values.items())})"
@@ -166,20 +369,22 @@ class Field:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def numbered(self, first: int) -> Field:
-        """The same field with the parameters in its graph numbered from `first`."""
-        field = self.template.bound(self.values)
-        field.first = first
-        return field
+        """The same field with its parameters numbered from `first` on in its graph."""
+        if first == self.first:
+            return self
+        made = self.template.bound(self.values)
+        made.first = first
+        return made
 
     @property
     def parameters(self) -> tuple[float, ...]:
         """All parameter values, flattened."""
-        return tuple(leaves_of(tuple(self.values.values())))
+        return self._parameters
 
-    def arguments(self, t: Any, R: Any, omega: Any, values: dict[str, Any], momentum: Any = None) -> dict[str, Any]:
-        """The arguments of the function, by name."""
+    def arguments(self, t: Any, R: Any, omega: Any, values: Mapping[str, Any], momentum: Any = None) -> dict[str, Any]:
+        """What the function is called with, by name."""
         state = {"t": t, "R": R, "omega": omega, "momentum": momentum}
-        return {n: state[n] if n in self.template.state else values[n] for n in self.template.arguments}
+        return {**{name: state[name] for name in self.template.state_used}, **values}
 
     def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
         """The function's value for plain numbers."""
@@ -203,7 +408,7 @@ class Field:
             slopes = self.torque_value(t, R, omega)
         except (ArithmeticError, ValueError):
             slopes = (math.nan,)
-        if not all(math.isfinite(x) for x in slopes):
+        if not all(map(math.isfinite, slopes)):
             raise InputError(f"the potential {self.name} must be smooth; its derivative is not finite {context}")
         if self.template.by_hand is not None:
             self._check_by_hand(self.template.by_hand, t, R, omega, context)
@@ -219,7 +424,7 @@ class Field:
                 f"frame is -rot(R^T dU/dR)"
             )
 
-    @functools.cached_property
+    @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """The body torque and the potential (None for a torque) as formulas of t, R, w, p."""
         R = _attitude_symbols()
@@ -231,7 +436,7 @@ class Field:
             force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
         return (force[0], force[1], force[2]), None
 
-    @functools.cached_property
+    @of_formula
     def written(self) -> Any:
         """The torque in the user's frame; for a potential in the body frame."""
         if self.kind == "potential":
@@ -247,12 +452,12 @@ class Field:
         values = dict(zip(self.values, shaped, strict=True))
         return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
 
-    @property
+    @of_formula
     def has_tables(self) -> bool:
         """True if its formula reads tables of constants."""
         return any(node.op in LOOK_UPS for node in ordered(self.graph[0]))
 
-    @property
+    @of_formula
     def needs(self) -> str:
         """The kind of this field, one of `methods.NEEDS`."""
         if self.kind == "potential":
@@ -267,7 +472,7 @@ class Field:
         unpack |= {f"{letter}{i}": f"{letter}[{i}]" for letter in "wm" for i in range(3)}
         return unpack | {f"p{i}": f"p[{i}]" for i in range(len(self.parameters))}
 
-    @functools.cached_property
+    @of_formula
     def text(self) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:
         """Source and constants of the torque and of the potential (zero if there is none)."""
         force, U = self.graph
@@ -276,20 +481,25 @@ class Field:
         potential = source("potential_value", "R, p", unpack, [lift(0) if U is None else U])
         return torque, potential
 
-    @functools.cached_property
+    @of_formula
     def structure(self) -> str:
         """Text that determines its kernels, without parameter values: fields of equal structure share kernels."""
         return repr((type(self).__name__, self.kind, self.template.frame, len(self.parameters), self.text))
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
         """The body torque at one state, in the user's axes."""
-        return formula_kernel(self.text[0], floats.number)(t, R, omega, self.parameters)
+        return self._torque_formula(t, R, omega, self.parameters)
+
+    @of_formula
+    def _torque_formula(self) -> Callable[..., Any]:
+        """The function of t, R, omega and the parameters, in floats."""
+        return formula_kernel(self.text[0], floats.number)
 
     def torque_kernel(self, number: Callable[[Any], Any], has_principal_rotation: bool) -> Callable[..., Any]:
         """The kernel torque(t, q, m, system) in principal axes, in one number type."""
         return torque_kernel(formula_kernel(self.text[0], number), len(self.parameters), has_principal_rotation)
 
-    @functools.lru_cache(maxsize=KEPT)  # noqa: B019 - it keeps only a few fields alive
+    @once_for_formula
     def pair_text(self, has_principal_rotation: bool) -> tuple[str, dict[str, Any]]:
         """Source and constants of the torque and of the torque of V = g^T I^-1 g, g the torque of the potential.
 
@@ -310,7 +520,7 @@ class Field:
             formula_kernel(self.pair_text(has_principal_rotation), number), len(self.parameters), has_principal_rotation
         )
 
-    @functools.cached_property
+    @of_formula
     def difference_text(self) -> tuple[str, dict[str, Any]]:
         """Source and constants of the mean torque of a potential between two attitudes, and of its change.
 
@@ -377,6 +587,22 @@ def _compared(field: Field, hand: Field, R: Any, context: str) -> list[tuple[str
                 if all(math.isfinite(float(x)) for value in values for x in value):
                     compared.append((point, values[0], values[1]))
     return compared
+
+
+def _as_nodes(value: Any) -> Any:
+    """What a function returned, a number or a sequence of them, as nodes."""
+    return tuple(map(_as_nodes, value)) if isinstance(value, tuple | list) else lift(value)
+
+
+def _plain_signature(template: FieldTemplate) -> inspect.Signature:
+    """The signature of the function with its defaults as tuples of floats."""
+    whole = inspect.signature(template.function)
+    plain = []
+    for parameter in whole.parameters.values():
+        if parameter.default is not parameter.empty:
+            parameter = parameter.replace(default=checked_value(template, parameter.name, parameter.default))
+        plain.append(parameter.replace(annotation=parameter.empty))
+    return inspect.Signature(plain)
 
 
 def _attitude_symbols(letter: str = "R") -> Any:

@@ -24,6 +24,13 @@ class RateTemplate(FieldTemplate):
 
     given: tuple[FieldTemplate | None, ...] = ()
 
+    def with_formulas(self, field: Field) -> FieldTemplate:
+        """The template with formulas in the place of all functions."""
+        given = tuple(None if one is None else self.formulas_of(one, field) for one in self.given)
+        made = super().with_formulas(field)
+        assert isinstance(made, RateTemplate)
+        return dataclasses.replace(made, given=given)
+
 
 class RateField(Field):
     """L'(t) with its parameters bound; the user's derivatives are checked, not used."""

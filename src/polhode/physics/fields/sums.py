@@ -11,12 +11,13 @@ import functools
 import inspect
 import operator
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ...errors import InputError
 from ...numbers import floats
 from ...symbolic.expression import Expr, lift
-from .field import STATE_ARGUMENTS, Field, FieldTemplate
+from .field import STATE_ARGUMENTS, Field, FieldTemplate, Trace, changed, of_formula
 
 
 @dataclasses.dataclass(frozen=True)
@@ -25,27 +26,27 @@ class SumTemplate(FieldTemplate):
 
     parts: tuple[Field, ...] = ()
 
-    @property
-    def names(self) -> list[tuple[Field, str, str]]:
-        """(part, its parameter, name of that parameter in the sum). The name is prefixed with the field's name if it
-        is not unique; fields with equal names are numbered.
+    @functools.cached_property
+    def names(self) -> list[tuple[int, str, str]]:
+        """(number of the part, its parameter, the name of that in the sum): the same name, behind that of its field if
+        it is not the only one; fields of one name are numbered.
         """
         parameters = Counter(name for part in self.parts for name in part.values)
         fields = Counter(part.name for part in self.parts)
         seen: Counter[str] = Counter()
-        names = []
-        for part in self.parts:
+        found = []
+        for i, part in enumerate(self.parts):
             seen[part.name] += 1
             owner = part.name if fields[part.name] == 1 else f"{part.name}{seen[part.name]}"
-            names += [(part, name, name if parameters[name] == 1 else f"{owner}_{name}") for name in part.values]
-        return names
+            found += [(i, name, name if parameters[name] == 1 else f"{owner}_{name}") for name in part.values]
+        return found
 
-    @property
+    @functools.cached_property
     def arguments(self) -> list[str]:
         """Names of the state and of all parameters."""
         return [*STATE_ARGUMENTS, *self.parameters]
 
-    @property
+    @functools.cached_property
     def parameters(self) -> list[str]:
         """Names of the parameters of all parts."""
         return [name for _, _, name in self.names]
@@ -55,16 +56,41 @@ class SumTemplate(FieldTemplate):
         """The parameters, with their values in the parts as defaults."""
         keyword = inspect.Parameter.KEYWORD_ONLY
         return inspect.Signature(
-            [inspect.Parameter(full, keyword, default=part.values[name]) for part, name, full in self.names]
+            [inspect.Parameter(full, keyword, default=self.parts[i].values[name]) for i, name, full in self.names]
         )
 
-    def bound(self, values: dict[str, Any]) -> Field:
+    def __call__(self, *args: Any, **named: Any) -> Field:
+        """The sum with other values of some parameters, given by name."""
+        if args or not set(named) <= set(self.parameters):
+            self._by_name(args, named)  # says so
+        values = {full: self.parts[i].values[name] for i, name, full in self.names}
+        return self.bound(changed(self, values, named))
+
+    def bound(self, values: Mapping[str, Any]) -> Field:
         """The sum with these values of all parameters."""
-        values_of: dict[int, dict[str, Any]] = {id(part): {} for part in self.parts}
-        for part, name, full in self.names:
-            values_of[id(part)][name] = values[full]
-        parts = tuple(part.template.bound(values_of[id(part)]) for part in self.parts)
-        return SumField(dataclasses.replace(self, parts=parts), values)
+        own: list[dict[str, Any]] = [{} for _ in self.parts]
+        for i, name, full in self.names:
+            own[i][name] = values[full]
+        made = object.__new__(SumTemplate)
+        vars(made).update(vars(self))  # with the names, which are the same
+        vars(made)["parts"] = tuple(part.template.bound(x) for part, x in zip(self.parts, own, strict=True))
+        return SumField(made, values)
+
+    def trace_of(self, field: Field, first: int) -> Trace:
+        """That of the same sum of formulas."""
+        traces = [part.template.trace_of(part, number) for part, number in self.numbered_parts(first)]
+        made: Trace = traces[0](("sum", *traces[1:]), Trace)
+        return made
+
+    def __reduce__(self) -> Any:
+        """The template of a sum that there is."""
+        return sum_template, (self.parts,)
+
+    def numbered_parts(self, first: int) -> Iterator[tuple[Field, int]]:
+        """The parts, each with the number of its first parameter."""
+        for part in self.parts:
+            yield part, first
+            first += len(part.parameters)
 
 
 class SumField(Field):
@@ -75,18 +101,19 @@ class SumField(Field):
     def __repr__(self) -> str:
         return " + ".join(repr(part) for part in self.template.parts)
 
+    def __reduce__(self) -> Any:
+        """A sum is sent as its parts."""
+        return total, (self.template.parts,)
+
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Check every part."""
         for part in self.template.parts:
             part.check(t, R, omega, context)
 
-    @functools.cached_property
+    @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
-        """The sum of the torques, and of the potentials if there are any."""
-        graphs, first = [], self.first
-        for part in self.template.parts:
-            graphs.append(part.numbered(first).graph)
-            first += len(part.parameters)
+        """The sum of the torques, and of the potentials where there are any."""
+        graphs = [part.numbered(first).graph for part, first in self.template.numbered_parts(self.first)]
         torque = tuple(functools.reduce(operator.add, (force[i] for force, _ in graphs), lift(0)) for i in range(3))
         energies = [U for _, U in graphs if U is not None]
         return (torque[0], torque[1], torque[2]), functools.reduce(operator.add, energies) if energies else None
@@ -95,6 +122,11 @@ class SumField(Field):
     def written(self) -> Any:
         """The torque, in the body frame."""
         return self.graph[0]
+
+
+def sum_template(parts: tuple[Field, ...]) -> FieldTemplate:
+    """The template of a sum of bound fields."""
+    return total(parts).template
 
 
 def total(fields: tuple[Any, ...]) -> Field:
@@ -117,6 +149,6 @@ def total(fields: tuple[Any, ...]) -> Field:
 
     value.__name__ = " + ".join(part.name for part in parts)
     made = SumTemplate(value, kind, "body", parts=tuple(parts))
-    checks = [(full, dict(part.template.checks).get(name)) for part, name, full in made.names]
+    checks = [(full, dict(parts[i].template.checks).get(name)) for i, name, full in made.names]
     made = dataclasses.replace(made, checks=tuple((full, check) for full, check in checks if check is not None))
-    return made.bound({full: part.values[name] for part, name, full in made.names})
+    return made.bound({full: parts[i].values[name] for i, name, full in made.names})

@@ -17,7 +17,7 @@ from ..._memo import KEPT
 from ...numbers import arrays, floats  # noqa: F401 - arrays: formulas are evaluated at many times at once
 from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol
 from ...taylor.graph import substituted
-from .field import Field
+from .field import Field, Trace, of_formula, once_for_formula
 from .kernels import formula_kernel
 
 SAMPLES = 2**15
@@ -58,14 +58,23 @@ class PiecewiseField(Field):
         """The parameters of the field, then the moment (0 until a run sets it)."""
         return (*self.whole.parameters, 0.0)
 
-    @functools.cached_property
+    def __reduce__(self) -> Any:
+        """Sent as the whole field."""
+        return PiecewiseField, (self.whole,)
+
+    def find_trace(self) -> Trace:
+        """That of the field's formula between edges."""
+        made: Trace = self.whole.trace(PiecewiseField, Trace)
+        return made
+
+    @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """The torque with its time conditions evaluated at the moment."""
         force, U = self.whole.graph
         a, b, c = self._held(force)
         return (a, b, c), U
 
-    @functools.cached_property
+    @of_formula
     def written(self) -> Any:
         """The same torque in the user's frame."""
         return tuple(self._held(self.whole.written))
@@ -91,7 +100,13 @@ def between(field: Field | None) -> Field | None:
     """The field between its edges; the field itself if no condition depends on time alone. Memoised."""
     if field is None:
         return None
-    return PiecewiseField(field) if _switches(substituted(field.graph[0], {})) else field
+    return PiecewiseField(field) if _switches_of(field) else field
+
+
+@once_for_formula
+def _switches_of(field: Field) -> list[Expr]:
+    """Those of the torque."""
+    return _switches(substituted(field.graph[0], {}))
 
 
 def edges(field: Field | None, start: float, end: float) -> np.ndarray:
@@ -102,7 +117,7 @@ def edges(field: Field | None, start: float, end: float) -> np.ndarray:
     """
     if field is None or between(field) is field:
         return np.empty(0)
-    switches = _switches(substituted(field.graph[0], {}))
+    switches = _switches_of(field)
     nodes = ordered(switches)
     timed = _depends(nodes, "t")
     plain = [n for n in nodes if n not in timed and not (n.op == "const" and isinstance(n.args[0], tuple))]

@@ -11,7 +11,7 @@ import functools
 import inspect
 import itertools
 import types
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -169,7 +169,7 @@ _MISSING = inspect.Parameter.empty
 
 
 def _bound(
-    template: FieldTemplate, known: dict[str, Any], field: Field | None, symbols: list[Expr]
+    template: FieldTemplate, known: Mapping[str, Any], field: Field | None, symbols: list[Expr]
 ) -> tuple[Field, list[Any]]:
     """The function with its parameters bound, and the parameters as formulas.
 

@@ -216,7 +216,7 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
         return None, np.empty((1, 0))
     if not isinstance(field, Field | FieldTemplate):
         raise InputError(f"field must be made by @ph.torque or @ph.potential; got {type(field).__name__}")
-    template, known = (field.template, field.values) if isinstance(field, Field) else (field, {})
+    template, known = (field.template, dict(field.values)) if isinstance(field, Field) else (field, {})
     unknown = [name for name in params if name not in template.parameters]
     if unknown:
         takes = ", ".join(template.parameters) or "none"

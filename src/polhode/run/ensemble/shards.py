@@ -75,10 +75,10 @@ def plan(task: Task, path: Path) -> Plan:
     """What a unit of this task needs, in a form that can be sent."""
     model, method = task.model, task.method
     known = coefficients(method) is None
-    field = None if model.field is None else Field(model.field.template, model.field.values)  # nothing derived
     return Plan(
-        str(path.absolute()), method.name if known else method, model.body, field, (model.quaternion, model.momentum),
-        task.t0, task.count, task.every, task.device, task.wanted, _version.__version__,
+        str(path.absolute()), method.name if known else method, model.body, model.field,
+        (model.quaternion, model.momentum), task.t0,
+        task.count, task.every, task.device, task.wanted, _version.__version__,
     )  # fmt: skip
 
 

@@ -1,0 +1,98 @@
+"""What a user's function reads from outside: its formula holds for as long as that stays what it was.
+
+Names outside a function (globals, closure cells, and those of the functions it calls) are read when it is traced, and
+their numbers become constants of the formula. A formula can be used again if every name still means the same object
+and no list or array among them has other entries.
+"""
+
+from __future__ import annotations
+
+import builtins
+import types
+from typing import Any
+
+import numpy as np
+
+from .formula import Formula
+from .tracing import GENERIC_MODULES, outside_names
+
+_MISSING = object()
+
+_CONSTANT = (
+    *(int, float, str, np.generic, type),
+    *(types.ModuleType, types.FunctionType, types.BuiltinFunctionType, Formula),
+)
+"""Types whose objects stay what they are; functions are followed on their own."""
+
+
+class Surroundings:
+    """The outside of a function as it is now."""
+
+    def __init__(self, function: Any) -> None:
+        self._names: list[tuple[dict[str, Any], str, Any]] = []
+        self._cells: list[tuple[Any, Any]] = []
+        self._contents: list[tuple[Any, Any]] = []
+        self._functions: dict[Any, tuple[Any, ...]] = {}
+        self._watch(function)
+
+    def unchanged(self) -> bool:
+        """Is everything outside the function still what it was."""
+        for space, name, value in self._names:
+            if space.get(name, _MISSING) is not value:
+                return False
+        for cell, value in self._cells:
+            if _held(cell) is not value:
+                return False
+        for function, parts in self._functions.items():
+            if _parts(function) != parts:
+                return False
+        return all(content is not None and _content(value) == content for value, content in self._contents)
+
+    def _watch(self, value: Any) -> None:
+        """Follow a function; keep the entries of what can change in place."""
+        if isinstance(value, types.FunctionType):
+            if value not in self._functions and value.__module__ not in GENERIC_MODULES:
+                self._follow(value)
+        elif not _is_constant(value):
+            self._contents.append((value, _content(value)))
+
+    def _follow(self, function: types.FunctionType) -> None:
+        self._functions[function] = _parts(function)
+        cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+        for name, of_closure in outside_names(function.__code__):
+            if of_closure:
+                value = _held(cells[name])
+                self._cells.append((cells[name], value))
+            else:
+                value = function.__globals__.get(name, _MISSING)
+                self._names.append((function.__globals__, name, value))
+            self._watch(getattr(builtins, name, None) if value is _MISSING else value)
+
+
+def _held(cell: Any) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # its variable is not bound
+        return _MISSING
+
+
+def _parts(function: types.FunctionType) -> tuple[Any, ...]:
+    """What a function consists of besides names outside."""
+    defaults, named = function.__defaults__, function.__kwdefaults__
+    return function.__code__, defaults and _content(defaults), named and _content(tuple(named.items()))
+
+
+def _is_constant(value: Any) -> bool:
+    if isinstance(value, tuple):
+        return all(map(_is_constant, value))
+    return value is None or isinstance(value, _CONSTANT)
+
+
+def _content(value: Any) -> Any:
+    """Numbers, or the entries of a list or an array, as something that can be compared; None for other objects."""
+    if isinstance(value, np.ndarray):
+        return None if value.dtype.hasobject else (value.shape, value.dtype.str, value.tobytes())
+    if isinstance(value, tuple | list):
+        parts = tuple(map(_content, value))
+        return None if None in parts else parts
+    return repr(value) if _is_constant(value) else None
