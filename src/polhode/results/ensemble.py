@@ -11,10 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..kernels.so3 import rotate
 from ..physics.observers.statistics import Statistic
 from . import observables
-from .observables import components
 
 if TYPE_CHECKING:
     import xarray
@@ -64,7 +62,7 @@ class Ensemble:
     @functools.cached_property
     def spatial_momentum(self) -> np.ndarray:
         """Angular momentum (n, N, 3) in the space frame."""
-        return np.stack(rotate(components(self.quaternion), components(self.momentum)), -1)
+        return observables.to_space(self.quaternion, self.momentum)
 
     def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Attitude and momentum of body i at the end; where it failed, before that step."""

@@ -3,30 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
 from ..kernels.so3 import matrix, rotate
-from ..numbers import arrays  # noqa: F401 - makes arrays a number type
-from ..numbers.arrays import relative
-
-
-def columns(array: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Components of an (n, k) array."""
-    return tuple(array[..., i] for i in range(array.shape[-1]))
+from ..numbers.arrays import components, relative
 
 
 def matrices(quaternion: np.ndarray) -> np.ndarray:
     """Rotation matrices (n, 3, 3), body to space."""
-    rows = matrix(columns(quaternion))  # type: ignore[arg-type]
+    rows = matrix(components(quaternion))
     return np.stack([np.stack(row, -1) for row in rows], -2)
 
 
 def to_space(quaternion: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Body vectors in the space frame."""
-    return np.stack(rotate(columns(quaternion), columns(vectors)), -1)  # type: ignore[arg-type]
+    return np.stack(rotate(components(quaternion), components(vectors)), -1)
 
 
 def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
@@ -34,7 +27,7 @@ def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
 
     Sums of columns, as the bits of a matrix product may depend on how many rows are multiplied at once.
     """
-    inverse, (x, y, z) = np.linalg.pinv(inertia, hermitian=True), columns(momentum)
+    inverse, (x, y, z) = np.linalg.pinv(inertia, hermitian=True), components(momentum)
     return np.stack([x * a + y * b + z * c for a, b, c in inverse], -1)
 
 
@@ -64,8 +57,3 @@ def thinned_indices(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> 
 def attitude_error(matrix_a: np.ndarray, matrix_b: np.ndarray) -> float:
     """Spectral norm of the difference of two rotation matrices."""
     return float(np.linalg.norm(np.asarray(matrix_a) - np.asarray(matrix_b), 2))
-
-
-def components(array: np.ndarray) -> Any:
-    """The columns as a tuple, for kernels."""
-    return tuple(array[..., i] for i in range(array.shape[-1]))

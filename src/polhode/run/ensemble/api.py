@@ -4,43 +4,46 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from ...errors import InputError, ResultWarning
 from ...kernels.loops import kept_rows
-from ...kernels.so3 import matrix
 from ...methods import Method, methods
 from ...methods.families.jacobi import jacobi
 from ...methods.families.taylor import taylor
-from ...numbers import floats
 from ...physics.fields import Field, FieldTemplate
 from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
-from ...results.observables import components
 from ..adaptive import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
 from ..schedule import Bounds
 from . import tolerance as ensemble_tolerance
-from .batch import BodyBatch, from_arrays, model_problem, step_counts
+from .batch import BodyBatch, model_problem, step_counts
+from .inputs import Inputs, read
 from .run import DEVICES, run_on_cores
 from .schedule import longest_steps
+from .start import Start
 from .tolerance import Ends
-
-if TYPE_CHECKING:
-    pass
 
 
 def ensemble(
     bodies: Any,
-    attitudes: Any,
-    momenta: Any,
+    attitudes: Any = None,
+    momenta: Any = None,
     method: str | Method | None = None,
     *,
+    body: Any = None,
+    attitude: Any = None,
+    euler: Any = None,
+    euler_deg: Any = None,
+    momentum: Any = None,
+    omega: Any = None,
+    spatial_momentum: Any = None,
+    spatial_omega: Any = None,
     field: Field | FieldTemplate | None = None,
     params: dict[str, Any] | None = None,
     dt: Any = None,
@@ -50,7 +53,7 @@ def ensemble(
     max_step: float | None = None,
     t_end: float | None = None,
     every: int | None = None,
-    t0: float = 0.0,
+    t0: float | None = None,
     device: str = "cpu",
     statistics: Any = None,
     scheduler: Any = None,
@@ -62,13 +65,27 @@ def ensemble(
 ) -> Ensemble:
     """Integrate many bodies with one method, a vector of them at a time in the lanes of the processor, on all cores.
 
-    Or on an NVIDIA card, one thread a body.
+    Or on an NVIDIA card, one thread a body. There are two forms:
+
+        ph.ensemble(problem, method, omega=(N, 3), params={"mgl": (N,)}, ...)
+        ph.ensemble(bodies, attitudes, momenta, method, ...)
+
+    In the first, whatever is not given is the problem's own, for all bodies: body, field, parameters, attitude,
+    momentum (in the body frame), t0 and t_end. `problem` may be a list of problems whose fields have one formula.
 
     Parameters
     ----------
-    bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all
-    attitudes : (N, 4) unit quaternions, SCALAR FIRST, body to space; or one for all; None is the identity
+    bodies : a Problem, or a list of them; or (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one
+        of these for all
+    attitudes : attitudes as `attitude` takes them; None is the identity
     momenta : (N, 3) angular momenta in the body frame, or one for all
+    body : with a Problem, other bodies, as `bodies` takes them
+    attitude : (N, 4) unit quaternions, SCALAR FIRST, body to space, (N, 3, 3) rotation matrices, or a scipy Rotation;
+        or one for all
+    euler, euler_deg : instead, ("ZXZ", angles) with a sequence by scipy's rule and angles (N, 3) or (3,), in radians or
+        in degrees
+    momentum, omega, spatial_momentum, spatial_omega : (N, 3) or one for all: exactly one way to say how the bodies
+        start to turn; the first two in the body frame
     method : a name, an expression, or a Method; none with `tol` or `step_tol`
     field : a torque or potential, bound or not
     params : values of its parameters: for each the value for all bodies, or an array with one value for each body, with
@@ -76,7 +93,8 @@ def ensemble(
         otherwise the one that the field's function takes
     dt : step, one for all or (N,)
     steps : number of steps, one for all or (N,): then only the start and the end are kept
-    tol, t_end : instead of a method, `dt` and `steps`: the time at the end, and the error allowed there in every body:
+    t_end : the time at the end, instead of steps and with `tol`; by default that of the problem
+    tol : instead of a method, `dt` and `steps`: the error allowed at the end in every body:
         an angle in radians, and as much for the momentum relative to its largest size on the way. Every body takes
         steps of its own, by its Taylor series, whose smallest terms are of single precision; free bodies are exact. The
         start and the end are kept; ``.steps`` says how many steps each took, ``.error_estimate`` how accurate it is,
@@ -107,21 +125,26 @@ def ensemble(
     ResultWarning : bodies failed (`failed` says in which step), or may be less accurate than `tol`
     """
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
-    if params is not None and not isinstance(params, Mapping):
-        raise InputError(f"params must be a dictionary such as {{'mgl': 1.0}}; got {params!r}")
-    if tol is not None or step_tol is not None or t_end is not None:
+    said = {
+        "body": body, "attitude": attitude, "euler": euler, "euler_deg": euler_deg, "momentum": momentum,
+        "omega": omega, "spatial_momentum": spatial_momentum, "spatial_omega": spatial_omega, "field": field,
+        "params": params, "t0": t0, "t_end": t_end,
+    }  # fmt: skip
+    inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
+    if tol is not None or step_tol is not None or (t_end is not None and method is None):
         _refuse_with_tolerance(
             method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
         )
-        task = to_tolerance(bodies, attitudes, momenta, tol, step_tol, max_step, t_end, field, params, t0, device)
+        task = to_tolerance(inputs, tol, step_tol, max_step, device)
         return _with_warnings(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
     Bounds.refuse(None, max_step)
-    if method is None or dt is None or steps is None:
-        raise InputError("an ensemble needs either method, dt and steps, or tol and t_end")
+    if method is None or dt is None or (steps is None and inputs.t_end is None):
+        raise InputError("an ensemble needs either method, dt and steps (or t_end), or tol and t_end")
+    steps = inputs.steps(methods[method], dt, steps, t_end)
     alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
-    task = prepared(
-        bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
-        every=every if alike else None, t0=t0, device=device, statistics=statistics,
+    task = fixed_step(
+        inputs, method, dt=dt, steps=steps if alike else 1, every=every if alike else None, device=device,
+        statistics=statistics,
     )  # fmt: skip
     if not alike:
         _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
@@ -231,16 +254,6 @@ class Task:
         )
         return q, m, extra_columns, np.empty(n, dtype=np.int64)
 
-    def energies(self, quaternion: np.ndarray, momentum: np.ndarray) -> np.ndarray:
-        """Kinetic plus potential energy (kinetic where there is no potential) of states of all bodies."""
-        batch = self.batch
-        m, q = batch.principal_momentum(components(momentum)), components(quaternion)
-        inverse = np.divide(1.0, batch.moments, out=np.zeros_like(batch.moments), where=batch.moments > 0)
-        kinetic = sum(i * x * x for i, x in zip(components(inverse), m, strict=True)) / 2
-        if batch.field is None:
-            return np.asarray(kinetic)
-        return np.asarray(kinetic + batch.field.potential_kernel(floats.number)(matrix(q), components(batch.values)))
-
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
         found = self.found()
@@ -254,41 +267,46 @@ class Task:
 
 def prepared(
     bodies: Any, attitudes: Any, momenta: Any, method: str | Method, *, field: Any = None,
-    params: dict[str, Any] | None = None, dt: Any, steps: int, every: int | None = None, t0: float = 0.0,
-    device: str = "cpu", statistics: Any = None,
+    params: dict[str, Any] | None = None, t0: float = 0.0, **run: Any,
 ) -> Task:  # fmt: skip
-    """What `ensemble` is given, checked."""
+    """What `ensemble` is given as arrays, checked; `run` is what `fixed_step` takes."""
+    inputs = Inputs(bodies, attitudes, Start("momenta", momenta), field, params or {}, finite_number("t0", t0))
+    return fixed_step(inputs, method, **run)
+
+
+def fixed_step(
+    inputs: Inputs, method: str | Method, *, dt: Any, steps: int, every: int | None = None, device: str = "cpu",
+    statistics: Any = None,
+) -> Task:  # fmt: skip
+    """What `ensemble` is given with steps of fixed length, checked."""
     if not isinstance(device, str) or device not in DEVICES:
         raise InputError(f"device must be one of {', '.join(map(repr, DEVICES))}; got {device!r}")
     chosen = methods[method]
     count = whole_number("steps", steps)
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
-    t0 = finite_number("t0", t0)
-    batch = from_arrays(bodies, attitudes, momenta, field, params or {}, dt)
+    t0, batch = inputs.t0, inputs.batch(dt)
     check_times(t0, float(np.min(batch.dt)), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     model = model_problem(batch, chosen, t0)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
 
 
-def to_tolerance(
-    bodies: Any, attitudes: Any, momenta: Any, tol: Any, step_tol: Any, max_step: Any, t_end: Any, field: Any,
-    params: Any, t0: Any, device: str,
-) -> Task:  # fmt: skip
+def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str) -> Task:
     """What `ensemble` is given with a tolerance, checked."""
+    t0, t_end = inputs.t0, inputs.t_end
     if (tol is None) == (step_tol is None) or t_end is None:
         raise InputError(
             "give t_end, and either tol, the error allowed at the end, or step_tol, the error of one step; got "
             f"tol={tol!r}, step_tol={step_tol!r} and t_end={t_end!r}"
         )
     name, given = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
-    given, t_end, t0 = finite_number(name, given), finite_number("t_end", t_end), finite_number("t0", t0)
+    given, t_end = finite_number(name, given), finite_number("t_end", t_end)
     if not SMALLEST <= given <= LARGEST:
         raise InputError(f"{name} must be from {SMALLEST:g} to {LARGEST:g}; got {given:g}")
     if t_end <= t0:
         raise InputError(f"t_end must be later than t0 = {t0:g}; got {t_end:g}")
     check_unit_of_time("t_end - t0", t_end - t0, t_end - t0)
-    batch = from_arrays(bodies, attitudes, momenta, field, params or {}, t_end - t0)
+    batch = inputs.batch(t_end - t0)
     free = batch.field is None
     if device != "cpu" and not free:
         raise InputError("adaptive steps need device='cpu'; give a method, dt and steps")
