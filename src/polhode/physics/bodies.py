@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -70,6 +70,14 @@ class Bodies:
         known = self.field.values
         values: tuple[Any, ...] = like(tuple(known.values()), self.of(self.values, i).tolist())[0]
         return self.field.template.bound(dict(zip(known, values, strict=True)))
+
+    def some(self, chosen: np.ndarray) -> Self:
+        """Some of the bodies."""
+        arrays = {f.name: x for f in dataclasses.fields(self) if isinstance(x := getattr(self, f.name), np.ndarray)}
+        parts: dict[str, Any] = {name: array[chosen] if len(array) > 1 else array for name, array in arrays.items()}
+        if len(self.listed) > 1:
+            parts["listed"] = tuple(self.listed[i] for i in chosen)
+        return dataclasses.replace(self, **parts, number=len(chosen))
 
     # --- vectors: tuples of components, of all bodies ----------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 
@@ -31,20 +32,23 @@ def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
     return np.stack([x * a + y * b + z * c for a, b, c in inverse], -1)
 
 
-def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Largest relative changes since the first state, from energies, spatial and body momenta, some after some."""
-    first, largest = None, np.zeros(3)
+def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of: Any = np.max) -> dict[str, Any]:
+    """Largest relative changes since the first state, from energies, spatial and body momenta, some after some.
+
+    Time is the first dimension; a second one counts bodies. `largest_of` may leave out states that are missing.
+    """
+    first, largest = None, np.zeros(())
     for energy, spatial_momentum, momentum in parts:
-        length = np.linalg.norm(momentum, axis=1)
+        length = np.linalg.norm(momentum, axis=-1)
         if first is None:
             first = energy[0], spatial_momentum[0], length[0]
-        changes = energy - first[0], np.linalg.norm(spatial_momentum - first[1], axis=1), length - first[2]
-        largest = np.maximum(largest, [np.abs(change).max() for change in changes])
+        changes = energy - first[0], np.linalg.norm(spatial_momentum - first[1], axis=-1), length - first[2]
+        largest = np.maximum(largest, [largest_of(np.abs(change), axis=0) for change in changes])
     if first is None:
         raise InputError("the drift cannot be computed: there are no states")
     scales = np.array([abs(first[0]), first[2], first[2]])
     names = ("energy", "spatial_momentum", "momentum_norm")
-    return dict(zip(names, relative(largest, scales).tolist(), strict=True))
+    return dict(zip(names, relative(largest, scales), strict=True))
 
 
 def thinned_indices(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,13 @@ from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
+from ...results.trajectory import Trajectory
 from ..adaptive import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
+from ..dense import dense_of
 from ..schedule import Bounds
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch, model_problem, step_counts
+from .events import refuse_with_events, run_with_events
 from .inputs import Inputs, read
 from .run import DEVICES, run_on_cores
 from .schedule import longest_steps
@@ -56,6 +60,7 @@ def ensemble(
     t0: float | None = None,
     device: str = "cpu",
     statistics: Any = None,
+    events: Any = None,
     scheduler: Any = None,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -109,6 +114,8 @@ def ensemble(
         "momentum", "omega", functions of t, R, omega and parameters that return a number (as `ph.event` takes them), or
         a list of these. They are looked at at the start, at every `every`-th step (by default every one) and at the
         end: ``.statistics["energy"].drift`` and so on
+    events : made by `ph.event`, none of them terminal; ``.events[k][i]`` holds the states at which event k happened to
+        body i. They need a method, and every step in memory (every=1); each body takes some milliseconds
     out : a ``.zarr`` store to which the bodies are written as they are done; the result then reads from it
     overwrite : replace what is there
     resume : go on with the store of a run that was stopped; everything given must be the same
@@ -133,8 +140,9 @@ def ensemble(
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):
         _refuse_with_tolerance(
-            method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
-        )
+            method=method, dt=dt, steps=steps, every=every, statistics=statistics, events=events, out=out,
+            scheduler=scheduler,
+        )  # fmt: skip
         task = to_tolerance(inputs, tol, step_tol, max_step, device)
         return _with_warnings(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
     Bounds.refuse(None, max_step)
@@ -142,6 +150,9 @@ def ensemble(
         raise InputError("an ensemble needs either method, dt and steps (or t_end), or tol and t_end")
     steps = inputs.steps(methods[method], dt, steps, t_end)
     alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
+    if events is not None:
+        refuse_with_events(every=None if every == 1 else every, statistics=statistics, out=out, scheduler=scheduler)
+        every = 1
     task = fixed_step(
         inputs, method, dt=dt, steps=steps if alike else 1, every=every if alike else None, device=device,
         statistics=statistics,
@@ -154,7 +165,7 @@ def ensemble(
         return _with_warnings(task, task.run())
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
-        return _with_warnings(task, task.run())
+        return _with_warnings(task, task.run() if events is None else run_with_events(task, events))
     from . import shards
 
     many = shards.run(
@@ -260,6 +271,20 @@ class Task:
         seconds = DEVICES[self.device](self, found, threads)
         return self.result(found, seconds)
 
+    def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
+        """The motion of body i between its steps, if every one was kept; as for `ph.solve`."""
+        kept = self.every == 1 and self.wanted is None and self.counts is None
+        if not kept or self.tolerance is not None or self.method.has_own_time:
+            return None
+        method = self.method.base or self.method
+        return lambda t: dense_of(self.problem(i), method, sol)(t)
+
+    def problem(self, i: int) -> Problem:
+        """Body i by itself."""
+        batch = self.batch
+        q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
+        return Problem(batch.body(i), batch.field_of(i), attitude=q, momentum=m, t0=self.t0)
+
     def result(self, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
         """What a run left in the arrays `found`."""
         return _result(self, found, seconds)
@@ -324,7 +349,8 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
     """Run a task until the estimated errors at the end are below `tol`, or as small as they get."""
     if task.batch.field is None:
         free = task.run()
-        return dataclasses.replace(free, error_estimate=10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0])))
+        error = 10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0]))
+        return dataclasses.replace(free, error_estimate=error, tol=tol)
     seconds, highest = 0.0, task.method
 
     def integrate(chosen: np.ndarray, step_tol: float) -> Ends:
@@ -344,8 +370,9 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
     q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
     moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
     return Ensemble(
-        task.times(), q, m, moments, ends.failed, highest.name, seconds, steps=ends.steps, error_estimate=error
-    )
+        task.times(), q, m, moments, ends.failed, highest.name, seconds, steps=ends.steps, error_estimate=error,
+        bodies=task.batch.bodies, tol=tol,
+    )  # fmt: skip
 
 
 NEAR = 4096
@@ -369,7 +396,10 @@ def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemb
         steps = task.kept[:, None] if task.counts is None else np.stack([np.zeros_like(task.counts), task.counts])
         t = task.t0 + steps * batch.dt if task.per_body_times else task.times()
     moments = np.broadcast_to(batch.moments, (batch.number, 3))
-    states = Ensemble(t, q, m, moments, failed, task.method.name, seconds)
+    states = Ensemble(
+        t, q, m, moments, failed, task.method.name, seconds, bodies=batch.bodies, every=task.every, dense=task.dense,
+        dt=None if clock or task.tolerance is not None else batch.dt,
+    )  # fmt: skip
     if task.tolerance is not None:
         return dataclasses.replace(states, steps=extra_columns[0, :, 0].astype(np.int64))
     if task.wanted is None:

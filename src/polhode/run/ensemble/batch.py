@@ -44,17 +44,6 @@ class BodyBatch(Bodies):
         """|omega| of every body at the start."""
         return np.broadcast_to(np.linalg.norm(self.omega_of(self.momentum), axis=-1), (self.number,))
 
-    def some(self, chosen: np.ndarray) -> BodyBatch:
-        """Some of the bodies."""
-
-        def part(array: Any) -> Any:
-            return array[chosen] if len(array) > 1 else array
-
-        arrays = {name: part(getattr(self, name)) for name in ("moments", "quaternion", "momentum", "dt", "values")}
-        own = None if self.own is None else part(self.own)
-        listed = tuple(self.of(self.listed, int(i)) for i in chosen) if len(self.listed) > 1 else self.listed
-        return dataclasses.replace(self, **arrays, own=own, listed=listed, number=len(chosen), plain=False)
-
     def given(self, steps: Any) -> tuple[np.ndarray, ...]:
         """The arrays as a loop takes them (`compile/batch/layout.py`), with the number of steps: one, or one each."""
         axes = np.empty((1, 0)) if self.own is None else self.own

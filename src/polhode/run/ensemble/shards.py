@@ -151,7 +151,7 @@ def run(
                 _work(plan(task, path), path, workers, progress, tell)
         except OSError as fault:
             raise _stopped_writing(path, fault) from fault
-    return ensemble_files.StoredEnsemble(path)
+    return ensemble_files.StoredEnsemble(path, task.batch.bodies)
 
 
 def _repair(path: Path) -> None:
