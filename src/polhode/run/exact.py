@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..compile.clock import Stopwatch
 from ..errors import InputError
 from ..kernels.loops import COLUMNS, renormalise, write_row
 from ..kernels.so3 import mul
@@ -76,11 +76,11 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
     if times.ndim != 1 or not np.isfinite(times).all():
         raise InputError(f"t must be finite times in one dimension; got {t!r}")
     digits = None if digits is None else number_of_digits(digits)
-    began = time.perf_counter()
+    watch = Stopwatch()
     top = None if problem.field is None else recognised(problem, digits)
     solved = _doubles if digits is None else functools.partial(_precise, digits=digits)
     data, mp = solved(problem, times, top)
-    return Trajectory(data, _info(problem, times, digits, began, top), mp)
+    return Trajectory(data, _info(problem, times, digits, watch, top), mp)
 
 
 def top_at_steps(problem: Problem, dt: float, count: int, every: int, digits: int | None) -> Trajectory:
@@ -164,8 +164,8 @@ def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) 
     return rounded(times, mp), mp
 
 
-def _info(problem: Problem, times: np.ndarray, digits: int | None, began: float, top: Top | None) -> Info:
+def _info(problem: Problem, times: np.ndarray, digits: int | None, watch: Stopwatch, top: Top | None) -> Info:
     return info_of(
         problem, method=jacobi.name if top is None else lagrange.name, dt=0.0, digits=digits,
-        seconds=time.perf_counter() - began, steps=len(times),
+        seconds=watch.seconds, compile_seconds=watch.compile_seconds, steps=len(times),
     )  # fmt: skip

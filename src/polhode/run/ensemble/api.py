@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from ...compile.clock import Stopwatch
 from ...errors import InputError, ResultWarning
 from ...kernels.loops import kept_rows
 from ...methods import Method, methods
@@ -267,9 +268,9 @@ class Task:
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
-        found = self.found()
-        seconds = DEVICES[self.device](self, found, threads)
-        return self.result(found, seconds)
+        watch, found = Stopwatch(), self.found()
+        DEVICES[self.device](self, found, threads)
+        return self.result(found, watch)
 
     def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
         """The motion of body i between its steps, if every one was kept; as for `ph.solve`."""
@@ -285,9 +286,9 @@ class Task:
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
         return Problem(batch.body(i), batch.field_of(i), attitude=q, momentum=m, t0=self.t0)
 
-    def result(self, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
+    def result(self, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ensemble:
         """What a run left in the arrays `found`."""
-        return _result(self, found, seconds)
+        return _result(self, found, watch)
 
 
 def prepared(
@@ -351,17 +352,17 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
         free = task.run()
         error = 10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0]))
         return dataclasses.replace(free, error_estimate=error, tol=tol)
-    seconds, highest = 0.0, task.method
+    watch, highest = Stopwatch(), task.method
 
     def integrate(chosen: np.ndarray, step_tol: float) -> Ends:
-        nonlocal seconds, highest
+        nonlocal highest
         batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
         series = taylor(taylor_order(step_tol))
         highest = max(highest, series, key=lambda method: method.order)
         part = dataclasses.replace(task, batch=batch, method=series, tolerance=step_tol, longest=longest)
         found = part.found()
-        seconds += run_on_cores(part, found, None)
+        run_on_cores(part, found, None)
         q, m, extra_columns, failed = found
         return Ends(q[1], m[1], extra_columns[0, :, 0].astype(np.int64), extra_columns[0, :, 1], failed)
 
@@ -370,8 +371,8 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
     q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
     moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
     return Ensemble(
-        task.times(), q, m, moments, ends.failed, highest.name, seconds, steps=ends.steps, error_estimate=error,
-        bodies=task.batch.bodies, tol=tol,
+        task.times(), q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
+        bodies=task.batch.bodies, tol=tol, compile_seconds=watch.compile_seconds,
     )  # fmt: skip
 
 
@@ -387,7 +388,7 @@ def _by_steps(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([first + np.argsort(missing[first : first + NEAR], kind="stable") for first in firsts])
 
 
-def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
+def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ensemble:
     q, m, extra_columns, failed = found
     batch, clock = task.batch, task.method.has_own_time
     if clock:
@@ -397,7 +398,8 @@ def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemb
         t = task.t0 + steps * batch.dt if task.per_body_times else task.times()
     moments = np.broadcast_to(batch.moments, (batch.number, 3))
     states = Ensemble(
-        t, q, m, moments, failed, task.method.name, seconds, bodies=batch.bodies, every=task.every, dense=task.dense,
+        t, q, m, moments, failed, task.method.name, watch.seconds, bodies=batch.bodies, every=task.every,
+        dense=task.dense, compile_seconds=watch.compile_seconds,
         dt=None if clock or task.tolerance is not None else batch.dt,
     )  # fmt: skip
     if task.tolerance is not None:
