@@ -134,7 +134,7 @@ class Ensemble:
     def at(self, t: Any) -> Ensemble:
         """The states at any times within the run, as `Trajectory.at`; NaN after the failure of a body.
 
-        Every body is looked at by itself, which takes about a millisecond.
+        Every body is looked at by itself, which takes about two milliseconds.
         """
         return one_body.at(self, t)
 
