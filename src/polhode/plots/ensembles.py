@@ -9,6 +9,7 @@ import numpy as np
 
 from ..analysis.invariants import energy_change
 from ..errors import InputError
+from ..results import one_body
 from ..results.ensemble import Ensemble
 from ..results.trajectory import Trajectory
 from .sphere import frame_of, path_on, sphere
@@ -29,10 +30,10 @@ class EnsemblePlots:
 
     def _chosen(self, bodies: Iterable[int] | None) -> list[tuple[int, Trajectory]]:
         """Some bodies, as many as there are colours."""
-        chosen = list(range(min(len(COLOURS), len(self.many))) if bodies is None else bodies)
+        chosen = one_body.some(self.many, bodies, len(COLOURS))
         if not 1 <= len(chosen) <= len(COLOURS):
             raise InputError(f"draw 1 to {len(COLOURS)} bodies at a time; got {len(chosen)}")
-        return [(i, self.many[i]) for i in chosen]
+        return chosen
 
     @styled
     def energy(self, bodies: Iterable[int] | None = None, ax: Any = None) -> Picture:

@@ -148,9 +148,10 @@ class Ensemble:
         self, path: str | Path, bodies: Iterable[int] | None = None, *, title: str = "", overwrite: bool = False
     ) -> Path:
         """Write a page that shows some bodies (by default the first four) turning in a browser; see `ph.view`."""
-        chosen = range(min(SHOWN, len(self))) if bodies is None else bodies
         viewer: Any = importlib.import_module("polhode.viewer")
-        return viewer.view([self[i] for i in chosen], path, title=title, overwrite=overwrite)
+        return viewer.view(
+            [sol for _, sol in one_body.some(self, bodies, SHOWN)], path, title=title, overwrite=overwrite
+        )
 
     def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:
         """Attitude and momentum of body i at the end; where it failed, before that step."""

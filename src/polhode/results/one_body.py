@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import operator
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,15 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
     if many.events:
         sol.events = [of_event[number] for of_event in many.events]
     return sol
+
+
+def some(many: Ensemble, bodies: Iterable[int] | None, first: int) -> list[tuple[int, Trajectory]]:
+    """Numbers and motions of some bodies; of the first ones where none are named."""
+    try:
+        chosen = list(range(min(first, len(many))) if bodies is None else bodies)
+    except TypeError:
+        raise InputError(f"bodies must be a list of numbers of bodies, such as [0, 1, 2]; got {bodies!r}") from None
+    return [(i, trajectory(many, i)) for i in chosen]
 
 
 def _states(many: Ensemble, i: int) -> tuple[np.ndarray, np.ndarray]:

@@ -43,7 +43,8 @@ class Inputs:
         """The number of steps asked for, or as many as lead to the end."""
         if steps is not None and t_end is None:
             return steps
-        if steps is None and (method.has_own_time or np.ndim(dt)):
+        per_body_dt = isinstance(dt, list | tuple) or bool(getattr(dt, "ndim", 0))
+        if steps is None and (method.has_own_time or per_body_dt):
             why = f"{method.name} chooses its own steps" if method.has_own_time else "every body has its own dt"
             raise InputError(f"{why}, so give steps instead of t_end", "steps")
         return number_of_steps(Interval(self.t0, self.t_end), finite_number("dt", dt), t_end, steps)

@@ -51,7 +51,7 @@ def euler_rotation(name: str, value: Any, degrees: bool) -> Any:
     check_finite(f"the angles of {name}", angles)
     try:
         return Rotation.from_euler(value[0], angles, degrees=degrees)
-    except ValueError as fault:
+    except (ValueError, TypeError) as fault:
         raise InputError(f"{expected}; got the sequence {value[0]!r}: {fault}", name) from None
 
 
@@ -61,8 +61,12 @@ def quaternions(attitudes: Any) -> np.ndarray:
         return np.array([[1.0, 0.0, 0.0, 0.0]])
     if hasattr(attitudes, "as_quat"):
         attitudes = attitudes.as_quat(scalar_first=True)
-    elif np.shape(attitudes)[-2:] == (3, 3):
-        attitudes = _quaternions_of_matrices(attitudes)
+    expected = (
+        "attitudes must be quaternions of shape (N, 4) or (4,), or rotation matrices of shape (N, 3, 3) or (3, 3)"
+    )
+    attitudes = real_array(attitudes, expected, fresh=False)
+    if attitudes.shape[-2:] == (3, 3) and attitudes.ndim < 4:
+        attitudes = _quaternions_of_matrices(attitudes.reshape(-1, 3, 3))
     given = _rows("attitudes", attitudes, 4)
     from ...compile.batch import layout
 
@@ -77,12 +81,11 @@ def quaternions(attitudes: Any) -> np.ndarray:
     )
 
 
-def _quaternions_of_matrices(value: Any) -> np.ndarray:
+def _quaternions_of_matrices(R: np.ndarray) -> np.ndarray:
     from scipy.spatial.transform import Rotation
 
-    R = real_array(value, "attitudes must be rotation matrices (N, 3, 3), or quaternions (N, 4)").reshape(-1, 3, 3)
     if not len(R):
-        raise InputError("attitudes must be rotation matrices (N, 3, 3), or quaternions (N, 4); got none")
+        raise InputError("attitudes must be at least one rotation; got an array of shape (0, 3, 3)")
     with np.errstate(invalid="ignore", over="ignore"):
         defect = np.abs(np.swapaxes(R, 1, 2) @ R - np.eye(3)).max(axis=(1, 2))
         bad = np.flatnonzero(~(defect <= ROTATION_TOLERANCE) | ~(np.linalg.det(R) > 0))
