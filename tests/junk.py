@@ -77,6 +77,7 @@ def calls() -> dict[str, Call]:
     skew = [[0, 1, 2], [-1, 0, 3], [-2, -3, 0]]
     two = {"bodies": [1.0, 2.0, 2.5], "attitudes": None, "momenta": [[1.0, 0, 0], [0, 1.0, 0]]}
     length = {"dt": 0.1, "steps": 3}
+    many = ph.ensemble(**two, method="imidm", **length, every=1)
     found: dict[str, Call] = {
         "Body": (ph.Body, {"inertia": [1.0, 2, 2.5], "mass": 1.0, "centre": [0.0, 0, 0], "pivot": None, "shapes": ()}),
         "Body.from_points": (ph.Body.from_points, {"positions": np.eye(3), "masses": 1.0}),
@@ -100,6 +101,13 @@ def calls() -> dict[str, Call]:
                                    "overwrite": False, "resume": False, "unit": None, "progress": False}),
         "ensemble, field": (ph.ensemble, {**two, "method": "imidm", "field": gravity, "params": {"mgl": 1},
                                           **length}),
+        "ensemble, problem": (ph.ensemble, {"bodies": free, "method": "imidm", "omega": np.ones((2, 3)), **length,
+                                            "attitude": None, "euler": None, "euler_deg": None, "momentum": None,
+                                            "spatial_momentum": None, "spatial_omega": None, "body": None,
+                                            "events": None, "t_end": None}),
+        "ensemble at": (many.at, {"t": [0.1, 0.2]}),
+        "ensemble view": (many.view, {"path": "m.html", "bodies": [0], "title": "", "overwrite": True}),
+        "ensemble plot": (many.plot.polhode, {"bodies": [0, 1], "ax": None}),
         "ensemble, tol": (ph.ensemble, {**two, "tol": 1e-6, "t_end": 1.0, "t0": 0.0}),
         "stepper": (ph.stepper, {"body": body, "method": "imidm", "dt": 0.1}),
         "step": (lambda quaternion, momentum, t, torque, frame: ph.stepper(body, "imidm", 0.1).step(

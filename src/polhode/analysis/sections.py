@@ -13,11 +13,12 @@ import numpy as np
 
 from ..errors import InputError, StepError
 from ..methods import Method, methods
+from ..numbers.arrays import components
 from ..physics.observers.event import Event, checked, event
 from ..physics.problem import Problem, finite_number
 from ..physics.validate import MOST_STEPS, positive
 from ..results import convert
-from ..results.observables import angular_velocity, columns
+from ..results.observables import angular_velocity
 from ..results.progress import Progress
 from ..results.trajectory import Trajectory, info_of
 from ..run.adaptive import Path, Run
@@ -170,7 +171,7 @@ def coordinate(of: Any, problem: Problem, crossings: Trajectory) -> np.ndarray:
     """Values (n,) of a function of t, R, omega at the states of a trajectory."""
     (read,) = checked([of if isinstance(of, Event) else event(of)], problem)
     R = [[crossings.matrix[:, i, j] for j in range(3)] for i in range(3)]
-    values = read.formula(crossings.t, R, columns(crossings.omega))
+    values = read.formula(crossings.t, R, components(crossings.omega))
     return np.broadcast_to(np.asarray(values, dtype=float), crossings.t.shape)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ..compile.clock import Stopwatch
 from ..errors import InputError
 from ..methods.record import formatted
 from ..physics import library
@@ -19,6 +20,7 @@ from .console import (
     EXAMPLE,
     INTERRUPTED,
     app,
+    compiling,
     console,
     draw_figure,
     examples,
@@ -71,6 +73,7 @@ def compare_command(
     sizes = _sizes(dt) if dt is not None else comparison.default_steps(what, t_end)
     convergence.check(what, chosen, sizes, t_end)
     folder = _new_folder(out or Path(f"results-{problem}"), overwrite)
+    clock = Stopwatch()
     cold = sum(convergence.is_cold(what, m) for m in chosen)
     if cold:
         typer.echo(f"first run: compiling {cold} methods, about 2 s each (cached for later runs)", err=True)
@@ -81,7 +84,7 @@ def compare_command(
         raise stop(f"interrupted; nothing was written to {folder}", INTERRUPTED) from None
     shown = comparison.middle(sizes)
     reference = convergence.reference_solution(what, t_end)
-    _print_comparison(what, reference, rows, shown)
+    _print_comparison(what, reference, rows, shown, compiling(clock))
     _write_comparison(folder, what, reference, rows, comparison.trajectories(what, chosen, shown, t_end))
     _farewell(folder, what, rows, shown)
 
@@ -106,7 +109,7 @@ def _new_folder(folder: Path, overwrite: bool) -> Path:
     return folder_for(folder)
 
 
-def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row], dt: float) -> None:
+def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row], dt: float, compiled: str) -> None:
     from ..analysis import comparison, invariants
 
     label = invariants.momentum_label(invariants.conserved_directions(problem))
@@ -122,8 +125,10 @@ def _print_comparison(problem: Problem, reference: Reference, rows: Sequence[Row
         )
     title = f"{problem.name} to t = {reference.t:g} with dt = {dt:g}"
     console().print(sheet(title, (*columns, "ns/step"), lines, numbers=len(columns)))
-    typer.echo(f"Errors relative to the converged solution, accurate to {small(reference.error)}: spectral norm of "
-               "R - R_ref. Drifts are largest relative changes.")  # fmt: skip
+    typer.echo(
+        f"Errors relative to the converged solution, accurate to {small(reference.error)}: spectral norm of R - R_ref. "
+        f"Drifts are largest relative changes. ns/step is the time of the loop alone{compiled}."
+    )
     for row, _ in comparison.table(rows, dt):
         if row.failure:
             typer.echo(row.failure)

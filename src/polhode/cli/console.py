@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import typer
 
+from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError
 from ..methods import EXAMPLE as EXAMPLE
 from ..methods import Method
@@ -200,3 +201,12 @@ def named_methods(text: str) -> list[Method]:
     if not chosen:
         raise InputError("--methods contains no method")
     return chosen
+
+
+NOTICED = 0.1
+"""Seconds of compiling, or of loading compiled code, that are worth a word."""
+
+
+def compiling(watch: Stopwatch) -> str:
+    """What to add to a time that does not contain compiling."""
+    return f"; compiling {watch.compile_seconds:.2g} s" if watch.compile_seconds > NOTICED else ""

@@ -10,6 +10,7 @@ import numpy as np
 import typer
 
 from .. import viewer
+from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods import methods as registry
@@ -17,7 +18,7 @@ from ..physics import library
 from ..physics.problem import Problem
 from ..results.store import trajectory_store as store
 from ..run.schedule import Bounds
-from .console import EXAMPLE, FAILED, INTERRUPTED, app, draw_figure, examples, guarded, small, stop, vector
+from .console import EXAMPLE, FAILED, INTERRUPTED, app, compiling, draw_figure, examples, guarded, small, stop, vector
 
 if TYPE_CHECKING:
     from ..results.trajectory import Trajectory
@@ -151,6 +152,7 @@ def _to_tolerance(
     from ..run.solve import solve
 
     new_picture(plot, overwrite or resume)
+    watch = Stopwatch()
     try:
         sol = solve(what, tol=tol, out=out, overwrite=overwrite, resume=resume, **others)
     except StepError as end:
@@ -161,7 +163,7 @@ def _to_tolerance(
                f"{sol.rejected} steps rejected")  # fmt: skip
     print_state(sol)
     print_quality(what, sol)
-    typer.echo(f"time          {1e6 * sol.info.seconds:.0f} microseconds for the run, once planned and compiled")
+    typer.echo(f"time          {1e6 * sol.seconds:.0f} microseconds for the run, once planned{compiling(watch)}")
     return sol
 
 
@@ -184,7 +186,7 @@ def _with_steps(
         store.new_path(out, overwrite)
     if every is None:
         every = 1 if out is not None else max(1, count // STATES_WITHOUT_FILE)
-    every = whole_number("every", every)
+    every, watch = whole_number("every", every), Stopwatch()
     if digits is None:
         compiled_now(what, how)
     try:
@@ -196,7 +198,7 @@ def _with_steps(
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None
     except StepError as end:
         raise stop(end.reason + _kept_in_file(out, end), FAILED) from None
-    _summary(what, how, sol, sol.info.steps, out is not None)
+    _summary(what, how, sol, sol.info.steps, out is not None, compiling(watch))
     return sol
 
 
@@ -240,7 +242,7 @@ def _kept_in_file(out: Path | None, failure: StepError) -> str:
     return f"{kept}; free some disk space and run the same command with --resume to continue" if full else kept
 
 
-def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, written: bool) -> None:
+def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, written: bool, compiled: str) -> None:
     """Print the final state of a run and its quality."""
     from ..analysis import convergence
 
@@ -249,12 +251,12 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, writ
     typer.secho(f"{problem.name} by {method.name}: {steps} steps{says} dt = {sol.dt:g} to t = {end:g}", bold=True)
     print_state(sol)
     print_quality(problem, sol)
-    seconds = sol.info.seconds
+    seconds = sol.seconds
     if written:
-        typer.echo(f"time          {seconds:.3g} s, including writing")
+        typer.echo(f"time          {seconds:.3g} s, including writing{compiled}")
         return
     loop = seconds if sol.info.digits else convergence.loop_seconds(problem, method, sol.dt, steps, seconds)
-    typer.echo(f"time          {seconds:.3g} s, {1e9 * loop / steps:.0f} ns/step")
+    typer.echo(f"time          {seconds:.3g} s, {1e9 * loop / steps:.0f} ns/step{compiled}")
 
 
 def print_quality(problem: Problem, sol: Trajectory) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..compile.clock import Stopwatch
 from ..errors import InputError
-from .console import INTERRUPTED, app, console, examples, guarded, sheet, small, stop
+from .console import INTERRUPTED, NOTICED, app, console, examples, guarded, sheet, small, stop
 
 if TYPE_CHECKING:
     from ..config.sweep_file import Sweep
@@ -61,7 +61,7 @@ def sweep_command(
         return _init(file, library.EXAMPLE)
     sweep = library.read(file, allow_code)
     if dry_run:
-        return _say(sweep)
+        return _say(sweep, unit)
     path = out or file.with_suffix(".zarr")
     return _run(sweep, path, resume, overwrite, scheduler, unit)
 
@@ -73,19 +73,24 @@ def _init(file: Path, text: str) -> None:
     typer.echo(f"written {file}; edit it, then run: polhode sweep {file} --dry-run")
 
 
-def _say(sweep: Sweep) -> None:
+def _say(sweep: Sweep, unit: int | None) -> None:
     """Print the size of a sweep and an estimate of its run time."""
-    from ..config import sweep_file as library
+    from ..physics.validate import whole_number
+    from ..run.ensemble.estimate import bytes_of, seconds_of
     from ..run.ensemble.shards import default_shard_size
 
     task = sweep.task
-    size = default_shard_size(task)
+    size = default_shard_size(task) if unit is None else min(whole_number("unit", unit), sweep.number)
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
         ["steps", f"{task.count}", f"{task.method.name}; {len(task.kept)} states recorded for each body"],
         ["body-steps", f"{sweep.number * task.count:.3g}", ""],
-        ["output", _bytes(library.bytes_of(task)), f"{-(-sweep.number // size)} shards of {size} bodies"],
-        ["time", _duration(library.estimate(sweep)), "estimate for the cores of this machine, from a small sample"],
+        ["output", _bytes(bytes_of(task)), f"{-(-sweep.number // size)} shards of {size} bodies"],
+        [
+            "time",
+            _duration(seconds_of(task, size)),
+            "estimate for this machine, from a small sample, without compiling",
+        ],
     ]
     console().print(sheet("nothing was run", COLUMNS, rows))
 
@@ -105,15 +110,16 @@ def _duration(seconds: float) -> str:
 
 
 def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str | None, unit: int | None) -> None:
-    from ..config import sweep_file as library
     from ..run.ensemble import shards as units
+    from ..run.ensemble.estimate import seconds_of
 
     units.output_path(path, overwrite, resume)
+    watch = Stopwatch()
     if scheduler is None:
-        expected = _duration(library.estimate(sweep))  # compiles first: not part of the run time
-        work = f"{sweep.number * sweep.task.count:.3g} body-steps"
-        typer.echo(f"{sweep.number} bodies, {work}: about {expected} on {units.cores()} cores", err=True)
-    began, ran = time.perf_counter(), list[units.Done]()
+        expected = _duration(seconds_of(sweep.task, unit) * _share_left(path, resume))
+        size = f"{sweep.number * sweep.task.count:.3g} body-steps"
+        typer.echo(f"{sweep.number} bodies, {size}: about {expected} on {units.cores()} cores", err=True)
+    work, ran = Stopwatch(), list[units.Done]()
     try:
         many = units.run(
             sweep.task, path, resume=resume, overwrite=overwrite, scheduler=scheduler, shard_size=unit,
@@ -121,7 +127,18 @@ def _run(sweep: Sweep, path: Path, resume: bool, overwrite: bool, scheduler: str
         )  # fmt: skip
     except KeyboardInterrupt:
         raise stop(_left(path), INTERRUPTED) from None
-    _summary(sweep, many, path, time.perf_counter() - began, len(ran))
+    slowest = max((done.compile_seconds for done in ran), default=0.0)
+    _summary(sweep, many, path, work.seconds - slowest, len(ran), watch.compile_seconds + slowest)
+
+
+def _share_left(path: Path, resume: bool) -> float:
+    """The part of a sweep that is not done."""
+    from ..results.store import ensemble_store
+
+    with contextlib.suppress(InputError):
+        if resume and path.exists():
+            return len(ensemble_store.missing(path)) / ensemble_store.number_of_units(ensemble_store.opened(path))
+    return 1.0
 
 
 def _left(path: Path) -> str:
@@ -132,7 +149,7 @@ def _left(path: Path) -> str:
     return "interrupted before anything was written"
 
 
-def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int) -> None:
+def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int, compiled: float) -> None:
     """Print a summary of the results and how to open them."""
     from ..config import sweep_file as library
     from ..run.ensemble import report as ensemble_report
@@ -146,6 +163,7 @@ def _summary(sweep: Sweep, many: Ensemble, path: Path, seconds: float, ran: int)
         i = int(failed[0])
         first = f"first: body {i}, in step {many.failed[i]}: {ensemble_report.reason(task, many, i)}"
     speed = f"{bodies * task.count / seconds:.3g} body-steps per second" if ran else "all shards were already complete"
+    speed += f"; compiling {compiled:.2g} s" if compiled > NOTICED else ""
     rows = [
         ["bodies", f"{sweep.number}", f"varied: {', '.join(sweep.columns)}"],
         ["failed", f"{failed.size}", first],

@@ -21,6 +21,7 @@ from ..physics.observers.statistics import Watch
 from . import numba_target
 from .batch.fixed_step import watched
 from .batch.layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, hand_all_over, lay_out, padded, sizes
+from .clock import counted
 
 THREADS = 128
 """Threads per block."""
@@ -138,7 +139,10 @@ def loop(
                         own[i, j] = np.nan
                 write(own, own.shape[0] - 1, last)
 
-    return cuda.jit(run)
+    made: Any = cuda.jit(run)
+    if hasattr(made, "compile"):  # numba's simulator has nothing to compile
+        made.compile = counted(made.compile)
+    return made
 
 
 class _Slot:

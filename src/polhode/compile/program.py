@@ -23,6 +23,7 @@ import numpy as np
 from .._memo import MADE
 from .._version import __version__
 from . import numba_target
+from .clock import counted
 from .disk_cache import DiskCache, private_folder
 from .fingerprint import COMPILER, fingerprint
 from .simd import dual
@@ -79,12 +80,13 @@ def program(make: Callable[[], Callable[..., Any]], *shortcut: Hashable) -> Prog
 
     The shortcut names the program and the objects that it is built from, so that equal shortcuts mean equal programs.
     """
-    found: Program = MADE(("shortcut", *shortcut), lambda: compiled(make()))
+    found: Program = MADE(("shortcut", *shortcut), counted(lambda: compiled(make())))
     return found
 
 
 def _made(function: Callable[..., Any], key: str) -> Program:
     run = numba_target.jitted(function)
+    run.compile = counted(run.compile)  # which numba calls for every new signature
     folder = private_folder(environment()[:16])
     if folder is None:
         return Program(key, run, False)

@@ -11,7 +11,6 @@ These can vary: `moments`, `omega`, `momentum` (whole, or by component as `omega
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import math
 from pathlib import Path
@@ -26,10 +25,9 @@ from ..physics import fields, library
 from ..physics.body import Body
 from ..physics.fields import Field as BoundField
 from ..physics.fields import FieldTemplate
-from ..physics.observers.statistics import PARTS, WORDS
+from ..physics.observers.statistics import WORDS
 from ..physics.problem import Problem
 from ..run.ensemble.api import Task, prepared
-from ..run.ensemble.shards import cores
 from ..run.step_count import number_of_steps
 from . import toml
 from .sampling import AXES, at_random, in_parallel, numbers_in, on_grid, within
@@ -302,37 +300,7 @@ def _columns(contents: SweepFile, folder: Path) -> dict[str, np.ndarray]:
     raise AssertionError("SweepFile ensures that one of them is present")
 
 
-# --- estimates and summaries ------------------------------------------------------------------------
-
-SAMPLE_BODIES, SAMPLE_STEPS = 64, 2000
-"""Size of the sample that is run to estimate the run time of a sweep."""
-
-
-def estimate(sweep: Sweep) -> float:
-    """Estimated seconds of the sweep on the cores of this machine, from a small compiled sample."""
-    task = sweep.task
-    batch = task.batch
-    some = {
-        name: value[:SAMPLE_BODIES] if len(value) > 1 else value
-        for name in ("moments", "own", "quaternion", "momentum", "dt", "values")
-        if (value := getattr(batch, name)) is not None
-    }
-    number, steps = min(batch.number, SAMPLE_BODIES), min(task.count, SAMPLE_STEPS)
-    part = dataclasses.replace(batch, number=number, **some)
-    every = steps if task.wanted is None else min(task.every, steps)
-    sample = dataclasses.replace(task, batch=part, count=steps, every=every)
-    sample.run(threads=1)
-    seconds = min(sample.run(threads=1).seconds for _ in range(3))
-    share = cores() if task.device == "cpu" else 1
-    return seconds * math.ceil(batch.number / number) * (task.count / steps) / share
-
-
-def bytes_of(task: Task) -> int:
-    """Bytes of the states and statistics that a sweep writes."""
-    numbers = 7 + (1 if task.per_body_times else 0)
-    parts = [] if task.wanted is None else [(len(PARTS) - 1) * size + 1 for size in task.wanted.sizes.values()]
-    return 8 * task.batch.number * (len(task.kept) * numbers + 5 + sum(parts))
-
+# --- summaries --------------------------------------------------------------------------------------
 
 SUMMARY_QUANTILES: tuple[tuple[str, float], ...] = (("median", 0.5), ("90 %", 0.9), ("largest", 1.0))
 

@@ -40,3 +40,8 @@ register(np.ndarray, Arrays)
 def relative(change: Any, scale: Any) -> np.ndarray:
     """Return the changes divided by a scale, or unchanged if the scale is zero."""
     return np.asarray(change / np.where(scale > 0, scale, 1.0))
+
+
+def components(array: np.ndarray) -> Any:
+    """The columns, along the last dimension, as a tuple: a vector or quaternion for kernels."""
+    return tuple(array[..., i] for i in range(array.shape[-1]))

@@ -122,9 +122,7 @@ class TrajectoryPlots:
         sphere(ax)
         for curve in polhodes(np.array(self.sol.info.inertia)):
             path_on(ax, curve, "0.55", "", 0.6)
-        momentum = self._curve.momentum
-        length = np.linalg.norm(momentum, axis=1, keepdims=True)
-        points = momentum / np.where(length > 0, length, np.nan)  # at rest there is no direction to mark
+        points = momentum_directions(self._curve)
         path_on(ax, points, COLOURS[1], r"$\Pi(t)/|\Pi(t)|$")
         ends_of(ax, points, True)
         frame_of(ax, (r"$\Pi_1$", r"$\Pi_2$", r"$\Pi_3$"), "body frame; grey: curves of constant energy")
@@ -166,6 +164,12 @@ class TrajectoryPlots:
             ax.set_title("")
         fig.suptitle(self._title, fontsize=10)
         return fig, np.array(axes)
+
+
+def momentum_directions(sol: Trajectory) -> np.ndarray:
+    """Directions (n, 3) of the momentum in the body; NaN at rest, where there is none to mark."""
+    length = np.linalg.norm(sol.momentum, axis=1, keepdims=True)
+    return np.asarray(sol.momentum / np.where(length > 0, length, np.nan))
 
 
 @styled

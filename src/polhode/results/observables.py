@@ -9,24 +9,18 @@ import numpy as np
 
 from ..errors import InputError
 from ..kernels.so3 import matrix, rotate
-from ..numbers import arrays  # noqa: F401 - makes arrays a number type
-from ..numbers.arrays import relative
-
-
-def columns(array: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Components of an (n, k) array."""
-    return tuple(array[..., i] for i in range(array.shape[-1]))
+from ..numbers.arrays import components, relative
 
 
 def matrices(quaternion: np.ndarray) -> np.ndarray:
     """Rotation matrices (n, 3, 3), body to space."""
-    rows = matrix(columns(quaternion))  # type: ignore[arg-type]
+    rows = matrix(components(quaternion))
     return np.stack([np.stack(row, -1) for row in rows], -2)
 
 
 def to_space(quaternion: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """Body vectors in the space frame."""
-    return np.stack(rotate(columns(quaternion), columns(vectors)), -1)  # type: ignore[arg-type]
+    return np.stack(rotate(components(quaternion), components(vectors)), -1)
 
 
 def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
@@ -34,24 +28,27 @@ def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
 
     Sums of columns, as the bits of a matrix product may depend on how many rows are multiplied at once.
     """
-    inverse, (x, y, z) = np.linalg.pinv(inertia, hermitian=True), columns(momentum)
+    inverse, (x, y, z) = np.linalg.pinv(inertia, hermitian=True), components(momentum)
     return np.stack([x * a + y * b + z * c for a, b, c in inverse], -1)
 
 
-def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> dict[str, float]:
-    """Largest relative changes since the first state, from energies, spatial and body momenta, some after some."""
-    first, largest = None, np.zeros(3)
+def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of: Any = np.max) -> dict[str, Any]:
+    """Largest relative changes since the first state, from energies, spatial and body momenta, some after some.
+
+    Time is the first dimension; a second one counts bodies. `largest_of` may leave out states that are missing.
+    """
+    first, largest = None, np.zeros(())
     for energy, spatial_momentum, momentum in parts:
-        length = np.linalg.norm(momentum, axis=1)
+        length = np.linalg.norm(momentum, axis=-1)
         if first is None:
             first = energy[0], spatial_momentum[0], length[0]
-        changes = energy - first[0], np.linalg.norm(spatial_momentum - first[1], axis=1), length - first[2]
-        largest = np.maximum(largest, [np.abs(change).max() for change in changes])
+        changes = energy - first[0], np.linalg.norm(spatial_momentum - first[1], axis=-1), length - first[2]
+        largest = np.maximum(largest, [largest_of(np.abs(change), axis=0) for change in changes])
     if first is None:
         raise InputError("the drift cannot be computed: there are no states")
     scales = np.array([abs(first[0]), first[2], first[2]])
     names = ("energy", "spatial_momentum", "momentum_norm")
-    return dict(zip(names, relative(largest, scales).tolist(), strict=True))
+    return dict(zip(names, relative(largest, scales), strict=True))
 
 
 def thinned_indices(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:
@@ -64,8 +61,3 @@ def thinned_indices(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> 
 def attitude_error(matrix_a: np.ndarray, matrix_b: np.ndarray) -> float:
     """Spectral norm of the difference of two rotation matrices."""
     return float(np.linalg.norm(np.asarray(matrix_a) - np.asarray(matrix_b), 2))
-
-
-def components(array: np.ndarray) -> Any:
-    """The columns as a tuple, for kernels."""
-    return tuple(array[..., i] for i in range(array.shape[-1]))

@@ -17,6 +17,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from ..compile.clock import Stopwatch
 from ..errors import InputError, ResultWarning
 from ..kernels.loops import COLUMNS
 from ..numbers import arrays  # noqa: F401 - makes arrays a number type
@@ -101,7 +102,7 @@ class Disk:
         self.waiting: list[tuple[np.ndarray, np.ndarray]] = []
         self.mark, self.marked = start, False
         self.flushed = -FLUSH_SECONDS
-        self.began, self.seconds = time.perf_counter(), writer.info.seconds
+        self.watch, self.seconds = Stopwatch(), writer.info.seconds
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
         """Keep these states until the state they lead up to is known, and it is time to write them."""
@@ -132,8 +133,8 @@ class Disk:
 
     @property
     def spent(self) -> float:
-        """Seconds of this run and of those it continues."""
-        return self.seconds + time.perf_counter() - self.began
+        """Seconds of this run and of those it continues, without compiling."""
+        return self.seconds + self.watch.seconds
 
     def _doubles(self, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
         digits = self.writer.info.digits
@@ -146,7 +147,9 @@ class Disk:
         self._flush()
         with self._watched():
             path = self.writer.close(**changes | {"seconds": self.spent})
-        return trajectory_store.load(path)
+        whole = trajectory_store.load(path)
+        whole.info = dataclasses.replace(whole.info, compile_seconds=self.watch.compile_seconds)
+        return whole
 
     def release(self) -> None:
         """Let others write the file."""

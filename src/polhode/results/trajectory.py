@@ -41,6 +41,9 @@ class Info:
     every: int = 1
     digits: int | None = None
     seconds: float = 0.0
+    """Time of the run, without compiling; of a run that was continued, of all its parts."""
+    compile_seconds: float = dataclasses.field(default=0.0, compare=False)
+    """Time spent on compiling, or on loading compiled code; not in files, as it says nothing of the result."""
     steps: int = 0
     tol: float | None = None
     step_tol: float | None = None
@@ -155,6 +158,11 @@ class Trajectory:
         return self.info.status
 
     @property
+    def seconds(self) -> float:
+        """Time of the run, without compiling; ``info.compile_seconds`` has that."""
+        return self.info.seconds
+
+    @property
     def reason(self) -> str:
         """Why this method was chosen, of a solution to a tolerance."""
         return self.info.reason
@@ -220,7 +228,8 @@ class Trajectory:
 
     def drift(self) -> dict[str, float]:
         """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|."""
-        return observables.drift((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
+        found = observables.drift((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
+        return {name: float(value) for name, value in found.items()}
 
     def parts(self) -> Iterator[Trajectory]:
         """The states in order, a bounded number at a time where they are in a file."""

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..compile.clock import Stopwatch
 from ..errors import InputError
 from ..kernels.loops import COLUMNS, renormalise, write_row
 from ..kernels.so3 import conj, mul, rotate
@@ -105,13 +105,13 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     times = _times(t)
     digits = None if digits is None else number_of_digits(digits)
-    began = time.perf_counter()
+    watch = Stopwatch()
     top = None if problem.field is None else recognised(problem, digits)
     if problem.field is None and digits is None:
         data, mp = _free(problem, times), None
     else:
         data, mp = (_doubles if digits is None else functools.partial(_precise, digits=digits))(problem, times, top)
-    return Trajectory(data, _info(problem, times, digits, began, top), mp)
+    return Trajectory(data, _info(problem, times, digits, watch, top), mp)
 
 
 def _times(t: Any) -> np.ndarray:
@@ -213,8 +213,8 @@ def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) 
     return rounded(times, mp), mp
 
 
-def _info(problem: Problem, times: np.ndarray, digits: int | None, began: float, top: Top | None) -> Info:
+def _info(problem: Problem, times: np.ndarray, digits: int | None, watch: Stopwatch, top: Top | None) -> Info:
     return info_of(
         problem, method=jacobi.name if top is None else lagrange.name, dt=0.0, digits=digits,
-        seconds=time.perf_counter() - began, steps=len(times),
+        seconds=watch.seconds, compile_seconds=watch.compile_seconds, steps=len(times),
     )  # fmt: skip

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import numpy as np
 
+from ..compile.clock import Stopwatch
 from ..errors import StepError
 from ..kernels.loops import COLUMNS
 from ..methods import Method
@@ -86,10 +87,12 @@ def solved(
     """
     if not state.run.warm:
         bar.note(f"compiling {state.method.name} (once; kept for later runs)")
-    began = time.perf_counter()
+    watch = Stopwatch()
 
     def result(status: str) -> Result:
-        return kept.finish(status=status, seconds=time.perf_counter() - began, steps=state.done)
+        return kept.finish(
+            status=status, seconds=watch.seconds, compile_seconds=watch.compile_seconds, steps=state.done
+        )
 
     try:
         try:

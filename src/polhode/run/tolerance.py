@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
@@ -239,7 +239,7 @@ def solve_to(
             f"there are fewer than {FEWEST_TIMES} doubles between t0 = {problem.t0:g} and t_end = {end:g}, too few "
             "for the times of the steps; choose a t0 closer to 0"
         )
-    bar, began = _Bar(Progress(progress, f"to {wish.tol:g}", 1000)), time.perf_counter()
+    bar, watch = _Bar(Progress(progress, f"to {wish.tol:g}", 1000)), Stopwatch()
     try:
         with adaptive.watched(bar.tell):
             solution, happened = _with_events(problem, wish, end, events)
@@ -254,8 +254,8 @@ def solve_to(
     path = solution.path
     steps = len(path.times) - 1
     info = dataclasses.replace(
-        solution.info, seconds=time.perf_counter() - began, steps=steps, accepted=steps, rejected=path.rejected,
-        status="finished" if path.finished else "failed",
+        solution.info, seconds=watch.seconds, compile_seconds=watch.compile_seconds, steps=steps, accepted=steps,
+        rejected=path.rejected, status="finished" if path.finished else "failed",
     )  # fmt: skip
     sol = Trajectory(Lazy(problem, path), info, dense=Dense(problem, solution.run, path))
     sol.events = [sol.at(times) for times in happened]

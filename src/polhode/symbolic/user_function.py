@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import InputError
 from .expression import BranchError
 from .formula import Formula
-from .tracing import rebound
+from .tracing import ALLOWED, rebound
 
 Arguments = tuple[Any, ...] | dict[str, Any]
 """Arguments of a call, by position or by name."""
@@ -56,7 +56,7 @@ class UserFunction:
     def value(self, arguments: Arguments, place: str, hint: Callable[[Exception], str] = lambda problem: "") -> Any:
         """Call it with plain numbers; `place` and `hint` end the message if it raises an exception."""
         try:
-            return self.function(**given) if isinstance(given, dict) else self.function(*given)
+            return _called(self.function, arguments)
         except InputError:
             raise
         except Exception as problem:
@@ -64,7 +64,7 @@ class UserFunction:
             raise InputError(f"{self.owner} raised {what}") from problem
 
     def numbers(self, value: Any, place: str) -> tuple[float, ...]:
-        """What it returned, as floats, if these are as many as expected, and finite."""
+        """Convert its return value to floats; check that they are finite and as many as expected."""
         if type(value) is float and self.count is None and value - value == 0.0:  # the usual answer, without detours
             return (value,)
         try:
@@ -85,13 +85,17 @@ class UserFunction:
         """Call it with symbols and return `read` of its value."""
         try:
             generic = self.function if isinstance(self.function, Formula) else rebound(self.function, self.owner)
-            return read(generic(**given) if isinstance(given, dict) else generic(*given))
+            return read(_called(generic, arguments))
         except InputError:
             raise
         except BranchError as problem:
             raise InputError(f"{self.owner} cannot be compiled: {problem}") from problem
         except Exception as problem:
             raise InputError(f"{self.owner} cannot be compiled: {_line(problem)}; {ALLOWED}") from problem
+
+
+def _called(function: Callable[..., Any], arguments: Arguments) -> Any:
+    return function(**arguments) if isinstance(arguments, dict) else function(*arguments)
 
 
 def _line(problem: Exception) -> str:

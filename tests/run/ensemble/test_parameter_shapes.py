@@ -7,6 +7,7 @@ import pytest
 
 import polhode as ph
 from polhode.run.ensemble.batch import from_arrays
+from polhode.run.ensemble.start import Start
 
 
 @ph.torque
@@ -35,7 +36,7 @@ OTHERS = [(2,), (4,), (6,), (2, 3), (3, 2), (4, 3), (2, 2, 3), (3, 3, 3), (2, 3,
 def made(number, field, params):
     """The parameters of every body, as the loops get them."""
     momenta = np.tile([0.1, 0.2, 0.3], (number, 1))
-    crowd = from_arrays([1.0, 2.0, 2.5], None, momenta, field, params, 0.1)
+    crowd = from_arrays([1.0, 2.0, 2.5], None, Start("momenta", momenta), field, params, 0.1)
     return crowd.number, np.broadcast_to(crowd.values, (crowd.number, crowd.values.shape[1]))
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ...errors import InputError
+from ...physics.bodies import Bodies
 from ...physics.observers.statistics import Statistic
 from ..ensemble import NOT_YET, Ensemble
 from . import atomic, ensemble_store, file_format, integrity, netcdf, trajectory_store
@@ -40,11 +41,43 @@ if TYPE_CHECKING:
 class StoredEnsemble(Ensemble):
     """An ensemble in a file; its arrays are read and checked when asked for, and kept."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, bodies: Bodies | None = None) -> None:
+        """Open a file; `bodies` are those of the run that wrote it, if that was in this process."""
         attrs = _attributes(path)
         self.__dict__.update(
-            path=path, method=str(attrs["method"]), seconds=float(attrs.get("seconds", 0.0)), attributes=attrs
-        )
+            path=path, method=str(attrs["method"]), seconds=float(attrs.get("seconds", 0.0)), attributes=attrs,
+            events=[], of_run=bodies,
+        )  # fmt: skip
+
+    @functools.cached_property
+    def bodies(self) -> Bodies | None:
+        """The bodies, where the file has their axes; with their field only if they were run in this process."""
+        path, attrs, of_run = (self.__dict__[name] for name in ("path", "attributes", "of_run"))
+        if of_run is not None:
+            found: Bodies = of_run
+            return found
+        if (has_axes := str(attrs.get("own_axes"))) not in (*YES, *NO):
+            return None
+        variable = "inputs/own" if CHECKED in attrs else "axes"
+        own = _read(path, variable) if has_axes in YES else None
+        return Bodies(moments=self.moments, own=own, number=len(self.moments))
+
+    @functools.cached_property
+    def energy(self) -> np.ndarray:
+        """Kinetic plus potential energy (n, N): as it was saved, or computed where the field is known."""
+        attrs = self.__dict__["attributes"]
+        if "energy" in str(attrs.get(CHECKSUMS, "")):
+            return _read(self.__dict__["path"], "energy")
+        if self.__dict__["of_run"] is None and attrs.get("field") != "":
+            raise InputError(
+                f"{self.__dict__['path']} has no energies, and not the formula of its field; `to_xarray()` may have "
+                "energy_change, the largest relative change"
+            )
+        return self.known_bodies.energies(self.quaternion, self.momentum)
+
+    def energy_of(self, i: int, chosen: np.ndarray) -> np.ndarray:
+        """The energies of body i."""
+        return self.energy[chosen, i]
 
     @property
     def status(self) -> str:
@@ -84,6 +117,9 @@ class StoredEnsemble(Ensemble):
         old = " (a file without checksums)" if CHECKSUMS not in self.__dict__["attributes"] else ""
         return super().__repr__()[:-1] + f"{old}>"
 
+
+YES, NO = ("True", "1"), ("False", "0")
+"""How files of either kind say whether bodies have axes of their own."""
 
 AGAIN = "the same call with resume=True (--resume) runs the bodies again whose numbers are damaged"
 
@@ -204,18 +240,43 @@ def dataset(many: Ensemble) -> xarray.Dataset:
             data = xarray.open_zarr(path, chunks=None, consolidated=True, zarr_format=3)
         else:
             data = xarray.open_dataset(path, engine="h5netcdf")
+        bodies = many.bodies
+        if bodies is not None and bodies.own is not None and "axes" not in data:  # a run keeps them among its inputs
+            data = data.assign(axes=_variable("axes", _rows_of_axes(bodies)))
         return _recounted(data)
     per_body_times = many.t.ndim == 2
-    variables = {
-        name: xarray.Variable(dims_of(name, per_body_times), getattr(many, name), labelled(name)) for name in PLAIN
-    }
+    plain = {name: getattr(many, name) for name in PLAIN} | _saved(many)
+    variables = {name: _variable(name, values, per_body_times) for name, values in plain.items()}
     t = variables.pop("t")
     for of, one in many.statistics.items():
         for name, values in zip(statistics_names([of]), vars(one).values(), strict=True):
             dims = ("body", "axis")[: values.ndim]
             variables[name] = xarray.Variable(dims, values, labelled(name))
     attrs = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
+    if many.bodies is not None:
+        field = many.bodies.field
+        attrs |= {"own_axes": int(many.bodies.own is not None), "field": "" if field is None else field.name}
     return xarray.Dataset(variables, {"t": t, **file_format.LABELS}, SAID | attrs)
+
+
+def _saved(many: Ensemble) -> dict[str, np.ndarray]:
+    """What else a file needs: energies, and the axes of bodies that have their own."""
+    if many.bodies is None:
+        return {}
+    axes = {} if many.bodies.own is None else {"axes": _rows_of_axes(many.bodies)}
+    return {"energy": many.energy, **axes}
+
+
+def _rows_of_axes(bodies: Bodies) -> np.ndarray:
+    """The rotation from principal to user axes, of every body."""
+    return np.broadcast_to(np.asarray(bodies.own), (bodies.number, 4))
+
+
+def _variable(name: str, values: np.ndarray, per_body_times: bool = False) -> xarray.Variable:
+    """A variable with its dimensions, meaning and unit."""
+    import xarray
+
+    return xarray.Variable(dims_of(name, per_body_times), values, labelled(name))
 
 
 def _recounted(data: xarray.Dataset) -> xarray.Dataset:

@@ -41,6 +41,12 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     ),
     "failed": (("body",), "1", "number of the step that failed, counting from 1; -1: none did; -2: not run yet"),
 }
+SAVED: dict[str, tuple[tuple[str, ...], str, str]] = {
+    "energy": (("time", "body"), *file_format.VARIABLES["energy"][1:]),
+    "axes": (("body", "component"), "1", "rotation from the principal axes to the axes of the body, scalar first"),
+}
+"""Variables that files have which are saved from memory, where they are known and needed."""
+
 PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
 """Those an `Ensemble` has."""
 
@@ -71,6 +77,8 @@ def statistics_names(observed: Iterable[str]) -> list[str]:
 
 def dims_of(name: str, per_body_times: bool, observed: Mapping[str, int] | None = None) -> tuple[str, ...]:
     """Dimensions of a variable; of a statistic by the components of its observable."""
+    if name in SAVED:
+        return SAVED[name][0]
     if name in VARIABLES:
         return ("time",) if name == "t" and not per_body_times else VARIABLES[name][0]
     of, _, part = name.rpartition("_")
@@ -79,8 +87,8 @@ def dims_of(name: str, per_body_times: bool, observed: Mapping[str, int] | None 
 
 def labelled(name: str) -> dict[str, str]:
     """Meaning and unit of a variable."""
-    if name in VARIABLES:
-        return {"long_name": VARIABLES[name][2], "units": VARIABLES[name][1]}
+    if (known := (VARIABLES | SAVED).get(name)) is not None:
+        return {"long_name": known[2], "units": known[1]}
     of, _, part = name.rpartition("_")
     unit = "1" if part == "drift" else UNITS.get(of)
     return {"long_name": f"{of}, {PARTS[part]}"} | ({} if unit is None else {"units": unit})
@@ -140,7 +148,7 @@ def is_done(root: Any, number: int) -> bool:
 
 def body_axis(name: str) -> int:
     """The axis along which bodies are counted."""
-    return int(name in VARIABLES and "time" in VARIABLES[name][0])
+    return int("time" in (VARIABLES | SAVED).get(name, ((),))[0])
 
 
 def _where(root: Any, name: str, number: int) -> Any:

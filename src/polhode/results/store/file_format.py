@@ -47,6 +47,7 @@ SAID_OF_ALL = {
 def attributes(info: Info) -> dict[str, Any]:
     """What a file says about itself: strings, numbers, and the inertia tensor as nine numbers, row by row."""
     fields = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
+    del fields["compile_seconds"]
     fields |= {"inertia": [x for row in info.inertia for x in row], "looks": shapes.to_json(fields.pop("shapes"))}
     return SAID_OF_ALL | {name: value for name, value in fields.items() if value is not None}
 

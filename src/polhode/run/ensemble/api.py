@@ -4,43 +4,51 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from ...compile.clock import Stopwatch
 from ...errors import InputError, ResultWarning
 from ...kernels.loops import kept_rows
-from ...kernels.so3 import matrix
 from ...methods import Method, methods
 from ...methods.families.jacobi import jacobi
 from ...methods.families.taylor import taylor
-from ...numbers import floats
 from ...physics.fields import Field, FieldTemplate
 from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
-from ...results.observables import components
+from ...results.trajectory import Trajectory
+from ..dense import dense_of
 from ..schedule import Bounds
 from ..step_control import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
 from . import tolerance as ensemble_tolerance
-from .batch import BodyBatch, from_arrays, model_problem, step_counts
+from .batch import BodyBatch, model_problem, step_counts
+from .events import refuse_with_events, run_with_events
+from .inputs import Inputs, read
 from .run import DEVICES, run_on_cores
 from .schedule import longest_steps
+from .start import Start
 from .tolerance import Ends
-
-if TYPE_CHECKING:
-    pass
 
 
 def ensemble(
     bodies: Any,
-    attitudes: Any,
-    momenta: Any,
+    attitudes: Any = None,
+    momenta: Any = None,
     method: str | Method | None = None,
     *,
+    body: Any = None,
+    attitude: Any = None,
+    euler: Any = None,
+    euler_deg: Any = None,
+    momentum: Any = None,
+    omega: Any = None,
+    spatial_momentum: Any = None,
+    spatial_omega: Any = None,
     field: Field | FieldTemplate | None = None,
     params: dict[str, Any] | None = None,
     dt: Any = None,
@@ -50,9 +58,10 @@ def ensemble(
     max_step: float | None = None,
     t_end: float | None = None,
     every: int | None = None,
-    t0: float = 0.0,
+    t0: float | None = None,
     device: str = "cpu",
     statistics: Any = None,
+    events: Any = None,
     scheduler: Any = None,
     out: str | Path | None = None,
     overwrite: bool = False,
@@ -62,13 +71,27 @@ def ensemble(
 ) -> Ensemble:
     """Integrate many bodies with one method, a vector of them at a time in the lanes of the processor, on all cores.
 
-    Or on an NVIDIA card, one thread a body.
+    Or on an NVIDIA card, one thread a body. There are two forms:
+
+        ph.ensemble(problem, method, omega=(N, 3), params={"mgl": (N,)}, ...)
+        ph.ensemble(bodies, attitudes, momenta, method, ...)
+
+    In the first, whatever is not given is the problem's own, for all bodies: body, field, parameters, attitude,
+    momentum (in the body frame), t0 and t_end. `problem` may be a list of problems whose fields have one formula.
 
     Parameters
     ----------
-    bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all
-    attitudes : (N, 4) unit quaternions, SCALAR FIRST, body to space; or one for all; None is the identity
+    bodies : a Problem, or a list of them; or (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one
+        of these for all
+    attitudes : attitudes as `attitude` takes them; None is the identity
     momenta : (N, 3) angular momenta in the body frame, or one for all
+    body : with a Problem, other bodies, as `bodies` takes them
+    attitude : (N, 4) unit quaternions, SCALAR FIRST, body to space, (N, 3, 3) rotation matrices, or a scipy Rotation;
+        or one for all
+    euler, euler_deg : instead, ("ZXZ", angles) with a sequence by scipy's rule and angles (N, 3) or (3,), in radians or
+        in degrees
+    momentum, omega, spatial_momentum, spatial_omega : (N, 3) or one for all: exactly one way to say how the bodies
+        start to turn; the first two in the body frame
     method : a name, an expression, or a Method; none with `tol` or `step_tol`
     field : a torque or potential, bound or not
     params : values of its parameters: for each the value for all bodies, or an array with one value for each body, with
@@ -76,7 +99,8 @@ def ensemble(
         otherwise the one that the field's function takes
     dt : step, one for all or (N,)
     steps : number of steps, one for all or (N,): then only the start and the end are kept
-    tol, t_end : instead of a method, `dt` and `steps`: the time at the end, and the error allowed there in every body:
+    t_end : the time at the end, instead of steps and with `tol`; by default that of the problem
+    tol : instead of a method, `dt` and `steps`: the error allowed at the end in every body:
         an angle in radians, and as much for the momentum relative to its largest size on the way. Every body takes
         steps of its own, by its Taylor series, whose smallest terms are of single precision; free bodies are exact. The
         start and the end are kept; ``.steps`` says how many steps each took, ``.error_estimate`` how accurate it is,
@@ -91,6 +115,8 @@ def ensemble(
         "momentum", "omega", functions of t, R, omega and parameters that return a number (as `ph.event` takes them), or
         a list of these. They are looked at at the start, at every `every`-th step (by default every one) and at the
         end: ``.statistics["energy"].drift`` and so on
+    events : made by `ph.event`, none of them terminal; ``.events[k][i]`` holds the states at which event k happened to
+        body i. They need a method, and every step in memory (every=1); each body takes some milliseconds
     out : a ``.zarr`` store to which the bodies are written as they are done; the result then reads from it
     overwrite : replace what is there
     resume : go on with the store of a run that was stopped; everything given must be the same
@@ -107,21 +133,30 @@ def ensemble(
     ResultWarning : bodies failed (`failed` says in which step), or may be less accurate than `tol`
     """
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
-    if params is not None and not isinstance(params, Mapping):
-        raise InputError(f"params must be a dictionary such as {{'mgl': 1.0}}; got {params!r}")
-    if tol is not None or step_tol is not None or t_end is not None:
+    said = {
+        "body": body, "attitude": attitude, "euler": euler, "euler_deg": euler_deg, "momentum": momentum,
+        "omega": omega, "spatial_momentum": spatial_momentum, "spatial_omega": spatial_omega, "field": field,
+        "params": params, "t0": t0, "t_end": t_end,
+    }  # fmt: skip
+    inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
+    if tol is not None or step_tol is not None or (t_end is not None and method is None):
         _refuse_with_tolerance(
-            method=method, dt=dt, steps=steps, every=every, statistics=statistics, out=out, scheduler=scheduler
-        )
-        task = to_tolerance(bodies, attitudes, momenta, tol, step_tol, max_step, t_end, field, params, t0, device)
+            method=method, dt=dt, steps=steps, every=every, statistics=statistics, events=events, out=out,
+            scheduler=scheduler,
+        )  # fmt: skip
+        task = to_tolerance(inputs, tol, step_tol, max_step, device)
         return _with_warnings(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
     Bounds.refuse(None, max_step)
-    if method is None or dt is None or steps is None:
-        raise InputError("an ensemble needs either method, dt and steps, or tol and t_end")
+    if method is None or dt is None or (steps is None and inputs.t_end is None):
+        raise InputError("an ensemble needs either method, dt and steps (or t_end), or tol and t_end")
+    steps = inputs.steps(methods[method], dt, steps, t_end)
     alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
-    task = prepared(
-        bodies, attitudes, momenta, method, field=field, params=params, dt=dt, steps=steps if alike else 1,
-        every=every if alike else None, t0=t0, device=device, statistics=statistics,
+    if events is not None:
+        refuse_with_events(every=None if every == 1 else every, statistics=statistics, out=out, scheduler=scheduler)
+        every = 1
+    task = fixed_step(
+        inputs, method, dt=dt, steps=steps if alike else 1, every=every if alike else None, device=device,
+        statistics=statistics,
     )  # fmt: skip
     if not alike:
         _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
@@ -131,7 +166,7 @@ def ensemble(
         return _with_warnings(task, task.run())
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
-        return _with_warnings(task, task.run())
+        return _with_warnings(task, task.run() if events is None else run_with_events(task, events))
     from . import shards
 
     many = shards.run(
@@ -231,64 +266,73 @@ class Task:
         )
         return q, m, extra_columns, np.empty(n, dtype=np.int64)
 
-    def energies(self, quaternion: np.ndarray, momentum: np.ndarray) -> np.ndarray:
-        """Kinetic plus potential energy (kinetic where there is no potential) of states of all bodies."""
-        batch = self.batch
-        m, q = batch.principal_momentum(components(momentum)), components(quaternion)
-        inverse = np.divide(1.0, batch.moments, out=np.zeros_like(batch.moments), where=batch.moments > 0)
-        kinetic = sum(i * x * x for i, x in zip(components(inverse), m, strict=True)) / 2
-        if batch.field is None:
-            return np.asarray(kinetic)
-        return np.asarray(kinetic + batch.field.potential_kernel(floats.number)(matrix(q), components(batch.values)))
-
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
-        found = self.found()
-        seconds = DEVICES[self.device](self, found, threads)
-        return self.result(found, seconds)
+        watch, found = Stopwatch(), self.found()
+        DEVICES[self.device](self, found, threads)
+        return self.result(found, watch)
 
-    def result(self, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
+    def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
+        """The motion of body i between its steps, if every one was kept; as for `ph.solve`."""
+        kept = self.every == 1 and self.wanted is None and self.counts is None
+        if not kept or self.tolerance is not None or self.method.has_own_time:
+            return None
+        method = self.method.base or self.method
+        return lambda t: dense_of(self.problem(i), method, sol)(t)
+
+    def problem(self, i: int) -> Problem:
+        """Body i by itself."""
+        batch = self.batch
+        q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
+        return Problem(batch.body(i), batch.field_of(i), attitude=q, momentum=m, t0=self.t0)
+
+    def result(self, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ensemble:
         """What a run left in the arrays `found`."""
-        return _result(self, found, seconds)
+        return _result(self, found, watch)
 
 
 def prepared(
     bodies: Any, attitudes: Any, momenta: Any, method: str | Method, *, field: Any = None,
-    params: dict[str, Any] | None = None, dt: Any, steps: int, every: int | None = None, t0: float = 0.0,
-    device: str = "cpu", statistics: Any = None,
+    params: dict[str, Any] | None = None, t0: float = 0.0, **run: Any,
 ) -> Task:  # fmt: skip
-    """What `ensemble` is given, checked."""
+    """What `ensemble` is given as arrays, checked; `run` is what `fixed_step` takes."""
+    inputs = Inputs(bodies, attitudes, Start("momenta", momenta), field, params or {}, finite_number("t0", t0))
+    return fixed_step(inputs, method, **run)
+
+
+def fixed_step(
+    inputs: Inputs, method: str | Method, *, dt: Any, steps: int, every: int | None = None, device: str = "cpu",
+    statistics: Any = None,
+) -> Task:  # fmt: skip
+    """What `ensemble` is given with steps of fixed length, checked."""
     if not isinstance(device, str) or device not in DEVICES:
         raise InputError(f"device must be one of {', '.join(map(repr, DEVICES))}; got {device!r}")
     chosen = methods[method]
     count = whole_number("steps", steps)
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
-    t0 = finite_number("t0", t0)
-    batch = from_arrays(bodies, attitudes, momenta, field, params or {}, dt)
+    t0, batch = inputs.t0, inputs.batch(dt)
     check_times(t0, float(np.min(batch.dt)), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     model = model_problem(batch, chosen, t0)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
 
 
-def to_tolerance(
-    bodies: Any, attitudes: Any, momenta: Any, tol: Any, step_tol: Any, max_step: Any, t_end: Any, field: Any,
-    params: Any, t0: Any, device: str,
-) -> Task:  # fmt: skip
+def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str) -> Task:
     """What `ensemble` is given with a tolerance, checked."""
+    t0, t_end = inputs.t0, inputs.t_end
     if (tol is None) == (step_tol is None) or t_end is None:
         raise InputError(
             "give t_end, and either tol, the error allowed at the end, or step_tol, the error of one step; got "
             f"tol={tol!r}, step_tol={step_tol!r} and t_end={t_end!r}"
         )
     name, given = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
-    given, t_end, t0 = finite_number(name, given), finite_number("t_end", t_end), finite_number("t0", t0)
+    given, t_end = finite_number(name, given), finite_number("t_end", t_end)
     if not SMALLEST <= given <= LARGEST:
         raise InputError(f"{name} must be from {SMALLEST:g} to {LARGEST:g}; got {given:g}")
     if t_end <= t0:
         raise InputError(f"t_end must be later than t0 = {t0:g}; got {t_end:g}")
     check_unit_of_time("t_end - t0", t_end - t0, t_end - t0)
-    batch = from_arrays(bodies, attitudes, momenta, field, params or {}, t_end - t0)
+    batch = inputs.batch(t_end - t0)
     free = batch.field is None
     if device != "cpu" and not free:
         raise InputError("adaptive steps need device='cpu'; give a method, dt and steps")
@@ -306,18 +350,19 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
     """Run a task until the estimated errors at the end are below `tol`, or as small as they get."""
     if task.batch.field is None:
         free = task.run()
-        return dataclasses.replace(free, error_estimate=10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0])))
-    seconds, highest = 0.0, task.method
+        error = 10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0]))
+        return dataclasses.replace(free, error_estimate=error, tol=tol)
+    watch, highest = Stopwatch(), task.method
 
     def integrate(chosen: np.ndarray, step_tol: float) -> Ends:
-        nonlocal seconds, highest
+        nonlocal highest
         batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
         series = taylor(taylor_order(step_tol))
         highest = max(highest, series, key=lambda method: method.order)
         part = dataclasses.replace(task, batch=batch, method=series, tolerance=step_tol, longest=longest)
         found = part.found()
-        seconds += run_on_cores(part, found, None)
+        run_on_cores(part, found, None)
         q, m, extra_columns, failed = found
         return Ends(q[1], m[1], extra_columns[0, :, 0].astype(np.int64), extra_columns[0, :, 1], failed)
 
@@ -326,8 +371,9 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
     q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
     moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
     return Ensemble(
-        task.times(), q, m, moments, ends.failed, highest.name, seconds, steps=ends.steps, error_estimate=error
-    )
+        task.times(), q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
+        bodies=task.batch.bodies, tol=tol, compile_seconds=watch.compile_seconds,
+    )  # fmt: skip
 
 
 NEAR = 4096
@@ -342,7 +388,7 @@ def _by_steps(counts: np.ndarray) -> np.ndarray:
     return np.concatenate([first + np.argsort(missing[first : first + NEAR], kind="stable") for first in firsts])
 
 
-def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemble:
+def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ensemble:
     q, m, extra_columns, failed = found
     batch, clock = task.batch, task.method.has_own_time
     if clock:
@@ -351,7 +397,11 @@ def _result(task: Task, found: tuple[np.ndarray, ...], seconds: float) -> Ensemb
         steps = task.kept[:, None] if task.counts is None else np.stack([np.zeros_like(task.counts), task.counts])
         t = task.t0 + steps * batch.dt if task.per_body_times else task.times()
     moments = np.broadcast_to(batch.moments, (batch.number, 3))
-    states = Ensemble(t, q, m, moments, failed, task.method.name, seconds)
+    states = Ensemble(
+        t, q, m, moments, failed, task.method.name, watch.seconds, bodies=batch.bodies, every=task.every,
+        dense=task.dense, compile_seconds=watch.compile_seconds,
+        dt=None if clock or task.tolerance is not None else batch.dt,
+    )  # fmt: skip
     if task.tolerance is not None:
         return dataclasses.replace(states, steps=extra_columns[0, :, 0].astype(np.int64))
     if task.wanted is None:

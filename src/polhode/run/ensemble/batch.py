@@ -11,67 +11,38 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...kernels.so3 import Quat, Vec3, matrix, norm2, unit, unrotate
+from ...kernels.so3 import Vec3
 from ...methods import Method
-from ...numbers import arrays  # noqa: F401 - makes arrays a number type
+from ...numbers.arrays import components
 from ...numbers.dispatch import kernel
-from ...numbers.primitives import sqrt, where
+from ...numbers.primitives import where
+from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
 from ...physics.fields import Field, FieldTemplate
-from ...physics.fields.field import like
-from ...physics.problem import ROTATION_TOLERANCE, Problem, quaternion_of
-from ...results.observables import components
+from ...physics.problem import Problem, quaternion_of
 from ..integrator import check_fit
+from .start import Start, check_finite, quaternions
 
 
-@dataclasses.dataclass(frozen=True)
-class BodyBatch:
-    """What was given, checked: arrays whose first dimension is the body, or 1 for all bodies."""
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class BodyBatch(Bodies):
+    """What was given, checked: bodies with their starts and steps, in arrays of N rows, or of 1 for all bodies."""
 
-    moments: np.ndarray
-    own: np.ndarray | None
     quaternion: np.ndarray
     momentum: np.ndarray
     dt: np.ndarray
-    field: Field | None
-    values: np.ndarray
-    number: int
     per_body_dt: bool
     plain: bool = False
     """Is it known that no body is linear, flat, or has axes of its own."""
 
-    def of(self, array: np.ndarray, i: int) -> np.ndarray:
-        """The entry of body i."""
-        return np.asarray(array[i if len(array) > 1 else 0])
-
-    def field_of(self, i: int) -> Field | None:
-        """The field with the parameters of body i."""
-        if self.field is None:
-            return None
-        known = self.field.values
-        values: tuple[Any, ...] = like(tuple(known.values()), self.of(self.values, i).tolist())[0]
-        return self.field.template.bound(dict(zip(known, values, strict=True)))
-
-    def principal_momentum(self, m: Any) -> Any:
-        """Momenta, a tuple of components, from the users' into principal axes."""
-        return m if self.own is None else unrotate(components(self.own), m)
+    @property
+    def bodies(self) -> Bodies:
+        """The bodies and what acts on them, without starts."""
+        return Bodies(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Bodies)})
 
     def speeds(self) -> np.ndarray:
         """|omega| of every body at the start."""
-        m = np.stack(np.broadcast_arrays(*self.principal_momentum(components(self.momentum))), -1)
-        omega = np.divide(m, self.moments, out=np.zeros(np.broadcast_shapes(m.shape, self.moments.shape)),
-                          where=self.moments > 0)  # fmt: skip
-        return np.broadcast_to(np.linalg.norm(omega, axis=-1), (self.number,))
-
-    def some(self, chosen: np.ndarray) -> BodyBatch:
-        """Some of the bodies."""
-
-        def part(array: np.ndarray) -> np.ndarray:
-            return array[chosen] if len(array) > 1 else array
-
-        own = None if self.own is None else part(self.own)
-        numbers = (part(self.moments), own, part(self.quaternion), part(self.momentum), part(self.dt))
-        return BodyBatch(*numbers, self.field, part(self.values), len(chosen), self.per_body_dt)
+        return np.broadcast_to(np.linalg.norm(self.omega_of(self.momentum), axis=-1), (self.number,))
 
     def given(self, steps: Any) -> tuple[np.ndarray, ...]:
         """The arrays as a loop takes them (`compile/batch/layout.py`), with the number of steps: one, or one each."""
@@ -80,25 +51,23 @@ class BodyBatch:
         all_of_it = (self.quaternion, self.momentum, self.moments, self.values, axes, *columns)
         return tuple(np.require(array, float, ("C", "W")) for array in all_of_it)
 
-    def body(self, i: int) -> Body:
-        """Body i as a user would give it."""
-        moments = self.of(self.moments, i)
-        if self.own is None:
-            return Body(moments, physical=None)
-        axes: np.ndarray = np.array(matrix(tuple(self.of(self.own, i).tolist())))
-        return Body(axes * moments @ axes.T, physical=None)
 
-
-def from_arrays(bodies: Any, attitudes: Any, momenta: Any, field: Any, params: dict[str, Any], dt: Any) -> BodyBatch:
+def from_arrays(
+    bodies: Any, attitudes: Any, start: Start, field: Any, params: dict[str, Any], dt: Any, name: str = ""
+) -> BodyBatch:
     """What `ensemble` is given, checked."""
-    moments, own, known = _bodies(bodies)
-    q, m, h = _quaternions(attitudes), _rows("momenta", momenta, 3), _steps(dt)
-    _check_finite("momenta", m)
-    sizes = {"bodies": len(moments), "attitudes": len(q), "momenta": len(m), "dt": len(h)}
+    moments, own, known, listed = _bodies(bodies)
+    q, vectors, h = quaternions(attitudes), start.rows(), _steps(dt)
+    sizes = {"bodies": len(moments), "attitudes": len(q), start.name: len(vectors), "dt": len(h)}
     number = _agreed(sizes)
     bound, values = _parameters(field, params, number)
     number = _agreed(sizes | {"params": len(values)})
-    return BodyBatch(moments, own, q, m, h, bound, values, number, len(h) > 1, known)
+    every_body: dict[str, Any] = {
+        "moments": moments, "own": own, "field": bound, "values": values, "number": number, "listed": listed,
+        "name": name,
+    }  # fmt: skip
+    m = start.momenta(vectors, q, Bodies(**every_body))
+    return BodyBatch(**every_body, quaternion=q, momentum=m, dt=h, per_body_dt=len(h) > 1, plain=known)
 
 
 def _agreed(sizes: dict[str, int]) -> int:
@@ -110,15 +79,18 @@ def _agreed(sizes: dict[str, int]) -> int:
     return next(iter(several.values()), 1)
 
 
-def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
-    """Principal moments (N, 3), the quaternions that turn principal into user axes where some differ, and `plain`."""
+def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None, bool, tuple[Body, ...]]:
+    """Principal moments (N, 3), the quaternions that turn principal into user axes where some differ, and `plain`.
+
+    And the bodies themselves, where they were given as such.
+    """
     if isinstance(bodies, Body):
         bodies = [bodies]
     if isinstance(bodies, list | tuple) and bodies and all(isinstance(b, Body) for b in bodies):
         moments = np.array([b.moments for b in bodies])
         if not any(b.has_principal_rotation for b in bodies):
-            return moments, None, False
-        return moments, np.array([quaternion_of(b.axes.tolist()) for b in bodies]), False
+            return moments, None, False, tuple(bodies)
+        return moments, np.array([quaternion_of(b.axes.tolist()) for b in bodies]), False, tuple(bodies)
     from ...compile.batch import layout
 
     expected = "bodies must be ph.Body objects, principal moments (N, 3) or tensors (N, 3, 3)"
@@ -130,8 +102,8 @@ def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None, bool]:
     if given.ndim == 3:
         return _bodies([_body(i, tensor) for i, tensor in enumerate(given)])
     if layout.all_hold(plain, given):
-        return given, None, True
-    return _moments(given), None, False
+        return given, None, True, ()
+    return _moments(given), None, False, ()
 
 
 def _body(i: int, inertia: np.ndarray) -> Body:
@@ -157,48 +129,6 @@ def _moments(given: np.ndarray) -> np.ndarray:
     for i in np.flatnonzero(~right):
         given[i] = _body(int(i), given[i]).moments
     return given
-
-
-def _rows(name: str, value: Any, width: int) -> np.ndarray:
-    """Numbers in rows of a given width: the array that was given, where it is one."""
-    expected = f"{name} must be numbers of shape (N, {width}) or ({width},)"
-    given = np.atleast_2d(real_array(value, expected, fresh=False))
-    if given.ndim != 2 or given.shape[1] != width or not len(given):
-        raise InputError(f"{name} must have the shape (N, {width}) or ({width},); got {np.shape(value)}")
-    return given
-
-
-def _check_finite(name: str, given: np.ndarray) -> None:
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(given.sum()):  # one pass over the numbers; they are looked at where it is not enough
-            return
-    if not np.isfinite(given).all():
-        i = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])
-        raise InputError(f"{name} must be finite; those of body {i} are {given[i].tolist()}")
-
-
-def _quaternions(attitudes: Any) -> np.ndarray:
-    """Unit quaternions, scalar first."""
-    if attitudes is None:
-        return np.array([[1.0, 0.0, 0.0, 0.0]])
-    given = _rows("attitudes", attitudes.as_quat(scalar_first=True) if hasattr(attitudes, "as_quat") else attitudes, 4)
-    from ...compile.batch import layout
-
-    if (units := layout.changed(is_unit, unit, given)) is not None:
-        return units
-    _check_finite("attitudes", given)
-    length = np.sqrt(norm2(components(given)))
-    bad = np.flatnonzero(~is_unit(components(given)))
-    raise InputError(
-        f"attitudes must be unit quaternions (scalar first); the quaternion of body {bad[0]} has length "
-        f"{length[bad[0]]:.8g}"
-    )
-
-
-@kernel
-def is_unit(q: Quat) -> Any:
-    """Is the length of a quaternion 1, to the tolerance."""
-    return abs(sqrt(norm2(q)) - 1) <= ROTATION_TOLERANCE
 
 
 def _steps(dt: Any) -> np.ndarray:
@@ -233,7 +163,7 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
         for name, value in bound.values.items()
     ]
     values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
-    _check_finite("params", values)
+    check_finite("params", values)
     return bound, values
 
 
@@ -370,13 +300,13 @@ def model_problem(batch: BodyBatch, method: Method, t0: float) -> Problem:
     if batch.plain and batch.field is None:
         return _plain_problem(method, t0)
     chosen = [0] if batch.plain else _awkward(batch)
-    found = []
+    batch, found = dataclasses.replace(batch, listed=()), []  # without shapes: the model may be sent to other machines
     for i in chosen:
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
         found.append(Problem(batch.body(i), batch.field, attitude=q, momentum=m, t0=t0))
         check_fit(method, found[-1])
     if not batch.plain:
-        _check_axial(batch)
+        batch.check_axial("momentum", batch.momentum)
     return found[-1]
 
 
@@ -396,15 +326,3 @@ def _awkward(batch: BodyBatch) -> list[int]:
     linear = np.flatnonzero(np.minimum(np.minimum(x, y), z) == 0)
     turned = np.flatnonzero((batch.own[:, 1:] != 0).any(axis=1)) if batch.own is not None else linear[:0]
     return [int(indices[0]) for indices in (flat, linear, turned) if len(indices)] or [0]
-
-
-def _check_axial(batch: BodyBatch) -> None:
-    """A linear body carries no momentum along its axis."""
-    zero = batch.moments == 0
-    if not zero.any():
-        return
-    m = batch.principal_momentum(components(batch.momentum))
-    size = np.sqrt(m[0] ** 2 + m[1] ** 2 + m[2] ** 2)
-    bad = np.flatnonzero(np.abs(np.where(zero, np.stack(m, -1), 0)).max(axis=1) > TOLERANCE * size)
-    if bad.size:
-        raise InputError(f"body {bad[0]} is linear and must have no momentum along its axis")

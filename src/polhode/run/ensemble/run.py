@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import time
 from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -55,16 +54,15 @@ def _loop_arguments(task: Task) -> tuple[float, float, int, Any, np.ndarray]:
     return float(task.batch.dt[0]), task.t0, task.every, *task.given()
 
 
-def run_on_cores(task: Task, found: Any, threads: int | None) -> float:
-    """Run a task into the arrays `found`; the seconds it took."""
+def run_on_cores(task: Task, found: Any, threads: int | None) -> None:
+    """Run a task into the arrays `found`."""
     from ...compile.batch import fixed_step
 
     if task.tolerance is not None:
-        return _integrate_adaptively(task, found, threads)
+        _integrate_adaptively(task, found, threads)
+        return
     run, asked = _compiled(task), _loop_arguments(task)
-    began = time.perf_counter()
     fixed_step.run_on_cores(run, *asked, found, functools.partial(_cursor, task), threads)
-    return time.perf_counter() - began
 
 
 class Course:
@@ -76,7 +74,7 @@ class Course:
     NAMES = ("quaternion", "momentum", "behind", "failed", "place", "rows", "saved")
 
     def __init__(self, task: Task, arrays: Mapping[str, np.ndarray] | None = None) -> None:
-        self.task, self.seconds = task, 0.0
+        self.task = task
         new = dict(zip(self.NAMES, (*task.found(), *vars(_cursor(task)).values()), strict=True))
         if arrays is not None:
             if any(arrays[name].shape != made.shape or arrays[name].dtype != made.dtype for name, made in new.items()):
@@ -89,12 +87,9 @@ class Course:
         from ...compile.batch import fixed_step
 
         *found, place, rows, saved = self.arrays.values()
-        began = time.perf_counter()
         run, cursor = _compiled(self.task), fixed_step.Cursor(place, rows, saved)
         for _ in fixed_step.run_on_one(run, *_loop_arguments(self.task), found, cursor):
-            self.seconds = time.perf_counter() - began
             yield
-        self.seconds = time.perf_counter() - began
 
     @property
     def found(self) -> tuple[np.ndarray, ...]:
@@ -102,7 +97,7 @@ class Course:
         return tuple(self.arrays[name] for name in self.NAMES[:4])
 
 
-def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> float:
+def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
     """The same where bodies choose their steps; their numbers follow the state."""
     from ...compile.batch import adaptive_step, layout
     from ...compile.program import program
@@ -112,10 +107,9 @@ def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> float:
     assert task.longest is not None
     longest, *more = np.unique(task.longest).tolist()
     if more:
-        return sum(
+        for x in (longest, *more):
             _integrate_some_adaptively(task, found, threads, np.flatnonzero(task.longest == x))
-            for x in (longest, *more)
-        )
+        return
     given, _ = task.given()
     controlled_step, order = mixed_taylor(problem), int(task.method.order)
     size = layout.sizes(given)
@@ -126,26 +120,23 @@ def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> float:
         controlled_step.name,
         *controlled_step.structure,
     ).run
-    began = time.perf_counter()
     times = (task.t0, task.t0 + span, longest)
     orders = mixed_orders(tolerance, order)
     adaptive_step.run_on_cores(run, times, tolerance, orders, given, found, threads)
-    return time.perf_counter() - began
 
 
-def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> float:
+def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> None:
     """The same for some of the bodies, whose longest steps are equal."""
     assert task.longest is not None
     part = dataclasses.replace(task, batch=task.batch.some(chosen), longest=task.longest[chosen[:1]])
     parts = part.found()
-    seconds = _integrate_adaptively(part, parts, threads)
+    _integrate_adaptively(part, parts, threads)
     for whole, some in zip(found[:-1], parts[:-1], strict=True):
         whole[:, chosen] = some
     found[-1][chosen] = parts[-1]
-    return seconds
 
 
-def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
+def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
     """The same by a card."""
     from ...compile import cuda
     from ...compile.batch import layout
@@ -162,9 +153,7 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> float:
         return cuda.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
 
     run = MADE(("cuda", *_structure(task)), build_loop)
-    began = time.perf_counter()
     cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.extra_columns, found)
-    return time.perf_counter() - began
 
 
 DEVICES = {"cpu": run_on_cores, "cuda": _run_on_card}

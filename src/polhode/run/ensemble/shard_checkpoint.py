@@ -19,6 +19,7 @@ from pathlib import Path
 
 import numpy as np
 
+from ...compile.clock import Stopwatch
 from ...compile.simd.vector_types import LANES
 from ...results.ensemble import Ensemble
 from ...results.store import atomic, checkpoint
@@ -46,7 +47,7 @@ def file_of(store: Path, number: int) -> Path:
 def run(task: Task, store: Path, number: int, stop: threading.Event | None) -> Ensemble:
     """Run a unit from its checkpoint, or from its start, with a new checkpoint now and then, until told to stop."""
     file = file_of(store, number)
-    course = Course(task, read(file, number))
+    course, watch = Course(task, read(file, number)), Stopwatch()
     saved = time.monotonic()
     for _ in course:
         waited, told = time.monotonic() - saved, stop is not None and stop.is_set()
@@ -55,7 +56,7 @@ def run(task: Task, store: Path, number: int, stop: threading.Event | None) -> E
             saved = time.monotonic()
         if told:
             raise Stopped
-    return task.result(course.found, course.seconds)
+    return task.result(course.found, watch)
 
 
 def save(file: Path, number: int, arrays: Mapping[str, np.ndarray]) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from ... import _version
+from ...compile.clock import Stopwatch
 from ...errors import InputError, ResultWarning, StepError
 from ...methods import Method, methods
 from ...physics.fields import Field
@@ -65,10 +66,11 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """A unit that is in the store, and how long it took to run and to write."""
+    """A unit that is in the store, and how long it took to run and to write, without and with compiling."""
 
     number: int
     seconds: float
+    compile_seconds: float
 
 
 def plan(task: Task, path: Path) -> Plan:
@@ -87,7 +89,7 @@ def run_shard(plan: Plan, number: int, stop: threading.Event | None = None) -> D
 
     Told to stop it saves where it stands, and raises `Stopped`.
     """
-    began = time.perf_counter()
+    watch = Stopwatch()
     path = Path(plan.path)
     if plan.version != _version.__version__:
         raise InputError(f"a worker has polhode {_version.__version__}, but the run was started by {plan.version}")
@@ -99,7 +101,7 @@ def run_shard(plan: Plan, number: int, stop: threading.Event | None = None) -> D
         part = task.run() if plan.device != "cpu" else shard_checkpoint.run(task, path, number, stop)
         store.write(root, number, task, part)
         shard_checkpoint.remove(path, number)
-    return Done(number, time.perf_counter() - began)
+    return Done(number, watch.seconds, watch.compile_seconds)
 
 
 def default_shard_size(task: Task) -> int:
@@ -151,7 +153,7 @@ def run(
                 _work(plan(task, path), path, workers, progress, tell)
         except OSError as fault:
             raise _stopped_writing(path, fault) from fault
-    return ensemble_files.StoredEnsemble(path)
+    return ensemble_files.StoredEnsemble(path, task.batch.bodies)
 
 
 def _repair(path: Path) -> None:
@@ -192,25 +194,26 @@ def _workers(
 
 
 def _work(plan: Plan, path: Path, workers: Any, progress: Any, tell: Callable[[Done], Any] | None) -> None:
-    """Run what is missing, and say at the end how long it took."""
+    """Run what is missing, and say at the end how long it took, without compiling."""
     todo = crowd_store.missing(path)
     root = crowd_store.opened(path)
     total = -(-root.attrs["bodies"] // root.attrs["unit"])
     if not todo and crowd_store.is_finished(path):
         return
-    began = time.perf_counter()
+    began, compiling = time.perf_counter(), 0.0
     bar = Progress(progress, f"{root.attrs['bodies']} bodies", total)
     coming = workers(plan, todo)
     try:
         for n, done in enumerate(coming if todo else (), total - len(todo) + 1):
             bar.update(n)
+            compiling = max(compiling, done.compile_seconds)  # the first shards wait for it together
             if tell is not None:
                 tell(done)
     finally:
         coming.close()  # after an exception in here too nobody goes on to write
         bar.close()
     shard_checkpoint.remove_all(path)
-    store.finish(path, time.perf_counter() - began)
+    store.finish(path, time.perf_counter() - began - compiling)
 
 
 def _stopped_writing(path: Path, fault: OSError) -> StepError:

@@ -191,7 +191,7 @@ def _check_same_store(root: Any) -> None:
 
 def _energy_change(task: Task, part: Ensemble) -> np.ndarray:
     with np.errstate(all="ignore"):
-        energy = task.energies(part.quaternion, part.momentum)
+        energy = task.batch.energies(part.quaternion, part.momentum)
         change, scale = np.nanmax(np.abs(energy - energy[0]), axis=0), np.abs(energy[0])
         return np.asarray(np.where(scale > 0, change / scale, change))
 

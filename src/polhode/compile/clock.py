@@ -1,0 +1,51 @@
+"""Times of runs without compiling: what a thread has spent on compiling, or on loading compiled code, is told apart.
+
+numba compiles a function when it is first called with arguments of some types, so in the middle of a run. Each thread
+counts its own seconds, including those in which it waits for another thread that compiles the same function.
+"""
+
+from __future__ import annotations
+
+import functools
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+_OF_THREAD = threading.local()
+
+
+def compile_seconds() -> float:
+    """Seconds that this thread has spent on compiling and loading so far."""
+    return float(getattr(_OF_THREAD, "seconds", 0.0))
+
+
+def counted(compiling: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function; the time it takes counts as compiling."""
+
+    @functools.wraps(compiling)
+    def count(*args: Any, **named: Any) -> Any:
+        began, before = time.perf_counter(), compile_seconds()
+        try:
+            return compiling(*args, **named)
+        finally:
+            _OF_THREAD.seconds = before + time.perf_counter() - began  # once, where one function compiles another
+
+    return count
+
+
+class Stopwatch:
+    """The time since it was made, on the thread that made it: `seconds` of work, and `compile_seconds` besides."""
+
+    def __init__(self) -> None:
+        self._began, self._before = time.perf_counter(), compile_seconds()
+
+    @property
+    def compile_seconds(self) -> float:
+        """Seconds spent on compiling and loading."""
+        return compile_seconds() - self._before
+
+    @property
+    def seconds(self) -> float:
+        """Seconds spent on everything else."""
+        return time.perf_counter() - self._began - self.compile_seconds

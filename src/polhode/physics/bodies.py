@@ -1,0 +1,124 @@
+"""Many bodies and what acts on them, as arrays: their tensors, angular velocities and energies, all at once."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+from typing import Any, Self
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.so3 import matrix, rotate, unrotate
+from ..numbers import floats
+from ..numbers.arrays import components
+from .body import TOLERANCE, Body
+from .fields import Field
+from .fields.field import like
+
+NO_VALUES = np.empty((1, 0))
+"""The parameters of no field."""
+
+
+def rows(columns: Any) -> np.ndarray:
+    """Columns, each of them of any number of bodies, as one array."""
+    return np.stack(np.broadcast_arrays(*columns), -1)
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
+class Bodies:
+    """Bodies with one field: arrays whose first dimension is the body, or 1 for all bodies.
+
+    Attributes
+    ----------
+    moments : (N, 3) or (1, 3) principal moments
+    own : (N, 4) or (1, 4) quaternions that turn principal axes into the user's, None where these are the same
+    field : the field with the parameters of the first body
+    values : (N, k) or (1, k) flattened parameters
+    number : N
+    listed : the bodies as objects, one for each or one for all, where they were given so
+    name : of the problem
+    """
+
+    moments: np.ndarray
+    own: np.ndarray | None = None
+    field: Field | None = None
+    values: np.ndarray = dataclasses.field(default_factory=NO_VALUES.copy)
+    number: int
+    listed: tuple[Body, ...] = ()
+    name: str = ""
+
+    def of(self, array: Any, i: int) -> Any:
+        """The entry of body i."""
+        return array[i if len(array) > 1 else 0]
+
+    def body(self, i: int) -> Body:
+        """Body i as a user would give it."""
+        if self.listed:
+            found: Body = self.of(self.listed, i)
+            return found
+        moments = self.of(self.moments, i)
+        if self.own is None:
+            return Body(moments, physical=None)
+        axes: np.ndarray = np.array(matrix(tuple(self.of(self.own, i).tolist())))
+        return Body(axes * moments @ axes.T, physical=None)
+
+    def field_of(self, i: int) -> Field | None:
+        """The field with the parameters of body i."""
+        if self.field is None:
+            return None
+        known = self.field.values
+        values: tuple[Any, ...] = like(tuple(known.values()), self.of(self.values, i).tolist())[0]
+        return self.field.template.bound(dict(zip(known, values, strict=True)))
+
+    def some(self, chosen: np.ndarray) -> Self:
+        """Some of the bodies."""
+        arrays = {f.name: x for f in dataclasses.fields(self) if isinstance(x := getattr(self, f.name), np.ndarray)}
+        parts: dict[str, Any] = {name: array[chosen] if len(array) > 1 else array for name, array in arrays.items()}
+        if len(self.listed) > 1:
+            parts["listed"] = tuple(self.listed[i] for i in chosen)
+        return dataclasses.replace(self, **parts, number=len(chosen))
+
+    # --- vectors: tuples of components, of all bodies ----------------------------------------------
+
+    @functools.cached_property
+    def inverse_moments(self) -> np.ndarray:
+        """1/I, and 0 for the axis of a linear body."""
+        return np.divide(1.0, self.moments, out=np.zeros_like(self.moments, dtype=float), where=self.moments > 0)
+
+    def to_principal(self, vector: Any) -> Any:
+        """Vectors from the users' into principal axes."""
+        return vector if self.own is None else unrotate(components(self.own), vector)
+
+    def from_principal(self, vector: Any) -> Any:
+        """Vectors from principal into the users' axes."""
+        return vector if self.own is None else rotate(components(self.own), vector)
+
+    def momentum_of(self, omega: np.ndarray) -> np.ndarray:
+        """Momenta Pi = I omega, both in the users' axes."""
+        parts = zip(components(self.moments), self.to_principal(components(omega)), strict=True)
+        return rows(self.from_principal(tuple(i * x for i, x in parts)))
+
+    def omega_of(self, momentum: np.ndarray) -> np.ndarray:
+        """Angular velocities omega = I^-1 Pi, both in the users' axes."""
+        parts = zip(components(self.inverse_moments), self.to_principal(components(momentum)), strict=True)
+        return rows(self.from_principal(tuple(i * x for i, x in parts)))
+
+    def energies(self, quaternion: np.ndarray, momentum: np.ndarray) -> np.ndarray:
+        """Kinetic plus potential energy (kinetic where there is no potential) of states of all bodies."""
+        m = self.to_principal(components(momentum))
+        kinetic = sum(i * x * x for i, x in zip(components(self.inverse_moments), m, strict=True)) / 2
+        if self.field is None:
+            return np.asarray(kinetic)
+        potential = self.field.potential_kernel(floats.number)
+        return np.asarray(kinetic + potential(matrix(components(quaternion)), components(self.values)))
+
+    def check_axial(self, name: str, vector: np.ndarray) -> None:
+        """Refuse momenta or angular velocities along the axis of a linear body."""
+        zero = self.moments == 0
+        if not zero.any():
+            return
+        m = rows(self.to_principal(components(vector)))
+        bad = np.flatnonzero(np.abs(np.where(zero, m, 0)).max(axis=1) > TOLERANCE * np.linalg.norm(m, axis=1))
+        if bad.size:
+            raise InputError(f"body {bad[0]} is linear and must have no {name} along its axis")

@@ -1,0 +1,107 @@
+"""One body of an ensemble: its motion as a trajectory, and the states of all bodies at any times."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..physics.validate import real_array
+from .trajectory import Info, Trajectory
+
+if TYPE_CHECKING:
+    from .ensemble import Ensemble
+
+NOT_YET = -2
+"""What `failed` says of a body that has not been run yet, in the file of a run that was stopped."""
+
+
+def trajectory(many: Ensemble, i: Any) -> Trajectory:
+    """The motion of body i; negative numbers count from the end."""
+    try:
+        wanted = operator.index(i)
+    except TypeError:
+        raise InputError(f"the number of a body must be whole, such as many[0]; got {i!r}") from None
+    number = wanted + len(many) if wanted < 0 else wanted
+    if not 0 <= number < len(many):
+        raise IndexError(f"there are {len(many)} bodies, numbered from 0; got {wanted}")
+    t, chosen = _states(many, number)
+    data = {
+        "t": t, "quaternion": many.quaternion[chosen, number], "momentum": many.momentum[chosen, number],
+        "energy": many.energy_of(number, chosen),
+    }  # fmt: skip
+    sol = Trajectory(data, _info(many, number, t))
+    if many.dense is not None:
+        sol.dense = many.dense(number, sol)
+    if many.events:
+        sol.events = [of_event[number] for of_event in many.events]
+    return sol
+
+
+def some(many: Ensemble, bodies: Iterable[int] | None, first: int) -> list[tuple[int, Trajectory]]:
+    """Numbers and motions of some bodies; of the first ones where none are named."""
+    try:
+        chosen = list(range(min(first, len(many))) if bodies is None else bodies)
+    except TypeError:
+        raise InputError(f"bodies must be a list of numbers of bodies, such as [0, 1, 2]; got {bodies!r}") from None
+    return [(i, trajectory(many, i)) for i in chosen]
+
+
+def _states(many: Ensemble, i: int) -> tuple[np.ndarray, np.ndarray]:
+    """Times of body i and the numbers of their states, those after a failure left out.
+
+    The state that stands last is then the last good one. It belongs to the time before the failed step, and is left out
+    where that time is not known.
+    """
+    t, failed = many.t if many.t.ndim == 1 else many.t[:, i], int(many.failed[i])
+    if failed == NOT_YET:
+        raise InputError(f"body {i} has not been run yet; the same call with resume=True (--resume) runs it")
+    if failed < 0:
+        return t, np.arange(len(t))
+    fine = np.isfinite(many.quaternion[:, i]).all(axis=1) & np.isfinite(many.momentum[:, i]).all(axis=1)
+    chosen = np.flatnonzero(fine[:-1])
+    if many.dt is not None and fine[-1] and chosen.size:
+        last = t[0] + (failed - 1) * _dt(many, i)
+        if last > t[chosen[-1]]:
+            return np.append(t[chosen], last), np.append(chosen, len(t) - 1)
+    return t[chosen], chosen
+
+
+def _dt(many: Ensemble, i: int) -> float:
+    """The step of body i; 0 where it varies."""
+    return 0.0 if many.dt is None else float(many.dt[i if len(many.dt) > 1 else 0])
+
+
+def _info(many: Ensemble, i: int, t: np.ndarray) -> Info:
+    """How the trajectory of body i was made."""
+    dt = _dt(many, i)
+    bodies, failed = many.known_bodies, int(many.failed[i])
+    body, field = bodies.body(i), bodies.field_of(i)
+    own = None if many.steps is None else int(many.steps[i])
+    return Info(
+        method=many.method, dt=dt, inertia=tuple(map(tuple, body.inertia.tolist())), problem=bodies.name,
+        field=repr(field) if field else "", status="finished" if failed < 0 else "failed", every=many.every,
+        steps=own or (round((t[-1] - t[0]) / dt) if dt else 0), tol=many.tol, accepted=own, shapes=body.looks,
+        error_estimate=None if many.error_estimate is None else float(many.error_estimate[i]),
+    )  # fmt: skip
+
+
+def at(many: Ensemble, t: Any) -> Ensemble:
+    """The states of all bodies at any times, each by its own dense output."""
+    times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
+    start, end = np.max(many.t[0]), np.min(many.t[-1])
+    if times.ndim != 1 or not (np.isfinite(times) & (times >= start) & (times <= end)).all():
+        raise InputError(f"t must be times between {start:g} and {end:g}, in one dimension; got {t!r}")
+    q = np.full((len(times), len(many), 4), np.nan)
+    m = np.full((len(times), len(many), 3), np.nan)
+    for i in range(len(many)):
+        one = trajectory(many, i)
+        here = times <= one.t[-1]
+        if here.any():
+            found = one.at(times[here])
+            q[here, i], m[here, i] = found.quaternion, found.momentum
+    return dataclasses.replace(many, t=times, quaternion=q, momentum=m, statistics={}, events=[], dense=None, dt=None)

@@ -1,0 +1,167 @@
+"""The forms in which `ph.ensemble` is given bodies: arrays, one Problem, or a list of them; all become `Inputs`."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...methods import EXAMPLE, Method
+from ...physics.fields import Field
+from ...physics.fields.field import like
+from ...physics.problem import Problem
+from ...physics.validate import finite_number
+from ..step_count import Interval, number_of_steps
+from .batch import BodyBatch, from_arrays
+from .start import VECTORS, Start, euler_rotation
+
+ATTITUDES = ("attitude", "euler", "euler_deg")
+"""What may give the attitudes: at most one of them."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Inputs:
+    """Bodies, how they start, what acts on them, and when."""
+
+    bodies: Any
+    attitudes: Any
+    start: Start
+    field: Any
+    params: dict[str, Any]
+    t0: float
+    t_end: float | None = None
+    name: str = ""
+
+    def batch(self, dt: Any) -> BodyBatch:
+        """The arrays, checked."""
+        return from_arrays(self.bodies, self.attitudes, self.start, self.field, self.params, dt, self.name)
+
+    def steps(self, method: Method, dt: Any, steps: Any, t_end: Any) -> Any:
+        """The number of steps asked for, or as many as lead to the end."""
+        if steps is not None and t_end is None:
+            return steps
+        per_body_dt = isinstance(dt, list | tuple) or bool(getattr(dt, "ndim", 0))
+        if steps is None and (method.has_own_time or per_body_dt):
+            why = f"{method.name} chooses its own steps" if method.has_own_time else "every body has its own dt"
+            raise InputError(f"{why}, so give steps instead of t_end", "steps")
+        return number_of_steps(Interval(self.t0, self.t_end), finite_number("dt", dt), t_end, steps)
+
+
+def read(
+    bodies: Any, attitudes: Any, momenta: Any, method: Any, given: Mapping[str, Any], timed: bool
+) -> tuple[Inputs, Any]:
+    """What was given, in one form; and the method, which follows a Problem at once.
+
+    `given` holds the keywords body, field, params, t0 and t_end, and those of `ATTITUDES` and `VECTORS`. `timed` says
+    whether the run ends by a time, so that a common end is needed.
+    """
+    params = given["params"]
+    if params is not None and not isinstance(params, Mapping):
+        raise InputError(f"params must be a dictionary such as {{'mgl': 1.0}}; got {params!r}")
+    problems = _problems(bodies)
+    if problems is None:
+        return _of_arrays(bodies, attitudes, momenta, given), method
+    if isinstance(attitudes, str | Method):
+        if method is not None:
+            raise InputError(f"give one method; got {attitudes!r} and {method!r}")
+        attitudes, method = None, attitudes
+    for name, value in (("attitudes", attitudes), ("momenta", momenta)):
+        if value is not None:
+            raise InputError(
+                f"with a Problem give {name} by name, such as ph.ensemble(problem, '{EXAMPLE}', momentum=array, "
+                f"...); got a positional {type(value).__name__}"
+            )
+    return _of_problems(problems, given, timed), method
+
+
+def _problems(bodies: Any) -> list[Problem] | None:
+    """The problems that were given instead of bodies; None where there are none."""
+    if isinstance(bodies, Problem):
+        return [bodies]
+    if not isinstance(bodies, list | tuple) or not any(isinstance(one, Problem) for one in bodies):
+        return None
+    strange = next((i for i, one in enumerate(bodies) if not isinstance(one, Problem)), None)
+    if strange is not None:
+        raise InputError(
+            f"a list of problems must hold nothing else; entry {strange} is a {type(bodies[strange]).__name__}"
+        )
+    return list(bodies)
+
+
+def _of_arrays(bodies: Any, attitudes: Any, momenta: Any, given: Mapping[str, Any]) -> Inputs:
+    """The form ``ensemble(bodies, attitudes, momenta, method, ...)``."""
+    if given["body"] is not None:
+        raise InputError("bodies are the first argument; body= replaces the body of a Problem. Remove one of them")
+    start = _only({"momenta": momenta} | {name: given[name] for name in VECTORS})
+    if start is None:
+        raise InputError(f"give momenta, or one of {', '.join(VECTORS)} by name")
+    attitude = _attitude({"attitudes": attitudes} | {name: given[name] for name in ATTITUDES})
+    t0 = 0.0 if given["t0"] is None else finite_number("t0", given["t0"])
+    return Inputs(bodies, attitude, Start(*start), given["field"], dict(given["params"] or {}), t0, given["t_end"])
+
+
+def _of_problems(problems: Sequence[Problem], given: Mapping[str, Any], timed: bool) -> Inputs:
+    """The form ``ensemble(problem, method, ...)``: whatever is not given is the problem's own."""
+    first, several = problems[0], len(problems) > 1
+    start = _only({name: given[name] for name in VECTORS})
+    if start is None:
+        start = "momentum", [one.momentum for one in problems] if several else first.momentum
+    attitude = _attitude({name: given[name] for name in ATTITUDES})
+    if attitude is None:
+        attitude = [one.quaternion for one in problems] if several else first.quaternion
+    bodies = given["body"]
+    if bodies is None:
+        bodies = first.body if all(one.body is first.body for one in problems) else [one.body for one in problems]
+    field, params = (given["field"], {}) if given["field"] is not None else _field(problems)
+    t0 = _common("t0", problems) if given["t0"] is None else finite_number("t0", given["t0"])
+    t_end = _common("t_end", problems) if given["t_end"] is None and timed else given["t_end"]
+    name = first.name if all(one.name == first.name for one in problems) else ""
+    return Inputs(bodies, attitude, Start(*start), field, params | dict(given["params"] or {}), t0, t_end, name)
+
+
+def _only(given: Mapping[str, Any]) -> tuple[str, Any] | None:
+    """The one that was given, or None."""
+    found = [(name, value) for name, value in given.items() if value is not None]
+    if len(found) > 1:
+        raise InputError(f"give only one of {', '.join(given)}; got {' and '.join(name for name, _ in found)}")
+    return found[0] if found else None
+
+
+def _attitude(given: Mapping[str, Any]) -> Any:
+    """The attitudes in a form that `start.quaternions` reads."""
+    found = _only(given)
+    if found is None:
+        return None
+    name, value = found
+    return euler_rotation(name, value, name == "euler_deg") if name.startswith("euler") else value
+
+
+def _common(name: str, problems: Sequence[Problem]) -> Any:
+    """A time that all problems have in common."""
+    values = list(dict.fromkeys(getattr(one, name) for one in problems))
+    if len(values) > 1:
+        raise InputError(
+            f"all problems must have the same {name}; got {values[0]} and {values[1]}. Give {name}= for all", name
+        )
+    return values[0]
+
+
+def _field(problems: Sequence[Problem]) -> tuple[Field | None, dict[str, Any]]:
+    """The field that problems have in common, and those of its parameters that differ, with a value for each body."""
+    first = problems[0].field
+    fields = [one.field for one in problems]
+    for i, field in enumerate(fields):
+        if (field is None) != (first is None) or (field and first and field.structure != first.structure):
+            raise InputError(
+                f"all problems must have a field of the same formula, with any parameters; problem 0 has {first!r} "
+                f"and problem {i} has {field!r}. Run them apart"
+            )
+    if first is None:
+        return None, {}
+    shapes = tuple(first.values.values())
+    values = [like(shapes, field.parameters)[0] for field in fields if field]
+    columns = dict(zip(first.values, zip(*values, strict=True), strict=True))
+    return first, {name: np.array(column) for name, column in columns.items() if len(set(column)) > 1}
