@@ -147,7 +147,7 @@ def with_path(t):
 
 @ph.torque
 def vectorised(omega):
-    return -0.1 * omega
+    return -0.1 * omega + (1.0, 2.0)
 
 
 @ph.torque
@@ -382,7 +382,7 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
     "vector arithmetic": (
         lambda: solve(vectorised()),
         "the torque vectorised raised TypeError at the start (t = 0): "
-        "can't multiply sequence by non-int of type 'float'; R and omega are plain tuples: write R[i][j] and omega[i]",
+        "arrays of 3 and of 2 items cannot be combined; R[i, j] and omega[i] are numbers, R and omega arrays",
     ),
     "field not called": (
         lambda: solve(drag),

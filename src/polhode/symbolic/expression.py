@@ -48,28 +48,28 @@ class Expr:
         return Expr._nodes[key]
 
     def __add__(self, other: Any) -> Expr:
-        return _sum(self, lift(other))
+        return NotImplemented if isinstance(other, tuple) else _sum(self, lift(other))
 
     def __radd__(self, other: Any) -> Expr:
-        return _sum(lift(other), self)
+        return NotImplemented if isinstance(other, tuple) else _sum(lift(other), self)
 
     def __sub__(self, other: Any) -> Expr:
-        return _difference(self, lift(other))
+        return NotImplemented if isinstance(other, tuple) else _difference(self, lift(other))
 
     def __rsub__(self, other: Any) -> Expr:
-        return _difference(lift(other), self)
+        return NotImplemented if isinstance(other, tuple) else _difference(lift(other), self)
 
     def __mul__(self, other: Any) -> Expr:
-        return _product(self, lift(other))
+        return NotImplemented if isinstance(other, tuple) else _product(self, lift(other))
 
     def __rmul__(self, other: Any) -> Expr:
-        return _product(lift(other), self)
+        return NotImplemented if isinstance(other, tuple) else _product(lift(other), self)
 
     def __truediv__(self, other: Any) -> Expr:
-        return _quotient(self, lift(other))
+        return NotImplemented if isinstance(other, tuple) else _quotient(self, lift(other))
 
     def __rtruediv__(self, other: Any) -> Expr:
-        return _quotient(lift(other), self)
+        return NotImplemented if isinstance(other, tuple) else _quotient(lift(other), self)
 
     def __neg__(self) -> Expr:
         return _difference(lift(0), self)

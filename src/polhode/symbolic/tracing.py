@@ -17,6 +17,7 @@ from typing import Any
 from ..errors import InputError
 from ..numbers import primitives
 from ..numbers import user_math as polhode_math
+from ..numbers.nested import nested
 from .expression import constant, lift
 
 BUILTINS = ("abs", "enumerate", "len", "list", "map", "pow", "range", "reversed", "sum", "tuple", "zip")
@@ -88,7 +89,8 @@ def _dotted(code: types.CodeType) -> dict[tuple[str, bool], set[str]]:
 def _constant(value: Any) -> Any:
     """A number, or nested tuples of numbers, as traced functions use them; None for anything else."""
     if hasattr(value, "tolist"):
-        value = value.tolist()
+        number = _constant(value.tolist())
+        return None if number is None else nested(number)  # arithmetic of arrays, as it is in the function
     if isinstance(value, tuple | list):
         items = tuple(_constant(v) for v in value)
         return None if any(item is None for item in items) else items

@@ -45,7 +45,7 @@ def torque(function: None = None, *, frame: str = "body") -> Callable[[Callable[
 def torque(function: Any = None, *, frame: str = "body") -> Any:
     """Make a torque of a function of t, R, omega (any of them) and parameters.
 
-    ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity; the three numbers returned
+    ``R[i, j]`` maps body to space, ``omega`` is the body angular velocity; the three numbers returned
     are the torque in the named frame, "body" or "space".
     """
     check_frame(frame)

@@ -19,6 +19,7 @@ from ..._memo import KEPT
 from ...errors import InputError
 from ...kernels.so3 import matrix, unit
 from ...numbers import floats
+from ...numbers.nested import nested
 from ...symbolic.discrete_gradient import discrete_gradient
 from ...symbolic.expression import LOOK_UPS, Expr, gradient, lift, ordered, source, symbol, symbols_in
 from ...symbolic.user_function import UserFunction
@@ -177,9 +178,9 @@ class Field:
         return tuple(leaves_of(tuple(self.values.values())))
 
     def arguments(self, t: Any, R: Any, omega: Any, values: dict[str, Any], momentum: Any = None) -> dict[str, Any]:
-        """What the function is called with, by name."""
+        """What the function is called with, by name; vectors and matrices have the arithmetic of arrays."""
         state = {"t": t, "R": R, "omega": omega, "momentum": momentum}
-        return {n: state[n] if n in self.template.state else values[n] for n in self.template.arguments}
+        return {n: nested(state[n] if n in self.template.state else values[n]) for n in self.template.arguments}
 
     def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
         """What the function returns for plain numbers."""
@@ -189,7 +190,7 @@ class Field:
         """What may help with an exception of the function."""
         given = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
         told = f"; its parameters are {given[:LONGEST]}" if given else ""
-        return told + "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
+        return told + "; R[i, j] and omega[i] are numbers, R and omega arrays" * isinstance(problem, TypeError)
 
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Call the function once in plain Python and say clearly what is wrong with it."""
