@@ -25,8 +25,35 @@ LOOK_UPS = ("bracket", "take")
 """Reading a table: constant between its knots."""
 
 
+CALLS = ("call", "item")
+"""A function that is no formula, on its arguments, and one of the numbers it returns."""
+
+
 class BranchError(TypeError):
     """A user's function branched on a number."""
+
+
+class Opaque:
+    """A function of numbers that is no formula: a graph calls it, and knows nothing else of it."""
+
+    def kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
+        """The function in one number type: several numbers in, a tuple of numbers out."""
+        raise NotImplementedError
+
+    def without_derivatives(self) -> Exception:
+        """The error where derivatives of it are asked for."""
+        raise NotImplementedError
+
+
+def called(function: Opaque, arguments: Sequence[Expr], count: int) -> tuple[Expr, ...]:
+    """The numbers that an opaque function returns, each a node; the function is called once."""
+    call = Expr.make("call", lift(function), *arguments)
+    return tuple(Expr.make("item", call, i) for i in range(count))
+
+
+def opaque_calls(outputs: Iterable[Expr]) -> list[Expr]:
+    """The calls of opaque functions that the outputs need."""
+    return [node for node in ordered(outputs) if node.op == "call"]
 
 
 class Expr:
@@ -257,9 +284,16 @@ def symbols_in(outputs: Iterable[Expr]) -> set[str]:
     return {node.args[0] for node in ordered(outputs) if node.op == "symbol"}
 
 
+def check_has_derivative(node: Expr) -> None:
+    """Refuse a call of a function that is no formula."""
+    if node.op == "call":
+        raise node.args[0].args[0].without_derivatives()
+
+
 def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     """(argument, derivative of the node with respect to it) for every argument that matters."""
     op, args = node.op, node.args
+    check_has_derivative(node)
     if op in ("symbol", "const", "named", *COMPARISONS, "and", "or", *LOOK_UPS):
         return []
     x = args[0]
@@ -326,6 +360,10 @@ def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
         return unpack[args[0]]
     if op in OPERATORS | COMPARISONS:
         return f"{args[0]} {(OPERATORS | COMPARISONS)[op]} {args[1]}"
+    if op == "call":
+        return f"{args[0]}({', '.join(args[1:])})"
+    if op == "item":
+        return f"{args[0]}[{args[1]}]"
     if op in ("and", "or"):
         return f"{args[0]} {'&' if op == 'and' else '|'} {args[1]}"
     return f"{op}({', '.join(args)})"
@@ -334,7 +372,8 @@ def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
 def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any]) -> Callable[..., Any]:
     """The kernel that a source text defines, its constants in one number type; functions before it are parts of it.
 
-    Integers stay integers; floats are exact; named constants are asked of the type; tuples are tables, lists tuples.
+    Integers stay integers; floats are exact; named constants are asked of the type; tuples are tables, lists tuples;
+    an `Opaque` function has a kernel of its own.
     """
     space: dict[str, Any] = {name: getattr(primitives, name) for name in (*FUNCTIONS, "where", "to_float32", *LOOK_UPS)}
     space["abs"] = abs
@@ -343,6 +382,8 @@ def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any])
             space[name] = primitives.table(value, number)
         elif isinstance(value, list):
             space[name] = tuple(map(number, value))
+        elif isinstance(value, Opaque):
+            space[name] = value.kernel(number)
         else:
             space[name] = value if isinstance(value, int) else number(value)
     exec(text, space)  # the text is made of our own words: operators, primitives, names v*, k*

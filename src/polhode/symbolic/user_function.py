@@ -15,7 +15,7 @@ from typing import Any
 
 from ..errors import InputError
 from .expression import BranchError
-from .tracing import RUBBER, rebound
+from .tracing import RUBBER, UntraceableError, rebound
 
 Arguments = tuple[Any, ...] | dict[str, Any]
 """What a function is called with: by position, or by name."""
@@ -59,8 +59,11 @@ class UserFunction:
         except InputError:
             raise
         except Exception as problem:
-            what = f"{type(problem).__name__} {place}: {_line(problem)}{hint(problem)}"
-            raise InputError(f"{self.owner} raised {what}") from problem
+            raise self.raised(problem, place, hint(problem)) from problem
+
+    def raised(self, problem: Exception, place: str, hint: str = "") -> InputError:
+        """The error for an exception of the function."""
+        return InputError(f"{self.owner} raised {type(problem).__name__} {place}: {_line(problem)}{hint}")
 
     def numbers(self, value: Any, place: str) -> tuple[float, ...]:
         """What it returned, as floats, if these are as many as expected, and finite."""
@@ -85,9 +88,11 @@ class UserFunction:
         except InputError:
             raise
         except BranchError as problem:
-            raise InputError(f"{self.owner} cannot be compiled: {problem}") from problem
+            why = "it branches on a number"
+            raise UntraceableError(f"{self.owner} cannot be compiled: {problem}", why) from problem
         except Exception as problem:
-            raise InputError(f"{self.owner} cannot be compiled: {_line(problem)}; {RUBBER}") from problem
+            why = _line(problem)
+            raise UntraceableError(f"{self.owner} cannot be compiled: {why}; {RUBBER}", f"it stops: {why}") from problem
 
 
 def _called(function: Callable[..., Any], given: Arguments) -> Any:

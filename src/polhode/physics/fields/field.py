@@ -15,16 +15,31 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._memo import KEPT
 from ...errors import InputError
 from ...kernels.so3 import matrix, unit
 from ...numbers import floats
 from ...numbers.nested import nested
 from ...symbolic.discrete_gradient import discrete_gradient
-from ...symbolic.expression import LOOK_UPS, Expr, gradient, lift, ordered, source, symbol, symbols_in
+from ...symbolic.expression import (
+    LOOK_UPS,
+    Expr,
+    called,
+    gradient,
+    lift,
+    opaque_calls,
+    ordered,
+    source,
+    symbol,
+    symbols_in,
+)
+from ...symbolic.tracing import UntraceableError
 from ...symbolic.user_function import UserFunction
 from ..validate import is_finite_real
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
+from .untraced import FORMULA, PYTHON, Untraced, shape_of, untraced
 
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
@@ -48,6 +63,8 @@ class FieldTemplate:
     """Parameters with the function (name, value) -> value that reads them, or says what they should have been."""
     makes: type[Field] | None = None
     """The kind of field that a call gives, if not `Field`."""
+    plain: bool = False
+    """Is the function called as plain Python at every evaluation, because the user says so."""
 
     @functools.cached_property
     def arguments(self) -> list[str]:
@@ -184,7 +201,17 @@ class Field:
 
     def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
         """What the function returns for plain numbers."""
-        return self.template.user.value(self.arguments(t, R, omega, self.values, momentum), place, self._hint)
+        given = self.arguments(t, R, omega, self.values, momentum)
+        try:
+            return self.template.user.value(given, place, self._hint)
+        except InputError:
+            if self.kind != "torque":
+                raise
+            with contextlib.suppress(Exception):  # it may need arrays of NumPy
+                return self.template.function(
+                    **{n: np.array(x) if isinstance(x, tuple) else x for n, x in given.items()}
+                )
+            raise
 
     def _hint(self, problem: Exception) -> str:
         """What may help with an exception of the function."""
@@ -202,6 +229,8 @@ class Field:
         """A potential must have a torque: finite slopes."""
         try:
             slopes = self.torque_value(t, R, omega)
+        except UntraceableError:
+            raise
         except (ArithmeticError, ValueError):
             slopes = (math.nan,)
         if not all(math.isfinite(x) for x in slopes):
@@ -237,16 +266,70 @@ class Field:
         """The torque in the frame in which the user wrote it; for a potential that of the body."""
         if self.kind == "potential":
             return self.graph[0]
-        return self.traced(lambda value: tuple(lift(x) for x in value))
+        if self.template.plain:
+            return self._called("it is declared plain")
+        try:
+            return self.traced(lambda value: tuple(lift(x) for x in value))
+        except UntraceableError as fault:
+            if type(self) is not Field:  # a field made of derivatives
+                raise
+            return self._called(fault.why)
+
+    def _called(self, reason: str) -> tuple[Expr, ...]:
+        """The torque as a call of the function, which is no formula for this reason."""
+        t, R, omega, values = self._symbols()
+        arguments = {name: (values | {"t": t, "R": R, "omega": omega})[name] for name in self.template.arguments}
+        function = untraced(
+            self.template.user,
+            {name: shape_of(value) for name, value in arguments.items()},
+            reason,
+            self.template.plain,
+        )
+        return called(function, leaves_of(tuple(arguments.values())), 3)
+
+    @functools.cached_property
+    def opaque(self) -> tuple[Expr, ...]:
+        """The calls in its formula of functions that are no formulas."""
+        return tuple(opaque_calls(self.graph[0]))
+
+    @property
+    def untraced(self) -> list[Untraced]:
+        """Functions in its formula that are no formulas."""
+        return [node.args[0].args[0] for node in self.opaque]
+
+    @property
+    def in_python(self) -> bool:
+        """Is one of its functions called as plain Python, so that it cannot be compiled."""
+        return any(function.mode == PYTHON for function in self.untraced)
+
+    @property
+    def evaluated(self) -> str:
+        """How the torque is evaluated, in words."""
+        return "; ".join(dict.fromkeys(f"{f.user.owner}: {f.evaluated}" for f in self.untraced)) or FORMULA
+
+    def opaque_arguments(self, t: float, R: Any, omega: Any) -> list[tuple[Untraced, tuple[float, ...]]]:
+        """Functions that are no formulas, each with the numbers that it is called with at a state."""
+        found = []
+        for node in self.opaque:
+            text = source("opaque_arguments", "t, R, w, p", self.unpack, list(node.args[1:]))
+            values = formula_kernel(text, floats.number)(t, R, omega, self.parameters)
+            found.append((node.args[0].args[0], tuple(map(float, values))))
+        return found
 
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
         """What `read` makes of the function's value on the symbols t, R, w, p, or `at` formulas of these four."""
-        symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
-        omega, momentum = (tuple(symbol(f"{letter}{i}") for i in range(3)) for letter in "wm")
-        t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), omega, symbols)
-        shaped, _ = like(tuple(self.values.values()), leaves)
-        values = dict(zip(self.values, shaped, strict=True))
+        momentum = tuple(symbol(f"m{i}") for i in range(3))
+        t, R, omega, values = self._symbols(at)
         return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
+
+    def _symbols(self, at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """Formulas for t, R, omega and the parameters by name; their symbols unless `at` gives others."""
+        symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
+        t, R, omega, leaves = at or (
+            symbol("t"), _attitude_symbols(), tuple(symbol(f"w{i}") for i in range(3)), symbols,
+        )  # fmt: skip
+        shaped, _ = like(tuple(self.values.values()), leaves)
+        return t, R, omega, dict(zip(self.values, shaped, strict=True))
 
     @property
     def has_tables(self) -> bool:

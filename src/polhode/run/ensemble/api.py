@@ -23,6 +23,7 @@ from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
 from ...results.observables import components
+from ...results.store import checkpoint
 from ..adaptive import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
 from ..schedule import Bounds
 from . import tolerance as ensemble_tolerance
@@ -134,6 +135,8 @@ def ensemble(
         return _with_warnings(task, task.run())
     from . import shards
 
+    if resume:
+        checkpoint.check_resumable(task.model.field, out)
     many = shards.run(
         task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, shard_size=unit, progress=progress
     )  # fmt: skip

@@ -21,7 +21,7 @@ from ...physics.fields import Field, FieldTemplate
 from ...physics.fields.field import like
 from ...physics.problem import ROTATION_TOLERANCE, Problem, quaternion_of
 from ...results.observables import components
-from ..integrator import check_fit
+from ..integrator import check_compiled, check_fit
 
 
 @dataclasses.dataclass(frozen=True)
@@ -375,6 +375,7 @@ def model_problem(batch: BodyBatch, method: Method, t0: float) -> Problem:
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
         found.append(Problem(batch.body(i), batch.field, attitude=q, momentum=m, t0=t0))
         check_fit(method, found[-1])
+        check_compiled(found[-1], "an ensemble", "run ph.solve for each body")
     if not batch.plain:
         _check_axial(batch)
     return found[-1]
