@@ -13,8 +13,13 @@ from ..kernels.so3 import conj, matrix, mul, rotate, unit, unrotate
 from ..numbers import floats
 from .body import TOLERANCE, Body
 from .fields import Field, FieldTemplate, unbound
-from .validate import ROTATION_TOLERANCE, finite_number, quaternion_of  # noqa: F401 - others take them from here
-from .validate import attitude_quaternion as _attitude
+from .validate import (  # noqa: F401 - others take them from here
+    ROTATION_TOLERANCE,
+    finite_number,
+    quaternion_of,
+    start_quaternion,
+)
+from .validate import attitude_quaternion as _attitude  # noqa: F401 - as above
 from .validate import vector as _vector
 
 PROBES = 6
@@ -46,7 +51,9 @@ class Problem:
     body : Body
     field : a bound `ph.torque` or `ph.potential`, or None for the free body
     attitude : body to space: a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
-    omega, momentum, spatial_momentum : exactly one of them; the first two in the body frame
+    euler, euler_deg : instead of it, Euler angles in radians or in degrees: ("ZXZ", [a, b, c]); capitals are axes that
+        turn with the body, small letters axes of space
+    omega, momentum, spatial_omega, spatial_momentum : exactly one of them; the first two in the body frame
     t0 : time of that state
     t_end, dt : what comparisons use unless told otherwise: end time, and the largest step
     """
@@ -57,8 +64,11 @@ class Problem:
         field: Field | None = None,
         *,
         attitude: Any = None,
+        euler: Any = None,
+        euler_deg: Any = None,
         omega: Any = None,
         momentum: Any = None,
+        spatial_omega: Any = None,
         spatial_momentum: Any = None,
         t0: float = 0.0,
         name: str = "",
@@ -76,8 +86,10 @@ class Problem:
         self.t0 = finite_number("t0", t0)
         self.t_end = None if t_end is None else finite_number("t_end", t_end)
         self.dt = None if dt is None else finite_number("dt", dt)
-        self.quaternion = _attitude(attitude)
-        self.momentum = self._start(omega, momentum, spatial_momentum)
+        self.quaternion = start_quaternion(attitude, euler, euler_deg)
+        self.momentum = self._start(
+            omega=omega, momentum=momentum, spatial_omega=spatial_omega, spatial_momentum=spatial_momentum
+        )
         if field is not None:
             self.check_field(self.t0, self.quaternion, self.momentum, f"at the start (t = {self.t0:g})")
             self._check_axial_torque(field)
@@ -116,18 +128,18 @@ class Problem:
             q = unit(tuple(scatter.normal(size=4).tolist()))
             yield self.t0 + i, q, tuple((allowed @ scatter.normal(size=2) * speed).tolist())
 
-    def _start(self, omega: Any, momentum: Any, spatial_momentum: Any) -> tuple[float, float, float]:
+    def _start(self, **given: Any) -> tuple[float, float, float]:
         """The body momentum, from whichever vector was given."""
-        given = {"omega": omega, "momentum": momentum, "spatial_momentum": spatial_momentum}
         named = [name for name, value in given.items() if value is not None]
         if len(named) != 1:
             names_given = " and ".join(named) if named else "none of them"
-            raise InputError(f"give exactly one of omega, momentum, spatial_momentum; got {names_given}")
-        vector = _vector(named[0], given[named[0]])
-        if named[0] == "spatial_momentum":
+            raise InputError(f"give exactly one of {', '.join(given)}; got {names_given}")
+        (name,) = named
+        vector = _vector(name, given[name])
+        if name.startswith("spatial_"):
             vector = np.array(unrotate(self.quaternion, tuple(vector)))
-        check_axial(self.body, named[0], vector)
-        if named[0] == "omega":
+        check_axial(self.body, name, vector)
+        if name.endswith("omega"):
             vector = self.body.inertia @ vector
         return tuple(float(x) for x in vector)  # type: ignore[return-value]
 
@@ -139,6 +151,11 @@ class Problem:
     def _velocity(self, momentum: np.ndarray) -> np.ndarray:
         axes = self.body.axes
         return np.asarray(axes @ (self.body.inverse_moments * (axes.T @ momentum)))
+
+    @property
+    def spatial_omega(self) -> np.ndarray:
+        """Initial angular velocity in the space frame."""
+        return np.array(rotate(self.quaternion, tuple(self.omega.tolist())))
 
     @property
     def spatial_momentum(self) -> np.ndarray:
