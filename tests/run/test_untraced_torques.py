@@ -149,6 +149,25 @@ def test_an_object_with_state_is_called_as_plain_python_and_said_so_once():
     np.testing.assert_allclose(sol.momentum, same.momentum, rtol=1e-12)
 
 
+def integrating():
+    """A function with a state of its own, which is a number."""
+    total = 0.0
+
+    def integral(omega):
+        nonlocal total
+        total += omega[0]
+        return (-0.1 * total, 0.0, 0.0)
+
+    return ph.torque(integral, plain=True)()
+
+
+def test_equal_functions_have_states_of_their_own():
+    first, second = integrating(), integrating()
+    one = ph.solve(problem(first), "fem", dt=0.01, steps=5)
+    other = ph.solve(problem(second), "fem", dt=0.01, steps=5)
+    np.testing.assert_array_equal(one.momentum, other.momentum)
+
+
 def test_arrays_with_all_their_methods_reach_a_plain_function():
     @ph.torque(plain=True)
     def summed(R, omega):

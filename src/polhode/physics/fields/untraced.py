@@ -12,6 +12,7 @@ import inspect
 import itertools
 import math
 import types
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -34,16 +35,28 @@ FORMULA = "a formula"
 
 _serial = itertools.count()
 _MADE = Memo(KEPT)
+_LAST: OrderedDict[Any, Untraced] = OrderedDict()
+"""The last untraced function made of each function."""
 
 
 def untraced(user: UserFunction, shapes: dict[str, Any], reason: str, plain: bool) -> Untraced:
-    """The untraced function of a user; the same one as long as nothing that it reads from outside changes."""
+    """The untraced function of a user; the same one as long as nothing that it reads from outside changes.
+
+    A function that is called as plain Python always sees its surroundings as they are. Equal functions are not taken
+    for each other, because each may have a state.
+    """
     function = user.function
     assert isinstance(function, types.FunctionType)
-    key = content(function), user.owner, repr(shapes), plain
-    made: Untraced = _MADE(key, lambda: Untraced(user, shapes, reason, next(_serial)))
+    own = id(function), repr(shapes), plain
+    last = _LAST.get(own)
+    if last is not None and last.user.function is function and last.mode == PYTHON:
+        return last
+    made: Untraced = _MADE((own, content(function)), lambda: Untraced(user, shapes, reason, next(_serial)))
     if plain:
         made.call_as_python("")
+    _LAST[own] = made
+    while len(_LAST) > KEPT:
+        _LAST.popitem(last=False)
     return made
 
 

@@ -121,8 +121,8 @@ def formula_text(field: Field, text: Any) -> str:
 
 
 def check_resumable(field: Field | None, path: Any) -> None:
-    """Refuse to go on with a run whose torque is no formula: nothing tells whether it is the same torque."""
-    if field is not None and field.opaque:
+    """Refuse to go on with a file whose torque is no formula: nothing tells whether it is the same torque."""
+    if field is not None and field.opaque and isinstance(path, str | Path) and Path(path).exists():
         raise InputError(
             f"{path} cannot be resumed: {field.untraced[0].no_formula}, and a file does not hold Python functions, so "
             "that nobody knows whether it is the same torque; run it from the start with overwrite=True"
