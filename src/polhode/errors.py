@@ -49,3 +49,7 @@ class ResultWarning(UserWarning):
 
 class CacheWarning(UserWarning):
     """The cache of compiled code cannot be used; results are the same, but the start is slower."""
+
+
+class SpeedWarning(UserWarning):
+    """A computation is much slower than it could be; results are not affected."""

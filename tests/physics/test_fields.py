@@ -494,14 +494,6 @@ def test_derived_torques_are_right_to_ten_roundings(name):
             assert gap(double(0.0, q, m, system), true) <= 10 * max(2.0**-52 * size, effect)
 
 
-@pytest.mark.parametrize("write", ["-omega", "R[0, 1]", "R @ omega"])
-def test_tuples_used_as_arrays_are_explained(write):
-    space: dict = {}
-    exec(f"def pushed(R, omega):\n    return {write}\n", space)
-    with pytest.raises(ph.InputError, match=r"raised TypeError .*; R and omega are plain tuples: write R\[i\]\[j\]"):
-        ph.Problem(ph.Body([1, 2, 2.5]), ph.torque(space["pushed"])(), omega=[0.1, 0.2, 0.3])
-
-
 def test_a_sum_with_a_field_that_was_not_called_is_explained():
     @ph.torque
     def drag(omega, k):

@@ -48,8 +48,9 @@ rotation_vector = [0.3, 0.0, 0.0]   # attitude, body to space: axis times angle;
 # sequence = "ZXZ"                  #   about body axes; "zxz" about space axes
 # degrees = true                    #   for euler and rotation_vector
 # matrix = [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
-omega = [0.0, 0.0, 200.0]           # angular velocity, body frame; exactly one of the three
+omega = [0.0, 0.0, 200.0]           # angular velocity, body frame; exactly one of the four
 # momentum = [0.0, 0.0, 0.05]       # angular momentum, body frame
+# spatial_omega = [0.0, 0.0, 5.0]   # angular velocity, space frame
 # spatial_momentum = [0.0, 0.0, 0.1] # angular momentum, space frame
 # t0 = 0.0                          # time of this state
 

@@ -34,7 +34,7 @@ from numba.core.dispatcher import Dispatcher
 from numba.extending import _Intrinsic
 
 from ..errors import InputError
-from ..numbers.dispatch import NO_FMA, NOINLINE
+from ..numbers.dispatch import NO_FMA, NOINLINE, USER_CODE
 
 PACKAGE = __name__.split(".")[0]
 
@@ -43,7 +43,7 @@ COMPILER = tuple(
     for name in (
         "numbers.primitives", "numbers.dispatch", "numbers.double_double", "compile.numba_target",
         "compile.simd.vector_types", "compile.simd.functions", "compile.simd.dual", "compile.simd.workspace",
-        "compile.simd.rows",
+        "compile.simd.rows", "compile.simd.lanewise",
     )
 )  # fmt: skip
 """Modules that tell numba how to compile primitives. They reach compiled code through overloads, which no closure
@@ -213,7 +213,7 @@ class _Reader:
             for name in code.globals:
                 parts += [name.encode(), self.named(x, name, code.names)]
         written = _name(x) if self.portable else (code.digest, code.constants)
-        rest = (written, x.__defaults__, x.__kwdefaults__, x in NO_FMA, x in NOINLINE)
+        rest = (written, x.__defaults__, x.__kwdefaults__, x in NO_FMA, x in NOINLINE, x in USER_CODE)
         return _joined(kind, *map(self.digest, rest), *parts)
 
     def named(self, function: types.FunctionType, name: str, names: frozenset[str]) -> bytes:

@@ -13,10 +13,10 @@ from numba.core.target_extension import current_target
 from numba.extending import overload, register_jitable
 
 from ..numbers import dispatch, double_double, primitives
-from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS
+from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS, USER_CODE
 from ..numbers.primitives import FUNCTIONS
 from . import release
-from .simd import dual, functions, rows, vector_types, workspace
+from .simd import dual, functions, lanewise, rows, vector_types, workspace  # noqa: F401 - lanewise: registered
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 """`contract` allows fused multiply-adds, except in the kernels of `NO_FMA`."""
@@ -153,6 +153,15 @@ _overloads_taught = 0
 _teaching = threading.Lock()
 
 
+def _unlike(function: Callable[..., Any]) -> dict[str, Any]:
+    """Options of a kernel that differ from those of others."""
+    if function in NO_FMA:
+        return {"fastmath": False}
+    if function in USER_CODE:  # an index out of range is an error, as in Python
+        return {"forceinline": False, "boundscheck": True}
+    return {"forceinline": False} if function in NOINLINE else {}
+
+
 def teach() -> None:
     """Make every kernel and overload defined so far callable from compiled code."""
     global _taught, _overloads_taught
@@ -160,10 +169,7 @@ def teach() -> None:
         if _taught == 0:
             _teach_primitives()
         for function in KERNELS[_taught:]:
-            unlike = (
-                {"fastmath": False} if function in NO_FMA else {"forceinline": False} if function in NOINLINE else {}
-            )
-            register_jitable(**INNER | unlike)(function)
+            register_jitable(**INNER | _unlike(function))(function)
             _taught += 1
         for overloaded_function, choice in OVERLOADS[_overloads_taught:]:
             overload(overloaded_function, strict=False, jit_options=INNER)(choice)

@@ -2,7 +2,7 @@
 
     [body]    moments, tensor, shape, mesh or points
     [field]   a built-in field by name with its keywords, or python = "mine.py:name"; several [[field]] are added
-    [start]   attitude, and one of omega, momentum, spatial_momentum
+    [start]   attitude, and one of omega, momentum, spatial_omega, spatial_momentum
     [run]     method and dt, or tol; t_end or steps
     [output]  the files to write
 
@@ -154,6 +154,9 @@ class FieldPart(Strict):
 ATTITUDES = ("quaternion", "rotation_vector", "euler", "matrix")
 """The keys that define an attitude."""
 
+MOTIONS = ("omega", "momentum", "spatial_omega", "spatial_momentum")
+"""The ways to give the motion."""
+
 
 class StartPart(Strict):
     """The state at t0. The attitude maps body to space components (default: the identity)."""
@@ -170,13 +173,14 @@ class StartPart(Strict):
     matrix: Matrix | Absent = key("a rotation matrix, three rows of three numbers, body to space", IDENTITY)
     omega: Vector | Absent = key("three numbers: angular velocity in the body frame", [0.0, 0.1, 5.0])
     momentum: Vector | Absent = key("three numbers: angular momentum in the body frame", [0.0, 0.1, 5.0])
+    spatial_omega: Vector | Absent = key("three numbers: angular velocity in the space frame", [0.0, 0.0, 5.0])
     spatial_momentum: Vector | Absent = key("three numbers: angular momentum in the space frame", [0.0, 0.0, 5.0])
     t0: float | Absent = key("a number: the time of this state (default: 0)", 0.0)
 
     @model_validator(mode="after")
     def _whole(self) -> StartPart:
         how = one_of(self, "start", *ATTITUDES, none=True)
-        one_of(self, "start", "omega", "momentum", "spatial_momentum")
+        one_of(self, "start", *MOTIONS)
         if (how == "euler") != (self.sequence is not None):
             raise Fault(
                 "start.euler", 'euler and sequence go together; write for example sequence = "ZXZ" beside euler'
@@ -329,7 +333,7 @@ def _problem(contents: Contents, path: Path, allow_code: bool) -> Problem:
     body = at("body", lambda: _body(contents.body, path.parent), BodyPart.model_fields, what)
     acting = [_field(i, part, body, path, allow_code) for i, part in enumerate(contents.field)]
     start = contents.start
-    state = {name: getattr(start, name) for name in ("omega", "momentum", "spatial_momentum", "t0")}
+    state = {name: getattr(start, name) for name in (*MOTIONS, "t0")}
     state = {name: value for name, value in state.items() if value is not None}
     attitude_key = next((name for name in ATTITUDES if getattr(start, name) is not None), None)
     attitude = at("start", lambda: attitude_quaternion(start.attitude()), main=attitude_key)

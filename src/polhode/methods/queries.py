@@ -26,6 +26,9 @@ class FieldQuery:
     otherwise.
     """
 
+    values_only = False
+    """Do values of the torque answer it, without derivatives."""
+
     @property
     def arguments(self) -> tuple[str, ...]:
         """Names of the arguments after (t, q, m, system)."""
@@ -86,6 +89,11 @@ class Together(FieldQuery):
         """The single queries, by number of arguments."""
         return self.queries
 
+    @property
+    def values_only(self) -> bool:  # type: ignore[override]
+        """Is this true of all of them."""
+        return all(query.values_only for query in self.queries)
+
     def __str__(self) -> str:
         return "; ".join(map(str, self.queries))
 
@@ -94,6 +102,7 @@ class Together(FieldQuery):
 class Torque(FieldQuery):
     """The torque T."""
 
+    values_only = True
     shape = (VECTOR,)
 
     def __str__(self) -> str:
@@ -191,6 +200,7 @@ class DiscreteGradient(FieldQuery):
     """
 
     use: str
+    values_only = True  # of a torque: only a potential has a discrete gradient
     arguments = ("t1", "q1", "m1")
     shape = (VECTOR, NUMBER)
 

@@ -191,6 +191,33 @@ def noinline(function: F) -> F:
     return function
 
 
+USER_CODE: set[Callable[..., Any]] = set()
+"""Functions that users wrote, compiled as they stand: with checks of indices, and not inlined."""
+
+
+def user_code(function: F) -> F:
+    """Say of a kernel that a user wrote it."""
+    USER_CODE.add(function)
+    return function
+
+
+_LANES: list[Callable[..., Any]] = []
+
+
+def register_lanes(by_lanes: Callable[..., Any]) -> None:
+    """Say how a function of numbers is called for vectors; by_lanes(function, count, types of the arguments)."""
+    _LANES.append(by_lanes)
+
+
+def lane_by_lane(function: F, count: int, kinds: tuple[Any, ...]) -> Callable[..., Any]:
+    """A function of numbers that returns `count` numbers, for arguments of these types when compiling.
+
+    Where some of them are vectors it is called for one lane after the other.
+    """
+    made: Callable[..., Any] = _LANES[0](function, count, kinds)
+    return made
+
+
 class Floats:
     """Functions of the built-in numbers; every registered type has a namespace with the same names."""
 

@@ -1,4 +1,4 @@
-"""Elementary functions for torques and potentials, for every number type (``ph.math``).
+"""Elementary functions and vector products for torques and potentials, for every number type (``ph.math``).
 
 In a function passed to `ph.torque` or `ph.potential`, Python's own ``math`` is replaced by these functions.
 """
@@ -8,14 +8,17 @@ from collections.abc import Iterable as _Iterable
 from functools import reduce as _reduce
 from typing import Any as _Any
 
+from .nested import cross as _cross
+from .nested import inner as _inner
+from .nested import matmul as _matmul
 from .primitives import acos, asin, atan, atan2, cos, cosh, exp, power, sin, sinh, sqrt, tan, tanh, where
 from .primitives import log as _log
 from .types import Number
 
 __all__ = [
-    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "copysign", "cos", "cosh", "degrees", "dist", "e",
-    "exp", "exp2", "fabs", "fsum", "hypot", "log", "log2", "log10", "pi", "pow", "power", "prod", "radians", "sin",
-    "sinh", "sqrt", "tan", "tanh", "tau", "where",
+    "acos", "acosh", "asin", "asinh", "atan", "atan2", "atanh", "copysign", "cos", "cosh", "cross", "degrees", "dist",
+    "dot", "e", "exp", "exp2", "fabs", "fsum", "hypot", "log", "log2", "log10", "matvec", "norm", "pi", "pow", "power",
+    "prod", "radians", "sin", "sinh", "sqrt", "tan", "tanh", "tau", "where",
 ]  # fmt: skip
 
 pi = _float_math.pi
@@ -101,3 +104,23 @@ def degrees(x: Number) -> Number:
 def copysign(x: Number, y: Number) -> Number:
     """|x| with the sign of y (+ for zero)."""
     return where(y < 0, -abs(x), abs(x))
+
+
+def cross(a: _Any, b: _Any) -> _Any:
+    """Vector product a x b, as a vector with the arithmetic of arrays."""
+    return _cross(a, b)
+
+
+def dot(a: _Any, b: _Any) -> Number:
+    """Scalar product a . b."""
+    return _inner(a, b)
+
+
+def matvec(A: _Any, v: _Any) -> _Any:
+    """Matrix, given by its rows, times vector, as a vector with the arithmetic of arrays."""
+    return _matmul(A, v)
+
+
+def norm(a: _Any) -> Number:
+    """Length of a vector: the root of a . a."""
+    return sqrt(_inner(a, a))

@@ -14,9 +14,15 @@ from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, ti
 from ..numbers import floats
 from .body import TOLERANCE, Body
 from .fields import Field, FieldTemplate, unbound
-from .validate import ROTATION_TOLERANCE, finite_number, quaternion_of, triple  # noqa: F401 - others take them from here
-from .validate import attitude_quaternion as _attitude
-from .validate import vector as _vector  # noqa: F401 - others take it from here
+from .validate import (  # noqa: F401 - others take them from here
+    ROTATION_TOLERANCE,
+    finite_number,
+    quaternion_of,
+    start_quaternion,
+    triple,
+)
+from .validate import attitude_quaternion as _attitude  # noqa: F401 - others take it from here
+from .validate import vector as _vector  # noqa: F401 - as above
 
 PROBES = 6
 """Attitudes at which the torque on a linear body is checked."""
@@ -47,7 +53,9 @@ class Problem:
     body : Body
     field : a bound `ph.torque` or `ph.potential`, or None for the free body
     attitude : body to space: a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
-    omega, momentum, spatial_momentum : exactly one of them; the first two in the body frame
+    euler, euler_deg : instead of it, Euler angles in radians or in degrees: ("ZXZ", [a, b, c]); capitals are axes that
+        turn with the body, small letters axes of space
+    omega, momentum, spatial_omega, spatial_momentum : exactly one of them; the first two in the body frame
     t0 : time of that state
     t_end, dt : end time and largest step that comparisons use by default
     """
@@ -62,8 +70,11 @@ class Problem:
         field: Field | None = None,
         *,
         attitude: Any = None,
+        euler: Any = None,
+        euler_deg: Any = None,
         omega: Any = None,
         momentum: Any = None,
+        spatial_omega: Any = None,
         spatial_momentum: Any = None,
         t0: float = 0.0,
         name: str = "",
@@ -81,8 +92,8 @@ class Problem:
         self.t0 = finite_number("t0", t0)
         self.t_end = None if t_end is None else finite_number("t_end", t_end)
         self.dt = None if dt is None else finite_number("dt", dt)
-        self.quaternion = _attitude(attitude)
-        self.momentum = self._start(omega, momentum, spatial_momentum)
+        self.quaternion = start_quaternion(attitude, euler, euler_deg)
+        self.momentum = self._start(omega, momentum, spatial_momentum, spatial_omega)
         self._check_at_start()
 
     def starting(
@@ -91,22 +102,27 @@ class Problem:
         attitude: Any = None,
         omega: Any = None,
         momentum: Any = None,
+        spatial_omega: Any = None,
         spatial_momentum: Any = None,
+        euler: Any = None,
+        euler_deg: Any = None,
         t0: float | None = None,
     ) -> Problem:
         """The same body in the same field from another state, checked like a new problem; what is not given stays.
 
-        At most one of omega, momentum, spatial_momentum. Without one the momentum stays as it is in the body frame.
-        `t_end` and `dt` stay; the name and the reference, which belong to the start, do not.
+        At most one of omega, momentum, spatial_omega, spatial_momentum. Without one the momentum stays as it is in the
+        body frame. `t_end` and `dt` stay; the name and the reference, which belong to the start, do not.
         """
         made = Problem.__new__(Problem)
         made.body, made.field, made.t_end, made.dt, made.name, made.reference = (
             self.body, self.field, self.t_end, self.dt, "", None
         )  # fmt: skip
         made.t0 = self.t0 if t0 is None else finite_number("t0", t0)
-        made.quaternion = self.quaternion if attitude is None else _attitude(attitude)
-        keeps = omega is None and momentum is None and spatial_momentum is None
-        made.momentum = self.momentum if keeps else made._start(omega, momentum, spatial_momentum)
+        made.quaternion = self.quaternion
+        if attitude is not None or euler is not None or euler_deg is not None:
+            made.quaternion = start_quaternion(attitude, euler, euler_deg)
+        keeps = omega is None and momentum is None and spatial_momentum is None and spatial_omega is None
+        made.momentum = self.momentum if keeps else made._start(omega, momentum, spatial_momentum, spatial_omega)
         made._check_at_start()
         return made
 
@@ -153,19 +169,24 @@ class Problem:
         for i, (q, across) in enumerate(_scattered()):
             yield self.t0 + i, q, tuple((allowed @ across * speed).tolist())
 
-    def _start(self, omega: Any, momentum: Any, spatial_momentum: Any) -> tuple[float, float, float]:
+    def _start(
+        self, omega: Any, momentum: Any, spatial_momentum: Any, spatial_omega: Any
+    ) -> tuple[float, float, float]:
         """The body momentum, from whichever vector was given."""
-        given = (("omega", omega), ("momentum", momentum), ("spatial_momentum", spatial_momentum))
+        given = (
+            ("omega", omega), ("momentum", momentum), ("spatial_omega", spatial_omega),
+            ("spatial_momentum", spatial_momentum),
+        )  # fmt: skip
         named = [pair for pair in given if pair[1] is not None]
         if len(named) != 1:
             names_given = " and ".join(name for name, _ in named) if named else "none of them"
-            raise InputError(f"give exactly one of omega, momentum, spatial_momentum; got {names_given}")
+            raise InputError(f"give exactly one of {', '.join(name for name, _ in given)}; got {names_given}")
         [(name, value)] = named
         vector = triple(name, value)
-        if name == "spatial_momentum":
+        if name.startswith("spatial_"):
             vector = unrotate(self.quaternion, vector)
         check_axial(self.body, name, vector)
-        return tuple((self.body.inertia @ vector).tolist()) if name == "omega" else vector
+        return tuple((self.body.inertia @ vector).tolist()) if name.endswith("omega") else vector
 
     @property
     def omega(self) -> np.ndarray:
@@ -178,6 +199,11 @@ class Problem:
         if principal.axes is None:
             return times(principal.inverse, momentum)
         return apply(principal.axes, times(principal.inverse, apply_transposed(principal.axes, momentum)))
+
+    @property
+    def spatial_omega(self) -> np.ndarray:
+        """Initial angular velocity in the space frame."""
+        return np.array(rotate(self.quaternion, tuple(self.omega.tolist())))
 
     @property
     def spatial_momentum(self) -> np.ndarray:

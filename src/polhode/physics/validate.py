@@ -205,6 +205,41 @@ def _unit_quaternion(given: tuple[float, ...]) -> tuple[float, float, float, flo
     return unit(given)  # type: ignore[arg-type]
 
 
+def start_quaternion(attitude: Any, euler: Any, euler_deg: Any) -> tuple[float, float, float, float]:
+    """The attitude that is given in at most one of three ways, as a unit quaternion with the scalar first."""
+    if euler is None and euler_deg is None:
+        return attitude_quaternion(attitude)
+    given = {"attitude": attitude, "euler": euler, "euler_deg": euler_deg}
+    named = [name for name, value in given.items() if value is not None]
+    if len(named) > 1:
+        raise InputError(f"give at most one of attitude, euler, euler_deg; got {' and '.join(named)}")
+    return euler_quaternion(named[0], given[named[0]], degrees=euler is None)
+
+
+def euler_quaternion(name: str, value: Any, degrees: bool) -> tuple[float, float, float, float]:
+    """Unit quaternion, body to space, of Euler angles given as (sequence, angles).
+
+    Capitals are axes that turn with the body (intrinsic), small letters those of space (extrinsic), as in SciPy.
+    """
+    from scipy.spatial.transform import Rotation
+
+    expected = f"{name} must be three axes and three angles, such as ('ZXZ', [0.1, 0.3, 0.0])"
+    if not isinstance(value, tuple | list) or len(value) != 2 or not isinstance(value[0], str):
+        raise InputError(f"{expected}; got {value!r}", name)
+    angles = vector(f"the angles of {name}", value[1])
+    try:
+        turned = Rotation.from_euler(value[0], angles, degrees=degrees)
+    except ValueError:
+        raise InputError(
+            f"{expected}, all capitals (axes of the body) or all small (axes of space), neighbours different; got the "
+            f"axes {value[0]!r}",
+            name,
+        ) from None
+    if len(value[0]) != 3:
+        raise InputError(f"{expected}; got the axes {value[0]!r}", name)
+    return attitude_quaternion(turned)
+
+
 def quaternion_of(R: Any) -> tuple[Any, ...]:
     """Quaternion of a rotation matrix (rows), in any number type, by Shepperd's choice of the largest component."""
     trace = R[0][0] + R[1][1] + R[2][2]

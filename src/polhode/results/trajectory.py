@@ -37,6 +37,8 @@ class Info:
     inertia: tuple[tuple[float, ...], ...]
     problem: str = ""
     field: str = ""
+    torque: str = ""
+    """How the torque was evaluated, where it is no formula: compiled as it stands, or called as plain Python."""
     status: str = "finished"
     every: int = 1
     digits: int | None = None
@@ -72,7 +74,8 @@ def info_of(problem: Problem, **fields: Any) -> Info:
     """How a trajectory of a problem is made."""
     return Info(
         inertia=problem.body.principal.tensor, problem=problem.name,
-        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, **fields,
+        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks,
+        torque=problem.field.evaluated if problem.field and problem.field.opaque else "", **fields,
     )  # fmt: skip
 
 
@@ -85,7 +88,7 @@ class Trajectory:
     quaternion : (n, 4) attitude, body to space, SCALAR FIRST, sign continuous from the start
     matrix : (n, 3, 3) the same as rotation matrices
     momentum, omega : (n, 3) body frame
-    spatial_momentum : (n, 3) space frame
+    spatial_momentum, spatial_omega : (n, 3) space frame
     energy : (n,) kinetic plus potential energy (kinetic where there is no potential)
     rotation : scipy Rotation
     method, dt, status : how it was made; `info` has the rest
@@ -186,8 +189,8 @@ class Trajectory:
         """The states at any times within the run, as accurate as its steps: each by one step from the last one kept."""
         if self.dense is None:
             raise InputError(
-                "dense output needs a run of this process in double precision that kept every step (every=1); it "
-                "is not available for a trajectory that was loaded or concatenated"
+                "dense output needs a run of this process in double precision that kept every step (every=1) with a "
+                "compiled torque; it is not available for a trajectory that was loaded or concatenated"
             )
         return Trajectory(self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense)
 
@@ -209,6 +212,11 @@ class Trajectory:
         return observables.to_space(self.quaternion, self.momentum)
 
     @functools.cached_property
+    def spatial_omega(self) -> np.ndarray:
+        """Angular velocity in the space frame (n, 3)."""
+        return observables.to_space(self.quaternion, self.omega)
+
+    @functools.cached_property
     def rotation(self) -> Rotation:
         """Attitude as a scipy Rotation, body to space."""
         from scipy.spatial.transform import Rotation
@@ -221,6 +229,10 @@ class Trajectory:
             return np.asarray(self.rotation.as_euler(sequence, degrees=degrees))
         except (ValueError, TypeError) as problem:
             raise InputError(f"Euler sequence must be three axes such as 'ZXZ' or 'xyz': {problem}") from None
+
+    def euler_deg(self, sequence: str) -> np.ndarray:
+        """Euler angles (n, 3) of a named sequence in degrees."""
+        return self.euler(sequence, degrees=True)
 
     def mrp(self) -> np.ndarray:
         """Modified Rodrigues parameters (n, 3), tan(angle/4) times the axis, |mrp| <= 1."""

@@ -26,7 +26,7 @@ REACH = 1e3
 
 def explain(state: RunState[Problem]) -> str:
     """Why the next step of a body cannot be made, and which dt to try."""
-    fault = _field_fault(state)
+    fault = state.fault or _field_fault(state)
     if fault:
         return fault
     smaller = _shorter_turn(state)

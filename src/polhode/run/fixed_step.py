@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar, cast
 import numpy as np
 
 from ..compile.clock import Stopwatch
-from ..errors import StepError
+from ..errors import InputError, StepError
 from ..kernels.loops import COLUMNS
 from ..methods import Method
 from ..physics.units import NO_UNITS, Units
@@ -54,6 +54,8 @@ class RunState(Generic[Start]):
     """The units of problem, dt and y, if they are not those of the user."""
     step: str = "dt"
     """What the user calls dt."""
+    fault: str = ""
+    """What the user's function did wrong in the step that failed, where it said so."""
 
     @property
     def t(self) -> float:
@@ -139,7 +141,7 @@ def integrate_in_chunks(state: RunState[Any], kept: Recorder[Any], bar: Progress
             state.y = run.y
             _keep(state, kept, np.array([problem.t0]), _row(state, run.y))
             kept.reached(0, run.y)
-        chunk = 1 if run.digits else 64
+        chunk = 1 if run.digits or run.singly else 64
         buffer = run.buffer(0)
         while not state.over:
             chunk = min(chunk, count - state.done, CHUNK_ROWS * every)
@@ -158,7 +160,7 @@ def integrate_in_chunks(state: RunState[Any], kept: Recorder[Any], bar: Progress
                         _keep(state, kept, np.array([state.t]), _row(state, seen))
                 return
             bar.update(state.progress)
-            if not run.digits:
+            if not (run.digits or run.singly):
                 chunk = max(1, int(chunk * min(8.0, CHUNK_SECONDS / max(spent, 1e-9))))
 
 
@@ -171,9 +173,10 @@ def _advance(state: RunState[Any], chunk: int, buffer: np.ndarray) -> int:
         y, reached, filled, residual, fine = run.advance(
             h, t0, state.done, chunk, state.every, last, state.y, run.system, buffer
         )
-    except (ArithmeticError, TypeError, ValueError):
+    except (ArithmeticError, TypeError, ValueError) as problem:
         if not (run.digits or run.plain):
             raise
+        state.fault = str(problem) if isinstance(problem, InputError) else ""
         if chunk > 1:  # the steps before the one that fails are kept
             return _advance(state, 1, buffer)
         state.residual = math.nan

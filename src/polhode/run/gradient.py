@@ -19,7 +19,7 @@ from ..physics.fields import like
 from ..physics.observers.observable import Observable
 from ..physics.problem import Problem
 from ..physics.validate import positive
-from .integrator import beginning, check_fit, state_space, structure, torque_kernel
+from .integrator import beginning, check_fit, check_formula, state_space, structure, torque_kernel
 from .step_count import number_of_steps
 
 WRT = ("inertia", "momentum", "attitude", "params")
@@ -103,6 +103,7 @@ def gradient(
         raise InputError(f"the second argument must be a ph.Problem; got {type(problem).__name__}")
     chosen, dt = methods[method], positive("dt", dt)
     names = _names(wrt, problem)
+    check_formula(problem, "ph.gradient")
     check_fit(chosen, problem)
     if chosen.has_own_time and steps is None:
         raise InputError(f"the steps of {chosen.name} vary with the motion, so their number is not known; give steps")

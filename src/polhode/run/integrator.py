@@ -12,6 +12,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, StateSpace, change_of_variables, stepping
+from ..kernels.so3 import matrix, unit
 from ..kernels.state import compensate, with_memory
 from ..methods import Method, methods
 from ..methods.queries import Torque
@@ -37,6 +38,8 @@ class Engine:
     has_own_time: bool = False
     plain: bool = False
     """Does it run in plain Python (as it does with digits), where a formula without a value raises an exception."""
+    singly: bool = False
+    """Is it asked for one step at a time, so that none is made twice: the field may be a function with a state."""
 
     def last(self, count: int, end: float = math.inf) -> Any:
         """What `advance` is told of the end: the number of the last step, and the time where that ends the run."""
@@ -64,6 +67,7 @@ def check_fit(method: Method, problem: Problem) -> None:
             f"for a flat body (and negative for unphysical moments); methods that do not: {able}"
         )
     if method.takes(problem.needs):
+        prepare(problem, method)
         return
     what = {"potential": "a potential", "attitude": "a torque", "velocity": "a torque that depends on omega"}
     able = ", ".join(m.name for m in methods.taking(problem.needs)[:8])
@@ -71,6 +75,53 @@ def check_fit(method: Method, problem: Problem) -> None:
         f"{method.name} takes at most a field of kind {method.needs!r}, and {problem.field!r} is "
         f"{what[problem.needs]} ({problem.needs!r}); methods that take it: {able}, ..."
     )
+
+
+PROBES = 3
+"""States beside the start at which a compiled function is compared with the plain one."""
+
+
+def prepare(problem: Problem, method: Method | None = None) -> None:
+    """Decide how torques that are no formulas are evaluated; refuse a method that needs more than their values."""
+    field = problem.field
+    if field is None or not field.opaque:
+        return
+    if method is not None and not method.asks.values_only:
+        able = ", ".join([m.name for m in methods.taking(problem.needs) if m.asks.values_only][:8])
+        raise InputError(
+            f"{method.name} asks a field for {method.asks}, and {field.untraced[0].no_formula}; write it as a formula "
+            f"(ph.where instead of branches), or use a method that needs values only: {able}, ..."
+        )
+    if all(function.mode for function in field.untraced):
+        return
+    from ..compile.untraced import decide
+
+    scatter = np.random.default_rng(0)
+    states = [(problem.quaternion, problem.omega)]
+    size = float(np.abs(problem.omega).max()) or 1.0
+    for _ in range(PROBES):
+        q: Any = tuple(scatter.normal(size=4).tolist())
+        states.append((unit(q), size * scatter.normal(size=3)))
+    seen = [field.opaque_arguments(problem.t0, matrix(q), tuple(omega.tolist())) for q, omega in states]
+    for calls in zip(*seen, strict=True):
+        decide(calls[0][0], [point for _, point in calls])
+
+
+def check_formula(problem: Problem, what: str) -> None:
+    """Refuse a torque that is no formula, for something that needs its derivatives."""
+    field = problem.field
+    if field is not None and field.opaque:
+        raise InputError(
+            f"{what} needs derivatives of the torque, and {field.untraced[0].no_formula}; write it as a formula "
+            "(ph.where instead of branches)"
+        )
+
+
+def check_compiled(problem: Problem, what: str, instead: str) -> None:
+    """Refuse a torque that is called as plain Python, for something that runs as compiled code only."""
+    prepare(problem)
+    if problem.field is not None and problem.field.in_python:
+        raise InputError(f"{what} needs a torque that can be compiled; {problem.field.evaluated}: {instead}")
 
 
 def structure(problem: Problem, method: Method | None = None) -> tuple[Hashable, ...]:
@@ -113,6 +164,8 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
     check_fit(method, problem)
     if digits is not None:
         return _precise(problem, method, digits)
+    if problem.field is not None and problem.field.in_python:
+        return _plain(problem, method)
     from ..compile.program import program
 
     def build_loop() -> Callable[..., Any]:
@@ -137,6 +190,19 @@ def to_output(run: Engine, problem: Problem, method: Method | None, h: Any, t: A
     except (ArithmeticError, TypeError, ValueError):  # the field, in plain Python
         return None
     return seen if fine else None
+
+
+def _plain(problem: Problem, method: Method) -> Engine:
+    """The loop in plain Python, for torques that are called as plain Python: one step at a time."""
+    before, after = method.processors(floats.number)
+    torque = torque_kernel(problem, floats.number, method)
+    advance = stepping(method.build(floats.number), torque, state_space(method), before, after)
+    y, system = start(problem, method, floats.number)
+    columns = COLUMNS + method.has_own_time
+    return Engine(
+        advance, y, system, float, lambda n: np.empty((n, columns)), True, None, method.has_own_time, plain=True,
+        singly=True,
+    )  # fmt: skip
 
 
 def _precise(problem: Problem, method: Method, digits: int) -> Engine:

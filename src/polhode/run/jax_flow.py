@@ -19,7 +19,7 @@ from ..numbers import floats
 from ..numbers.primitives import where
 from ..physics.problem import Problem
 from ..physics.validate import positive, whole_number
-from .integrator import beginning, check_fit, torque_kernel
+from .integrator import beginning, check_fit, check_formula, torque_kernel
 
 __all__ = ["flow"]
 
@@ -73,6 +73,7 @@ def _backend() -> Any:
 
 def _traceable(method: Method, problem: Problem) -> Method:
     """The method, if it suits the problem and its steps can be traced."""
+    check_formula(problem, "ph.jax")
     check_fit(method, problem)
     if method.has_own_time:
         raise InputError(

@@ -22,7 +22,7 @@ from .event_search import with_events
 from .exact import top_at_steps
 from .failures import explain
 from .fixed_step import RunState, solved
-from .integrator import engine
+from .integrator import check_compiled, engine
 from .schedule import Bounds
 from .step_count import end_time, length
 from .tolerance import Wish, solve_to
@@ -86,7 +86,10 @@ def solve(
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     wanted = checked(events, problem)
     _check_resume(out, overwrite, resume, bool(wanted))
+    if resume:
+        checkpoint.check_resumable(problem.field, out)
     if tol is not None or step_tol is not None:
+        check_compiled(problem, "tol", "give a method and dt")
         others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
         limits = {"stops": stops, "max_step": max_step}
         with trajectory_store.reserved(out):
@@ -115,6 +118,8 @@ def solve(
     units = NO_UNITS if chosen.has_own_time or digits is not None else units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
     run = engine(inner, chosen, digits)
+    if wanted:
+        check_compiled(problem, "an event search", "remove the argument events")
     info = info_of(problem, method=chosen.name, dt=dt, every=every, digits=digits)
     if out is None:
         _check_memory(count // every + 2)
@@ -174,7 +179,7 @@ def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
 
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
     """A run with the motion between its steps, if every one was kept in doubles."""
-    if state.every == 1 and state.run.digits is None:
+    if state.every == 1 and state.run.digits is None and not state.run.singly:
         whole.dense = dense_of(problem, state.method.base or state.method, whole)
     return whole
 

@@ -168,7 +168,7 @@ def torque_flops(field: Field | None) -> int:
     """Operations in the formula of the torque; a quotient counts as eight, an elementary function as a hundred."""
     if field is None:
         return 0
-    weights = {"div": 8, "symbol": 0, "const": 0, "named": 0} | dict.fromkeys(FUNCTIONS, 100)
+    weights = {"div": 8, "call": 100, "symbol": 0, "const": 0, "named": 0} | dict.fromkeys(FUNCTIONS, 100)
     return sum(weights.get(node.op, 1) for node in ordered(field.graph[0]))
 
 
@@ -180,7 +180,7 @@ def is_smooth(field: Field | None) -> bool:
     for node in ordered(field.graph[0]):
         if (node.op == "symbol" and node.args[0][0] in "tRwm") or any(a in moving for a in node.args):
             moving.add(node)
-    return all(node.op not in ("abs", *COMPARISONS) for node in moving)
+    return all(node.op not in ("abs", "call", *COMPARISONS) for node in moving)
 
 
 # --- what is kept of a formula ----------------------------------------------------------------------

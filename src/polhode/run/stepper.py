@@ -118,6 +118,11 @@ def _compiled(method: Method, torque: Callable[..., Any], kind: str, has_princip
     return program(one, "step", method, kind, has_principal_rotation).run
 
 
+def _in_python(method: Method, torque: Callable[..., Any], kind: str, has_principal_rotation: bool) -> Any:
+    """The step in plain Python, for torques that are called as plain Python."""
+    return _one_step(whole(method)(floats.number), torque, has_principal_rotation)
+
+
 @dataclasses.dataclass
 class _Bound:
     """A field ready to step with."""
@@ -168,9 +173,12 @@ class Stepper:
             parameters = (*force, *self._own)
         if self._linear:
             self._check_linear(q, m, force, frame)
-        q1, m1, residual, how = advance(
-            self.dt, t, q, m, force or m, parameters, self._inertia, self._inverse, self._own or q
-        )  # fmt: skip
+        try:
+            q1, m1, residual, how = advance(
+                self.dt, t, q, m, force or m, parameters, self._inertia, self._inverse, self._own or q
+            )  # fmt: skip
+        except (ArithmeticError, InputError) as problem:  # of a field called as plain Python
+            raise StepError(f"{self._head(t)}: {problem}") from problem
         if how != FINE:
             raise self._error(q, m, t, torque, residual, how)
         return State(q1, m1, t + self.dt)
@@ -203,7 +211,8 @@ class Stepper:
             problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
             check_fit(self.method, problem)
             torque = torque_kernel(problem, floats.number, self.method)
-            advance = _compiled(self.method, torque, field.structure, bool(self._own))
+            made = _in_python if field.in_python else _compiled
+            advance = made(self.method, torque, field.structure, bool(self._own))
             self._last = _Bound(field, problem, advance, (*field.parameters, *self._own))
         return self._last
 
@@ -212,6 +221,9 @@ class Stepper:
         check_axial(self.body, "momentum", np.array(m))
         if force is not None:
             check_axial(self.body, "torque", np.array(force if frame == "body" else unrotate(q, force)))
+
+    def _head(self, t: float) -> str:
+        return f"{self.method.name} failed in one step from t = {t:g} with dt = {self.dt:g}"
 
     def _error(self, q: Any, m: Any, t: float, torque: Any, residual: float, how: int) -> Exception:
         """Why there is no next state."""
@@ -223,7 +235,7 @@ class Stepper:
             except InputError as problem:
                 return problem
             return InputError(f"the numbers are too large for doubles: momentum {m}, torque {torque}")
-        head = f"{self.method.name} failed in one step from t = {t:g} with dt = {self.dt:g}"
+        head = self._head(t)
         if isinstance(torque, Field) and self._last is not None:
             for moment in (t, t + self.dt):
                 try:

@@ -27,8 +27,35 @@ LOOK_UPS = ("bracket", "take")
 """Operations that read a table; they are constant between its knots."""
 
 
+CALLS = ("call", "item")
+"""A function that is no formula, on its arguments, and one of the numbers it returns."""
+
+
 class BranchError(TypeError):
     """A user function branched on a number."""
+
+
+class Opaque:
+    """A function of numbers that is no formula: a graph calls it, and knows nothing else of it."""
+
+    def kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
+        """The function in one number type: several numbers in, a tuple of numbers out."""
+        raise NotImplementedError
+
+    def without_derivatives(self) -> Exception:
+        """The error where derivatives of it are asked for."""
+        raise NotImplementedError
+
+
+def called(function: Opaque, arguments: Sequence[Expr], count: int) -> tuple[Expr, ...]:
+    """The numbers that an opaque function returns, each a node; the function is called once."""
+    call = Expr.make("call", lift(function), *arguments)
+    return tuple(Expr.make("item", call, i) for i in range(count))
+
+
+def opaque_calls(outputs: Iterable[Expr]) -> list[Expr]:
+    """The calls of opaque functions that the outputs need."""
+    return [node for node in ordered(outputs) if node.op == "call"]
 
 
 class Expr:
@@ -50,28 +77,28 @@ class Expr:
         return Expr._nodes[key]
 
     def __add__(self, other: Any) -> Expr:
-        return _sum(self, lift(other))
+        return NotImplemented if isinstance(other, tuple) else _sum(self, lift(other))
 
     def __radd__(self, other: Any) -> Expr:
-        return _sum(lift(other), self)
+        return NotImplemented if isinstance(other, tuple) else _sum(lift(other), self)
 
     def __sub__(self, other: Any) -> Expr:
-        return _difference(self, lift(other))
+        return NotImplemented if isinstance(other, tuple) else _difference(self, lift(other))
 
     def __rsub__(self, other: Any) -> Expr:
-        return _difference(lift(other), self)
+        return NotImplemented if isinstance(other, tuple) else _difference(lift(other), self)
 
     def __mul__(self, other: Any) -> Expr:
-        return _product(self, lift(other))
+        return NotImplemented if isinstance(other, tuple) else _product(self, lift(other))
 
     def __rmul__(self, other: Any) -> Expr:
-        return _product(lift(other), self)
+        return NotImplemented if isinstance(other, tuple) else _product(lift(other), self)
 
     def __truediv__(self, other: Any) -> Expr:
-        return _quotient(self, lift(other))
+        return NotImplemented if isinstance(other, tuple) else _quotient(self, lift(other))
 
     def __rtruediv__(self, other: Any) -> Expr:
-        return _quotient(lift(other), self)
+        return NotImplemented if isinstance(other, tuple) else _quotient(lift(other), self)
 
     def __neg__(self) -> Expr:
         return _difference(lift(0), self)
@@ -264,9 +291,16 @@ def _symbols_in(outputs: tuple[Expr, ...]) -> frozenset[str]:
     return frozenset(node.args[0] for node in ordered(outputs) if node.op == "symbol")
 
 
+def check_has_derivative(node: Expr) -> None:
+    """Refuse a call of a function that is no formula."""
+    if node.op == "call":
+        raise node.args[0].args[0].without_derivatives()
+
+
 def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     """Return (argument, derivative of the node with respect to it) for every argument with a derivative."""
     op, args = node.op, node.args
+    check_has_derivative(node)
     if op in ("symbol", "const", "named", *COMPARISONS, "and", "or", *LOOK_UPS):
         return []
     x = args[0]
@@ -333,6 +367,10 @@ def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
         return unpack[args[0]]
     if op in OPERATORS | COMPARISONS:
         return f"{args[0]} {(OPERATORS | COMPARISONS)[op]} {args[1]}"
+    if op == "call":
+        return f"{args[0]}({', '.join(args[1:])})"
+    if op == "item":
+        return f"{args[0]}[{args[1]}]"
     if op in ("and", "or"):
         return f"{args[0]} {'&' if op == 'and' else '|'} {args[1]}"
     return f"{op}({', '.join(args)})"
@@ -341,7 +379,8 @@ def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
 def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any]) -> Callable[..., Any]:
     """Compile a source text to a kernel with constants in one number type; the functions before the last are its parts.
 
-    Integers stay integers; floats and named constants are converted by `number`; tuples become tables, lists tuples.
+    Integers stay integers; floats and named constants are converted by `number`; tuples become tables, lists tuples; an
+    `Opaque` function has a kernel of its own.
     """
     space: dict[str, Any] = {name: getattr(primitives, name) for name in (*FUNCTIONS, "where", "to_float32", *LOOK_UPS)}
     space["abs"] = abs
@@ -350,6 +389,8 @@ def compiled(text: str, constants: dict[str, Any], number: Callable[[Any], Any])
             space[name] = primitives.table(value, number)
         elif isinstance(value, list):
             space[name] = tuple(map(number, value))
+        elif isinstance(value, Opaque):
+            space[name] = value.kernel(number)
         else:
             space[name] = value if isinstance(value, int) else number(value)
     exec(text, space)  # the text comes from this package only: operators, primitives, names v*, k*

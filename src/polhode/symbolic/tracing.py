@@ -17,10 +17,19 @@ from typing import Any
 from ..errors import InputError
 from ..numbers import primitives
 from ..numbers import user_math as polhode_math
+from ..numbers.nested import nested
 from .expression import constant, lift
 
 BUILTINS = ("abs", "enumerate", "len", "list", "map", "pow", "range", "reversed", "sum", "tuple", "zip")
 ALLOWED = "it may use arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions built from these"
+
+
+class UntraceableError(InputError):
+    """A function cannot be traced into a formula; `why` says so in a few words that begin with "it"."""
+
+    def __init__(self, message: str, why: str) -> None:
+        super().__init__(message)
+        self.why = why
 
 
 def _extreme(better: Callable[[Any, Any], Any]) -> Callable[..., Any]:
@@ -96,7 +105,8 @@ def outside_names(code: types.CodeType) -> list[tuple[str, bool]]:
 def _constant(value: Any) -> Any:
     """Convert a number, or nested sequences of numbers, for a traced function; None for anything else."""
     if hasattr(value, "tolist"):
-        value = value.tolist()
+        number = _constant(value.tolist())
+        return None if number is None else nested(number)  # arithmetic of arrays, as it is in the function
     if isinstance(value, tuple | list):
         items = tuple(_constant(v) for v in value)
         return None if any(item is None for item in items) else items
@@ -105,12 +115,12 @@ def _constant(value: Any) -> Any:
     return NAMED.get(value, value) if isinstance(value, float) else value
 
 
-def _refused(owner: str, value: Any, name: str) -> InputError:
+def _refused(owner: str, value: Any, name: str) -> UntraceableError:
     """Build the error for a name that cannot be traced; it suggests the name that can, if there is one."""
     kind = "calls" if callable(value) else "uses"
     plain = name.rpartition(".")[2]
     hint = f"write math.{plain}" if kind == "calls" and hasattr(TRACE_MATH, plain) else ALLOWED
-    return InputError(f"{owner} {kind} {name}, which cannot be compiled; {hint}")
+    return UntraceableError(f"{owner} {kind} {name}, which cannot be compiled; {hint}", f"it {kind} {name}")
 
 
 def _module(owner: str, name: str, value: types.ModuleType, attributes: set[str]) -> Any:
@@ -120,7 +130,8 @@ def _module(owner: str, name: str, value: types.ModuleType, attributes: set[str]
         if not hasattr(stand_in, attribute):
             raise _refused(owner, getattr(value, attribute, None), f"{name}.{attribute}")
     if stand_in is None:
-        raise InputError(f"{owner} uses the module {name}, which cannot be compiled; {ALLOWED}")
+        why = f"uses the module {name}"
+        raise UntraceableError(f"{owner} {why}, which cannot be compiled; {ALLOWED}", f"it {why}")
     return stand_in
 
 
@@ -158,7 +169,8 @@ def rebound(function: Callable[..., Any], owner: str, known: dict[Any, Any] | No
     closed_over = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     for (name, of_closure), attributes in _dotted(code).items():
         if name.startswith("import "):
-            raise InputError(f"{owner} has an {name!r} inside; import at the top of the file instead")
+            why = f"has an {name!r} inside"
+            raise UntraceableError(f"{owner} {why}; import at the top of the file instead", f"it {why}")
         if of_closure:
             value = closed_over[name].cell_contents
             cells[name].cell_contents = _meaning(owner, name, value, attributes, known)
@@ -166,5 +178,6 @@ def rebound(function: Callable[..., Any], owner: str, known: dict[Any, Any] | No
             value = function.__globals__.get(name, getattr(builtins, name, None))
             space[name] = _meaning(owner, name, value, attributes, known)
         else:
-            raise InputError(f"{owner} uses the name {name}, which is not defined")
+            why = f"uses the name {name}, which is not defined"
+            raise UntraceableError(f"{owner} {why}", f"it {why}")
     return copy

@@ -16,7 +16,7 @@ from typing import Any
 from ..errors import InputError
 from .expression import BranchError
 from .formula import Formula
-from .tracing import ALLOWED, rebound
+from .tracing import ALLOWED, UntraceableError, rebound
 
 Arguments = tuple[Any, ...] | dict[str, Any]
 """Arguments of a call, by position or by name."""
@@ -60,8 +60,11 @@ class UserFunction:
         except InputError:
             raise
         except Exception as problem:
-            what = f"{type(problem).__name__} {place}: {_line(problem)}{hint(problem)}"
-            raise InputError(f"{self.owner} raised {what}") from problem
+            raise self.raised(problem, place, hint(problem)) from problem
+
+    def raised(self, problem: Exception, place: str, hint: str = "") -> InputError:
+        """The error for an exception of the function."""
+        return InputError(f"{self.owner} raised {type(problem).__name__} {place}: {_line(problem)}{hint}")
 
     def numbers(self, value: Any, place: str) -> tuple[float, ...]:
         """Convert its return value to floats; check that they are finite and as many as expected."""
@@ -89,9 +92,13 @@ class UserFunction:
         except InputError:
             raise
         except BranchError as problem:
-            raise InputError(f"{self.owner} cannot be compiled: {problem}") from problem
+            why = "it branches on a number"
+            raise UntraceableError(f"{self.owner} cannot be compiled: {problem}", why) from problem
         except Exception as problem:
-            raise InputError(f"{self.owner} cannot be compiled: {_line(problem)}; {ALLOWED}") from problem
+            why = _line(problem)
+            raise UntraceableError(
+                f"{self.owner} cannot be compiled: {why}; {ALLOWED}", f"it stops: {why}"
+            ) from problem
 
 
 def _called(function: Callable[..., Any], arguments: Arguments) -> Any:

@@ -8,7 +8,17 @@ from collections.abc import Iterable, Sequence
 from ..numbers import primitives
 from ..numbers.derivatives import _derivative
 from ..numbers.primitives import FUNCTIONS
-from ..symbolic.expression import COMPARISONS, LOOK_UPS, OPERATORS, Expr, is_number, lift, ordered, symbol
+from ..symbolic.expression import (
+    COMPARISONS,
+    LOOK_UPS,
+    OPERATORS,
+    Expr,
+    check_has_derivative,
+    is_number,
+    lift,
+    ordered,
+    symbol,
+)
 
 LOGIC = (*COMPARISONS, "and", "or")
 
@@ -58,6 +68,8 @@ def plan(states: Sequence[Expr], rates: Sequence[Expr], others: Sequence[Expr] =
     while True:
         wanted = [*states, *rates, *others, *(s for pairs in found.values() for _, s in pairs)]
         nodes = ordered(wanted)
+        for node in nodes:
+            check_has_derivative(node)
         moving = moving_of(nodes, sources)
         fresh = [node for node in nodes if node.op in FUNCTIONS and node in moving and node not in found]
         if not fresh:

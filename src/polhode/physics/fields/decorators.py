@@ -9,6 +9,7 @@ from typing import Any, overload
 
 from ...errors import InputError
 from ...symbolic.user_function import plain_function
+from ..validate import flag
 from .field import FRAMES, FieldTemplate
 
 
@@ -39,19 +40,28 @@ def check_frame(frame: Any) -> str:
 
 
 @overload
-def torque(function: Callable[..., Any], *, frame: str = "body") -> FieldTemplate: ...
+def torque(function: Callable[..., Any], *, frame: str = "body", plain: bool = False) -> FieldTemplate: ...
 @overload
-def torque(function: None = None, *, frame: str = "body") -> Callable[[Callable[..., Any]], FieldTemplate]: ...
-def torque(function: Any = None, *, frame: str = "body") -> Any:
-    """Make a torque from a function of t, R, omega (any of them) and parameters.
+def torque(
+    function: None = None, *, frame: str = "body", plain: bool = False
+) -> Callable[[Callable[..., Any]], FieldTemplate]: ...
+def torque(function: Any = None, *, frame: str = "body", plain: bool = False) -> Any:
+    """Make a torque of a function of t, R, omega (any of them) and parameters.
 
-    ``R[i][j]`` maps body to space, ``omega`` is the body angular velocity. The function returns the three
-    components of the torque in the given frame, "body" or "space".
+    ``R[i, j]`` maps body to space, ``omega`` is the body angular velocity; the three numbers returned
+    are the torque in the named frame, "body" or "space".
+
+    A function that is a formula (arithmetic, ``math``, ``ph.math``) works with every method. Any other one (branches,
+    loops, tables, NumPy) is compiled as it stands if numba can, with the values that it reads from outside as they are
+    when the field is first used. Otherwise it is called as plain Python, which is slow. Both work with every method
+    that needs values of the torque only. With ``plain=True`` it is called as plain Python in any case, so that it sees
+    objects that change during the run.
     """
     check_frame(frame)
+    flag("plain", plain)
     if function is None:
-        return lambda f: template_of(f, "torque", frame)
-    return template_of(function, "torque", frame)
+        return lambda f: torque(f, frame=frame, plain=plain)
+    return dataclasses.replace(template_of(function, "torque", frame), plain=plain)
 
 
 @overload

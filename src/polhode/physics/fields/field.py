@@ -17,17 +17,33 @@ import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from ..._memo import MADE, Memo
 from ...errors import InputError
 from ...kernels.so3 import matrix, unit
 from ...numbers import floats
+from ...numbers.nested import nested
 from ...symbolic.discrete_gradient import discrete_gradient
-from ...symbolic.expression import LOOK_UPS, Expr, gradient, lift, ordered, source, symbol, symbols_in
+from ...symbolic.expression import (
+    LOOK_UPS,
+    Expr,
+    called,
+    gradient,
+    lift,
+    opaque_calls,
+    ordered,
+    source,
+    symbol,
+    symbols_in,
+)
 from ...symbolic.formula import Formula, formula_of
 from ...symbolic.surroundings import Surroundings
+from ...symbolic.tracing import UntraceableError
 from ...symbolic.user_function import UserFunction
 from ..validate import is_finite_real
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
+from .untraced import FORMULA, PYTHON, Untraced, shape_of, untraced
 
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
@@ -88,6 +104,8 @@ class FieldTemplate:
     """Parameters, each with the function (name, value) -> value that validates it."""
     makes: type[Field] | None = None
     """Class of the field that a call returns (default `Field`)."""
+    plain: bool = False
+    """Is the function called as plain Python at every evaluation, because the user says so."""
 
     @functools.cached_property
     def arguments(self) -> list[str]:
@@ -263,13 +281,6 @@ def leaves_of(value: Any) -> list[Any]:
     return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
-def shape_of(value: Any) -> Any:
-    """How many numbers nested tuples hold, and where."""
-    if not isinstance(value, tuple):
-        return None
-    return len(value) if all(type(v) is float for v in value) else tuple(map(shape_of, value))
-
-
 def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
     """Arrange the leaves, in order, in the shape of `value`."""
     if not isinstance(value, tuple):
@@ -382,19 +393,30 @@ class Field:
         return self._parameters
 
     def arguments(self, t: Any, R: Any, omega: Any, values: Mapping[str, Any], momentum: Any = None) -> dict[str, Any]:
-        """What the function is called with, by name."""
+        """The arguments of the function, by name; vectors and matrices have the arithmetic of arrays."""
         state = {"t": t, "R": R, "omega": omega, "momentum": momentum}
-        return {**{name: state[name] for name in self.template.state_used}, **values}
+        by_name = {**{name: state[name] for name in self.template.state_used}, **values}
+        return {name: nested(value) for name, value in by_name.items()}
 
     def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
         """The function's value for plain numbers."""
-        return self.template.user.value(self.arguments(t, R, omega, self.values, momentum), place, self._hint)
+        arguments = self.arguments(t, R, omega, self.values, momentum)
+        try:
+            return self.template.user.value(arguments, place, self._hint)
+        except InputError:
+            if self.kind != "torque":
+                raise
+            with contextlib.suppress(Exception):  # it may need arrays of NumPy
+                return self.template.function(
+                    **{name: np.array(x) if isinstance(x, tuple) else x for name, x in arguments.items()}
+                )
+            raise
 
     def _hint(self, problem: Exception) -> str:
         """A hint for an exception raised by the function."""
         values = ", ".join(f"{name} = {value!r}" for name, value in self.values.items())
         hint = f"; its parameters are {values[:LONGEST]}" if values else ""
-        return hint + "; R and omega are plain tuples: write R[i][j] and omega[i]" * isinstance(problem, TypeError)
+        return hint + "; R[i, j] and omega[i] are numbers, R and omega arrays" * isinstance(problem, TypeError)
 
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Evaluate the function once in plain Python; raise a clear error if it fails."""
@@ -406,6 +428,8 @@ class Field:
         """Check that a potential has finite derivatives, hence a torque."""
         try:
             slopes = self.torque_value(t, R, omega)
+        except UntraceableError:
+            raise
         except (ArithmeticError, ValueError):
             slopes = (math.nan,)
         if not all(map(math.isfinite, slopes)):
@@ -441,16 +465,70 @@ class Field:
         """The torque in the user's frame; for a potential in the body frame."""
         if self.kind == "potential":
             return self.graph[0]
-        return self.traced(lambda value: tuple(lift(x) for x in value))
+        if self.template.plain:
+            return self._called("it is declared plain")
+        try:
+            return self.traced(lambda value: tuple(lift(x) for x in value))
+        except UntraceableError as fault:
+            if type(self) is not Field:  # a field made of derivatives
+                raise
+            return self._called(fault.why)
+
+    def _called(self, reason: str) -> tuple[Expr, ...]:
+        """The torque as a call of the function, which is no formula for this reason."""
+        t, R, omega, values = self._symbols()
+        arguments = {name: (values | {"t": t, "R": R, "omega": omega})[name] for name in self.template.arguments}
+        function = untraced(
+            self.template.user,
+            {name: shape_of(value) for name, value in arguments.items()},
+            reason,
+            self.template.plain,
+        )
+        return called(function, leaves_of(tuple(arguments.values())), 3)
+
+    @functools.cached_property
+    def opaque(self) -> tuple[Expr, ...]:
+        """The calls in its formula of functions that are no formulas."""
+        return tuple(opaque_calls(self.graph[0]))
+
+    @property
+    def untraced(self) -> list[Untraced]:
+        """Functions in its formula that are no formulas."""
+        return [node.args[0].args[0] for node in self.opaque]
+
+    @property
+    def in_python(self) -> bool:
+        """Is one of its functions called as plain Python, so that it cannot be compiled."""
+        return any(function.mode == PYTHON for function in self.untraced)
+
+    @property
+    def evaluated(self) -> str:
+        """How the torque is evaluated, in words."""
+        return "; ".join(dict.fromkeys(f"{f.user.owner}: {f.evaluated}" for f in self.untraced)) or FORMULA
+
+    def opaque_arguments(self, t: float, R: Any, omega: Any) -> list[tuple[Untraced, tuple[float, ...]]]:
+        """Functions that are no formulas, each with the numbers that it is called with at a state."""
+        found = []
+        for node in self.opaque:
+            text = source("opaque_arguments", "t, R, w, p", self.unpack, list(node.args[1:]))
+            values = formula_kernel(text, floats.number)(t, R, omega, self.parameters)
+            found.append((node.args[0].args[0], tuple(map(float, values))))
+        return found
 
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
         """`read` applied to the function's value on the symbols t, R, w, p, or on the four formulas `at`."""
-        symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
-        omega, momentum = (tuple(symbol(f"{letter}{i}") for i in range(3)) for letter in "wm")
-        t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), omega, symbols)
-        shaped, _ = like(tuple(self.values.values()), leaves)
-        values = dict(zip(self.values, shaped, strict=True))
+        momentum = tuple(symbol(f"m{i}") for i in range(3))
+        t, R, omega, values = self._symbols(at)
         return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
+
+    def _symbols(self, at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> tuple[Any, Any, Any, dict[str, Any]]:
+        """Formulas for t, R, omega and the parameters by name; their symbols unless `at` gives others."""
+        symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
+        t, R, omega, leaves = at or (
+            symbol("t"), _attitude_symbols(), tuple(symbol(f"w{i}") for i in range(3)), symbols,
+        )  # fmt: skip
+        shaped, _ = like(tuple(self.values.values()), leaves)
+        return t, R, omega, dict(zip(self.values, shaped, strict=True))
 
     @of_formula
     def has_tables(self) -> bool:

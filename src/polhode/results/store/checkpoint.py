@@ -17,6 +17,7 @@ from ... import _version
 from ...errors import InputError
 from ...methods import Method, methods
 from ...numbers import floats
+from ...physics.fields import Field
 from ...physics.problem import Problem
 from . import integrity
 
@@ -106,8 +107,26 @@ def run_spec(problem: Problem, method: Method | None, **numbers: Any) -> dict[st
         "quaternion": list(problem.quaternion),
         "momentum": list(problem.momentum),
         "field": None if field is None else repr(field),
-        "formula": None if field is None else digest(repr(field.text)),
+        "formula": None if field is None else formula_text(field, field.text),
     }
+
+
+CODE_NOT_STORED = "a Python function, which files do not hold"
+"""What a file says of the formula of a torque that is none."""
+
+
+def formula_text(field: Field, text: Any) -> str:
+    """A digest of the text of a field's formula; what to say instead where it is none."""
+    return CODE_NOT_STORED if field.opaque else digest(repr(text))
+
+
+def check_resumable(field: Field | None, path: Any) -> None:
+    """Refuse to go on with a file whose torque is no formula: nothing tells whether it is the same torque."""
+    if field is not None and field.opaque and isinstance(path, str | Path) and Path(path).exists():
+        raise InputError(
+            f"{path} cannot be resumed: {field.untraced[0].no_formula}, and a file does not hold Python functions, so "
+            "that nobody knows whether it is the same torque; run it from the start with overwrite=True"
+        )
 
 
 @functools.cache

@@ -21,6 +21,7 @@ from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
+from ...results.store import checkpoint
 from ...results.trajectory import Trajectory
 from ..dense import dense_of
 from ..schedule import Bounds
@@ -169,6 +170,8 @@ def ensemble(
         return _with_warnings(task, task.run() if events is None else run_with_events(task, events))
     from . import shards
 
+    if resume:
+        checkpoint.check_resumable(task.model.field, out)
     many = shards.run(
         task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, shard_size=unit, progress=progress
     )  # fmt: skip

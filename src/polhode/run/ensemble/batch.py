@@ -20,7 +20,7 @@ from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
 from ...physics.fields import Field, FieldTemplate
 from ...physics.problem import Problem, quaternion_of
-from ..integrator import check_fit
+from ..integrator import check_compiled, check_fit
 from .start import Start, check_finite, quaternions
 
 
@@ -305,6 +305,7 @@ def model_problem(batch: BodyBatch, method: Method, t0: float) -> Problem:
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
         found.append(Problem(batch.body(i), batch.field, attitude=q, momentum=m, t0=t0))
         check_fit(method, found[-1])
+        check_compiled(found[-1], "an ensemble", "run ph.solve for each body")
     if not batch.plain:
         batch.check_axial("momentum", batch.momentum)
     return found[-1]

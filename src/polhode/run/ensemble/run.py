@@ -143,6 +143,9 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
 
     if task.batch.field is not None and task.batch.field.has_tables:
         raise InputError("a table of more than 64 rows cannot be used on a GPU; use device='cpu', or fewer rows")
+    if task.batch.field is not None and task.batch.field.opaque:
+        why = task.batch.field.untraced[0].no_formula
+        raise InputError(f"only formulas run on a GPU, and {why}; use device='cpu'")
     cuda.card()
     method = task.method
     given, order = task.given()

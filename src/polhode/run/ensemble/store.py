@@ -117,7 +117,7 @@ def _create_labels(root: Any, labels: Mapping[str, np.ndarray], shard_size: int)
 def description(task: Task) -> dict[str, Any]:
     """What a run is made of besides arrays: what must be the same when it goes on, in words a user knows."""
     field = task.model.field
-    formula = "" if field is None else checkpoint.digest(repr(field.text[0]))
+    formula = "" if field is None else checkpoint.formula_text(field, field.text[0])
     return {
         "polhode_version": _version.__version__,
         "method": task.method.name,

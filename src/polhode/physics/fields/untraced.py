@@ -1,0 +1,275 @@
+"""Torques that are no formulas: functions with branches, loops, NumPy, or objects with state.
+
+Such a function is a call in the graph of its field (`expression.Opaque`). Compiled code contains the function as it
+stands where the compiler takes it (`compile/untraced` finds that out); otherwise it is called as plain Python. Either
+way its values are all there is: it has no derivatives, no Taylor series and no digits beyond those of doubles.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import itertools
+import math
+import types
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..._memo import KEPT, Memo
+from ...errors import InputError
+from ...kernels import so3
+from ...numbers import floats, primitives, user_math
+from ...numbers.dispatch import OVERLOADS, has_tangents, kernel, lane_by_lane, user_code
+from ...numbers.nested import nested
+from ...symbolic.expression import Opaque
+from ...symbolic.snapshot import content, copied
+from ...symbolic.user_function import UserFunction
+
+COMPILED, PYTHON = "compiled", "python"
+"""How a function is evaluated: compiled as it stands, or called as plain Python."""
+
+FORMULA = "a formula"
+
+_serial = itertools.count()
+_MADE = Memo(KEPT)
+_LAST: OrderedDict[Any, Untraced] = OrderedDict()
+"""The last untraced function made of each function."""
+
+
+def untraced(user: UserFunction, shapes: dict[str, Any], reason: str, plain: bool) -> Untraced:
+    """The untraced function of a user; the same one as long as nothing that it reads from outside changes.
+
+    A function that is called as plain Python always sees its surroundings as they are. Equal functions are not taken
+    for each other, because each may have a state.
+    """
+    function = user.function
+    assert isinstance(function, types.FunctionType)
+    own = id(function), repr(shapes), plain
+    last = _LAST.get(own)
+    if last is not None and last.user.function is function and last.mode == PYTHON:
+        return last
+    made: Untraced = _MADE((own, content(function)), lambda: Untraced(user, shapes, reason, next(_serial)))
+    if plain:
+        made.call_as_python("")
+    _LAST[own] = made
+    while len(_LAST) > KEPT:
+        _LAST.popitem(last=False)
+    return made
+
+
+@dataclasses.dataclass(eq=False)
+class Untraced(Opaque):
+    """A torque that is no formula, as a function of all the numbers in its arguments."""
+
+    user: UserFunction
+    shapes: dict[str, Any]
+    """Its arguments by name, each 0 for a number, or nested tuples of 0."""
+    reason: str
+    """Why it is no formula, in words that begin with "it"."""
+    serial: int
+    mode: str = ""
+    """How it is evaluated; empty until that is decided (`compile/untraced`)."""
+    why_python: str = ""
+    """Why it is called as plain Python, if it is."""
+    run: Callable[..., Any] | None = None
+    """The compiled function, if it is compiled."""
+    _kinds: tuple[Callable[[Any], Any], ...] = (np.array, nested)
+
+    def __post_init__(self) -> None:
+        self._scalar: Callable[..., Any] | None = None
+        self._kernel = self._made_kernel()
+
+    def __repr__(self) -> str:
+        return f"<{self.user.owner}, untraced, {self.serial}>"
+
+    @property
+    def no_formula(self) -> str:
+        """A sentence that says why it is none."""
+        return f"{self.user.owner} is not a formula ({self.reason})"
+
+    @property
+    def evaluated(self) -> str:
+        """How it is evaluated, in words."""
+        if self.mode == PYTHON:
+            return f"called as plain Python ({'; '.join(filter(None, (self.reason, self.why_python)))})"
+        return f"compiled as it stands ({self.reason})"
+
+    def call_as_python(self, why: str) -> None:
+        """Have it called as plain Python."""
+        self.mode, self.why_python = PYTHON, why
+
+    # --- plain Python ------------------------------------------------------------------------------
+
+    def plain(self, *flat: Any) -> tuple[float, ...]:
+        """The torque for plain numbers, from the function itself."""
+        numbers = [float(x) for x in flat]
+        place = f"at t = {numbers[self._clock]:g}" if self._clock is not None else "during the run"
+        fault: Exception | None = None
+        for kind in self._kinds:
+            try:
+                value = self.user.function(**self._arguments(numbers, kind))
+            except Exception as problem:
+                fault = fault or problem
+                continue
+            self._kinds = (kind,)
+            return self.user.numbers(value, place)
+        assert fault is not None
+        raise self.user.raised(fault, place) from fault
+
+    @property
+    def _clock(self) -> int | None:
+        """The place of t among the numbers."""
+        if "t" not in self.shapes:
+            return None
+        before = list(self.shapes.values())[: list(self.shapes).index("t")]
+        return sum(_count(shape) for shape in before)
+
+    def _arguments(self, numbers: Sequence[float], kind: Callable[[Any], Any]) -> dict[str, Any]:
+        rest = iter(numbers)
+        shaped = {name: _shaped(shape, rest) for name, shape in self.shapes.items()}
+        return {name: kind(value) if isinstance(value, tuple) else value for name, value in shaped.items()}
+
+    # --- kernels -----------------------------------------------------------------------------------
+
+    def kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
+        """The function on doubles."""
+        if number is not floats.number:
+            raise InputError(f"digits needs a formula, and {self.no_formula}; remove the argument digits")
+        return self._kernel
+
+    def without_derivatives(self) -> Exception:
+        """The error where derivatives of it are asked for."""
+        return InputError(f"derivatives of the torque are needed, and {self.no_formula}; it has values only")
+
+    def fingerprint(self) -> Any:
+        """What compiled code of it depends on."""
+        return self.user.owner, self.scalar()
+
+    def _made_kernel(self) -> Callable[..., Any]:
+        def call(*flat: Any) -> Any:
+            if any(isinstance(x, np.ndarray) for x in flat):
+                return self._at_many(*flat)
+            return self.plain(*flat)
+
+        def choice(*kinds: Any) -> Callable[..., Any]:
+            if has_tangents(kinds):
+                raise self.without_derivatives()
+            return lane_by_lane(self.scalar(), 3, kinds)
+
+        OVERLOADS.append((call, choice))
+        return call
+
+    def _at_many(self, *flat: Any) -> tuple[np.ndarray, ...]:
+        """The torque for arrays of numbers; NaN where it has no value."""
+        grid = np.broadcast_arrays(*flat)
+        found = np.full((3, grid[0].size), math.nan)
+        for i, numbers in enumerate(zip(*(x.ravel().tolist() for x in grid), strict=True)):
+            try:
+                found[:, i] = self.run(*numbers) if self.run else self.plain(*numbers)
+            except InputError:
+                continue
+        return tuple(x.reshape(grid[0].shape) for x in found)
+
+    def scalar(self) -> Callable[..., Any]:
+        """The torque for numbers as a function for the compiler; NaN where the function raises an exception.
+
+        It contains a copy of the function, with everything that this reads as it was when it was first needed.
+        """
+        if self._scalar is None:
+            function: Any = self.user.function
+            copy = copied(function, stand_in, lambda made: kernel(user_code(made)), through=_three)
+            self._scalar = self._around(copy)
+        return self._scalar
+
+    def _around(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function of numbers that calls a function with vectors as arrays, which they are in plain Python too."""
+        names = [f"x{i}" for i in range(sum(map(_count, self.shapes.values())))]
+        rest, parts = iter(names), []
+        for name, shape in self.shapes.items():
+            value = _text(_shaped(shape, rest))
+            by_name = inspect.signature(self.user.function).parameters[name].kind is inspect.Parameter.KEYWORD_ONLY
+            value = f"array({value})" if _is_regular(shape) and shape != 0 else value
+            parts.append(f"{name}={value}" if by_name else value)
+        text = (
+            f"def torque_value({', '.join(names)}):\n"
+            "    try:\n"
+            f"        return three(function({', '.join(parts)}))\n"
+            "    except Exception:\n"
+            "        return (nan, nan, nan)\n"
+        )
+        space: dict[str, Any] = {"function": function, "three": _three, "array": np.array, "nan": math.nan}
+        exec(text, space)  # the text is made of our own words
+        made: Callable[..., Any] = space["torque_value"]
+        made.__module__ = __name__
+        return kernel(user_code(made))
+
+
+def _count(shape: Any) -> int:
+    return sum(map(_count, shape)) if isinstance(shape, tuple) else 1
+
+
+def shape_of(value: Any) -> Any:
+    """Nested tuples with 0 for every number."""
+    return tuple(map(shape_of, value)) if isinstance(value, tuple) else 0
+
+
+def _shaped(shape: Any, rest: Any) -> Any:
+    return tuple(_shaped(inner, rest) for inner in shape) if isinstance(shape, tuple) else next(rest)
+
+
+def _is_regular(shape: Any) -> bool:
+    """Is this the shape of an array."""
+    return not isinstance(shape, tuple) or (len(set(shape)) == 1 and _is_regular(shape[0]))
+
+
+def _text(names: Any) -> str:
+    return f"({''.join(_text(x) + ', ' for x in names)})" if isinstance(names, tuple) else names
+
+
+# --- what stands for ph.math in compiled code -------------------------------------------------------
+
+
+@kernel
+def _three(value: Any) -> Any:
+    """Three numbers of a tuple, a list or an array as a tuple."""
+    if len(value) != 3:
+        raise ValueError
+    return (float(value[0]), float(value[1]), float(value[2]))
+
+
+@kernel
+def _array_cross(a: Any, b: Any) -> Any:
+    return np.array(so3.cross(a, b))
+
+
+@kernel
+def _array_matvec(A: Any, v: Any) -> Any:
+    return np.array((so3.dot(A[0], v), so3.dot(A[1], v), so3.dot(A[2], v)))
+
+
+def _math_module() -> types.ModuleType:
+    """``ph.math`` for the compiler: functions that it knows, and those of vectors with three components."""
+    made = types.ModuleType("polhode_math")
+    for name in user_math.__all__:
+        known = getattr(primitives, name, None) or getattr(math, name, None)
+        if known is not None:
+            setattr(made, name, known)
+    vars(made).update(cross=_array_cross, dot=so3.dot, matvec=_array_matvec, norm=so3.norm)
+    return made
+
+
+MATH, PACKAGE = _math_module(), types.ModuleType("polhode_for_compilers")
+vars(PACKAGE).update(math=MATH, where=primitives.where)
+MODULES = {"polhode": PACKAGE, "polhode.math": MATH, user_math.__name__: MATH}
+
+
+def stand_in(value: Any) -> Any:
+    """What stands for a value that a function reads from outside: for ``ph`` and its functions; else None."""
+    if isinstance(value, types.ModuleType):
+        return MODULES.get(value.__name__)
+    if getattr(value, "__module__", None) in (user_math.__name__, primitives.__name__):
+        return getattr(MATH, getattr(value, "__name__", ""), value)
+    return None
