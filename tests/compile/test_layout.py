@@ -10,6 +10,7 @@ from polhode.compile.batch import layout
 from polhode.compile.simd.vector_types import LANES
 from polhode.kernels.so3 import conj, mul, rotate, unit, unrotate
 from polhode.run.ensemble import batch
+from polhode.run.ensemble.start import is_unit
 
 RNG = np.random.default_rng(2)
 N = 2 * LANES + 3
@@ -28,7 +29,7 @@ def columns(array):
 @pytest.mark.parametrize("order", [lambda a: a, np.asfortranarray, lambda a: a[::-1]])
 def test_unit_quaternions_have_the_bits_numpy_gives(n, order):
     q = order(quaternions(n) * RNG.uniform(1 - 1e-8, 1 + 1e-8, (n, 1)))
-    found = layout.changed(batch.is_unit, unit, q)
+    found = layout.changed(is_unit, unit, q)
     assert np.array_equal(found, np.stack(unit(columns(q)), -1))
 
 
@@ -37,7 +38,7 @@ def test_unit_quaternions_have_the_bits_numpy_gives(n, order):
 def test_one_that_is_not_is_seen(bad, i):
     q = quaternions()
     q[i, 2] = bad
-    assert layout.changed(batch.is_unit, unit, q) is None
+    assert layout.changed(is_unit, unit, q) is None
 
 
 MOMENTS = {
