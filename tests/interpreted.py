@@ -12,6 +12,7 @@ import pytest
 
 from polhode._memo import Memo
 from polhode.compile import program
+from polhode.run import step_control
 
 _made = Memo()
 """Programs of tests in plain Python; in the memo of the library, other tests would find them."""
@@ -28,3 +29,4 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(program, "compiled", plain)
     monkeypatch.setattr(program, "MADE", _made)
+    monkeypatch.setattr(step_control, "MADE", _made)  # formulas keep their loops
