@@ -150,4 +150,5 @@ def test_references_against_dop853(name: str) -> None:
     near = arrived(np.array([*(tilt @ R0).ravel(), *(start[9:] * (1 + 1e-7))]))
     growth = np.abs(near.y[:, -1] - run.y[:, -1]).max() / 1e-7
     assert miss <= len(run.t) * rtol * growth
-    assert miss <= 1e-10  # whatever the growth; the worst is coulomb_wall with 4e-11
+    # whatever the growth: DOP853 is off by up to 3e-10 (t_handle), which differs with the processor's vector units
+    assert miss <= 1e-9
