@@ -236,7 +236,7 @@ def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping
             )
     except OSError as fault:
         raise unwritable(path, fault) from fault
-    raise AssertionError  # an ExitStack swallows nothing here
+    raise AssertionError  # unreachable: this ExitStack suppresses no exception
 
 
 def _software(path: Path, then: str, mark: Checkpoint | None) -> str:

@@ -30,7 +30,7 @@ class Target(Protocol):
         """Write these rows."""
 
     def close(self, info: Info) -> None:
-        """Say how the trajectory was made."""
+        """Write the final metadata of the trajectory."""
 
     def release(self) -> None:
         """Release the file."""
@@ -113,7 +113,7 @@ class ZarrTarget:
         self._publish(end, self.info, self.attrs | attrs, sums, time.monotonic() - self.synced >= SYNC_SECONDS)
 
     def close(self, info: Info) -> None:
-        """Say how the trajectory was made."""
+        """Write the final metadata of the trajectory."""
         for name in VARIABLES:
             array = self.root[name]
             if array.shape[0] != self.rows:
@@ -199,7 +199,7 @@ class NetcdfTarget:
             self.rows = end
 
     def close(self, info: Info) -> None:
-        """Say how the trajectory was made."""
+        """Write the final metadata of the trajectory."""
         with self._stopping():
             self.file.seal(attributes(info) | self.attrs)
         self.left.close()
