@@ -24,7 +24,7 @@ class Node(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
-    """A function given by its graph. Call it with named numbers or formulas, in the shapes it was traced with.
+    """A function given by its graph. Call it by keyword, with numbers or formulas, in the shapes of its inputs.
 
     Attributes
     ----------
