@@ -146,7 +146,7 @@ class Body:
     ) -> Body:
         """The T-handle of Dzhanibekov: two cylinders, a bar along y and a stem along x that starts at its surface.
 
-        Spun about its stem it flips periodically: the moment about the stem is the intermediate one, unless it is long.
+        Spun about its stem, it flips periodically: the stem is the intermediate axis unless the stem is long.
         """
         bar_radius, stem_length = positive("bar_radius", bar_radius), positive("stem_length", stem_length)
         bar = cls.cylinder(bar_radius, bar_length, density=1.0).turned(_Z_TO_Y)

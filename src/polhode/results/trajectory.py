@@ -45,7 +45,7 @@ class Info:
     seconds: float = 0.0
     """Run time without compilation; for a resumed run, the total of all its parts."""
     compile_seconds: float = dataclasses.field(default=0.0, compare=False)
-    """Time spent compiling or loading compiled code; not in files, as it is no property of the result."""
+    """Time spent compiling or loading compiled code; not stored in files."""
     steps: int = 0
     tol: float | None = None
     step_tol: float | None = None

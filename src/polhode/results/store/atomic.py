@@ -140,7 +140,7 @@ class Lock:
 
 
 def lock_file(path: Path) -> Path:
-    """Path of the lock file of a store or a NetCDF file; a partial store shares that of its NetCDF file."""
+    """Path of the lock file of a store or a NetCDF file; a partial store shares the lock file of its NetCDF file."""
     real = Path(os.path.realpath(path))
     return real.with_name(f".{real.name.removesuffix(PARTIAL)}.lock")
 

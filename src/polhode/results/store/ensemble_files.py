@@ -119,7 +119,7 @@ class StoredEnsemble(Ensemble):
 
 
 YES, NO = ("True", "1"), ("False", "0")
-"""Values of the attribute `own_axes` in Zarr and NetCDF files: do principal axes differ from the user's."""
+"""Values of the attribute `own_axes` in Zarr and NetCDF files: True if principal and user axes differ."""
 
 AGAIN = "the same call with resume=True (--resume) runs the bodies again whose numbers are damaged"
 

@@ -56,7 +56,7 @@ UNITS = {name: unit for name, (_, unit, _) in file_format.VARIABLES.items()} | {
 """Physical units of the named observables; a user's function has the user's units."""
 
 
-# --- a new store ------------------------------------------------------------------------------------
+# --- variables and attributes -----------------------------------------------------------------------
 
 
 SAID = {**file_format.SAID_OF_ALL, "format": FORMAT}

@@ -38,7 +38,7 @@ KEPT = ("begun", "software")
 
 
 def checked(path: str | Path) -> Path:
-    """Return the path if its suffix is that of a format."""
+    """Return the path if its suffix is .zarr or .nc."""
     path = file_path(path, "a trajectory file must be a path that ends in .zarr or .nc")
     if path.suffix not in SUFFIXES:
         raise InputError(f"a trajectory file must end in .zarr or .nc; got {path.name!r}")
@@ -53,7 +53,7 @@ def staging_path(path: Path) -> Path:
 
 
 def folder_checked(path: str | Path) -> Path:
-    """Return the path if its suffix is that of a format and its folder exists."""
+    """Return the path if its suffix is .zarr or .nc and its folder exists."""
     path = checked(path)
     if not path.parent.is_dir():
         raise InputError(f"the folder {path.parent} does not exist; create it first")
@@ -341,7 +341,7 @@ class Stored(Mapping[str, np.ndarray]):
 
     @contextlib.contextmanager
     def _errors_explained(self, what: str) -> Iterator[None]:
-        """Turn any error into one that says what is wrong; a file that changed in the meantime is not damaged."""
+        """Convert any error to an InputError that explains it; a file that changed in the meantime is not damaged."""
         try:
             yield
         except InputError:
