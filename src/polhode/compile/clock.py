@@ -1,7 +1,7 @@
-"""Times of runs without compiling: what a thread has spent on compiling, or on loading compiled code, is told apart.
+"""Run times without compilation: the time a thread spends compiling or loading compiled code is counted separately.
 
-numba compiles a function when it is first called with arguments of some types, so in the middle of a run. Each thread
-counts its own seconds, including those in which it waits for another thread that compiles the same function.
+numba compiles a function when it is first called with given argument types, so during a run. Each thread counts its
+own seconds, including those in which it waits for another thread that compiles the same function.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ _OF_THREAD = threading.local()
 
 
 def compile_seconds() -> float:
-    """Seconds that this thread has spent on compiling and loading so far."""
+    """Seconds that this thread has spent compiling and loading so far."""
     return float(getattr(_OF_THREAD, "seconds", 0.0))
 
 
 def counted(compiling: Callable[..., Any]) -> Callable[..., Any]:
-    """The same function; the time it takes counts as compiling."""
+    """Wrap a function so that its time counts as compilation."""
 
     @functools.wraps(compiling)
     def count(*args: Any, **named: Any) -> Any:
@@ -29,20 +29,20 @@ def counted(compiling: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return compiling(*args, **named)
         finally:
-            _OF_THREAD.seconds = before + time.perf_counter() - began  # once, where one function compiles another
+            _OF_THREAD.seconds = before + time.perf_counter() - began  # nested compilations are counted once
 
     return count
 
 
 class Stopwatch:
-    """The time since it was made, on the thread that made it: `seconds` of work, and `compile_seconds` besides."""
+    """Time since its creation, on the creating thread: `seconds` of work, and `compile_seconds` of compilation."""
 
     def __init__(self) -> None:
         self._began, self._before = time.perf_counter(), compile_seconds()
 
     @property
     def compile_seconds(self) -> float:
-        """Seconds spent on compiling and loading."""
+        """Seconds spent compiling and loading."""
         return compile_seconds() - self._before
 
     @property

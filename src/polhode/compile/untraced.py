@@ -1,4 +1,4 @@
-"""Torques that are no formulas: can they be compiled as they stand, and do they then have the same values."""
+"""Torques that are not formulas: try to compile them unchanged, and check that the values agree."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from .fingerprint import UnknownContent
 from .program import compiled
 
 SAME = 1e-9
-"""Relative difference between compiled and plain values that round-off may leave."""
+"""Allowed relative difference between compiled and plain values, due to round-off."""
 
 TIMED = 3
-"""Calls that are timed."""
+"""Number of calls that are timed."""
 
 LONGEST = 160
-"""Characters of a compiler's message that are shown."""
+"""Most characters of a compiler message that are shown."""
 
 Point = tuple[float, ...]
 
@@ -31,10 +31,10 @@ _lock = threading.RLock()
 
 
 def decide(function: Untraced, points: Sequence[Point]) -> None:
-    """Decide, once, how a function is evaluated: from its values at some points, the start first.
+    """Decide, once, how a function is evaluated, from its values at some points, of which the first is the start.
 
-    It is compiled as it stands if the compiler takes it and its values are those of plain Python. Otherwise it is
-    called as plain Python, and a warning says so.
+    It is compiled unchanged if the compiler accepts it and its values agree with plain Python. Otherwise it is called
+    as plain Python, with a warning.
     """
     with _lock:
         if function.mode:
@@ -48,10 +48,10 @@ def decide(function: Untraced, points: Sequence[Point]) -> None:
 
 
 def _tried(function: Untraced, points: Sequence[Point]) -> tuple[Callable[..., Any] | None, str]:
-    """The compiled function, if it can be compiled and has the right values; else the reason."""
+    """Return the compiled function if it compiles and its values are right, else None; with the reason."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of the compiler: about its own speed
+            warnings.simplefilter("ignore")  # compiler warnings about speed
             run = compiled(function.scalar()).run
             values = [run(*point) for point in points]
     except UnknownContent:
@@ -67,7 +67,7 @@ def _tried(function: Untraced, points: Sequence[Point]) -> tuple[Callable[..., A
 
 
 def _agrees(function: Untraced, point: Point, value: Sequence[float]) -> bool:
-    """Is this the value that the function has in plain Python: NaN where it raises an exception."""
+    """True if the value agrees with plain Python; it must not be finite if plain Python raises an exception."""
     try:
         expected = function.plain(*point)
     except InputError:
@@ -77,7 +77,7 @@ def _agrees(function: Untraced, point: Point, value: Sequence[float]) -> bool:
 
 
 def _line(problem: Exception) -> str:
-    """The innermost cause in a message of the compiler, on one line."""
+    """Innermost cause in a compiler message, on one line."""
     lines = [line.strip() for line in str(problem).splitlines()]
     useful = [x for x in lines if x and not x.startswith(NOISE)]
     after = [i for i, x in enumerate(lines) if x.startswith(CAUSE)]
@@ -88,11 +88,11 @@ def _line(problem: Exception) -> str:
 
 CAUSE = "Rejected as the implementation raised a specific error"
 NOISE = ("TypingError: Failed", "LoweringError: Failed", "Failed in", "File", "During", "-", "^", ">>>", "<source")
-"""Lines of a message of the compiler: before the innermost cause, and those that are none."""
+"""Starts of lines in a compiler message: the line before the innermost cause, and lines that name no cause."""
 
 
 def _warn(function: Untraced, point: Point) -> None:
-    """Say once that a function is called as plain Python."""
+    """Warn that a function is called as plain Python."""
     spent = []
     for _ in range(TIMED):
         began = time.perf_counter()

@@ -1,8 +1,8 @@
 """Vectors and matrices of numbers of any type: tuples with the arithmetic of arrays.
 
 A user's function gets R, omega and its parameters as `Nested`. They are still tuples (``R[i][j]``, unpacking, ``len``),
-and they follow the rules of NumPy: ``-k * omega``, ``R.T @ v``, ``R[i, j]``. Every component is the expression that
-one would write by hand, with its operands in the same order: x0 y0 + x1 y1 + x2 y2 for a product of matrices.
+and they follow the rules of NumPy: ``-k * omega``, ``R.T @ v``, ``R[i, j]``. Every component is the same expression,
+with the same order of operands, as written by hand: x0 y0 + x1 y1 + x2 y2 for a product of matrices.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ class Nested(tuple[Any, ...]):
     """A vector, a matrix (a tuple of its rows), or a deeper array."""
 
     __slots__ = ()
-    __array_priority__ = 1000.0  # a NumPy number or array leaves the operation to this class
+    __array_priority__ = 1000.0  # NumPy numbers and arrays defer to this class
 
     def __getitem__(self, index: Any) -> Any:
         """One item, a slice, or with several indices an entry of a matrix: A[i, j], A[:, j]."""
@@ -78,22 +78,22 @@ class Nested(tuple[Any, ...]):
         return matmul(other, self)
 
     def dot(self, other: Any) -> Any:
-        """The product of vectors and matrices, as with ``@``."""
+        """Product of vectors and matrices, the same as ``@``."""
         return matmul(self, other)
 
     @property
     def T(self) -> Any:
-        """The transposed matrix; a vector as it is."""
+        """Transpose of a matrix; a vector is returned unchanged."""
         return self if _depth(self) < 2 else Nested(Nested(column) for column in zip(*self, strict=True))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The lengths of its dimensions."""
+        """Lengths of the dimensions."""
         return (len(self), *(nested(self[0]).shape if self and _depth(self) > 1 else ()))
 
 
 def nested(value: Any) -> Any:
-    """Sequences and arrays, at every depth, as `Nested`; a number as it is."""
+    """Convert sequences and arrays, at every depth, to `Nested`; a number is returned unchanged."""
     if type(value) is Nested and not any(isinstance(x, tuple | list) and type(x) is not Nested for x in value):
         return value
     return Nested(map(nested, value)) if _is_sequence(value) else value
@@ -109,7 +109,7 @@ def _depth(value: Any) -> int:
 
 
 def _elementwise(operation: Operation, a: Any, b: Any) -> Any:
-    """An operation of arrays by NumPy's rule: the one with fewer dimensions meets each item of the other."""
+    """Apply an elementwise operation; the operand with fewer dimensions is combined with each item of the other."""
     deep, deeper = _depth(a), _depth(b)
     if deep == deeper == 0:
         return operation(a, b)
@@ -133,7 +133,7 @@ def inner(a: Any, b: Any) -> Any:
 
 
 def matmul(a: Any, b: Any) -> Any:
-    """The product of matrices (given by rows) and vectors, by NumPy's rule for ``@``."""
+    """Product of matrices (given by rows) and vectors, by NumPy's rule for ``@``."""
     a, b = nested(a), nested(b)
     ranks = _depth(a), _depth(b)
     if ranks == (1, 1):
@@ -156,6 +156,6 @@ def cross(a: Any, b: Any) -> Any:
 
 
 def _said(value: Any) -> str:
-    """A value in the words of a message."""
+    """Description of the shape of a value, for messages."""
     depth = _depth(value)
     return {0: "a number", 1: f"{len(value)} components" if depth else ""}.get(depth, f"an array of {depth} dimensions")

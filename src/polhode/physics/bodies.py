@@ -1,4 +1,4 @@
-"""Many bodies and what acts on them, as arrays: their tensors, angular velocities and energies, all at once."""
+"""Many bodies and their field as arrays: inertia, angular velocities and energies of all bodies at once."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from .fields import Field
 from .fields.field import like
 
 NO_VALUES = np.empty((1, 0))
-"""The parameters of no field."""
+"""Parameter array for bodies without a field."""
 
 
 def rows(columns: Any) -> np.ndarray:
-    """Columns, each of them of any number of bodies, as one array."""
+    """Stack columns as one array; a column may hold one value per body or one for all."""
     return np.stack(np.broadcast_arrays(*columns), -1)
 
 
@@ -32,12 +32,12 @@ class Bodies:
     Attributes
     ----------
     moments : (N, 3) or (1, 3) principal moments
-    own : (N, 4) or (1, 4) quaternions that turn principal axes into the user's, None where these are the same
+    own : (N, 4) or (1, 4) quaternions from principal to user axes; None if the axes are the same
     field : the field with the parameters of the first body
     values : (N, k) or (1, k) flattened parameters
     number : N
-    listed : the bodies as objects, one for each or one for all, where they were given so
-    name : of the problem
+    listed : the bodies as objects, one for each or one for all, if they were given as objects
+    name : name of the problem
     """
 
     moments: np.ndarray
@@ -49,11 +49,11 @@ class Bodies:
     name: str = ""
 
     def of(self, array: Any, i: int) -> Any:
-        """The entry of body i."""
+        """Entry of body i."""
         return array[i if len(array) > 1 else 0]
 
     def body(self, i: int) -> Body:
-        """Body i as a user would give it."""
+        """Body i as a `Body`, in the user's axes."""
         if self.listed:
             found: Body = self.of(self.listed, i)
             return found
@@ -79,7 +79,7 @@ class Bodies:
             parts["listed"] = tuple(self.listed[i] for i in chosen)
         return dataclasses.replace(self, **parts, number=len(chosen))
 
-    # --- vectors: tuples of components, of all bodies ----------------------------------------------
+    # --- vectors of all bodies, as tuples of components --------------------------------------------
 
     @functools.cached_property
     def inverse_moments(self) -> np.ndarray:
@@ -87,25 +87,25 @@ class Bodies:
         return np.divide(1.0, self.moments, out=np.zeros_like(self.moments, dtype=float), where=self.moments > 0)
 
     def to_principal(self, vector: Any) -> Any:
-        """Vectors from the users' into principal axes."""
+        """Rotate vectors from user to principal axes."""
         return vector if self.own is None else unrotate(components(self.own), vector)
 
     def from_principal(self, vector: Any) -> Any:
-        """Vectors from principal into the users' axes."""
+        """Rotate vectors from principal to user axes."""
         return vector if self.own is None else rotate(components(self.own), vector)
 
     def momentum_of(self, omega: np.ndarray) -> np.ndarray:
-        """Momenta Pi = I omega, both in the users' axes."""
+        """Momenta Pi = I omega, both in user axes."""
         parts = zip(components(self.moments), self.to_principal(components(omega)), strict=True)
         return rows(self.from_principal(tuple(i * x for i, x in parts)))
 
     def omega_of(self, momentum: np.ndarray) -> np.ndarray:
-        """Angular velocities omega = I^-1 Pi, both in the users' axes."""
+        """Angular velocities omega = I^-1 Pi, both in user axes."""
         parts = zip(components(self.inverse_moments), self.to_principal(components(momentum)), strict=True)
         return rows(self.from_principal(tuple(i * x for i, x in parts)))
 
     def energies(self, quaternion: np.ndarray, momentum: np.ndarray) -> np.ndarray:
-        """Kinetic plus potential energy (kinetic where there is no potential) of states of all bodies."""
+        """Kinetic plus potential energy (kinetic alone if there is no potential) of states of all bodies."""
         m = self.to_principal(components(momentum))
         kinetic = sum(i * x * x for i, x in zip(components(self.inverse_moments), m, strict=True)) / 2
         if self.field is None:

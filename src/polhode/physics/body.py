@@ -16,25 +16,25 @@ from .shapes import SOLIDS, Shape
 from .validate import attitude_quaternion, positive, quaternion_of, real_array, vector
 
 TOLERANCE = 1e-12
-"""Relative to the largest moment: below this, differences count as zero."""
+"""Differences below this, relative to the largest moment, count as zero."""
 
 SMALLEST, LARGEST = 1e-100, 1e100
-"""Range of the largest moment: squares and products of momenta then stay within doubles."""
+"""Allowed range of the largest moment: squares and products of momenta then stay within the range of doubles."""
 
 
 class Principal(NamedTuple):
-    """What a problem needs of a body in its principal axes, as plain floats."""
+    """Data of a body in its principal axes, as plain floats."""
 
     moments: tuple[float, float, float]
     inverse: tuple[float, float, float]
-    """1/I_i; zero for the axis of a linear body, about which nothing turns."""
+    """1/I_i; zero for the axis of a linear body, about which it does not rotate."""
     to_body: tuple[float, ...]
-    """Quaternion that turns principal into user axes; empty if they are the same."""
+    """Quaternion from principal to user axes; empty if they are the same."""
     axes: Any
-    """Rows of the matrix whose columns are the principal axes; None if they are the axes of the user."""
+    """Rows of the matrix whose columns are the principal axes; None if they are the user's axes."""
     linear_axis: int | None
     tensor: tuple[tuple[float, ...], ...]
-    """Rows of the inertia tensor, in the axes of the user."""
+    """Rows of the inertia tensor, in the user's axes."""
 
 
 class Body:
@@ -46,10 +46,10 @@ class Body:
         stays in the axes of that tensor.
     mass, centre : mass, and position of the centre of mass in the axes of the body; only gravity and compositions
         (``+``, `moved`, `about`) need them
-    pivot : the point about which the body turns and the inertia is taken (default: the centre of mass)
+    pivot : the point about which the body rotates and the inertia is taken (default: the centre of mass)
     shapes : geometry for pictures
     physical : False accepts positive moments that no mass distribution has, such as (3, 3, 9), with a
-        `ResultWarning`; Euler's equations make sense for them. None accepts them without a warning
+        `ResultWarning`; Euler's equations are still defined for them. None accepts them without a warning
 
     `box`, `ellipsoid`, `cylinder`, `cone`, `torus`, `t_handle`, `from_points` and `from_mesh` build bodies from their
     geometry; the solids have their centre of mass at the origin. ``a + b`` joins two bodies, ``a - b`` cuts b out of a.
@@ -84,22 +84,22 @@ class Body:
             array.flags.writeable = False
 
     def __getstate__(self) -> dict[str, Any]:
-        """What can be sent: what is derived is made anew."""
+        """Data to pickle; derived data are recomputed."""
         return {name: value for name, value in vars(self).items() if name != "_derived"}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Arrays that were sent are as constant as they were."""
+        """Restore the data and make the arrays read-only again."""
         vars(self).update(state)
         for array in (self.inertia, self.moments, self.axes, self.centre, self.pivot):
             array.flags.writeable = False
 
-    # --- made of matter ----------------------------------------------------------------------------
+    # --- bodies from their geometry ----------------------------------------------------------------
 
     @classmethod
     def box(cls, a: float, b: float, c: float, *, mass: float | None = None, density: float | None = None) -> Body:
         """A box with the FULL edges a, b, c along x, y, z: I1 = m (b^2 + c^2)/12.
 
-        For all solids: give the mass or the density; with neither, the mass is 1.
+        For all solids: give the mass or the density; without either, the mass is 1.
         """
         return cls._solid("box", {"a": a, "b": b, "c": c}, mass, density)
 
@@ -146,7 +146,7 @@ class Body:
     ) -> Body:
         """The T-handle of Dzhanibekov: two cylinders, a bar along y and a stem along x that starts at its surface.
 
-        Spun about its stem it flips periodically: that moment is the intermediate one unless the stem is long.
+        Spun about its stem, it flips periodically: the stem is the intermediate axis unless the stem is long.
         """
         bar_radius, stem_length = positive("bar_radius", bar_radius), positive("stem_length", stem_length)
         bar = cls.cylinder(bar_radius, bar_length, density=1.0).turned(_Z_TO_Y)
@@ -256,11 +256,11 @@ class Body:
 
     @property
     def looks(self) -> tuple[Shape, ...]:
-        """Its shapes with the pivot, about which it turns, at the origin: what a picture shows."""
+        """Its shapes with the pivot at the origin, for pictures."""
         return tuple(shape.moved(-self.pivot) for shape in self.shapes) if self.shapes else ()
 
     def about(self, pivot: Any) -> Body:
-        """The body turning about another point: its inertia by the parallel axis theorem."""
+        """The body with another pivot; its inertia follows from the parallel axis theorem."""
         point = vector("pivot", pivot)
         return self._with(_tidied(self.central + parallel(self._matter(), point - self.centre)), pivot=point)
 
@@ -273,7 +273,7 @@ class Body:
         return self._joined(other, 1)
 
     def __radd__(self, other: Any) -> Body:
-        """So that ``sum(bodies)``, which starts with 0, works."""
+        """Support ``sum(bodies)``, which starts with 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __sub__(self, other: Any) -> Body:
@@ -312,7 +312,7 @@ class Body:
 
     @property
     def principal(self) -> Principal:
-        """The body in its principal axes, computed once; anew where its arrays were replaced."""
+        """The body in its principal axes; cached, and recomputed if its arrays were replaced."""
         kept = self._derived
         if kept and kept[0] is self.inertia and kept[1] is self.moments and kept[2] is self.axes:
             return kept[3]
@@ -322,7 +322,7 @@ class Body:
 
     @property
     def has_principal_rotation(self) -> bool:
-        """Do the principal axes differ from the axes the tensor is written in."""
+        """True if the principal axes differ from the axes of the tensor."""
         return bool(self.principal.to_body)
 
     @property
@@ -352,7 +352,7 @@ class Body:
 
     @property
     def inverse_moments(self) -> np.ndarray:
-        """1/I_i; zero for the axis of a linear body, about which nothing turns."""
+        """1/I_i; zero for the axis of a linear body, about which it does not rotate."""
         return np.array(self.principal.inverse)
 
     def __repr__(self) -> str:
@@ -364,10 +364,10 @@ class Body:
 
 
 SHAPES = (*SOLIDS, "t_handle")
-"""Names that `Body.from_shape` takes."""
+"""Names that `Body.from_shape` accepts."""
 
 _Z_TO_X, _Z_TO_Y = (0.5, 0.5, 0.5, 0.5), (0.5, -0.5, -0.5, -0.5)
-"""Rotations by 120 degrees about (1, 1, 1), whose matrices have the entries 0 and 1: z -> x, z -> y."""
+"""Rotations by 120 degrees about (1, 1, 1), whose matrices have only entries 0 and 1: z -> x, z -> y."""
 
 
 def shape_sizes(name: str) -> list[str]:

@@ -14,21 +14,21 @@ from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, ti
 from ..numbers import floats
 from .body import TOLERANCE, Body
 from .fields import Field, FieldTemplate, unbound
-from .validate import (  # noqa: F401 - others take them from here
+from .validate import (  # noqa: F401 - imported from here by other modules
     ROTATION_TOLERANCE,
     finite_number,
     quaternion_of,
     start_quaternion,
     triple,
 )
-from .validate import attitude_quaternion as _attitude  # noqa: F401 - others take it from here
+from .validate import attitude_quaternion as _attitude  # noqa: F401 - imported from here by other modules
 from .validate import vector as _vector  # noqa: F401 - as above
 
 PROBES = 6
 """Attitudes at which the torque on a linear body is checked."""
 
 PROBE_TOLERANCE = 1e-9
-"""Axial torque, relative to the torque, that round-off of a user's formula may leave."""
+"""Allowed axial torque, relative to the torque, due to round-off in a user's formula."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,16 +53,16 @@ class Problem:
     body : Body
     field : a bound `ph.torque` or `ph.potential`, or None for the free body
     attitude : body to space: a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
-    euler, euler_deg : instead of it, Euler angles in radians or in degrees: ("ZXZ", [a, b, c]); capitals are axes that
-        turn with the body, small letters axes of space
+    euler, euler_deg : instead of `attitude`, Euler angles in radians or degrees: ("ZXZ", [a, b, c]); capitals are
+        axes that rotate with the body, small letters space-fixed axes
     omega, momentum, spatial_omega, spatial_momentum : exactly one of them; the first two in the body frame
     t0 : time of that state
-    t_end, dt : end time and largest step that comparisons use by default
+    t_end, dt : default end time and largest step for comparisons
     """
 
     __slots__ = ("__dict__", "__weakref__", "_loop_data")
     _loop_data: tuple[Any, ...]
-    """What the loop starts from, with what it was made of; not among the attributes, which say what was given."""
+    """Cached initial data of the loop, with the objects they were computed from; not part of ``vars(problem)``."""
 
     def __init__(
         self,
@@ -108,10 +108,10 @@ class Problem:
         euler_deg: Any = None,
         t0: float | None = None,
     ) -> Problem:
-        """The same body in the same field from another state, checked like a new problem; what is not given stays.
+        """The same body and field with another initial state, checked like a new problem; omitted values are kept.
 
-        At most one of omega, momentum, spatial_omega, spatial_momentum. Without one the momentum stays as it is in the
-        body frame. `t_end` and `dt` stay; the name and the reference, which belong to the start, do not.
+        Give at most one of omega, momentum, spatial_omega, spatial_momentum. Without one, the body-frame momentum is
+        kept. `t_end` and `dt` are kept; the name and the reference, which belong to the initial state, are not.
         """
         made = Problem.__new__(Problem)
         made.body, made.field, made.t_end, made.dt, made.name, made.reference = (
@@ -127,7 +127,7 @@ class Problem:
         return made
 
     def __getstate__(self) -> dict[str, Any]:
-        """What is copied or sent: what is derived is made anew."""
+        """Data to copy or pickle; derived data are recomputed."""
         return dict(vars(self))
 
     def _check_at_start(self) -> None:
@@ -162,7 +162,7 @@ class Problem:
                 )
 
     def _probes(self, axis: int) -> Iterator[tuple[float, Any, tuple[float, ...]]]:
-        """The initial state, and random attitudes and velocities of a linear body."""
+        """The initial state, then random attitudes and velocities of a linear body."""
         yield self.t0, self.quaternion, tuple(self.omega.tolist())
         allowed = self.body.axes[:, [i for i in range(3) if i != axis]]
         speed = float(np.linalg.norm(self.omega)) or 1.0
@@ -172,7 +172,7 @@ class Problem:
     def _start(
         self, omega: Any, momentum: Any, spatial_momentum: Any, spatial_omega: Any
     ) -> tuple[float, float, float]:
-        """The body momentum, from whichever vector was given."""
+        """Body momentum from the one vector that the user gave."""
         given = (
             ("omega", omega), ("momentum", momentum), ("spatial_omega", spatial_omega),
             ("spatial_momentum", spatial_momentum),
@@ -221,16 +221,16 @@ class Problem:
         return self.principal(floats.number)[1]
 
     def principal(self, number: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        """Principal moments and `axes_quaternion`, to the precision of a number type."""
+        """Principal moments and `axes_quaternion`, in the precision of a number type."""
         body = self.body
         if number is floats.number or not body.has_principal_rotation:
             return tuple(number(x) for x in body.principal.moments), body.principal.to_body
         return _precise_principal(body)
 
     def kernel_data(self, number: Any) -> tuple[Any, Any]:
-        """State and system in principal axes, in one number type: what the loop starts from.
+        """State and system in principal axes, in one number type: the initial data of the loop.
 
-        In doubles it is computed once; anew where the body, the field or the start were replaced.
+        In doubles they are cached, and recomputed if the body, the field or the initial state was replaced.
         """
         if number is not floats.number:
             return self._data_in(number)
@@ -239,7 +239,7 @@ class Problem:
         if kept and kept[0] is body and kept[1] is field and kept[2] is q and kept[3] is m:
             return kept[4]
         data = self._data_in_doubles()
-        if type(q) is tuple and type(m) is tuple:  # what can change in place is not kept
+        if type(q) is tuple and type(m) is tuple:  # values that can change in place are not cached
             self._loop_data = (body, field, q, m, data)
         return data
 
@@ -264,7 +264,7 @@ class Problem:
         )
 
     def _in_principal_axes(self, y: Any, inertia: Any, principal_to_body: Any) -> Any:
-        """Attitude and momentum in principal axes; a linear body has no momentum along its axis, not even round-off."""
+        """Attitude and momentum in principal axes; momentum along the axis of a linear body is set to exactly 0."""
         q, m = y
         if principal_to_body:
             q, m = mul(q, principal_to_body), unrotate(principal_to_body, m)
@@ -273,7 +273,7 @@ class Problem:
         return q, m
 
     def user_axes(self, q: Any, m: Any, number: Any = floats.number) -> tuple[Any, Any]:
-        """Convert attitude and momentum of the loop back to the user's axes."""
+        """Convert attitude and momentum from principal axes back to the user's axes."""
         principal_to_body: Any = self.principal(number)[1]
         return (mul(q, conj(principal_to_body)), rotate(principal_to_body, m)) if principal_to_body else (q, m)
 
@@ -294,7 +294,7 @@ class Problem:
 
 @functools.cache
 def _scattered() -> list[tuple[Any, np.ndarray]]:
-    """Attitudes, and pairs of numbers of size 1, the same ones for every problem."""
+    """Random attitudes, each with two random numbers of order 1; the same for every problem."""
     scatter = np.random.default_rng(0)
     return [(unit(tuple(scatter.normal(size=4).tolist())), scatter.normal(size=2)) for _ in range(PROBES)]
 
@@ -313,7 +313,7 @@ def check_axial(body: Body, name: str, vector: Any) -> None:
 
 
 def _precise_principal(body: Body) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Principal moments and axes of the user's tensor, to the working precision of mpmath."""
+    """Principal moments and axes of the user's tensor, in the working precision of mpmath."""
     from ..numbers.multiprecision import mp
 
     moments, axes = mp.eigsy(mp.matrix(body.inertia.tolist()))

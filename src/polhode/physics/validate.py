@@ -58,7 +58,7 @@ def is_finite_real(value: Any) -> bool:
 
 
 def finite_number(name: str, value: Any) -> float:
-    """The value as a float, or a sentence about what it should have been."""
+    """Convert to a finite float, or raise an error."""
     if type(value) is float and value - value == 0.0:
         return value
     try:
@@ -104,7 +104,7 @@ def check_times(t0: float, dt: float, steps: int, step: str = "dt") -> None:
 
 
 MODERATE = 1e60
-"""Beyond this, or below its inverse, times go with angular velocities whose fourth powers overflow or underflow."""
+"""Times beyond this, or below its inverse, imply angular velocities whose fourth powers overflow or underflow."""
 
 
 def check_unit_of_time(name: str, shortest: float, longest: float) -> None:
@@ -124,9 +124,9 @@ _DOUBLES = np.dtype(float)
 
 
 def plain_floats(value: Any, count: int) -> tuple[float, ...] | None:
-    """The value, if it is a list, a tuple or an array of just so many finite doubles; None sends it to the full check.
+    """Return a list, tuple or array of exactly `count` finite doubles as a tuple; None if the full check is needed.
 
-    This saves time only: everything else is read, or refused, as before.
+    This is only a fast path: the full check accepts or rejects all other values.
     """
     kind = type(value)
     if kind is np.ndarray:
@@ -142,7 +142,7 @@ def plain_floats(value: Any, count: int) -> tuple[float, ...] | None:
 
 
 def triple(name: str, value: Any) -> tuple[float, float, float]:
-    """The value as a tuple of three finite numbers."""
+    """Convert to a tuple of three finite numbers, or raise an error."""
     return plain_floats(value, 3) or tuple(vector(name, value).tolist())  # type: ignore[return-value]
 
 
@@ -173,7 +173,7 @@ def attitude_quaternion(attitude: Any) -> tuple[float, float, float, float]:
 
 
 def _attitude_array(attitude: Any) -> np.ndarray:
-    """Four finite numbers, or three rows of three."""
+    """Convert to an array of four finite numbers, or three rows of three."""
     expected = "attitude must be a scipy Rotation, a 3x3 rotation matrix or a unit quaternion with the scalar first"
     given = real_array(attitude, expected)
     if given.shape not in ((4,), (3, 3)):
@@ -184,7 +184,7 @@ def _attitude_array(attitude: Any) -> np.ndarray:
 
 
 def _rotation_quaternion(R: np.ndarray) -> tuple[float, float, float, float]:
-    """The quaternion of a matrix that is a rotation within the tolerance."""
+    """Quaternion of a matrix that is a rotation to within `ROTATION_TOLERANCE`, or raise an error."""
     defect = np.abs(R.T @ R - np.eye(3)).max()
     if defect > ROTATION_TOLERANCE:
         raise InputError(f"attitude is not a rotation: R^T R must be 1 and differs from it by {defect:.3g}")
@@ -194,7 +194,7 @@ def _rotation_quaternion(R: np.ndarray) -> tuple[float, float, float, float]:
 
 
 def _unit_quaternion(given: tuple[float, ...]) -> tuple[float, float, float, float]:
-    """A quaternion whose length is 1 within the tolerance, made exactly that."""
+    """Normalise a quaternion whose length is 1 to within `ROTATION_TOLERANCE`, or raise an error."""
     length = math.hypot(*given)
     if abs(length - 1) > ROTATION_TOLERANCE:
         raise InputError(
@@ -206,7 +206,7 @@ def _unit_quaternion(given: tuple[float, ...]) -> tuple[float, float, float, flo
 
 
 def start_quaternion(attitude: Any, euler: Any, euler_deg: Any) -> tuple[float, float, float, float]:
-    """The attitude that is given in at most one of three ways, as a unit quaternion with the scalar first."""
+    """Unit quaternion, scalar first, of the initial attitude, which is given by at most one of the three arguments."""
     if euler is None and euler_deg is None:
         return attitude_quaternion(attitude)
     given = {"attitude": attitude, "euler": euler, "euler_deg": euler_deg}
@@ -219,7 +219,7 @@ def start_quaternion(attitude: Any, euler: Any, euler_deg: Any) -> tuple[float, 
 def euler_quaternion(name: str, value: Any, degrees: bool) -> tuple[float, float, float, float]:
     """Unit quaternion, body to space, of Euler angles given as (sequence, angles).
 
-    Capitals are axes that turn with the body (intrinsic), small letters those of space (extrinsic), as in SciPy.
+    Capitals are axes that rotate with the body (intrinsic), small letters space axes (extrinsic), as in SciPy.
     """
     from scipy.spatial.transform import Rotation
 
@@ -241,7 +241,7 @@ def euler_quaternion(name: str, value: Any, degrees: bool) -> tuple[float, float
 
 
 def quaternion_of(R: Any) -> tuple[Any, ...]:
-    """Quaternion of a rotation matrix (rows), in any number type, by Shepperd's choice of the largest component."""
+    """Quaternion of a rotation matrix (rows), in any number type, by Shepperd's method (largest component first)."""
     trace = R[0][0] + R[1][1] + R[2][2]
     squares = [1 + trace, *(1 - trace + 2 * R[i][i] for i in range(3))]
     k = max(range(4), key=squares.__getitem__)

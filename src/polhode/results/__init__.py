@@ -1,1 +1,1 @@
-"""What a run returns, and how it is recorded."""
+"""Results of runs, and how they are recorded."""

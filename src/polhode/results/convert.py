@@ -1,4 +1,4 @@
-"""From the rows of a loop to the arrays of a result, in the user's axes."""
+"""Convert the rows of a loop to the arrays of a result, in the user's axes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.n
     """Times, attitudes, momenta and energies in the user's axes, from rows of doubles in principal axes."""
     q = tuple(rows[:, i] for i in range(4))
     m = tuple(rows[:, i] for i in range(4, 7))
-    with np.errstate(over="ignore", invalid="ignore"):  # a run that blows up is told by its error, not here
+    with np.errstate(over="ignore", invalid="ignore"):  # the run itself reports that it blew up
         kinetic = sum(i * x * x for i, x in zip(problem.body.inverse_moments, m, strict=True)) / 2
         q, m = problem.user_axes(q, m)
         energy = kinetic + problem.potential(q)
@@ -55,5 +55,5 @@ def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.Sim
 
 
 def rounded(t: np.ndarray, mp: types.SimpleNamespace) -> dict[str, np.ndarray]:
-    """What `primary` gives, from a run with many digits."""
+    """The arrays of `primary` from a multiple-precision run, rounded to doubles."""
     return {"t": t} | {name: getattr(mp, name).astype(float) for name in PRIMARY if name != "t"}

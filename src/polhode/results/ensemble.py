@@ -1,4 +1,4 @@
-"""The result of many bodies run at once."""
+"""Result of an ensemble run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..plots import EnsemblePlots
 
 SHOWN = 4
-"""Bodies that a page shows unless told otherwise."""
+"""Default number of bodies on a page."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -33,25 +33,25 @@ class Ensemble:
 
     Attributes
     ----------
-    t : (n,) times, or (n, N) where every body has its own step or its own times
+    t : (n,) times, or (n, N) if every body has its own step or its own times
     quaternion : (n, N, 4) attitude, body to space, SCALAR FIRST
     momentum : (n, N, 3) body frame
     moments : (N, 3) principal moments
-    failed : (N,) number of the step that failed, counting from 1 as in a `StepError`; -1 where none did. From it on a
-        body's states are NaN, except the last, which is its last good one. In the file of a run that was stopped, -2
-        where a body has not been run yet; its states are NaN.
+    failed : (N,) number of the step that failed, counting from 1 as in a `StepError`; -1 if none did. From that step
+        on, the states of the body are NaN, except the last, which is its last good one. In the file of a stopped run,
+        -2 marks a body that has not been run yet; its states are NaN.
     method : name of the method
-    seconds : time of the run, without compiling
-    compile_seconds : time spent on compiling, or on loading compiled code
-    statistics : what was asked for, by name; with it only the start and the end are kept as states
-    steps : (N,) numbers of steps where bodies chose their own, else None
-    bodies : the bodies and what acts on them; None where that is not known
-    dt : (1,) or (N,) steps, None where they vary
-    every : how many steps lie between two states
+    seconds : run time, without compilation
+    compile_seconds : time spent compiling or loading compiled code
+    statistics : the requested statistics, by name; with them only the first and the last state are stored
+    steps : (N,) numbers of steps if the bodies chose their own steps, else None
+    bodies : the bodies and their field; None if unknown
+    dt : (1,) or (N,) step sizes, None if they vary
+    every : number of steps between two stored states
     tol : the tolerance, if one was given
-    events : for every event asked for, a list with a Trajectory for every body: the states at which it happened
-    error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude's angle and the
-        momentum's error relative to its largest size; NaN where a body failed. Else None
+    events : for each requested event, a list with one Trajectory per body: the states at which it occurred
+    error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
+        the momentum error relative to the largest momentum; NaN for a body that failed. Otherwise None
     """
 
     t: np.ndarray
@@ -85,7 +85,7 @@ class Ensemble:
 
     @property
     def known_bodies(self) -> Bodies:
-        """The bodies and what acts on them, or an error where that is not known."""
+        """The bodies and their field; raise an error if they are unknown."""
         if self.bodies is None:
             raise InputError(
                 "the bodies of this ensemble are not known beyond their principal moments; use quaternion and "
@@ -105,60 +105,60 @@ class Ensemble:
 
     @functools.cached_property
     def energy(self) -> np.ndarray:
-        """Kinetic plus potential energy (n, N); kinetic where there is no potential."""
-        with np.errstate(all="ignore"):  # a body that blows up is told by `failed`
+        """Kinetic plus potential energy (n, N); kinetic energy alone if there is no potential."""
+        with np.errstate(all="ignore"):  # `failed` reports a body that blows up
             return self.known_bodies.energies(self.quaternion, self.momentum)
 
     def energy_of(self, i: int, chosen: np.ndarray) -> np.ndarray:
-        """The energies of some states of body i, without those of other bodies."""
+        """Energies of some states of body i; those of the other bodies are not computed."""
         q, m = self.quaternion[chosen, i], self.momentum[chosen, i]
-        with np.errstate(all="ignore"):  # a body that blows up is told by `failed`
+        with np.errstate(all="ignore"):  # `failed` reports a body that blows up
             return self.known_bodies.some(np.array([i])).energies(q[:, None], m[:, None])[:, 0]
 
     def drift(self) -> dict[str, np.ndarray]:
         """Largest relative changes (N,) of energy, spatial momentum (as a vector) and |momentum| of every body.
 
-        Over the states that were kept; `statistics` has them over every step.
+        They are taken over the stored states; `statistics` covers every step.
         """
         with np.errstate(all="ignore"):
             return observables.drift([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
 
     def worst_drift(self) -> dict[str, float]:
-        """The largest drift among the bodies; NaN where no body has any."""
+        """Largest drift among the bodies; NaN if no body has one."""
         return {name: float(np.fmax.reduce(values)) for name, values in self.drift().items()}
 
     def __getitem__(self, i: int) -> Trajectory:
-        """The motion of body i; one that failed ends with its last good state."""
+        """Motion of body i; a body that failed ends with its last good state."""
         return one_body.trajectory(self, i)
 
     def at(self, t: Any) -> Ensemble:
-        """The states at any times within the run, as `Trajectory.at`; NaN after the failure of a body.
+        """States at any times within the run, as in `Trajectory.at`; NaN after the failure of a body.
 
-        Every body is looked at by itself, which takes about two milliseconds.
+        Each body is evaluated separately, which takes about two milliseconds.
         """
         return one_body.at(self, t)
 
     @property
     def plot(self) -> EnsemblePlots:
         """Plots: ``many.plot.energy()``, ``.drift()``, ``.attitude()``, ``.polhode()``."""
-        plots: Any = importlib.import_module("polhode.plots")  # on first use: matplotlib takes long to import
+        plots: Any = importlib.import_module("polhode.plots")  # on first use: matplotlib is slow to import
         return plots.EnsemblePlots(self)
 
     def view(
         self, path: str | Path, bodies: Iterable[int] | None = None, *, title: str = "", overwrite: bool = False
     ) -> Path:
-        """Write a page that shows some bodies (by default the first four) turning in a browser; see `ph.view`."""
+        """Write a web page that animates some bodies (by default the first four); see `ph.view`."""
         viewer: Any = importlib.import_module("polhode.viewer")
         return viewer.view(
             [sol for _, sol in one_body.some(self, bodies, SHOWN)], path, title=title, overwrite=overwrite
         )
 
     def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Attitude and momentum of body i at the end; where it failed, before that step."""
+        """Attitude and momentum of body i at the end, or before the step that failed."""
         return self.quaternion[-1, i], self.momentum[-1, i]
 
     def to_xarray(self) -> xarray.Dataset:
-        """The arrays with labelled dimensions, conventions in the attributes; one in a file is read when needed."""
+        """Arrays with labelled dimensions; conventions are in the attributes. Arrays in a file are read when needed."""
         from .store import ensemble_files
 
         return ensemble_files.dataset(self)
@@ -178,6 +178,6 @@ class Ensemble:
         return f"<Ensemble of {len(self)} bodies, {len(self.t)} states each, {self.method}, {failures} failed{left}>"
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the size, the method, and which bodies failed."""
+        """Summary for notebooks: the size, the method and the bodies that failed."""
         notebook: Any = importlib.import_module("polhode.viewer.notebook")
         return notebook.ensemble_html(self)

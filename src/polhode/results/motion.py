@@ -1,4 +1,4 @@
-"""What the results of runs in vector spaces, on Lie groups and in N dimensions have in common."""
+"""Common base of the results of runs in vector spaces, on Lie groups and in N dimensions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Motion:
 
     @property
     def _space(self) -> str:
-        """Where it moves, for the line that describes it."""
+        """Name of the space, for `repr`."""
         raise NotImplementedError
 
     def __len__(self) -> int:
@@ -25,6 +25,6 @@ class Motion:
         return len(self.t)
 
     def __repr__(self) -> str:
-        """One line: space, method, span of time."""
+        """One line: space, method, time span."""
         span = f"t = {self.t[0]:g} to {self.t[-1]:g}"
         return f"<Motion {self._space}, {self.method}: {len(self)} states, {span}, {self.status}>"

@@ -1,4 +1,4 @@
-"""What can be read off recorded states, whole paths at once."""
+"""Quantities computed from recorded states, for whole trajectories at once."""
 
 from __future__ import annotations
 
@@ -19,23 +19,23 @@ def matrices(quaternion: np.ndarray) -> np.ndarray:
 
 
 def to_space(quaternion: np.ndarray, vectors: np.ndarray) -> np.ndarray:
-    """Body vectors in the space frame."""
+    """Rotate body vectors into the space frame."""
     return np.stack(rotate(components(quaternion), components(vectors)), -1)
 
 
 def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """Body angular velocity; the pseudo-inverse serves linear bodies.
+    """Body angular velocity; the pseudo-inverse covers linear bodies.
 
-    Sums of columns, as the bits of a matrix product may depend on how many rows are multiplied at once.
+    Columns are summed, because the bits of a matrix product may depend on how many rows are multiplied at once.
     """
     inverse, (x, y, z) = np.linalg.pinv(inertia, hermitian=True), components(momentum)
     return np.stack([x * a + y * b + z * c for a, b, c in inverse], -1)
 
 
 def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of: Any = np.max) -> dict[str, Any]:
-    """Largest relative changes since the first state, from energies, spatial and body momenta, some after some.
+    """Largest relative changes since the first state, from blocks of energies, spatial and body momenta.
 
-    Time is the first dimension; a second one counts bodies. `largest_of` may leave out states that are missing.
+    Time is the first dimension; a second one counts bodies. `largest_of` may skip missing states.
     """
     first, largest = None, np.zeros(())
     for energy, spatial_momentum, momentum in parts:
@@ -52,7 +52,7 @@ def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of
 
 
 def thinned_indices(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:
-    """Indices of the states that are shown: finite ones, evenly thinned to at most `most`."""
+    """Indices of the states to show: the finite ones, evenly thinned to at most `most`."""
     fine = np.flatnonzero(np.isfinite(quaternion).all(axis=1) & np.isfinite(momentum).all(axis=1))
     number = len(fine)
     return fine[np.unique(np.linspace(0, number - 1, min(number, most)).round().astype(int))]

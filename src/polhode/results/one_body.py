@@ -1,4 +1,4 @@
-"""One body of an ensemble: its motion as a trajectory, and the states of all bodies at any times."""
+"""One body of an ensemble as a trajectory, and the states of all bodies at any times."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from .ensemble import Ensemble
 
 NOT_YET = -2
-"""What `failed` says of a body that has not been run yet, in the file of a run that was stopped."""
+"""Value of `failed` for a body that has not been run yet, in the file of a stopped run."""
 
 
 def trajectory(many: Ensemble, i: Any) -> Trajectory:
-    """The motion of body i; negative numbers count from the end."""
+    """Motion of body i; negative numbers count from the end."""
     try:
         wanted = operator.index(i)
     except TypeError:
@@ -43,7 +43,7 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
 
 
 def some(many: Ensemble, bodies: Iterable[int] | None, first: int) -> list[tuple[int, Trajectory]]:
-    """Numbers and motions of some bodies; of the first ones where none are named."""
+    """Numbers and motions of some bodies, by default of the first ones."""
     try:
         chosen = list(range(min(first, len(many))) if bodies is None else bodies)
     except TypeError:
@@ -52,10 +52,10 @@ def some(many: Ensemble, bodies: Iterable[int] | None, first: int) -> list[tuple
 
 
 def _states(many: Ensemble, i: int) -> tuple[np.ndarray, np.ndarray]:
-    """Times of body i and the numbers of their states, those after a failure left out.
+    """Times of body i and the indices of its states, without those after a failure.
 
-    The state that stands last is then the last good one. It belongs to the time before the failed step, and is left out
-    where that time is not known.
+    After a failure, the last entry is the last good state. It belongs to the time before the failed step, and is left
+    out if that time is unknown.
     """
     t, failed = many.t if many.t.ndim == 1 else many.t[:, i], int(many.failed[i])
     if failed == NOT_YET:
@@ -72,12 +72,12 @@ def _states(many: Ensemble, i: int) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _dt(many: Ensemble, i: int) -> float:
-    """The step of body i; 0 where it varies."""
+    """Step size of body i; 0 if it varies."""
     return 0.0 if many.dt is None else float(many.dt[i if len(many.dt) > 1 else 0])
 
 
 def _info(many: Ensemble, i: int, t: np.ndarray) -> Info:
-    """How the trajectory of body i was made."""
+    """Metadata of the trajectory of body i."""
     dt = _dt(many, i)
     bodies, failed = many.known_bodies, int(many.failed[i])
     body, field = bodies.body(i), bodies.field_of(i)
@@ -91,7 +91,7 @@ def _info(many: Ensemble, i: int, t: np.ndarray) -> Info:
 
 
 def at(many: Ensemble, t: Any) -> Ensemble:
-    """The states of all bodies at any times, each by its own dense output."""
+    """States of all bodies at any times, each from the dense output of its body."""
     times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
     start, end = np.max(many.t[0]), np.min(many.t[-1])
     if times.ndim != 1 or not (np.isfinite(times) & (times >= start) & (times <= end)).all():

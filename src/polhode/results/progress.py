@@ -1,4 +1,4 @@
-"""Progress on anything that takes longer than two seconds."""
+"""Progress bar for work that takes longer than two seconds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PATIENCE = 2.0
 
 
 class Progress:
-    """A bar with an estimate on stderr, shown only when work takes long.
+    """A progress bar on stderr with the estimated time left, shown only for long work.
 
     `wish` is None (a bar if stderr is a terminal), True, False, or a function of the fraction done.
     """
@@ -29,12 +29,12 @@ class Progress:
         self.task: Any = None
 
     def note(self, text: str) -> None:
-        """Say one thing, such as that code is being compiled."""
+        """Print a message, for example that code is being compiled."""
         if self.visible:
             print(text, file=sys.stderr, flush=True)
 
     def update(self, done: int) -> None:
-        """Tell how much is done."""
+        """Report how much is done."""
         if self.call:
             self.call(done / self.total)
         if not self.visible:
@@ -55,7 +55,7 @@ class Progress:
         self.task = self.bar.add_task(self.label, total=self.total)
 
     def close(self) -> None:
-        """Take the bar down."""
+        """Stop the bar."""
         if self.bar is not None:
             self.bar.stop()
             self.bar = None

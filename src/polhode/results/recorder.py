@@ -1,4 +1,4 @@
-"""What is kept of a run, and where."""
+"""Recorders: they store the states of a run, in memory or in a file."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ NO_ROWS = np.empty(0), np.empty((0, COLUMNS))
 NOTHING: Mapping[str, str] = types.MappingProxyType({})
 
 FLUSH_SECONDS = 1.0
-"""Rows wait at most this long (and until the next chunk of steps is done) before they are on disk."""
+"""Longest time before rows are written to disk (plus the time until the next chunk of steps is done)."""
 
 
 Result = TypeVar("Result")
@@ -39,37 +39,37 @@ Made = TypeVar("Made", covariant=True)
 
 
 class Recorder(Protocol[Made]):
-    """Takes rows as they come and makes a result of them at the end: of the motion of a body, a Trajectory."""
+    """Collects rows as they come and builds the result at the end; for the motion of a body, a Trajectory."""
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Keep these states (principal axes)."""
+        """Store these states (principal axes)."""
 
     def reached(self, step: int, y: Any) -> None:
-        """The rows kept so far lead up to the state y after this step."""
+        """Record that the rows so far lead up to the state y after this step."""
 
     def finish(self, **changes: Any) -> Made:
-        """The result so far; `attrs` is what it shall say of the run (status, seconds, steps)."""
+        """The result so far; `changes` are metadata of the run (status, seconds, steps)."""
 
     def release(self) -> None:
-        """Hold nothing any more."""
+        """Release locks and files."""
 
 
 class Memory(Generic[Result]):
-    """Keeps everything in memory; ``result(t, rows, **attrs)`` makes the result of a run in any space."""
+    """Stores everything in memory; ``result(t, rows, **attrs)`` builds the result of a run in any space."""
 
     def __init__(self, result: Callable[..., Result]) -> None:
         self.result = result
         self.kept: list[tuple[np.ndarray, np.ndarray]] = []
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Keep a copy: the loop uses its buffer again."""
+        """Store a copy: the loop reuses its buffer."""
         self.kept.append((t, rows.copy()))
 
     def reached(self, step: int, y: Any) -> None:
-        """Memory does not outlive the process."""
+        """Do nothing: memory does not outlive the process."""
 
     def release(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
     def finish(self, **changes: Any) -> Result:
         """The result so far."""
@@ -78,7 +78,7 @@ class Memory(Generic[Result]):
 
 
 def trajectory_of(problem: Problem, info: Info, t: np.ndarray, rows: np.ndarray, **attrs: Any) -> Trajectory:
-    """The rows of a run in principal axes as a trajectory."""
+    """Trajectory from the rows of a run in principal axes."""
     info = dataclasses.replace(info, **attrs)
     if info.digits is None:
         return Trajectory(primary(problem, t, rows), info)
@@ -95,7 +95,7 @@ class DiskError(Exception):
 
 
 class Disk:
-    """Appends to a file as the run goes, and with the rows the state they lead up to; memory stays bounded."""
+    """Appends rows and the state they lead up to (the checkpoint) to a file during the run, with bounded memory."""
 
     def __init__(self, problem: Problem, writer: trajectory_store.Writer, start: Checkpoint | None = None) -> None:
         self.problem, self.writer = problem, writer
@@ -105,13 +105,13 @@ class Disk:
         self.watch, self.seconds = Stopwatch(), writer.info.seconds
 
     def add(self, t: np.ndarray, rows: np.ndarray) -> None:
-        """Keep these states until the state they lead up to is known, and it is time to write them."""
+        """Buffer these states until the state they lead up to is known and a write is due."""
         self.waiting.append((t, rows.copy()))
 
     def reached(self, step: int, y: Any) -> None:
-        """Write what waits if there is enough of it, or it is time.
+        """Write the buffered rows if there are enough of them or a write is due.
 
-        Rows are counted without that of a last step which is no multiple of `every`: in a longer run it is not kept.
+        A last step that is no multiple of `every` is not counted as a row: a longer run would not store it.
         """
         self.mark, self.marked = Checkpoint(step, 1 + step // self.writer.info.every, y), True
         waiting = sum(len(t) for t, _ in self.waiting)
@@ -119,7 +119,7 @@ class Disk:
             self._flush()
 
     def _flush(self) -> None:
-        """Write what waits; Ctrl-C is obeyed afterwards, so that it is written once and whole."""
+        """Write the buffered rows; Ctrl-C is deferred until the write is complete."""
         with interrupts_after():
             waiting, self.waiting = self.waiting, []
             if waiting or self.marked:
@@ -133,7 +133,7 @@ class Disk:
 
     @property
     def spent(self) -> float:
-        """Seconds of this run and of those it continues, without compiling."""
+        """Seconds of this run and of the runs it continues, without compilation."""
         return self.seconds + self.watch.seconds
 
     def _doubles(self, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -152,7 +152,7 @@ class Disk:
         return whole
 
     def release(self) -> None:
-        """Let others write the file."""
+        """Release the lock, so that others can write the file."""
         self.writer.release()
 
     @contextlib.contextmanager
@@ -171,7 +171,7 @@ class Disk:
 
 @contextlib.contextmanager
 def interrupts_after() -> Iterator[None]:
-    """Let Ctrl-C wait until the block is done."""
+    """Defer Ctrl-C until the block is done."""
     usual = signal.getsignal(signal.SIGINT)
     if threading.current_thread() is not threading.main_thread() or not callable(usual):
         yield
@@ -189,7 +189,7 @@ def interrupts_after() -> Iterator[None]:
 def recorder(
     problem: Problem, info: Info, out: Any, overwrite: bool, attrs: Mapping[str, str] = NOTHING
 ) -> Recorder[Trajectory]:
-    """A recorder to memory, or to a fresh file that says how its run was begun."""
+    """A recorder to memory, or to a new file that records how its run was started."""
     if out is None:
         return Memory(functools.partial(trajectory_of, problem, info))
     try:
@@ -199,14 +199,14 @@ def recorder(
 
 
 def unwritable(path: str | Path, fault: OSError) -> InputError:
-    """The error for a file that cannot be made or changed."""
+    """Error for a file that cannot be created or changed."""
     return InputError(f"{path} cannot be written: {fault.strerror or fault}")
 
 
 def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping[str, Any]) -> Disk | Trajectory | None:
-    """A recorder that goes on with the file of a run; its trajectory if it is complete; None if there is none.
+    """A recorder that continues the file of a run; its trajectory if it is complete; None if there is no file.
 
-    `how` and `end` are what is asked for now: `checkpoint.create` and `checkpoint.run_end`.
+    `how` and `end` describe the requested run: `checkpoint.run_spec` and `checkpoint.run_end`.
     """
     try:
         with contextlib.ExitStack() as held:
@@ -236,11 +236,11 @@ def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping
             )
     except OSError as fault:
         raise unwritable(path, fault) from fault
-    raise AssertionError  # an ExitStack swallows nothing here
+    raise AssertionError  # unreachable: this ExitStack suppresses no exception
 
 
 def _software(path: Path, then: str, mark: Checkpoint | None) -> str:
-    """What computed a run, and computes it from now on."""
+    """Software that computed a run so far and that computes it from now on; warn if they differ."""
     now = software()
     if then.rpartition(": ")[2] == now:
         return then

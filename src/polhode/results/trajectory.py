@@ -1,4 +1,4 @@
-"""The result of a run: states at times, and what follows from them."""
+"""Result of a run: states over time, and the quantities derived from them."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ if TYPE_CHECKING:
     from ..plots import TrajectoryPlots
 
 PRIMARY = ("t", "quaternion", "momentum", "energy")
-"""What is stored; everything else follows from it and the inertia tensor."""
+"""The stored arrays; everything else follows from them and the inertia tensor."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Info:
-    """How a trajectory was made."""
+    """Metadata of a trajectory: how it was computed."""
 
     method: str
     dt: float
@@ -38,14 +38,14 @@ class Info:
     problem: str = ""
     field: str = ""
     torque: str = ""
-    """How the torque was evaluated, where it is no formula: compiled as it stands, or called as plain Python."""
+    """How a torque that is not a formula was evaluated: compiled unchanged, or called as plain Python."""
     status: str = "finished"
     every: int = 1
     digits: int | None = None
     seconds: float = 0.0
-    """Time of the run, without compiling; of a run that was continued, of all its parts."""
+    """Run time without compilation; for a resumed run, the total of all its parts."""
     compile_seconds: float = dataclasses.field(default=0.0, compare=False)
-    """Time spent on compiling, or on loading compiled code; not in files, as it says nothing of the result."""
+    """Time spent compiling or loading compiled code; not stored in files."""
     steps: int = 0
     tol: float | None = None
     step_tol: float | None = None
@@ -54,11 +54,11 @@ class Info:
     accepted: int | None = None
     rejected: int | None = None
     shapes: tuple[Shape, ...] = dataclasses.field(default=(), compare=False, repr=False)
-    """What the body looks like about its pivot, for pictures; of a file, without large meshes."""
+    """Shapes of the body with the pivot at the origin, for pictures; files omit large meshes."""
 
     @property
     def step(self) -> str:
-        """The step, or the tolerance that chose it, in words; empty where there is neither."""
+        """Text for the step size, or for the tolerance that chose it; empty if there is neither."""
         for name in ("tol", "step_tol"):
             if getattr(self, name) is not None and not self.dt:
                 return f"{name} = {getattr(self, name):g}"
@@ -66,12 +66,12 @@ class Info:
 
     @property
     def made(self) -> str:
-        """The method and its step in words; empty where no method is known."""
+        """Text for the method and its step; empty if the method is unknown."""
         return ", ".join(filter(None, (self.method, self.step))) if self.method else ""
 
 
 def info_of(problem: Problem, **fields: Any) -> Info:
-    """How a trajectory of a problem is made."""
+    """Metadata for a trajectory of a problem."""
     return Info(
         inertia=problem.body.principal.tensor, problem=problem.name,
         field=repr(problem.field) if problem.field else "", shapes=problem.body.looks,
@@ -89,10 +89,10 @@ class Trajectory:
     matrix : (n, 3, 3) the same as rotation matrices
     momentum, omega : (n, 3) body frame
     spatial_momentum, spatial_omega : (n, 3) space frame
-    energy : (n,) kinetic plus potential energy (kinetic where there is no potential)
+    energy : (n,) kinetic plus potential energy (kinetic alone if there is no potential)
     rotation : scipy Rotation
-    method, dt, status : how it was made; `info` has the rest
-    events : for every event asked for, the states at which it happened, as a Trajectory
+    method, dt, status : how it was computed; `info` has the rest
+    events : for each requested event, a Trajectory of the states at which it occurred
     mp : with ``digits=...``, the quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
     """
 
@@ -110,17 +110,17 @@ class Trajectory:
         self.events: list[Trajectory] = []
 
     def __getstate__(self) -> dict[str, Any]:
-        """What can be sent: the states, read if they are in a file. Dense output stays with the process of the run."""
+        """Data to pickle: the states, read if they are in a file. Dense output is not pickled."""
         data = {name: self._array(name) for name in PRIMARY}
         return {"stored": data, "info": self.info, "mp": self.mp, "dense": None, "events": self.events}
 
     def __copy__(self) -> Trajectory:
-        """A copy within the process keeps everything."""
+        """Copy within the process, with everything including dense output."""
         made = Trajectory.__new__(Trajectory)
         vars(made).update(vars(self))
         return made
 
-    # --- what was computed -------------------------------------------------------------------------
+    # --- stored quantities -------------------------------------------------------------------------
 
     def _array(self, name: str) -> np.ndarray:
         return np.asarray(self.stored[name], dtype=float)
@@ -157,17 +157,17 @@ class Trajectory:
 
     @property
     def status(self) -> str:
-        """finished, interrupted, failed, or (in the file of a run that was killed or goes on) running."""
+        """finished, interrupted, failed, or (in the file of a run that was killed or is under way) running."""
         return self.info.status
 
     @property
     def seconds(self) -> float:
-        """Time of the run, without compiling; ``info.compile_seconds`` has that."""
+        """Run time without compilation, which is in ``info.compile_seconds``."""
         return self.info.seconds
 
     @property
     def reason(self) -> str:
-        """Why this method was chosen, of a solution to a tolerance."""
+        """Why this method was chosen, for a solution to a tolerance."""
         return self.info.reason
 
     @property
@@ -177,16 +177,16 @@ class Trajectory:
 
     @property
     def accepted(self) -> int | None:
-        """Steps made, of a solution to a tolerance."""
+        """Number of accepted steps, for a solution to a tolerance."""
         return self.info.accepted
 
     @property
     def rejected(self) -> int | None:
-        """Steps tried and not made, of a solution to a tolerance."""
+        """Number of rejected steps, for a solution to a tolerance."""
         return self.info.rejected
 
     def at(self, t: Any) -> Trajectory:
-        """The states at any times within the run, as accurate as its steps: each by one step from the last one kept."""
+        """States at any times within the run, as accurate as its steps: each is one step from the last stored state."""
         if self.dense is None:
             raise InputError(
                 "dense output needs a run of this process in double precision that kept every step (every=1) with a "
@@ -194,7 +194,7 @@ class Trajectory:
             )
         return Trajectory(self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense)
 
-    # --- what follows ------------------------------------------------------------------------------
+    # --- derived quantities ------------------------------------------------------------------------
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -224,14 +224,14 @@ class Trajectory:
         return Rotation.from_quat(self.quaternion, scalar_first=True)
 
     def euler(self, sequence: str, degrees: bool = False) -> np.ndarray:
-        """Euler angles (n, 3) of a named sequence such as "ZXZ" (capitals: about body axes, scipy's rule)."""
+        """Euler angles (n, 3) for a sequence such as "ZXZ" (capitals: about body axes, as in scipy)."""
         try:
             return np.asarray(self.rotation.as_euler(sequence, degrees=degrees))
         except (ValueError, TypeError) as problem:
             raise InputError(f"Euler sequence must be three axes such as 'ZXZ' or 'xyz': {problem}") from None
 
     def euler_deg(self, sequence: str) -> np.ndarray:
-        """Euler angles (n, 3) of a named sequence in degrees."""
+        """Euler angles (n, 3) for a sequence, in degrees."""
         return self.euler(sequence, degrees=True)
 
     def mrp(self) -> np.ndarray:
@@ -244,7 +244,7 @@ class Trajectory:
         return {name: float(value) for name, value in found.items()}
 
     def parts(self) -> Iterator[Trajectory]:
-        """The states in order, a bounded number at a time where they are in a file."""
+        """Iterate over the states in order; if they are in a file, a bounded number at a time."""
         if not hasattr(self.stored, "blocks"):
             yield self
             return
@@ -252,7 +252,7 @@ class Trajectory:
             yield Trajectory(block, self.info)
 
     def last(self) -> Trajectory:
-        """The last state; nothing else is read where it is in a file."""
+        """Last state; from a file, nothing else is read."""
         if hasattr(self.stored, "last"):
             return Trajectory(self.stored.last(), self.info)
         data = {name: getattr(self, name)[-1:] for name in PRIMARY}
@@ -267,10 +267,10 @@ class Trajectory:
         old = ", a file without checksums" if getattr(self.stored, "sums", {}) is None else ""
         return f"<Trajectory {self.info.made or 'loaded'}: {len(self)} states{span}, {self.status}{old}>"
 
-    # --- out ---------------------------------------------------------------------------------------
+    # --- output ------------------------------------------------------------------------------------
 
     def to_xarray(self) -> xarray.Dataset:
-        """All variables with labelled dimensions, units and conventions in the attributes."""
+        """All variables with labelled dimensions; units and conventions are in the attributes."""
         from .store import file_format
 
         return file_format.dataset(self)
@@ -287,7 +287,7 @@ class Trajectory:
 
         And ``.herpolhode()``, ``.overview()``.
         """
-        plots: Any = importlib.import_module("polhode.plots")  # on first use: matplotlib takes long to import
+        plots: Any = importlib.import_module("polhode.plots")  # on first use: matplotlib is slow to import
         return plots.TrajectoryPlots(self)
 
     def view(
@@ -298,11 +298,11 @@ class Trajectory:
         title: str = "",
         overwrite: bool = False,
     ) -> Path:
-        """Write a page that shows the body turning in a browser, others beside it; see `ph.view`."""
+        """Write a web page that animates the body, with others beside it; see `ph.view`."""
         viewer: Any = importlib.import_module("polhode.viewer")
         return viewer.view([self, *others], path, body=body, title=title, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: how it was made, its drift, and its path on the sphere."""
+        """Summary for notebooks: method, drift, and the path on the sphere."""
         notebook: Any = importlib.import_module("polhode.viewer.notebook")
         return notebook.trajectory_html(self)

@@ -1,6 +1,6 @@
-"""A user's function as data: its formula, with the names of its arguments. Fields are pickled so.
+"""A user's function as data: its formula, with the names of its arguments. Fields are pickled in this form.
 
-No code is stored. The function that comes back from a pickle computes the same formula, on numbers and on symbols.
+No code is stored. The unpickled function computes the same formula, on numbers and on symbols.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from .expression import Expr, compiled, lift, ordered, source
 
 
 class Node(NamedTuple):
-    """The number of a node among the nodes of a formula."""
+    """Index of a node among the nodes of a formula."""
 
     number: int
 
 
 @dataclasses.dataclass(frozen=True)
 class Formula:
-    """A function known by its graph. It is called by name, with numbers or with formulas, in the shapes it was made of.
+    """A function given by its graph. Call it by keyword, with numbers or formulas, in the shapes of its inputs.
 
     Attributes
     ----------
     name, doc, signature : those of the function
-    inputs : for each argument its name and the symbol it is, or nested tuples of symbols
-    nodes : operations with their arguments, which are constants or the `Node` of an operation before
-    value : what the function returns: a `Node`, or nested tuples of them
+    inputs : for each argument its name and its symbol, or nested tuples of symbols
+    nodes : operations with their arguments, which are constants or the `Node` of an earlier operation
+    value : the value that the function returns: a `Node`, or nested tuples of them
     """
 
     name: str
@@ -46,7 +46,7 @@ class Formula:
             object.__setattr__(self, attribute, value)
 
     def __call__(self, **given: Any) -> Any:
-        """The value of the formula."""
+        """Evaluate the formula."""
         leaves: dict[str, Any] = {}
         for argument, symbols in self.inputs:
             self._match(argument, symbols, given[argument], leaves, given[argument])
@@ -58,12 +58,12 @@ class Formula:
 
     @functools.cached_property
     def _outputs(self) -> list[Node]:
-        """The nodes in its value, each once."""
+        """The distinct nodes in its value."""
         return list(dict.fromkeys(leaves_in(self.value)))
 
     @functools.cached_property
     def _plain(self) -> Callable[..., Any]:
-        """The formula in floats, a function of all symbols in order."""
+        """The formula in floats, as a function of all symbols in order."""
         names = [name for _, symbols in self.inputs for name in leaves_in(symbols)]
         nodes = graph(self.nodes, {})
         outputs = [nodes[node.number] for node in self._outputs]
@@ -71,7 +71,7 @@ class Formula:
         return compiled(*text, floats.number)
 
     def _match(self, argument: str, symbols: Any, value: Any, leaves: dict[str, Any], whole: Any) -> None:
-        """Enter the numbers of an argument under their symbols."""
+        """Assign the numbers of an argument to their symbols in `leaves`."""
         if isinstance(symbols, str):
             if not isinstance(value, tuple | list):
                 leaves[symbols] = value
@@ -87,7 +87,7 @@ class Formula:
         )
 
     def __getstate__(self) -> dict[str, Any]:
-        """The fields alone."""
+        """Only the fields, without cached values."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -96,7 +96,7 @@ class Formula:
 
 
 def formula_of(function: Any, signature: inspect.Signature, inputs: dict[str, Any], value: Any) -> Formula:
-    """The formula of a function that returned `value`, a node or nested tuples of them, for symbols."""
+    """Formula of a function that returned `value`, a node or nested tuples of nodes, when called with symbols."""
     outputs = leaves_in(value)
     number = {node: i for i, node in enumerate(ordered(outputs))}
     nodes = tuple((node.op, tuple(Node(number[a]) if isinstance(a, Expr) else a for a in node.args)) for node in number)
@@ -106,7 +106,7 @@ def formula_of(function: Any, signature: inspect.Signature, inputs: dict[str, An
 
 
 def graph(nodes: Any, meaning: dict[str, Expr]) -> list[Expr]:
-    """The nodes of a graph, some symbols replaced."""
+    """Build the nodes of a graph, with some symbols replaced."""
     made: list[Expr] = []
     for op, args in nodes:
         if op == "symbol" and args[0] in meaning:
@@ -117,13 +117,13 @@ def graph(nodes: Any, meaning: dict[str, Expr]) -> list[Expr]:
 
 
 def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
-    """Nested tuples with every leaf changed."""
+    """Apply a function to every leaf of nested tuples."""
     nested = isinstance(value, tuple) and not isinstance(value, Node)
     return tuple(mapped(part, change) for part in value) if nested else change(value)
 
 
 def leaves_in(value: Any) -> list[Any]:
-    """The leaves of nested tuples, in order."""
+    """Leaves of nested tuples, in order."""
     found: list[Any] = []
     mapped(value, found.append)
     return found

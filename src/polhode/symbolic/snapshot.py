@@ -1,7 +1,7 @@
-"""Copies of a user's function for a compiler, with the values that it reads from outside as they are now.
+"""Copies of a user's function for a compiler, with the current values of all outside names that it reads.
 
-Compiled code holds globals and closure variables as constants. A copy has them of its own, so that what the code was
-compiled from cannot change afterwards; the functions it calls are copied too. Lists become tuples, long ones arrays.
+Compiled code holds globals and closure variables as constants. A copy has its own, so that the source of the compiled
+code cannot change afterwards; the functions it calls are copied too. Lists become tuples, long lists become arrays.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from .returns import THROUGH, with_returns_through
 from .tracing import _dotted
 
 LONG = 64
-"""Items of a list from which on it becomes an array: compilers unroll tuples."""
+"""Longest list that becomes a tuple; longer ones become arrays, because compilers unroll tuples."""
 
 Replace = Callable[[Any], Any]
 
 
 def outside(function: types.FunctionType) -> Iterator[tuple[str, bool, Any]]:
-    """The names that a function reads from outside: (name, is it of the closure, value); undefined ones left out."""
+    """Outside names that a function reads, as (name, True if in the closure, value); undefined names are skipped."""
     code = function.__code__
     cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
     for name, of_closure in sorted(_dotted(code)):
         try:
             value = cells[name].cell_contents if of_closure else function.__globals__[name]
-        except (KeyError, ValueError):  # a builtin, an import inside, a cell not filled yet
+        except (KeyError, ValueError):  # a builtin, a local import, or an empty cell
             continue
         yield name, of_closure, value
 
@@ -42,9 +42,9 @@ def copied(
     through: Callable[..., Any] | None = None,
     known: dict[Any, Any] | None = None,
 ) -> types.FunctionType:
-    """The copy of a function. `replace` gives what stands for a value, or None; `mark` is called with every copy.
+    """Copy a function. `replace` returns the substitute for a value, or None; `mark` is called with every copy.
 
-    If its source is known, the copy passes every value that it returns `through` a function, where one is given.
+    If `through` is given and the source is known, the copy passes every value that it returns through that function.
     """
     known = {} if known is None else known
     if function in known:
@@ -70,7 +70,7 @@ def copied(
 
 
 def frozen(value: Any) -> Any:
-    """An array or a list of numbers as a value that nobody changes; anything else as it is."""
+    """Immutable copy of an array or a list of numbers; any other value unchanged."""
     if isinstance(value, np.ndarray):
         copy = value.copy()
         copy.flags.writeable = False
@@ -81,7 +81,7 @@ def frozen(value: Any) -> Any:
 
 
 def _is_numeric(value: Any) -> bool:
-    """Is this a number, or a list of numbers of one type and shape."""
+    """True for a number, or a list of numbers of one type and regular shape."""
     if isinstance(value, tuple | list):
         if len({type(x) for x in value}) > 1:
             return False
@@ -95,7 +95,7 @@ def _tuples(value: Any) -> Any:
 
 
 def content(function: types.FunctionType, seen: Mapping[Any, Any] | None = None) -> tuple[Any, ...]:
-    """What a copy would be made of, as a key: numbers by value, functions by content, other objects by identity."""
+    """Key for a copy: numbers by value, functions by identity and content, other objects by identity."""
     seen = {} if seen is None else seen
     parts: list[Any] = [function.__code__, repr(function.__defaults__)]
     for name, _, value in outside(function):

@@ -1,8 +1,8 @@
-"""What a user's function reads from outside: its formula holds for as long as that stays what it was.
+"""Outside values that a user's function reads: its formula is valid as long as they do not change.
 
 Names outside a function (globals, closure cells, and those of the functions it calls) are read when it is traced, and
-their numbers become constants of the formula. A formula can be used again if every name still means the same object
-and no list or array among them has other entries.
+their numbers become constants of the formula. A formula can be reused if every name still refers to the same object
+and no list or array among them has changed its entries.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _CONSTANT = (
     *(int, float, str, np.generic, type),
     *(types.ModuleType, types.FunctionType, types.BuiltinFunctionType, Formula),
 )
-"""Types whose objects stay what they are; functions are followed on their own."""
+"""Types whose objects do not change; functions are followed separately."""
 
 
 class Surroundings:
-    """The outside of a function as it is now."""
+    """Snapshot of the outside values that a function reads."""
 
     def __init__(self, function: Any) -> None:
         self._names: list[tuple[dict[str, Any], str, Any]] = []
@@ -36,7 +36,7 @@ class Surroundings:
         self._watch(function)
 
     def unchanged(self) -> bool:
-        """Is everything outside the function still what it was."""
+        """True if all outside values are still the same."""
         for space, name, value in self._names:
             if space.get(name, _MISSING) is not value:
                 return False
@@ -49,7 +49,7 @@ class Surroundings:
         return all(content is not None and _content(value) == content for value, content in self._contents)
 
     def _watch(self, value: Any) -> None:
-        """Follow a function; keep the entries of what can change in place."""
+        """Follow a function; record the entries of an object that can change in place."""
         if isinstance(value, types.FunctionType):
             if value not in self._functions and value.__module__ not in GENERIC_MODULES:
                 self._follow(value)
@@ -72,12 +72,12 @@ class Surroundings:
 def _held(cell: Any) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # its variable is not bound
+    except ValueError:  # the variable is not bound
         return _MISSING
 
 
 def _parts(function: types.FunctionType) -> tuple[Any, ...]:
-    """What a function consists of besides names outside."""
+    """Code and default values of a function: everything except outside names."""
     defaults, named = function.__defaults__, function.__kwdefaults__
     return function.__code__, defaults and _content(defaults), named and _content(tuple(named.items()))
 
@@ -89,7 +89,7 @@ def _is_constant(value: Any) -> bool:
 
 
 def _content(value: Any) -> Any:
-    """Numbers, or the entries of a list or an array, as something that can be compared; None for other objects."""
+    """Comparable form of a number, or of the entries of a list or an array; None for other objects."""
     if isinstance(value, np.ndarray):
         return None if value.dtype.hasobject else (value.shape, value.dtype.str, value.tobytes())
     if isinstance(value, tuple | list):

@@ -1,6 +1,6 @@
 """Torques and potentials that act on a body, written as plain Python functions.
 
-A field's function is called once with floats (for readable errors), then traced into a
+The function of a field is called once with floats (for readable errors), then traced into a
 graph (`expression`), from which its kernels are built. The torque of a potential U(R) is exact:
 T = -rot(R^T dU/dR) with hat(rot M) = M - M^T.
 """
@@ -55,9 +55,9 @@ MOST_PARAMETERS = 900
 
 
 class Trace(Memo):
-    """What follows from the formula of a field, whatever the values of its parameters.
+    """Data derived from the formula of a field, independent of the values of its parameters.
 
-    All fields share one that have the same template and values of the same shape: the function is traced once.
+    Fields with the same template and values of the same shape share one, so the function is traced once.
     """
 
 
@@ -71,7 +71,7 @@ class of_formula:
         self.name = name
 
     def __get__(self, field: Any, owner: type | None = None) -> Any:
-        """The value for one field."""
+        """Return the value for a field."""
         if field is None:
             return self
         kept = vars(field.trace)
@@ -81,7 +81,7 @@ class of_formula:
 
 
 def once_for_formula(make: Callable[..., Any]) -> Callable[..., Any]:
-    """Let a function (field or None, ...) of the formula of a field be computed once for all that share it."""
+    """Cache a function (field or None, ...) of the formula of a field, for all fields that share the formula."""
 
     @functools.wraps(make)
     def made(field: Field | None, *rest: Any, **named: Any) -> Any:
@@ -105,7 +105,7 @@ class FieldTemplate:
     makes: type[Field] | None = None
     """Class of the field that a call returns (default `Field`)."""
     plain: bool = False
-    """Is the function called as plain Python at every evaluation, because the user says so."""
+    """True if the user wants the function to be called as plain Python at every evaluation."""
 
     @functools.cached_property
     def arguments(self) -> list[str]:
@@ -125,7 +125,7 @@ class FieldTemplate:
 
     @functools.cached_property
     def state_used(self) -> list[str]:
-        """Those of them that the function takes."""
+        """State arguments that the function takes."""
         return [name for name in self.arguments if name in self.state]
 
     @functools.cached_property
@@ -152,7 +152,7 @@ class FieldTemplate:
         return self.bound({name: checked_value(self, name, value) for name, value in values.items()})
 
     def _by_name(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
-        """What was given, and defaults, in the order of the parameters."""
+        """The arguments and defaults by name, in the order of the parameters."""
         names = self.parameters
         if len(args) + len(named) == len(names) and not args:  # the usual calls, without the cost of a signature
             with contextlib.suppress(KeyError):
@@ -176,9 +176,9 @@ class FieldTemplate:
         return (self.makes or Field)(self, values)
 
     def trace_of(self, field: Field, first: int) -> Trace:
-        """The trace of a field of this template with its parameters numbered from `first` on.
+        """Trace of a field of this template with its parameters numbered from `first` on.
 
-        It is made, with its graph, only if there is none that still holds.
+        It is made, with its graph, only if there is no valid one.
         """
         key = (type(field), first, shape_of(tuple(field.values.values())))
         known = self._traces.get(key)
@@ -192,17 +192,17 @@ class FieldTemplate:
         return {}
 
     def with_formulas(self, field: Field) -> FieldTemplate:
-        """The template with the formula of a field in the place of its function."""
+        """The template with the formula of a field instead of its function."""
         by_hand = None if self.by_hand is None else self.formulas_of(self.by_hand, field)
         return dataclasses.replace(self, function=field.as_formula(), by_hand=by_hand)
 
     @staticmethod
     def formulas_of(other: FieldTemplate, field: Field) -> FieldTemplate:
-        """Another template that takes parameters of the same field, as a formula."""
+        """Another template with parameters of the same field, as a formula."""
         return other.with_formulas(Field(other, {name: field.values[name] for name in other.parameters}))
 
     def __reduce__(self) -> Any:
-        """A formula is data. A function is found by its name in its module, if it is this one."""
+        """Pickle a formula as data, and a function by its module and name if that name refers to this template."""
         if isinstance(self.function, Formula):
             return same_template, (type(self), *(getattr(self, part.name) for part in dataclasses.fields(self)))
         where = (self.function.__module__, self.function.__qualname__)
@@ -230,26 +230,26 @@ class FieldTemplate:
 
 
 def named_template(module: str, name: str) -> Any:
-    """What stands under a name in a module that has been imported, or can be."""
+    """Object with a (dotted) name in a module, which is imported if needed."""
     return functools.reduce(getattr, name.split("."), importlib.import_module(module))
 
 
 def same_template(kind: type[FieldTemplate], *parts: Any) -> FieldTemplate:
-    """The template of a formula; of equal ones the one that there is, so that they share what follows from them."""
+    """Template of a formula; an equal existing one is reused, so that they share derived data."""
     made = kind(*parts)
-    found: FieldTemplate = MADE(("template", repr(made)), lambda: made)  # 1 and 1.0 are equal, their texts are not
+    found: FieldTemplate = MADE(("template", repr(made)), lambda: made)  # repr tells 1 from 1.0, which are equal
     return found
 
 
 def unpickled(kind: type[Field], template: FieldTemplate, values: dict[str, Any], first: int) -> Field:
-    """A field that was pickled."""
+    """Rebuild a pickled field."""
     made = kind(template, values)
     made.first = first
     return made
 
 
 def changed(template: FieldTemplate, values: Mapping[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    """Values of all parameters, some of them replaced by new ones, which are checked."""
+    """Values of all parameters, with some replaced by new, checked values."""
     new = dict(values)
     for name, value in changes.items():
         if name not in new:
@@ -263,7 +263,7 @@ def changed(template: FieldTemplate, values: Mapping[str, Any], changes: dict[st
 
 
 def checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
-    """A parameter as a float or as nested tuples of floats."""
+    """Convert a parameter to a float or nested tuples of floats, or raise an error."""
     if type(value) is float and value - value == 0.0:  # finite
         return value
     if hasattr(value, "tolist"):
@@ -277,12 +277,12 @@ def checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
 
 
 def leaves_of(value: Any) -> list[Any]:
-    """The numbers of nested tuples, in order."""
+    """Numbers of nested tuples, in order."""
     return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
 def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
-    """Arrange the leaves, in order, in the shape of `value`."""
+    """Arrange the leaves, in order, in the shape of `value`; return the result and the next index."""
     if not isinstance(value, tuple):
         return leaves[start], start + 1
     items = []
@@ -293,7 +293,7 @@ def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
 
 
 def unbound(template: FieldTemplate) -> InputError:
-    """The error for a field that was not called."""
+    """Error for a field template used without a call."""
     name = template.function.__name__
     return InputError(f"the field {name} has no parameters bound; call it: {name}({', '.join(template.parameters)})")
 
@@ -320,20 +320,20 @@ class Field:
 
     @property
     def trace(self) -> Trace:
-        """What it shares with all fields of the same formula."""
+        """Data that it shares with all fields of the same formula."""
         if self._trace is None:
             self._trace = self.find_trace()
         return self._trace
 
     def find_trace(self) -> Trace:
-        """The trace of its formula, made if there is none that still holds."""
+        """Trace of its formula, made if there is no valid one."""
         return self.template.trace_of(self, self.first)
 
     def traced_anew(self) -> Trace:
-        """A trace with the graph of its function as that is now."""
+        """Make a new trace, with the graph of the function in its current state."""
         self._trace = made = Trace()
         try:
-            self.graph  # noqa: B018 - now, not when it is first asked for
+            self.graph  # noqa: B018 - built now, not on first use
         except BaseException:
             self._trace = None
             raise
@@ -349,7 +349,7 @@ class Field:
         return formula_of(self.template.function, _plain_signature(self.template), inputs, value)
 
     def __reduce__(self) -> Any:
-        """A field is sent as its formula and the values of its parameters."""
+        """Pickle a field as its formula and the values of its parameters."""
         template = self.template
         if not isinstance(template.function, Formula):
             template = self.trace("template", lambda: template.with_formulas(self))
@@ -376,7 +376,7 @@ class Field:
         return total((self, other))
 
     def __radd__(self, other: Any) -> Field:
-        """So that ``sum(fields)``, which starts with 0, works."""
+        """Support ``sum(fields)``, which starts with 0."""
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def numbered(self, first: int) -> Field:
@@ -393,20 +393,20 @@ class Field:
         return self._parameters
 
     def arguments(self, t: Any, R: Any, omega: Any, values: Mapping[str, Any], momentum: Any = None) -> dict[str, Any]:
-        """The arguments of the function, by name; vectors and matrices have the arithmetic of arrays."""
+        """Arguments of the function, by name; vectors and matrices support array arithmetic."""
         state = {"t": t, "R": R, "omega": omega, "momentum": momentum}
         by_name = {**{name: state[name] for name in self.template.state_used}, **values}
         return {name: nested(value) for name, value in by_name.items()}
 
     def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
-        """The function's value for plain numbers."""
+        """Value of the function for plain numbers."""
         arguments = self.arguments(t, R, omega, self.values, momentum)
         try:
             return self.template.user.value(arguments, place, self._hint)
         except InputError:
             if self.kind != "torque":
                 raise
-            with contextlib.suppress(Exception):  # it may need arrays of NumPy
+            with contextlib.suppress(Exception):  # it may need NumPy arrays
                 return self.template.function(
                     **{name: np.array(x) if isinstance(x, tuple) else x for name, x in arguments.items()}
                 )
@@ -475,7 +475,7 @@ class Field:
             return self._called(fault.why)
 
     def _called(self, reason: str) -> tuple[Expr, ...]:
-        """The torque as a call of the function, which is no formula for this reason."""
+        """Torque as a call of the function, which is not a formula for this reason."""
         t, R, omega, values = self._symbols()
         arguments = {name: (values | {"t": t, "R": R, "omega": omega})[name] for name in self.template.arguments}
         function = untraced(
@@ -488,26 +488,26 @@ class Field:
 
     @functools.cached_property
     def opaque(self) -> tuple[Expr, ...]:
-        """The calls in its formula of functions that are no formulas."""
+        """Calls in its formula to functions that are not formulas."""
         return tuple(opaque_calls(self.graph[0]))
 
     @property
     def untraced(self) -> list[Untraced]:
-        """Functions in its formula that are no formulas."""
+        """Functions in its formula that are not formulas."""
         return [node.args[0].args[0] for node in self.opaque]
 
     @property
     def in_python(self) -> bool:
-        """Is one of its functions called as plain Python, so that it cannot be compiled."""
+        """True if one of its functions is called as plain Python, so that the field cannot be compiled."""
         return any(function.mode == PYTHON for function in self.untraced)
 
     @property
     def evaluated(self) -> str:
-        """How the torque is evaluated, in words."""
+        """Text that says how the torque is evaluated."""
         return "; ".join(dict.fromkeys(f"{f.user.owner}: {f.evaluated}" for f in self.untraced)) or FORMULA
 
     def opaque_arguments(self, t: float, R: Any, omega: Any) -> list[tuple[Untraced, tuple[float, ...]]]:
-        """Functions that are no formulas, each with the numbers that it is called with at a state."""
+        """Functions that are not formulas, each with its arguments at a state."""
         found = []
         for node in self.opaque:
             text = source("opaque_arguments", "t, R, w, p", self.unpack, list(node.args[1:]))
@@ -522,7 +522,7 @@ class Field:
         return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
 
     def _symbols(self, at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> tuple[Any, Any, Any, dict[str, Any]]:
-        """Formulas for t, R, omega and the parameters by name; their symbols unless `at` gives others."""
+        """Formulas for t, R, omega and the parameters by name: `at` if given, else their symbols."""
         symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
         t, R, omega, leaves = at or (
             symbol("t"), _attitude_symbols(), tuple(symbol(f"w{i}") for i in range(3)), symbols,
@@ -570,7 +570,7 @@ class Field:
 
     @of_formula
     def _torque_formula(self) -> Callable[..., Any]:
-        """The function of t, R, omega and the parameters, in floats."""
+        """Torque as a function of t, R, omega and the parameters, in floats."""
         return formula_kernel(self.text[0], floats.number)
 
     def torque_kernel(self, number: Callable[[Any], Any], has_principal_rotation: bool) -> Callable[..., Any]:
@@ -668,7 +668,7 @@ def _compared(field: Field, hand: Field, R: Any, context: str) -> list[tuple[str
 
 
 def _as_nodes(value: Any) -> Any:
-    """What a function returned, a number or a sequence of them, as nodes."""
+    """Convert the value of a function, a number or nested sequences of numbers, to nodes."""
     return tuple(map(_as_nodes, value)) if isinstance(value, tuple | list) else lift(value)
 
 

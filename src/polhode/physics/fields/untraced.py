@@ -1,8 +1,8 @@
-"""Torques that are no formulas: functions with branches, loops, NumPy, or objects with state.
+"""Torques that are not formulas: functions with branches, loops, NumPy, or objects with state.
 
-Such a function is a call in the graph of its field (`expression.Opaque`). Compiled code contains the function as it
-stands where the compiler takes it (`compile/untraced` finds that out); otherwise it is called as plain Python. Either
-way its values are all there is: it has no derivatives, no Taylor series and no digits beyond those of doubles.
+Such a function is a call in the graph of its field (`expression.Opaque`). Compiled code contains the function unchanged
+if the compiler accepts it (`compile/untraced` decides); otherwise it is called as plain Python. In both cases only
+its values are available: it has no derivatives, no Taylor series and no digits beyond those of doubles.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from ...symbolic.snapshot import content, copied
 from ...symbolic.user_function import UserFunction
 
 COMPILED, PYTHON = "compiled", "python"
-"""How a function is evaluated: compiled as it stands, or called as plain Python."""
+"""Modes of evaluation: compiled unchanged, or called as plain Python."""
 
 FORMULA = "a formula"
 
 _serial = itertools.count()
 _MADE = Memo(KEPT)
 _LAST: OrderedDict[Any, Untraced] = OrderedDict()
-"""The last untraced function made of each function."""
+"""The last `Untraced` made for each function."""
 
 
 def untraced(user: UserFunction, shapes: dict[str, Any], reason: str, plain: bool) -> Untraced:
-    """The untraced function of a user; the same one as long as nothing that it reads from outside changes.
+    """The `Untraced` of a user's function; the same object as long as the outside values that it reads do not change.
 
-    A function that is called as plain Python always sees its surroundings as they are. Equal functions are not taken
-    for each other, because each may have a state.
+    A function that is called as plain Python always sees the current outside values. Equal functions do not share one,
+    because each may have its own state.
     """
     function = user.function
     assert isinstance(function, types.FunctionType)
@@ -62,16 +62,16 @@ def untraced(user: UserFunction, shapes: dict[str, Any], reason: str, plain: boo
 
 @dataclasses.dataclass(eq=False)
 class Untraced(Opaque):
-    """A torque that is no formula, as a function of all the numbers in its arguments."""
+    """A torque that is not a formula, as a function of all the numbers in its arguments."""
 
     user: UserFunction
     shapes: dict[str, Any]
-    """Its arguments by name, each 0 for a number, or nested tuples of 0."""
+    """Shapes of its arguments by name: 0 for a number, or nested tuples of 0."""
     reason: str
-    """Why it is no formula, in words that begin with "it"."""
+    """Why it is not a formula, as text that begins with "it"."""
     serial: int
     mode: str = ""
-    """How it is evaluated; empty until that is decided (`compile/untraced`)."""
+    """`COMPILED` or `PYTHON`; empty until decided (`compile/untraced`)."""
     why_python: str = ""
     """Why it is called as plain Python, if it is."""
     run: Callable[..., Any] | None = None
@@ -87,24 +87,24 @@ class Untraced(Opaque):
 
     @property
     def no_formula(self) -> str:
-        """A sentence that says why it is none."""
+        """Text that says why it is not a formula."""
         return f"{self.user.owner} is not a formula ({self.reason})"
 
     @property
     def evaluated(self) -> str:
-        """How it is evaluated, in words."""
+        """Text that says how it is evaluated."""
         if self.mode == PYTHON:
             return f"called as plain Python ({'; '.join(filter(None, (self.reason, self.why_python)))})"
         return f"compiled as it stands ({self.reason})"
 
     def call_as_python(self, why: str) -> None:
-        """Have it called as plain Python."""
+        """Set the mode to plain Python, with the reason."""
         self.mode, self.why_python = PYTHON, why
 
     # --- plain Python ------------------------------------------------------------------------------
 
     def plain(self, *flat: Any) -> tuple[float, ...]:
-        """The torque for plain numbers, from the function itself."""
+        """Torque for plain numbers, evaluated by the user's function itself."""
         numbers = [float(x) for x in flat]
         place = f"at t = {numbers[self._clock]:g}" if self._clock is not None else "during the run"
         fault: Exception | None = None
@@ -121,7 +121,7 @@ class Untraced(Opaque):
 
     @property
     def _clock(self) -> int | None:
-        """The place of t among the numbers."""
+        """Index of t among the numbers."""
         if "t" not in self.shapes:
             return None
         before = list(self.shapes.values())[: list(self.shapes).index("t")]
@@ -135,17 +135,17 @@ class Untraced(Opaque):
     # --- kernels -----------------------------------------------------------------------------------
 
     def kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
-        """The function on doubles."""
+        """The kernel on doubles; other number types are refused."""
         if number is not floats.number:
             raise InputError(f"digits needs a formula, and {self.no_formula}; remove the argument digits")
         return self._kernel
 
     def without_derivatives(self) -> Exception:
-        """The error where derivatives of it are asked for."""
+        """Error for a request for its derivatives."""
         return InputError(f"derivatives of the torque are needed, and {self.no_formula}; it has values only")
 
     def fingerprint(self) -> Any:
-        """What compiled code of it depends on."""
+        """Key for compiled code: everything that the code depends on."""
         return self.user.owner, self.scalar()
 
     def _made_kernel(self) -> Callable[..., Any]:
@@ -163,7 +163,7 @@ class Untraced(Opaque):
         return call
 
     def _at_many(self, *flat: Any) -> tuple[np.ndarray, ...]:
-        """The torque for arrays of numbers; NaN where it has no value."""
+        """Torque for arrays of numbers; NaN where the function fails."""
         grid = np.broadcast_arrays(*flat)
         found = np.full((3, grid[0].size), math.nan)
         for i, numbers in enumerate(zip(*(x.ravel().tolist() for x in grid), strict=True)):
@@ -174,9 +174,9 @@ class Untraced(Opaque):
         return tuple(x.reshape(grid[0].shape) for x in found)
 
     def scalar(self) -> Callable[..., Any]:
-        """The torque for numbers as a function for the compiler; NaN where the function raises an exception.
+        """Torque for numbers, as a function for the compiler; NaN if the user's function raises an exception.
 
-        It contains a copy of the function, with everything that this reads as it was when it was first needed.
+        It contains a copy of the user's function, with the outside values at the time of the first call.
         """
         if self._scalar is None:
             function: Any = self.user.function
@@ -185,7 +185,7 @@ class Untraced(Opaque):
         return self._scalar
 
     def _around(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function of numbers that calls a function with vectors as arrays, which they are in plain Python too."""
+        """Wrap a function as one of numbers; it gets vectors as arrays, as in plain Python."""
         names = [f"x{i}" for i in range(sum(map(_count, self.shapes.values())))]
         rest, parts = iter(names), []
         for name, shape in self.shapes.items():
@@ -201,7 +201,7 @@ class Untraced(Opaque):
             "        return (nan, nan, nan)\n"
         )
         space: dict[str, Any] = {"function": function, "three": _three, "array": np.array, "nan": math.nan}
-        exec(text, space)  # the text is made of our own words
+        exec(text, space)  # the text contains nothing of the user's except argument names
         made: Callable[..., Any] = space["torque_value"]
         made.__module__ = __name__
         return kernel(user_code(made))
@@ -212,7 +212,7 @@ def _count(shape: Any) -> int:
 
 
 def shape_of(value: Any) -> Any:
-    """Nested tuples with 0 for every number."""
+    """Shape of a value: nested tuples with 0 for every number."""
     return tuple(map(shape_of, value)) if isinstance(value, tuple) else 0
 
 
@@ -221,7 +221,7 @@ def _shaped(shape: Any, rest: Any) -> Any:
 
 
 def _is_regular(shape: Any) -> bool:
-    """Is this the shape of an array."""
+    """True for the shape of an array."""
     return not isinstance(shape, tuple) or (len(set(shape)) == 1 and _is_regular(shape[0]))
 
 
@@ -229,12 +229,12 @@ def _text(names: Any) -> str:
     return f"({''.join(_text(x) + ', ' for x in names)})" if isinstance(names, tuple) else names
 
 
-# --- what stands for ph.math in compiled code -------------------------------------------------------
+# --- substitutes for ph.math in compiled code -------------------------------------------------------
 
 
 @kernel
 def _three(value: Any) -> Any:
-    """Three numbers of a tuple, a list or an array as a tuple."""
+    """Convert three numbers in a tuple, a list or an array to a tuple."""
     if len(value) != 3:
         raise ValueError
     return (float(value[0]), float(value[1]), float(value[2]))
@@ -251,7 +251,7 @@ def _array_matvec(A: Any, v: Any) -> Any:
 
 
 def _math_module() -> types.ModuleType:
-    """``ph.math`` for the compiler: functions that it knows, and those of vectors with three components."""
+    """``ph.math`` for the compiler: functions that it knows, and functions of three-component vectors."""
     made = types.ModuleType("polhode_math")
     for name in user_math.__all__:
         known = getattr(primitives, name, None) or getattr(math, name, None)
@@ -267,7 +267,7 @@ MODULES = {"polhode": PACKAGE, "polhode.math": MATH, user_math.__name__: MATH}
 
 
 def stand_in(value: Any) -> Any:
-    """What stands for a value that a function reads from outside: for ``ph`` and its functions; else None."""
+    """Substitute for an outside value if it is ``ph`` or one of its functions; otherwise None."""
     if isinstance(value, types.ModuleType):
         return MODULES.get(value.__name__)
     if getattr(value, "__module__", None) in (user_math.__name__, primitives.__name__):

@@ -1,4 +1,4 @@
-"""Files that appear, change and vanish in one go, and locks: what survives the death of a process."""
+"""Atomic file operations and locks: files stay consistent even if a process is killed."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from ...errors import InputError
 
 try:
     import fcntl
-except ImportError:  # not on every system
+except ImportError:  # not available on every system
     fcntl = None  # type: ignore[assignment]
 
 
 def hidden(path: Path) -> Path:
-    """Where a file is made before it takes its place."""
+    """Temporary path at which a file is made before it is moved to its place."""
     return path.with_name(f".{path.name}.{os.getpid()}{path.suffix}")
 
 
 def place_for(path: Path) -> Path:
-    """The path, if a file can be made there; it is found out before the work for it is done."""
+    """Return the path if a file can be created there; to be called before the work whose result it will hold."""
     return _writable(path, path)
 
 
 def folder_for(folder: Path) -> Path:
-    """The folder, if it is there or can be made, and files in it."""
+    """Return the folder if it exists or can be created, and files in it can be created."""
     there = next(p for p in (folder, *folder.absolute().parents) if p.exists())
     return _writable(folder, there / "polhode")
 
 
 def _writable(wanted: Path, file: Path) -> Path:
-    """The path wanted, if a file can be written for it."""
+    """Return the path `wanted` if `file` can be written."""
     trial = file.with_name(f".{file.name}.{os.getpid()}.trial")
     try:
         if file.is_dir():
@@ -51,7 +51,7 @@ def _writable(wanted: Path, file: Path) -> Path:
 
 
 def remove(path: Path) -> None:
-    """Remove a file or a folder, if it is there; a folder gets a hidden name first, so it vanishes in one go."""
+    """Remove a file or a folder if it exists; a folder is first renamed to a hidden name, so it vanishes atomically."""
     if not path.is_dir() or path.is_symlink():
         path.unlink(missing_ok=True)
         return
@@ -63,18 +63,18 @@ def remove(path: Path) -> None:
 
 
 def discard(path: Path) -> None:
-    """Remove what is not needed any more; where that fails, the next run does it (`tidy`)."""
+    """Remove a file or folder that is no longer needed; if that fails, the next run does it (`tidy`)."""
     with contextlib.suppress(OSError):
         remove(path)
 
 
 def _aside(path: Path, kind: str) -> Path:
-    """A hidden name beside a file, for the time in which it is replaced or removed."""
+    """Hidden name beside a file, used while the file is replaced or removed."""
     return path.with_name(f".{path.name}.{os.getpid()}.{kind}")
 
 
 def replace(path: Path, new: Path) -> None:
-    """Put the new file or folder in the place of the old one, which is removed last."""
+    """Replace the old file or folder by the new one; the old one is removed last."""
     if not os.path.lexists(path) or (path.is_file() and new.is_file()):
         new.replace(path)
         return
@@ -85,10 +85,10 @@ def replace(path: Path, new: Path) -> None:
 
 
 def tidy(path: Path, alone: bool) -> None:
-    """Remove what killed processes left unfinished beside a file, and put back what one was about to replace.
+    """Remove unfinished files of killed processes beside a file, and restore a file that one was about to replace.
 
-    Who holds the lock is `alone`: whatever lies there was left behind. Without locks, dead processes are told by their
-    numbers, which mean something on this machine only.
+    `alone` is True for the holder of the lock: all such files are then left over. Without locks, dead processes are
+    recognised by their process ids, which are valid only on this machine.
     """
     for left in sorted(path.parent.glob(f".{glob.escape(path.name)}.*")):
         number, _, kind = left.name.removeprefix(f".{path.name}.").partition(".")
@@ -101,7 +101,7 @@ def tidy(path: Path, alone: bool) -> None:
 
 
 def _alive(process: int) -> bool:
-    """Is there such a process; True where that cannot be known."""
+    """True if the process exists, or if that is unknown."""
     if os.name == "nt":
         return True
     try:
@@ -116,20 +116,20 @@ def _alive(process: int) -> bool:
 # --- one writer -------------------------------------------------------------------------------------
 
 PARTIAL = ".partial.zarr"
-"""Where the rows of a NetCDF file are until the run is done: the name of the file with this behind it."""
+"""Suffix added to the name of a NetCDF file for the store that holds its rows until the run is done."""
 
 NO_LOCKS = {errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS, errno.ENOLCK}
 READ_ONLY = {errno.EACCES, errno.EPERM, errno.EROFS}
 
 
 class Lock:
-    """The right to write a file, held until it is released or the process ends, however it ends."""
+    """Exclusive right to write a file, held until it is released or the process ends in any way."""
 
     def __init__(self, handle: int, place: Path | None) -> None:
         self.handle, self.place, self.process = handle, place, os.getpid()
 
     def release(self) -> None:
-        """Let others write; the lock file is removed while it is still held, so nobody else's is."""
+        """Release the lock. Its file is removed while it is still locked, so another process's is never removed."""
         if self.handle < 0:
             return
         if self.place is not None and self.process == os.getpid():
@@ -140,16 +140,16 @@ class Lock:
 
 
 def lock_file(path: Path) -> Path:
-    """The file that is locked by whoever writes a store or a NetCDF file, or the partial store of one."""
+    """Path of the lock file of a store or a NetCDF file; a partial store shares the lock file of its NetCDF file."""
     real = Path(os.path.realpath(path))
     return real.with_name(f".{real.name.removesuffix(PARTIAL)}.lock")
 
 
 def locked(path: Path) -> Lock | None:
-    """Lock a file that is about to be made, changed or replaced; None where the system has no locks.
+    """Lock a file that is about to be created, changed or replaced; None if the system has no locks.
 
-    The operating system drops the lock when the process dies (flock). It is on a file of its own beside the store: the
-    store can then be locked before it exists, and be renamed and replaced while it is locked.
+    The operating system drops the lock when the process dies (flock). The lock is on a separate file beside the store,
+    so that the store can be locked before it exists, and renamed and replaced while it is locked.
     """
     if fcntl is None:
         return None
@@ -158,13 +158,13 @@ def locked(path: Path) -> Lock | None:
         try:
             handle = os.open(place, os.O_RDWR | os.O_CREAT, 0o666)
         except OSError as fault:
-            if fault.errno in READ_ONLY:  # nothing can be made here; a store may still be changed
+            if fault.errno in READ_ONLY:  # no file can be created here; a store may still be changed
                 return _lock(path, os.open(path, os.O_RDONLY), None) if path.is_dir() else None
             raise
         lock = _lock(path, handle, place)
         if lock is None or _is_at(handle, place):
             return lock
-        os.close(handle)  # its holder removed it in the meantime: take the one that is there now
+        os.close(handle)  # its holder removed it in the meantime: try again with the current one
 
 
 def _lock(path: Path, handle: int, place: Path | None) -> Lock | None:
@@ -183,7 +183,7 @@ def _lock(path: Path, handle: int, place: Path | None) -> Lock | None:
 
 
 def _is_at(handle: int, place: Path) -> bool:
-    """Is an open file still the one of this name."""
+    """True if an open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(handle), place.stat())
     except FileNotFoundError:
@@ -191,20 +191,20 @@ def _is_at(handle: int, place: Path) -> bool:
 
 
 def released(held: Lock | None) -> None:
-    """Give the lock back."""
+    """Release the lock, if there is one."""
     if held is not None:
         held.release()
 
 
 _HELD = threading.local()
-"""The lock files that this thread holds for a run which writes its file at the end."""
+"""Lock files that this thread holds for a run that writes its file at the end."""
 
 
 @contextlib.contextmanager
 def writing(path: Path, at_the_end: bool = False) -> Iterator[None]:
     """Hold the lock of a file, and remove what killed runs left beside it.
 
-    With `at_the_end` the lock is held for a run whose result the same thread saves within the block.
+    With `at_the_end`, the lock is held for a run whose result the same thread saves within the block.
     """
     mine = _HELD.__dict__.setdefault("places", set())
     place = lock_file(path)
@@ -224,7 +224,7 @@ def writing(path: Path, at_the_end: bool = False) -> Iterator[None]:
 
 
 def write_whole(path: Path, text: str, durable: bool) -> None:
-    """Replace a file in one go: at any moment it is the old one or the new one."""
+    """Replace a file atomically: at any time it is either the old or the new one."""
     new = path.with_name(f"{path.name}.{os.getpid()}.partial")
     try:
         with new.open("w", encoding="utf-8") as file:
@@ -239,7 +239,7 @@ def write_whole(path: Path, text: str, durable: bool) -> None:
 
 
 def sync(paths: Iterable[Path]) -> None:
-    """Bring files and folders from the memory of the operating system to the disk."""
+    """Flush files and folders to the disk (fsync)."""
     for path in paths:
         with contextlib.suppress(PermissionError, FileNotFoundError):  # folders cannot be opened on every system
             held = os.open(path, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""What a run was begun with and where it stands, as text for its file: exact to the last bit, and never executed."""
+"""Specification and checkpoint of a run as text in its file: exact to the last bit, and never executed."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from ...physics.problem import Problem
 from . import integrity
 
 RUN_SPEC, RUN_END, CHECKPOINT, SOFTWARE = "begun", "until", "checkpoint", "software"
-"""Attributes of a file: what determines the bits of a run; where it ends; where it stands; what computed it."""
+"""Attributes of a file: the inputs that determine the bits of a run; its end; its checkpoint; its software."""
 
 CODE = {
     "formula": "formula of the field",
     "coefficients": "set of coefficients of the method",
     "statistics_formula": "formula of the statistics",
 }
-"""What is told apart by a digest, in words."""
+"""Inputs that are compared by digest, as named in messages."""
 
 
-# --- the state of a loop, exactly -------------------------------------------------------------------
+# --- exact state of a loop --------------------------------------------------------------------------
 
 
 def number_text(x: Any) -> str:
@@ -46,7 +46,7 @@ def number_text(x: Any) -> str:
 
 
 def number_of(text: str, digits: int | None) -> Any:
-    """The same number, read back."""
+    """Inverse of `number_text`."""
     if digits is None:
         return float.fromhex(text)
     import mpmath
@@ -62,41 +62,41 @@ def number_of(text: str, digits: int | None) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class Checkpoint:
-    """The state after a step, low parts and memory included, and how many rows of the file lead up to it."""
+    """State after a step, with low parts and memory, and the number of rows of the file that lead up to it."""
 
     step: int
     rows: int
     state: Any
 
     def is_end(self, end: Mapping[str, Any]) -> bool:
-        """Is this the end of the run."""
+        """True if this is the end of the run."""
         if "steps" in end:
             return self.step >= end["steps"]
         return self.step > 0 and bool(self.state[2][0] >= end["t_end"])
 
     def text(self) -> str:
-        """As JSON."""
+        """The checkpoint as JSON."""
         parts = [[number_text(x) for x in part] for part in self.state]
         return json.dumps({"step": self.step, "rows": self.rows, "state": parts})
 
     @classmethod
     def read(cls, text: str, digits: int | None) -> Checkpoint:
-        """From JSON."""
+        """Inverse of `text`."""
         fields = json.loads(text)
         state = tuple(tuple(number_of(x, digits) for x in part) for part in fields["state"])
         return cls(int(fields["step"]), int(fields["rows"]), state)
 
 
-# --- what a run is begun with -----------------------------------------------------------------------
+# --- specification of a run -------------------------------------------------------------------------
 
 
 def digest(text: str) -> str:
-    """A few letters that tell texts apart."""
+    """Short digest of a text: 16 hexadecimal digits of its SHA-256."""
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
 def run_spec(problem: Problem, method: Method | None, **numbers: Any) -> dict[str, Any]:
-    """Everything the bits of a run follow from, its end apart: JSON keeps doubles exactly."""
+    """All inputs that determine the bits of a run, except its end. JSON preserves doubles exactly."""
     field = problem.field
     return {
         "method": None if method is None else method.name,
@@ -112,16 +112,16 @@ def run_spec(problem: Problem, method: Method | None, **numbers: Any) -> dict[st
 
 
 CODE_NOT_STORED = "a Python function, which files do not hold"
-"""What a file says of the formula of a torque that is none."""
+"""Entry in a file instead of the formula, for a torque that is not a formula."""
 
 
 def formula_text(field: Field, text: Any) -> str:
-    """A digest of the text of a field's formula; what to say instead where it is none."""
+    """Digest of the text of a field's formula, or `CODE_NOT_STORED` if it is not a formula."""
     return CODE_NOT_STORED if field.opaque else digest(repr(text))
 
 
 def check_resumable(field: Field | None, path: Any) -> None:
-    """Refuse to go on with a file whose torque is no formula: nothing tells whether it is the same torque."""
+    """Refuse to resume a file whose torque is not a formula: torques cannot then be compared."""
     if field is not None and field.opaque and isinstance(path, str | Path) and Path(path).exists():
         raise InputError(
             f"{path} cannot be resumed: {field.untraced[0].no_formula}, and a file does not hold Python functions, so "
@@ -131,7 +131,7 @@ def check_resumable(field: Field | None, path: Any) -> None:
 
 @functools.cache
 def software() -> str:
-    """What computes: versions, a digest of this library's own source, and the processor."""
+    """Software and hardware in use: versions, a digest of the source of this library, and the processor."""
     from ...compile import numba_target
 
     sources = hashlib.sha256()
@@ -150,7 +150,7 @@ def software() -> str:
 
 
 def _leaves(name: str, value: Any) -> dict[str, Any]:
-    """A value, or the entries of nested lists, by name."""
+    """The value by name, or the entries of nested lists by name and indices."""
     if not isinstance(value, list):
         return {name: value}
     return {key: leaf for i, item in enumerate(value) for key, leaf in _leaves(f"{name}[{i}]", item).items()}
@@ -161,11 +161,11 @@ def _flat(how: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """What two runs differ in, as "name = value" of the one and of the other; doubles are compared bit by bit."""
+    """Differences of two runs, as "name = value" for each of them; doubles are compared bit by bit."""
     a, b = _flat(then), _flat(now)
     names = [n for n in dict.fromkeys([*a, *b]) if json.dumps(a.get(n)) != json.dumps(b.get(n))]
     plain = [n for n in names if n not in CODE]
-    if plain:  # a digest says less than what it follows from
+    if plain:  # a plain value tells the user more than a digest
         return [_assignment(n, a.get(n)) for n in plain], [_assignment(n, b.get(n)) for n in plain]
     return [f"one {CODE[n]}" for n in names], [f"another {CODE[n]}" for n in names]
 
@@ -177,14 +177,14 @@ def _assignment(name: str, value: Any) -> str:
 
 
 def check_same(path: Path, then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """Refuse to go on with a run that was begun otherwise, and name what differs."""
+    """Refuse to resume a run that was started with other inputs, and name the differences."""
     old, new = differences(then, now)
     if old:
         raise different(path, " and ".join(old), " and ".join(new))
 
 
 def different(path: Path, then: str, now: str) -> InputError:
-    """The error for a file of another run than the one that is asked for."""
+    """Error for a file of a run other than the requested one."""
     return InputError(
         f"{path} was begun with {then}, and this run has {now}; resume it with the original settings, or choose "
         "another name"
@@ -192,12 +192,12 @@ def different(path: Path, then: str, now: str) -> InputError:
 
 
 def run_end(count: int, end: float) -> dict[str, Any]:
-    """Where a run ends: by the number of steps, or by the time where steps vary."""
+    """End of a run: the number of steps, or the end time if the steps vary."""
     return {"steps": count} if end == math.inf else {"t_end": end}
 
 
 def check_end(path: Path, how: Mapping[str, Any], then: Mapping[str, Any], now: Mapping[str, Any]) -> None:
-    """A run may be continued to a later end, not to an earlier one, nor to one that is said otherwise."""
+    """Refuse an end that is earlier than the recorded one, or of the other kind (steps or time)."""
     (name, before), (other, after) = *then.items(), *now.items()
     if name != other or after < before:
         old, new = (
@@ -211,16 +211,16 @@ def check_end(path: Path, how: Mapping[str, Any], then: Mapping[str, Any], now: 
 
 
 def initial_attributes(how: Mapping[str, Any], end: Mapping[str, Any] | None = None) -> dict[str, str]:
-    """The attributes a file begins with; without an end, one that is written as a whole."""
+    """Initial attributes of a file; `end` is omitted for a file that is written as a whole."""
     attrs = {RUN_SPEC: json.dumps(how), SOFTWARE: software()}
     return attrs if end is None else attrs | {RUN_END: json.dumps(end)}
 
 
-# --- taking up a file -------------------------------------------------------------------------------
+# --- resuming from a file ---------------------------------------------------------------------------
 
 
 def run_attribute(path: Path, attrs: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """One of the attributes of a file that say how its run was begun and where it ends."""
+    """Read an attribute of a file that records how its run was started or where it ends."""
     if name not in attrs:
         raise not_begun(path)
     try:
@@ -230,7 +230,7 @@ def run_attribute(path: Path, attrs: Mapping[str, Any], name: str) -> dict[str, 
 
 
 def not_begun(path: Path) -> InputError:
-    """The error for a file that does not say how its run was begun."""
+    """Error for a file that does not record how its run was started."""
     return InputError(
         f"{path} cannot be resumed: it does not record how its run was started (it was written by save or export, or "
         "by an early version); load it, choose another name or give overwrite=True (--overwrite)"
@@ -240,7 +240,7 @@ def not_begun(path: Path) -> InputError:
 def resume_from(
     path: Path, attrs: Mapping[str, Any], how: Mapping[str, Any], end: Mapping[str, Any], rows: int
 ) -> Checkpoint | None:
-    """Where the run in a file of so many rows stands, if it is the run asked for; None if it was stopped at once."""
+    """Checkpoint in a file of `rows` rows, checked to be of the requested run; None if there is none yet."""
     check_same(path, run_attribute(path, attrs, RUN_SPEC), how)
     check_end(path, how, run_attribute(path, attrs, RUN_END), end)
     if CHECKPOINT not in attrs:
@@ -259,12 +259,12 @@ def resume_from(
 
 
 def damaged(path: Path, problem: Exception) -> InputError:
-    """The error for a file that somebody changed."""
+    """Error for a file whose run attributes are not valid."""
     return integrity.damaged(path, f"how it was begun and where it stands cannot be read ({integrity.line(problem)})")
 
 
 def coefficients(method: Method) -> str | None:
-    """Digest of the numbers that a method is made of, for files; None where its name says which method it is."""
+    """Digest of the coefficients of a method, for files; None if its name identifies the method."""
     from ...compile.fingerprint import fingerprint
 
     def steps(some: Method) -> tuple[Any, ...]:

@@ -1,4 +1,4 @@
-"""Ensembles in files: read with their checksums, as an xarray Dataset, and saved as Zarr or NetCDF."""
+"""Ensembles in files: reading with checksums, conversion to xarray, saving as Zarr or NetCDF."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ if TYPE_CHECKING:
 
 
 class StoredEnsemble(Ensemble):
-    """An ensemble in a file; its arrays are read and checked when asked for, and kept."""
+    """An ensemble in a file; its arrays are read and checked on first access, then cached."""
 
     def __init__(self, path: Path, bodies: Bodies | None = None) -> None:
-        """Open a file; `bodies` are those of the run that wrote it, if that was in this process."""
+        """Open a file; `bodies` are those of the run that wrote it, if it ran in this process."""
         attrs = _attributes(path)
         self.__dict__.update(
             path=path, method=str(attrs["method"]), seconds=float(attrs.get("seconds", 0.0)), attributes=attrs,
@@ -51,7 +51,7 @@ class StoredEnsemble(Ensemble):
 
     @functools.cached_property
     def bodies(self) -> Bodies | None:
-        """The bodies, where the file has their axes; with their field only if they were run in this process."""
+        """The bodies, if the file has their axes; with their field only if they were run in this process."""
         path, attrs, of_run = (self.__dict__[name] for name in ("path", "attributes", "of_run"))
         if of_run is not None:
             found: Bodies = of_run
@@ -64,7 +64,7 @@ class StoredEnsemble(Ensemble):
 
     @functools.cached_property
     def energy(self) -> np.ndarray:
-        """Kinetic plus potential energy (n, N): as it was saved, or computed where the field is known."""
+        """Kinetic plus potential energy (n, N): as saved, or computed if the field is known."""
         attrs = self.__dict__["attributes"]
         if "energy" in str(attrs.get(CHECKSUMS, "")):
             return _read(self.__dict__["path"], "energy")
@@ -76,12 +76,12 @@ class StoredEnsemble(Ensemble):
         return self.known_bodies.energies(self.quaternion, self.momentum)
 
     def energy_of(self, i: int, chosen: np.ndarray) -> np.ndarray:
-        """The energies of body i."""
+        """Energies of some states of body i."""
         return self.energy[chosen, i]
 
     @property
     def status(self) -> str:
-        """Whether all bodies have been run."""
+        """Return finished if all bodies have been run, else running."""
         return "running" if (self.failed == NOT_YET).any() else "finished"
 
     def __getattr__(self, name: str) -> Any:
@@ -99,7 +99,7 @@ class StoredEnsemble(Ensemble):
         return value
 
     def last_state(self, i: int) -> tuple[np.ndarray, np.ndarray]:
-        """Attitude and momentum of body i at the end; of a Zarr store only their chunks are read."""
+        """Attitude and momentum of body i at the end; from a Zarr store, only their chunks are read."""
         path = self.__dict__["path"]
         if path.suffix != ".zarr":
             return super().last_state(i)
@@ -119,13 +119,13 @@ class StoredEnsemble(Ensemble):
 
 
 YES, NO = ("True", "1"), ("False", "0")
-"""How files of either kind say whether bodies have axes of their own."""
+"""Values of the attribute `own_axes` in Zarr and NetCDF files: True if principal and user axes differ."""
 
 AGAIN = "the same call with resume=True (--resume) runs the bodies again whose numbers are damaged"
 
 
 def _damaged(path: Path, what: str) -> InputError:
-    """The error for a damaged file; in the store of a run, what is damaged can be computed again."""
+    """Error for a damaged file; in the store of a run, the damaged bodies can be computed again."""
     shards = path.suffix == ".zarr" and CHECKED in _attributes(path)
     return integrity.damaged(path, what, AGAIN) if shards else integrity.damaged(path, what)
 
@@ -139,7 +139,7 @@ def _attributes(path: Path) -> dict[str, Any]:
 
 @contextlib.contextmanager
 def _reading(path: Path) -> Iterator[Callable[[str], np.ndarray]]:
-    """The function that reads a variable, checked. To open a NetCDF file is to verify its digest: once for them all."""
+    """Yield a function that reads and checks a variable; a NetCDF file is opened and verified only once."""
     if path.suffix != ".nc":
         yield lambda name: _read_from_store(path, name)
         return
@@ -149,13 +149,13 @@ def _reading(path: Path) -> Iterator[Callable[[str], np.ndarray]]:
 
 
 def _read(path: Path, name: str) -> np.ndarray:
-    """One variable, checked."""
+    """Read and check one variable."""
     with _reading(path) as read:
         return read(name)
 
 
 def _read_from_store(path: Path, name: str) -> np.ndarray:
-    """A variable of a Zarr store, checked: as a whole where it was written at once, else unit by unit."""
+    """Read and check a variable of a Zarr store: as a whole if it was written at once, else unit by unit."""
     found = ensemble_store.described(path)
     attrs, metadata = found["attributes"], integrity.arrays(found)
     sums, root = integrity.checksums_of(attrs), ensemble_store.opened(path)
@@ -163,7 +163,7 @@ def _read_from_store(path: Path, name: str) -> np.ndarray:
         raise Damage(f"{name} is missing")
     if sums is not None and name in str(attrs.get(CHECKED, "")).split():
         return _read_shards(path, root, name, metadata)
-    if sums is not None or name == "moments":  # before there were checksums, a chunk of NaN was not written
+    if sums is not None or name == "moments":  # files without checksums omit chunks of NaN
         integrity.check_chunks(path, name, metadata[name])
     return _checked(name, root[name], sums)
 
@@ -181,8 +181,8 @@ def _check_memory(name: str, array: Any) -> None:
 
 
 def _read_shards(path: Path, root: Any, name: str, metadata: Mapping[str, Any]) -> np.ndarray:
-    """A variable that units write; that of units which are not done is not there yet."""
-    integrity.check_chunks(path, "moments", metadata["moments"])  # as many bodies as are claimed
+    """Read and check a variable that is written unit by unit; units that are not done are NaN (`failed`: -2)."""
+    integrity.check_chunks(path, "moments", metadata["moments"])  # the store has as many bodies as it claims
     _check_memory(name, root[name])
     done = _done(path, root)
     integrity.check_chunks(path, name, metadata[name], functools.partial(_is_of, done, body_axis(name)))
@@ -204,12 +204,12 @@ def _read_shards(path: Path, root: Any, name: str, metadata: Mapping[str, Any]) 
 
 
 def _is_of(shards: np.ndarray, axis: int, index: tuple[int, ...]) -> bool:
-    """Does a chunk belong to one of these units."""
+    """True if a chunk belongs to one of these units."""
     return bool(shards[index[axis]])
 
 
 def _done(path: Path, root: Any) -> np.ndarray:
-    """Which units are done; in a store that says it is finished, all must be."""
+    """Mask of the units that are done; in a finished store, all must be."""
     marks = np.asarray(root["failed"][...])[:: root.attrs["unit"]] != NOT_YET
     if root.attrs.get("status") == "finished" and not marks.all():
         raise Damage(f"a part of failed is missing (failed/c/{int(np.flatnonzero(~marks)[0])})")
@@ -217,7 +217,7 @@ def _done(path: Path, root: Any) -> np.ndarray:
 
 
 def loaded(path: Path) -> StoredEnsemble | None:
-    """The ensemble in a file; None where there is no file, or one that holds something else."""
+    """Open the ensemble in a file; None if there is no file or it holds something else."""
     try:
         attrs = _attributes(path)
         if attrs.get("format") not in (FORMAT, WITHOUT_CHECKSUMS):
@@ -230,7 +230,7 @@ def loaded(path: Path) -> StoredEnsemble | None:
 
 
 def dataset(many: Ensemble) -> xarray.Dataset:
-    """An ensemble as an xarray Dataset; one in a file is opened, not read."""
+    """An ensemble as an xarray Dataset; a file is opened but not read."""
     import xarray
 
     if isinstance(many, StoredEnsemble):
@@ -241,7 +241,7 @@ def dataset(many: Ensemble) -> xarray.Dataset:
         else:
             data = xarray.open_dataset(path, engine="h5netcdf")
         bodies = many.bodies
-        if bodies is not None and bodies.own is not None and "axes" not in data:  # a run keeps them among its inputs
+        if bodies is not None and bodies.own is not None and "axes" not in data:  # a run stores them among its inputs
             data = data.assign(axes=_variable("axes", _rows_of_axes(bodies)))
         return _recounted(data)
     per_body_times = many.t.ndim == 2
@@ -260,7 +260,7 @@ def dataset(many: Ensemble) -> xarray.Dataset:
 
 
 def _saved(many: Ensemble) -> dict[str, np.ndarray]:
-    """What else a file needs: energies, and the axes of bodies that have their own."""
+    """Further variables of a file: energies, and the principal axes if they differ from the user's."""
     if many.bodies is None:
         return {}
     axes = {} if many.bodies.own is None else {"axes": _rows_of_axes(many.bodies)}
@@ -268,7 +268,7 @@ def _saved(many: Ensemble) -> dict[str, np.ndarray]:
 
 
 def _rows_of_axes(bodies: Bodies) -> np.ndarray:
-    """The rotation from principal to user axes, of every body."""
+    """Rotation of every body from principal to user axes."""
     return np.broadcast_to(np.asarray(bodies.own), (bodies.number, 4))
 
 
@@ -280,7 +280,7 @@ def _variable(name: str, values: np.ndarray, per_body_times: bool = False) -> xa
 
 
 def _recounted(data: xarray.Dataset) -> xarray.Dataset:
-    """A dataset in which failed steps count from 1, also if it is of an earlier format."""
+    """Dataset in which failed steps count from 1, whatever the format of the file."""
     if data.attrs.get("format") == FORMAT:
         return data
     failed = data["failed"].copy(data=counted_from_one(data["failed"].values, data.attrs))
@@ -288,7 +288,7 @@ def _recounted(data: xarray.Dataset) -> xarray.Dataset:
 
 
 def _check_presence(path: Path) -> None:
-    """Is everything there that xarray is going to read; the chunks themselves have checksums that it verifies."""
+    """Check that everything xarray will read exists; it verifies the checksums of the chunks itself."""
     found = ensemble_store.described(path)
     metadata, attrs = integrity.arrays(found), found["attributes"]
     if CHECKSUMS not in attrs:
@@ -312,7 +312,7 @@ def _check_presence(path: Path) -> None:
 
 
 def save(many: Ensemble, path: str | Path, overwrite: bool) -> Path:
-    """Write an ensemble to a file that appears complete or not at all, a bounded part at a time."""
+    """Write an ensemble with bounded memory; the file appears complete or not at all."""
     try:
         with trajectory_store.writing(path, overwrite) as path:
             if isinstance(many, StoredEnsemble):
@@ -324,7 +324,7 @@ def save(many: Ensemble, path: str | Path, overwrite: bool) -> Path:
 
 
 def check_all(path: Path) -> None:
-    """Read a file as a whole and compare it with its checksums, with bounded memory where it was written in units."""
+    """Read a whole file and verify its checksums; with bounded memory if it was written in units."""
     if path.suffix == ".zarr" and CHECKED in _attributes(path):
         ensemble_store.check_constant(path, ensemble_store.opened(path))
         _check_presence(path)
@@ -374,7 +374,7 @@ class _ZarrCopy:
         self.sizes: Mapping[str, int] = {}
 
     def variable(self, name: str, dims: tuple[str, ...], dtype: Any, chunks: tuple[int, ...], attrs: Any) -> None:
-        """A new variable of numbers."""
+        """Create a variable of numbers."""
         shape = tuple(self.sizes[d] for d in dims)
         integrity.created(
             self.root, name, compressed=False, shape=shape, chunks=chunks, dtype=dtype, dimension_names=dims,
@@ -382,26 +382,26 @@ class _ZarrCopy:
         )  # fmt: skip
 
     def text(self, name: str, dims: tuple[str, ...], words: Any) -> None:
-        """A new variable of words."""
+        """Create a variable of strings."""
         integrity.created_words(self.root, name, dims, words)
 
     def write(self, name: str, where: Any, values: np.ndarray, axis: int = 0) -> None:
-        """Fill a part of a variable, the parts in order along an axis."""
+        """Write a part of a variable; the parts must come in order along an axis."""
         self.root[name][where] = values
         self.sums[name] = integrity.checksum(values, self.sums.get(name, 0), axis)
 
     def seal(self, attrs: Mapping[str, Any]) -> None:
-        """Describe the whole store."""
+        """Write the description of the whole store, with attributes and checksums."""
         consolidated(self.root)
         integrity.replace_attributes(self.path, dict(attrs) | {CHECKSUMS: integrity.checksums_text(self.sums)})
 
 
 SAVED_AT_ONCE = 1 << 20
-"""Numbers of a variable that are copied at a time, and make a chunk."""
+"""Numbers of a variable that are copied at a time; also the size of a chunk."""
 
 
 def _copy(data: xarray.Dataset, file: Any) -> None:
-    """Every variable into a new one, some bodies at a time."""
+    """Copy every variable into a new one, some bodies at a time."""
     labels = " ".join(str(n) for n in data.coords if data[n].dims == ("body",))
     for key, variable in data.variables.items():
         name, dims = str(key), tuple(map(str, variable.dims))
@@ -421,6 +421,6 @@ def _copy(data: xarray.Dataset, file: Any) -> None:
 
 
 def _slices(axis: int, length: int, step: int) -> Iterator[tuple[slice, ...]]:
-    """Slices along an axis."""
+    """Consecutive slices along an axis."""
     for begin in range(0, length, step):
         yield (slice(None),) * axis + (slice(begin, begin + step),)

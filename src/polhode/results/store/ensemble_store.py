@@ -1,13 +1,13 @@
-"""Many bodies as a Zarr store that is written unit by unit.
+"""Ensembles as Zarr stores that are written unit by unit.
 
-A *unit* is a slice of the bodies, one chunk of the store along `body`. A body's bits do not depend on its neighbours,
-so a unit may be run anywhere and any number of times. What a unit has found is written chunk by chunk, each file in one
-go; then its checksums, a row of `checks/units`; the chunk of `failed` comes last, once the others are on the disk, and
-is the mark that the unit is done. So the store is readable at any moment: a body not run yet has `failed` = -2 and
-states that are NaN. A unit whose numbers do not have their checksums any more can be run again.
+A *unit* (a shard of the ensemble) is a slice of the bodies, one chunk of the store along `body`. The bits of a body do
+not depend on its neighbours, so a unit may be run anywhere and any number of times. Its results are written chunk by
+chunk, each file atomically, then its checksums, a row of `checks/units`. The chunk of `failed` is written last, once
+the others are on disk, and marks the unit as done. So the store is readable at any time: a body not run yet has
+`failed` = -2 and NaN states. A unit whose numbers no longer match their checksums can be run again.
 
-What went in stands in the group `inputs`, so that whoever runs a unit needs no more than the store's path, and a run
-that goes on can be compared with the one that was stopped. Its checksums stand in the attributes.
+The inputs are in the group `inputs`. So a worker needs only the path of the store to run a unit, and a resumed run can
+be compared with the stopped one. The checksums of the inputs are in the attributes.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from .integrity import CHECKSUMS, DIGEST
 
 FORMAT = "polhode ensemble 2"
 WITHOUT_CHECKSUMS = "polhode ensemble 1"
-"""The format of earlier versions."""
+"""Format of earlier versions."""
 
 VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
     "t": (("time", "body"), *file_format.VARIABLES["t"][1:]),
@@ -45,38 +45,38 @@ SAVED: dict[str, tuple[tuple[str, ...], str, str]] = {
     "energy": (("time", "body"), *file_format.VARIABLES["energy"][1:]),
     "axes": (("body", "component"), "1", "rotation from the principal axes to the axes of the body, scalar first"),
 }
-"""Variables that files have which are saved from memory, where they are known and needed."""
+"""Further variables of files that are saved from memory, if they are known and needed."""
 
 PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
-"""Those an `Ensemble` has."""
+"""Variables that are attributes of an `Ensemble`."""
 
 UNITS = {name: unit for name, (_, unit, _) in file_format.VARIABLES.items()} | {
     "momentum_norm": file_format.VARIABLES["momentum"][1]
 }
-"""Units of the observables that have a name; those of a user's function are the user's."""
+"""Physical units of the named observables; a user's function has the user's units."""
 
 
-# --- a new store ------------------------------------------------------------------------------------
+# --- variables and attributes -----------------------------------------------------------------------
 
 
 SAID = {**file_format.SAID_OF_ALL, "format": FORMAT}
 
 CHECKED = "checked"
-"""An attribute: the variables whose checksums stand in the columns of `checks/units`."""
+"""Attribute: the variables whose checksums are the columns of `checks/units`."""
 
 
 def counted_from_one(failed: np.ndarray, attrs: Mapping[str, Any]) -> np.ndarray:
-    """Numbers of failed steps, counting from 1; files of the format without checksums counted from 0."""
+    """Numbers of failed steps, counting from 1; files without checksums count from 0."""
     return np.where(failed >= 0, failed + 1, failed) if attrs.get("format") == WITHOUT_CHECKSUMS else failed
 
 
 def statistics_names(observed: Iterable[str]) -> list[str]:
-    """Variables of the statistics of some observables."""
+    """Names of the variables for the statistics of some observables."""
     return [f"{name}_{part}" for name in observed for part in PARTS]
 
 
 def dims_of(name: str, per_body_times: bool, observed: Mapping[str, int] | None = None) -> tuple[str, ...]:
-    """Dimensions of a variable; of a statistic by the components of its observable."""
+    """Dimensions of a variable; for a statistic, they depend on the components of its observable."""
     if name in SAVED:
         return SAVED[name][0]
     if name in VARIABLES:
@@ -98,7 +98,7 @@ def labelled(name: str) -> dict[str, str]:
 
 
 def described(path: Path) -> dict[str, Any]:
-    """The description of a store, if it is one of ours and undamaged."""
+    """Description of a store of this library, checked for damage."""
     try:
         found = integrity.described(path)
     except Exception as problem:
@@ -112,7 +112,7 @@ def described(path: Path) -> dict[str, Any]:
 
 
 def opened(path: Path, mode: str = "r") -> Any:
-    """The group of a store, if it is one of ours; the description of all arrays is read at once."""
+    """Open the group of a store of this library; the descriptions of all arrays are read at once."""
     described(path)
     try:
         return integrity.opened(path, mode)
@@ -131,23 +131,23 @@ def missing(path: Path) -> list[int]:
 
 
 def number_of_units(root: Any) -> int:
-    """How many units there are."""
+    """Number of units."""
     return int(-(-root.attrs["bodies"] // root.attrs["unit"]))
 
 
 def bounds(root: Any, number: int) -> tuple[int, int]:
-    """First body of a unit, and the one after its last."""
+    """Index of the first body of a unit, and of the one after its last."""
     shard_size = root.attrs["unit"]
     return number * shard_size, min((number + 1) * shard_size, root.attrs["bodies"])
 
 
 def is_done(root: Any, number: int) -> bool:
-    """Has a unit been run and written."""
+    """True if a unit has been run and written."""
     return bool(root["failed"][number * root.attrs["unit"]] != NOT_YET)
 
 
 def body_axis(name: str) -> int:
-    """The axis along which bodies are counted."""
+    """Axis of the dimension `body`."""
     return int("time" in (VARIABLES | SAVED).get(name, ((),))[0])
 
 
@@ -157,7 +157,7 @@ def _where(root: Any, name: str, number: int) -> Any:
 
 
 def is_finished(path: Path) -> bool:
-    """Does a store say that all units are done."""
+    """True if the store is marked as finished."""
     return bool(described(path)["attributes"].get("status") == "finished")
 
 
@@ -165,7 +165,7 @@ def is_finished(path: Path) -> bool:
 
 
 def check_unit(root: Any, number: int) -> None:
-    """Compare a unit that is done with its checksums."""
+    """Verify the checksums of a unit that is done."""
     row = root["checks/units"][number]
     for name, expected in zip(root.attrs[CHECKED].split(), row, strict=True):
         values = root[name][_where(root, name, number)]
@@ -173,7 +173,7 @@ def check_unit(root: Any, number: int) -> None:
 
 
 def check_constant(path: Path, root: Any) -> None:
-    """Compare what no unit writes with its checksums: what went in, and what a sweep varies."""
+    """Verify the checksums of the arrays that no unit writes: the inputs, and the varied values of a sweep."""
     metadata = integrity.arrays(described(path))
     sums = integrity.checksums_of(root.attrs) or {}
     for name in sums:
@@ -189,7 +189,7 @@ def check_constant(path: Path, root: Any) -> None:
 
 
 def check_units(path: Path) -> list[int]:
-    """The units marked as done that are not what was written."""
+    """Numbers of the units that are marked as done but damaged."""
     root = opened(path)
     return [number for number in range(number_of_units(root)) if not _is_sound(root, number)]
 
@@ -201,6 +201,3 @@ def _is_sound(root: Any, number: int) -> bool:
     except Exception:
         return False
     return True
-
-
-# --- going on with a run ----------------------------------------------------------------------------

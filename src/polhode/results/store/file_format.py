@@ -1,4 +1,4 @@
-"""What the file of a trajectory holds: its variables, their units and meaning, and its attributes."""
+"""Format of a trajectory file: its variables with units and meaning, and its attributes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FORMAT = "polhode trajectory 2"
 WITHOUT_CHECKSUMS = "polhode trajectory 1"
-"""The format of earlier versions: the same without checksums and digest."""
+"""Format of earlier versions: the same without checksums and digest."""
 
 ROWS_PER_CHUNK = 16384
 
@@ -45,7 +45,7 @@ SAID_OF_ALL = {
 
 
 def attributes(info: Info) -> dict[str, Any]:
-    """What a file says about itself: strings, numbers, and the inertia tensor as nine numbers, row by row."""
+    """Attributes of a file: strings, numbers, and the inertia tensor as nine numbers, row by row."""
     fields = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     del fields["compile_seconds"]
     fields |= {"inertia": [x for row in info.inertia for x in row], "looks": shapes.to_json(fields.pop("shapes"))}
@@ -53,7 +53,7 @@ def attributes(info: Info) -> dict[str, Any]:
 
 
 def info_of_attributes(attrs: Mapping[str, Any]) -> Info:
-    """The same, read back; ValueError, TypeError or KeyError where it is no such thing."""
+    """Inverse of `attributes`; ValueError, TypeError or KeyError if the attributes are not valid."""
     values: dict[str, Any] = {}
     for field in dataclasses.fields(Info):
         if field.name in attrs:
@@ -67,7 +67,7 @@ def info_of_attributes(attrs: Mapping[str, Any]) -> Info:
 
 
 def _of_type(kind: str, value: Any) -> Any:
-    """A value, if it is of the type its field has."""
+    """Return a value if it has the type of its field, else raise TypeError."""
     plain = kind.partition(" | ")[0]
     expected: Any = {"str": str, "int": int, "float": (int, float)}.get(plain, object)
     if not isinstance(value, expected) or isinstance(value, bool):
@@ -76,7 +76,7 @@ def _of_type(kind: str, value: Any) -> Any:
 
 
 def described(name: str) -> dict[str, str]:
-    """Attributes of a variable; `coordinates` makes readers put the times beside it."""
+    """Attributes of a variable; `coordinates` tells readers to attach the times to it."""
     return labelled(name) if name == "t" else labelled(name) | {"coordinates": "t"}
 
 
@@ -86,7 +86,7 @@ def labelled(name: str) -> dict[str, str]:
 
 
 def derived(data: Mapping[str, np.ndarray], info: Info) -> dict[str, np.ndarray]:
-    """All variables of a file from the primary ones."""
+    """All variables of a file, computed from the primary ones."""
     q, m = data["quaternion"], data["momentum"]
     return {
         **data,

@@ -1,8 +1,8 @@
-"""Checksums of what is in a file, and what a Zarr store may hold: damage is found, and nothing is executed.
+"""Checksums of file contents, and the allowed contents of a Zarr store: damage is detected, nothing is executed.
 
-Three checks cover a file. The bytes of every chunk carry a CRC (the crc32c codec of Zarr, fletcher32 in HDF5), which
-any reader verifies. Every variable has a CRC over its numbers, in an attribute of the file: it finds chunks that are
-missing, exchanged, or left over from an earlier state. A SHA-256 digest covers the description with all attributes.
+Three checks cover a file. Every chunk carries a CRC of its bytes (the crc32c codec of Zarr, fletcher32 in HDF5), which
+any reader verifies. Every variable has a CRC over its numbers, in an attribute of the file: it detects chunks that are
+missing, swapped, or left over from an earlier state. A SHA-256 digest covers the description with all attributes.
 """
 
 from __future__ import annotations
@@ -24,36 +24,36 @@ from ...errors import InputError
 from . import atomic
 
 CHECKSUMS, DIGEST = "checksums", "digest"
-"""Attributes of a file: the checksums of its variables as JSON, and the digest of its description without itself."""
+"""Attributes of a file: the checksums of its variables as JSON, and the digest of the rest of its description."""
 
 DESCRIPTION_BYTES = 1 << 28
-"""No store of ours has a longer description."""
+"""Longest description of a store, in bytes."""
 
 CODECS = {"bytes", "vlen-utf8", "zstd", "crc32c"}
 TYPES = {"float64", "int64", "uint32", "string"}
-"""All that is in stores of ours; codecs that only decode numbers and text."""
+"""Codecs and types that this library writes; the codecs only decode numbers and text."""
 
 COMPRESSED_CHUNK = 1 << 26
-"""Bytes of a compressed chunk, at most: a small file cannot claim much memory."""
+"""Largest size of a compressed chunk after decoding, in bytes: a small file cannot demand much memory."""
 
 REMEDY = "restore it from a copy, or compute it again with overwrite=True (--overwrite)"
 
 
 class Damage(Exception):
-    """What is wrong with a file, in words."""
+    """A file is damaged; the message says how."""
 
 
 class NotAStore(Exception):
-    """Why a folder is no store of ours, or not any more."""
+    """A folder is not a store of this library; the message says why."""
 
 
 def damaged(path: Path, what: str, remedy: str = REMEDY) -> InputError:
-    """The error for a file whose content is not what was written."""
+    """Error for a file whose content is not what was written."""
     return InputError(f"{path} is damaged: {what}; {remedy}")
 
 
 def line(problem: BaseException) -> str:
-    """The text of an exception on one line, with its kind where it is not one of ours."""
+    """Text of an exception on one line, with its type if it is not an exception of this library."""
     text = " ".join(str(problem).split())
     return text if isinstance(problem, Damage | NotAStore | InputError) else f"{type(problem).__name__} {text}"
 
@@ -62,19 +62,19 @@ def line(problem: BaseException) -> str:
 
 
 def checksum(values: np.ndarray, before: int = 0, axis: int = 0) -> int:
-    """CRC-32 of numbers as little-endian bytes, slice after slice along an axis; it goes on from that of others."""
+    """CRC-32 of numbers as little-endian bytes, slice by slice along an axis, continued from the CRC `before`."""
     ordered = np.moveaxis(np.asarray(values), axis, 0)
     plain = np.ascontiguousarray(ordered, dtype=ordered.dtype.newbyteorder("<"))
     return zlib.crc32(plain.reshape(-1).view(np.uint8).data, before)
 
 
 def checksums_text(sums: Mapping[str, int]) -> str:
-    """Checksums as an attribute."""
+    """Checksums as the text of an attribute."""
     return json.dumps({name: f"{value:08x}" for name, value in sorted(sums.items())})
 
 
 def checksums_of(attrs: Mapping[str, Any]) -> dict[str, int] | None:
-    """The checksums among the attributes of a file; None for files of format 1, which have none."""
+    """Checksums from the attributes of a file; None for files of format 1, which have none."""
     if CHECKSUMS not in attrs:
         return None
     try:
@@ -90,7 +90,7 @@ def check(name: str, found: int, sums: Mapping[str, int] | None) -> None:
 
 
 def memory() -> float:
-    """Bytes of this machine's memory, infinite where it cannot be known."""
+    """Memory of this machine in bytes; infinite if unknown."""
     try:
         return float(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     except (AttributeError, OSError, ValueError):
@@ -101,19 +101,19 @@ def memory() -> float:
 
 
 def digest(attrs: Any) -> str:
-    """SHA-256 of anything JSON can hold, whatever the order of its keys and its white space."""
+    """SHA-256 of a JSON value, independent of the order of keys and of white space."""
     return hashlib.sha256(json.dumps(attrs, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
 def sealed(description: Mapping[str, Any]) -> str:
-    """The description of a Zarr store as text, with its digest among the attributes."""
+    """Text of the description of a Zarr store, with its digest among the attributes."""
     attrs = {name: value for name, value in description["attributes"].items() if name != DIGEST}
     whole = {**description, "attributes": attrs}
     return json.dumps({**whole, "attributes": attrs | {DIGEST: digest(whole)}}, indent=2)
 
 
 def described(path: Path) -> dict[str, Any]:
-    """The description of a whole Zarr store, `zarr.json` of its root, checked before Zarr reads anything."""
+    """Read and check the description of a whole Zarr store (`zarr.json` of its root) before Zarr reads anything."""
     file = path / "zarr.json"
     try:
         if not stat.S_ISREG(file.stat().st_mode) or file.stat().st_size > DESCRIPTION_BYTES:
@@ -126,7 +126,7 @@ def described(path: Path) -> dict[str, Any]:
     if not isinstance(found, dict) or not isinstance(found.get("attributes"), dict):
         raise NotAStore("zarr.json does not describe a Zarr store")
     attrs = found["attributes"]
-    if not str(attrs.get("format")).startswith("polhode "):  # of somebody else: only its attributes are looked at
+    if not str(attrs.get("format")).startswith("polhode "):  # not of this library: only its attributes are used
         return {"attributes": attrs, "consolidated_metadata": {"metadata": {}}}
     if DIGEST in attrs:
         rest = {name: value for name, value in attrs.items() if name != DIGEST}
@@ -140,20 +140,20 @@ def described(path: Path) -> dict[str, Any]:
 
 
 def replace_attributes(path: Path, attrs: Mapping[str, Any]) -> None:
-    """Replace the attributes of a Zarr store, in one go; the digest follows."""
+    """Replace the attributes of a Zarr store atomically, and update the digest."""
     file = path / "zarr.json"
     whole = json.loads(file.read_bytes()) | {"attributes": dict(attrs)}
     atomic.write_whole(file, sealed(whole), durable=True)
 
 
 def arrays(description: Mapping[str, Any]) -> dict[str, Any]:
-    """The descriptions of the arrays of a store, by name."""
+    """Descriptions of the arrays of a store, by name."""
     members = description["consolidated_metadata"]["metadata"]
     return {name: one for name, one in members.items() if one["node_type"] == "array"}
 
 
 def _check_members(description: Mapping[str, Any]) -> None:
-    """Only groups and plain arrays, decoded by codecs that cannot do more than that."""
+    """Accept only groups, and plain arrays with codecs that only decode."""
     if description["zarr_format"] != 3 or description["node_type"] != "group":
         raise NotAStore("it is not a Zarr store of version 3")
     for name, one in description["consolidated_metadata"]["metadata"].items():
@@ -189,9 +189,9 @@ def chunk_shape(one: Mapping[str, Any]) -> list[int]:
 def check_chunks(
     path: Path, name: str, one: Mapping[str, Any], wanted: Callable[[tuple[int, ...]], Any] | None = None
 ) -> None:
-    """Are the chunks of an array there: Zarr takes a chunk that is missing for one without content.
+    """Check that the chunks of an array exist: Zarr treats a missing chunk as one that holds only the fill value.
 
-    Nothing is read yet. Chunks that are not compressed must have the size of their numbers.
+    Nothing is read yet. Uncompressed chunks must have the size of their numbers.
     """
     size = _chunk_bytes(one)
     for index in _indices(one):
@@ -212,7 +212,7 @@ def _indices(one: Mapping[str, Any]) -> Iterator[tuple[int, ...]]:
 
 
 def _chunk_bytes(one: Mapping[str, Any]) -> int | None:
-    """Bytes of a chunk on disk; None where that depends on its content."""
+    """Size of a chunk on disk in bytes; None if it depends on the content."""
     codecs = [codec["name"] for codec in one["codecs"]]
     width = {"float64": 8, "int64": 8, "uint32": 4}.get(one["data_type"])
     if width is None or "zstd" in codecs:
@@ -224,14 +224,14 @@ def _chunk_bytes(one: Mapping[str, Any]) -> int | None:
 
 
 def opened(path: Path, mode: str = "r") -> Any:
-    """The group of a store whose description has been checked."""
+    """Open the group of a store whose description has been checked."""
     import zarr
 
     return zarr.open_group(path, mode=mode, zarr_format=3, use_consolidated=True)
 
 
 def created(group: Any, name: str, compressed: bool = True, **attrs: Any) -> Any:
-    """A new array with a checksum in every chunk, which also writes chunks that hold nothing but the fill value."""
+    """Create an array with a checksum in every chunk; chunks that hold only the fill value are written too."""
     from zarr.codecs import Crc32cCodec, ZstdCodec
 
     codecs = [ZstdCodec(level=0), Crc32cCodec()] if compressed else [Crc32cCodec()]
@@ -239,7 +239,7 @@ def created(group: Any, name: str, compressed: bool = True, **attrs: Any) -> Any
 
 
 def created_words(group: Any, name: str, dims: tuple[str, ...], words: Any) -> None:
-    """A new array of words."""
+    """Create an array of strings."""
     array = created(group, name, shape=np.shape(words), dtype="str", dimension_names=dims)
     array[...] = np.array(words, dtype=object)
 
@@ -248,5 +248,5 @@ WHOLE = {"write_empty_chunks": True}
 
 
 def writable(group: Any, name: str) -> Any:
-    """An array of a store, to be written to: a chunk without content is written too, so that none may be missing."""
+    """Array of a store, for writing. Chunks that hold only the fill value are written too, so none may be missing."""
     return group[name].with_config(WHOLE)

@@ -1,9 +1,9 @@
-"""NetCDF files that are written safely and read with suspicion.
+"""NetCDF files: safe writing, and checksums verified before reading.
 
-HDF5 does not survive a write that fails: closing the file afterwards may crash the process, and some errors are not
-reported at all. So its bytes go through a file object of ours that never fails: the first error is kept and raised when
-HDF5 is done. A file counts only when it has been read back and found to be what was written. Nor does HDF5 survive
-every damaged file: behind its end stands a checksum of all bytes, which is verified before HDF5 opens it.
+HDF5 does not survive a failed write: closing the file afterwards may crash the process, and some errors are not
+reported at all. So HDF5 writes to a file object (`Sink`) that never fails: it keeps the first error and raises it when
+HDF5 is done. A file is accepted only after it has been read back and verified. HDF5 does not survive every damaged file
+either, so a checksum of all bytes follows the HDF5 data and is verified before HDF5 opens the file.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from . import atomic, integrity
 from .integrity import CHECKSUMS, DIGEST, Damage
 
 VERSION = ("v110", "v110")
-"""Of the file format: from this one on HDF5 keeps checksums of its own structures."""
+"""Version of the HDF5 file format, the first in which HDF5 stores checksums of its own structures."""
 
 
 class Sink(io.RawIOBase):
-    """A file for HDF5 to write to, in which no write fails; `fault` is the first error there was.
+    """A file for HDF5 in which no write fails; `fault` is the first error.
 
-    What could not be written is kept in memory, because HDF5 may read it again before it is done.
+    Bytes that could not be written stay in memory, because HDF5 may read them again before it is done.
     """
 
     def __init__(self, path: Path) -> None:
@@ -39,42 +39,42 @@ class Sink(io.RawIOBase):
         self.unwritten: list[tuple[int, bytes]] = []
 
     def readable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def writable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def seekable(self) -> bool:
-        """Yes."""
+        """Return True."""
         return True
 
     def seek(self, offset: int, whence: int = 0) -> int:
-        """Go to a place."""
+        """Set the position."""
         start = {0: 0, 1: self.place, 2: self.length}[whence]
         self.place = start + offset
         return self.place
 
     def tell(self) -> int:
-        """The place."""
+        """Return the position."""
         return self.place
 
     @property
     def length(self) -> int:
-        """Bytes of the file."""
+        """Length of the file in bytes."""
         written = self.file.seek(0, 2)
         return max([written, *(start + len(some) for start, some in self.unwritten)])
 
     def write(self, some: Any) -> int:
-        """Write bytes, or keep them after a fault."""
+        """Write bytes, or keep them in memory after a fault."""
         view, start = memoryview(some).cast("B"), self.place
         self.place += len(view)
         if self.fault is None:
             try:
                 self._put(start, view)
                 return len(view)
-            except BaseException as fault:  # Ctrl-C too: HDF5 must come to its end
+            except BaseException as fault:  # Ctrl-C too: HDF5 must be able to finish
                 self.fault = fault
         self.unwritten.append((start, bytes(view)))
         return len(view)
@@ -86,7 +86,7 @@ class Sink(io.RawIOBase):
             done += self.file.write(view[done:]) or 0
 
     def readinto(self, into: Any) -> int:
-        """Read what was written."""
+        """Read bytes back, including those kept in memory."""
         view, start = memoryview(into).cast("B"), self.place
         view[:] = bytes(len(view))
         try:
@@ -102,7 +102,7 @@ class Sink(io.RawIOBase):
         return len(view)
 
     def truncate(self, size: int | None = None) -> int:
-        """Cut or lengthen the file."""
+        """Shorten or extend the file."""
         size = self.place if size is None else size
         try:
             if self.fault is None:
@@ -112,10 +112,10 @@ class Sink(io.RawIOBase):
         return size
 
     def flush(self) -> None:
-        """Nothing waits."""
+        """Do nothing: nothing is buffered."""
 
     def close(self) -> None:
-        """Close the file; the first fault is raised now."""
+        """Close the file and raise the first fault."""
         if not self.closed:
             super().close()
             try:
@@ -129,7 +129,7 @@ class Sink(io.RawIOBase):
 
 @contextlib.contextmanager
 def created(path: Path) -> Iterator[Any]:
-    """A new file to be filled; when the block is left it is closed, on the disk, and every error has been raised."""
+    """Create a file to fill; on exit from the block it is closed and on disk, and every error has been raised."""
     import h5netcdf
 
     with contextlib.closing(Sink(path)) as sink:
@@ -144,23 +144,23 @@ def created(path: Path) -> Iterator[Any]:
 
 
 class Guarded:
-    """An open file, and whether its bytes arrive."""
+    """An open file that raises the first write error of its `Sink`."""
 
     def __init__(self, file: Any, sink: Sink) -> None:
         self.file, self.sink, self.sums = file, sink, dict[str, int]()
 
     def variable(self, name: str, dims: tuple[str, ...], dtype: Any, chunks: tuple[int, ...], attrs: Any) -> None:
-        """A new variable with a checksum in every chunk."""
+        """Create a variable with a checksum in every chunk."""
         checked = {"chunks": chunks, "fletcher32": True} if all(chunks) else {}
         self.file.create_variable(name, dims, dtype=dtype, **checked).attrs.update(attrs)
 
     def text(self, name: str, dims: tuple[str, ...], words: Any) -> None:
-        """A new variable of words."""
+        """Create a variable of strings."""
         kind = importlib.import_module("h5py").string_dtype()
         self.file.create_variable(name, dims, dtype=kind)[...] = np.array(words, dtype=object)
 
     def write(self, name: str, where: Any, values: np.ndarray, axis: int = 0) -> None:
-        """Fill a part of a variable, the parts in order along an axis."""
+        """Write a part of a variable; the parts must come in order along an axis."""
         self.file[name][where] = values
         self.sums[name] = integrity.checksum(values, self.sums.get(name, 0), axis)
         if self.sink.fault is not None:
@@ -174,7 +174,7 @@ class Guarded:
 
 
 def _described(file: Any) -> dict[str, Any]:
-    """All attributes, and the variables with dimensions, shapes, types and attributes; words as they are."""
+    """All attributes, and the variables with dimensions, shapes, types and attributes; short string arrays in full."""
     variables = {}
     for name, one in file.variables.items():
         shape, text = list(one.shape), np.dtype(one.dtype).kind not in "fiu"
@@ -188,7 +188,7 @@ def _plain_attributes(attrs: Any) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as JSON has it."""
+    """Convert a value to a JSON type."""
     if isinstance(value, bytes):
         return value.decode()
     if isinstance(value, np.ndarray | np.generic):
@@ -197,7 +197,7 @@ def _plain(value: Any) -> Any:
 
 
 class Source:
-    """A file that is read: its attributes, and its variables as far as they are really in it."""
+    """A file open for reading: its attributes and variables. Links to data outside the file are rejected."""
 
     def __init__(self, raw: Any) -> None:
         import h5netcdf
@@ -218,7 +218,7 @@ class Source:
         return name in self.file.variables
 
     def __getitem__(self, name: str) -> Any:
-        """A variable with all of its numbers: HDF5 would take those that are missing for zero."""
+        """A variable, checked to be complete: HDF5 would read missing numbers as zero."""
         if name not in self:
             raise Damage(f"{name} is missing")
         data = self.raw[name]
@@ -228,11 +228,11 @@ class Source:
 
 
 _SOUND: dict[tuple[int, ...], bool] = {}
-"""Files that had their checksum when they were read: they are not read as a whole again while they do not change."""
+"""Files whose checksum has been verified; they are not verified again unless they change."""
 
 
 def _trailer(path: Path, size: int) -> bytes:
-    """What stands behind the end of the HDF5 file: a checksum of all of its bytes."""
+    """Trailer after the end of the HDF5 data: a checksum of all its bytes."""
     found = 0
     with path.open("rb") as file:
         while size > 0 and (some := file.read(min(size, 1 << 22))):
@@ -244,9 +244,9 @@ TRAILER = len(b"polhode crc32 00000000\n")
 
 
 def _check_whole(path: Path) -> bool:
-    """Has a file the checksum at its end that it was written with; False where it has none.
+    """Verify the checksum at the end of a file; return False if it has none.
 
-    HDF5 must not see a damaged file: it may read it for ever.
+    HDF5 must not open a damaged file: it may read it forever.
     """
     with path.open("rb") as file:
         known = os.fstat(file.fileno())
@@ -264,7 +264,7 @@ def _check_whole(path: Path) -> bool:
 
 @contextlib.contextmanager
 def opened(path: Path) -> Iterator[Source]:
-    """A file to be read, if its checksum and its digest are right where it has them."""
+    """Open a file for reading, after verifying its checksum and digest if it has them."""
     whole = _check_whole(path)
     with importlib.import_module("h5py").File(path, "r") as raw:
         source = Source(raw)

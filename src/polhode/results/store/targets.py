@@ -1,4 +1,4 @@
-"""Files that take a trajectory block by block: a Zarr store that can be read at any moment, and NetCDF."""
+"""Files to which a trajectory is written block by block: a Zarr store, readable at any time, and NetCDF."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from .file_format import LABELS, ROWS_PER_CHUNK, SIZES, VARIABLES, attributes, d
 from .integrity import CHECKSUMS
 
 SYNC_SECONDS = 5.0
-"""So often, and at the end, what was written is brought from the memory of the operating system to the disk."""
+"""Interval at which written data are synced (fsync) to the disk; they are also synced at the end."""
 
 
 class Target(Protocol):
-    """A file that takes primary variables block by block."""
+    """A file to which primary variables are written block by block."""
 
     def append(self, data: Mapping[str, np.ndarray]) -> None:
         """Write these rows."""
 
     def close(self, info: Info) -> None:
-        """Say how the trajectory was made."""
+        """Write the final metadata of the trajectory."""
 
     def release(self) -> None:
-        """Hold nothing any more."""
+        """Release the file."""
 
 
 class ZarrTarget:
-    """A Zarr store; what is not described in its consolidated metadata does not exist for its readers.
+    """A Zarr store; data that its consolidated metadata do not describe do not exist for readers.
 
-    That description, `zarr.json` of the root, also holds the attributes: what is `attrs` of the store beside `info`
-    (how the run was begun, where it stands) and the checksums of the rows always belong to the rows it describes.
+    That description, `zarr.json` of the root, also holds the attributes. So `info`, the further attributes `attrs`
+    (run specification, checkpoint) and the checksums always belong to the rows that it describes.
     """
 
     def __init__(self, path: Path, info: Info, attrs: Mapping[str, str] | None = None) -> None:
@@ -65,14 +65,14 @@ class ZarrTarget:
     def reopened(
         cls, path: Path, rows: int, info: Info, attrs: Mapping[str, str], sums: Mapping[str, int]
     ) -> ZarrTarget:
-        """The store at a path cut behind some of its rows, whose checksums are given, to be appended to."""
+        """Reopen a store for appending, truncated after `rows` rows, whose checksums are `sums`."""
         import zarr
 
         target = cls.__new__(cls)
         target.rows, target.info, target.attrs, target.sums = rows, info, dict(attrs), dict(sums)
         target.root = zarr.open_group(path, mode="r+", zarr_format=3, use_consolidated=False)
         target._start()
-        target._publish(rows, info, target.attrs, target.sums)  # first: now nobody reads what is removed next
+        target._publish(rows, info, target.attrs, target.sums)  # first: readers no longer see what is removed next
         for name in VARIABLES:
             one = target.description["consolidated_metadata"]["metadata"][name]
             atomic.write_whole(path / name / "zarr.json", json.dumps(one, indent=2), durable=False)
@@ -89,18 +89,18 @@ class ZarrTarget:
 
     @property
     def folder(self) -> Path:
-        """Where the store is."""
+        """Path of the store."""
         return Path(self.root.store.root)
 
     def move(self, path: Path) -> None:
-        """Go on at another path, in the place of what is there."""
+        """Move the store to another path, replacing what is there."""
         import zarr
 
         atomic.replace(path, self.folder)
         self.root = zarr.open_group(path, mode="r+", zarr_format=3, use_consolidated=False)
 
     def append(self, data: Mapping[str, np.ndarray], **attrs: str) -> None:
-        """Write these rows, then describe them, and with them what is said from now on."""
+        """Write these rows, then publish their description together with the new attributes."""
         end, sums = self.rows + len(data["t"]), self.sums
         if end > self.rows:
             everything = derived(data, self.info)
@@ -113,7 +113,7 @@ class ZarrTarget:
         self._publish(end, self.info, self.attrs | attrs, sums, time.monotonic() - self.synced >= SYNC_SECONDS)
 
     def close(self, info: Info) -> None:
-        """Say how the trajectory was made."""
+        """Write the final metadata of the trajectory."""
         for name in VARIABLES:
             array = self.root[name]
             if array.shape[0] != self.rows:
@@ -121,12 +121,12 @@ class ZarrTarget:
         self._publish(self.rows, info, self.attrs, self.sums, sync=True)
 
     def release(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
     def _publish(self, rows: int, info: Info, attrs: dict[str, str], sums: dict[str, int], sync: bool = False) -> None:
-        """Write the description of all arrays and the attributes into the store's root, in one go.
+        """Write the description of all arrays and the attributes into the root of the store, atomically.
 
-        Only when that is done they hold here too: after a full disk the old rows keep the words that belong to them.
+        `rows`, `attrs` and `sums` are set only afterwards: if the disk is full, the old rows keep their attributes.
         """
         for name in VARIABLES:
             self.description["consolidated_metadata"]["metadata"][name]["shape"][0] = rows
@@ -140,7 +140,7 @@ class ZarrTarget:
             self.synced, self.synced_rows = time.monotonic(), rows
 
     def _since(self, rows: int) -> Iterator[Path]:
-        """The files and folders changed since they were last brought to the disk."""
+        """Files and folders changed since the last sync to the disk."""
         for name in VARIABLES:
             for i in range(self.synced_rows // ROWS_PER_CHUNK, -(-rows // ROWS_PER_CHUNK)):
                 chunk = self.folder / name / "c" / str(i)
@@ -150,7 +150,7 @@ class ZarrTarget:
 
 @contextlib.contextmanager
 def _readable() -> Iterator[None]:
-    """A chunk that is written to is read first; where somebody damaged it, that is a fault of the disk."""
+    """Report a damaged chunk as a disk error: Zarr reads a chunk before it writes to a part of it."""
     try:
         yield
     except ValueError as problem:
@@ -158,7 +158,7 @@ def _readable() -> Iterator[None]:
 
 
 def consolidated(root: Any) -> None:
-    """Write the description of all arrays into the root of a store."""
+    """Write the descriptions of all arrays into the root of a store."""
     import zarr
 
     with warnings.catch_warnings():
@@ -183,7 +183,7 @@ class NetcdfTarget:
 
     @contextlib.contextmanager
     def _stopping(self) -> Iterator[None]:
-        """Close the file where something fails."""
+        """Close the file if something fails."""
         try:
             yield
         except BaseException:
@@ -199,12 +199,12 @@ class NetcdfTarget:
             self.rows = end
 
     def close(self, info: Info) -> None:
-        """Say how the trajectory was made."""
+        """Write the final metadata of the trajectory."""
         with self._stopping():
             self.file.seal(attributes(info) | self.attrs)
         self.left.close()
 
     def release(self) -> None:
-        """Close a file that is not going to be complete; what made it incomplete is told by somebody else."""
+        """Close a file that will not be complete; the cause is reported elsewhere."""
         with contextlib.suppress(OSError):
             self.left.close()

@@ -1,9 +1,10 @@
-"""Trajectories as files: Zarr (appended as a run goes) and NetCDF, opened by xarray.
+"""Trajectories as files: Zarr (appended to during a run) and NetCDF, both readable with xarray.
 
-Variables are named like the attributes of `Trajectory`; units and conventions stand in the attributes.
-A store is readable at any moment: rows count only once the description of the whole store, one file that
-is replaced in one go, says so; and the same file says how far the run is that wrote them, so that both agree.
-One process at a time writes a file: it holds the lock of `files.locked` from before anything is made until it is done.
+Variables are named like the attributes of `Trajectory`; units and conventions are in the attributes.
+A store is readable at any time: rows exist only once the description of the whole store, a single file that is
+replaced atomically, includes them. The same file holds the checkpoint of the run, so that the two always agree.
+Only one process at a time writes a file: it holds the lock (`atomic.locked`) from before the file is created until it
+is done.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from .targets import NetcdfTarget, Target, ZarrTarget
 SUFFIXES = (".zarr", ".nc")
 
 KEPT = ("begun", "software")
-"""Attributes beside those of `Info` that a copy says too; where the run stood is no part of a copy."""
+"""Attributes beside those of `Info` that are copied; a copy has no checkpoint."""
 
 
 # --- paths ------------------------------------------------------------------------------------------
 
 
 def checked(path: str | Path) -> Path:
-    """The path, if its suffix names a format."""
+    """Return the path if its suffix is .zarr or .nc."""
     path = file_path(path, "a trajectory file must be a path that ends in .zarr or .nc")
     if path.suffix not in SUFFIXES:
         raise InputError(f"a trajectory file must end in .zarr or .nc; got {path.name!r}")
@@ -47,12 +48,12 @@ def checked(path: str | Path) -> Path:
 
 
 def staging_path(path: Path) -> Path:
-    """Where a run writes its rows: a Zarr store, of which a NetCDF file is made at the end."""
+    """Path of the Zarr store to which a run writes its rows; a NetCDF file is made from it at the end."""
     return path if path.suffix == ".zarr" else path.with_name(path.name + atomic.PARTIAL)
 
 
 def folder_checked(path: str | Path) -> Path:
-    """The path, if its suffix names a format and its folder is there."""
+    """Return the path if its suffix is .zarr or .nc and its folder exists."""
     path = checked(path)
     if not path.parent.is_dir():
         raise InputError(f"the folder {path.parent} does not exist; create it first")
@@ -60,7 +61,7 @@ def folder_checked(path: str | Path) -> Path:
 
 
 def new_path(path: str | Path, overwrite: bool) -> Path:
-    """A path that may be written: free, or to be overwritten on request."""
+    """Return a path that may be written: nothing is there, or it may be overwritten."""
     path = folder_checked(path)
     if flag("overwrite", overwrite):
         for there in {path, staging_path(path)}:
@@ -77,7 +78,7 @@ def new_path(path: str | Path, overwrite: bool) -> Path:
 
 
 def _check_ours(path: Path) -> None:
-    """Only a store of this library, damaged or not, or an empty folder is replaced: a folder can hold anything."""
+    """Refuse to replace a folder unless it is empty or a store of this library, damaged or not."""
     if not path.is_dir() or path.is_symlink() or not any(path.iterdir()):
         return
     with contextlib.suppress(OSError):
@@ -94,7 +95,7 @@ def _check_ours(path: Path) -> None:
 
 @contextlib.contextmanager
 def writing(path: str | Path, overwrite: bool) -> Iterator[Path]:
-    """A path that may be written, locked before that is looked at and until the block is left."""
+    """Lock a path, check that it may be written, and hold the lock until the end of the block."""
     path = folder_checked(path)
     with atomic.writing(path):
         yield new_path(path, overwrite)
@@ -102,7 +103,7 @@ def writing(path: str | Path, overwrite: bool) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def reserved(path: str | Path | None) -> Iterator[None]:
-    """Hold the lock of a file, if there is one, during a run that is saved at its end."""
+    """Hold the lock of a file, if a path is given, during a run that is saved at its end."""
     with contextlib.ExitStack() as held:
         if path is not None:
             try:
@@ -113,7 +114,7 @@ def reserved(path: str | Path | None) -> Iterator[None]:
 
 
 def _or_resume(path: Path) -> str:
-    """What else can be done with a file: a run that did not come to its end can be continued."""
+    """Text for an error message: an unfinished run can be continued."""
     try:
         unfinished = load(path).status in ("running", "interrupted")
     except InputError:
@@ -122,7 +123,7 @@ def _or_resume(path: Path) -> str:
 
 
 def existing(path: Path) -> Path | None:
-    """The file of a run to this path that is there already, finished or not."""
+    """Existing file of a run to this path, finished or not; None if there is none."""
     return next((there for there in (staging_path(path), path) if os.path.lexists(there)), None)
 
 
@@ -130,7 +131,7 @@ def existing(path: Path) -> Path | None:
 
 
 def _blocks(data: Mapping[str, Any], rows: int) -> Iterator[dict[str, np.ndarray]]:
-    """Primary variables in memory, a bounded number of rows at a time."""
+    """Iterate over primary variables in memory, a bounded number of rows at a time."""
     for start in range(0, rows, ROWS_PER_CHUNK):
         stop = min(start + ROWS_PER_CHUNK, rows)
         yield {name: np.asarray(data[name][start:stop], dtype=float) for name in PRIMARY}
@@ -143,7 +144,7 @@ def _write(
     path: Path,
     attrs: Mapping[str, str] | None = None,
 ) -> Target:
-    """Write a whole trajectory; the file appears complete or not at all, and NetCDF only when it has been read back."""
+    """Write a whole trajectory. The file appears complete or not at all; NetCDF is first read back and verified."""
     new = atomic.hidden(path)
     try:
         target: Target = NetcdfTarget(new, info, rows, attrs) if path.suffix == ".nc" else ZarrTarget(new, info, attrs)
@@ -166,9 +167,9 @@ def _write(
 def save(
     trajectory: Trajectory, path: str | Path, overwrite: bool = False, attrs: Mapping[str, str] | None = None
 ) -> Path:
-    """Write a trajectory, and what else is `attrs` of it; the file appears complete or not at all.
+    """Write a trajectory and the further attributes `attrs`; the file appears complete or not at all.
 
-    One that was loaded is copied with bounded memory.
+    A trajectory in a file is copied with bounded memory.
     """
     try:
         with writing(path, overwrite) as path:
@@ -187,7 +188,7 @@ def save(
 
 
 def export(source: str | Path, path: str | Path, overwrite: bool = False) -> Path:
-    """Copy a file, also that of an interrupted run, into a new one of either format, with bounded memory."""
+    """Copy a file, also of an interrupted run, to a new file of either format, with bounded memory."""
     many = _ensemble(source)
     whole, attrs = read(source) if many is None else (many, {})
     if Path(path).resolve() == Path(source).resolve():
@@ -198,14 +199,14 @@ def export(source: str | Path, path: str | Path, overwrite: bool = False) -> Pat
 
 
 class Writer:
-    """Writes a run as it goes, and keeps others from writing the same file."""
+    """Writes the rows of a run as they come, and keeps other processes from writing the same file."""
 
     def __init__(self, path: Path, target: ZarrTarget, held: contextlib.ExitStack) -> None:
         self.path, self.target, self.held = path, target, held
 
     @classmethod
     def create(cls, path: str | Path, info: Info, attrs: Mapping[str, str], overwrite: bool = False) -> Writer:
-        """Begin a file, in the place of what is there only on request."""
+        """Create a file; an existing one is replaced only with `overwrite`."""
         with contextlib.ExitStack() as held:
             path = held.enter_context(writing(path, overwrite))
             new = atomic.hidden(staging_path(path))
@@ -215,16 +216,15 @@ class Writer:
             finally:
                 atomic.discard(new)
             return cls(path, target, held.pop_all())
-        raise AssertionError  # an ExitStack swallows nothing here
+        raise AssertionError  # unreachable: this ExitStack suppresses no exception
 
     @classmethod
     def continued(
         cls, path: Path, source: Stored, rows: int, info: Info, attrs: Mapping[str, str], held: contextlib.ExitStack
     ) -> Writer:
-        """Go on with a file behind some of its rows, all of which are checked first.
+        """Continue a file after `rows` of its rows; all rows are checked first.
 
-        A NetCDF file, and a store of a format without checksums, is copied; the copy of the former replaces it at the
-        end.
+        A NetCDF file, or a store without checksums, is copied. For NetCDF, the copy replaces the file at the end.
         """
         folder, sums = staging_path(path), source.checked(rows)
         if not folder.exists() or source.sums is None:
@@ -234,12 +234,12 @@ class Writer:
 
     @property
     def folder(self) -> Path:
-        """Where the rows are until the run is done."""
+        """Path of the rows until the run is done."""
         return self.target.folder
 
     @property
     def info(self) -> Info:
-        """How the run is made."""
+        """Metadata of the run."""
         return self.target.info
 
     @property
@@ -248,7 +248,7 @@ class Writer:
         return self.target.rows
 
     def append(self, data: Mapping[str, np.ndarray], attrs: Mapping[str, str], **changes: Any) -> None:
-        """Write these rows, and in the same moment what is said of them."""
+        """Write these rows and their attributes in one atomic step."""
         before, self.target.info = self.info, dataclasses.replace(self.info, **changes)
         try:
             self.target.append(data, **attrs)
@@ -257,7 +257,7 @@ class Writer:
             raise
 
     def close(self, **changes: Any) -> Path:
-        """Say how the run ended; returns the file."""
+        """Record how the run ended; return the path of the file."""
         info = dataclasses.replace(self.info, **changes)
         self.target.close(info)
         if self.folder != self.path:
@@ -267,7 +267,7 @@ class Writer:
         return self.path
 
     def release(self) -> None:
-        """Let others write the file."""
+        """Release the lock, so that others can write the file."""
         self.held.close()
 
 
@@ -275,7 +275,7 @@ class Writer:
 
 
 class Stored(Mapping[str, np.ndarray]):
-    """Variables of a file, read when asked for and checked: the rows it had when it was opened."""
+    """Variables of a file, read and checked on access; only the rows it had when it was opened."""
 
     def __init__(self, path: Path, rows: int, sums: dict[str, int] | None, attrs: Mapping[str, Any]) -> None:
         self.path, self.rows, self.sums, self.attrs = path, rows, sums, attrs
@@ -291,7 +291,7 @@ class Stored(Mapping[str, np.ndarray]):
             return values
 
     def blocks(self, names: Any, rows: int | None = None) -> Iterator[dict[str, np.ndarray]]:
-        """Some variables, a bounded number of rows at a time; at the end of all rows they have been checked."""
+        """Iterate over some variables, a bounded number of rows at a time; checksums are verified at the last row."""
         names, found, rows = tuple(names), dict.fromkeys(names, 0), self.rows if rows is None else rows
         with self._errors_explained("its rows"), self._opened(names) as data:
             for start in range(0, rows, ROWS_PER_CHUNK):
@@ -305,12 +305,12 @@ class Stored(Mapping[str, np.ndarray]):
                 yield block
 
     def last(self) -> dict[str, np.ndarray]:
-        """The last row of the primary variables."""
+        """Last row of the primary variables."""
         with self._errors_explained("its last row"), self._opened(PRIMARY) as data:
             return {name: np.asarray(data[name][self.rows - 1 : self.rows], dtype=float) for name in PRIMARY}
 
     def checked(self, rows: int) -> dict[str, int]:
-        """Read and check all variables; returns the checksums of so many rows."""
+        """Read and check all variables; return the checksums of the first `rows` rows."""
         found, seen, at = dict.fromkeys(VARIABLES, 0), 0, dict.fromkeys(VARIABLES, 0)
         for block in self.blocks(VARIABLES):
             some = max(0, min(rows - seen, len(block["t"])))
@@ -334,14 +334,14 @@ class Stored(Mapping[str, np.ndarray]):
                 raise Damage(f"{name} is missing")
             if integrity.chunk_shape(described[name])[0] > ROWS_PER_CHUNK:
                 raise Damage(f"{name} has larger chunks than this library writes")
-            if self.sums is not None or name == "t":  # before there were checksums, a chunk of NaN was not written
+            if self.sums is not None or name == "t":  # files without checksums omit chunks of NaN
                 shape = [self.rows, *described[name]["shape"][1:]]
                 integrity.check_chunks(self.path, name, described[name] | {"shape": shape})
         yield {name: _of_rows(name, group[name], self.rows) for name in names}
 
     @contextlib.contextmanager
     def _errors_explained(self, what: str) -> Iterator[None]:
-        """What is wrong with the file, in a sentence; a file that was changed in the meantime is not damaged."""
+        """Convert any error to an InputError that explains it; a file that changed in the meantime is not damaged."""
         try:
             yield
         except InputError:
@@ -363,7 +363,7 @@ class Stored(Mapping[str, np.ndarray]):
 
 
 def _of_rows(name: str, array: Any, rows: int) -> Any:
-    """An array, if it has the shape of a variable and these rows."""
+    """Return an array if it has the type and shape of the variable and at least these rows."""
     shape = tuple(SIZES[d] for d in VARIABLES[name][0][1:])
     if array.dtype != np.dtype("f8") or tuple(array.shape[1:]) != shape or array.shape[0] < rows:
         raise Damage(f"{name} has the shape {tuple(array.shape)}, and there are {rows} times")
@@ -371,7 +371,7 @@ def _of_rows(name: str, array: Any, rows: int) -> Any:
 
 
 def _opened(path: Path) -> tuple[dict[str, Any], int]:
-    """Attributes of a file, and how many rows it has."""
+    """Attributes of a file, and its number of rows."""
     if path.suffix == ".zarr":
         described = integrity.described(path)
         t = integrity.arrays(described).get("t", {"shape": [0]})
@@ -384,21 +384,21 @@ def _opened(path: Path) -> tuple[dict[str, Any], int]:
 def load(path: str | Path) -> Any:
     """Open a saved Trajectory or Ensemble, also of an interrupted run. Nothing in a file is executed.
 
-    Its attributes are checked now, an array when it is read; InputError says what is damaged.
+    Attributes are checked at once, arrays when they are read; an InputError says what is damaged.
     """
     many = _ensemble(path)
     return read(path)[0] if many is None else many
 
 
 def _ensemble(path: str | Path) -> Any:
-    """A saved ensemble; None where a file holds something else."""
+    """Open a saved ensemble; None if the file holds something else."""
     from . import ensemble_files
 
     return ensemble_files.loaded(checked(path))
 
 
 def read(path: str | Path) -> tuple[Trajectory, dict[str, Any]]:
-    """A saved trajectory, and all attributes of its file."""
+    """Open a saved trajectory; return it with all attributes of its file."""
     path = checked(path)
     if not path.exists():
         raise InputError(f"there is no file {path}")
