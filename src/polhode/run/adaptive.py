@@ -1,4 +1,4 @@
-"""Adaptive runs: steps chosen by a tolerance for their errors, from the start of a problem to an end time."""
+"""Adaptive runs from the start of a problem to an end time, with a tolerance for the error of each step."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from .schedule import Schedule, scheduled
 from .step_control import EPS, AdaptiveStep, compiled
 
 FEW_ROWS, ROWS = 256, 4096
-"""States in the first and in the largest of the buffers that the compiled loop fills."""
+"""States in the first and in the largest buffer of the compiled loop."""
 
 FIRST_STEP = 2.0
-"""The first step of a pair is this times tolerance^(1/order) radians long."""
+"""First step of a pair, in radians divided by tolerance^(1/order)."""
 
 _watcher: contextvars.ContextVar[Callable[[float], Any] | None] = contextvars.ContextVar("watcher", default=None)
 
 
 @contextlib.contextmanager
 def watched(tell: Callable[[float], Any]) -> Iterator[None]:
-    """Let the runs of this thread tell which part of their time is done."""
+    """Make the runs of this context report their completed fraction to `tell`."""
     token = _watcher.set(tell)
     try:
         yield
@@ -43,28 +43,28 @@ def watched(tell: Callable[[float], Any]) -> Iterator[None]:
 
 @dataclasses.dataclass
 class Path:
-    """States of a run: times and rows (principal axes), the start included."""
+    """States of a run: times and rows (principal axes), including the start."""
 
     times: np.ndarray
     rows: np.ndarray
     rejected: int = 0
     finished: bool = True
     crawling: bool = False
-    """Was it given up because its steps are far too many."""
+    """Whether the run was abandoned because it took too many steps."""
     largest: float = 0.0
     """Largest |momentum| of the run."""
     turned: float = 0.0
-    """Angle turned, in radians."""
+    """Rotation angle in radians."""
 
 
 class Run:
-    """A run to an end time with one tolerance for the errors of single steps; call it for its path.
+    """A run to an end time with a tolerance for the error of each step; call it for its path.
 
     Parameters
     ----------
-    problem, controlled_step, end : what is run, by which steps, and until when
-    tolerance : of each step, as `kernels.loops.allowed` weighs it
-    schedule : where steps end and how long they may be; by default what the field of the problem asks for
+    problem, controlled_step, end : the problem, its kind of step, and the end time
+    tolerance : error allowed in each step, weighted by `kernels.loops.allowed`
+    schedule : required step ends and longest steps; by default those of the problem's field
     """
 
     def __init__(
@@ -78,17 +78,17 @@ class Run:
         self.y, self.system = problem.kernel_data(floats.number)
 
     def again(self, tolerance: float) -> Run:
-        """The same run with another tolerance."""
+        """Return the same run with another tolerance."""
         made = copy.copy(self)
         made.tolerance, made.order = tolerance, self.controlled_step.order_for(tolerance)
         made.longest = [leg.longest for leg in self.schedule.legs]
         return made
 
     def finer(self, path: Path, ratio: float, finest: float) -> Run:
-        """A run whose errors are this many times smaller than those of the path of this one, in every leg.
+        """Return a run whose errors in every leg are `ratio` times smaller than those of `path`.
 
-        A smaller tolerance alone does not shorten steps that a leg's end or the schedule cuts. So no step is longer
-        than the longest of the path in its leg, times the factor that the ratio and the order ask for.
+        A smaller tolerance alone does not shorten steps that are limited by the schedule. So no step is longer than the
+        longest step of the path in that leg times ratio^(-1/order).
         """
         made, shorter = self.again(max(self.tolerance / ratio, finest)), float(ratio ** (-1 / self.order))
         ends = [leg.end for leg in self.schedule.legs]
@@ -98,7 +98,7 @@ class Run:
         return made
 
     def first_step(self) -> float:
-        """A guess for the first step; the loop corrects it."""
+        """Return an initial guess for the first step; the loop corrects it."""
         span = self.end - self.problem.t0
         if not self.controlled_step.has_proposal:
             return span
@@ -107,7 +107,7 @@ class Run:
         return min(span, FIRST_STEP * self.tolerance ** (1 / self.order) / rate)
 
     def pieces(self) -> Iterator[Path]:
-        """The path piece by piece, each without the state before it; `largest` is that of the run so far."""
+        """Yield the path in pieces, each without the state before it; `largest` is the largest |momentum| so far."""
         loop, t, y, proposal, size = self.controlled_step.adaptive_loop, self.problem.t0, self.y, self.first_step(), 0
         times, rows, filled, rejected, attempted = np.empty(0), np.empty((0, COLUMNS)), 0, 0, 0
         turned, largest = 0.0, 0.0
@@ -141,12 +141,12 @@ class Run:
             tell((t - self.problem.t0) / (self.end - self.problem.t0))
 
     def start(self) -> Path:
-        """The path before the first step."""
+        """Return the path before the first step."""
         (q, m), t0 = self.y, self.problem.t0
         return Path(np.array([t0]), np.array([[*q, *m]]), largest=math.hypot(*m))
 
     def __call__(self) -> Path:
-        """All of it, in memory; an exception on the way takes what there is with it, as `path`."""
+        """Return the whole path, in memory; an exception carries the states so far as its attribute `path`."""
         parts = [self.start()]
         try:
             parts.extend(self.pieces())
@@ -157,13 +157,13 @@ class Run:
         return joined(parts)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        """Rows at any times within the run, by one step from the state kept before; None where that fails."""
+        """Return rows at any times within the run, each by one step from the last stored state; None on failure."""
         evaluate = self.controlled_step.interpolate
         return interpolated(evaluate, times, path_times, rows, self.system, self.order, self.schedule)
 
 
 def joined(parts: list[Path]) -> Path:
-    """Pieces of a path as one."""
+    """Join the pieces of a path."""
     last = parts[-1]
     return Path(
         np.concatenate([p.times for p in parts]), np.concatenate([p.rows for p in parts]),
@@ -175,7 +175,7 @@ def interpolated(
     interpolate: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray, system: Any, order: int,
     schedule: Schedule | None = None,
 ) -> np.ndarray | None:  # fmt: skip
-    """Rows at any times, each by one step from the last state kept before."""
+    """Return rows at any times, each by one step from the last stored state before it; None on failure."""
     seen = np.empty((len(times), COLUMNS))
     first = np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(starts) - 1)
     if schedule is None or len(schedule.legs) == 1:
@@ -190,7 +190,7 @@ def interpolated(
 
 
 def between_steps(problem: Problem, method: Method) -> Any:
-    """The compiled evaluation between the fixed steps of a method."""
+    """Return the compiled dense output between the fixed steps of a method."""
     check_fit(method, problem)
 
     def make() -> Any:
@@ -202,7 +202,7 @@ def between_steps(problem: Problem, method: Method) -> Any:
 
 
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
-    """The larger of the angle between two attitudes and the relative difference of momenta, of two rows."""
+    """Return the distance of two rows: the larger of the attitude angle and the relative momentum difference."""
     (*p, u, v, w), (*q, x, y, z) = a.tolist(), b.tolist()
     turn = mul(conj(tuple(p)), tuple(q))
     angle = 2 * math.atan2(math.hypot(turn[1], turn[2], turn[3]), abs(turn[0]))
@@ -210,16 +210,16 @@ def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
 
 
 def scale_of_momentum(problem: Problem, *paths: Path) -> float:
-    """The size to which errors of the momentum are relative: the largest of the start and of some paths."""
+    """Return the scale of momentum errors: the largest |momentum| at the start and on some paths."""
     largest = max(math.hypot(*problem.momentum), *(path.largest for path in paths), 0.0)
     return largest if 0 < largest < math.inf else 1.0
 
 
 def round_off(path: Path) -> float:
-    """The part of the error that rounding makes: no error is known to be smaller.
+    """Return the round-off error of a run, the lower bound of every error estimate.
 
-    With the unit of round-off u = EPS/2, the momentum of the start is known to a relative u, so the angle through which
-    the body turns to u times itself; each of n steps rounds the attitude by about u, in any direction: by sqrt(n) u
-    together; and the result is rounded once. Where neighbouring motions spread, comparing runs shows more than this.
+    Let u = EPS/2 be the unit round-off. The initial momentum has a relative error u, so the rotation angle has an error
+    of u times itself. Each of n steps rounds the attitude by about u in a random direction, sqrt(n) u in total. The
+    result is rounded once. If neighbouring motions diverge, the comparison of two runs shows a larger error.
     """
     return EPS / 2 * (1 + path.turned + math.sqrt(len(path.times) - 1))

@@ -1,4 +1,4 @@
-"""Operations a step takes, counted by running it on numbers that count."""
+"""Count the operations in a step by running it on numbers that count them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ TALLY: Counter[str] = Counter()
 
 
 class Counted(float):
-    """A float that counts what is done with it in `TALLY`."""
+    """A float that counts its operations in `TALLY`."""
 
     def __add__(self, other: Any) -> Counted:
         return _count_operation("add", float.__add__(self, other))
@@ -55,11 +55,11 @@ def _count_operation(what: str, value: Any) -> Counted:
 
 
 class CountedFunctions(Floats):
-    """Elementary functions of counting numbers; a choice costs nothing."""
+    """Elementary functions of counting numbers; `where` costs nothing."""
 
     @staticmethod
     def where(condition: Any, yes: Any, no: Any) -> Any:
-        """Choose by a condition."""
+        """Select by a condition."""
         return yes if condition else no
 
 
@@ -76,7 +76,7 @@ register(Counted, CountedFunctions)
 
 @dataclasses.dataclass(frozen=True)
 class Cost:
-    """Operations in one step: sums, products, quotients, roots, elementary functions."""
+    """Operations in one step: sums, products, quotients, square roots, elementary functions."""
 
     add: int
     mul: int
@@ -86,17 +86,17 @@ class Cost:
 
     @property
     def flops(self) -> int:
-        """Sums, products, quotients and roots together."""
+        """Total of sums, products, quotients and square roots."""
         return self.add + self.mul + self.div + self.sqrt
 
 
 def _counting_too(value: Any) -> Any:
-    """Nested tuples of floats as numbers that count."""
+    """Convert nested tuples of floats to counting numbers."""
     return tuple(map(_counting_too, value)) if isinstance(value, tuple) else Counted(value)
 
 
 def cost(method: Method, problem: Problem, dt: float) -> Cost:
-    """Operations of one step of a method (the third, when the motion is under way)."""
+    """Count the operations in one step of a method (the third, so that start-up is excluded)."""
     check_fit(method, problem)
 
     def number(value: Any) -> Counted:
@@ -117,7 +117,7 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
 
 
 def cost_to_tolerance(problem: Problem, tolerance: float) -> Cost:
-    """Operations of one step of an ensemble to a tolerance (the second), in either precision."""
+    """Count the operations in one step of an ensemble to a tolerance (the second), both precisions together."""
     begin, controlled_step = mixed_taylor(problem).make()
     orders = mixed_orders(tolerance, taylor_order(tolerance))
     limits = (tolerance, tolerance * math.hypot(*problem.momentum))

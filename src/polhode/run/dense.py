@@ -22,20 +22,20 @@ from .adaptive import Path
 
 
 class Lazy(Mapping[str, np.ndarray]):
-    """Times, attitudes, momenta and energies, made of rows when they are asked for."""
+    """Times, attitudes, momenta and energies, computed from rows on first access."""
 
     def __init__(self, problem: Problem, path: Path) -> None:
         self.problem, self.path = problem, path
         self.made: dict[str, np.ndarray] | None = None
 
     def __getitem__(self, name: str) -> np.ndarray:
-        """One of them."""
+        """Return one array."""
         if self.made is None:
             self.made = convert.primary(self.problem, self.path.times, self.path.rows)
         return self.made[name]
 
     def __iter__(self) -> Iterator[str]:
-        """Their names."""
+        """Iterate over the names."""
         return iter(PRIMARY)
 
     def __len__(self) -> int:
@@ -44,14 +44,14 @@ class Lazy(Mapping[str, np.ndarray]):
 
 @dataclasses.dataclass
 class Dense:
-    """The states of a run between its steps: each by one step from the last one before it."""
+    """Dense output of a run: each state is computed by one step from the last stored state before it."""
 
     problem: Problem
     run: Any
     path: Path
 
     def __call__(self, t: Any) -> dict[str, np.ndarray]:
-        """Times, attitudes, momenta and energies."""
+        """Return times, attitudes, momenta and energies."""
         times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
         first, last = float(self.path.times[0]), float(self.path.times[-1])
         if times.ndim != 1 or not (np.isfinite(times) & (times >= first) & (times <= last)).all():
@@ -63,7 +63,7 @@ class Dense:
 
 
 def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:
-    """The states between the equal steps of a run, every one of which was kept."""
+    """Return the dense output of a run with equal steps, all of them kept."""
 
     def at(t: Any) -> Mapping[str, np.ndarray]:
         return Dense(problem, Steps(problem, method, sol.dt), path_of(problem, sol))(t)
@@ -72,7 +72,7 @@ def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any
 
 
 def path_of(problem: Problem, sol: Trajectory) -> Path:
-    """A trajectory as times and rows in principal axes."""
+    """Convert a trajectory to times and rows in principal axes."""
     principal_to_body: Any = problem.axes_quaternion
     q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
     q, m = (mul(q, principal_to_body), unrotate(principal_to_body, m)) if principal_to_body else (q, m)
@@ -81,15 +81,15 @@ def path_of(problem: Problem, sol: Trajectory) -> Path:
 
 @dataclasses.dataclass
 class Steps:
-    """Equal steps of a method, looked at in between."""
+    """Dense output between equal steps of a method."""
 
     problem: Problem
     method: Method
     dt: float | None
-    """None where the problem is in the units of the run already."""
+    """None if the problem is already in the units of the run."""
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        """Rows at any times within the run."""
+        """Return rows at any times within the run."""
         units = NO_UNITS if self.dt is None else units_of_steps(self.problem, self.dt, max(1, len(path_times) - 1))
         if units is not NO_UNITS:
             inner = Steps(rescaled(self.problem, units), self.method, None)

@@ -1,9 +1,9 @@
-"""The error of an adaptive run at its end, from a second run with smaller errors of its steps.
+"""Estimate the error of an adaptive run at its end from a second run with a smaller step tolerance.
 
-The difference between a run and one with a `RATIO` times smaller tolerance is the error of the first, but for that of
-the second, which is about `RATIO` times smaller: over random problems the estimate is between 0.6 and 1.5 times the
-error in 99 % (docs/tolerance.md). The second run costs about 1.45 times the first with the pair 8(7), 1.25 times with
-Taylor steps. The coarser run is the result, since its error is the one that is known.
+The second run has a `RATIO` times smaller tolerance. Its error is about `RATIO` times smaller too, so the difference
+between the two runs is nearly the error of the first. For 99 % of random problems the estimate is between 0.6 and 1.5
+times the error (docs/tolerance.md). The second run costs about 1.45 times the first with the pair 8(7), 1.25 times with
+Taylor steps. The coarser run is the result, because its error is the one that is known.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from .adaptive import Path, Run, distance, round_off, scale_of_momentum
 from .step_control import EPS
 
 RATIO = 20.0
-"""Ratio of the tolerances of the two runs that are compared."""
+"""Ratio of the step tolerances of the two compared runs."""
 
 FIRST = 0.5
-"""The first tolerance of the steps over the error allowed at the end: enough for five of six random problems."""
+"""First step tolerance divided by the error allowed at the end: sufficient for five of six random problems."""
 
 AIM = 0.4
-"""The part of the tolerance at which a further run aims."""
+"""Target error of a further run, as a fraction of the tolerance."""
 
 FINEST = EPS / 16
-"""Below this tolerance of the steps nothing changes but round-off."""
+"""Smallest step tolerance: below it only round-off changes."""
 
 JUMP = 1e-4
-"""The smallest factor between the tolerances of two tries: beyond it a large error says little about smaller ones."""
+"""Smallest factor between the tolerances of two attempts: a large error does not predict much smaller ones."""
 
 TRIES = 8
 
@@ -41,13 +41,14 @@ class Estimated:
     path: Path
     error: float
     reached: bool
-    """Is the error within the tolerance."""
+    """Whether the error is within the tolerance."""
 
 
 def estimated(first: Run, tol: float) -> Estimated:
-    """The first of runs with smaller and smaller tolerances whose error at the end is at most `tol`.
+    """Repeat a run with decreasing tolerances until its error at the end is at most `tol`.
 
-    If none is, the one with the smallest error. The error is infinite if a run or its finer companion fails.
+    If no run reaches `tol`, return the one with the smallest error. The error is infinite if a run or its finer
+    companion fails.
     """
     coarse = first.again(max(FIRST * tol, FINEST))
     path, best = coarse(), None
@@ -76,7 +77,7 @@ def estimated(first: Run, tol: float) -> Estimated:
 
 
 def _difference(run: Run, path: Path, fine: Path) -> float:
-    """The error of a run against a finer one, at least that of rounding."""
+    """Return the error of a run relative to a finer one, but at least the round-off error."""
     if not (path.finished and fine.finished):
         return math.inf
     scale = scale_of_momentum(run.problem, path, fine)

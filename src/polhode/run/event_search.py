@@ -1,4 +1,4 @@
-"""When events happen: sign changes along a run, followed to round-off by bisection on the motion between its steps."""
+"""Event search: locate sign changes along a run to round-off, by bisection on the dense output."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from .adaptive import Path
 from .dense import Lazy, Steps, dense_of, path_of
 
 GLANCES = 8
-"""How often an event is looked at within a step: two zeros closer than that are missed."""
+"""Evaluations of an event function in each step: two zeros closer than the spacing are missed."""
 
 HALVINGS = 1100
-"""Bisections that lead from any interval to two neighbouring doubles; about 55 do unless the zero is at t = 0."""
+"""Bisections from any interval to two neighbouring doubles; about 55 suffice unless the zero is at t = 0."""
 
 Look = Callable[[np.ndarray], np.ndarray]
 
 
 @dataclasses.dataclass(frozen=True)
 class Occurrences:
-    """The times at which one event happens."""
+    """The times at which one event occurs."""
 
     event: Event
     times: np.ndarray
 
 
 def occurrences(events: Sequence[Event], problem: Problem, look: Look, times: np.ndarray) -> list[Occurrences]:
-    """All times at which the events happen along a run whose steps end at `times`; `look` gives rows at any times."""
+    """Return all times at which the events occur in a run whose steps end at `times`; `look` gives rows at any time."""
     if not events:
         return []
     fractions = np.arange(GLANCES) / GLANCES
@@ -45,7 +45,7 @@ def occurrences(events: Sequence[Event], problem: Problem, look: Look, times: np
 
 
 def _values(event: Event, problem: Problem) -> Callable[[np.ndarray, np.ndarray], np.ndarray]:
-    """The event's number for many times and rows at once."""
+    """Return the event function, vectorised over times and rows."""
     g = event.kernel(floats.number, problem)
     _, system = problem.kernel_data(floats.number)
 
@@ -75,13 +75,13 @@ def _zeros(event: Event, problem: Problem, look: Look, times: np.ndarray, rows: 
 
 
 def first_end(found: Sequence[Occurrences]) -> float | None:
-    """The time of the first event that ends the run."""
+    """Return the time of the first terminal event."""
     ends = [float(one.times[0]) for one in found if one.event.terminal and one.times.size]
     return min(ends, default=None)
 
 
 def cut(path: Path, look: Look, end: float) -> Path:
-    """The path up to a time, at which its last state is."""
+    """Truncate the path at a time, which becomes its last."""
     kept = path.times < end
     last = look(np.array([end]))
     return dataclasses.replace(
@@ -90,12 +90,12 @@ def cut(path: Path, look: Look, end: float) -> Path:
 
 
 def until(found: Sequence[Occurrences], end: float | None) -> list[Any]:
-    """The times of every event, those after the end of the run left out."""
+    """Return the times of every event up to the end of the run."""
     return [one.times if end is None else one.times[one.times <= end] for one in found]
 
 
 def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) -> tuple[Path, list[np.ndarray]]:
-    """The path, cut where an event ends it, and the times of all events on it."""
+    """Return the path, truncated at the first terminal event, and the times of all events on it."""
 
     def look(times: np.ndarray) -> np.ndarray:
         rows = run.state_at(times, path.times, path.rows)
@@ -111,7 +111,7 @@ def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) ->
 
 
 def with_events(problem: Problem, method: Method, sol: Trajectory, events: Sequence[Event]) -> Trajectory:
-    """A run of equal steps, every one of which was kept, with its events; cut where one of them ends it."""
+    """Add events to a run with equal steps, all of them kept; truncate it at the first terminal event."""
     whole = path_of(problem, sol)
     path, happened = found_on(whole, Steps(problem, method, sol.dt), problem, events)
     if path is not whole:

@@ -1,4 +1,4 @@
-"""The motion of the free body and of the Lagrange top at any times, in constant time for each."""
+"""Exact motion of the free body and the Lagrange top at any times, at constant cost for each time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
-    """Write the states at times since the start; what does not depend on time is computed once."""
+    """Write the states at elapsed times; quantities independent of time are computed once."""
     q, m = y
     about = motion(m, inertia)
     for k in range(len(elapsed)):
@@ -40,12 +40,12 @@ def _visit(elapsed: Any, y: Any, inertia: Any, rows: Any) -> None:
 
 @no_fma
 def _kinetic(inverse: Any, m: Any) -> Any:
-    """The kinetic energy, rounded as `results.convert.primary` does."""
+    """Return the kinetic energy, with the rounding of `results.convert.primary`."""
     return (inverse[0] * m[0] * m[0] + inverse[1] * m[1] * m[1] + inverse[2] * m[2] * m[2]) / 2
 
 
 def _free_states(has_principal_rotation: bool) -> Callable[..., None]:
-    """Write attitudes and momenta in the user's axes and energies: all that a trajectory stores, in one call."""
+    """Write attitudes and momenta in the user's axes, and energies: all data of a trajectory in one call."""
 
     def visit(times: Any, t0: Any, y: Any, system: Any, own: Any, attitudes: Any, momenta: Any, energies: Any) -> None:
         q, m = y
@@ -84,7 +84,7 @@ _VISITS: dict[str, Callable[..., None]] = {
 }
 
 
-@functools.cache  # few, and the look-up would take a third of the time of one state
+@functools.cache  # few entries; the look-up would take a third of the time of one state
 def _compiled(name: str) -> Callable[..., None]:
     from ..compile.program import program
 
@@ -93,13 +93,13 @@ def _compiled(name: str) -> Callable[..., None]:
 
 
 def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
-    """The states of a free body or a Lagrange top at given times, from elliptic and theta functions.
+    """Return the states of a free body or a Lagrange top at given times, from elliptic and theta functions.
 
     Parameters
     ----------
-    problem : a body without a field, or a body that is symmetric about b in a field U = const + a . R b
+    problem : a body without a field, or a body symmetric about b in a field U = const + a . R b
     t : one time or an array of them, in any order, before or after `problem.t0`
-    digits : compute with this many digits; `Trajectory.mp` then holds them all
+    digits : compute with this many digits; `Trajectory.mp` then holds the full precision
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
@@ -115,7 +115,7 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
 
 
 def _times(t: Any) -> np.ndarray:
-    """The times asked for."""
+    """Return the times as a checked array."""
     if type(t) is float and t - t == 0.0:  # one finite time
         return np.array((t,))
     times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
@@ -125,7 +125,7 @@ def _times(t: Any) -> np.ndarray:
 
 
 def _free(problem: Problem, times: np.ndarray) -> dict[str, np.ndarray]:
-    """What a trajectory of a free body stores."""
+    """Return the stored arrays of a trajectory of a free body."""
     y, (inertia, inverse, own) = problem.kernel_data(number)
     count = len(times)
     q, m, energy = np.empty((count, 4)), np.empty((count, 3)), np.empty(count)
@@ -135,7 +135,7 @@ def _free(problem: Problem, times: np.ndarray) -> dict[str, np.ndarray]:
 
 
 def top_at_steps(problem: Problem, dt: float, count: int, every: int, digits: int | None) -> Trajectory:
-    """The exact motion of a Lagrange top at the times of steps: every `every`-th and the last."""
+    """Return the exact motion of a Lagrange top at step times: every `every`-th step and the last."""
     if problem.field is None:
         raise InputError(
             f"{lagrange.name} takes a symmetric top in a field, and this body is free; use {jacobi.name!r}"
@@ -149,7 +149,7 @@ def top_at_steps(problem: Problem, dt: float, count: int, every: int, digits: in
 
 
 def recognised(problem: Problem, digits: int | None) -> Top | None:
-    """The problem as a Lagrange top; None if its field does nothing."""
+    """Return the problem as a Lagrange top; None if its field has no torque."""
     from ..numbers.multiprecision import working
     from ..physics.lagrange_top import Top, working_digits
 
@@ -167,12 +167,12 @@ def _doubles(problem: Problem, times: np.ndarray, top: Top | None) -> Any:
 
 
 def rows_at(problem: Problem, times: np.ndarray) -> np.ndarray:
-    """Rows (principal axes) of a free body at given times."""
+    """Return rows (principal axes) of a free body at given times."""
     return prepared(problem)(times)
 
 
 def prepared(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
-    """The exact solution of a free body made ready: rows at given times, without looking at the problem again."""
+    """Prepare the exact solution of a free body: return a function from times to rows, with the setup done once."""
     (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, _compiled("free")
     inertia = system[0]
 
@@ -189,7 +189,7 @@ def _kind(top: Top) -> str:
 
 
 def _constants(top: Top, digits: int | None) -> Any:
-    """The constants of a top in doubles, or in the working precision of mpmath."""
+    """Return the constants of a top in doubles, or in the working precision of mpmath."""
     from ..numbers import floats, multiprecision
     from ..physics.lagrange_top import working_digits
 

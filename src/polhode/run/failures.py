@@ -1,4 +1,4 @@
-"""Why a step failed, in words, and which step would not."""
+"""Explain why a step failed, and suggest a step size that works."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from .fixed_step import RunState
 from .integrator import torque_kernel
 
 HALVINGS = 40
-"""How often a failed step is halved in search of one that works."""
+"""Largest number of halvings of a failed step in search of one that works."""
 
 NOT_FINITE = "the state became infinite or NaN"
 
 REACH = 1e3
-"""A momentum this much larger than before a failed step is the fault of the iteration, not of the field."""
+"""A momentum that grows by more than this factor in a failed step is due to the iteration, not to the field."""
 
 
 def explain(state: RunState[Problem]) -> str:
-    """Why the next step of a body cannot be made, and which dt to try."""
+    """Explain why the next step of a body fails, and suggest a dt."""
     fault = state.fault or _field_fault(state)
     if fault:
         return fault
@@ -35,7 +35,7 @@ def explain(state: RunState[Problem]) -> str:
 
 
 def explain_in(state: RunState[Any], check: Callable[[float], object]) -> str:
-    """The same in other spaces, where `check(t)` refuses what the user's function gives for the last good state."""
+    """Explain a failed step in other spaces; `check(t)` refuses invalid user function values at the last good state."""
     for t in (state.t, state.t + state.dt):
         try:
             check(t)
@@ -47,7 +47,7 @@ def explain_in(state: RunState[Any], check: Callable[[float], object]) -> str:
 
 
 def unsolved(residual: float) -> str:
-    """Why a step whose equation has this residual is no step."""
+    """Explain the failure of a step whose equation has this residual."""
     if residual == RUNAWAY:
         return "the monitor function of the step size changed by more than its own value within one step"
     size = f"{residual:.1e}" if math.isfinite(residual) else "infinite"
@@ -55,7 +55,7 @@ def unsolved(residual: float) -> str:
 
 
 def _field_fault(state: RunState[Problem]) -> str:
-    """What the field did wrong in the failed step, if it did: the step is repeated in plain Python."""
+    """Return the fault of the field in the failed step, if any: the step is repeated in plain Python."""
     run, problem, method = state.run, state.problem, state.method
     if problem.field is None:
         return ""
@@ -80,16 +80,16 @@ def _field_fault(state: RunState[Problem]) -> str:
 
 
 def _rate(state: RunState[Problem], vector: Any) -> float:
-    """The length of I^-1 times a vector: the angular velocity of a momentum, the acceleration of a torque."""
+    """Return |I^-1 v|: the angular speed of a momentum, or the angular acceleration of a torque."""
     return math.hypot(*(float(i * x) for i, x in zip(state.run.system[1], vector, strict=True)))
 
 
 LONG_STEP = 0.5
-"""Radians in a step from which on a message names them."""
+"""Rotation in a step, in radians, above which the message mentions it."""
 
 
 def _length(state: RunState[Problem]) -> str:
-    """How far the body turns in the failed step by itself and by its torque, where that is far."""
+    """Describe the rotation in the failed step due to momentum and torque, if it is large."""
     number = floats.number if state.run.digits is None else state.run.number
     turn, push = state.dt * _rate(state, state.y[1]), 0.0
     if state.problem.field is not None:
@@ -97,7 +97,7 @@ def _length(state: RunState[Problem]) -> str:
             force = torque_kernel(state.problem, number)(number(state.t), state.y[0], state.y[1], state.run.system)
             push = state.dt**2 / 2 * _rate(state, force)
         except (ArithmeticError, TypeError, ValueError):
-            pass  # a torque without a value here is not what is explained
+            pass  # an undefined torque is explained elsewhere
     if not max(turn, push) > LONG_STEP:
         return ""
     pushed = f" and its torque turns it by {push:.2g} rad more" if push > 0 else ""
@@ -105,7 +105,7 @@ def _length(state: RunState[Problem]) -> str:
 
 
 def _shorter_turn(state: RunState[Problem]) -> float | None:
-    """A step size with which the failed step can be made: at most half, and less than a radian."""
+    """Return a step size for which the failed step succeeds: at most dt/2, and at most one radian."""
     if state.run.has_own_time:
         return state.dt / 2
     speed = _rate(state, state.y[1])
@@ -113,7 +113,7 @@ def _shorter_turn(state: RunState[Problem]) -> float | None:
 
 
 def smaller_step(state: RunState[Any], h: float) -> float | None:
-    """The first of h, h/2, h/4, ... with which the failed step can be made."""
+    """Return the first of h, h/2, h/4, ... for which the failed step succeeds."""
     run = state.run
     for _ in range(HALVINGS):
         try:

@@ -1,7 +1,8 @@
-"""The one driver of runs with fixed steps, in any space: in chunks, with progress, into a recorder.
+"""The driver of all fixed-step runs, in any space: in chunks, with progress, into a recorder.
 
-A space gives an `Engine` (the loop, the start, the layout of a row), a function that makes its result of times and rows
-(`recorder.Memory`), and a function that says why a step failed. Bodies, vectors, Lie groups and N dimensions use it.
+A space provides an `Engine` (the loop, the start, the layout of a row), a function that builds its result from times
+and rows (`recorder.Memory`), and a function that explains a failed step. It serves bodies, vectors, Lie groups and N
+dimensions.
 """
 
 from __future__ import annotations
@@ -26,10 +27,10 @@ from .integrator import Engine, to_output
 from .step_count import Timed, _about
 
 CHUNK_SECONDS = 0.1
-"""How long compiled code runs before Python looks at Ctrl-C and the progress bar."""
+"""Run time of compiled code between checks for Ctrl-C and updates of the progress bar."""
 
 CHUNK_ROWS = 16384
-"""States kept between two visits to the recorder."""
+"""Largest number of states between two calls of the recorder."""
 
 Start = TypeVar("Start", bound=Timed)
 Result = TypeVar("Result", bound=Sized)
@@ -37,7 +38,7 @@ Result = TypeVar("Result", bound=Sized)
 
 @dataclasses.dataclass
 class RunState(Generic[Start]):
-    """A run under way: where it is, and the residual of a step that failed."""
+    """A run in progress: its current state, and the residual of a failed step."""
 
     run: Engine
     problem: Start
@@ -49,29 +50,29 @@ class RunState(Generic[Start]):
     residual: Any = None
     method: Method = dataclasses.field(kw_only=True)
     end: float = math.inf
-    """Where steps vary: the time at which the run ends."""
+    """The end time of the run, if steps vary."""
     units: Units = NO_UNITS
-    """The units of problem, dt and y, if they are not those of the user."""
+    """The units of problem, dt and y, if they differ from the user's."""
     step: str = "dt"
-    """What the user calls dt."""
+    """The user's name for dt."""
     fault: str = ""
-    """What the user's function did wrong in the step that failed, where it said so."""
+    """The error message of the user's function in the failed step, if any."""
 
     @property
     def t(self) -> float:
-        """The time reached."""
+        """Current time."""
         if self.run.has_own_time and self.done:
             return float(self.y[2][0])
         return self.problem.t0 + self.done * self.dt
 
     @property
     def over(self) -> bool:
-        """Is the end reached."""
+        """Whether the end is reached."""
         return self.done >= self.count or self.t >= self.end
 
     @property
     def progress(self) -> int:
-        """Steps made, or where steps vary, how many nominal ones fit into the time that went by."""
+        """Completed steps; if steps vary, the elapsed time in nominal steps."""
         return self.done if self.end == math.inf else _about(min(self.t, self.end) - self.problem.t0, self.dt)
 
 
@@ -82,10 +83,10 @@ def solved(
     reason: Callable[[RunState[Start]], str],
     what: str = "state",
 ) -> Result:
-    """Make all steps and return the result of the recorder, which keeps so many of `what`.
+    """Make all steps and return the result of the recorder; messages call its entries `what`.
 
-    A step that fails raises a StepError that says what `reason` says of it; that error, and any other that ends the
-    run, has the result so far as `partial`.
+    A failed step raises a StepError with the explanation from `reason`. This and any other exception that ends the run
+    carry the result so far as `partial`.
     """
     if not state.run.warm:
         bar.note(f"compiling {state.method.name} (once; kept for later runs)")
@@ -123,7 +124,7 @@ def solved(
 
 
 def _stopped_writing(state: RunState[Any], fault: DiskError) -> StepError:
-    """The error when a file could not be written."""
+    """Return the error for a file that could not be written."""
     partial = fault.disk.rescue()
     return StepError(
         f"{state.method.name} stopped at step {state.done}: {fault.disk.writer.path} cannot be written ({fault})",
@@ -134,7 +135,7 @@ def _stopped_writing(state: RunState[Any], fault: DiskError) -> StepError:
 
 
 def integrate_in_chunks(state: RunState[Any], kept: Recorder[Any], bar: Progress) -> None:
-    """Drive the loop in chunks."""
+    """Run the loop in chunks."""
     run, problem, count, every = state.run, state.problem, state.count, state.every
     with run.precision():
         if state.y is None:
@@ -165,7 +166,7 @@ def integrate_in_chunks(state: RunState[Any], kept: Recorder[Any], bar: Progress
 
 
 def _advance(state: RunState[Any], chunk: int, buffer: np.ndarray) -> int:
-    """Make a chunk of steps; returns the rows filled."""
+    """Make a chunk of steps and return the number of rows filled."""
     run = state.run
     h, t0 = run.number(state.dt), run.number(state.problem.t0)
     last = run.last(state.count, state.end)
@@ -177,7 +178,7 @@ def _advance(state: RunState[Any], chunk: int, buffer: np.ndarray) -> int:
         if not (run.digits or run.plain):
             raise
         state.fault = str(problem) if isinstance(problem, InputError) else ""
-        if chunk > 1:  # the steps before the one that fails are kept
+        if chunk > 1:  # keep the steps before the one that fails
             return _advance(state, 1, buffer)
         state.residual = math.nan
         return 0
@@ -189,7 +190,7 @@ def _advance(state: RunState[Any], chunk: int, buffer: np.ndarray) -> int:
 
 
 def _keep(state: RunState[Any], kept: Recorder[Any], t: np.ndarray, rows: np.ndarray) -> None:
-    """Have these states kept, in the units of the user."""
+    """Pass these states to the recorder, in the user's units."""
     if state.units is not NO_UNITS:
         t, rows = state.units.times(t, back=True), state.units.rows(rows, back=True)
     kept.add(t, rows)
@@ -202,12 +203,12 @@ def _row(state: RunState[Any], y: Any) -> np.ndarray:
 
 
 def _states(state: RunState[Any], rows: np.ndarray) -> np.ndarray:
-    """The rows without the time behind the state."""
+    """Return the rows without the time column after the state."""
     return rows[:, :COLUMNS] if state.run.has_own_time else rows
 
 
 def _times(state: RunState[Any], first: int, rows: np.ndarray) -> np.ndarray:
-    """Times of the rows written after step `first`; where steps vary they stand in the rows."""
+    """Return the times of the rows written after step `first`; if steps vary, the rows contain them."""
     if state.run.has_own_time:
         return rows[:, COLUMNS].astype(float)
     n = np.arange(first // state.every + 1, state.done // state.every + 1) * state.every

@@ -1,4 +1,4 @@
-"""Equal steps of a method, as few as give an accuracy at the end: for methods that do not estimate their errors."""
+"""Find the fewest equal steps that reach a tolerance at the end, for methods without an error estimate."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .step_control import EPS
 
 @dataclasses.dataclass
 class FixedRun:
-    """A run of a method with so many equal steps in each leg of a schedule; call it."""
+    """A run of a method with `counts` equal steps in the legs of a schedule; call it."""
 
     schedule: Schedule
     method: Method
@@ -31,12 +31,12 @@ class FixedRun:
         self.dt = (self.end - self.problem.t0) / self.count if len(self.counts) == 1 else 0.0
 
     def __call__(self) -> Path:
-        """All of it, in memory."""
+        """Return the whole path, in memory."""
         times, rows = np.empty(self.count + 1), np.empty((self.count + 1, COLUMNS))
         y, t, done, fine = self.engine.y, self.problem.t0, 0, True
         times[0], rows[0] = t, (*y[0], *y[1])
         for leg, n in zip(self.schedule.legs, self.counts, strict=True):
-            if done:  # steps of another length: a method with a memory or other variables begins anew
+            if done:  # the step length changes, so a method with memory or changed variables restarts
                 row = rows[done].tolist()
                 y = beginning(self.method)((tuple(row[:4]), tuple(row[4:])))
             system, dt = self.schedule.system(self.engine.system, leg), (leg.end - t) / n
@@ -49,14 +49,14 @@ class FixedRun:
         return self._path(times[: done + 1], rows[: done + 1], fine)
 
     def _path(self, times: np.ndarray, rows: np.ndarray, fine: bool) -> Path:
-        """The same with what an estimate of its error needs."""
+        """Return the path with the quantities that an error estimate needs."""
         sizes = np.sqrt((rows[:, 4:] ** 2).sum(1))
         speeds = np.sqrt(((rows[:, 4:] * self.engine.system[1]) ** 2).sum(1))
         turned = float((np.diff(times) * (speeds[1:] + speeds[:-1])).sum()) / 2
         return Path(times, rows, 0, fine, False, float(sizes.max()), turned)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
-        """Rows at any times within the run."""
+        """Return rows at any times within the run."""
         interpolate = between_steps(self.problem, self.method)
         return interpolated(interpolate, times, path_times, rows, self.engine.system, 0, self.schedule)
 
@@ -65,11 +65,11 @@ DENSER = 1.3
 TRIES = 10
 
 MOST_STEPS = 500_000
-"""Steps that are tried at most: a method that needs more does not suit the accuracy."""
+"""Largest number of steps tried: a method that needs more is unsuitable for the tolerance."""
 
 
 def shared_out(schedule: Schedule, count: int) -> tuple[int, ...]:
-    """Steps of each leg: in proportion to its length, and so many that none is longer than the leg allows."""
+    """Return the steps of each leg: in proportion to its length, and none longer than the leg allows."""
     start = schedule.problem.t0
     span, counts = schedule.legs[-1].end - start, []
     for leg in schedule.legs:
@@ -79,10 +79,10 @@ def shared_out(schedule: Schedule, count: int) -> tuple[int, ...]:
 
 
 def measured_steps(schedule: Schedule, method: Method, tol: float, count: int) -> Estimated | None:
-    """The run with the fewest steps, or nearly, whose error at the end is below tol; None where round-off is larger.
+    """Return the run with (nearly) the fewest steps whose error at the end is at most tol; None if there is none.
 
-    The error follows from two runs, with at least 1.3 times as many steps in each leg of the second, and the order of
-    the method.
+    The error follows from the order of the method and two runs; the second has at least 1.3 times as many steps in each
+    leg.
     """
     problem = schedule.problem
     order = method.order_free if problem.field is None else method.order

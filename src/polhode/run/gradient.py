@@ -1,4 +1,4 @@
-"""Derivatives of what is observed at the end of a run, through the kernels of the run itself."""
+"""Derivatives of an observable at the end of a run, by differentiating the kernels of the run."""
 
 from __future__ import annotations
 
@@ -23,28 +23,26 @@ from .integrator import beginning, check_fit, check_formula, state_space, struct
 from .step_count import number_of_steps
 
 WRT = ("inertia", "momentum", "attitude", "params")
-"""What derivatives can be taken with respect to."""
+"""Quantities with respect to which derivatives can be taken."""
 
 WIDTHS = (4, 8, 16)
-"""Directions that travel together: whole vector registers."""
+"""Numbers of directions processed together: whole vector registers."""
 
 CLOSE = 1e-8
-"""Moments this close, relative to the largest, count as equal where principal axes turn: sqrt(epsilon)."""
+"""Moments this close, relative to the largest, count as equal when principal axes rotate: sqrt(epsilon)."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Gradient:
-    """The value of an observable at the end of a run, and its derivatives; None for those not asked for.
+    """The value of an observable at the end of a run, and its derivatives; None for those not requested.
 
     The derivatives have the shape of the value, followed by
 
-    inertia : (3,), with respect to the principal moments, the body momentum at the start held fixed; (3, 3), a
-        symmetric G with d value = sum G_ij dI_ij for every symmetric dI, where the body was given by a tensor that is
-        not diagonal
-    momentum : (3,), with respect to the body momentum at the start, the attitude held fixed
-    attitude : (3,), with respect to d in R exp(hat d), a small turn in body axes at the start, the body momentum held
-        fixed
-    params : for every parameter of the field by name, an array of its shape
+    inertia : (3,), with respect to the principal moments at fixed initial body momentum; for a body given by a tensor
+        that is not diagonal (3, 3), a symmetric G with d value = sum G_ij dI_ij for every symmetric dI
+    momentum : (3,), with respect to the initial body momentum at fixed attitude
+    attitude : (3,), with respect to d in R exp(hat d), a small initial rotation in body axes, at fixed body momentum
+    params : for every parameter of the field, by name, an array of its shape
     """
 
     value: Any
@@ -56,16 +54,16 @@ class Gradient:
 
 @dataclasses.dataclass(frozen=True)
 class Direction:
-    """A way to change the start of a run: rates of the moments, of the principal axes (a turn in them), and so on."""
+    """A variation of the initial data: rates of the moments, of the principal axes (a rotation in them), and so on."""
 
     moments: Any = (0, 0, 0)
     axes: Any = (0, 0, 0)
     momentum: Any = (0, 0, 0)
     attitude: Any = (0, 0, 0)
     parameter: int = -1
-    """Index of the parameter that changes, -1 for none."""
+    """Index of the varied parameter, -1 for none."""
     other: Any = ()
-    """A turn from the principal axes to others that are principal too, in which the change is a simple one."""
+    """Rotation (quaternion) from the principal axes to other principal axes, in which the variation is diagonal."""
 
 
 def gradient(
@@ -78,17 +76,17 @@ def gradient(
     t_end: float | None = None,
     wrt: Iterable[str] = WRT,
 ) -> Gradient:
-    """The derivatives of an observable of the final state, exact for the steps made.
+    """Return the derivatives of an observable of the final state, exact for the discrete steps.
 
     Parameters
     ----------
-    fn : a function of t, R, omega, momentum (any of them, in the user's axes, `omega` and `momentum` in the body
-        frame), and parameters with defaults, that returns a number or (nested) tuples of numbers
+    fn : a function of any of t, R, omega, momentum (in the user's axes, `omega` and `momentum` in the body frame) and
+        of parameters with defaults; it returns a number or (nested) tuples of numbers
     problem : Problem
     method : a name, an alias, an expression, or a Method
-    dt : step size, positive; the first one where steps vary
-    steps, t_end : number of steps or end time, one of them (by default the problem's own end time)
-    wrt : any of "inertia", "momentum", "attitude", "params"; by default all that the problem has
+    dt : step size, positive; the first one if steps vary
+    steps, t_end : number of steps or end time, one of them (by default the problem's end time)
+    wrt : any of "inertia", "momentum", "attitude", "params"; by default all that apply to the problem
 
     Returns
     -------
@@ -96,8 +94,8 @@ def gradient(
 
     Raises
     ------
-    InputError : something given cannot be right
-    StepError : a step failed, or the method's formulas have no derivative at this motion
+    InputError : an argument is invalid
+    StepError : a step failed, or the method's formulas have no derivative for this motion
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the second argument must be a ph.Problem; got {type(problem).__name__}")
@@ -119,7 +117,7 @@ def gradient(
 
 
 def _names(wrt: Any, problem: Problem) -> list[str]:
-    """What derivatives are wanted with respect to."""
+    """Return the checked names of `wrt`."""
     parameters = problem.field.parameters if problem.field is not None else ()
     if wrt is WRT:
         has = {"params": bool(parameters), "inertia": problem.body.linear_axis is None}
@@ -148,7 +146,7 @@ UNITS = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
 
 
 def _directions(name: str, problem: Problem) -> list[Direction]:
-    """The changes of the start behind one name."""
+    """Return the variations of the initial data for one name."""
     if name == "params":
         assert problem.field is not None
         return [Direction(parameter=i) for i in range(len(problem.field.parameters))]
@@ -163,10 +161,10 @@ def _directions(name: str, problem: Problem) -> list[Direction]:
 
 
 def _off_diagonal(problem: Problem, k: int) -> Direction:
-    """The change e_i e_j^T + e_j e_i^T of the tensor in principal axes, (i, j, k) cyclic.
+    """Return the variation e_i e_j^T + e_j e_i^T of the tensor in principal axes, (i, j, k) cyclic.
 
-    The axes i and j turn about k at the rate 1/(I_i - I_j). Where these moments are equal, any two axes of their plane
-    are principal, and in those half a right angle away the change is diagonal: 1 and -1.
+    The axes i and j rotate about k at the rate 1/(I_i - I_j). If these moments are equal, any two perpendicular axes of
+    their plane are principal. In axes rotated by 45 degrees the variation is diagonal: 1 and -1.
     """
     i, j = (k + 1) % 3, (k + 2) % 3
     moments = problem.body.moments
@@ -190,7 +188,7 @@ class Run:
     count: int
 
     def differentiated(self, observable: Observable, directions: Sequence[Direction]) -> tuple[np.ndarray, np.ndarray]:
-        """The numbers of the observable at the end, and their tangents in every direction (the last axis)."""
+        """Return the values of the observable at the end, and their tangents in every direction (last axis)."""
         tangents = np.empty((math.prod(observable.shape), len(directions)))
         value = tangents[:, 0]
         for other in dict.fromkeys(d.other for d in reversed(directions)):
@@ -217,7 +215,7 @@ class Run:
         return value, tangents
 
     def ended(self, y: Any, system: Any, directions: int, width: int) -> tuple[Any, Any, Any]:
-        """Time, attitude and momentum at the end, as numbers with tangents."""
+        """Return time, attitude and momentum at the end, as numbers with tangents."""
         numbers = [x for part in (*y, *system) for x in part]
         data = np.zeros((len(numbers), 1 + width))
         data[:, 0] = [x.value for x in numbers]
@@ -240,7 +238,7 @@ class Run:
         return end[COLUMNS] if self.method.has_own_time else t0 + self.count * h, tuple(end[:4]), tuple(end[4:7])
 
     def _loop(self, parameters: int, width: int) -> Any:
-        """The compiled loop."""
+        """Return the compiled loop."""
         from ..compile.batch import tangents
         from ..compile.program import program
 
@@ -255,9 +253,9 @@ class Run:
 
 
 def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:
-    """State, system and principal axes at the start, as numbers with tangents: what the loop starts from.
+    """Return the initial state, system and principal axes as numbers with tangents.
 
-    `other` turns the principal axes of the body to others that are principal too.
+    `other` rotates the principal axes of the body to other principal axes.
     """
 
     def varied(value: float, tangents: Iterable[float]) -> Dual:
@@ -293,7 +291,7 @@ def _sorted_out(
     shape: tuple[int, ...],
     problem: Problem,
 ) -> Gradient:
-    """The tangents under their names, in the shape of the value."""
+    """Return the tangents by name, in the shape of the value."""
     found: dict[str, Any] = {}
     first = 0
     for name, directions in wanted.items():
@@ -308,7 +306,7 @@ def _sorted_out(
 
 
 def _tensor(part: np.ndarray, problem: Problem) -> np.ndarray:
-    """The derivatives with respect to the six numbers of the tensor in principal axes, as a matrix in the user's."""
+    """Convert derivatives by the six tensor components in principal axes to a matrix in the user's axes."""
     G = np.zeros((*part.shape[:-1], 3, 3))
     for k in range(3):
         i, j = (k + 1) % 3, (k + 2) % 3

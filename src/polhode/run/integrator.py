@@ -1,4 +1,4 @@
-"""From a problem and a method to a running loop, in doubles or in any number of digits."""
+"""Build the loop for a problem and a method, in double precision or with any number of digits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from ..physics.validate import number_of_digits
 
 @dataclasses.dataclass
 class Engine:
-    """A loop ready to run: call `advance` with the state, the system and a buffer from `buffer`."""
+    """A loop that is ready to run: call `advance` with the state, the system and a buffer from `buffer`."""
 
     advance: Callable[..., Any]
     y: Any
@@ -37,23 +37,23 @@ class Engine:
     digits: int | None
     has_own_time: bool = False
     plain: bool = False
-    """Does it run in plain Python (as it does with digits), where a formula without a value raises an exception."""
+    """Whether the loop runs in plain Python with floats; an undefined formula then raises, as it does with digits."""
     singly: bool = False
-    """Is it asked for one step at a time, so that none is made twice: the field may be a function with a state."""
+    """Whether steps are requested one at a time, so that none is repeated: the field may be a stateful function."""
 
     def last(self, count: int, end: float = math.inf) -> Any:
-        """What `advance` is told of the end: the number of the last step, and the time where that ends the run."""
+        """Return the end for `advance`: the last step number, and the end time if the method has its own time."""
         return (count, self.number(end)) if self.has_own_time else count
 
     def precision(self) -> contextlib.AbstractContextManager[None]:
-        """Work with the digits asked for."""
+        """Return a context that sets the working precision."""
         return guarded(self.digits)
 
 
 def check_fit(method: Method, problem: Problem) -> None:
-    """Refuse a method that cannot take the problem's body or field, and name those that can."""
+    """Refuse a method that cannot handle the problem's body or field, and name methods that can."""
     if not method.has_step:
-        method.build(floats.number)  # says so
+        method.build(floats.number)  # raises the error
     if problem.body.linear_axis is not None and not method.linear_bodies:
         able = ", ".join(m.name for m in methods.taking(problem.needs) if m.linear_bodies)
         raise InputError(
@@ -78,11 +78,11 @@ def check_fit(method: Method, problem: Problem) -> None:
 
 
 PROBES = 3
-"""States beside the start at which a compiled function is compared with the plain one."""
+"""Number of states, besides the start, at which a compiled function is compared with plain Python."""
 
 
 def prepare(problem: Problem, method: Method | None = None) -> None:
-    """Decide how torques that are no formulas are evaluated; refuse a method that needs more than their values."""
+    """Decide how torques without a formula are evaluated; refuse a method that needs more than their values."""
     field = problem.field
     if field is None or not field.opaque:
         return
@@ -108,7 +108,7 @@ def prepare(problem: Problem, method: Method | None = None) -> None:
 
 
 def check_formula(problem: Problem, what: str) -> None:
-    """Refuse a torque that is no formula, for something that needs its derivatives."""
+    """Refuse a torque without a formula if `what` needs its derivatives."""
     field = problem.field
     if field is not None and field.opaque:
         raise InputError(
@@ -118,26 +118,26 @@ def check_formula(problem: Problem, what: str) -> None:
 
 
 def check_compiled(problem: Problem, what: str, instead: str) -> None:
-    """Refuse a torque that is called as plain Python, for something that runs as compiled code only."""
+    """Refuse a torque that is called as plain Python if `what` only runs as compiled code."""
     prepare(problem)
     if problem.field is not None and problem.field.in_python:
         raise InputError(f"{what} needs a torque that can be compiled; {problem.field.evaluated}: {instead}")
 
 
 def structure(problem: Problem, method: Method | None = None) -> tuple[Hashable, ...]:
-    """What the kernels of a method for a problem are built from: a shortcut to programs (`backends.program`)."""
+    """Return what the kernels of a method and a problem are built from: a short key for `compile.program`."""
     field = problem.field
     return method, problem.body.has_principal_rotation, None if field is None else field.structure
 
 
 def torque_kernel(problem: Problem, number: Callable[[Any], Any], method: Method | None = None) -> Callable[..., Any]:
-    """What the method asks of the problem's field, in one number type; without a method, the torque."""
+    """Return the kernel that answers the method's field query in one number type; without a method, the torque."""
     asks = Torque() if method is None else method.asks
     return answering(asks, problem.field, problem.body.has_principal_rotation, number)
 
 
 def state_space(method: Method) -> StateSpace:
-    """How the loop handles the states of a method."""
+    """Return the state space in which the loop handles the states of a method."""
     return CLOCKED if method.has_own_time else ROTATION
 
 
@@ -147,20 +147,20 @@ def _unchanged(y: Any) -> Any:
 
 
 def beginning(method: Method) -> Callable[..., Any]:
-    """Kernel: the state a method starts from, given (q, m)."""
+    """Kernel: the initial state of a method, from (q, m)."""
     if method.memory:
         return with_memory(method.memory)
     return compensate if method.compensated else _unchanged
 
 
 def start(problem: Problem, method: Method, number: Callable[[Any], Any]) -> tuple[Any, Any]:
-    """The state a run begins with, and the system, in one number type."""
+    """Return the initial state and the system in one number type."""
     y, system = problem.kernel_data(number)
     return beginning(method)(y), system
 
 
 def engine(problem: Problem, method: Method, digits: int | None = None) -> Engine:
-    """The compiled loop, or with `digits` the same loop run on mpmath numbers."""
+    """Return the compiled loop, or with `digits` the same loop on mpmath numbers."""
     check_fit(method, problem)
     if digits is not None:
         return _precise(problem, method, digits)
@@ -180,20 +180,20 @@ def engine(problem: Problem, method: Method, digits: int | None = None) -> Engin
 
 
 def to_output(run: Engine, problem: Problem, method: Method | None, h: Any, t: Any, y: Any) -> Any:
-    """A state between two steps as it is recorded: for a processed method, changed back; None where that fails."""
+    """Convert a state to its recorded form: undo the processor of a processed method. None if that fails."""
     if method is None or method.after is None:
         return y
     number = floats.number if run.digits is None else run.number
     torque = torque_kernel(problem, number, method)
     try:
         seen, _, fine = change_of_variables(method.after(number))(run.number(h), run.number(t), y, run.system, torque)
-    except (ArithmeticError, TypeError, ValueError):  # the field, in plain Python
+    except (ArithmeticError, TypeError, ValueError):  # raised by the field in plain Python
         return None
     return seen if fine else None
 
 
 def _plain(problem: Problem, method: Method) -> Engine:
-    """The loop in plain Python, for torques that are called as plain Python: one step at a time."""
+    """Return the loop in plain Python, one step at a time, for torques that are called as plain Python."""
     before, after = method.processors(floats.number)
     torque = torque_kernel(problem, floats.number, method)
     advance = stepping(method.build(floats.number), torque, state_space(method), before, after)

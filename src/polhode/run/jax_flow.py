@@ -1,6 +1,6 @@
-"""Gradients by JAX: a run of fixed steps as a pure function that can be compiled, mapped and differentiated (`ph.jax`).
+"""JAX interface (`ph.jax`): a fixed-step run as a pure function that can be compiled, mapped and differentiated.
 
-docs/jax.md has examples. Needs the extra `jax`, and JAX set to doubles.
+docs/jax.md has examples. Requires the extra `jax`, and JAX in double precision.
 """
 
 from __future__ import annotations
@@ -27,21 +27,21 @@ __all__ = ["flow"]
 def flow(
     problem: Problem, method: str | Method, *, dt: float, steps: int, every: int | None = None
 ) -> Callable[..., tuple[Any, Any]]:
-    """The map from the start of a problem to its state after so many steps, as a function JAX can trace.
+    """Return the map from the initial state to the state after `steps` steps, as a function that JAX can trace.
 
     Parameters
     ----------
-    problem : its field, t0 and the principal axes of its body are part of the map; its other values are defaults
-    method : a name, an expression, or a Method; not one that is exact for the free body or keeps its own time
+    problem : its field, t0 and principal axes are part of the map; its other values are defaults
+    method : a name, an expression, or a Method; not exact for the free body, and without its own time
     dt, steps : step size and number of steps
-    every : give the states of steps 0, every, 2 every, ... and the last, time first, instead of the last alone
+    every : return the states of steps 0, every, 2 every, ... and the last, instead of the last only; time is axis 0
 
     Returns
     -------
     f(inertia=None, attitude=None, momentum=None, params=None) -> (quaternion, momentum)
-        inertia: three principal moments; attitude: quaternion, SCALAR FIRST, body to space, made a unit; momentum: in
-        the body frame; params: a dict of parameters of the field. What is left out is that of the problem. The results
-        have the shapes (4,) and (3,), with `every` (n, 4) and (n, 3). From a step that failed on they are NaN.
+        inertia: three principal moments; attitude: quaternion, SCALAR FIRST, body to space, normalised; momentum: in
+        the body frame; params: a dict of field parameters. Omitted arguments take the problem's values. The results
+        have the shapes (4,) and (3,), with `every` (n, 4) and (n, 3). They are NaN from a failed step on.
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
@@ -72,7 +72,7 @@ def _backend() -> Any:
 
 
 def _traceable(method: Method, problem: Problem) -> Method:
-    """The method, if it suits the problem and its steps can be traced."""
+    """Return the method; refuse it if it does not suit the problem or cannot be traced."""
     check_formula(problem, "ph.jax")
     check_fit(method, problem)
     if method.has_own_time:
@@ -90,7 +90,7 @@ def _traceable(method: Method, problem: Problem) -> Method:
 
 
 def _start(problem: Problem, given: dict[str, Any], params: dict[str, Any], doubles: Callable[..., Any]) -> Any:
-    """State and system in principal axes: `Problem.kernel_data` of traced numbers."""
+    """Return state and system in principal axes: `Problem.kernel_data` for traced numbers."""
     own: dict[str, Any] = {
         "inertia": problem.body.moments,
         "attitude": problem.quaternion,
@@ -109,7 +109,7 @@ def _start(problem: Problem, given: dict[str, Any], params: dict[str, Any], doub
 
 
 def _parameters(problem: Problem, params: dict[str, Any], doubles: Callable[..., Any]) -> list[Any]:
-    """The numbers of the field's parameters in their order, those given in place of the problem's."""
+    """Return the parameters of the field as numbers, in order; `params` override those of the problem."""
     known = problem.field.values if problem.field else {}
     for name in params:
         if name not in known:

@@ -1,7 +1,7 @@
-"""What repeats in the motion of the free body: its period, its precession, and Poinsot's curves.
+"""Periodic features of free-body motion: the period, the precession angle and Poinsot's curves.
 
-In one period T the momentum in the body runs once around its polhode. The attitude has then turned about the fixed
-momentum by an angle which is, by the formula of Montgomery (Am. J. Phys. 59 (1991) 394),
+In one period T the body momentum runs once around its polhode. Meanwhile the attitude rotates about the fixed spatial
+momentum by the angle (Montgomery, Am. J. Phys. 59 (1991) 394)
 
     2 E T/|L| - (solid angle of the polhode, seen from the centre of the momentum sphere).
 """
@@ -45,44 +45,44 @@ def _cycle(problem: Problem, digits: int | None) -> tuple[Any, Any]:
 
 
 def period(problem: Problem, *, digits: int | None = None) -> Any:
-    """The time after which the momentum of a free body is the same again, in the body.
+    """Return the time after which the body momentum of a free body repeats.
 
-    Infinite on the separatrix, where it takes for ever, and where no neighbouring motion goes around (a sphere, a body
-    at rest). In a spin about a stable axis it is the period of small motions next to it.
+    It is infinite on the separatrix, and if no neighbouring motion is periodic (a sphere, a body at rest). For a spin
+    about a stable axis it is the period of small oscillations about that spin.
 
     Parameters
     ----------
     problem : a body without a field
-    digits : compute with this many digits, and return an mpmath number
+    digits : compute with this many digits and return an mpmath number
     """
     return _cycle(problem, digits)[0]
 
 
 def precession_angle(problem: Problem, *, digits: int | None = None) -> Any:
-    """The angle [radians] by which a free body has turned about its momentum after one `period`, whole turns included.
+    """Return the angle [rad] by which a free body rotates about its momentum in one `period`, whole turns included.
 
-    R(t + T) is R(t) turned by this angle about the fixed vector R Pi. Infinite where the period is.
+    R(t + T) is R(t) rotated by this angle about the fixed vector R Pi. It is infinite if the period is.
     """
     return _cycle(problem, digits)[1]
 
 
 def herpolhode(problem: Problem, periods: float = 3.0, points: int = 4001) -> np.ndarray:
-    """Path (points, 2) of the angular velocity in the invariable plane, over a number of periods.
+    """Return the path (points, 2) of the angular velocity in the invariable plane over a number of periods.
 
-    The plane is perpendicular to the momentum in space, at the distance 2 E/|L| from the centre; the path touches the
-    two circles of `herpolhode_ring` in turn.
+    The plane is perpendicular to the spatial momentum, at the distance 2 E/|L| from the centre. The path touches the
+    two circles of `herpolhode_ring` alternately.
     """
     sol = exact(problem, problem.t0 + np.linspace(0.0, periods * finite_period(problem), points))
     return omega_across(sol, problem.spatial_momentum)
 
 
 def omega_across(sol: Trajectory, normal: np.ndarray) -> np.ndarray:
-    """The angular velocity in space of any motion, projected on the plane (n, 2) perpendicular to a space vector."""
+    """Project the spatial angular velocity of any motion onto the plane perpendicular to a space vector: (n, 2)."""
     return np.asarray(to_space(sol.quaternion, sol.omega) @ _plane(normal).T)
 
 
 def finite_period(problem: Problem) -> float:
-    """The period, if there is one."""
+    """Return the period; refuse an infinite one."""
     found = float(period(problem))
     if not math.isfinite(found):
         raise InputError(
@@ -92,17 +92,17 @@ def finite_period(problem: Problem) -> float:
 
 
 def herpolhode_ring(problem: Problem) -> tuple[float, float]:
-    """Least and largest distance of the herpolhode from the momentum: where one momentum component is zero.
+    """Return the smallest and largest distance of the herpolhode from the momentum axis.
 
-    The polhode goes around the axis of the largest moment if 2 E I_2 < |L|^2, else around that of the smallest; there
-    the component is the one along the intermediate axis, or along the other extreme one.
+    The polhode goes around the axis of the largest moment if 2 E I_2 < |L|^2, otherwise around the axis of the
+    smallest. The extremes occur where the component along the intermediate or the other extreme axis is zero.
     """
     low, middle, high = sorted(problem.body.moments.tolist())
     square, twice = float(np.dot(problem.momentum, problem.momentum)), 2 * float(problem.energy())
     around, across = (high, low) if twice * middle < square else (low, high)
 
     def speed(other: float) -> float:
-        """Omega^2 of the momentum with components along the axes of `around` and `other` alone."""
+        """Return |omega|^2 for the momentum that only has components along the axes `around` and `other`."""
         if other == around:
             return square / around**2
         share = (twice - square / other) / (1 / around - 1 / other)
@@ -113,7 +113,7 @@ def herpolhode_ring(problem: Problem) -> tuple[float, float]:
 
 
 def _plane(normal: np.ndarray) -> np.ndarray:
-    """Two unit vectors (2, 3) that span the plane and make a right-handed frame with its normal."""
+    """Return two unit vectors (2, 3) that span the plane and form a right-handed frame with its normal."""
     n = normal / np.linalg.norm(normal)
     first = np.eye(3)[np.abs(n).argmin()]
     first = first - (first @ n) * n
@@ -122,10 +122,10 @@ def _plane(normal: np.ndarray) -> np.ndarray:
 
 
 def cycles(body: Body, points: int = 121) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Period and precession angle over the polhodes of a body with |momentum| = 1.
+    """Return period and precession angle over the polhodes of a body with |momentum| = 1.
 
-    Returns 2 E I_2 (n,), which is 1 on the separatrix, the periods, and the angles. The energies crowd at the
-    separatrix, which is left out.
+    Returns 2 E I_2 (n,), which is 1 on the separatrix, the periods and the angles. The energies are dense near the
+    separatrix, which is excluded.
     """
     low, middle, high = np.sort(1 / body.moments)
     s = np.linspace(-1.0, 1.0, points)
@@ -136,7 +136,7 @@ def cycles(body: Body, points: int = 121) -> tuple[np.ndarray, np.ndarray, np.nd
 
 
 def _on_level(body: Body, twice: float) -> np.ndarray:
-    """A unit momentum of the energy twice/2, without a component along the intermediate axis."""
+    """Return a unit momentum with energy twice/2 and no component along the intermediate axis."""
     order = np.argsort(-body.moments)
     low, _, high = (1 / body.moments[order]).tolist()
     share = (twice - low) / (high - low)

@@ -1,14 +1,14 @@
-"""Where the steps of a run must end, and how long they may be, so that nothing that happens in time is stepped over.
+"""Required step ends and longest steps of a run, so that no step jumps over a time-dependent feature of the torque.
 
-An adaptive step sees a torque at a few times only; a pulse between them leaves no trace in any error estimate. So
+An adaptive step evaluates a torque at a few times only; a pulse between them does not affect any error estimate. So
 
-* the edges of a field (`fields.switches`: thrusters, tables, conditions of t) and the user's `stops` are ends of steps;
+* steps end at the edges of a field (`fields.switches`: thrusters, tables, conditions on t) and at the user's `stops`;
 * a torque that depends on t in any other way is sampled over the whole run, at `SAMPLES` times and for a few states.
-  Cells of time are halved until a polynomial of degree four describes the samples in each of them to a twentieth of
-  their range. No step is longer than the cell it is in, and steps end where cells become much shorter. A pulse that is
-  longer than a few samples is thus at least as long as a step, and the error estimate of the steps sees it.
+  Time cells are halved until a polynomial of degree four fits the samples in each cell to a twentieth of their range.
+  No step is longer than its cell, and steps end where cells become much shorter. A pulse longer than a few samples is
+  thus at least as long as a step, and the error estimate of the steps detects it.
 
-A torque that is, between its edges, a polynomial in t of low degree cannot hide anything and is not sampled.
+A torque that is a polynomial in t of low degree between its edges cannot hide a feature and is not sampled.
 """
 
 from __future__ import annotations
@@ -34,47 +34,47 @@ from ..physics.validate import positive, real_array
 from ..symbolic.expression import Expr, ordered, symbol, symbols_in
 
 PARTS = 64
-"""No step is longer than this part of a run where the torque is sampled."""
+"""If the torque is sampled, no step is longer than 1/PARTS of the run."""
 
 SAMPLES = 2**16
-"""Times, evenly spread over the run, at which a torque is looked at."""
+"""Number of equally spaced times in the run at which a torque is evaluated."""
 
 FEWEST = 8
-"""Samples in a cell of time, at least."""
+"""Smallest number of samples in a time cell."""
 
 FIRST = 64
-"""Samples in each interval between two stops, if there are not too many of them."""
+"""Smallest number of samples in an initial cell, if there are not too many cells."""
 
 INSIDE = 1e-4
-"""The first and the last sample lie so far inside a cell, in parts of it: at its ends there may be jumps."""
+"""Distance of the first and last sample from the ends of a cell, relative to its length: the ends may be jumps."""
 
 NODES = 5
-"""Samples in a cell through which the polynomial goes."""
+"""Number of samples in a cell that the polynomial interpolates."""
 
 ROUGH = 0.05
-"""The part of their range by which samples may differ from the polynomial."""
+"""Largest deviation of the samples from the polynomial, relative to their range."""
 
 MOST_CELLS = 2**14
-"""Cells of time, at most: a torque that varies everywhere within the shortest of them is not followed any further."""
+"""Largest number of time cells: a torque that varies everywhere on a shorter scale is not resolved further."""
 
 SHORTEST = 2.0**-40
-"""The shortest cell, as a part of the run."""
+"""Shortest cell, relative to the run."""
 
 JUMP = 4.0
 """Steps end between cells whose lengths differ by more than this factor."""
 
 NEGLIGIBLE = 1e-3
-"""The part of the tolerance that the difference of samples and polynomial may make in the result."""
+"""Effect on the result, relative to the tolerance, below which a deviation from the polynomial is ignored."""
 
 HIGHEST = 7
-"""The degree of a polynomial in t that the stages of one step determine."""
+"""Highest degree of a polynomial in t that the stages of one step determine."""
 
 MOST_STOPS = 1_000_000
 
 
 @dataclasses.dataclass(frozen=True)
 class Leg:
-    """A part of a run: where it ends, the longest step in it, and a time inside it."""
+    """A part of a run: its end, the longest step in it, and a time inside it."""
 
     end: float
     longest: float
@@ -83,7 +83,7 @@ class Leg:
 
 @dataclasses.dataclass(frozen=True)
 class Schedule:
-    """The legs of a run of a problem; its field is the one between two edges (`switches.between`)."""
+    """The legs of a run of a problem, whose field is the one valid between two edges (`switches.between`)."""
 
     problem: Problem
     legs: tuple[Leg, ...]
@@ -91,7 +91,7 @@ class Schedule:
     """Time between two samples of the torque; 0 if nothing can be hidden between samples."""
 
     def with_stops(self, *samples: float) -> Iterator[Leg]:
-        """The legs with a few more times at which a step ends."""
+        """Yield the legs, split at a few additional times."""
         wanted = sorted(samples)
         for leg in self.legs:
             while wanted and wanted[0] < leg.end:
@@ -101,7 +101,7 @@ class Schedule:
             yield leg
 
     def system(self, system: Any, leg: Leg) -> Any:
-        """The data of the kernels for a leg: its moment is the last parameter of a piecewise field."""
+        """Return the kernel data for a leg: its `moment` is the last parameter of a piecewise field."""
         if not isinstance(self.problem.field, PiecewiseField):
             return system
         last = len(self.problem.field.parameters) - 1
@@ -109,7 +109,7 @@ class Schedule:
         return inertia, inverse, (*p[:last], leg.moment, *p[last + 1 :])
 
     def by_leg(self, times: np.ndarray) -> Iterator[tuple[Leg, np.ndarray]]:
-        """Legs and the indices of the times in them."""
+        """Yield legs with the indices of the times in them."""
         if len(self.legs) == 1:
             yield self.legs[0], np.arange(len(times))
             return
@@ -122,7 +122,7 @@ class Schedule:
 
 
 def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = None) -> Schedule:
-    """The schedule of a run from the start of a problem to `end`."""
+    """Return the schedule of a run from the start of a problem to `end`."""
     stops = [] if bounds is None else [x for x in bounds.stops if x < end]
     max_step = math.inf if bounds is None else bounds.max_step
     held = between(problem.field)
@@ -145,9 +145,9 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
 
 
 def longest_step(field: Field, t0: float, end: float) -> float:
-    """The longest step from t0 to `end` that steps over nothing that the field does in time, for any body and state.
+    """Return the longest step from t0 to `end` that misses no feature of the field in time, for any body and state.
 
-    It is the shortest of all cells of time, so it depends on the field and its parameters alone.
+    It is the length of the shortest time cell, so it depends on the field and its parameters only.
     """
     if "t" not in symbols_in(field.graph[0]):
         return math.inf
@@ -156,7 +156,7 @@ def longest_step(field: Field, t0: float, end: float) -> float:
 
 
 def _legs(cells: np.ndarray, lengths: np.ndarray, borders: np.ndarray, max_step: float) -> tuple[Leg, ...]:
-    """Cells gathered: between two borders those in a row whose lengths differ little make one leg."""
+    """Merge cells into legs: consecutive cells of similar length between two borders form one leg."""
     is_border = np.isin(cells, borders).tolist()
     ends, sizes = cells.tolist(), lengths.tolist()
     found, first, least, most = [], ends[0], math.inf, 0.0
@@ -171,7 +171,7 @@ def _legs(cells: np.ndarray, lengths: np.ndarray, borders: np.ndarray, max_step:
 
 
 def _degree(field: Field) -> float:
-    """The degree of the torque as a polynomial in t, the state and parameters being given; infinite if it is none."""
+    """Return the degree of the torque as a polynomial in t at fixed state and parameters; infinite if it is not one."""
     found: dict[Expr, float] = {}
     for node in ordered(field.graph[0]):
         degrees = [found[a] for a in node.args if isinstance(a, Expr)]
@@ -197,7 +197,7 @@ def _degree(field: Field) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """Sizes of a run to powers of two: motions of one size share the cells of time of a field."""
+    """Magnitudes of a run, rounded to powers of two: motions with equal magnitudes share the time cells of a field."""
 
     speed: float
     momentum: float
@@ -206,7 +206,7 @@ class Sizes:
 
     @classmethod
     def of(cls, problem: Problem, span: float, tol: float) -> Sizes:
-        """Those of a problem, rounded down; of a body at rest, the speed that turns it once."""
+        """Return the magnitudes of a problem, rounded down; the speed of a body at rest is taken as 1 rad per run."""
         moments = problem.body.moments
         speed, momentum = float(np.linalg.norm(problem.omega)) or 1 / span, math.hypot(*problem.momentum)
         return cls(*map(_power_of_two, (speed, momentum, float(moments[moments > 0].min()), tol)))
@@ -217,7 +217,7 @@ def _power_of_two(x: float) -> float:
 
 
 def _cells_of(problem: Problem, field: Field, borders: np.ndarray, tol: float) -> np.ndarray:
-    """The cells of time of a field: kept for all motions of one size, unless the torque is not defined everywhere."""
+    """Return the time cells of a field, cached for all motions of one size if the torque is finite everywhere."""
     span = float(borders[-1] - borders[0])
     sizes = Sizes.of(problem, span, tol)
     found = _kept_cells(field, tuple(borders.tolist()), sizes)
@@ -229,7 +229,7 @@ def _cells_of(problem: Problem, field: Field, borders: np.ndarray, tol: float) -
 
 @functools.lru_cache(maxsize=64)
 def _kept_cells(field: Field, borders: tuple[float, ...], sizes: Sizes) -> np.ndarray | None:
-    """The cells from samples at a few states of one size; None if the torque is not finite at all of them."""
+    """Return the cells from samples at a few states of one size; None if the torque is not finite at all of them."""
     sample, ends = _sampler(field, _states(sizes.speed)), np.array(borders)
     if not np.isfinite(sample(np.linspace(borders[0], borders[-1], FIRST))).all():
         return None
@@ -237,7 +237,7 @@ def _kept_cells(field: Field, borders: tuple[float, ...], sizes: Sizes) -> np.nd
 
 
 def _states(speed: float) -> list[Any]:
-    """Three states without symmetry, with angular velocities of about this size."""
+    """Return three states without symmetry, with angular velocities of about this size."""
     rng, states = np.random.default_rng(1), []
     for _ in range(3):
         q: Any = tuple(rng.normal(size=4).tolist())
@@ -246,7 +246,7 @@ def _states(speed: float) -> list[Any]:
 
 
 def _sampler(field: Field, states: list[Any]) -> Callable[[np.ndarray], np.ndarray]:
-    """The torque at an array of times, for some states: (state and axis, *times)."""
+    """Return a function for the torque at an array of times and at some states: (state and axis, *times)."""
     value, parameters = formula_kernel(field.text[0], floats.number), field.parameters
 
     def sample(times: np.ndarray) -> np.ndarray:
@@ -258,7 +258,7 @@ def _sampler(field: Field, states: list[Any]) -> Callable[[np.ndarray], np.ndarr
 
 
 def _cells(sample: Callable[[np.ndarray], np.ndarray], borders: np.ndarray, sizes: Sizes) -> np.ndarray:
-    """The ends of cells of time in each of which the samples are nearly a polynomial of degree four."""
+    """Return the ends of time cells in which the samples are nearly a polynomial of degree four."""
     span = float(borders[-1] - borders[0])
     pieces = [np.linspace(a, b, 1 + math.ceil(PARTS * (b - a) / span)) for a, b in itertools.pairwise(borders)]
     ends = np.unique(np.concatenate(pieces))
@@ -291,7 +291,7 @@ def _cells(sample: Callable[[np.ndarray], np.ndarray], borders: np.ndarray, size
 
 
 def _is_rough(seen: np.ndarray, lengths: np.ndarray, largest: np.ndarray, little: float) -> np.ndarray:
-    """In which cells do samples (channel, cell, time) differ too much from a polynomial."""
+    """Return in which cells the samples (channel, cell, time) deviate too much from a polynomial."""
     count = seen.shape[2]
     picked = np.round(np.linspace(0, count - 1, NODES)).astype(int)
     powers = np.vander(np.linspace(-1, 1, count), NODES)
@@ -303,24 +303,24 @@ def _is_rough(seen: np.ndarray, lengths: np.ndarray, largest: np.ndarray, little
 
 
 def _scale(sizes: Sizes, seen: np.ndarray, span: float) -> float:
-    """The impulse that would change the result by its own size: the attitude by a radian, or the momentum by itself."""
+    """Return the impulse that changes the result by 100 %: the attitude by one radian, or the momentum by its size."""
     momentum = max(sizes.momentum, float(np.abs(seen).mean((1, 2)).max()) * span)
     return min(momentum, sizes.inertia / span)
 
 
-# --- what the user says -----------------------------------------------------------------------------
+# --- user arguments ---------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True)
 class Bounds:
-    """What a user says of the steps of a run to a tolerance: times at which they end, and the longest one."""
+    """The user's bounds on the steps of a run to a tolerance: times at which steps end, and the longest step."""
 
     stops: tuple[float, ...] = ()
     max_step: float = math.inf
 
     @classmethod
     def of(cls, t0: float, end: float, stops: Any = None, max_step: Any = None) -> Bounds:
-        """The same, checked; stops in order and each once."""
+        """Validate the arguments; sort the stops and remove duplicates."""
         longest = math.inf if max_step is None else positive("max_step", max_step)
         if stops is None:
             return NO_BOUNDS if longest == math.inf else cls((), longest)
@@ -337,20 +337,20 @@ class Bounds:
 
     @staticmethod
     def refuse(stops: Any, max_step: Any) -> None:
-        """Both are for runs to a tolerance only."""
+        """Refuse both arguments outside runs to a tolerance."""
         for name, value in (("stops", stops), ("max_step", max_step)):
             if value is not None:
                 raise InputError(f"{name} is for adaptive steps: also give tol, or remove the argument {name}")
 
     def scaled(self, exponent: int) -> Bounds:
-        """In another unit of time: all times multiplied by this power of two."""
+        """Convert to another unit of time: multiply all times by 2**exponent."""
         if not exponent:
             return self
         return Bounds(tuple(math.ldexp(x, exponent) for x in self.stops), math.ldexp(self.max_step, exponent))
 
     @property
     def attributes(self) -> dict[str, Any]:
-        """What was given, for the file of a run."""
+        """The specified bounds, as attributes for the file of a run."""
         found: dict[str, Any] = {"stops": list(self.stops)} if self.stops else {}
         return found | ({"max_step": self.max_step} if self.max_step < math.inf else {})
 

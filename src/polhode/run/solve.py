@@ -28,7 +28,7 @@ from .step_count import end_time, length
 from .tolerance import Wish, solve_to
 
 BYTES_PER_ROW = 200
-"""Memory for one state while a trajectory is put together."""
+"""Memory for one state while a trajectory is assembled."""
 
 
 def solve(
@@ -55,22 +55,22 @@ def solve(
     Parameters
     ----------
     problem : Problem
-    method : a name, an alias, an expression such as ``"mkrk(rk4)"``, or a Method; left out with `tol`, one is chosen
-    dt : step size, positive; the first one where steps vary
-    tol : instead of dt, the error allowed at the end: of the attitude as an angle, of the momentum relative to its size
-    step_tol : instead of tol, the error allowed in each step: one run, without an estimate of the error at the end
-    t_end, steps : end time or number of steps (one of them; by default the problem's own end time). Where steps vary,
-        the run ends with the first step at or past t_end.
-    every : keep steps 0, every, 2 every, ... and always the last
-    out : also write to this file (``.zarr`` or ``.nc``) as the run goes, memory then stays bounded; with tol at the end
+    method : a name, an alias, an expression such as ``"mkrk(rk4)"``, or a Method; optional with `tol`
+    dt : step size, positive; the first one if steps vary
+    tol : instead of dt, the error allowed at the end: attitude error in radians, momentum error relative to its size
+    step_tol : instead of tol, the error allowed in each step: one run, no estimate of the error at the end
+    t_end, steps : end time or number of steps (one of them; by default the problem's end time). If steps vary, the run
+        ends with the first step at or past t_end.
+    every : keep steps 0, every, 2 every, ... and the last
+    out : also write to this file (``.zarr`` or ``.nc``) during the run, with bounded memory; with tol, at the end
     overwrite : replace an existing file
-    resume : go on with the run in `out` where it stands (killed, interrupted, or complete and now with a later end), to
-        the bits of a run in one go; begin it where there is no file. What differs from the run in the file is refused.
+    resume : continue the run in `out` (killed, interrupted, or complete and now with a later end), bit-identical to an
+        uninterrupted run; start it if the file does not exist. Arguments that differ from the file are refused.
     digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``
-    events : made by `ph.event`; ``sol.events`` holds the states at which each happened
+    events : events from `ph.event`; ``sol.events`` holds the states at which each occurred
     progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
-    stops : with tol, times at which steps shall end: where a torque of your own jumps, or a short pulse begins and ends
-        (fields with `ph.where` of t, thrusters and tables know theirs)
+    stops : with tol, times at which steps must end: jumps of a custom torque, start and end of a short pulse (those of
+        `ph.where` conditions on t, thrusters and tables are found automatically)
     max_step : with tol, the longest step allowed
 
     Returns
@@ -79,8 +79,8 @@ def solve(
 
     Raises
     ------
-    InputError : something given cannot be right; nothing was changed
-    StepError : a step failed; ``.partial`` holds what was computed before
+    InputError : an argument is invalid; nothing was changed
+    StepError : a step failed; ``.partial`` holds the states before it
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
@@ -155,7 +155,7 @@ def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None
 def _recorder(
     problem: Problem, dt: float, state: RunState[Problem], info: Info, out: Any, overwrite: bool, resume: bool
 ) -> recorder.Recorder[Trajectory] | Trajectory:
-    """The recorder of a run, which is moved to where the run in its file stands; a complete run itself."""
+    """Return the recorder of a run, with `state` moved to the checkpoint in its file; or the run, if it is complete."""
     if out is None:
         return recorder.recorder(problem, info, out, overwrite)
     how = checkpoint.run_spec(problem, state.method, dt=dt, every=state.every, digits=state.run.digits)
@@ -170,7 +170,7 @@ def _recorder(
 
 
 def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
-    """The trajectory of a file that was written as a whole, if it is of the run that is asked for."""
+    """Return the trajectory of a file written at the end of a run; refuse one of another run."""
     whole, attrs = trajectory_store.read(path)
     checkpoint.check_same(path, checkpoint.run_attribute(path, attrs, checkpoint.RUN_SPEC), how)
     whole.stored.checked(0)
@@ -178,7 +178,7 @@ def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
 
 
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
-    """A run with the motion between its steps, if every one was kept in doubles."""
+    """Add dense output to a run if every step was kept in double precision."""
     if state.every == 1 and state.run.digits is None and not state.run.singly:
         whole.dense = dense_of(problem, state.method.base or state.method, whole)
     return whole
@@ -188,7 +188,7 @@ def _to_tolerance(
     problem: Problem, method: Any, tol: Any, step_tol: Any, t_end: Any, out: Any, overwrite: bool, resume: bool,
     events: Any, progress: Any, others: dict[str, Any], limits: dict[str, Any],
 ) -> Trajectory:  # fmt: skip
-    """A solution to a tolerance, kept in a file too if asked; the file is written at the end, in one go."""
+    """Solve to a tolerance; with `out`, write the file at the end, as a whole."""
     if tol is not None and step_tol is not None:
         raise InputError("give tol (the error at the end) or step_tol (the error of each step), not both")
     plain = {"dt": None, "steps": None, "every": 1, "digits": None}
@@ -232,7 +232,7 @@ def _to_tolerance(
 
 
 def _check_memory(rows: int) -> None:
-    """Refuse what cannot be kept in memory."""
+    """Refuse more states than fit in memory."""
     memory, needed = integrity.memory(), rows * BYTES_PER_ROW
     if needed > memory:
         raise InputError(

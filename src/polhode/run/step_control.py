@@ -1,13 +1,13 @@
-"""Kinds of adaptive steps, and which of them solves a formula to a tolerance with the least work.
+"""Kinds of adaptive steps, and the choice of the one that needs the least work for a formula and a tolerance.
 
 Taylor steps exist for every smooth formula, Verner's Runge-Kutta pair 8(7) for every torque, and a Munthe-Kaas pair for
-torques with branches. All that a run needs to know of a formula is made once and kept (`formula`), so that a new state
-costs no planning.
+torques with branches. All that a run needs to know about a formula is computed once and cached (`formula`), so a new
+state needs no planning.
 
-Which kind needs less work follows from the formula, the tolerance and the angle to be turned. Both step lengths scale
-with the radius of convergence of the motion, so that their ratio depends on the accuracy of a step only: `STEPS_RATIO`,
-measured over random tops, driven and turning torques, states and end times; 80 % of the ratios lie within a factor of
-1.5. The cost of a step follows from the operations in it (`benchmarks/cost_model.py` measures the constants).
+The work depends on the formula, the tolerance and the rotation angle. Both step lengths scale with the radius of
+convergence of the motion, so their ratio depends only on the accuracy of a step: `STEPS_RATIO`, measured for random
+tops, driven and rotating torques, states and end times; 80 % of the ratios lie within a factor of 1.5. The cost of a
+step follows from its operations (`benchmarks/cost_model.py` measures the constants).
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ from .integrator import structure, torque_kernel
 
 EPS = 2.0**-52
 SMALLEST, LARGEST = 1e-15, 0.1
-"""The tolerances that can be asked for."""
+"""Smallest and largest tolerance allowed."""
 
 NS_EXPANSION, NS_TERM = 110.0, 0.18
-"""Nanoseconds of an expansion, and of one product in a sum."""
+"""Nanoseconds for an expansion, and for one product in a sum."""
 
 NS_PAIR, NS_STAGE, NS_FLOP = 10.0, 9.0, 0.19
-"""Nanoseconds of a step of the pair 8(7), of one of its stages, of one operation of the torque."""
+"""Nanoseconds for a step of the pair 8(7), for one of its stages, and for one operation of the torque."""
 
 STEPS_RATIO = ((3.3, 0.7), (6.3, 0.95), (9.3, 1.5), (11.3, 2.1), (15.0, 4.0))
-"""(-log10 of the tightest tolerance of a step, steps of the pair 8(7) for a Taylor step); the last is extrapolated."""
+"""(-log10 of the tightest step tolerance, steps of the pair 8(7) per Taylor step); the last is extrapolated."""
 
 PAIR_FINEST = 1e-11
-"""The pair 8(7) is not used for tighter tolerances: its weights of up to 120 make as much round-off in each step."""
+"""Tightest tolerance for the pair 8(7): its weights of up to 120 amplify the round-off of each step."""
 
 PAIR_STEPS, SERIES_STEPS = 5_000_000, 20_000_000
-"""Attempted steps after which a run is given up: at a jump that holds the motion, steps become ever shorter."""
+"""Attempted steps after which a run is abandoned: at a jump that traps the motion, steps become ever shorter."""
 
 
 def compiled(make: Callable[[], Any], *shortcut: Hashable) -> Any:
-    """The compiled function that `make` builds."""
+    """Return the compiled form of the function that `make` builds."""
     from ..compile.program import program
 
     return program(make, *shortcut).run
@@ -65,21 +65,21 @@ def compiled(make: Callable[[], Any], *shortcut: Hashable) -> Any:
 
 @dataclasses.dataclass(frozen=True)
 class AdaptiveStep:
-    """A kind of adaptive step: its name, what its kernel is built from, and the kernel for doubles."""
+    """A kind of adaptive step: its name, the key of its kernel, and the kernel for doubles."""
 
     name: str
     structure: tuple[Hashable, ...]
     make: Callable[[], Any]
     order_for: Callable[[float], int]
     most: float = math.inf
-    """Attempted steps after which a run is given up."""
+    """Attempted steps after which a run is abandoned."""
     ns: Callable[[int], float] = lambda order: math.inf
-    """Nanoseconds of one attempted step of some order, by the model of `benchmarks/cost_model.py`."""
+    """Nanoseconds for one attempted step of an order, by the model of `benchmarks/cost_model.py`."""
     has_proposal: bool = True
-    """Does the first step start from a guess; Taylor steps follow from their series."""
+    """Whether the first step needs a guess; Taylor steps take their length from the series."""
 
     def label(self, order: int) -> str:
-        """Name of the method, with its order if that varies."""
+        """Return the name of the method, with its order if that varies."""
         return self.name if self.order_for(0.1) == self.order_for(EPS) else f"{self.name}({order})"
 
     @functools.cached_property
@@ -89,7 +89,7 @@ class AdaptiveStep:
 
     @functools.cached_property
     def interpolate(self) -> Any:
-        """The compiled evaluation between steps."""
+        """The compiled dense output."""
         return compiled(lambda: interpolating(self.make()), "interpolate", self.name, *self.structure)
 
 
@@ -97,7 +97,7 @@ class AdaptiveStep:
 
 
 def taylor(problem: Problem) -> AdaptiveStep:
-    """Taylor steps: the order follows from the tolerance, the length from the series."""
+    """Return Taylor steps: the order follows from the tolerance, the length from the series."""
     field, has_principal_rotation = problem.field, problem.body.has_principal_rotation
 
     def ns(order: int) -> float:
@@ -110,12 +110,12 @@ def taylor(problem: Problem) -> AdaptiveStep:
 
 
 def taylor_order(tolerance: float) -> int:
-    """The order with the least work: -ln(tolerance)/2 (Jorba and Zou 2005) plus 4, measured."""
+    """Return the order with the least work: -ln(tolerance)/2 (Jorba and Zou 2005), plus 4 by measurement."""
     return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 4))
 
 
 def mixed_taylor(problem: Problem) -> AdaptiveStep:
-    """Taylor steps with single precision for coefficients of high order: for SIMD lanes, which have such numbers."""
+    """Return Taylor steps with high-order coefficients in single precision, for SIMD lanes."""
     field, has_principal_rotation = problem.field, problem.body.has_principal_rotation
     in_doubles = taylor(problem)
     return dataclasses.replace(
@@ -128,26 +128,27 @@ def mixed_taylor(problem: Problem) -> AdaptiveStep:
 SINGLE_PRECISION_SHARE = 1e-5
 """Terms below tolerance/SINGLE_PRECISION_SHARE may be in single precision: it rounds to a hundredth of the tolerance.
 
-This assumes that terms fall evenly; they fall later, and by measurement this is where steps are fastest.
+This assumes a geometric decay of the terms. They decay later, but by measurement this value gives the fastest steps.
 """
 
 
 def mixed_orders(tolerance: float, order: int) -> tuple[int, int, float]:
-    """What `controlled_steps_in_mixed_precision` takes, if terms fall evenly from 1 to the tolerance.
+    """Return orders for `controlled_steps_in_mixed_precision` if terms decay geometrically from 1 to the tolerance.
 
-    The last order, the one above which coefficients may be in single precision, and the radius of convergence in steps.
+    They are the last order, the order above which coefficients may be in single precision, and the radius of
+    convergence in steps.
     """
     first = min(order - 1, max(2, math.ceil(order * (1 - math.log(SINGLE_PRECISION_SHARE) / math.log(tolerance)))))
     return order, first, tolerance ** (-1 / order)
 
 
 def pair(problem: Problem) -> AdaptiveStep:
-    """Steps of an embedded Munthe-Kaas pair, for fields with branches."""
+    """Return steps of an embedded Munthe-Kaas pair, for fields with branches."""
     return estimated(problem, dormand_prince)
 
 
 def estimated(problem: Problem, method: Method) -> AdaptiveStep:
-    """Steps of a method that estimates its errors."""
+    """Return steps of a method that estimates its errors."""
 
     def make() -> Any:
         return controlled_step_from_estimate(method, floats.number, torque_kernel(problem, floats.number, method))
@@ -156,7 +157,7 @@ def estimated(problem: Problem, method: Method) -> AdaptiveStep:
 
 
 def runge_kutta(problem: Problem) -> AdaptiveStep:
-    """Steps of Verner's pair 8(7) on plain numbers: cheap steps, for moderate accuracy."""
+    """Return steps of Verner's pair 8(7) on plain numbers: cheap, for moderate accuracy."""
 
     def ns(order: int) -> float:
         return NS_PAIR + STAGES * (NS_STAGE + NS_FLOP * torque_flops(problem.field))
@@ -165,7 +166,7 @@ def runge_kutta(problem: Problem) -> AdaptiveStep:
 
 
 def torque_flops(field: Field | None) -> int:
-    """Operations in the formula of the torque; a quotient counts as eight, an elementary function as a hundred."""
+    """Count the operations of the torque formula; a quotient counts as 8, an elementary function as 100."""
     if field is None:
         return 0
     weights = {"div": 8, "call": 100, "symbol": 0, "const": 0, "named": 0} | dict.fromkeys(FUNCTIONS, 100)
@@ -173,7 +174,7 @@ def torque_flops(field: Field | None) -> int:
 
 
 def is_smooth(field: Field | None) -> bool:
-    """Is the torque one formula, without branches that depend on the time or the state."""
+    """Return whether the torque is a single formula without branches that depend on time or state."""
     if field is None:
         return True
     moving: set[Any] = set()
@@ -183,20 +184,20 @@ def is_smooth(field: Field | None) -> bool:
     return all(node.op not in ("abs", "call", *COMPARISONS) for node in moving)
 
 
-# --- what is kept of a formula ----------------------------------------------------------------------
+# --- cached properties of a formula -----------------------------------------------------------------
 
 
 @dataclasses.dataclass(eq=False)
 class Formula:
-    """What runs to a tolerance need to know of a field's formula, for all values of its parameters."""
+    """Properties of a field's formula for runs to a tolerance, valid for all parameter values."""
 
     smooth: bool
     kinds: tuple[AdaptiveStep, ...]
-    """Taylor steps and the pair 8(7), or the pair for branches alone."""
+    """Taylor steps and the pair 8(7), or only the pair for branches."""
     chosen: dict[float, tuple[AdaptiveStep, ...]] = dataclasses.field(default_factory=dict)
 
     def ranked(self, tol: float, angle: float) -> tuple[AdaptiveStep, ...]:
-        """The kinds of steps for an error `tol` after a motion through `angle`, the one with the least work first."""
+        """Return the kinds of steps for an error `tol` after a rotation by `angle`, least work first."""
         if len(self.kinds) == 1:
             return self.kinds
         tightest = tol / (1 + LATER * angle)
@@ -211,7 +212,7 @@ class Formula:
 
 
 def formula(problem: Problem) -> Formula:
-    """What is known of the formula of a problem's field, made once for all of its states and parameters."""
+    """Return the properties of the formula of a problem's field, computed once for all states and parameters."""
     body = problem.body.has_principal_rotation
     field: Any = problem.field
     key = ("formula", body, None if field is None else field.structure)

@@ -1,4 +1,4 @@
-"""How many steps a run has, from its step and its end."""
+"""Number of steps of a run, from its step size and end time."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from ..physics.validate import MOST_STEPS, check_times, finite_number, whole_num
 
 
 class Timed(Protocol):
-    """What has a time at which it starts, and perhaps one at which it ends: a `Problem`, or an `Interval`."""
+    """Anything with a start time and an optional end time: a `Problem` or an `Interval`."""
 
     @property
     def t0(self) -> float:
-        """The start."""
+        """Start time."""
 
     @property
     def t_end(self) -> float | None:
-        """The end."""
+        """End time."""
 
 
 class Interval(NamedTuple):
-    """The times of a run that is not that of a `Problem`."""
+    """Start and end time of a run without a `Problem`."""
 
     t0: float
     t_end: float | None = None
 
 
 def number_of_steps(problem: Timed, dt: float, t_end: float | None, steps: int | None, step: str = "dt") -> int:
-    """How many steps of dt lead to the end; it must be a whole number. `step` is what the user calls dt."""
+    """Return the number of steps dt to the end, which must be a whole number. `step` is the user's name for dt."""
     if steps is not None:
         if t_end is not None:
             raise InputError("give t_end or steps, not both")
@@ -55,7 +55,7 @@ def number_of_steps(problem: Timed, dt: float, t_end: float | None, steps: int |
 
 
 def length(problem: Timed, method: Method, dt: float, t_end: float | None, steps: int | None) -> tuple[int, float]:
-    """How many steps a run makes, and where it ends if that is by the time; then the number is a guess."""
+    """Return the number of steps and the end time (infinite if steps are counted; else the number is an estimate)."""
     if not method.has_own_time or steps is not None:
         return number_of_steps(problem, dt, t_end, steps), math.inf
     end = end_time(problem, t_end)
@@ -64,7 +64,7 @@ def length(problem: Timed, method: Method, dt: float, t_end: float | None, steps
 
 
 def end_time(problem: Timed, t_end: float | None) -> float:
-    """The end time asked for, or the problem's own."""
+    """Return `t_end`, or by default the end time of the problem."""
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None:
         raise InputError("give t_end or steps: this problem has no end time")
@@ -74,17 +74,17 @@ def end_time(problem: Timed, t_end: float | None) -> float:
 
 
 def _about(time: float, dt: float) -> int:
-    """About how many steps lead there, where they vary."""
+    """Estimate the number of steps if their length varies."""
     return max(1, min(MOST_STEPS, math.ceil(time / dt)))
 
 
 def _is_whole(steps: float) -> bool:
-    """Is this a whole number of steps to 1e-9 (or to the round-off of a very large one)."""
+    """Return whether this is a whole number to 1e-9 (or to round-off, if it is very large)."""
     return steps > 0.5 and abs(steps - round(steps)) <= max(1e-9, 4e-16 * steps)
 
 
 def _end_time(t0: float, dt: float, count: int) -> str:
-    """The end of that many steps, in the fewest digits that are still read as it."""
+    """Format the end time of `count` steps with the fewest digits that still give `count` steps."""
     for digits in range(6, 17):
         text = f"{t0 + count * dt:.{digits}g}"
         steps = (float(text) - t0) / dt

@@ -1,4 +1,4 @@
-"""One step inside somebody else's loop."""
+"""Single steps for use in another program's loop."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from ..physics.validate import check_unit_of_time
 from .integrator import check_fit, torque_kernel
 
 NORMALISE = 1e-12
-"""A squared length further than this from 1 is not round-off of our own steps: the quaternion is normalised."""
+"""Deviation of |q|^2 from 1 above which q is normalised: larger than the round-off of our own steps."""
 
 FREE = "free"
-"""The key of the step without a torque, beside those of the frames in which one can be held."""
+"""Key of the step without torque; the other keys are the frames in which a torque can be held."""
 
 FINE, UNFIT, FAILED = 0, 1, 2
-"""How a step ended: well, not begun because the numbers are no state, or without a solution."""
+"""Outcome of a step: success, not started because the input is not a valid state, or no solution."""
 
 
 class State(NamedTuple):
@@ -49,7 +49,7 @@ class State(NamedTuple):
 
 
 def _held_body(has_principal_rotation: bool) -> Callable[..., Any]:
-    """Kernel: a torque held in the body frame over the step."""
+    """Kernel: a torque held constant in the body frame over the step."""
     back = axes(has_principal_rotation, 3).back
 
     @kernel
@@ -62,14 +62,14 @@ def _held_body(has_principal_rotation: bool) -> Callable[..., Any]:
 
 @kernel
 def _held_space(t: Any, q: Any, m: Any, system: Any) -> Any:
-    """A torque held in the space frame over the step."""
+    """Return a torque held constant in the space frame over the step."""
     p = system[2]
     return unrotate(q, (p[0], p[1], p[2]))
 
 
 @kernel
 def _fit(q: Any, m: Any, force: Any) -> Any:
-    """Are these a unit quaternion and finite vectors."""
+    """Return whether these are a unit quaternion and finite vectors."""
     sound = finite(m[0] + m[1] + m[2] + force[0] + force[1] + force[2])
     return sound & (abs(norm2(q) - 1) <= 2 * ROTATION_TOLERANCE)
 
@@ -102,14 +102,14 @@ def _three_numbers(x: Any, y: Any, z: Any) -> Any:
 
 
 _HELD = {frame: field_torque(_three_numbers, frame=frame) for frame in FRAMES}
-"""A held torque as a field, for methods that ask more of it than its value."""
+"""A held torque as a field, for methods that need more than its value."""
 
 
 # --- the stepper ------------------------------------------------------------------------------------
 
 
 def _compiled(method: Method, torque: Callable[..., Any], kind: str, has_principal_rotation: bool) -> Any:
-    """The compiled step, shared by all bodies; `kind` is that of the torque, or the structure of a field."""
+    """Return the compiled step, shared by all bodies; `kind` is the kind of torque, or the structure of a field."""
     from ..compile.program import program
 
     def one() -> Callable[..., Any]:
@@ -119,13 +119,13 @@ def _compiled(method: Method, torque: Callable[..., Any], kind: str, has_princip
 
 
 def _in_python(method: Method, torque: Callable[..., Any], kind: str, has_principal_rotation: bool) -> Any:
-    """The step in plain Python, for torques that are called as plain Python."""
+    """Return the step in plain Python, for torques that are called as plain Python."""
     return _one_step(whole(method)(floats.number), torque, has_principal_rotation)
 
 
 @dataclasses.dataclass
 class _Bound:
-    """A field ready to step with."""
+    """A field with its compiled step and parameters."""
 
     field: Field
     problem: Problem
@@ -134,7 +134,7 @@ class _Bound:
 
 
 class Stepper:
-    """Advances states of one body by one step of one method; made by `ph.stepper`."""
+    """Advances states of one body by one step of one method; created by `ph.stepper`."""
 
     def __init__(self, body: Body, method: Method, dt: float) -> None:
         self.body, self.method, self.dt = body, method, dt
@@ -146,18 +146,18 @@ class Stepper:
         self._last: _Bound | None = None
 
     def __reduce__(self) -> Any:
-        """Sent as what it was made of; compiled steps are found again when they are needed."""
+        """Pickle the constructor arguments; compiled steps are looked up again when needed."""
         return Stepper, (self.body, self.method, self.dt)
 
     def step(self, state: State | tuple[Any, ...], torque: Any = None, frame: str = "body") -> State:
-        """The state one step later.
+        """Return the state one step later.
 
         Parameters
         ----------
-        state : (quaternion, momentum) or (quaternion, momentum, t), such as the last call returned
-        torque : three numbers, held constant over the step in the named frame, or a bound field; without one the body
-            is free, and any method can make the step
-        frame : "body" or "space", for three numbers
+        state : (quaternion, momentum) or (quaternion, momentum, t), such as the result of the last call
+        torque : three numbers, held constant over the step in `frame`, or a bound field; without a torque the body is
+            free, and any method can be used
+        frame : "body" or "space", the frame of the three numbers
         """
         q, m, t = _unpacked(state)
         if torque is None:
@@ -177,20 +177,20 @@ class Stepper:
             q1, m1, residual, how = advance(
                 self.dt, t, q, m, force or m, parameters, self._inertia, self._inverse, self._own or q
             )  # fmt: skip
-        except (ArithmeticError, InputError) as problem:  # of a field called as plain Python
+        except (ArithmeticError, InputError) as problem:  # raised by a field in plain Python
             raise StepError(f"{self._head(t)}: {problem}") from problem
         if how != FINE:
             raise self._error(q, m, t, torque, residual, how)
         return State(q1, m1, t + self.dt)
 
     def _free(self) -> Any:
-        """The compiled step without a torque."""
+        """Return the compiled step without torque."""
         torque = torque_kernel(Problem(self.body, momentum=(0.0, 0.0, 0.0)), floats.number, self.method)
         self._held[FREE] = _compiled(self.method, torque, FREE, bool(self._own))
         return self._held[FREE]
 
     def _hold(self, frame: str) -> Any:
-        """The compiled step for a torque held in a frame."""
+        """Return the compiled step for a torque held constant in a frame."""
         check_frame(frame)
         if not self.method.takes("attitude"):
             able = ", ".join(m.name for m in methods.taking("attitude")[:8])
@@ -206,7 +206,7 @@ class Stepper:
         return self._held[frame]
 
     def _bound(self, field: Field, q: Any, m: Any, t: float) -> _Bound:
-        """The compiled step for a field, which is checked when it is new."""
+        """Return the step for a field; check the field if it is new."""
         if self._last is None or self._last.field is not field:
             problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
             check_fit(self.method, problem)
@@ -217,7 +217,7 @@ class Stepper:
         return self._last
 
     def _check_linear(self, q: Any, m: Any, force: Any, frame: str) -> None:
-        """Nothing turns a linear body about its axis."""
+        """Refuse momentum or torque along the axis of a linear body."""
         check_axial(self.body, "momentum", np.array(m))
         if force is not None:
             check_axial(self.body, "torque", np.array(force if frame == "body" else unrotate(q, force)))
@@ -226,7 +226,7 @@ class Stepper:
         return f"{self.method.name} failed in one step from t = {t:g} with dt = {self.dt:g}"
 
     def _error(self, q: Any, m: Any, t: float, torque: Any, residual: float, how: int) -> Exception:
-        """Why there is no next state."""
+        """Return the error that explains why there is no next state."""
         if how == UNFIT:
             try:
                 _attitude(q)
@@ -249,7 +249,7 @@ class Stepper:
 
 
 def _unpacked(state: Any) -> tuple[Any, Any, float]:
-    """Quaternion, momentum and time as plain floats."""
+    """Return quaternion, momentum and time as plain floats."""
     try:
         q, m, t = (*state, 0.0) if len(state) == 2 else state
     except (TypeError, ValueError):
@@ -260,7 +260,7 @@ def _unpacked(state: Any) -> tuple[Any, Any, float]:
 
 
 def _numbers(name: str, value: Any, count: int) -> Any:
-    """The value as a tuple of that many floats."""
+    """Convert the value to a tuple of `count` floats."""
     try:
         numbers = tuple(map(float, value))
     except Exception:  # the value may be any object
@@ -271,7 +271,7 @@ def _numbers(name: str, value: Any, count: int) -> Any:
 
 
 def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
-    """A stepper for loops that are not ours: ``state = ph.stepper(body, "imidm", dt).step(state, torque)``."""
+    """Return a stepper for your own loop: ``state = ph.stepper(body, "imidm", dt).step(state, torque)``."""
     if not isinstance(body, Body):
         raise InputError(f"body must be a ph.Body; got {type(body).__name__}. Write ph.Body([I1, I2, I3])")
     dt = finite_number("dt", dt)

@@ -1,4 +1,4 @@
-"""Solve a problem to an accuracy: a method is chosen, and the result says which, why, and with what error."""
+"""Solve a problem to a tolerance: choose a method, and report the choice, its reason and the error."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
 from .step_control import EPS, LARGEST, SMALLEST, AdaptiveStep, Formula, formula
 
 FEWEST_TIMES = 64
-"""Doubles between the start and the end of a run, at least."""
+"""Smallest number of doubles between the start and the end of a run."""
 
 SHOWN = 0.25
-"""Radians between the states that are kept of an exact solution, at most 2000 of them."""
+"""Radians between the stored states of an exact solution, which has at most 2000 of them."""
 
 
 @dataclasses.dataclass
 class Solution:
-    """A path to an end time, the run that made it, and what is to be said of it."""
+    """A path to an end time, the run that computed it, and its information."""
 
     run: Any
     path: Path
@@ -47,7 +47,7 @@ class Solution:
 
 @dataclasses.dataclass
 class ExactRun:
-    """The exact solution of a free body; call it for a path with states close enough to be drawn."""
+    """The exact solution of a free body; call it for a path with states dense enough to plot."""
 
     problem: Problem
     end: float
@@ -58,14 +58,14 @@ class ExactRun:
         self.rows_at = prepared(self.problem)
 
     def __call__(self) -> Path:
-        """States at equal times."""
+        """Return states at equally spaced times."""
         span = self.end - self.problem.t0
         turned = float(np.linalg.norm(self.problem.omega)) * span
         times = np.linspace(self.problem.t0, self.end, 1 + min(2000, max(100, math.ceil(turned / SHOWN))))
         return Path(times, self.state_at(times, times, times), turned=turned)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray:
-        """Rows at any times."""
+        """Return rows at any times."""
         return self.rows_at(times)
 
 
@@ -74,17 +74,17 @@ class ExactRun:
 
 @dataclasses.dataclass(frozen=True)
 class Wish:
-    """What a user asks for: an error at the end or of each step, perhaps a method, and bounds for the steps."""
+    """The user's request: an error at the end or of each step, an optional method, and bounds on the steps."""
 
     tol: float
     of_steps: bool = False
-    """Is `tol` the error of each step, so that the error at the end is not estimated."""
+    """Whether `tol` is the error of each step; the error at the end is then not estimated."""
     method: Method | None = None
     bounds: Bounds = NO_BOUNDS
 
 
 def run_to(problem: Problem, end: float, wish: Wish) -> Solution:
-    """Run a problem to an end time, in units in which its numbers are of moderate size."""
+    """Run a problem to an end time, in units that give its numbers moderate size."""
     units = units_of(problem, end - problem.t0)
     if units == NO_UNITS:
         return _in_moderate_units(problem, end, wish, end, 0)
@@ -103,7 +103,7 @@ def run_to(problem: Problem, end: float, wish: Wish) -> Solution:
 
 
 def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, exponent: int) -> Solution:
-    """The same; `t_end` is the end and 2**exponent the unit of time as the user has them."""
+    """Run a rescaled problem; `t_end` is the end time in user units, and 2**exponent converts times to them."""
     if problem.field is None and wish.method is None:
         return _exact(problem, end, wish, t_end)
     legs = scheduled(problem, end, wish.tol, wish.bounds)
@@ -119,7 +119,7 @@ def _sampled(spacing: float) -> str:
 
 
 def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
-    """The exact solution of a free body."""
+    """Solve a free body exactly."""
     turned = float(np.linalg.norm(problem.omega)) * (end - problem.t0)
     error = 10 * EPS * (1 + turned)
     if error > 1:
@@ -133,7 +133,7 @@ def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
 
 
 def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
-    """Steps of a given method: by its own estimates, or equal and so many that the error is below tol."""
+    """Run the given method: adaptive if it estimates its errors, otherwise with enough equal steps for tol."""
     problem, method = legs.problem, wish.method
     assert method is not None
     end = legs.legs[-1].end
@@ -160,7 +160,7 @@ def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
 
 
 def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
-    """The kind of steps that needs the least work for the formula, or the other one if that does not get there."""
+    """Run the kind of step that needs the least work for the formula; if it does not reach tol, try the other."""
     kept = formula(legs.problem)
     found: list[Solution] = []
     for kind in kept.ranked(wish.tol, angle(legs)):
@@ -172,7 +172,7 @@ def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
 
 
 def angle(legs: Schedule) -> float:
-    """The angle that the body would turn until the end with the angular velocity of the start."""
+    """Return the rotation angle until the end at the initial angular velocity."""
     problem = legs.problem
     return math.hypot(*problem.omega.tolist()) * (legs.legs[-1].end - problem.t0)
 
@@ -191,7 +191,7 @@ NOT_ESTIMATED = "; each step keeps step_tol, the error at the end is not estimat
 
 
 def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: list[Solution]) -> str:
-    """Why this kind of steps, after others that did not reach the tolerance."""
+    """Explain the choice of this kind of step, after others (`before`) that did not reach the tolerance."""
     field = "potential" if problem.needs == "potential" else "torque"
     if not kept.smooth:
         return "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
@@ -230,7 +230,7 @@ def solve_to(
     events: Sequence[Event] = (),
     progress: bool | Callable[[float], Any] | None = None,
 ) -> Trajectory:
-    """The solution of a problem to a tolerance, by the method with the least work or by the one given."""
+    """Solve a problem to a tolerance, with the given method or the one that needs the least work."""
     name = "step_tol" if wish.of_steps else "tol"
     if not SMALLEST <= wish.tol <= LARGEST:
         raise InputError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}; got {wish.tol:g}")
@@ -267,7 +267,7 @@ def solve_to(
 def _with_events(
     problem: Problem, wish: Wish, end: float, events: Sequence[Event]
 ) -> tuple[Solution, list[np.ndarray]]:
-    """A solution up to the first event that ends it, and the times of all events."""
+    """Return a solution up to the first terminal event, and the times of all events."""
     if not events:
         return run_to(problem, end, wish), []
     stop = end
@@ -278,11 +278,11 @@ def _with_events(
         path, happened = found_on(solution.path, solution.run, problem, events)
         if stop >= end or path.times[-1] < stop:
             return dataclasses.replace(solution, path=path), happened
-        stop = min(end, stop + (stop - problem.t0) / 16)  # the event lies just behind: a little further
+        stop = min(end, stop + (stop - problem.t0) / 16)  # the event lies just past the end: go a little further
 
 
 def _end_of_run(problem: Problem, end: float, wish: Wish, events: Sequence[Event]) -> float:
-    """The end of the first step in which an event ends the run: nothing is computed beyond it."""
+    """Return the end of the step after the first terminal event, so that later motion is not computed."""
     units = units_of(problem, end - problem.t0)
     legs = scheduled(rescaled(problem, units), float(units.times(end)), wish.tol, wish.bounds.scaled(-units.time))
     inner = Run(legs.problem, formula(legs.problem).ranked(wish.tol, angle(legs))[0], legs.legs[-1].end, wish.tol, legs)
@@ -301,19 +301,19 @@ def _end_of_run(problem: Problem, end: float, wish: Wish, events: Sequence[Event
 
 
 class _Bar:
-    """Progress of several runs of unknown number: it never goes back, and is full at the end only."""
+    """Progress of an unknown number of runs: it never decreases, and is complete only at the end."""
 
     def __init__(self, progress: Progress) -> None:
         self.progress, self.runs, self.last = progress, 0, 0.0
 
     def tell(self, part: float) -> None:
-        """A run has done this part of its time."""
+        """Report the completed fraction of the current run."""
         self.runs += part < self.last
         self.last = part
         self.progress.update(round(1000 * (1 - 1 / (1 + (self.runs + part) / 8))))
 
     def done(self) -> None:
-        """All is done."""
+        """Report that all runs are complete."""
         self.progress.update(1000)
 
 

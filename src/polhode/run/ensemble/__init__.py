@@ -1,1 +1,1 @@
-"""Many bodies at once: batches, shards, clusters."""
+"""Ensembles: batches, shards, clusters."""

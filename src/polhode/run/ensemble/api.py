@@ -1,4 +1,4 @@
-"""Many bodies at once: each with its own inertia, state, parameters and step, the same method for all."""
+"""Ensembles: many bodies, each with its own inertia, state, parameters and step, and one method for all."""
 
 from __future__ import annotations
 
@@ -70,59 +70,58 @@ def ensemble(
     unit: int | None = None,
     progress: Any = None,
 ) -> Ensemble:
-    """Integrate many bodies with one method, a vector of them at a time in the lanes of the processor, on all cores.
+    """Integrate many bodies with one method, in the SIMD lanes of all cores, or on an NVIDIA GPU with one thread each.
 
-    Or on an NVIDIA card, one thread a body. There are two forms:
+    There are two forms:
 
         ph.ensemble(problem, method, omega=(N, 3), params={"mgl": (N,)}, ...)
         ph.ensemble(bodies, attitudes, momenta, method, ...)
 
-    In the first, whatever is not given is the problem's own, for all bodies: body, field, parameters, attitude,
-    momentum (in the body frame), t0 and t_end. `problem` may be a list of problems whose fields have one formula.
+    In the first, omitted arguments take the values of the problem for all bodies: body, field, parameters, attitude,
+    momentum (in the body frame), t0 and t_end. `problem` may be a list of problems whose fields share one formula.
 
     Parameters
     ----------
     bodies : a Problem, or a list of them; or (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one
         of these for all
-    attitudes : attitudes as `attitude` takes them; None is the identity
+    attitudes : as `attitude`; None is the identity
     momenta : (N, 3) angular momenta in the body frame, or one for all
-    body : with a Problem, other bodies, as `bodies` takes them
+    body : with a Problem, other bodies, in the forms of `bodies`
     attitude : (N, 4) unit quaternions, SCALAR FIRST, body to space, (N, 3, 3) rotation matrices, or a scipy Rotation;
         or one for all
-    euler, euler_deg : instead, ("ZXZ", angles) with a sequence by scipy's rule and angles (N, 3) or (3,), in radians or
-        in degrees
-    momentum, omega, spatial_momentum, spatial_omega : (N, 3) or one for all: exactly one way to say how the bodies
-        start to turn; the first two in the body frame
+    euler, euler_deg : instead of `attitude`, ("ZXZ", angles) with a scipy axis sequence and angles (N, 3) or (3,), in
+        radians or degrees
+    momentum, omega, spatial_momentum, spatial_omega : (N, 3) or one for all: the initial rotation, exactly one of
+        them; the first two are in the body frame
     method : a name, an expression, or a Method; none with `tol` or `step_tol`
     field : a torque or potential, bound or not
-    params : values of its parameters: for each the value for all bodies, or an array with one value for each body, with
-        a first dimension N (or 1). The shape of one value is that of the parameter in a bound field, or of its default;
-        otherwise the one that the field's function takes
+    params : values of its parameters: for each parameter one value for all bodies, or an array with one value for each
+        body, with first dimension N (or 1). The shape of one value is known from a bound field or from the default;
+        otherwise it is the shape that the field's function accepts
     dt : step, one for all or (N,)
-    steps : number of steps, one for all or (N,): then only the start and the end are kept
-    t_end : the time at the end, instead of steps and with `tol`; by default that of the problem
-    tol : instead of a method, `dt` and `steps`: the error allowed at the end in every body:
-        an angle in radians, and as much for the momentum relative to its largest size on the way. Every body takes
-        steps of its own, by its Taylor series, whose smallest terms are of single precision; free bodies are exact. The
-        start and the end are kept; ``.steps`` says how many steps each took, ``.error_estimate`` how accurate it is,
-        ``.method`` the highest order of the series. A
-        ResultWarning names bodies for which `tol` is out of reach
-    step_tol : instead of `tol`, the error allowed in a single step; that of the momentum is smaller long before the
-        end, as a wrong momentum turns the body until then. Errors at the end are not estimated
-    max_step : with `tol` or `step_tol`, the longest step: for torques that act for a short time only
+    steps : number of steps, one for all or (N,); with (N,) only the start and the end are kept
+    t_end : end time, instead of steps, and with `tol`; by default that of the problem
+    tol : instead of a method, `dt` and `steps`: the final error allowed for every body, of the attitude in radians, of
+        the momentum relative to its largest size in the run. Every body takes its own adaptive Taylor steps, with the
+        smallest terms in single precision; free bodies are exact. The start and the end are kept. ``.steps`` has the
+        number of steps of each body, ``.error_estimate`` its accuracy, ``.method`` the highest order of the series. A
+        ResultWarning names bodies for which `tol` is unreachable
+    step_tol : instead of `tol`, the error allowed in each step. The momentum tolerance is tighter far from the end,
+        because momentum errors accumulate in the attitude. Errors at the end are not estimated
+    max_step : with `tol` or `step_tol`, the longest step, for torques that act only for a short time
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off
-    statistics : observables to follow instead of keeping the path: "energy", "momentum_norm", "spatial_momentum",
-        "momentum", "omega", functions of t, R, omega and parameters that return a number (as `ph.event` takes them), or
-        a list of these. They are looked at at the start, at every `every`-th step (by default every one) and at the
-        end: ``.statistics["energy"].drift`` and so on
-    events : made by `ph.event`, none of them terminal; ``.events[k][i]`` holds the states at which event k happened to
-        body i. They need a method, and every step in memory (every=1); each body takes some milliseconds
-    out : a ``.zarr`` store to which the bodies are written as they are done; the result then reads from it
-    overwrite : replace what is there
-    resume : go on with the store of a run that was stopped; everything given must be the same
+    statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
+        "momentum", "omega", functions of t, R, omega and parameters that return a number (as for `ph.event`), or
+        a list of these. They are evaluated at the start, after every `every`-th step (by default every step) and
+        at the end: ``.statistics["energy"].drift`` and so on
+    events : events from `ph.event`, none of them terminal; ``.events[k][i]`` holds the states of body i at event k.
+        They need a method and every step in memory (every=1); each body takes some milliseconds
+    out : a ``.zarr`` store to which finished bodies are written; the result then reads from it
+    overwrite : replace an existing store
+    resume : continue the store of an interrupted run; all arguments must be the same
     scheduler : a Dask cluster, "tcp://host:port" or a `distributed.Client`, whose workers write to `out`
-    unit : bodies run and written together: what a stop costs at most; by default a second or so of work
+    unit : shard size, the number of bodies run and written together; by default about a second of work
     progress : None (a bar if stderr is a terminal), True, False, or a function of the fraction done
 
     Returns
@@ -131,7 +130,7 @@ def ensemble(
 
     Warns
     -----
-    ResultWarning : bodies failed (`failed` says in which step), or may be less accurate than `tol`
+    ResultWarning : bodies failed (`failed` has the step numbers), or may be less accurate than `tol`
     """
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
     said = {
@@ -179,7 +178,7 @@ def ensemble(
 
 
 def _with_warnings(task: Task, many: Ensemble, tol: float | None = None) -> Ensemble:
-    """The result, with a warning where it is not everything that was asked for."""
+    """Return the result, and warn about each of its shortcomings."""
     from . import report
 
     for message in report.shortcomings(task, many, tol):
@@ -213,7 +212,7 @@ def _refuse_without_file(**given: Any) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """Bodies and what is asked of them, checked; the bodies `begin` to `end` of it are a task too."""
+    """A checked ensemble run: bodies, method, times and output."""
 
     batch: BodyBatch
     method: Method
@@ -225,34 +224,34 @@ class Task:
     wanted: Watch | None = None
     counts: np.ndarray | None = None
     tolerance: float | None = None
-    """With one, every body goes through its only step `dt` in steps of its own."""
+    """If set, every body covers its single interval `dt` in its own adaptive steps."""
     longest: np.ndarray | None = None
-    """The longest of these steps, for every body or for all of them."""
+    """Longest of these steps, for each body or for all."""
 
     @property
     def kept(self) -> np.ndarray:
-        """Numbers of the steps after which the states are kept; with statistics the start and the end."""
+        """Numbers of the steps whose states are kept; with statistics, the start and the end."""
         every = self.every if self.wanted is None else self.count
         return np.append(np.arange(0, self.count, every), self.count)
 
     @property
     def per_body_times(self) -> bool:
-        """Has every body times of its own."""
+        """Whether every body has its own times."""
         return self.batch.per_body_dt or self.method.has_own_time or self.counts is not None
 
     def times(self) -> np.ndarray:
-        """The times of the states kept, where they are the same for all bodies."""
+        """Return the times of the kept states, if they are the same for all bodies."""
         return self.t0 + self.kept * self.batch.dt[0]
 
     @property
     def extra_columns(self) -> int:
-        """Numbers that follow the state in a row: its own time and statistics, or its steps and largest momentum."""
+        """Number of columns after the state in a row: own time and statistics, or step count and largest momentum."""
         if self.tolerance is not None:
             return 2
         return self.method.has_own_time + (self.wanted.columns if self.wanted is not None else 0)
 
     def given(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-        """The bodies as a loop takes them, and their order."""
+        """Return the bodies as arguments of a loop, and their order."""
         from ...compile.batch.layout import EVERYBODY
 
         if self.counts is None:
@@ -260,7 +259,7 @@ class Task:
         return self.batch.given(self.counts), _by_steps(self.counts)
 
     def found(self) -> tuple[np.ndarray, ...]:
-        """Empty arrays for the attitudes and momenta kept, the start first, what follows them, and the failed steps."""
+        """Return empty arrays for attitudes and momenta (start first), extra columns, and failed steps."""
         kept, n = len(self.kept) - 1, self.batch.number
         q, m, extra_columns = (
             np.empty((kept + 1, n, 4)),
@@ -276,7 +275,7 @@ class Task:
         return self.result(found, watch)
 
     def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
-        """The motion of body i between its steps, if every one was kept; as for `ph.solve`."""
+        """Return the dense output of body i if every step was kept, as for `ph.solve`."""
         kept = self.every == 1 and self.wanted is None and self.counts is None
         if not kept or self.tolerance is not None or self.method.has_own_time:
             return None
@@ -284,13 +283,13 @@ class Task:
         return lambda t: dense_of(self.problem(i), method, sol)(t)
 
     def problem(self, i: int) -> Problem:
-        """Body i by itself."""
+        """Return body i as a problem."""
         batch = self.batch
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
         return Problem(batch.body(i), batch.field_of(i), attitude=q, momentum=m, t0=self.t0)
 
     def result(self, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ensemble:
-        """What a run left in the arrays `found`."""
+        """Return the result of a run from its arrays `found`."""
         return _result(self, found, watch)
 
 
@@ -298,7 +297,7 @@ def prepared(
     bodies: Any, attitudes: Any, momenta: Any, method: str | Method, *, field: Any = None,
     params: dict[str, Any] | None = None, t0: float = 0.0, **run: Any,
 ) -> Task:  # fmt: skip
-    """What `ensemble` is given as arrays, checked; `run` is what `fixed_step` takes."""
+    """Check the array arguments of `ensemble`; `run` has the keywords of `fixed_step`."""
     inputs = Inputs(bodies, attitudes, Start("momenta", momenta), field, params or {}, finite_number("t0", t0))
     return fixed_step(inputs, method, **run)
 
@@ -307,7 +306,7 @@ def fixed_step(
     inputs: Inputs, method: str | Method, *, dt: Any, steps: int, every: int | None = None, device: str = "cpu",
     statistics: Any = None,
 ) -> Task:  # fmt: skip
-    """What `ensemble` is given with steps of fixed length, checked."""
+    """Check the arguments of `ensemble` with fixed steps."""
     if not isinstance(device, str) or device not in DEVICES:
         raise InputError(f"device must be one of {', '.join(map(repr, DEVICES))}; got {device!r}")
     chosen = methods[method]
@@ -321,7 +320,7 @@ def fixed_step(
 
 
 def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str) -> Task:
-    """What `ensemble` is given with a tolerance, checked."""
+    """Check the arguments of `ensemble` with a tolerance."""
     t0, t_end = inputs.t0, inputs.t_end
     if (tol is None) == (step_tol is None) or t_end is None:
         raise InputError(
@@ -350,7 +349,7 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
 
 
 def _to_accuracy(task: Task, tol: float) -> Ensemble:
-    """Run a task until the estimated errors at the end are below `tol`, or as small as they get."""
+    """Run a task until the estimated errors at the end are below `tol`, or cannot be reduced."""
     if task.batch.field is None:
         free = task.run()
         error = 10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0]))
@@ -380,13 +379,13 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
 
 
 NEAR = 4096
-"""Bodies sorted by their steps together: few enough to stay in the cache, and a vector has nearly equal numbers."""
+"""Bodies sorted together by step count: few enough for the cache, enough for nearly equal counts in a vector."""
 
 
 def _by_steps(counts: np.ndarray) -> np.ndarray:
-    """The order in which bodies with their own numbers of steps are run: some after some, the longest runs first."""
+    """Return the order in which bodies with their own step counts are run: in blocks, longest runs first."""
     longest = counts.max()
-    missing = (longest - counts).astype(np.min_scalar_type(longest))  # short numbers are sorted in one pass
+    missing = (longest - counts).astype(np.min_scalar_type(longest))  # short integers are sorted in one pass
     firsts = range(0, len(counts), NEAR)
     return np.concatenate([first + np.argsort(missing[first : first + NEAR], kind="stable") for first in firsts])
 

@@ -1,4 +1,4 @@
-"""The bodies of an ensemble as users give them: checked, and made arrays for a loop."""
+"""The bodies of an ensemble: check the user's input and convert it to arrays for a loop."""
 
 from __future__ import annotations
 
@@ -26,26 +26,26 @@ from .start import Start, check_finite, quaternions
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class BodyBatch(Bodies):
-    """What was given, checked: bodies with their starts and steps, in arrays of N rows, or of 1 for all bodies."""
+    """Checked bodies with initial states and steps, in arrays with N rows, or with one row for all bodies."""
 
     quaternion: np.ndarray
     momentum: np.ndarray
     dt: np.ndarray
     per_body_dt: bool
     plain: bool = False
-    """Is it known that no body is linear, flat, or has axes of its own."""
+    """Whether it is known that no body is linear, flat, or has rotated principal axes."""
 
     @property
     def bodies(self) -> Bodies:
-        """The bodies and what acts on them, without starts."""
+        """The bodies and their field, without initial states."""
         return Bodies(**{field.name: getattr(self, field.name) for field in dataclasses.fields(Bodies)})
 
     def speeds(self) -> np.ndarray:
-        """|omega| of every body at the start."""
+        """Return the initial |omega| of every body."""
         return np.broadcast_to(np.linalg.norm(self.omega_of(self.momentum), axis=-1), (self.number,))
 
     def given(self, steps: Any) -> tuple[np.ndarray, ...]:
-        """The arrays as a loop takes them (`compile/batch/layout.py`), with the number of steps: one, or one each."""
+        """Return the arguments of a loop (`compile/batch/layout.py`), with the number of steps for all or for each."""
         axes = np.empty((1, 0)) if self.own is None else self.own
         columns = (self.dt.reshape(-1, 1), np.reshape(steps, (-1, 1)))
         all_of_it = (self.quaternion, self.momentum, self.moments, self.values, axes, *columns)
@@ -55,7 +55,7 @@ class BodyBatch(Bodies):
 def from_arrays(
     bodies: Any, attitudes: Any, start: Start, field: Any, params: dict[str, Any], dt: Any, name: str = ""
 ) -> BodyBatch:
-    """What `ensemble` is given, checked."""
+    """Check the arguments of `ensemble` and return the batch."""
     moments, own, known, listed = _bodies(bodies)
     q, vectors, h = quaternions(attitudes), start.rows(), _steps(dt)
     sizes = {"bodies": len(moments), "attitudes": len(q), start.name: len(vectors), "dt": len(h)}
@@ -71,7 +71,7 @@ def from_arrays(
 
 
 def _agreed(sizes: dict[str, int]) -> int:
-    """The number of bodies: the same wherever it is not 1."""
+    """Return the number of bodies, which must agree wherever it is not 1."""
     several = {name: n for name, n in sizes.items() if n != 1}
     if len(set(several.values())) > 1:
         counts = ", ".join(f"{name} {n}" for name, n in several.items())
@@ -80,9 +80,9 @@ def _agreed(sizes: dict[str, int]) -> int:
 
 
 def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None, bool, tuple[Body, ...]]:
-    """Principal moments (N, 3), the quaternions that turn principal into user axes where some differ, and `plain`.
+    """Return principal moments (N, 3), principal-to-body quaternions (None if all are 1), `plain`, and `Body` objects.
 
-    And the bodies themselves, where they were given as such.
+    The last is empty if the bodies were given as an array of moments.
     """
     if isinstance(bodies, Body):
         bodies = [bodies]
@@ -115,7 +115,7 @@ def _body(i: int, inertia: np.ndarray) -> Body:
 
 @kernel
 def plain(moments: Vec3) -> Any:
-    """Are these moments of a body that is neither linear nor flat, nor nearly so, and of a size that is no concern."""
+    """Return whether the moments are of moderate size, and not (even nearly) those of a linear or flat body."""
     x, y, z = moments
     low, high = where(x < y, x, y), where(x > y, x, y)
     low, high = where(low < z, low, z), where(high > z, high, z)
@@ -123,7 +123,7 @@ def plain(moments: Vec3) -> Any:
 
 
 def _moments(given: np.ndarray) -> np.ndarray:
-    """Rows of moments; those that are not plainly right are looked at one by one."""
+    """Return rows of moments; those that fail the quick test `plain` are checked one by one."""
     with np.errstate(invalid="ignore", over="ignore"):
         right = plain(components(given))
     for i in np.flatnonzero(~right):
@@ -139,7 +139,7 @@ def _steps(dt: Any) -> np.ndarray:
 
 
 def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field | None, np.ndarray]:
-    """The field with the parameters of the first body, and the flattened parameters (N or 1, k) of all."""
+    """Return the field with the parameters of the first body, and the flattened parameters (N or 1, k) of all."""
     if field is None:
         if params:
             raise InputError(f"params are given ({', '.join(params)}) but no field")
@@ -168,16 +168,16 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
 
 
 MOST_READINGS = 256
-"""So many ways to read the shapes of parameters are tried at most."""
+"""Largest number of interpretations of the parameter shapes that are tried."""
 
 
 def _bound_to(
     template: FieldTemplate, known: dict[str, Any], given: dict[str, np.ndarray], number: int
 ) -> tuple[Field, list[str]]:
-    """The field with the parameters of the first body, and the names of those that have a value for each body.
+    """Return the field with the parameters of the first body, and the names of those that have a value for each body.
 
-    The shape of one value is that in the bound field or of the default. Where neither is known it is the shape that the
-    function takes: of a parameter that could be one value for all or one for each body, both are tried.
+    The shape of one value is known from the bound field or the default. Otherwise it is the shape that the function
+    accepts: if a parameter could be one value for all bodies or one for each, both are tried.
     """
     shapes = {name: np.shape(value) for name, value in _defaults(template).items()}
     shapes |= {name: np.shape(value) for name, value in known.items()}
@@ -219,7 +219,7 @@ def _bound_to(
 
 
 def _readings(name: str, array: np.ndarray, number: int, shape: tuple[int, ...] | None) -> list[bool]:
-    """Whether an array may be one value for all bodies (False), or have a first dimension that counts them (True)."""
+    """Return the possible readings of an array: one value for all bodies (False), or one row for each body (True)."""
     if not array.size:
         raise InputError(f"parameter {name} must have values; got an array of shape {array.shape}")
     for_each = array.ndim > 0 and (number == 1 or len(array) in (1, number))
@@ -238,7 +238,7 @@ def _readings(name: str, array: np.ndarray, number: int, shape: tuple[int, ...] 
 
 
 def _check_widths(bound: Field, own: dict[str, np.ndarray]) -> None:
-    """One number is enough for some vectors, but not for one of each body: that could be a vector for all."""
+    """Refuse one number per body for a vector: the array could also be one vector for all bodies."""
     for name, array in own.items():
         if array.shape[1:] != (shape := np.shape(bound.values[name])):
             raise InputError(
@@ -248,14 +248,14 @@ def _check_widths(bound: Field, own: dict[str, np.ndarray]) -> None:
 
 
 def _call(field: Field) -> None:
-    """Does the function take parameters of these shapes; what it does with the numbers is looked at later."""
+    """Check that the function accepts parameters of these shapes; its values are checked later."""
     R, omega, user = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.1, 0.2, 0.3), field.template.user
     try:
         value = user.function(**field.arguments(0.1, R, omega, field.values))
         parts = (value,) if user.count is None else value
         fits = len(parts) == (user.count or 1) and all(np.ndim(x) == 0 for x in parts)
     except ArithmeticError:
-        return  # a value out of range is no matter of shapes
+        return  # a value out of range is not a shape error
     except Exception as fault:
         raise InputError(f"{user.owner} raised {type(fault).__name__}: {fault}") from None
     if not fits:
@@ -272,7 +272,7 @@ def _binding(template: FieldTemplate) -> str:
 
 
 _BOUND: dict[tuple[FieldTemplate, str], Field] = {}
-"""Fields bound before: the formulas made of one are kept with it, and calls with the same arrays need the same."""
+"""Cache of bound fields: each keeps its formulas, and calls with the same arrays reuse them."""
 
 
 def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
@@ -285,7 +285,7 @@ def _bound(template: FieldTemplate, values: dict[str, Any]) -> Field:
 
 
 def step_counts(steps: Any, number: int) -> np.ndarray:
-    """Numbers of steps, one for each body."""
+    """Return the checked numbers of steps, one for each body."""
     try:
         given = np.asarray(steps)
     except ValueError:  # sequences of different lengths
@@ -296,7 +296,7 @@ def step_counts(steps: Any, number: int) -> np.ndarray:
 
 
 def model_problem(batch: BodyBatch, method: Method, t0: float) -> Problem:
-    """One of the problems, whose torque kernel serves all; the method must fit the awkward ones too."""
+    """Return one of the problems, whose torque kernel serves all; check that the method fits special bodies too."""
     if batch.plain and batch.field is None:
         return _plain_problem(method, t0)
     chosen = [0] if batch.plain else _awkward(batch)
@@ -313,14 +313,14 @@ def model_problem(batch: BodyBatch, method: Method, t0: float) -> Problem:
 
 @functools.lru_cache(maxsize=64)
 def _plain_problem(method: Method, t0: float) -> Problem:
-    """A free body that is neither linear nor flat, in place of any other one."""
+    """Return a free body, neither linear nor flat, that represents all such bodies."""
     found = Problem(Body([1.0, 1.1, 1.2]), momentum=[1.0, 1.0, 1.0], t0=t0)
     check_fit(method, found)
     return found
 
 
 def _awkward(batch: BodyBatch) -> list[int]:
-    """A flat body, a linear one, and one with axes of its own, where there are; or the first one."""
+    """Return the first flat body, linear body and body with rotated principal axes, if any; otherwise body 0."""
     x, y, z = components(batch.moments)
     high = np.maximum(np.maximum(x, y), z)
     flat = np.flatnonzero(x + y + z - 2 * high <= TOLERANCE * high)

@@ -1,8 +1,7 @@
-"""Units of many bodies on a Dask cluster. The workers write to the store themselves; only unit numbers travel.
+"""Shards of an ensemble on a Dask cluster. The workers write to the store; only shard numbers are transmitted.
 
-A worker runs as many units at a time as it has threads, each on one thread, so it uses the cores it was given and no
-others. A worker that dies costs the units it was running: Dask gives them to another, and those that were written but
-not reported are found done.
+A worker runs one shard per thread, so it uses only the cores assigned to it. If a worker dies, only its running shards
+are lost: Dask reassigns them, and shards that were written but not reported are recognised as done.
 """
 
 from __future__ import annotations
@@ -17,10 +16,10 @@ from ...errors import InputError, StepError
 from .shards import Done, Plan, run_shard
 
 RETRIES = 2
-"""How often a unit that raised an error is tried again: a file system may have had a bad moment."""
+"""Number of retries of a failed shard: file-system errors may be transient."""
 
 IN_FLIGHT = 4096
-"""Units the scheduler knows of at a time."""
+"""Largest number of shards submitted to the scheduler at a time."""
 
 ANSWER = 5.0
 """Seconds to wait for the scheduler's answer."""
@@ -31,7 +30,7 @@ PATIENCE = 60.0
 
 @contextlib.contextmanager
 def connected(scheduler: Any) -> Iterator[Callable[[Plan, list[int]], Generator[Done, None, None]]]:
-    """The way to run units on a cluster, given as "tcp://host:port" or as a `distributed.Client`."""
+    """Yield a function that runs shards on a cluster, given as "tcp://host:port" or a `distributed.Client`."""
     distributed = _distributed()
     if not isinstance(scheduler, str | distributed.Client):
         raise InputError(
@@ -52,7 +51,7 @@ def _distributed() -> Any:
 
 @contextlib.contextmanager
 def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
-    """A client with a worker at least; closed if it was opened here."""
+    """Yield a client; one that is opened here waits for a worker, and is closed."""
     if not isinstance(scheduler, str):
         yield scheduler
         return
@@ -73,7 +72,7 @@ def _client(distributed: Any, scheduler: Any) -> Iterator[Any]:
 
 
 def _check_answer(distributed: Any, scheduler: str) -> None:
-    """Refuse an address where no scheduler answers; a Client would try for minutes, and log its failures."""
+    """Refuse an address where no scheduler answers; a Client would retry for minutes and log its failures."""
 
     async def answer() -> None:
         comm = await distributed.comm.connect(scheduler, timeout=ANSWER)
@@ -83,9 +82,9 @@ def _check_answer(distributed: Any, scheduler: str) -> None:
         asyncio.run(asyncio.wait_for(answer(), ANSWER))
 
     try:
-        with concurrent.futures.ThreadPoolExecutor(1) as aside:  # this thread may have an event loop of its own
+        with concurrent.futures.ThreadPoolExecutor(1) as aside:  # this thread may already run an event loop
             aside.submit(asked).result()
-    except Exception:  # whatever an address can be made of, and whatever may listen there
+    except Exception:  # the address, or the program at it, may be anything
         raise _no_answer(scheduler) from None
 
 
@@ -98,7 +97,7 @@ def _no_answer(scheduler: str) -> InputError:
 
 
 def _collected(distributed: Any, client: Any, plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
-    """Units as they are done; a bounded number of them is known to the scheduler."""
+    """Yield shards as they finish; the number submitted at a time is bounded."""
     waiting = iter(todo)
     found = distributed.as_completed(loop=client.loop, with_results=True, raise_errors=False)
 
@@ -119,7 +118,7 @@ def _some(numbers: Iterator[int], count: int) -> Iterator[int]:
 
 
 def _failed(distributed: Any, result: Any) -> BaseException:
-    """Why a unit could not be run, as an error of ours."""
+    """Convert the failure of a shard to an error of this package."""
     problem = result[1] if isinstance(result, tuple) else result
     if isinstance(problem, distributed.scheduler.KilledWorker):
         return StepError(

@@ -1,4 +1,4 @@
-"""How long an ensemble that is written to a store will take, and how large it will be: from small parts of it."""
+"""Estimate the run time and size of an ensemble that is written to a store, from small samples of it."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from . import shards
 from .api import Task
 
 SAMPLE_BODIES, SAMPLE_STEPS = 64, 2000
-"""Bodies and steps of the part that is run."""
+"""Bodies and steps of the sample run."""
 
 SAMPLE_SECONDS = 0.3
-"""The part is run again and again for so long: a shorter time does not show that other programs use the cores too."""
+"""Time for which the sample is repeated: a shorter time does not show the load by other programs."""
 
 SAMPLE_BYTES = 4e6
-"""Size of the part that is written, at most."""
+"""Largest size of the sample that is written."""
 
 ANOTHER_SHARD = 0.2
-"""Time to write another shard with few bodies over that to make a store with one (measured: 0.20, and 0.23 by wall)."""
+"""Time to write another small shard relative to creating a store with one (measured: 0.20; wall time 0.23)."""
 
 
 def bytes_of(task: Task) -> int:
-    """Bytes of the states and statistics that a run writes."""
+    """Return the bytes of the states and statistics that a run writes."""
     return task.batch.number * _bytes_of_body(task)
 
 
@@ -39,9 +39,9 @@ def _bytes_of_body(task: Task) -> int:
 
 
 def seconds_of(task: Task, shard_size: int | None = None) -> float:
-    """Seconds a run will take on the cores of this machine, or on its card, written to a store, once compiled.
+    """Estimate the seconds of a run into a store on the cores or the GPU of this machine, without compilation.
 
-    A part of the bodies is run on as many threads as the run will use, and a part of the output is written.
+    A sample of the bodies is run on as many threads as the run will use, and a sample of the output is written.
     """
     number = -(-task.batch.number // (shard_size or shards.default_shard_size(task)))
     workers = min(shards.cores(), number) if task.device == "cpu" else 1
@@ -56,20 +56,20 @@ def seconds_of(task: Task, shard_size: int | None = None) -> float:
 
 
 def _part(task: Task, bodies: int, steps: int, every: int) -> Task:
-    """The first bodies of a task, with fewer steps."""
+    """Return the first bodies of a task, with fewer steps."""
     number, count = min(task.batch.number, bodies), min(task.count, steps)
     batch = task.batch.some(np.arange(number)) if number < task.batch.number else task.batch
     return dataclasses.replace(task, batch=batch, count=count, every=min(every, count))
 
 
 def _written_part(task: Task) -> Task:
-    """Some bodies with as many states as are kept of each, after single steps."""
+    """Return some bodies with the full number of stored states, one step apart."""
     rows = len(task.kept) - 1
     return _part(task, max(1, int(SAMPLE_BYTES / _bytes_of_body(task))), rows, 1)
 
 
 def _seconds_of_step(task: Task, workers: int) -> float:
-    """Seconds of one step of one body, where so many threads work at once."""
+    """Measure the seconds for one step of one body while `workers` threads run at once."""
     sample = _part(task, SAMPLE_BODIES, SAMPLE_STEPS, task.every)
     sample.run(threads=1)  # compiles
     ends = time.perf_counter() + SAMPLE_SECONDS
@@ -88,7 +88,7 @@ def _seconds_of_step(task: Task, workers: int) -> float:
 
 
 def _seconds_to_store(task: Task) -> float:
-    """Seconds to run a task and to write it to a new store."""
+    """Measure the seconds to run a task and to write it to a new store."""
     with tempfile.TemporaryDirectory(prefix="polhode") as folder:
         began = time.perf_counter()
         shards.run(task, Path(folder) / "part.zarr", shard_size=task.batch.number, progress=False)

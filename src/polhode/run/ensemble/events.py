@@ -1,4 +1,4 @@
-"""Events of many bodies: found on every body by itself, as `ph.solve` finds them."""
+"""Events of an ensemble: the search of `ph.solve`, applied to each body."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 
 def refuse_with_events(**given: Any) -> None:
-    """Refuse what leaves out steps or keeps them elsewhere."""
+    """Refuse arguments that drop steps or store them outside memory."""
     for name, value in given.items():
         if value is not None:
             raise InputError(f"events need every step in memory; remove the argument {name}")
 
 
 def run_with_events(task: Task, events: Any) -> Ensemble:
-    """Run all bodies, and find for each of them when the events happen."""
+    """Run all bodies, and locate the events of each."""
     wanted = checked(events, task.problem(0))
     if task.method.has_own_time:
         raise InputError(f"events of an ensemble need steps of one length, and {task.method.name} chooses its own")

@@ -1,4 +1,4 @@
-"""The forms in which `ph.ensemble` is given bodies: arrays, one Problem, or a list of them; all become `Inputs`."""
+"""The input forms of `ph.ensemble` (arrays, a Problem, or a list of problems), all converted to `Inputs`."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .batch import BodyBatch, from_arrays
 from .start import VECTORS, Start, euler_rotation
 
 ATTITUDES = ("attitude", "euler", "euler_deg")
-"""What may give the attitudes: at most one of them."""
+"""Arguments for the attitudes, of which at most one is given."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Inputs:
-    """Bodies, how they start, what acts on them, and when."""
+    """Bodies, initial states, field and times."""
 
     bodies: Any
     attitudes: Any
@@ -36,11 +36,11 @@ class Inputs:
     name: str = ""
 
     def batch(self, dt: Any) -> BodyBatch:
-        """The arrays, checked."""
+        """Return the checked arrays."""
         return from_arrays(self.bodies, self.attitudes, self.start, self.field, self.params, dt, self.name)
 
     def steps(self, method: Method, dt: Any, steps: Any, t_end: Any) -> Any:
-        """The number of steps asked for, or as many as lead to the end."""
+        """Return `steps`, or the number of steps to the end time."""
         if steps is not None and t_end is None:
             return steps
         per_body_dt = isinstance(dt, list | tuple) or bool(getattr(dt, "ndim", 0))
@@ -53,10 +53,10 @@ class Inputs:
 def read(
     bodies: Any, attitudes: Any, momenta: Any, method: Any, given: Mapping[str, Any], timed: bool
 ) -> tuple[Inputs, Any]:
-    """What was given, in one form; and the method, which follows a Problem at once.
+    """Convert the arguments to `Inputs`, and return the method too: after a Problem it is the second argument.
 
     `given` holds the keywords body, field, params, t0 and t_end, and those of `ATTITUDES` and `VECTORS`. `timed` says
-    whether the run ends by a time, so that a common end is needed.
+    whether the run needs a common end time.
     """
     params = given["params"]
     if params is not None and not isinstance(params, Mapping):
@@ -78,7 +78,7 @@ def read(
 
 
 def _problems(bodies: Any) -> list[Problem] | None:
-    """The problems that were given instead of bodies; None where there are none."""
+    """Return the problems given instead of bodies; None if there are none."""
     if isinstance(bodies, Problem):
         return [bodies]
     if not isinstance(bodies, list | tuple) or not any(isinstance(one, Problem) for one in bodies):
@@ -92,7 +92,7 @@ def _problems(bodies: Any) -> list[Problem] | None:
 
 
 def _of_arrays(bodies: Any, attitudes: Any, momenta: Any, given: Mapping[str, Any]) -> Inputs:
-    """The form ``ensemble(bodies, attitudes, momenta, method, ...)``."""
+    """Read the form ``ensemble(bodies, attitudes, momenta, method, ...)``."""
     if given["body"] is not None:
         raise InputError("bodies are the first argument; body= replaces the body of a Problem. Remove one of them")
     start = _only({"momenta": momenta} | {name: given[name] for name in VECTORS})
@@ -104,7 +104,7 @@ def _of_arrays(bodies: Any, attitudes: Any, momenta: Any, given: Mapping[str, An
 
 
 def _of_problems(problems: Sequence[Problem], given: Mapping[str, Any], timed: bool) -> Inputs:
-    """The form ``ensemble(problem, method, ...)``: whatever is not given is the problem's own."""
+    """Read the form ``ensemble(problem, method, ...)``: omitted arguments take the values of the problem."""
     first, several = problems[0], len(problems) > 1
     start = _only({name: given[name] for name in VECTORS})
     if start is None:
@@ -123,7 +123,7 @@ def _of_problems(problems: Sequence[Problem], given: Mapping[str, Any], timed: b
 
 
 def _only(given: Mapping[str, Any]) -> tuple[str, Any] | None:
-    """The one that was given, or None."""
+    """Return the only argument given, or None; refuse several."""
     found = [(name, value) for name, value in given.items() if value is not None]
     if len(found) > 1:
         raise InputError(f"give only one of {', '.join(given)}; got {' and '.join(name for name, _ in found)}")
@@ -131,7 +131,7 @@ def _only(given: Mapping[str, Any]) -> tuple[str, Any] | None:
 
 
 def _attitude(given: Mapping[str, Any]) -> Any:
-    """The attitudes in a form that `start.quaternions` reads."""
+    """Return the attitudes in a form that `start.quaternions` accepts."""
     found = _only(given)
     if found is None:
         return None
@@ -140,7 +140,7 @@ def _attitude(given: Mapping[str, Any]) -> Any:
 
 
 def _common(name: str, problems: Sequence[Problem]) -> Any:
-    """A time that all problems have in common."""
+    """Return a time that all problems must share."""
     values = list(dict.fromkeys(getattr(one, name) for one in problems))
     if len(values) > 1:
         raise InputError(
@@ -150,7 +150,7 @@ def _common(name: str, problems: Sequence[Problem]) -> Any:
 
 
 def _field(problems: Sequence[Problem]) -> tuple[Field | None, dict[str, Any]]:
-    """The field that problems have in common, and those of its parameters that differ, with a value for each body."""
+    """Return the common field of the problems, and the parameters that differ, with a value for each body."""
     first = problems[0].field
     fields = [one.field for one in problems]
     for i, field in enumerate(fields):

@@ -1,4 +1,4 @@
-"""What an ensemble could not do, in words: bodies that failed, and bodies less accurate than was asked for."""
+"""Messages on the shortcomings of an ensemble: bodies that failed or did not reach the tolerance."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from .api import Task
 
 NAMED = 5
-"""So many bodies are named."""
+"""Largest number of bodies named in a message."""
 
 
 def shortcomings(task: Task, many: Ensemble, tol: float | None = None) -> Iterator[str]:
-    """A sentence for every way in which a result is not what was asked for."""
+    """Yield a sentence for each shortcoming of a result."""
     lost = np.flatnonzero(many.failed >= 0)
     if lost.size:
         first = int(lost[0])
@@ -49,13 +49,13 @@ def _count_of(some: int, of: int) -> str:
 
 
 def _named(bodies: np.ndarray) -> str:
-    """The first of them."""
+    """List the first few bodies."""
     more = ", ..." if bodies.size > NAMED else ""
     return f"{'bodies' if bodies.size > 1 else 'body'} {', '.join(map(str, bodies[:NAMED].tolist()))}{more}"
 
 
 def reason(task: Task, many: Ensemble, i: int) -> str:
-    """Why body i failed: its last step is repeated in plain Python."""
+    """Explain why body i failed: its last step is repeated in plain Python."""
     if task.tolerance is not None:
         from ...compile.batch.adaptive_step import MOST
 
@@ -75,7 +75,7 @@ def reason(task: Task, many: Ensemble, i: int) -> str:
 
 
 def _last_good(task: Task, many: Ensemble, i: int) -> Problem | str:
-    """Body i where its last good step left it; or what its field does wrong there."""
+    """Return body i after its last good step, or the fault of its field there."""
     batch = task.batch
     q, m = many.last_state(i)
     done = int(many.failed[i]) - 1

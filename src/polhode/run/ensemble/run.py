@@ -1,4 +1,4 @@
-"""How the bodies of a task are run: compiled loops on the cores of a processor or on a card, whole or in slices."""
+"""Run the bodies of a task in compiled loops, on the cores of a processor or on a GPU, at once or in slices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def _compiled(task: Task) -> Any:
-    """The compiled loop of a task with fixed steps."""
+    """Return the compiled loop of a task with fixed steps."""
     from ...compile.batch import fixed_step, layout
     from ...compile.program import program
 
@@ -36,13 +36,13 @@ def _compiled(task: Task) -> Any:
 
 
 def _structure(task: Task) -> tuple[Hashable, ...]:
-    """What the kernels of a task are built from."""
+    """Return what the kernels of a task are built from."""
     observed = None if task.wanted is None else task.wanted.structure
     return task.batch.own is not None, observed, *structure(task.model, task.method)
 
 
 def _cursor(task: Task, group: int = 0) -> Any:
-    """The loop of a task at the start of a group of bodies."""
+    """Return the loop state of a task at the start of a group of bodies."""
     from ...compile.batch import fixed_step
 
     kept, columns = len(task.kept) - 1, COLUMNS + task.extra_columns
@@ -50,7 +50,7 @@ def _cursor(task: Task, group: int = 0) -> Any:
 
 
 def _loop_arguments(task: Task) -> tuple[float, float, int, Any, np.ndarray]:
-    """What a compiled loop is given first."""
+    """Return the first arguments of a compiled loop."""
     return float(task.batch.dt[0]), task.t0, task.every, *task.given()
 
 
@@ -66,9 +66,9 @@ def run_on_cores(task: Task, found: Any, threads: int | None) -> None:
 
 
 class Course:
-    """A run of a task on one thread, slice by slice: iterate over it.
+    """A run of a task on one thread in slices: iterate over it.
 
-    Between two slices `arrays` are all it takes to go on, later and in another process; the bits are the same.
+    Between two slices `arrays` suffice to resume the run, also later in another process, bit for bit.
     """
 
     NAMES = ("quaternion", "momentum", "behind", "failed", "place", "rows", "saved")
@@ -83,7 +83,7 @@ class Course:
         self.arrays = new
 
     def __iter__(self) -> Iterator[None]:
-        """Run; yields between slices."""
+        """Run, and yield between slices."""
         from ...compile.batch import fixed_step
 
         *found, place, rows, saved = self.arrays.values()
@@ -98,7 +98,7 @@ class Course:
 
 
 def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
-    """The same where bodies choose their steps; their numbers follow the state."""
+    """Run a task with adaptive steps; the step counts are stored after the state."""
     from ...compile.batch import adaptive_step, layout
     from ...compile.program import program
 
@@ -126,7 +126,7 @@ def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
 
 
 def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> None:
-    """The same for some of the bodies, whose longest steps are equal."""
+    """Run some of the bodies, with equal longest steps, adaptively."""
     assert task.longest is not None
     part = dataclasses.replace(task, batch=task.batch.some(chosen), longest=task.longest[chosen[:1]])
     parts = part.found()
@@ -137,7 +137,7 @@ def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chos
 
 
 def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
-    """The same by a card."""
+    """Run a task on a GPU into the arrays `found`."""
     from ...compile import cuda
     from ...compile.batch import layout
 
@@ -160,4 +160,4 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
 
 
 DEVICES = {"cpu": run_on_cores, "cuda": _run_on_card}
-"""How a crowd is run, by the word a user says."""
+"""Functions that run a task, by the user's name of the device."""

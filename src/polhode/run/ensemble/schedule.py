@@ -1,4 +1,4 @@
-"""How long the steps of many bodies may be, so that nothing a field does in time is stepped over."""
+"""Longest steps of the bodies of an ensemble, so that no step jumps over a feature of the field in time."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from ..schedule import PARTS, Bounds, longest_step
 from .batch import BodyBatch
 
 MOST_DIFFERENT = 32
-"""Torques of time with different parameters that are sampled, each at many times."""
+"""Largest number of different parameter sets for which a time-dependent torque is sampled."""
 
 
 def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.ndarray:
-    """The longest step of every body, or of all: a number that depends on the parameters of that body alone."""
+    """Return the longest step, one for each body or one for all; it depends on the body's parameters only."""
     given = Bounds.of(t0, end, None, max_step).max_step
     first = batch.field_of(0)
-    if first is None or longest_step(first, t0, end) == math.inf:  # whether it is depends on the formula
+    if first is None or longest_step(first, t0, end) == math.inf:  # depends on the formula only, not on the body
         return np.array([given])
     rows, body, which = np.unique(batch.values, axis=0, return_index=True, return_inverse=True)
     if len(rows) <= MOST_DIFFERENT:

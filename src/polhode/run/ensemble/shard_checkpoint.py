@@ -1,9 +1,9 @@
-"""Where a unit of a stored ensemble stands, in a file of its own: a kill then costs seconds, however long a unit takes.
+"""Checkpoint of a shard of a stored ensemble, in a separate file: a kill then costs seconds, even for a long shard.
 
 The file holds the arrays of a `Course` (the results so far, the state, the step number, the accumulators of the
-statistics), what computed them, and a digest of all that. It is replaced in one go, lies in a hidden folder of the
-store, and is removed once the unit is written. One that is damaged, or was written by other software or another kind of
-processor, is not used: the unit then begins anew, and its bits are the same.
+statistics), the software that computed them, and a digest of all this. It is replaced atomically, lies in a hidden
+folder of the store, and is removed once the shard is written. A checkpoint that is damaged, or was written by other
+software or on another kind of processor, is not used: the shard then restarts, and its bits are the same.
 """
 
 from __future__ import annotations
@@ -27,25 +27,25 @@ from .api import Task
 from .run import Course
 
 SECONDS = 30.0
-"""Time between two checkpoints of a unit."""
+"""Time between two checkpoints of a shard."""
 
 WORTHWHILE = 1.0
-"""Seconds of work that are saved when a run is stopped; less is done again."""
+"""Seconds of work worth a checkpoint when a run is stopped; less is repeated."""
 
 FOLDER = ".checkpoints"
 
 
 class Stopped(Exception):
-    """A run was told to stop; where it stands is on the disk."""
+    """A run was told to stop, and left its checkpoint."""
 
 
 def file_of(store: Path, number: int) -> Path:
-    """The checkpoint of a unit."""
+    """Return the checkpoint file of a shard."""
     return store / FOLDER / f"{number}.npz"
 
 
 def run(task: Task, store: Path, number: int, stop: threading.Event | None) -> Ensemble:
-    """Run a unit from its checkpoint, or from its start, with a new checkpoint now and then, until told to stop."""
+    """Run a shard from its checkpoint, or from its start, with regular checkpoints, until told to stop."""
     file = file_of(store, number)
     course, watch = Course(task, read(file, number)), Stopwatch()
     saved = time.monotonic()
@@ -60,7 +60,7 @@ def run(task: Task, store: Path, number: int, stop: threading.Event | None) -> E
 
 
 def save(file: Path, number: int, arrays: Mapping[str, np.ndarray]) -> None:
-    """Replace a checkpoint, in one go, and wait until it is on the disk."""
+    """Replace a checkpoint atomically, and wait until it is on the disk."""
     file.parent.mkdir(exist_ok=True)
     new = file.with_name(f"{file.name}.{os.getpid()}.partial")
     label = _label(number)
@@ -75,7 +75,7 @@ def save(file: Path, number: int, arrays: Mapping[str, np.ndarray]) -> None:
 
 
 def read(file: Path, number: int) -> dict[str, np.ndarray] | None:
-    """The arrays of a checkpoint; None where there is none that can be gone on from."""
+    """Return the arrays of a checkpoint; None if none is usable."""
     try:
         with file.open("rb") as opened, np.load(opened, allow_pickle=False) as kept:
             arrays = {name: kept[name] for name in Course.NAMES}
@@ -86,18 +86,18 @@ def read(file: Path, number: int) -> dict[str, np.ndarray] | None:
 
 
 def remove(store: Path, number: int) -> None:
-    """Forget a checkpoint, once its unit is written."""
+    """Remove a checkpoint, once its shard is written."""
     file_of(store, number).unlink(missing_ok=True)
 
 
 def remove_all(store: Path) -> None:
-    """Remove the folder, once all units are written."""
+    """Remove the folder, once all shards are written."""
     with contextlib.suppress(FileNotFoundError):
         atomic.remove(store / FOLDER)
 
 
 def _label(number: int) -> str:
-    """What a checkpoint is of, and what made it: bits may differ where any of this does."""
+    """Identify a checkpoint by shard, lanes and software: bits may differ if any of these does."""
     return f"unit {number}, {LANES} lanes, {checkpoint.software()}"
 
 

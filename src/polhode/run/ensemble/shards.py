@@ -1,4 +1,4 @@
-"""Many bodies in units: each is run on one thread and writes its own part of the store, here or on a cluster."""
+"""Ensembles in shards: each is run on one thread and writes its own part of the store, here or on a cluster."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ from . import shard_checkpoint, store
 from .api import Task
 
 BODY_STEPS = {"cpu": 5e7, "cuda": 2e10}
-"""Body-steps of a unit, at most, by device: half a second to a few seconds."""
+"""Largest number of body-steps in a shard, by device: half a second to a few seconds."""
 
 ROW_BYTES = {"cpu": 3.2e7, "cuda": 5e8}
-"""Bytes of the states a unit keeps, at most; a unit needs about four times as much memory."""
+"""Largest size in bytes of the stored states of a shard, which needs about four times as much memory."""
 
 NUMBERS, LANES = 7, 16
-"""Numbers of a state, and bodies that are run together at most: a unit is a multiple of them."""
+"""Numbers in a state, and the largest number of lanes: the default shard size is a multiple of it."""
 
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What it takes to run a unit of a store, wherever the store can be seen; small, and can be sent."""
+    """All that is needed to run a shard on any machine that can access the store; small, and can be pickled."""
 
     path: str
     method: str | Method
@@ -57,7 +57,7 @@ class Plan:
     version: str
 
     def task(self, root: Any, number: int) -> Task:
-        """A unit, read from the store."""
+        """Read a shard from the store."""
         quaternion, momentum = self.start
         model = Problem(self.body, self.field, attitude=quaternion, momentum=momentum, t0=self.t0)
         batch = store.read_batch(root, number, self.field)
@@ -66,7 +66,7 @@ class Plan:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """A unit that is in the store, and how long it took to run and to write, without and with compiling."""
+    """A shard in the store, with the seconds to run and write it, and the seconds of compilation."""
 
     number: int
     seconds: float
@@ -74,7 +74,7 @@ class Done:
 
 
 def plan(task: Task, path: Path) -> Plan:
-    """What a unit of this task needs, in a form that can be sent."""
+    """Return the plan of a task's shards, which can be pickled."""
     model, method = task.model, task.method
     known = coefficients(method) is None
     return Plan(
@@ -85,9 +85,9 @@ def plan(task: Task, path: Path) -> Plan:
 
 
 def run_shard(plan: Plan, number: int, stop: threading.Event | None = None) -> Done:
-    """Run a unit and write it, unless that is done; on one thread, for others run beside it.
+    """Run and write a shard unless it is done; on one thread, because other shards run in parallel.
 
-    Told to stop it saves where it stands, and raises `Stopped`.
+    If told to stop, it saves a checkpoint and raises `Stopped`.
     """
     watch = Stopwatch()
     path = Path(plan.path)
@@ -105,21 +105,21 @@ def run_shard(plan: Plan, number: int, stop: threading.Event | None = None) -> D
 
 
 def default_shard_size(task: Task) -> int:
-    """Bodies of a unit: as many as stay within the bounds above."""
+    """Return the number of bodies in a shard, as large as the bounds above allow."""
     rows = 8 * (len(task.kept) * NUMBERS + task.extra_columns)
     most = min(BODY_STEPS[task.device] / task.count, ROW_BYTES[task.device] / rows)
     return min(max(int(most) // LANES, 1) * LANES, task.batch.number)
 
 
 def cores() -> int:
-    """Cores this process may use."""
+    """Return the number of cores this process may use."""
     from ...compile import threads
 
     return threads.cores()
 
 
 def on_cores(plan: Plan, todo: list[int]) -> Generator[Done, None, None]:
-    """Run units on the cores of this machine, or one after another on its card."""
+    """Run shards on the cores of this machine, or one after another on its GPU."""
     threads = 1 if plan.device != "cpu" else min(cores(), len(todo))
     stop = threading.Event()
     with concurrent.futures.ThreadPoolExecutor(threads) as pool:
@@ -137,7 +137,7 @@ def run(
     shard_size: int | None = None, progress: Any = None, labels: Mapping[str, np.ndarray] | None = None,
     attrs: Mapping[str, Any] | None = None, tell: Callable[[Done], Any] | None = None,
 ) -> Ensemble:  # fmt: skip
-    """Run a task unit by unit into a store, new or that of a run that was stopped."""
+    """Run a task shard by shard into a new store, or into the store of an interrupted run."""
     path = output_path(out, overwrite, resume)
     shard_size = None if shard_size is None else whole_number("unit", shard_size)
     size = default_shard_size(task) if shard_size is None else min(shard_size, task.batch.number)
@@ -148,7 +148,7 @@ def run(
                     store.check_same(path, task, shard_size and size, labels or {})
                     _repair(path)
                 else:
-                    trajectory_store.new_path(path, overwrite)  # looked at again: now nobody else can make it
+                    trajectory_store.new_path(path, overwrite)  # checked again, now under the lock
                     store.create(path, task, size, labels or {}, attrs or {})
                 _work(plan(task, path), path, workers, progress, tell)
         except OSError as fault:
@@ -157,7 +157,7 @@ def run(
 
 
 def _repair(path: Path) -> None:
-    """Make ready for going on: what a killed writer left is removed, and units that are damaged are run again."""
+    """Prepare a store for resuming: remove the remains of a killed writer, and unmark damaged shards."""
     store.tidy(path)
     if bad := store.repair(path):
         warnings.warn(
@@ -169,7 +169,7 @@ def _repair(path: Path) -> None:
 
 
 def output_path(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
-    """The path of a store that may be written."""
+    """Return the checked path of the store."""
     if out is None:
         raise InputError("a scheduler needs out='crowd.zarr': the workers write to a shared store")
     if overwrite and resume:
@@ -185,7 +185,7 @@ def output_path(out: str | Path | None, overwrite: bool, resume: bool) -> Path:
 def _workers(
     scheduler: Any,
 ) -> contextlib.AbstractContextManager[Callable[[Plan, list[int]], Generator[Done, None, None]]]:
-    """Those who run units: the cores of this machine, or a cluster."""
+    """Return the function that runs shards: on the cores of this machine, or on a cluster."""
     if scheduler is None:
         return contextlib.nullcontext(on_cores)
     from . import dask
@@ -194,7 +194,7 @@ def _workers(
 
 
 def _work(plan: Plan, path: Path, workers: Any, progress: Any, tell: Callable[[Done], Any] | None) -> None:
-    """Run what is missing, and say at the end how long it took, without compiling."""
+    """Run the missing shards, and record the seconds without compilation."""
     todo = crowd_store.missing(path)
     root = crowd_store.opened(path)
     total = -(-root.attrs["bodies"] // root.attrs["unit"])
@@ -206,18 +206,18 @@ def _work(plan: Plan, path: Path, workers: Any, progress: Any, tell: Callable[[D
     try:
         for n, done in enumerate(coming if todo else (), total - len(todo) + 1):
             bar.update(n)
-            compiling = max(compiling, done.compile_seconds)  # the first shards wait for it together
+            compiling = max(compiling, done.compile_seconds)  # the first shards share one compilation
             if tell is not None:
                 tell(done)
     finally:
-        coming.close()  # after an exception in here too nobody goes on to write
+        coming.close()  # also after an exception: stops all writers
         bar.close()
     shard_checkpoint.remove_all(path)
     store.finish(path, time.perf_counter() - began - compiling)
 
 
 def _stopped_writing(path: Path, fault: OSError) -> StepError:
-    """The error when the disk is full, or is not what it was."""
+    """Return the error for a disk that is full or no longer accessible."""
     why = fault.strerror or str(fault)
     try:
         left = f"{len(crowd_store.missing(path))} shards are missing; free disk space and use resume=True (--resume)"

@@ -1,4 +1,4 @@
-"""How the bodies of an ensemble start: attitudes and vectors as users give them, read as quaternions and momenta."""
+"""Initial states of an ensemble: convert the user's attitudes and vectors to quaternions and momenta."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from ...physics.bodies import Bodies, rows
 from ...physics.validate import ROTATION_TOLERANCE, real_array
 
 VECTORS = ("momentum", "omega", "spatial_momentum", "spatial_omega")
-"""What may say how bodies start to turn: exactly one of them."""
+"""Arguments for the initial rotation, of which exactly one is given."""
 
 
 class Start(NamedTuple):
-    """The vectors that say how bodies start to turn, and what they are: one of `VECTORS`, or momenta."""
+    """The vectors of the initial rotation and their name: one of `VECTORS`, or momenta."""
 
     name: str
     value: Any
 
     def rows(self) -> np.ndarray:
-        """The vectors, one for each body or one for all."""
+        """Return the vectors, one for each body or one for all."""
         found = _rows(self.name, self.value, 3)
         check_finite(self.name, found)
         return found
 
     def momenta(self, vectors: np.ndarray, quaternion: np.ndarray, bodies: Bodies) -> np.ndarray:
-        """The momenta in the body frame: Pi = I omega, and R^T of what is given in the space frame."""
+        """Return the momenta in the body frame: Pi = I omega, after R^T for vectors in the space frame."""
         if self.name.startswith("spatial"):
             vectors = rows(unrotate(components(quaternion), components(vectors)))
         if not self.name.endswith("omega"):
@@ -41,7 +41,7 @@ class Start(NamedTuple):
 
 
 def euler_rotation(name: str, value: Any, degrees: bool) -> Any:
-    """Rotations of Euler angles given as ("ZXZ", angles), with three angles for all bodies or for each."""
+    """Return the rotations for Euler angles ("ZXZ", angles), with three angles for all bodies or for each."""
     from scipy.spatial.transform import Rotation
 
     expected = f"{name} must be a sequence and angles, such as ('ZXZ', [[0.1, 0.3, 0.0], ...])"
@@ -56,7 +56,7 @@ def euler_rotation(name: str, value: Any, degrees: bool) -> Any:
 
 
 def quaternions(attitudes: Any) -> np.ndarray:
-    """Unit quaternions, scalar first; of quaternions, rotation matrices, or a scipy Rotation."""
+    """Convert quaternions, rotation matrices or a scipy Rotation to unit quaternions, scalar first."""
     if attitudes is None:
         return np.array([[1.0, 0.0, 0.0, 0.0]])
     if hasattr(attitudes, "as_quat"):
@@ -99,12 +99,12 @@ def _quaternions_of_matrices(R: np.ndarray) -> np.ndarray:
 
 @kernel
 def is_unit(q: Quat) -> Any:
-    """Is the length of a quaternion 1, to the tolerance."""
+    """Return whether the length of a quaternion is 1 within the tolerance."""
     return abs(sqrt(norm2(q)) - 1) <= ROTATION_TOLERANCE
 
 
 def _rows(name: str, value: Any, width: int) -> np.ndarray:
-    """Numbers in rows of a given width: the array that was given, where it is one."""
+    """Return numbers in rows of a given width; an array is not copied."""
     expected = f"{name} must be numbers of shape (N, {width}) or ({width},)"
     given = np.atleast_2d(real_array(value, expected, fresh=False))
     if given.ndim != 2 or given.shape[1] != width or not len(given):
@@ -113,9 +113,9 @@ def _rows(name: str, value: Any, width: int) -> np.ndarray:
 
 
 def check_finite(name: str, given: np.ndarray) -> None:
-    """Refuse what is not finite, naming the body."""
+    """Refuse numbers that are not finite, and name the body."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(given.sum()):  # one pass over the numbers; they are looked at where it is not enough
+        if np.isfinite(given.sum()):  # one fast pass; the elements are checked only if it fails
             return
     if not np.isfinite(given).all():
         i = int(np.flatnonzero(~np.isfinite(given).all(axis=1))[0])

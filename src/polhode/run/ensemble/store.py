@@ -1,4 +1,4 @@
-"""The store of an ensemble while it runs: created, written shard by shard, resumed."""
+"""The store of an ensemble during a run: create it, write it shard by shard, resume it."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ from .api import Task
 from .batch import BodyBatch
 
 INPUTS = {"own": "axes of the bodies", "quaternion": "attitudes", "momentum": "momenta", "dt": "dt", "values": "params"}
-"""Arrays of a `BodyBatch` that are stored as they are, besides the moments, and what a user calls them."""
+"""Arrays of a `BodyBatch` that are stored unchanged, besides the moments, and their names for users."""
 
 
 def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndarray], attrs: Mapping[str, Any]) -> None:
-    """Make a store for a task, with no unit done; it appears complete or not at all. The caller holds its lock."""
+    """Create a store for a task, with no shard done, atomically. The caller holds its lock."""
     import zarr
 
     new = atomic.hidden(path)
@@ -78,7 +78,7 @@ def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndar
 
 
 def _shard_variables(task: Task, observed: Mapping[str, int]) -> list[str]:
-    """The variables a unit writes; the last one is its mark."""
+    """Return the variables that a shard writes; the last one marks it as done."""
     own = ["t"] if task.per_body_times else []
     return ["quaternion", "momentum", "energy_change", *own, *statistics_names(observed), "failed"]
 
@@ -88,7 +88,7 @@ def _chunks(shape: tuple[int, ...], first: int) -> tuple[int, ...]:
 
 
 def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, int], shard_size: int) -> None:
-    """An array with nothing in it; doubles of a motion do not compress, so their bytes are written as they are."""
+    """Create an empty array; the doubles of a motion do not compress, so they are stored uncompressed."""
     largest = {"time": file_format.ROWS_PER_CHUNK, "body": shard_size}
     shape = tuple(sizes[d] for d in dims)
     attributes = labelled(name) | ({"coordinates": "t"} if "time" in dims and name != "t" else {})
@@ -101,7 +101,7 @@ def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, i
 
 
 def _create_labels(root: Any, labels: Mapping[str, np.ndarray], shard_size: int) -> None:
-    """The names of components and axes, and room for what a sweep varies, a number for each body."""
+    """Create the names of components and axes, and arrays for the values varied by a sweep, one per body."""
     for name, words in file_format.LABELS.items():
         integrity.created_words(root, name, (name,), words)
     for name, values in labels.items():
@@ -115,7 +115,7 @@ def _create_labels(root: Any, labels: Mapping[str, np.ndarray], shard_size: int)
 
 
 def description(task: Task) -> dict[str, Any]:
-    """What a run is made of besides arrays: what must be the same when it goes on, in words a user knows."""
+    """Describe a run, apart from arrays, in the user's terms: all of it must be the same on resume."""
     field = task.model.field
     formula = "" if field is None else checkpoint.formula_text(field, field.text[0])
     return {
@@ -138,7 +138,7 @@ def description(task: Task) -> dict[str, Any]:
 
 
 def read_batch(root: Any, number: int, field: Any) -> BodyBatch:
-    """The bodies of a unit."""
+    """Read the bodies of a shard."""
     begin, end = bounds(root, number)
     path = Path(root.store.root)
     metadata = integrity.arrays(described(path))
@@ -165,7 +165,7 @@ def _is_chunk(number: int, index: tuple[int, ...]) -> bool:
 
 
 def write(root: Any, number: int, task: Task, part: Ensemble) -> None:
-    """Write what a unit has found, and when that is on the disk, that it is done."""
+    """Write the results of a shard, and once they are on the disk, mark it as done."""
     arrays = {"quaternion": part.quaternion, "momentum": part.momentum, "energy_change": _energy_change(task, part)}
     if task.per_body_times:
         arrays["t"] = part.t
@@ -183,7 +183,7 @@ def write(root: Any, number: int, task: Task, part: Ensemble) -> None:
 
 
 def _check_same_store(root: Any) -> None:
-    """Refuse to write into a store that another run put in the place of the one that was opened."""
+    """Refuse to write if another run has replaced the opened store."""
     path = Path(root.store.root)
     if described(path)["attributes"].get(DIGEST) != root.attrs[DIGEST]:
         raise InputError(f"{path} was replaced by another run; the results of this run are not written")
@@ -197,7 +197,7 @@ def _energy_change(task: Task, part: Ensemble) -> np.ndarray:
 
 
 def _to_disk(folder: Path, number: int, names: list[str]) -> None:
-    """Wait until the chunks of a unit are on the disk, so that no power cut leaves its mark without them."""
+    """Wait until the chunks of a shard are on the disk, so that a power cut cannot leave its mark without them."""
     for name in (*names, "checks/units"):
         position = f"*/{number}" if body_axis(name) else f"{number}"
         for place in (folder / name / "c").glob(position):
@@ -205,12 +205,12 @@ def _to_disk(folder: Path, number: int, names: list[str]) -> None:
 
 
 def finish(path: Path, seconds: float) -> None:
-    """Say that all units are done, and how long the last run took."""
+    """Record that all shards are done, and the seconds of the last run."""
     integrity.replace_attributes(path, described(path)["attributes"] | {"seconds": seconds, "status": "finished"})
 
 
 def repair(path: Path) -> list[int]:
-    """Take the marks from units that are damaged, so that they are run again; returns their numbers."""
+    """Remove the marks of damaged shards, so that they are run again; return their numbers."""
     bad = check_units(path)
     for number in bad:
         (path / "failed" / "c" / str(number)).unlink(missing_ok=True)
@@ -220,7 +220,7 @@ def repair(path: Path) -> list[int]:
 
 
 def check_same(path: Path, task: Task, shard_size: int | None, labels: Mapping[str, np.ndarray]) -> None:
-    """Refuse to go on with a store that was made of something else or is damaged, and name what differs."""
+    """Refuse to resume a store that is damaged or has different inputs, and name the difference."""
     root = opened(path)
     if root.attrs["format"] != FORMAT:
         raise InputError(
@@ -254,12 +254,12 @@ _WORDS = {
 
 
 def _in_words(attrs: Mapping[str, Any]) -> dict[str, Any]:
-    """A description as `checkpoint.check_same` takes it: without what is none, or not said by earlier versions."""
+    """Convert a description for `checkpoint.check_same`: empty values, and those that old versions lack, are None."""
     return {_WORDS.get(name, name): None if x is False or x in ("", []) else x for name, x in attrs.items()}
 
 
 def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:
-    """Compare two arrays with a row for each body, or one for all, to the last bit; a bounded part at a time."""
+    """Compare two arrays with a row for each body, or one for all, exactly, in blocks of bounded size."""
     if then.shape[1:] != now.shape[1:]:
         raise checkpoint.different(path, f"{name} of shape {then.shape}", f"{name} of shape {now.shape}")
     block = max(then.chunks[0], 1 << 16)
@@ -274,6 +274,6 @@ def _check_array(path: Path, name: str, then: Any, now: np.ndarray) -> None:
 
 
 def tidy(path: Path) -> None:
-    """Remove what a killed writer has left: files that did not get their names."""
+    """Remove the temporary files of a killed writer."""
     for rest in path.rglob("*.partial"):
         rest.unlink(missing_ok=True)

@@ -1,9 +1,9 @@
-"""Ensembles to an accuracy at the end: every body is run with tighter steps until two runs of it agree.
+"""Ensembles to a tolerance at the end: every body is run with tighter step tolerances until two runs agree.
 
 Runs with the step tolerances s_0 > s_1 > ... (each `RATIO` times smaller) are compared body by body. The difference
-between the ends of two successive runs is the error of the coarser one, and errors follow the step tolerance nearly in
-proportion, so the finer one has an error of about the difference over `RATIO`; `SHARE` of the difference is assumed.
-Which runs a body needs depends on that body alone, so its bits do not depend on its neighbours.
+between the ends of two successive runs is the error of the coarser one. Errors are nearly proportional to the step
+tolerance, so the error of the finer run is about the difference divided by `RATIO`; `SHARE` of the difference is
+assumed. The runs of a body depend on that body only, so its bits do not depend on its neighbours.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ import numpy as np
 from ..step_control import EPS
 
 FIRST = 4.0
-"""The first step tolerance over the error allowed at the end: most bodies are done after the second run, at an eighth.
+"""First step tolerance divided by the error allowed at the end: most bodies finish with the second run, at 1/8.
 
 Measured with `validation/ensemble_tolerance.py`: tighter first runs cost more, and the final errors are the same.
 """
 
 RATIO = 32.0
-"""Each run has step tolerances so much smaller than the one before it."""
+"""Ratio of the step tolerances of two successive runs."""
 
 SHARE = 1 / 2
-"""The part of the difference between two runs that is taken for the error of the finer one: sixteen times more than
-proportional errors would give, since the difference at a single time may be small by accident."""
+"""Error of the finer of two runs, as a fraction of their difference: sixteen times more than proportional errors
+would give, because the difference at a single time may be small by accident."""
 
 FINEST = EPS / 64
-"""Below this step tolerance nothing changes but round-off."""
+"""Smallest step tolerance: below it only round-off changes."""
 
 
 @dataclasses.dataclass
 class Ends:
-    """Where bodies are at the end of a run: one entry a body."""
+    """Final states of the bodies of a run, one entry per body."""
 
     quaternion: np.ndarray
     momentum: np.ndarray
     steps: np.ndarray
     largest: np.ndarray
-    """Largest |momentum| on the way."""
+    """Largest |momentum| during the run."""
     failed: np.ndarray
 
     def some(self, chosen: np.ndarray) -> Ends:
-        """Those of some bodies."""
+        """Return the final states of some bodies."""
         return Ends(*(array[chosen] for array in vars(self).values()))
 
     def put(self, chosen: np.ndarray, other: Ends) -> None:
-        """Replace those of some bodies."""
+        """Replace the final states of some bodies."""
         for mine, new in zip(vars(self).values(), vars(other).values(), strict=True):
             mine[chosen] = new
 
 
 def distances(one: Ends, other: Ends) -> np.ndarray:
-    """The larger of the angle between attitudes and the difference of momenta over the largest momentum on the way.
+    """Return the larger of the angle between attitudes and the momentum difference relative to the largest momentum.
 
-    Infinite where just one of the runs failed, NaN where both did.
+    Infinite if one of the runs failed, NaN if both did.
     """
     p, q = one.quaternion, other.quaternion
     with np.errstate(all="ignore"):
@@ -71,17 +71,17 @@ def distances(one: Ends, other: Ends) -> np.ndarray:
 
 
 def step_tolerance(tol: float, level: int) -> float:
-    """The tolerance of the steps of a run."""
+    """Return the step tolerance of a run."""
     return max(FIRST * tol / RATIO**level, FINEST)
 
 
 def last_level(tol: float) -> int:
-    """The level from which on step tolerances are as small as they get."""
+    """Return the first level with the smallest step tolerance."""
     return max(1, math.ceil(math.log(FIRST * tol / FINEST) / math.log(RATIO)))
 
 
 def run(number: int, tol: float, integrate: Callable[[np.ndarray, float], Ends]) -> tuple[Ends, np.ndarray]:
-    """The ends of `number` bodies and the estimates of their errors, which are above `tol` where it is out of reach.
+    """Return the final states of `number` bodies and their error estimates, which exceed `tol` if it is unreachable.
 
     ``integrate(chosen, step tolerance)`` runs some bodies. The estimate is NaN for a body that fails.
     """
@@ -93,9 +93,9 @@ def run(number: int, tol: float, integrate: Callable[[np.ndarray, float], Ends])
         level = int(coming.min())
         chosen, steps = np.flatnonzero(coming == level), step_tolerance(tol, level)
         now = integrate(chosen, steps)
-        near = reached[chosen] == level - 1  # compared only with the run next to it
+        near = reached[chosen] == level - 1  # compare only successive levels
         found = distances(before.some(chosen), now) * max(SHARE, min(1.0, 4 * EPS / steps))
-        found = np.maximum(found, EPS * now.steps)  # round-off, which both runs have
+        found = np.maximum(found, EPS * now.steps)  # round-off is common to both runs
         better = near & ~(found > error[chosen])
         best.put(chosen[better], now.some(better))
         error[chosen[better]] = found[better]
@@ -106,9 +106,9 @@ def run(number: int, tol: float, integrate: Callable[[np.ndarray, float], Ends])
 
 
 def _ahead(excess: np.ndarray, left: int) -> np.ndarray:
-    """How many levels further a body is to be run next, by its error over the tolerance; beyond the last: it is done.
+    """Return the number of levels to the next run of a body, from error/tolerance; past the last level it is done.
 
-    A body that is far off leaves out runs, up to the one before the run that is expected to do.
+    A body with a large error skips levels, up to the one before the level that is expected to suffice.
     """
     with np.errstate(all="ignore"):
         needed = np.ceil(np.log(excess) / math.log(RATIO))
