@@ -163,7 +163,7 @@ def _to_tolerance(
                f"{sol.rejected} steps rejected")  # fmt: skip
     print_state(sol)
     print_quality(what, sol)
-    typer.echo(f"time          {1e6 * sol.seconds:.0f} microseconds for the run and its error estimate{compiling(watch)}")
+    typer.echo(f"time          {1e6 * sol.seconds:.0f} microseconds for the run and its estimate{compiling(watch)}")
     return sol
 
 
