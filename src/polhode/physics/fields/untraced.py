@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._memo import KEPT, Memo
+from ..._memo import KEPT, MADE
 from ...errors import InputError
 from ...kernels import so3
 from ...numbers import floats, primitives, user_math
@@ -34,7 +34,6 @@ COMPILED, PYTHON = "compiled", "python"
 FORMULA = "a formula"
 
 _serial = itertools.count()
-_MADE = Memo(KEPT)
 _LAST: OrderedDict[Any, Untraced] = OrderedDict()
 """The last `Untraced` made for each function."""
 
@@ -51,7 +50,7 @@ def untraced(user: UserFunction, shapes: dict[str, Any], reason: str, plain: boo
     last = _LAST.get(own)
     if last is not None and last.user.function is function and last.mode == PYTHON:
         return last
-    made: Untraced = _MADE((own, content(function)), lambda: Untraced(user, shapes, reason, next(_serial)))
+    made: Untraced = MADE(("untraced", own, content(function)), lambda: Untraced(user, shapes, reason, next(_serial)))
     if plain:
         made.call_as_python("")
     _LAST[own] = made
