@@ -403,10 +403,10 @@ class Field:
         arguments = self.arguments(t, R, omega, self.values, momentum)
         try:
             return self.template.user.value(arguments, place, self._hint)
-        except InputError:
-            if self.kind != "torque":
+        except InputError as fault:
+            if self.kind != "torque" or isinstance(fault.__cause__, ArithmeticError):
                 raise
-            with contextlib.suppress(Exception):  # it may need NumPy arrays
+            with contextlib.suppress(Exception), np.errstate(all="ignore"):  # it may need NumPy arrays
                 return self.template.function(
                     **{name: np.array(x) if isinstance(x, tuple) else x for name, x in arguments.items()}
                 )
