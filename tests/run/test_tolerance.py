@@ -149,7 +149,6 @@ def test_rest_and_torques_of_time_and_velocity():
     assert 1e-9 < np.abs(coarse.matrix[-1] - fine.matrix[-1]).max() < 1e-5
 
 
-@pytest.mark.usefixtures("plain_first")
 def test_a_motion_that_blows_up_says_so():
     @ph.torque
     def runaway(omega):
