@@ -302,11 +302,14 @@ INPUT: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: ph.solve(BODY, "imidm", dt=0.1, steps=1),
         "the first argument must be a ph.Problem; got Body",
     ),
-    "dt zero": (lambda: solve(dt=0), "dt must be positive; got 0"),
-    "dt negative": (lambda: solve(dt=-0.1), "dt must be positive; got -0.1"),
+    "dt zero": (lambda: solve(dt=0), "dt must not be zero"),
+    "dt against t_end": (
+        lambda: solve(dt=-0.1, steps=None, t_end=1),
+        "dt = -0.1 goes backwards in time, and t_end = 1 lies after t0 = 0; give dt > 0, or a t_end before t0",
+    ),
     "dt nan": (lambda: solve(dt=math.nan), "dt must be finite; got nan"),
     "dt text": (lambda: solve(dt="0.1"), "dt must be a number; got '0.1'"),
-    "t_end before t0": (lambda: solve(steps=None, t_end=-1), "t_end must lie after t0 = 0; got -1"),
+    "t_end is t0": (lambda: solve(steps=None, t_end=0), "t_end must differ from t0 = 0; got 0"),
     "t_end not whole": (
         lambda: solve(steps=None, dt=0.1, t_end=1.05),
         "t_end - t0 = 1.05 is not a whole number of steps dt = 0.1 (10.5); the nearest t_end are 1 and 1.1",

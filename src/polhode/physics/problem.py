@@ -132,7 +132,7 @@ class Problem:
 
     def _check_at_start(self) -> None:
         if self.field is not None:
-            R, omega = matrix(self.quaternion), self._velocity(self.momentum)
+            R, omega = matrix(self.quaternion), self.velocity
             self.field.check(self.t0, R, omega, f"at the start (t = {self.t0:g})")
             self._check_axial_torque(self.field)
 
@@ -191,7 +191,12 @@ class Problem:
     @property
     def omega(self) -> np.ndarray:
         """Initial body angular velocity."""
-        return np.array(self._velocity(self.momentum))
+        return np.array(self.velocity)
+
+    @property
+    def velocity(self) -> tuple[float, float, float]:
+        """Initial body angular velocity, as three floats."""
+        return self._velocity(self.momentum)
 
     def _velocity(self, momentum: tuple[float, float, float]) -> tuple[float, float, float]:
         """The body angular velocity I^-1 Pi."""

@@ -1,11 +1,12 @@
-"""Rescale a problem to units of time and mass in which its numbers are of moderate size.
+"""Rescale a problem to units of time and mass in which its numbers are of moderate size; reverse time.
 
 The numbers of a motion appear in high powers: the Taylor coefficient of order k of the attitude is about omega^k/k!,
 which underflows for omega = 1e-18 and k = 18. With the unit of time 2^a and the unit of moments of inertia 2^b,
 
     t' = t/2^a,   I' = I/2^b,   omega' = 2^a omega,   Pi' = 2^(a - b) Pi,   T' = 2^(2 a - b) T,
 
-all without rounding, so the motion is the same to the last bit.
+all without rounding, so the motion is the same to the last bit. A run backwards in time is a run with the negative
+unit of time: t' = -t, omega' = -omega, Pi' = -Pi, T' = T.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import math
+import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -20,7 +22,7 @@ import numpy as np
 
 from ..kernels.so3 import matrix
 from ..numbers import arrays  # noqa: F401 - the torque is evaluated at many times at once
-from ..symbolic.expression import Expr, symbol, symbols_in
+from ..symbolic.expression import Expr, symbol
 from ..taylor.graph import substituted
 from .body import Body
 from .fields import Field
@@ -36,10 +38,11 @@ LARGEST = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Units:
-    """The exponents a and b of the units of time and of moments of inertia."""
+    """The exponents a and b of the units of time and of moments of inertia, and the direction of time."""
 
     time: int = 0
     inertia: int = 0
+    backward: bool = False
 
     @property
     def torque(self) -> int:
@@ -48,14 +51,23 @@ class Units:
 
     def times(self, t: Any, back: bool = False) -> Any:
         """Convert times to these units, or back to the user's units."""
-        return np.ldexp(t, self.time if back else -self.time)
+        converted = np.ldexp(t, self.time if back else -self.time)
+        return 0.0 - converted if self.backward else converted
 
     def rows(self, rows: np.ndarray, back: bool = False) -> np.ndarray:
         """Convert rows of attitude and momentum to these units, or back to the user's units."""
-        converted = np.array(rows, dtype=float)
+        converted = np.array(rows)
         exponent = self.time - self.inertia
-        converted[..., 4:7] = np.ldexp(converted[..., 4:7], -exponent if back else exponent)
+        if exponent:
+            converted[..., 4:7] = np.ldexp(converted[..., 4:7], -exponent if back else exponent)
+        if self.backward:
+            converted[..., 4:7] *= -1
         return converted
+
+    @property
+    def sign(self) -> float:
+        """The sign of the unit of time."""
+        return -1.0 if self.backward else 1.0
 
 
 @dataclasses.dataclass
@@ -101,7 +113,8 @@ class ScaledField(Field):
     def parameters(self) -> tuple[float, ...]:
         """The parameters of the field, then the factors."""
         a, torque = self.units.time, self.units.torque
-        return (*self.plain.parameters, math.ldexp(1.0, a), math.ldexp(1.0, -a), math.ldexp(1.0, torque))
+        sign = self.units.sign
+        return (*self.plain.parameters, math.ldexp(sign, a), math.ldexp(sign, -a), math.ldexp(1.0, torque))
 
     def __reduce__(self) -> Any:
         """Sent as the field and the units."""
@@ -126,8 +139,8 @@ class ScaledField(Field):
 
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Check the function, in the user's units."""
-        a = self.units.time
-        self.plain.check(math.ldexp(t, a), R, tuple(math.ldexp(x, -a) for x in omega), context)
+        a, sign = self.units.time, self.units.sign
+        self.plain.check(math.ldexp(sign * t, a), R, tuple(math.ldexp(sign * x, -a) for x in omega), context)
 
     def _scaled(self, formulas: Sequence[Expr]) -> list[Expr]:
         time, rate, torque = (symbol(f"p{len(self.plain.parameters) + i}") for i in range(3))
@@ -140,36 +153,64 @@ MOMENTS = 257
 
 
 def units_of(problem: Problem, span: float) -> Units:
-    """Choose the units of a run: no change (exponents 0) for moderate numbers; for a body at rest the span decides."""
-    inertia = float(problem.body.moments.max())
+    """Choose the units of a run: no change (exponents 0) for moderate numbers; for a body at rest the span decides.
+
+    A negative span is a run backwards in time.
+    """
+    inertia = max(problem.body.principal.moments)
     exponent = math.frexp(_rate(problem, span, inertia))[1]
     size = math.frexp(inertia)[1]
     if abs(exponent) <= NEAR and abs(size) <= WIDE:
-        return NO_UNITS
+        return NO_UNITS if span > 0 else BACKWARD
     time, mass = -exponent if abs(exponent) > NEAR else 0, size if abs(size) > WIDE else 0
     # the factor of the torque must be in the range of doubles; if not, the unit of time is limited
-    return Units(min(max(time, (mass - LARGEST) // 2 + 1), (mass + LARGEST) // 2), mass)
+    return Units(min(max(time, (mass - LARGEST) // 2 + 1), (mass + LARGEST) // 2), mass, span < 0)
 
 
 def units_of_steps(problem: Problem, dt: float, count: int) -> Units:
     """As `units_of`, for `count` equal steps; cheap if the numbers are of moderate size."""
     speed = max(map(abs, problem.omega.tolist()))
     if 2.0**-NEAR < speed < 2.0**NEAR and 2.0**-WIDE < problem.body.moments.max() < 2.0**WIDE:
-        return NO_UNITS
+        return NO_UNITS if dt > 0 else BACKWARD
     return units_of(problem, count * dt)
 
 
 def _rate(problem: Problem, span: float, inertia: float) -> float:
     """Rate of the motion: the angular velocity, or the one the torque produces within a radian."""
-    omega, field = problem.omega.tolist(), problem.field
-    rates = [max(map(abs, omega))]
+    omega, field = problem.velocity, problem.field
+    x, y, z = omega
+    rate = max(abs(x), abs(y), abs(z))
     if field is not None:
-        times: Any = problem.t0
-        if "t" in symbols_in(field.graph[0]):  # a torque that begins later counts too, however short it is
-            times, rates = np.linspace(problem.t0, problem.t0 + span, MOMENTS), [*rates, 1 / span]
-        for q in (problem.quaternion, (0.5, 0.5, -0.5, 0.5), (0.5, -0.5, 0.5, 0.5)):
-            rates.extend(math.sqrt(x / inertia) for x in _sizes(field, times, matrix(q), tuple(omega)))
-    return max((x for x in rates if 0 < x < math.inf), default=1 / span)
+        rate = max(rate, math.sqrt(_torque_size(problem, field, span, omega) / inertia))
+        if "t" in field.reads:
+            rate = max(rate, 1 / abs(span))
+    return rate if 0 < rate < math.inf else 1 / abs(span)
+
+
+ATTITUDES = ((0.5, 0.5, -0.5, 0.5), (0.5, -0.5, 0.5, 0.5))
+"""Attitudes other than the initial one at which the size of a torque is evaluated."""
+
+
+def _torque_size(problem: Problem, field: Field, span: float, omega: tuple[float, ...]) -> float:
+    """The largest component of the torque: at the initial state and elsewhere, and if it depends on time, later."""
+    times: Any = problem.t0
+    if "t" in field.reads:  # a torque that begins later counts too, however short it is
+        times = np.linspace(problem.t0, problem.t0 + span, MOMENTS)
+    size = max(_sizes(field, times, matrix(problem.quaternion), omega), default=0.0)
+    if field.reads.isdisjoint("tw"):
+        return max(size, _size_elsewhere(field))
+    return max(size, *(max(_sizes(field, times, matrix(q), omega), default=0.0) for q in ATTITUDES))
+
+
+_ELSEWHERE: weakref.WeakKeyDictionary[Field, float] = weakref.WeakKeyDictionary()
+
+
+def _size_elsewhere(field: Field) -> float:
+    """The largest component of a torque that depends on the attitude alone, away from the start."""
+    if field not in _ELSEWHERE:
+        at_rest = (0.0, 0.0, 0.0)
+        _ELSEWHERE[field] = max(max(_sizes(field, 0.0, matrix(q), at_rest), default=0.0) for q in ATTITUDES)
+    return _ELSEWHERE[field]
 
 
 def _sizes(field: Field, times: Any, R: Any, omega: Any) -> list[float]:
@@ -191,16 +232,19 @@ def rescaled(problem: Problem, units: Units) -> Problem:
     scaled = copy.copy(problem)
     scaled.body = _body(problem.body, units)
     scaled.field = None if problem.field is None else ScaledField(problem.field, units)
-    scaled.momentum = tuple(math.ldexp(x, units.time - units.inertia) for x in problem.momentum)  # type: ignore[assignment]
-    scaled.t0 = math.ldexp(problem.t0, -units.time)
+    exponent, sign = units.time - units.inertia, units.sign
+    scaled.momentum = tuple(sign * math.ldexp(x, exponent) for x in problem.momentum)  # type: ignore[assignment]
+    scaled.t0 = sign * math.ldexp(problem.t0, -units.time)
     scaled.t_end = scaled.dt = scaled.reference = None
     return scaled
 
 
 def _body(body: Body, units: Units) -> Body:
+    if not units.inertia:
+        return body
     scaled = copy.copy(body)
     scaled.inertia, scaled.moments = np.ldexp(body.inertia, -units.inertia), np.ldexp(body.moments, -units.inertia)
     return scaled
 
 
-NO_UNITS = Units()
+NO_UNITS, BACKWARD = Units(), Units(backward=True)

@@ -23,7 +23,7 @@ class Progress:
         if wish is not None and not callable(wish):
             wish = flag("progress (if it is no function)", wish)
         self.call = wish if callable(wish) else None
-        self.visible = sys.stderr.isatty() if wish is None else bool(wish) and not self.call
+        self.visible = (sys.stderr.isatty() if wish is None else bool(wish)) and not self.call
         self.label, self.total, self.start = label, max(total, 1), time.monotonic()
         self.bar: Any = None
         self.task: Any = None

@@ -99,12 +99,12 @@ class Trajectory:
     def __init__(
         self,
         data: Mapping[str, Any],
-        info: Info,
+        info: Info | Callable[[], Info],
         mp: types.SimpleNamespace | None = None,
         dense: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
         self.stored: Any = data
-        self.info = info
+        self._info = info
         self.mp = mp
         self.dense = dense
         self.events: list[Trajectory] = []
@@ -112,13 +112,24 @@ class Trajectory:
     def __getstate__(self) -> dict[str, Any]:
         """Data to pickle: the states, read if they are in a file. Dense output is not pickled."""
         data = {name: self._array(name) for name in PRIMARY}
-        return {"stored": data, "info": self.info, "mp": self.mp, "dense": None, "events": self.events}
+        return {"stored": data, "_info": self.info, "mp": self.mp, "dense": None, "events": self.events}
 
     def __copy__(self) -> Trajectory:
         """Copy within the process, with everything including dense output."""
         made = Trajectory.__new__(Trajectory)
         vars(made).update(vars(self))
         return made
+
+    @property
+    def info(self) -> Info:
+        """How it was computed; made on first access if a function was given."""
+        if not isinstance(self._info, Info):
+            self._info = self._info()
+        return self._info
+
+    @info.setter
+    def info(self, info: Info) -> None:
+        self._info = info
 
     # --- stored quantities -------------------------------------------------------------------------
 

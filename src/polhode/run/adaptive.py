@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
-import copy
 import dataclasses
 import math
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ import numpy as np
 
 from ..kernels.loops import COLUMNS, interpolating, one_step
 from ..kernels.so3 import conj, mul
+from ..kernels.so3 import times as rates
 from ..methods import Method
 from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers import floats
@@ -79,7 +79,8 @@ class Run:
 
     def again(self, tolerance: float) -> Run:
         """Return the same run with another tolerance."""
-        made = copy.copy(self)
+        made = Run.__new__(Run)
+        vars(made).update(vars(self))
         made.tolerance, made.order = tolerance, self.controlled_step.order_for(tolerance)
         made.longest = [leg.longest for leg in self.schedule.legs]
         return made
@@ -91,8 +92,11 @@ class Run:
         longest step of the path in that leg times ratio^(-1/order).
         """
         made, shorter = self.again(max(self.tolerance / ratio, finest)), float(ratio ** (-1 / self.order))
+        steps = path.times[1:] - path.times[:-1]
+        if len(self.schedule.legs) == 1:
+            made.longest = [shorter * float(steps.max())]
+            return made
         ends = [leg.end for leg in self.schedule.legs]
-        steps = np.diff(path.times)
         first = np.searchsorted(path.times[:-1], [self.problem.t0, *ends[:-1]])
         made.longest = (shorter * np.maximum.reduceat(steps, first)).tolist()
         return made
@@ -102,20 +106,29 @@ class Run:
         span = self.end - self.problem.t0
         if not self.controlled_step.has_proposal:
             return span
-        _, m = self.y
-        rate = max(math.hypot(*(i * x for i, x in zip(self.system[1], m, strict=True))), 1 / span)
+        rate = max(math.hypot(*rates(self.system[1], self.y[1])), 1 / span)
         return min(span, FIRST_STEP * self.tolerance ** (1 / self.order) / rate)
 
     def pieces(self) -> Iterator[Path]:
-        """Yield the path in pieces, each without the state before it; `largest` is the largest |momentum| so far."""
-        loop, t, y, proposal, size = self.controlled_step.adaptive_loop, self.problem.t0, self.y, self.first_step(), 0
-        times, rows, filled, rejected, attempted = np.empty(0), np.empty((0, COLUMNS)), 0, 0, 0
+        """Yield the path in pieces: the first begins with the start, the others with the state after the last piece.
+
+        `largest` is the largest |momentum| so far.
+        """
+        loop, t, y, proposal, size = (
+            self.controlled_step.adaptive_loop,
+            self.problem.t0,
+            self.y,
+            self.first_step(),
+            FEW_ROWS,
+        )
+        times, rows, filled, rejected, attempted = np.empty(size), np.empty((size, COLUMNS)), 1, 0, 0
+        times[0], rows[0] = t, (*y[0], *y[1])
         turned, largest = 0.0, 0.0
         for leg, longest in zip(self.schedule.legs, self.longest, strict=True):
             system = self.schedule.system(self.system, leg)
             while t < leg.end:
                 if filled == size:
-                    size, filled = min(ROWS, max(FEW_ROWS, 4 * size)), 0
+                    size, filled = min(ROWS, 4 * size), 0
                     times, rows = np.empty(size), np.empty((size, COLUMNS))
                 free = (times[filled:], rows[filled:]) if filled else (times, rows)
                 y, t, proposal, largest, angle, count, lost, fine = loop(
@@ -147,11 +160,11 @@ class Run:
 
     def __call__(self) -> Path:
         """Return the whole path, in memory; an exception carries the states so far as its attribute `path`."""
-        parts = [self.start()]
+        parts: list[Path] = []
         try:
             parts.extend(self.pieces())
         except BaseException as stop:
-            stop.path = dataclasses.replace(joined(parts), finished=False)  # type: ignore[attr-defined]
+            stop.path = dataclasses.replace(joined(parts or [self.start()]), finished=False)  # type: ignore[attr-defined]
             stop.method = self.controlled_step.label(self.order)  # type: ignore[attr-defined]
             raise
         return joined(parts)
@@ -165,6 +178,8 @@ class Run:
 def joined(parts: list[Path]) -> Path:
     """Join the pieces of a path."""
     last = parts[-1]
+    if len(parts) == 1:
+        return last
     return Path(
         np.concatenate([p.times for p in parts]), np.concatenate([p.rows for p in parts]),
         sum(p.rejected for p in parts), last.finished, last.crawling, last.largest, math.fsum(p.turned for p in parts),
@@ -211,7 +226,7 @@ def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
 
 def scale_of_momentum(problem: Problem, *paths: Path) -> float:
     """Return the scale of momentum errors: the largest |momentum| at the start and on some paths."""
-    largest = max(math.hypot(*problem.momentum), *(path.largest for path in paths), 0.0)
+    largest = max(math.hypot(*problem.momentum), *(path.largest for path in paths))
     return largest if 0 < largest < math.inf else 1.0
 
 

@@ -53,7 +53,7 @@ class Dense:
     def __call__(self, t: Any) -> dict[str, np.ndarray]:
         """Return times, attitudes, momenta and energies."""
         times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
-        first, last = float(self.path.times[0]), float(self.path.times[-1])
+        first, last = sorted((float(self.path.times[0]), float(self.path.times[-1])))
         if times.ndim != 1 or not (np.isfinite(times) & (times >= first) & (times <= last)).all():
             raise InputError(f"t must be times between {first:g} and {last:g}, in one dimension; got {t!r}")
         rows = self.run.state_at(times, self.path.times, self.path.rows)

@@ -67,31 +67,31 @@ def _zeros(event: Event, problem: Problem, look: Look, times: np.ndarray, rows: 
     low, high, sign = times[:-1][here], times[1:][here], np.sign(g[:-1][here])
     for _ in range(HALVINGS):
         middle = low + (high - low) / 2
-        if low.size == 0 or ((middle <= low) | (middle >= high)).all():
+        if low.size == 0 or ((middle == low) | (middle == high)).all():
             break
         before = np.sign(values(middle, look(middle))) == sign
         low, high = np.where(before, middle, low), np.where(before, high, middle)
     return np.asarray(high)
 
 
-def first_end(found: Sequence[Occurrences]) -> float | None:
-    """Return the time of the first terminal event."""
+def first_end(found: Sequence[Occurrences], start: float) -> float | None:
+    """Return the time of the first terminal event after `start`, or backwards in time before it."""
     ends = [float(one.times[0]) for one in found if one.event.terminal and one.times.size]
-    return min(ends, default=None)
+    return min(ends, default=None, key=lambda t: abs(t - start))
 
 
 def cut(path: Path, look: Look, end: float) -> Path:
     """Truncate the path at a time, which becomes its last."""
-    kept = path.times < end
+    kept = abs(path.times - path.times[0]) < abs(end - path.times[0])
     last = look(np.array([end]))
     return dataclasses.replace(
         path, times=np.append(path.times[kept], end), rows=np.concatenate([path.rows[kept], last]), finished=True
     )
 
 
-def until(found: Sequence[Occurrences], end: float | None) -> list[Any]:
+def until(found: Sequence[Occurrences], start: float, end: float | None) -> list[Any]:
     """Return the times of every event up to the end of the run."""
-    return [one.times if end is None else one.times[one.times <= end] for one in found]
+    return [one.times if end is None else one.times[abs(one.times - start) <= abs(end - start)] for one in found]
 
 
 def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) -> tuple[Path, list[np.ndarray]]:
@@ -106,8 +106,9 @@ def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) ->
         return np.asarray(rows)
 
     found = occurrences(events, problem, look, path.times)
-    end = first_end(found)
-    return (path if end is None else cut(path, look, end)), until(found, end)
+    start = float(path.times[0])
+    end = first_end(found, start)
+    return (path if end is None else cut(path, look, end)), until(found, start, end)
 
 
 def with_events(problem: Problem, method: Method, sol: Trajectory, events: Sequence[Event]) -> Trajectory:

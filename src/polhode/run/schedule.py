@@ -19,7 +19,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -30,8 +30,9 @@ from ..physics.body import Body
 from ..physics.fields import Field, formula_kernel
 from ..physics.fields.switches import PiecewiseField, between, edges
 from ..physics.problem import Problem
+from ..physics.units import Units
 from ..physics.validate import positive, real_array
-from ..symbolic.expression import Expr, ordered, symbol, symbols_in
+from ..symbolic.expression import Expr, ordered, symbol
 
 PARTS = 64
 """If the torque is sampled, no step is longer than 1/PARTS of the run."""
@@ -72,8 +73,7 @@ HIGHEST = 7
 MOST_STOPS = 1_000_000
 
 
-@dataclasses.dataclass(frozen=True)
-class Leg:
+class Leg(NamedTuple):
     """A part of a run: its end, the longest step in it, and a time inside it."""
 
     end: float
@@ -95,7 +95,7 @@ class Schedule:
         wanted = sorted(samples)
         for leg in self.legs:
             while wanted and wanted[0] < leg.end:
-                yield dataclasses.replace(leg, end=wanted.pop(0))
+                yield leg._replace(end=wanted.pop(0))
             if wanted and wanted[0] == leg.end:
                 wanted.pop(0)
             yield leg
@@ -125,17 +125,16 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
     """Return the schedule of a run from the start of a problem to `end`."""
     stops = [] if bounds is None else [x for x in bounds.stops if x < end]
     max_step = math.inf if bounds is None else bounds.max_step
-    held = between(problem.field)
-    if held is not problem.field:
-        problem, whole = copy.copy(problem), problem.field
-        problem.field = held
-    else:
-        whole = held
-    if whole is None or "t" not in symbols_in(whole.graph[0]):
+    whole = problem.field
+    if whole is None or "t" not in whole.reads:
         if not stops:
             return Schedule(problem, (Leg(end, max_step, end),))
         borders = np.array([problem.t0, *stops, end])
         return Schedule(problem, _legs(borders, np.full(len(borders) - 1, math.inf), borders, max_step))
+    held = between(whole)
+    if held is not whole:
+        problem = copy.copy(problem)
+        problem.field = held
     borders = np.unique(np.concatenate([[problem.t0, end], stops, edges(whole, problem.t0, end)]))
     assert held is not None
     if _degree(held) <= HIGHEST:
@@ -149,7 +148,7 @@ def longest_step(field: Field, t0: float, end: float) -> float:
 
     It is the length of the shortest time cell, so it depends on the field and its parameters only.
     """
-    if "t" not in symbols_in(field.graph[0]):
+    if "t" not in field.reads:
         return math.inf
     anybody = Problem(Body([1.0, 1.0, 1.0]), field, momentum=[1 / (end - t0)] * 3, t0=t0)
     return min(leg.longest for leg in scheduled(anybody, end, 0.0).legs)
@@ -330,10 +329,11 @@ class Bounds:
             raise InputError(f"{expected}, all of them finite; got {stops!r}")
         if len(times) > MOST_STOPS:
             raise InputError(f"stops must be at most {MOST_STOPS} times; got {len(times)}")
-        outside = times[(times < t0) | (times > end)]
+        first, last = sorted((t0, end))
+        outside = times[(times < first) | (times > last)]
         if len(outside):
             raise InputError(f"stops must lie between t0 = {t0:g} and t_end = {end:g}; got {outside[0]:g}")
-        return cls(tuple(x for x in np.unique(times).tolist() if t0 < x < end), longest)
+        return cls(tuple(x for x in np.unique(times).tolist() if first < x < last), longest)
 
     @staticmethod
     def refuse(stops: Any, max_step: Any) -> None:
@@ -342,11 +342,10 @@ class Bounds:
             if value is not None:
                 raise InputError(f"{name} is for adaptive steps: also give tol, or remove the argument {name}")
 
-    def scaled(self, exponent: int) -> Bounds:
-        """Convert to another unit of time: multiply all times by 2**exponent."""
-        if not exponent:
-            return self
-        return Bounds(tuple(math.ldexp(x, exponent) for x in self.stops), math.ldexp(self.max_step, exponent))
+    def scaled(self, units: Units) -> Bounds:
+        """Convert to other units of time."""
+        stops = sorted(float(units.times(x)) for x in self.stops)
+        return Bounds(tuple(stops), math.ldexp(self.max_step, -units.time))
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from ..errors import InputError, StepError
 from ..methods import EXAMPLE, Method, methods
 from ..physics.observers.event import checked
 from ..physics.problem import Problem, finite_number
-from ..physics.units import NO_UNITS, rescaled, units_of_steps
-from ..physics.validate import MOST_STEPS, flag, number_of_digits, positive, whole_number
+from ..physics.units import BACKWARD, NO_UNITS, rescaled, units_of_steps
+from ..physics.validate import MOST_STEPS, flag, number_of_digits, whole_number
 from ..results import recorder
 from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, trajectory_store
@@ -23,8 +23,9 @@ from .exact import top_at_steps
 from .failures import explain
 from .fixed_step import RunState, solved
 from .integrator import check_compiled, engine
+from .kept import STEPS, Kept, for_file
 from .schedule import Bounds
-from .step_count import end_time, length
+from .step_count import end_time, length, signed_step
 from .tolerance import Wish, solve_to
 
 BYTES_PER_ROW = 200
@@ -41,6 +42,8 @@ def solve(
     t_end: float | None = None,
     steps: int | None = None,
     every: int = 1,
+    times: Any = None,
+    max_turn: float | None = None,
     out: str | Path | None = None,
     overwrite: bool = False,
     resume: bool = False,
@@ -56,12 +59,15 @@ def solve(
     ----------
     problem : Problem
     method : a name, an alias, an expression such as ``"mkrk(rk4)"``, or a Method; optional with `tol`
-    dt : step size, positive; the first one if steps vary
+    dt : step size; the first one if steps vary. With `steps`, a negative dt runs backwards in time
     tol : instead of dt, the error allowed at the end: attitude error in radians, momentum error relative to its size
     step_tol : instead of tol, the error allowed in each step: one run, no estimate of the error at the end
-    t_end, steps : end time or number of steps (one of them; by default the problem's end time). If steps vary, the run
-        ends with the first step at or past t_end.
+    t_end, steps : end time or number of steps (one of them; by default the problem's end time). A t_end before t0 runs
+        backwards in time. If steps vary, the run ends with the first step at or past t_end.
     every : keep steps 0, every, 2 every, ... and the last
+    times : keep the states at these times instead, by dense output (`t_eval` elsewhere); the last is the default t_end
+    max_turn : keep all steps, and states between them such that the body turns by at most this angle in radians from
+        one to the next; files of runs to a tolerance have 0.25 by default, so that they can be drawn
     out : also write to this file (``.zarr`` or ``.nc``) during the run, with bounded memory; with tol, at the end
     overwrite : replace an existing file
     resume : continue the run in `out` (killed, interrupted, or complete and now with a later end), bit-identical to an
@@ -84,18 +90,25 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
-    wanted = checked(events, problem)
-    _check_resume(out, overwrite, resume, bool(wanted))
+    wanted = checked(events, problem) if events != () else []
+    if out is not None or resume or overwrite:
+        _check_resume(out, overwrite, resume, bool(wanted))
     if resume:
         checkpoint.check_resumable(problem.field, out)
     if tol is not None or step_tol is not None:
-        check_compiled(problem, "tol", "give a method and dt")
-        others = {"dt": dt, "steps": steps, "every": every, "digits": digits}
-        limits = {"stops": stops, "max_step": max_step}
+        if problem.field is not None and problem.field.opaque:
+            check_compiled(problem, "tol", "give a method and dt")
+        _refuse_with_tol(dt, steps, digits)
+        wish, kept = _wish(problem, method, tol, step_tol), Kept.of(every, times, max_turn)
+        wish.times = None if wanted else kept.times
+        end = end_time(problem, kept.end(t_end), backward=True)
+        kept.check(problem.t0, end)
+        if stops is not None or max_step is not None:
+            wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
+        if out is None:
+            return kept.applied(solve_to(problem, wish, end, wanted, progress))
         with trajectory_store.reserved(out):
-            return _to_tolerance(
-                problem, method, tol, step_tol, t_end, out, overwrite, resume, wanted, progress, others, limits
-            )
+            return _into_file(problem, wish, end, kept, out, overwrite, resume, wanted, progress)
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
@@ -103,7 +116,10 @@ def solve(
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]
-    dt, every = positive("dt", dt), whole_number("every", every)
+    if times is not None or max_turn is not None:
+        kept = Kept.of(every, times, max_turn)
+        return _between_steps(kept, problem, method, dt, t_end, steps, out, digits, progress, events)
+    dt, every = signed_step(problem, dt, t_end, steps), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)
     if wanted and (every > 1 or digits is not None or out is not None):
         raise InputError(
@@ -115,7 +131,9 @@ def solve(
             raise InputError(f"{chosen.name} is evaluated at the times asked for; remove the arguments events and out")
         _check_memory(count // every + 2)
         return top_at_steps(problem, dt, count, every, digits)
-    units = NO_UNITS if chosen.has_own_time or digits is not None else units_of_steps(problem, dt, count)
+    units = NO_UNITS if dt > 0 else BACKWARD
+    if not chosen.has_own_time and digits is None:
+        units = units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
     run = engine(inner, chosen, digits)
     if wanted:
@@ -125,13 +143,14 @@ def solve(
         _check_memory(count // every + 2)
     bar = Progress(progress, chosen.name, count)
     most = count if end == math.inf else MOST_STEPS
-    state = RunState(run, inner, float(units.times(dt)), most, every, method=chosen, end=end, units=units)
-    kept = _recorder(problem, dt, state, info, out, overwrite, resume)
-    if isinstance(kept, Trajectory):
+    last = end if end == math.inf else float(units.times(end))
+    state = RunState(run, inner, float(units.times(dt)), most, every, method=chosen, end=last, units=units)
+    into = _recorder(problem, dt, state, info, out, overwrite, resume)
+    if isinstance(into, Trajectory):
         bar.note(f"{out} is complete; nothing is changed")
-        return _finished(kept, problem, state)
+        return _finished(into, problem, state)
     try:
-        whole = solved(state, kept, bar, explain)
+        whole = solved(state, into, bar, explain)
     except StepError as failed:
         if failed.partial is not None and state.residual is not None:
             _finished(failed.partial, problem, state)
@@ -159,10 +178,10 @@ def _recorder(
     if out is None:
         return recorder.recorder(problem, info, out, overwrite)
     how = checkpoint.run_spec(problem, state.method, dt=dt, every=state.every, digits=state.run.digits)
-    end = checkpoint.run_end(state.count, state.end)
-    found = recorder.continued(problem, trajectory_store.folder_checked(out), how, end) if resume else None
+    last = checkpoint.run_end(state.count, state.end)
+    found = recorder.continued(problem, trajectory_store.folder_checked(out), how, last) if resume else None
     if found is None:
-        return recorder.recorder(problem, info, out, overwrite, checkpoint.initial_attributes(how, end))
+        return recorder.recorder(problem, info, out, overwrite, checkpoint.initial_attributes(how, last))
     mark = found.mark if isinstance(found, recorder.Disk) else None
     if mark is not None:
         state.done, state.y = mark.step, mark.state
@@ -184,31 +203,55 @@ def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> 
     return whole
 
 
-def _to_tolerance(
-    problem: Problem, method: Any, tol: Any, step_tol: Any, t_end: Any, out: Any, overwrite: bool, resume: bool,
-    events: Any, progress: Any, others: dict[str, Any], limits: dict[str, Any],
+def _between_steps(
+    kept: Kept, problem: Problem, method: Any, dt: Any, t_end: Any, steps: Any, out: Any, digits: Any, progress: Any,
+    events: Any,
 ) -> Trajectory:  # fmt: skip
-    """Solve to a tolerance; with `out`, write the file at the end, as a whole."""
+    """Run with fixed steps, all in memory, and keep states between them."""
+    if out is not None or digits is not None:
+        raise InputError(
+            "with dt, states between steps come from dense output in memory and in double precision; choose the states "
+            "with every instead of times or max_turn, or remove the arguments out and digits"
+        )
+    if t_end is None and steps is None and kept.times is not None:
+        dt = signed_step(problem, dt, kept.end(None), None)
+        steps = max(1, math.ceil((kept.end(None) - problem.t0) / dt - 1e-9))
+    sol = solve(problem, method, dt=dt, t_end=t_end, steps=steps, progress=progress, events=events)
+    if kept.times is not None and not sol.events:
+        kept.check(problem.t0, float(sol.t[-1]))
+    return kept.applied(sol)
+
+
+def _refuse_with_tol(dt: Any, steps: Any, digits: Any) -> None:
+    """Refuse the arguments of runs with fixed steps."""
+    if dt is None and steps is None and digits is None:
+        return
+    name = "dt" if dt is not None else "steps" if steps is not None else "digits"
+    why = "tol is for doubles" if name == "digits" else "steps follow from tol"
+    raise InputError(f"give {name} or tol, not both: {why}")
+
+
+def _wish(problem: Problem, method: Any, tol: Any, step_tol: Any) -> Wish:
+    """Read the tolerance, and the method if one is given."""
     if tol is not None and step_tol is not None:
         raise InputError("give tol (the error at the end) or step_tol (the error of each step), not both")
-    plain = {"dt": None, "steps": None, "every": 1, "digits": None}
-    for name, value in others.items():
-        if value != plain[name]:
-            why = {"dt": "steps follow from tol", "steps": "steps follow from tol", "every": "sol.at(times) thins out"}
-            raise InputError(f"give {name} or tol, not both: {why.get(name, 'tol is for doubles')}")
     chosen = None if method is None else methods[method]
     if chosen is not None and not chosen.has_step:
         raise InputError(f"{chosen.name} is exact, so that no steps follow from a tolerance; give dt")
     if chosen is not None and chosen.has_own_time:
         raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
-    end = end_time(problem, t_end)
-    bounds = Bounds.of(problem.t0, end, **limits)
     name, allowed = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
-    wish = Wish(finite_number(name, allowed), step_tol is not None, chosen, bounds)
-    if out is None:
-        return solve_to(problem, wish, end, events, progress)
+    return Wish(finite_number(name, allowed), step_tol is not None, chosen)
+
+
+def _into_file(
+    problem: Problem, wish: Wish, end: float, kept: Kept, out: Any, overwrite: bool, resume: bool, events: Any,
+    progress: Any,
+) -> Trajectory:  # fmt: skip
+    """Solve to a tolerance and write the file at the end, as a whole."""
     how = checkpoint.run_spec(
-        problem, chosen, **{name: wish.tol}, t_end=end, events=len(events), **bounds.attributes
+        problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=len(events), **wish.bounds.attributes,
+        **kept.attributes,
     )  # fmt: skip
     if resume:
         there = trajectory_store.existing(trajectory_store.folder_checked(out))
@@ -220,6 +263,7 @@ def _to_tolerance(
     attrs = checkpoint.initial_attributes(how)
     try:
         sol = solve_to(problem, wish, end, events, progress)
+        sol = for_file(sol) if kept is STEPS else kept.applied(sol)
     except StepError as failed:
         if failed.partial is not None:
             trajectory_store.save(failed.partial, path, overwrite, attrs)

@@ -37,7 +37,7 @@ def number_of_steps(problem: Timed, dt: float, t_end: float | None, steps: int |
         steps = whole_number("steps", steps)
         check_times(problem.t0, dt, steps, step)
         return steps
-    end = end_time(problem, t_end)
+    end = end_time(problem, t_end, backward=dt < 0)
     exact = (end - problem.t0) / dt
     if exact > MOST_STEPS:
         raise InputError(
@@ -58,19 +58,35 @@ def length(problem: Timed, method: Method, dt: float, t_end: float | None, steps
     """Return the number of steps and the end time (infinite if steps are counted; else the number is an estimate)."""
     if not method.has_own_time or steps is not None:
         return number_of_steps(problem, dt, t_end, steps), math.inf
-    end = end_time(problem, t_end)
+    end = end_time(problem, t_end, backward=dt < 0)
     check_times(problem.t0, dt, _about(end - problem.t0, dt))
     return _about(end - problem.t0, dt), end
 
 
-def end_time(problem: Timed, t_end: float | None) -> float:
-    """Return `t_end`, or by default the end time of the problem."""
+def end_time(problem: Timed, t_end: float | None, backward: bool = False) -> float:
+    """Return `t_end`, or by default the end time of the problem; it may lie before t0 only in a run `backward`."""
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None:
         raise InputError("give t_end or steps: this problem has no end time")
-    if end <= problem.t0:
-        raise InputError(f"t_end must lie after t0 = {problem.t0:g}; got {end:g}")
+    if end == problem.t0 or (end < problem.t0 and not backward):
+        raise InputError(f"t_end must {'differ from' if backward else 'lie after'} t0 = {problem.t0:g}; got {end:g}")
     return end
+
+
+def signed_step(problem: Timed, dt: float, t_end: float | None, steps: int | None) -> float:
+    """Return dt with the sign of the direction of a run: that of t_end, or with `steps` that of dt itself."""
+    dt = finite_number("dt", dt)
+    if dt == 0:
+        raise InputError("dt must not be zero", "dt")
+    if steps is not None:
+        return dt
+    end = end_time(problem, t_end, backward=True)
+    if dt < 0 and end > problem.t0:
+        raise InputError(
+            f"dt = {dt:g} goes backwards in time, and t_end = {end:g} lies after t0 = {problem.t0:g}; give dt > 0, or "
+            "a t_end before t0", "dt",
+        )  # fmt: skip
+    return math.copysign(dt, end - problem.t0)
 
 
 def _about(time: float, dt: float) -> int:

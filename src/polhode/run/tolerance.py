@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -26,23 +27,27 @@ from .error_estimate import estimated
 from .event_search import found_on
 from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
+from .kept import SHOWN
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
 from .step_control import EPS, LARGEST, SMALLEST, AdaptiveStep, Formula, formula
 
 FEWEST_TIMES = 64
 """Smallest number of doubles between the start and the end of a run."""
 
-SHOWN = 0.25
-"""Radians between the stored states of an exact solution, which has at most 2000 of them."""
-
 
 @dataclasses.dataclass
 class Solution:
-    """A path to an end time, the run that computed it, and its information."""
+    """A path to an end time, the run that computed it, and how it was found."""
 
     run: Any
     path: Path
-    info: Info
+    method: str
+    reason: Callable[[], str]
+    """Returns why this method was chosen; the text is needed only if somebody reads it."""
+    error: float | None = None
+    """Estimate of the error at the end."""
+    dt: float = 0.0
+    """The step, if all are equal."""
 
 
 @dataclasses.dataclass
@@ -51,6 +56,8 @@ class ExactRun:
 
     problem: Problem
     end: float
+    times: np.ndarray | None = None
+    """Times of the states; by default enough of them for a picture."""
 
     def __post_init__(self) -> None:
         from .exact import prepared
@@ -58,10 +65,12 @@ class ExactRun:
         self.rows_at = prepared(self.problem)
 
     def __call__(self) -> Path:
-        """Return states at equally spaced times."""
+        """Return states at the given times, or at equally spaced ones."""
         span = self.end - self.problem.t0
-        turned = float(np.linalg.norm(self.problem.omega)) * span
-        times = np.linspace(self.problem.t0, self.end, 1 + min(2000, max(100, math.ceil(turned / SHOWN))))
+        turned = math.hypot(*self.problem.velocity) * span
+        times = self.times
+        if times is None:
+            times = np.linspace(self.problem.t0, self.end, 1 + min(2000, max(100, math.ceil(turned / SHOWN))))
         return Path(times, self.state_at(times, times, times), turned=turned)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -72,7 +81,7 @@ class ExactRun:
 # --- choosing ---------------------------------------------------------------------------------------
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass
 class Wish:
     """The user's request: an error at the end or of each step, an optional method, and bounds on the steps."""
 
@@ -81,15 +90,23 @@ class Wish:
     """Whether `tol` is the error of each step; the error at the end is then not estimated."""
     method: Method | None = None
     bounds: Bounds = NO_BOUNDS
+    times: np.ndarray | None = None
+    """The times of the states asked for: an exact solution is not evaluated at others."""
+
+    @property
+    def name(self) -> str:
+        """The user's name for the tolerance."""
+        return "step_tol" if self.of_steps else "tol"
 
 
 def run_to(problem: Problem, end: float, wish: Wish) -> Solution:
     """Run a problem to an end time, in units that give its numbers moderate size."""
     units = units_of(problem, end - problem.t0)
-    if units == NO_UNITS:
+    if units is NO_UNITS:
         return _in_moderate_units(problem, end, wish, end, 0)
     inner = rescaled(problem, units)
-    scaled = dataclasses.replace(wish, bounds=wish.bounds.scaled(-units.time))
+    times = None if wish.times is None else units.times(wish.times)
+    scaled = dataclasses.replace(wish, bounds=wish.bounds.scaled(units), times=times)
     try:
         found = _in_moderate_units(inner, float(units.times(end)), scaled, end, units.time)
     except BaseException as stop:
@@ -97,9 +114,8 @@ def run_to(problem: Problem, end: float, wish: Wish) -> Solution:
             stop.path = ScaledRun(None, units).back(stop.path)
         raise
     run = ScaledRun(found.run, units)
-    details = {name: getattr(found.info, name) for name in ("method", "tol", "reason", "error_estimate")}
-    info = info_of(problem, dt=float(units.times(found.info.dt, back=True)), **details)
-    return Solution(run, run.back(found.path), info)
+    dt = float(units.times(found.dt, back=True))
+    return dataclasses.replace(found, run=run, path=run.back(found.path), dt=dt)
 
 
 def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, exponent: int) -> Solution:
@@ -109,8 +125,8 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     legs = scheduled(problem, end, wish.tol, wish.bounds)
     found = (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
     if legs.spacing:
-        spacing = math.ldexp(legs.spacing, exponent)
-        found.info = dataclasses.replace(found.info, reason=f"{found.info.reason}; {_sampled(spacing)}")
+        reason, spacing = found.reason, math.ldexp(legs.spacing, exponent)
+        found.reason = lambda: f"{reason()}; {_sampled(spacing)}"
     return found
 
 
@@ -120,16 +136,18 @@ def _sampled(spacing: float) -> str:
 
 def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
     """Solve a free body exactly."""
-    turned = float(np.linalg.norm(problem.omega)) * (end - problem.t0)
+    turned = math.hypot(*problem.velocity) * (end - problem.t0)
     error = 10 * EPS * (1 + turned)
     if error > 1:
         raise InputError(
             f"t_end = {t_end:g} is {turned:.2g} radians away: one rounding error in the data rotates the body "
             f"by about {error:.2g}; choose an earlier t_end"
         )
-    run = ExactRun(problem, end)
-    reason = "free body: the exact solution, by elliptic functions" + _limit(error, wish)
-    return Solution(run, run(), _info(problem, wish, jacobi.name, reason, error))
+    run = ExactRun(problem, end, wish.times)
+    return Solution(run, run(), jacobi.name, lambda: EXACT + _limit(error, wish), error)
+
+
+EXACT = "free body: the exact solution, by elliptic functions"
 
 
 def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
@@ -139,8 +157,8 @@ def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
     end = legs.legs[-1].end
     if method.estimated is not None:
         check_fit(method, problem)
-        reason = "given; steps chosen by its estimates of their errors"
-        return _adaptively(legs, step_control.estimated(problem, method), wish, reason)
+        kind = step_control.estimated(problem, method)
+        return _adaptively(legs, kind, wish, lambda: "given; steps chosen by its estimates of their errors")
     if wish.of_steps:
         raise InputError(f"{method.name} does not estimate the errors of its steps; give dt or tol instead of step_tol")
     turned = max(1.0, float(np.linalg.norm(problem.omega)) * (end - problem.t0))
@@ -156,7 +174,7 @@ def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
             "larger tol, or remove the argument method"
         )
     reason = f"given; {found.run.count} steps give the accuracy asked for"
-    return Solution(found.run, found.path, _info(problem, wish, method.name, reason, found.error, found.run.dt))
+    return Solution(found.run, found.path, method.name, lambda: reason, found.error, found.run.dt)
 
 
 def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
@@ -164,33 +182,32 @@ def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
     kept = formula(legs.problem)
     found: list[Solution] = []
     for kind in kept.ranked(wish.tol, angle(legs)):
-        made = _adaptively(legs, kind, wish, _why(legs.problem, kind, kept, found))
+        made = _adaptively(legs, kind, wish, functools.partial(_why, legs.problem, kind, kept, tuple(found)))
         found.append(made)
-        if made.path.finished and (made.info.error_estimate or 0.0) <= wish.tol:
-            break
-    return min(found, key=lambda x: (not x.path.finished, x.info.error_estimate or 0.0))
+        if made.path.finished and (made.error or 0.0) <= wish.tol:
+            return made
+    return min(found, key=lambda x: (not x.path.finished, x.error or 0.0))
 
 
 def angle(legs: Schedule) -> float:
     """Return the rotation angle until the end at the initial angular velocity."""
     problem = legs.problem
-    return math.hypot(*problem.omega.tolist()) * (legs.legs[-1].end - problem.t0)
+    return math.hypot(*problem.velocity) * (legs.legs[-1].end - problem.t0)
 
 
-def _adaptively(legs: Schedule, kind: AdaptiveStep, wish: Wish, reason: str) -> Solution:
+def _adaptively(legs: Schedule, kind: AdaptiveStep, wish: Wish, reason: Callable[[], str]) -> Solution:
     run = Run(legs.problem, kind, legs.legs[-1].end, wish.tol, legs)
     if wish.of_steps:
-        path = run()
-        return Solution(run, path, _info(legs.problem, wish, kind.label(run.order), reason + NOT_ESTIMATED))
+        return Solution(run, run(), kind.label(run.order), lambda: reason() + NOT_ESTIMATED)
     found = estimated(run, wish.tol)
-    info = _info(legs.problem, wish, kind.label(found.run.order), reason + _limit(found.error, wish), found.error)
-    return Solution(found.run, found.path, info)
+    label, error = kind.label(found.run.order), found.error
+    return Solution(found.run, found.path, label, lambda: reason() + _limit(error, wish), error)
 
 
 NOT_ESTIMATED = "; each step keeps step_tol, the error at the end is not estimated"
 
 
-def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: list[Solution]) -> str:
+def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: Sequence[Solution]) -> str:
     """Explain the choice of this kind of step, after others (`before`) that did not reach the tolerance."""
     field = "potential" if problem.needs == "potential" else "torque"
     if not kept.smooth:
@@ -200,7 +217,7 @@ def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: list[Solut
     this, other = "Taylor steps", "a Runge-Kutta pair 8(7)"
     if kind.has_proposal:
         this, other = other, this
-    if before and kind.has_proposal and before[0].info.error_estimate == math.inf:
+    if before and kind.has_proposal and before[0].error == math.inf:
         return f"{field} without a Taylor series somewhere on the way: {this}"
     if before:
         return f"{smooth}: {this}, as {other} did not reach the tolerance"
@@ -215,9 +232,8 @@ def _limit(error: float, wish: Wish) -> str:
     return f"; round-off and the spread of the motion do not allow {wish.tol:g}, the error is about {error:.1g}"
 
 
-def _info(problem: Problem, wish: Wish, method: str, reason: str, error: float | None = None, dt: float = 0.0) -> Info:
-    tols = {"step_tol": wish.tol} if wish.of_steps else {"tol": wish.tol}
-    return info_of(problem, method=method, dt=dt, reason=reason, error_estimate=error, **tols)
+def _info(problem: Problem, wish: Wish, **details: Any) -> Info:
+    return info_of(problem, **{wish.name: wish.tol}, **details)
 
 
 # --- running ----------------------------------------------------------------------------------------
@@ -231,37 +247,56 @@ def solve_to(
     progress: bool | Callable[[float], Any] | None = None,
 ) -> Trajectory:
     """Solve a problem to a tolerance, with the given method or the one that needs the least work."""
-    name = "step_tol" if wish.of_steps else "tol"
     if not SMALLEST <= wish.tol <= LARGEST:
-        raise InputError(f"{name} must lie between {SMALLEST:g} and {LARGEST:g}; got {wish.tol:g}")
-    if (end - problem.t0) / FEWEST_TIMES < math.ulp(max(abs(problem.t0), abs(end))):
+        raise InputError(f"{wish.name} must lie between {SMALLEST:g} and {LARGEST:g}; got {wish.tol:g}")
+    if abs(end - problem.t0) / FEWEST_TIMES < math.ulp(max(abs(problem.t0), abs(end))):
         raise InputError(
             f"there are fewer than {FEWEST_TIMES} doubles between t0 = {problem.t0:g} and t_end = {end:g}, too few "
             "for the times of the steps; choose a t0 closer to 0"
         )
-    bar, watch = _Bar(Progress(progress, f"to {wish.tol:g}", 1000)), Stopwatch()
+    watch = Stopwatch()
     try:
-        with adaptive.watched(bar.tell):
-            solution, happened = _with_events(problem, wish, end, events)
-        bar.done()
+        solution, happened = _with_progress(problem, wish, end, events, progress)
     except BaseException as stop:
         if hasattr(stop, "path"):
-            info = dataclasses.replace(_info(problem, wish, getattr(stop, "method", ""), ""), status="interrupted")
+            info = _info(problem, wish, method=getattr(stop, "method", ""), dt=0.0, status="interrupted")
             stop.partial = Trajectory(Lazy(problem, stop.path), info)  # type: ignore[attr-defined]
         raise
-    finally:
-        bar.progress.close()
     path = solution.path
-    steps = len(path.times) - 1
-    info = dataclasses.replace(
-        solution.info, seconds=watch.seconds, compile_seconds=watch.compile_seconds, steps=steps, accepted=steps,
-        rejected=path.rejected, status="finished" if path.finished else "failed",
-    )  # fmt: skip
-    sol = Trajectory(Lazy(problem, path), info, dense=Dense(problem, solution.run, path))
-    sol.events = [sol.at(times) for times in happened]
+    told = functools.partial(_info_of_solution, problem, wish, solution, watch.seconds, watch.compile_seconds)
+    sol = Trajectory(Lazy(problem, path), told, dense=Dense(problem, solution.run, path))
+    if happened:
+        sol.events = [sol.at(times) for times in happened]
     if not path.finished:
-        raise StepError(_explained(path, info.method), sol, f"the {len(path.times)} states before it are in .partial")
+        many = f"the {len(path.times)} states before it are in .partial"
+        raise StepError(_explained(path, solution.method), sol, many)
     return sol
+
+
+def _info_of_solution(problem: Problem, wish: Wish, solution: Solution, seconds: float, compile_seconds: float) -> Info:
+    path, steps = solution.path, len(solution.path.times) - 1
+    return _info(
+        problem, wish, method=solution.method, dt=solution.dt, reason=solution.reason(), error_estimate=solution.error,
+        seconds=seconds, compile_seconds=compile_seconds, steps=steps, accepted=steps, rejected=path.rejected,
+        status="finished" if path.finished else "failed",
+    )  # fmt: skip
+
+
+def _with_progress(
+    problem: Problem, wish: Wish, end: float, events: Sequence[Event], progress: Any
+) -> tuple[Solution, list[np.ndarray]]:
+    """Return the solution and the times of events; report the progress if somebody can see it."""
+    shown = Progress(progress, f"to {wish.tol:g}", 1000)
+    if not (shown.visible or shown.call):
+        return _with_events(problem, wish, end, events)
+    bar = _Bar(shown)
+    try:
+        with adaptive.watched(bar.tell):
+            found = _with_events(problem, wish, end, events)
+        bar.done()
+        return found
+    finally:
+        shown.close()
 
 
 def _with_events(
@@ -276,27 +311,28 @@ def _with_events(
     while True:
         solution = run_to(problem, stop, wish)
         path, happened = found_on(solution.path, solution.run, problem, events)
-        if stop >= end or path.times[-1] < stop:
+        if stop == end or path.times[-1] != stop:
             return dataclasses.replace(solution, path=path), happened
-        stop = min(end, stop + (stop - problem.t0) / 16)  # the event lies just past the end: go a little further
+        longer = (stop - problem.t0) * (17 / 16)  # the event lies just past the end: go a little further
+        stop = end if abs(longer) >= abs(end - problem.t0) else problem.t0 + longer
 
 
 def _end_of_run(problem: Problem, end: float, wish: Wish, events: Sequence[Event]) -> float:
     """Return the end of the step after the first terminal event, so that later motion is not computed."""
     units = units_of(problem, end - problem.t0)
-    legs = scheduled(rescaled(problem, units), float(units.times(end)), wish.tol, wish.bounds.scaled(-units.time))
+    legs = scheduled(rescaled(problem, units), float(units.times(end)), wish.tol, wish.bounds.scaled(units))
     inner = Run(legs.problem, formula(legs.problem).ranked(wish.tol, angle(legs))[0], legs.legs[-1].end, wish.tol, legs)
-    run: Any = inner if units == NO_UNITS else ScaledRun(inner, units)
-    before = ScaledRun(inner, units).back(inner.start())
+    run: Any = inner if units is NO_UNITS else ScaledRun(inner, units)
+    before: list[Path] = []
     for made in run.pieces():
         if not len(made.times):
             break
-        piece = joined([before, made])
+        piece = joined([*before, made])
         ends = found_on(piece, run, problem, [event for event in events if event.terminal])[0].times[-1]
-        if ends < piece.times[-1]:
-            after = int(np.searchsorted(piece.times, ends, side="right"))
+        if ends != piece.times[-1]:
+            after = int(np.searchsorted(abs(piece.times - piece.times[0]), abs(ends - piece.times[0]), side="right"))
             return float(piece.times[min(after + 1, len(piece.times) - 1)])
-        before = dataclasses.replace(made, times=made.times[-1:], rows=made.rows[-1:])
+        before = [dataclasses.replace(made, times=made.times[-1:], rows=made.rows[-1:])]
     return end
 
 

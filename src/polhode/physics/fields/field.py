@@ -540,8 +540,12 @@ class Field:
         """The kind of this field, one of `methods.NEEDS`."""
         if self.kind == "potential":
             return "potential"
-        velocity = any(name.startswith("w") for name in symbols_in(self.graph[0]))
-        return "velocity" if velocity else "attitude"
+        return "velocity" if "w" in self.reads else "attitude"
+
+    @of_formula
+    def reads(self) -> frozenset[str]:
+        """First letters of the symbols in its torque: t, R, w for omega, p for parameters."""
+        return frozenset(name[0] for name in symbols_in(self.graph[0]))
 
     @property
     def unpack(self) -> dict[str, str]:

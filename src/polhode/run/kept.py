@@ -1,0 +1,117 @@
+"""Which states of a finished run are kept: all steps, some of them, or states between them by dense output."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..physics.validate import positive, real_array, whole_number
+from ..results.trajectory import PRIMARY, Trajectory
+
+SHOWN = 0.25
+"""Radians between the states in the file of a run to a tolerance: close enough to be drawn and animated."""
+
+MOST = 1_000_000
+"""Most states that `SHOWN` adds to a file; runs that turn further keep their steps."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Kept:
+    """The states that the user asks for: every k-th step, given times, or a largest turn between two states."""
+
+    every: int = 1
+    times: np.ndarray | None = None
+    max_turn: float = math.inf
+
+    @classmethod
+    def of(cls, every: Any, times: Any, max_turn: Any) -> Kept:
+        """Validate the arguments of the user."""
+        if every == 1 and times is None and max_turn is None:
+            return STEPS
+        given = {"every": every != 1, "times": times is not None, "max_turn": max_turn is not None}
+        named = [name for name in given if given[name]]
+        if len(named) > 1:
+            raise InputError(f"give one of {' and '.join(named)}: each of them chooses the states that are kept")
+        turn = math.inf if max_turn is None else positive("max_turn", max_turn)
+        return cls(whole_number("every", every), None if times is None else _checked(times), turn)
+
+    @property
+    def attributes(self) -> dict[str, Any]:
+        """The specified states, as attributes for the file of a run."""
+        found: dict[str, Any] = {} if self.every == 1 else {"every": self.every}
+        found |= {} if self.times is None else {"times": self.times.tolist()}
+        return found | ({"max_turn": self.max_turn} if self.max_turn < math.inf else {})
+
+    def end(self, t_end: Any) -> Any:
+        """Return the end of the run: `t_end`, or by default the last of the given times."""
+        return float(self.times[-1]) if t_end is None and self.times is not None else t_end
+
+    def check(self, t0: float, end: float) -> None:
+        """Refuse times that are not on the way from t0 to the end."""
+        if self.times is None:
+            return
+        away = (self.times - t0) * math.copysign(1.0, end - t0)
+        if away[0] < 0 or away[-1] > abs(end - t0) or (np.diff(away) <= 0).any():
+            raise InputError(
+                f"times must lie between t0 = {t0:g} and t_end = {end:g}, each after the one before in the direction "
+                f"of the run; got {_shortened(self.times)}", "times",
+            )  # fmt: skip
+
+    def applied(self, sol: Trajectory) -> Trajectory:
+        """Return the trajectory with the states asked for; its dense output and its events are those of the run."""
+        if self is STEPS:
+            return sol
+        if self.times is not None:
+            return _at(sol, self.times[abs(self.times - sol.t[0]) <= abs(sol.t[-1] - sol.t[0])])
+        if self.every > 1:
+            last = len(sol) - 1
+            chosen = np.append(np.arange(0, last, self.every), last)
+            return _with_data(sol, {name: getattr(sol, name)[chosen] for name in PRIMARY})
+        return _at(sol, _close_times(sol, self.max_turn))
+
+
+STEPS = Kept()
+"""The end of every step, and nothing else."""
+
+
+def for_file(sol: Trajectory) -> Trajectory:
+    """Return a trajectory whose states are close enough to be drawn, unless there would be too many of them."""
+    times = _close_times(sol, SHOWN)
+    return sol if len(times) == len(sol) or len(times) > MOST else _at(sol, times)
+
+
+def _close_times(sol: Trajectory, turn: float) -> np.ndarray:
+    """Return times of the run, with those of its steps, between which the body turns by at most `turn`."""
+    speed = np.linalg.norm(sol.omega, axis=1)
+    steps = np.diff(sol.t)
+    parts = np.maximum(1, np.ceil(abs(steps) * np.maximum(speed[1:], speed[:-1]) / turn)).astype(int)
+    first = np.repeat(sol.t[:-1], parts)
+    within = np.arange(len(first)) - np.repeat(np.cumsum(parts) - parts, parts)
+    return np.append(first + within * np.repeat(steps / parts, parts), sol.t[-1])
+
+
+def _at(sol: Trajectory, times: np.ndarray) -> Trajectory:
+    assert sol.dense is not None
+    return _with_data(sol, sol.dense(times))
+
+
+def _with_data(sol: Trajectory, data: Any) -> Trajectory:
+    made = Trajectory(data, sol.info, dense=sol.dense)
+    made.events = sol.events
+    return made
+
+
+def _checked(times: Any) -> np.ndarray:
+    expected = "times must be the times of the states to keep, such as np.linspace(0, 10, 101)"
+    found = np.atleast_1d(real_array(times, expected))
+    if found.ndim != 1 or not len(found) or not np.isfinite(found).all():
+        raise InputError(f"{expected}, in one dimension and finite; got {_shortened(found)}", "times")
+    return found
+
+
+def _shortened(values: np.ndarray) -> str:
+    return np.array2string(values, threshold=6, edgeitems=3, precision=4)
