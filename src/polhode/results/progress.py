@@ -13,17 +13,22 @@ PATIENCE = 2.0
 """Seconds before a progress bar appears."""
 
 
+def _has_reader() -> bool:
+    """Whether somebody reads stderr: on a terminal, or in a notebook."""
+    return sys.stderr.isatty() or "ipykernel" in sys.modules
+
+
 class Progress:
     """A progress bar on stderr with the estimated time left, shown only for long work.
 
-    `wish` is None (a bar if stderr is a terminal), True, False, or a function of the fraction done.
+    `wish` is None (a bar if stderr is a terminal or a notebook), True, False, or a function of the fraction done.
     """
 
     def __init__(self, wish: bool | Callable[[float], Any] | None, label: str, total: int) -> None:
         if wish is not None and not callable(wish):
             wish = flag("progress (if it is no function)", wish)
         self.call = wish if callable(wish) else None
-        self.visible = (sys.stderr.isatty() if wish is None else bool(wish)) and not self.call
+        self.visible = (_has_reader() if wish is None else bool(wish)) and not self.call
         self.label, self.total, self.start = label, max(total, 1), time.monotonic()
         self.bar: Any = None
         self.task: Any = None

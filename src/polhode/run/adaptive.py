@@ -6,8 +6,8 @@ import contextlib
 import contextvars
 import dataclasses
 import math
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,13 +28,24 @@ FEW_ROWS, ROWS = 256, 4096
 FIRST_STEP = 2.0
 """First step of a pair, in radians divided by tolerance^(1/order)."""
 
-_watcher: contextvars.ContextVar[Callable[[float], Any] | None] = contextvars.ContextVar("watcher", default=None)
+
+class Watcher(Protocol):
+    """Somebody who watches the runs of a context."""
+
+    def tell(self, part: float) -> None:
+        """Take the completed fraction of a run."""
+
+    def note(self, text: str) -> None:
+        """Take a message, for example that code is being compiled."""
+
+
+_watcher: contextvars.ContextVar[Watcher | None] = contextvars.ContextVar("watcher", default=None)
 
 
 @contextlib.contextmanager
-def watched(tell: Callable[[float], Any]) -> Iterator[None]:
-    """Make the runs of this context report their completed fraction to `tell`."""
-    token = _watcher.set(tell)
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Make the runs of this context report to a watcher."""
+    token = _watcher.set(watcher)
     try:
         yield
     finally:
@@ -149,9 +160,9 @@ class Run:
                     return
 
     def _tell(self, t: float) -> None:
-        tell = _watcher.get()
-        if tell is not None:
-            tell((t - self.problem.t0) / (self.end - self.problem.t0))
+        watcher = _watcher.get()
+        if watcher is not None:
+            watcher.tell((t - self.problem.t0) / (self.end - self.problem.t0))
 
     def start(self) -> Path:
         """Return the path before the first step."""
@@ -160,7 +171,9 @@ class Run:
 
     def __call__(self) -> Path:
         """Return the whole path, in memory; an exception carries the states so far as its attribute `path`."""
-        parts: list[Path] = []
+        watcher, parts = _watcher.get(), list[Path]()
+        if watcher is not None and not self.controlled_step.is_warm:
+            watcher.note(f"compiling {self.controlled_step.name} (once; kept for later runs)")
         try:
             parts.extend(self.pieces())
         except BaseException as stop:

@@ -63,6 +63,12 @@ def compiled(make: Callable[[], Any], *shortcut: Hashable) -> Any:
     return program(make, *shortcut).run
 
 
+def _is_warm(make: Callable[[], Any], *shortcut: Hashable) -> bool:
+    from ..compile.program import program
+
+    return program(make, *shortcut).is_warm
+
+
 @dataclasses.dataclass(frozen=True)
 class AdaptiveStep:
     """A kind of adaptive step: its name, the key of its kernel, and the kernel for doubles."""
@@ -86,6 +92,11 @@ class AdaptiveStep:
     def adaptive_loop(self) -> Any:
         """The compiled loop over steps."""
         return compiled(lambda: adaptive_stepping(self.make()), "adaptive loop", self.name, *self.structure)
+
+    @property
+    def is_warm(self) -> bool:
+        """Whether the loop can run without being compiled."""
+        return _is_warm(lambda: adaptive_stepping(self.make()), "adaptive loop", self.name, *self.structure)
 
     @functools.cached_property
     def interpolate(self) -> Any:

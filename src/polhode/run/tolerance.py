@@ -291,7 +291,7 @@ def _with_progress(
         return _with_events(problem, wish, end, events)
     bar = _Bar(shown)
     try:
-        with adaptive.watched(bar.tell):
+        with adaptive.watched(bar):
             found = _with_events(problem, wish, end, events)
         bar.done()
         return found
@@ -347,6 +347,10 @@ class _Bar:
         self.runs += part < self.last
         self.last = part
         self.progress.update(round(1000 * (1 - 1 / (1 + (self.runs + part) / 8))))
+
+    def note(self, text: str) -> None:
+        """Show a message."""
+        self.progress.note(text)
 
     def done(self) -> None:
         """Report that all runs are complete."""

@@ -1,0 +1,76 @@
+"""Compile ahead: what a later call needs is compiled now, or loaded from the cache on disk."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from ..compile.clock import Stopwatch
+from ..errors import InputError
+from ..methods import Method
+from ..physics.problem import Problem
+from ..physics.validate import flag
+from .adaptive import Run
+from .ensemble.api import ensemble
+from .schedule import scheduled
+from .solve import solve
+from .step_control import formula
+
+TURN = 0.01
+"""Radians that the body turns in the short runs that make numba compile."""
+
+
+def warm(
+    problem: Problem,
+    method: str | Method | None = None,
+    *,
+    dt: float | None = None,
+    tol: float | None = None,
+    step_tol: float | None = None,
+    many: bool = False,
+    device: str = "cpu",
+) -> float:
+    """Compile what `ph.solve` (or with ``many=True``, `ph.ensemble`) needs for the field and the kind of body.
+
+    Give the same method, dt, tol or step_tol as in the later calls. Initial states and parameters do not matter.
+
+    Parameters
+    ----------
+    problem : a Problem with the field and the kind of body (principal axes, or a full tensor)
+    method, dt, tol, step_tol : as in `ph.solve`
+    many : compile for SIMD lanes, or for a GPU with ``device="cuda"``
+
+    Returns
+    -------
+    Seconds spent compiling or loading; about zero if all was there.
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    watch, end = Stopwatch(), _short_end(problem)
+    if flag("many", many):
+        given = {"dt": dt, "steps": 1} if dt is not None else {"tol": tol, "step_tol": step_tol, "t_end": end}
+        ensemble(problem, method=method, momentum=[problem.momentum], device=device, progress=False, **given)
+        return watch.compile_seconds
+    if device != "cpu":
+        raise InputError("a GPU runs many bodies; also give many=True, or remove the argument device")
+    given = {"dt": dt, "steps": 1} if dt is not None else {"tol": tol, "step_tol": step_tol, "t_end": end}
+    sol = solve(problem, method, progress=False, **given)
+    if sol.dense is not None:
+        sol.at(sol.t[-1:] / 2 + sol.t[:1] / 2)
+    if method is None and problem.field is not None:
+        _warm_kinds(problem, end, step_tol if tol is None else tol)
+    return watch.compile_seconds
+
+
+def _short_end(problem: Problem) -> float:
+    span = TURN / (math.hypot(*problem.velocity) or 1.0)
+    return problem.t0 + max(span, 1e6 * math.ulp(problem.t0))
+
+
+def _warm_kinds(problem: Problem, end: float, tolerance: Any) -> None:
+    """Compile all kinds of steps between which a tolerance and an angle decide."""
+    legs = scheduled(problem, end, tolerance)
+    for kind in formula(legs.problem).kinds:
+        run = Run(legs.problem, kind, end, tolerance, legs)
+        path = run()
+        run.state_at(path.times[-1:], path.times, path.rows)
