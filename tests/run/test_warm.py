@@ -6,6 +6,7 @@ import types
 import pytest
 
 import polhode as ph
+from polhode.compile import program
 from polhode.results import progress
 
 
@@ -50,6 +51,7 @@ def test_bad_input(given, said):
 
 def test_a_notebook_is_told_what_it_waits_for(monkeypatch, capsys):
     """A run of a new formula says that it compiles; in a notebook stderr is no terminal and is read all the same."""
+    monkeypatch.setattr(program, "private_folder", lambda name: None)  # nothing is found on disk
     monkeypatch.setitem(sys.modules, "ipykernel", types.ModuleType("ipykernel"))
     assert progress.Progress(None, "", 1).visible
 
