@@ -18,11 +18,11 @@ from .physics.fields.momentum_rate import momentum_rate
 from .physics.observers.event import Event, event
 from .physics.problem import Problem, Reference
 from .results.ensemble import Ensemble
-from .results.store.trajectory_store import load
 from .results.trajectory import Trajectory
 from .run.ensemble.api import ensemble
 from .run.exact import exact
 from .run.gradient import Gradient, gradient
+from .run.loaded import load
 from .run.poinsot import period, precession_angle
 from .run.solve import solve
 from .run.stepper import State, stepper

@@ -10,8 +10,8 @@ import typer
 
 from ..errors import InputError
 from ..physics.body import Body
-from ..results.store.trajectory_store import load
 from ..results.trajectory import Trajectory
+from ..run.loaded import load
 from .console import app, examples, guarded
 
 VIEW_HELP = examples(

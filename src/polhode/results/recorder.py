@@ -220,7 +220,8 @@ def continued(problem: Problem, path: Path, how: Mapping[str, Any], end: Mapping
             if there == path and whole.status == "finished" and done:
                 whole.stored.checked(0)
                 return whole
-            kept = {name: str(attrs[name]) for name in (RUN_SPEC, CHECKPOINT, SOFTWARE) if name in attrs}
+            names = (RUN_SPEC, CHECKPOINT, SOFTWARE, trajectory_store.PROBLEM)
+            kept = {name: str(attrs[name]) for name in names if name in attrs}
             kept |= {RUN_END: json.dumps(end), SOFTWARE: _software(there, kept.get(SOFTWARE, ""), mark)}
             if whole.stored.sums is None:
                 warnings.warn(

@@ -102,17 +102,25 @@ class Trajectory:
         info: Info | Callable[[], Info],
         mp: types.SimpleNamespace | None = None,
         dense: Callable[[Any], Mapping[str, Any]] | None = None,
+        problem: Problem | None = None,
     ) -> None:
         self.stored: Any = data
         self._info = info
         self.mp = mp
         self.dense = dense
         self.events: list[Trajectory] = []
+        self._problem = problem
+
+    @property
+    def problem(self) -> Problem | None:
+        """The problem that was solved; from a file, rebuilt from its formula. None if it is not known."""
+        return self._problem or getattr(self.stored, "problem", None)
 
     def __getstate__(self) -> dict[str, Any]:
         """Data to pickle: the states, read if they are in a file. Dense output is not pickled."""
         data = {name: self._array(name) for name in PRIMARY}
-        return {"stored": data, "_info": self.info, "mp": self.mp, "dense": None, "events": self.events}
+        kept = {"_info": self.info, "mp": self.mp, "events": self.events}
+        return {"stored": data, "dense": None, "_problem": None, **kept}
 
     def __copy__(self) -> Trajectory:
         """Copy within the process, with everything including dense output."""
@@ -200,10 +208,12 @@ class Trajectory:
         """States at any times within the run, as accurate as its steps: each is one step from the last stored state."""
         if self.dense is None:
             raise InputError(
-                "dense output needs a run of this process in double precision that kept every step (every=1) with a "
-                "compiled torque; it is not available for a trajectory that was loaded or concatenated"
+                "dense output needs a run in double precision that kept every step (every=1) with a torque that is a "
+                "formula, or the file of a run; it is not available for a trajectory that was concatenated or pickled"
             )
-        return Trajectory(self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense)
+        return Trajectory(
+            self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense, problem=self._problem
+        )  # fmt: skip
 
     # --- derived quantities ------------------------------------------------------------------------
 

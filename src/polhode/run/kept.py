@@ -100,7 +100,7 @@ def _at(sol: Trajectory, times: np.ndarray) -> Trajectory:
 
 
 def _with_data(sol: Trajectory, data: Any) -> Trajectory:
-    made = Trajectory(data, sol.info, dense=sol.dense)
+    made = Trajectory(data, sol.info, dense=sol.dense, problem=sol.problem)
     made.events = sol.events
     return made
 

@@ -181,7 +181,8 @@ def _recorder(
     last = checkpoint.run_end(state.count, state.end)
     found = recorder.continued(problem, trajectory_store.folder_checked(out), how, last) if resume else None
     if found is None:
-        return recorder.recorder(problem, info, out, overwrite, checkpoint.initial_attributes(how, last))
+        attrs = checkpoint.initial_attributes(how, last) | trajectory_store.problem_attribute(problem)
+        return recorder.recorder(problem, info, out, overwrite, attrs)
     mark = found.mark if isinstance(found, recorder.Disk) else None
     if mark is not None:
         state.done, state.y = mark.step, mark.state
@@ -197,7 +198,8 @@ def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
 
 
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
-    """Add dense output to a run if every step was kept in double precision."""
+    """Add the problem to a run, and dense output if every step was kept in double precision."""
+    whole._problem = problem
     if state.every == 1 and state.run.digits is None and not state.run.singly:
         whole.dense = dense_of(problem, state.method.base or state.method, whole)
     return whole

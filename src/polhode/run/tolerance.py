@@ -264,7 +264,7 @@ def solve_to(
         raise
     path = solution.path
     told = functools.partial(_info_of_solution, problem, wish, solution, watch.seconds, watch.compile_seconds)
-    sol = Trajectory(Lazy(problem, path), told, dense=Dense(problem, solution.run, path))
+    sol = Trajectory(Lazy(problem, path), told, dense=Dense(problem, solution.run, path), problem=problem)
     if happened:
         sol.events = [sol.at(times) for times in happened]
     if not path.finished:

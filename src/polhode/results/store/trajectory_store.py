@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import importlib.util
 import math
 import os
@@ -21,6 +22,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from ...physics import problem_data
+from ...physics.problem import Problem
 from ...physics.validate import file_path, flag
 from ..trajectory import PRIMARY, Info, Trajectory
 from . import atomic, integrity, netcdf
@@ -176,15 +179,27 @@ def save(
             source = trajectory.stored
             if isinstance(source, Stored):
                 blocks, rows = source.blocks(PRIMARY), source.rows
+                held = {PROBLEM: str(source.attrs[PROBLEM])} if PROBLEM in source.attrs else {}
             else:
                 data = {name: getattr(trajectory, name) for name in PRIMARY}
                 blocks, rows = _blocks(data, len(trajectory)), len(trajectory)
-            _write(blocks, rows, trajectory.info, path, attrs)
+                held = problem_attribute(trajectory.problem)
+            _write(blocks, rows, trajectory.info, path, held | dict(attrs or {}))
             if staging_path(path) != path:
                 atomic.remove(staging_path(path))
             return path
     except OSError as problem:
         raise InputError(f"{path} cannot be written: {problem}") from problem
+
+
+PROBLEM = "problem_data"
+"""Attribute of a file: the problem as text, see `physics.problem_data`."""
+
+
+def problem_attribute(problem: Problem | None) -> dict[str, str]:
+    """The attribute that holds a problem; none if it cannot be written as text."""
+    text = None if problem is None else problem_data.to_text(problem)
+    return {} if text is None else {PROBLEM: text}
 
 
 def export(source: str | Path, path: str | Path, overwrite: bool = False) -> Path:
@@ -279,6 +294,16 @@ class Stored(Mapping[str, np.ndarray]):
 
     def __init__(self, path: Path, rows: int, sums: dict[str, int] | None, attrs: Mapping[str, Any]) -> None:
         self.path, self.rows, self.sums, self.attrs = path, rows, sums, attrs
+
+    @functools.cached_property
+    def problem(self) -> Problem | None:
+        """The problem that was solved, rebuilt from its text; None if the file does not hold it."""
+        if PROBLEM not in self.attrs:
+            return None
+        try:
+            return problem_data.from_text(str(self.attrs[PROBLEM]))
+        except Exception as fault:  # the text may be anything
+            raise integrity.damaged(self.path, f"its problem cannot be read ({line(fault)})") from fault
 
     def __getitem__(self, name: str) -> np.ndarray:
         with self._errors_explained(name), self._opened((name,)) as data:

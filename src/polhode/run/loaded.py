@@ -1,0 +1,66 @@
+"""Open saved results; trajectories whose file holds the problem have dense output again."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..methods import methods
+from ..physics.problem import Problem
+from ..physics.validate import real_array
+from ..results.store import trajectory_store
+from ..results.trajectory import PRIMARY, Trajectory
+from .dense import dense_of
+from .solve import solve
+
+STEP_TOL = 1e-12
+"""Error of each step between stored states that are further apart than one step of the run."""
+
+
+def load(path: str | Path) -> Any:
+    """Open a saved Trajectory or Ensemble, also of an interrupted run. Nothing in a file is executed.
+
+    Attributes are checked at once, arrays when they are read; an InputError says what is damaged. The file of a run
+    holds its problem (the field as a list of operations), so that ``at(t)`` works as it does after the run.
+    """
+    found = trajectory_store.load(path)
+    if isinstance(found, Trajectory) and trajectory_store.PROBLEM in found.stored.attrs and found.info.digits is None:
+        found.dense = LoadedDense(found)
+    return found
+
+
+@dataclasses.dataclass
+class LoadedDense:
+    """Dense output of a trajectory in a file."""
+
+    sol: Trajectory
+
+    def __call__(self, t: Any) -> Mapping[str, np.ndarray]:
+        """Return times, attitudes, momenta and energies."""
+        sol, problem = self.sol, self.sol.problem
+        assert problem is not None
+        if sol.info.dt and sol.info.every == 1 and sol.info.method in methods:
+            method = methods[sol.info.method]
+            return dense_of(problem, method.base or method, sol)(t)
+        times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
+        first, last = sorted((float(sol.t[0]), float(sol.t[-1])))
+        if times.ndim != 1 or not (np.isfinite(times) & (times >= first) & (times <= last)).all():
+            raise InputError(f"t must be times between {first:g} and {last:g}, in one dimension; got {t!r}")
+        found = [self._state(problem, time) for time in times.tolist()]
+        return {name: np.concatenate([one[name] for one in found]) for name in PRIMARY}
+
+    def _state(self, problem: Problem, time: float) -> dict[str, np.ndarray]:
+        """Return the state at one time, by a run from the last stored state before it."""
+        sol, away = self.sol, abs(self.sol.t - self.sol.t[0])
+        i = int(np.searchsorted(away, abs(time - sol.t[0]), side="right")) - 1
+        if sol.t[i] == time:
+            return {name: getattr(sol, name)[i : i + 1] for name in PRIMARY}
+        start = problem.starting(attitude=sol.quaternion[i], momentum=sol.momentum[i], t0=float(sol.t[i]))
+        step_tol = min(sol.info.tol or 1.0, sol.info.step_tol or 1.0, STEP_TOL)
+        made = solve(start, step_tol=step_tol, times=[time])
+        return {name: getattr(made, name) for name in PRIMARY}
