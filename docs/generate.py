@@ -7,6 +7,7 @@ import os
 import runpy
 from pathlib import Path
 
+import combinations
 import guide
 import method_pages
 
@@ -20,6 +21,7 @@ def write(folder: Path) -> None:
     for name, text in made.items():
         _put(folder / "methods" / f"{name}.md", text)
     _put(folder / "which_method.md", guide.page())
+    _put(folder / "combinations.md", combinations.page())
     _put(folder / "gallery" / "index.md", gallery(folder / "gallery"))
 
 

@@ -90,10 +90,20 @@ def test_bad_input(problem, way, given, said):
         ph.solve(problem, **WAYS[way], **given)
 
 
-def test_states_between_steps_are_doubles_in_memory(problem, tmp_path):
-    for given in ({"digits": 30}, {"out": tmp_path / "x.zarr"}):
-        with pytest.raises(ph.InputError, match="choose the states with every"):
-            ph.solve(problem, times=[1.0], **WAYS["fixed"], **given)
+def test_states_between_steps_are_doubles(problem):
+    with pytest.raises(ph.InputError, match="remove the argument digits"):
+        ph.solve(problem, times=[1.0], **WAYS["fixed"], digits=30)
+
+
+def test_times_and_events_of_fixed_steps_go_into_a_file(problem, tmp_path):
+    given = {"times": [0.2, 0.4], "events": [ph.event(lambda t: t - 0.3)], **WAYS["fixed"]}
+    sol, path = ph.solve(problem, **given), tmp_path / "run.zarr"
+    assert ph.solve(problem, **given, out=path).events[0].t.tolist() == sol.events[0].t.tolist()
+    back = ph.load(path)
+    assert back.t.tolist() == [0.2, 0.4]
+    assert (back.momentum == sol.momentum).all()
+    with pytest.raises(ph.InputError, match="exists"):
+        ph.solve(problem, **given, out=path)
 
 
 # --- backwards in time -------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "polhode"
 PAGES = [
     ROOT / "README.md",
-    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem != "which_method"),
+    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem not in ("which_method", "combinations")),
     ROOT / "CONTRIBUTING.md",
 ]
 NOTATION = ROOT / "docs" / "notation.md"
@@ -117,7 +117,7 @@ def test_no_command_stands_outside_of_a_block_that_runs():
             assert not re.search(r"^polhode (?!.*tcp://)", block, re.MULTILINE), page
 
 
-MADE = ("methods/index.md", "which_method.md", "gallery/index.md")
+MADE = ("methods/index.md", "which_method.md", "combinations.md", "gallery/index.md")
 """Pages that docs/generate.py makes."""
 
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
@@ -223,7 +223,7 @@ def test_which_method_names_what_is_declared():
 def test_every_page_is_in_the_table_of_contents():
     listed = re.findall(r"^[\w/]+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE)
     made = {name.removesuffix(".md") for name in MADE}
-    written = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index", "which_method"}
+    written = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index", "which_method", "combinations"}
     assert set(listed) - made == written
 
 

@@ -26,6 +26,8 @@ class Kept:
     every: int = 1
     times: np.ndarray | None = None
     max_turn: float = math.inf
+    most: float = math.inf
+    """Most states; a run that would have more keeps its steps."""
 
     @classmethod
     def of(cls, every: Any, times: Any, max_turn: Any) -> Kept:
@@ -71,17 +73,15 @@ class Kept:
             last = len(sol) - 1
             chosen = np.append(np.arange(0, last, self.every), last)
             return _with_data(sol, {name: getattr(sol, name)[chosen] for name in PRIMARY})
-        return _at(sol, _close_times(sol, self.max_turn))
+        times = _close_times(sol, self.max_turn)
+        return sol if len(times) == len(sol) or len(times) > self.most else _at(sol, times)
 
 
 STEPS = Kept()
 """The end of every step, and nothing else."""
 
-
-def for_file(sol: Trajectory) -> Trajectory:
-    """Return a trajectory whose states are close enough to be drawn, unless there would be too many of them."""
-    times = _close_times(sol, SHOWN)
-    return sol if len(times) == len(sol) or len(times) > MOST else _at(sol, times)
+FOR_FILE = Kept(max_turn=SHOWN, most=MOST)
+"""States that are close enough to be drawn, unless there would be too many of them."""
 
 
 def _close_times(sol: Trajectory, turn: float) -> np.ndarray:

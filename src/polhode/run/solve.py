@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -23,7 +24,8 @@ from .exact import top_at_steps
 from .failures import explain
 from .fixed_step import RunState, solved
 from .integrator import check_compiled, engine
-from .kept import STEPS, Kept, for_file
+from .into_file import written
+from .kept import FOR_FILE, STEPS, Kept
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
 from .tolerance import Wish, solve_to
@@ -107,8 +109,13 @@ def solve(
             wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
         if out is None:
             return kept.applied(solve_to(problem, wish, end, wanted, progress))
-        with trajectory_store.reserved(out):
-            return _into_file(problem, wish, end, kept, out, overwrite, resume, wanted, progress)
+        how = checkpoint.run_spec(
+            problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=len(wanted), **wish.bounds.attributes,
+            **kept.attributes,
+        )  # fmt: skip
+        kept = FOR_FILE if kept is STEPS else kept
+        run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
+        return written(out, overwrite, resume, how, lambda: kept.applied(run_to()))
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
@@ -116,15 +123,19 @@ def solve(
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]
-    if times is not None or max_turn is not None:
+    if times is not None or max_turn is not None or (wanted and out is not None):
         kept = Kept.of(every, times, max_turn)
-        return _between_steps(kept, problem, method, dt, t_end, steps, out, digits, progress, events)
+        _refuse_between_steps(digits, every, wanted)
+        given = {"dt": dt, "t_end": t_end, "steps": steps}
+        sampled = functools.partial(_between_steps, kept, problem, chosen, progress, wanted, given)
+        if out is None:
+            return sampled()
+        how = checkpoint.run_spec(problem, chosen, **given, events=len(wanted), **kept.attributes)
+        return written(out, overwrite, resume, how, sampled)
     dt, every = signed_step(problem, dt, t_end, steps), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)
-    if wanted and (every > 1 or digits is not None or out is not None):
-        raise InputError(
-            "events need every step in memory in double precision; remove the arguments every, digits and out"
-        )
+    if wanted:
+        _refuse_between_steps(digits, every, wanted)
     count, end = length(problem, chosen, dt, t_end, steps)
     if not chosen.has_step:
         if wanted or out is not None:
@@ -189,14 +200,6 @@ def _recorder(
     return found
 
 
-def _same_run(path: Path, how: dict[str, Any]) -> Trajectory:
-    """Return the trajectory of a file written at the end of a run; refuse one of another run."""
-    whole, attrs = trajectory_store.read(path)
-    checkpoint.check_same(path, checkpoint.run_attribute(path, attrs, checkpoint.RUN_SPEC), how)
-    whole.stored.checked(0)
-    return whole
-
-
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
     """Add the problem to a run, and dense output if every step was kept in double precision."""
     whole._problem = problem
@@ -205,20 +208,24 @@ def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> 
     return whole
 
 
+def _refuse_between_steps(digits: Any, every: Any, events: Any) -> None:
+    """Refuse what does not go with states between steps: they come from every step, in double precision."""
+    what = "events" if events else "states between steps"
+    if digits is not None:
+        raise InputError(f"{what} are found by dense output, which is in double precision; remove the argument digits")
+    if every != 1:
+        raise InputError(f"{what} are found by dense output, which needs every step; remove the argument every")
+
+
 def _between_steps(
-    kept: Kept, problem: Problem, method: Any, dt: Any, t_end: Any, steps: Any, out: Any, digits: Any, progress: Any,
-    events: Any,
-) -> Trajectory:  # fmt: skip
+    kept: Kept, problem: Problem, method: Method, progress: Any, events: Any, given: dict[str, Any]
+) -> Trajectory:
     """Run with fixed steps, all in memory, and keep states between them."""
-    if out is not None or digits is not None:
-        raise InputError(
-            "with dt, states between steps come from dense output in memory and in double precision; choose the states "
-            "with every instead of times or max_turn, or remove the arguments out and digits"
-        )
-    if t_end is None and steps is None and kept.times is not None:
-        dt = signed_step(problem, dt, kept.end(None), None)
+    if given["t_end"] is None and given["steps"] is None and kept.times is not None:
+        dt = signed_step(problem, given["dt"], kept.end(None), None)
         steps = max(1, math.ceil((kept.end(None) - problem.t0) / dt - 1e-9))
-    sol = solve(problem, method, dt=dt, t_end=t_end, steps=steps, progress=progress, events=events)
+        given = {"dt": dt, "steps": steps}
+    sol = solve(problem, method, **given, progress=progress, events=events)
     if kept.times is not None and not sol.events:
         kept.check(problem.t0, float(sol.t[-1]))
     return kept.applied(sol)
@@ -244,34 +251,6 @@ def _wish(problem: Problem, method: Any, tol: Any, step_tol: Any) -> Wish:
         raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
     name, allowed = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
     return Wish(finite_number(name, allowed), step_tol is not None, chosen)
-
-
-def _into_file(
-    problem: Problem, wish: Wish, end: float, kept: Kept, out: Any, overwrite: bool, resume: bool, events: Any,
-    progress: Any,
-) -> Trajectory:  # fmt: skip
-    """Solve to a tolerance and write the file at the end, as a whole."""
-    how = checkpoint.run_spec(
-        problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=len(events), **wish.bounds.attributes,
-        **kept.attributes,
-    )  # fmt: skip
-    if resume:
-        there = trajectory_store.existing(trajectory_store.folder_checked(out))
-        whole = None if there is None else _same_run(there, how)
-        if whole is not None and whole.status == "finished":
-            return whole
-        overwrite = whole is not None
-    path = trajectory_store.new_path(out, overwrite)
-    attrs = checkpoint.initial_attributes(how)
-    try:
-        sol = solve_to(problem, wish, end, events, progress)
-        sol = for_file(sol) if kept is STEPS else kept.applied(sol)
-    except StepError as failed:
-        if failed.partial is not None:
-            trajectory_store.save(failed.partial, path, overwrite, attrs)
-        raise
-    trajectory_store.save(sol, path, overwrite, attrs)
-    return sol
 
 
 # --- reading the arguments --------------------------------------------------------------------------
