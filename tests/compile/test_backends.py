@@ -15,6 +15,7 @@ from polhode.compile.simd.vector_types import LANES
 from polhode.kernels.loops import stepping
 from polhode.numbers import floats
 from polhode.run.integrator import engine, start, torque_kernel
+from representatives import representatives, slow_unless
 
 ALL = [m.name for m in ph.methods.taking("free")]
 STEPS = 40
@@ -46,7 +47,7 @@ def agree(name, problem_name, dt):
     assert np.abs(plain - compiled).max() < 1e-14 * scale * STEPS
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", slow_unless(representatives(ph.methods.taking("free")), ALL))
 def test_compiled_equals_plain_python(name):
     agree(name, "fast_top" if ph.methods[name].takes("potential") else "book", 0.01)
 
