@@ -40,6 +40,7 @@ def test_names_are_unique():
         ph.methods.add(ph.mkrk(ph.Tableau([[0]], [1], name="x")).__class__(**{**vars(ph.methods["be"]), "name": "FE"}))
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_a_tableau_of_your_own():
     ralston = ph.Tableau([[0, 0], ["2/3", 0]], ["1/4", "3/4"], name="ralston", order=2, symmetric=False)
     method = ph.mkrk(ralston)

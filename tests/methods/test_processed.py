@@ -102,6 +102,7 @@ def test_a_run_repeats_the_kernel_alone():
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("plain_first")
 def test_runs_and_steppers_and_whole_steps_agree(name):
     top = ph.problems.heavy_top()
     run = ph.solve(top, f"{name}({DRIFT})", dt=0.05, steps=20)
@@ -154,6 +155,7 @@ def test_a_run_that_fails_keeps_its_last_state_changed_back():
 
 
 @pytest.mark.parametrize("digits", [None, 20])
+@pytest.mark.usefixtures("plain_first")
 def test_a_run_that_cannot_begin_says_so(digits):
     with pytest.raises(ph.StepError, match=r"failed in step 1 .*equation was not solved.*try dt = 0\.") as caught:
         ph.solve(ph.problems.heavy_top(), "processed6(dmv2)", dt=50.0, steps=3, digits=digits)

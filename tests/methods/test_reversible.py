@@ -117,6 +117,7 @@ def density(problem, sol):
 
 
 @pytest.mark.parametrize("dt", [0.02, 0.01])
+@pytest.mark.usefixtures("plain_first")
 def test_steps_follow_the_monitor(dt):
     """h rho = dt, and rho is the monitor up to O(dt^2), without drift."""
     problem = ph.problems.soft_wall()
@@ -169,6 +170,7 @@ def test_a_scheme_with_a_modified_potential_runs_compiled():
     assert np.abs(sol.t - digits.t).max() < 1e-13
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_a_body_with_axes_of_its_own():
     """The same body in turned axes makes the same steps."""
     turn = np.array([[0.6, -0.8, 0.0], [0.8, 0.6, 0.0], [0.0, 0.0, 1.0]])  # about the axis of the potential
@@ -225,6 +227,7 @@ def test_the_run_ends_with_the_first_step_past_the_end():
     assert (counted.t == thin.t).all()
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_states_between_the_steps_are_steps_of_the_part():
     sol = ph.solve(ph.problems.soft_wall(), WALL, dt=0.02, t_end=2.0)
     at = sol.at(sol.t[:-1])

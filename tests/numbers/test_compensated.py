@@ -21,6 +21,7 @@ from polhode.kernels.state import collapse, compensate, renormalise, summed
 from polhode.methods.families.splitting import excess, less_one
 from polhode.numbers import floats
 from polhode.run.integrator import engine
+from representatives import representatives, slow_unless
 
 BY_INCREMENTS = [m.name for m in ph.methods.values() if m.increments]
 SYMMETRIC = ph.Problem(ph.Body([0.9, 0.9, 1.6]), momentum=[0.3, 0.7, 1.1])
@@ -138,7 +139,9 @@ def test_a_step_is_the_same_in_many_digits(name):
 # --- runs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", BY_INCREMENTS)
+@pytest.mark.parametrize(
+    "name", slow_unless(representatives(ph.methods[name] for name in BY_INCREMENTS), BY_INCREMENTS)
+)
 def test_every_method_runs_compensated(name):
     free = ph.problems.free_body()
     plain, made = (ph.solve(free, m, dt=0.1, steps=200) for m in (name, f"compensated({name})"))

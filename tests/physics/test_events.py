@@ -247,6 +247,7 @@ def test_a_terminal_event_ends_the_run():
     assert fixed.at(fixed.t[-1]).t[0] == fixed.t[-1]
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_nothing_is_computed_beyond_a_terminal_event():
     """The motion has no solution at t = 1, and the event comes before."""
 
