@@ -21,7 +21,6 @@ from polhode.kernels.state import collapse, compensate, renormalise, summed
 from polhode.methods.families.splitting import excess, less_one
 from polhode.numbers import floats
 from polhode.run.integrator import engine
-from representatives import representatives, slow_unless
 
 BY_INCREMENTS = [m.name for m in ph.methods.values() if m.increments]
 SYMMETRIC = ph.Problem(ph.Body([0.9, 0.9, 1.6]), momentum=[0.3, 0.7, 1.1])
@@ -116,6 +115,7 @@ def test_the_declaration_is_that_of_the_part():
     assert made.name not in ph.methods
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_schemes_over_a_compensated_flow_are_compensated():
     top = ph.problems.heavy_top()
     for outside, inside in (("compensated(strang(dmv10))", "strang(compensated(dmv10))"),
@@ -139,9 +139,8 @@ def test_a_step_is_the_same_in_many_digits(name):
 # --- runs -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "name", slow_unless(representatives(ph.methods[name] for name in BY_INCREMENTS), BY_INCREMENTS)
-)
+@pytest.mark.parametrize("name", BY_INCREMENTS)
+@pytest.mark.usefixtures("plain_first")
 def test_every_method_runs_compensated(name):
     free = ph.problems.free_body()
     plain, made = (ph.solve(free, m, dt=0.1, steps=200) for m in (name, f"compensated({name})"))
