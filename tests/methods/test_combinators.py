@@ -9,6 +9,7 @@ import mpmath
 import pytest
 
 import polhode as ph
+from plain import run
 from polhode.analysis import checks
 from polhode.methods.queries import TorqueAndCorrector
 
@@ -58,7 +59,7 @@ def test_every_combinator_over_the_midpoint_rule_has_its_order(name):
 
 def test_a_corrected_scheme_over_the_midpoint_rule_compiles():
     top = ph.problems.heavy_top()
-    ours, free = (ph.solve(top, f"saba2c({flow})", dt=1e-3, steps=8) for flow in ("imr", "jacobi"))
+    ours, free = ph.solve(top, "saba2c(imr)", dt=1e-3, steps=8), run(top, "saba2c(jacobi)", 1e-3, 8)
     assert abs(ours.momentum[-1] - free.momentum[-1]).max() < 1e-5 * abs(free.momentum[-1]).max()
 
 

@@ -17,6 +17,7 @@ from polhode.numbers import floats
 from polhode.numbers.dispatch import kernel
 from polhode.results.observables import attitude_error, matrices
 from polhode.run.integrator import torque_kernel
+from representatives import slow_unless
 
 NAMES = list(processed)
 DRIFT = "dmv10"
@@ -60,7 +61,7 @@ def test_the_processors_undo_each_other(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("problem", ["heavy_top", "soft_wall"])
+@pytest.mark.parametrize("problem", slow_unless(["heavy_top"], ["heavy_top", "soft_wall"]))
 def test_compiled_runs_converge_to_the_reference(name, problem):
     what, order = ph.problems.get(problem), processed[name].order
     errors = []

@@ -14,6 +14,7 @@ import polhode as ph
 from polhode.analysis.reference import flow
 from polhode.kernels.so3 import conj, matrix, mul, rotate, unit
 from polhode.problems import gravity
+from representatives import slow_unless
 
 CYCLE = (0.5, 0.5, 0.5, 0.5)
 TILT = unit((1.0, 0.2, -0.3, 0.5))
@@ -79,7 +80,7 @@ def moved_axes(p, axis, vertical, sign=1):
 # --- accuracy ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", SPECIAL)
+@pytest.mark.parametrize("name", slow_unless({*SPECIAL} - {"fast"}, SPECIAL))
 def test_forty_digits_are_those_of_the_taylor_series(name):
     for p, h in ((SPECIAL[name], 3.25), (moved_axes(SPECIAL[name], 0, 1, -1), -2.5)):
         sol = ph.exact(p, h, digits=40)
