@@ -169,6 +169,7 @@ def test_false_flows_are_found():
     assert any("(potential)" in fault for fault in checks.check_flows(plain))
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_over_a_long_run_in_doubles():
     """Heavy top, 2000 steps: the energy swings by 5e-3, the modified ones by 6e-6 and 2e-8."""
     top = ph.problems.heavy_top()
@@ -180,6 +181,7 @@ def test_over_a_long_run_in_doubles():
     assert swings[2] < 1e-7
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_a_tensor_body_has_the_same_modified_energy():
     turn = Rotation.from_rotvec([0.4, -0.7, 0.2])
     A = turn.as_matrix()
@@ -216,6 +218,7 @@ def drag(omega):
     return (-omega[0], -omega[1], -omega[2])
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_what_has_no_modified_energy_is_refused():
     top, body = ph.problems.heavy_top(), ph.Body([1.0, 2.0, 3.0])
     sol = ph.solve(top, "imidm", dt=0.1, steps=2)

@@ -18,6 +18,7 @@ import polhode as ph
 from in_digits import energy, start
 from polhode.analysis import reference
 from polhode.kernels.so3 import norm2, rotate
+from representatives import slow_unless
 
 NAMES = ph.problems.names()
 STORED = json.loads(resources.files("polhode.physics").joinpath("references.json").read_text())
@@ -130,7 +131,7 @@ def rates(t: float, y: np.ndarray, inertia: tuple[float, ...], slopes: Any) -> n
     return np.concatenate([turning.ravel(), np.cross(m, w) + torque])
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", slow_unless({*NAMES} - {"fast_top"}, NAMES))
 def test_references_against_dop853(name: str) -> None:
     """The tolerance is steps x rtol x size, grown as a deflection of the start grows (measured with 1e-7)."""
     problem = ph.problems.get(name)

@@ -15,6 +15,7 @@ from polhode.compile.simd.vector_types import LANES
 from polhode.kernels.loops import stepping
 from polhode.numbers import floats
 from polhode.run.integrator import engine, start, torque_kernel
+from representatives import representatives, slow_unless
 
 ALL = [m.name for m in ph.methods.taking("free")]
 STEPS = 40
@@ -46,7 +47,7 @@ def agree(name, problem_name, dt):
     assert np.abs(plain - compiled).max() < 1e-14 * scale * STEPS
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", slow_unless(representatives(ph.methods.taking("free")), ALL))
 def test_compiled_equals_plain_python(name):
     agree(name, "fast_top" if ph.methods[name].takes("potential") else "book", 0.01)
 
@@ -139,26 +140,51 @@ print(np.array(end.momentum).tobytes().hex())
 """
 """Bodies in lanes; prints how many, code found in the cache, whether it has 512-bit registers, and the momenta."""
 
+LOOP = """
+import numpy as np
+from polhode.compile import program
+from polhode.compile.simd import vector_types as lanes
+from polhode.numbers.primitives import sin
+
+def every(x, out):
+    for i in range(0, len(x), lanes.LANES):
+        lanes.store(out, i, sin(lanes.load(x, i)))
+
+x, out = np.linspace(0.1, 1, 64), np.empty(64)
+run = program.compiled(every).run
+run(x, out)
+print(lanes.LANES, sum(run.stats.cache_hits.values()), any("zmm" in text for text in run.inspect_asm().values()))
+print(out.tobytes().hex())
+"""
+"""The same of a short loop over lanes, with sines instead of momenta."""
+
 PLAIN = {"NUMBA_CPU_NAME": "generic", "NUMBA_CPU_FEATURES": ""}
 """Code for the least processor of a kind: no AVX, no fused multiply-add."""
 
 
-def run_crowd(cache: Path, **more: str) -> tuple[int, int, bool, np.ndarray]:
+def run_lanes(script: str, cache: Path, **more: str) -> tuple[int, int, bool, np.ndarray]:
     environment = os.environ | {"POLHODE_CACHE": str(cache)} | more
-    done = subprocess.run([sys.executable, "-c", CROWD], env=environment, capture_output=True, text=True, check=True)
-    width, hits, wide, momenta = done.stdout.split()
-    return int(width), int(hits), wide == "True", np.frombuffer(bytes.fromhex(momenta))
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    width, hits, wide, numbers = done.stdout.split()
+    return int(width), int(hits), wide == "True", np.frombuffer(bytes.fromhex(numbers))
 
 
-def test_code_for_another_processor_is_not_taken_from_the_cache(tmp_path):
-    width, hits, _, here = run_crowd(tmp_path)
+@pytest.mark.parametrize(
+    ("script", "programs"),
+    [
+        pytest.param(LOOP, 1, id="loop"),
+        pytest.param(CROWD, 2, id="ensemble", marks=pytest.mark.slow),  # the run, and the check of what is given
+    ],
+)
+def test_code_for_another_processor_is_not_taken_from_the_cache(script, programs, tmp_path):
+    width, hits, _, here = run_lanes(script, tmp_path)
     assert (width, hits) == (LANES, 0)
-    width, hits, wide, plain = run_crowd(tmp_path, **PLAIN)
+    width, hits, wide, plain = run_lanes(script, tmp_path, **PLAIN)
     assert (width, hits, wide) == (8, 0, False)
     np.testing.assert_allclose(plain, here, rtol=1e-13)
     for more, expected in (({}, here), (PLAIN, plain)):
-        _, hits, _, again = run_crowd(tmp_path, **more)
-        assert hits == 2  # the run, and the check of what is given
+        _, hits, _, again = run_lanes(script, tmp_path, **more)
+        assert hits == programs
         assert again.tobytes() == expected.tobytes()
 
 

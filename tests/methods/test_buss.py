@@ -234,6 +234,7 @@ def test_derivatives_of_the_spatial_momentum_are_those_of_its_taylor_series(fiel
 
 
 @pytest.mark.parametrize("frame", ["body", "space"])
+@pytest.mark.usefixtures("plain_first")
 def test_a_torque_held_over_a_step_has_derivatives_too(frame):
     """One step each of two methods of order 4: apart by 0.01^5 times a small number."""
     body, state = ph.Body(TENSOR), ((1.0, 0.0, 0.0, 0.0), (1.0, 0.5, 0.2))

@@ -6,9 +6,19 @@ import pytest
 
 import polhode as ph
 from polhode.analysis import checks
+from representatives import representatives, slow_unless
 
 
-@pytest.mark.parametrize("name", list(ph.methods))
+def quick():
+    """All methods but the longest: of those that solve for several stages at once, one for each paper is enough here.
+
+    These differ in their coefficients, which tests/methods/test_order_conditions.py checks as well.
+    """
+    several = [method for method in ph.methods.values() if method.solves > 1]
+    return {*ph.methods} - {method.name for method in several} | representatives(several)
+
+
+@pytest.mark.parametrize("name", slow_unless(quick(), ph.methods))
 def test_method_is_what_it_declares(name):
     """All checks in one test: they share steps of the method."""
     assert checks.check(ph.methods[name]) == []

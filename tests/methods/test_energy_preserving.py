@@ -14,6 +14,7 @@ from polhode.numbers.multiprecision import number
 from polhode.results.observables import attitude_error
 from polhode.run import integrator
 from polhode.tableaus import gauss_rule, tableaus
+from representatives import slow_unless
 
 EPS = 2.0**-52
 BASES = (
@@ -30,7 +31,11 @@ MADE = (
 )
 
 
-@pytest.mark.parametrize("base", BASES)
+LONG = ("yoshida6(strang(dmv6))", "reversible(strang(rot123))")
+"""Those of BASES whose checks in 50 digits take several seconds."""
+
+
+@pytest.mark.parametrize("base", slow_unless({*BASES} - {*LONG}, BASES))
 def test_it_is_what_it_declares(base):
     assert checks.check(ph.methods[f"ep({base})"]) == []
 
@@ -284,6 +289,7 @@ def test_the_total_energy_is_exact_where_no_turn_reaches_it(name, base):
         assert abs(total - before) <= 16 * (n + 1) * EPS * (1 + before)
 
 
+@pytest.mark.slow
 def test_in_a_potential_all_ways_to_run_agree():
     """Six steps, compiled, in lanes and in 20 digits, of which one body is a sphere: its momentum is scaled."""
     for inertia in ([1.0, 2.0, 2.5], [1.0, 1.0, 1.0]):
@@ -328,7 +334,9 @@ FEHLBERG = ph.mkrk(
 )  # fmt: skip
 
 
-@pytest.mark.parametrize("field", [drag(0.4), driven(0.8)], ids=["drag", "driven"])
+@pytest.mark.parametrize(
+    "field", [pytest.param(drag(0.4), id="drag"), pytest.param(driven(0.8), id="driven", marks=pytest.mark.slow)]
+)
 @pytest.mark.parametrize(
     ("base", "order"),
     [("buss1", 1), ("imidm", 2), ("buss3", 3), ("abm4", 4), ("lietaylor(5)", 5), ("fehlberg", 5)],
@@ -410,6 +418,7 @@ def test_compensated_either_way_round_is_the_same_and_drifts_less():
 # --- why it helps splittings ------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_a_splitting_gains_from_ep_only_what_its_mean_energy_is_off():
     """Where the start has the mean energy right, the gain vanishes; elsewhere it is a factor (docs/buss.md)."""
     prism = ph.problems.prism()
@@ -427,6 +436,7 @@ def test_a_splitting_gains_from_ep_only_what_its_mean_energy_is_off():
     assert offsets[1] > 8 * offsets[0]
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_no_step_in_a_potential_jumps():
     """Where turning changes kinetic and potential energy alike, only a turn of half a radian would keep their sum."""
     rng = np.random.default_rng(1)

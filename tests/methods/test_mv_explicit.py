@@ -26,6 +26,7 @@ def test_all_are_the_discrete_moser_veselov_map(name, which):
 
 
 @pytest.mark.parametrize("name", EXPLICIT)
+@pytest.mark.usefixtures("plain_first")
 def test_solution_exists_where_that_of_dmv_does(name):
     """Random bodies and steps on both sides of the limit; where it exists, all agree to round-off of a double."""
     rng = np.random.default_rng(3)
@@ -146,6 +147,7 @@ def momentum_error(name, t_end, steps):
 
 @pytest.mark.parametrize("name", ["mv_explicit", MCLACHLAN, "imr"])
 @pytest.mark.parametrize("t_end", [1.0, 10.0])
+@pytest.mark.usefixtures("plain_first")
 def test_error_at_1_and_10_is_of_second_order(name, t_end):
     errors = [momentum_error(name, t_end, int(t_end) * n) for n in (20, 40, 80)]
     slopes = [math.log2(a / b) for a, b in itertools.pairwise(errors)]

@@ -61,6 +61,7 @@ def test_steps_controlled_by_the_estimate_meet_the_tolerance():
     assert error < tolerance * steps
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_a_tolerance_controls_its_steps():
     """A swing through the top of a steep potential: steps of very different lengths, fewer than equal ones."""
     top = ph.Problem(
@@ -79,6 +80,7 @@ def test_a_tolerance_controls_its_steps():
     np.testing.assert_allclose(found.at(1.234).momentum[-1], middle, atol=1e-5)
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_its_controlled_steps_end_on_the_edges_of_a_burn():
     burn = ph.fields.thruster(torque=[0, 0, 0.2], on=[[10.0, 10.5], [40.0, 40.001]])
     body = ph.Body([[3.0, 0.1, 0.0], [0.1, 4.0, 0.0], [0.0, 0.0, 5.0]])

@@ -17,6 +17,7 @@ from polhode.numbers import floats
 from polhode.numbers.dispatch import kernel
 from polhode.results.observables import attitude_error, matrices
 from polhode.run.integrator import torque_kernel
+from representatives import slow_unless
 
 NAMES = list(processed)
 DRIFT = "dmv10"
@@ -60,7 +61,7 @@ def test_the_processors_undo_each_other(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("problem", ["heavy_top", "soft_wall"])
+@pytest.mark.parametrize("problem", slow_unless(["heavy_top"], ["heavy_top", "soft_wall"]))
 def test_compiled_runs_converge_to_the_reference(name, problem):
     what, order = ph.problems.get(problem), processed[name].order
     errors = []
@@ -102,6 +103,7 @@ def test_a_run_repeats_the_kernel_alone():
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.usefixtures("plain_first")
 def test_runs_and_steppers_and_whole_steps_agree(name):
     top = ph.problems.heavy_top()
     run = ph.solve(top, f"{name}({DRIFT})", dt=0.05, steps=20)
@@ -154,6 +156,7 @@ def test_a_run_that_fails_keeps_its_last_state_changed_back():
 
 
 @pytest.mark.parametrize("digits", [None, 20])
+@pytest.mark.usefixtures("plain_first")
 def test_a_run_that_cannot_begin_says_so(digits):
     with pytest.raises(ph.StepError, match=r"failed in step 1 .*equation was not solved.*try dt = 0\.") as caught:
         ph.solve(ph.problems.heavy_top(), "processed6(dmv2)", dt=50.0, steps=3, digits=digits)

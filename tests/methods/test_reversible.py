@@ -15,6 +15,7 @@ from polhode.methods.mechanics import basis, gyration
 from polhode.numbers import multiprecision
 from polhode.physics.queries import answering
 from polhode.run.integrator import engine, torque_kernel
+from representatives import slow_unless
 
 WALL = "reversible(strang(rot123))"
 
@@ -24,7 +25,7 @@ WALL = "reversible(strang(rot123))"
 PARTS = ("imidm", "trapm", "akw", "jacobi", "strang(symrot_auto)", "nystrom4(rot123)", "yoshida4(imidm)")
 
 
-@pytest.mark.parametrize("part", PARTS)
+@pytest.mark.parametrize("part", slow_unless({*PARTS} - {"yoshida4(imidm)"}, PARTS))
 def test_it_is_what_it_declares(part):
     assert checks.check(ph.reversible(part)) == []
 
@@ -117,6 +118,7 @@ def density(problem, sol):
 
 
 @pytest.mark.parametrize("dt", [0.02, 0.01])
+@pytest.mark.usefixtures("plain_first")
 def test_steps_follow_the_monitor(dt):
     """h rho = dt, and rho is the monitor up to O(dt^2), without drift."""
     problem = ph.problems.soft_wall()
@@ -169,6 +171,7 @@ def test_a_scheme_with_a_modified_potential_runs_compiled():
     assert np.abs(sol.t - digits.t).max() < 1e-13
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_a_body_with_axes_of_its_own():
     """The same body in turned axes makes the same steps."""
     turn = np.array([[0.6, -0.8, 0.0], [0.8, 0.6, 0.0], [0.0, 0.0, 1.0]])  # about the axis of the potential
@@ -225,6 +228,7 @@ def test_the_run_ends_with_the_first_step_past_the_end():
     assert (counted.t == thin.t).all()
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_states_between_the_steps_are_steps_of_the_part():
     sol = ph.solve(ph.problems.soft_wall(), WALL, dt=0.02, t_end=2.0)
     at = sol.at(sol.t[:-1])

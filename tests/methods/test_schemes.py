@@ -11,18 +11,23 @@ from polhode.kernels.so3 import exp, matrix, mul
 from polhode.methods.tables.compositions import compositions, splittings
 from polhode.numbers.multiprecision import number
 from polhode.results.observables import attitude_error, matrices
+from representatives import slow_unless
 
 DRIFT = "dmv10"
 SYMPLECTIC = "symrot"
 
 
-LONG = ("suzuki8",)
-"""125 steps in one: a minute of work in 50 digits."""
+SHORT = 12
+"""Most torques of a step that is checked in the fast suite; 125 of suzuki8 take a minute in 50 digits."""
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=[pytest.mark.slow] if n in LONG else []) for n in (*compositions, *splittings)]
-)
+def by_length(names, drift):
+    """Schemes as parameters, the long ones slow."""
+    lengths = {name: ph.methods[f"{name}({drift})"].torque_evals for name in names}
+    return slow_unless([name for name in names if lengths[name] <= SHORT], names)
+
+
+@pytest.mark.parametrize("name", by_length([*compositions, *splittings], DRIFT))
 def test_every_scheme_is_what_it_declares(name):
     """Over a drift of order ten: order from both sides, symmetry, the torque points, what is conserved."""
     method = ph.methods[f"{name}({DRIFT})"]
@@ -30,7 +35,7 @@ def test_every_scheme_is_what_it_declares(name):
         assert check(method) == []
 
 
-@pytest.mark.parametrize("name", ["strang", *compositions])
+@pytest.mark.parametrize("name", by_length(["strang", *compositions], SYMPLECTIC))
 def test_compositions_of_a_symplectic_flow_are_symplectic(name):
     method = ph.methods[f"{name}({SYMPLECTIC})"]
     assert method.symplectic is True
@@ -43,7 +48,7 @@ def test_splittings_over_a_symplectic_flow_are_symplectic(name):
     assert checks.check_symplectic(ph.methods[f"{name}({SYMPLECTIC})"]) == []
 
 
-@pytest.mark.parametrize("base", ["imidm", "akw", "imid", "trapm"])
+@pytest.mark.parametrize("base", slow_unless(["akw"], ["imidm", "akw", "imid", "trapm"]))
 def test_methods_that_integrate_torques_are_composed(base):
     assert checks.check(ph.methods[f"yoshida4({base})"]) == []
 

@@ -115,6 +115,7 @@ def test_the_declaration_is_that_of_the_part():
     assert made.name not in ph.methods
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_schemes_over_a_compensated_flow_are_compensated():
     top = ph.problems.heavy_top()
     for outside, inside in (("compensated(strang(dmv10))", "strang(compensated(dmv10))"),
@@ -139,6 +140,7 @@ def test_a_step_is_the_same_in_many_digits(name):
 
 
 @pytest.mark.parametrize("name", BY_INCREMENTS)
+@pytest.mark.usefixtures("plain_first")
 def test_every_method_runs_compensated(name):
     free = ph.problems.free_body()
     plain, made = (ph.solve(free, m, dt=0.1, steps=200) for m in (name, f"compensated({name})"))

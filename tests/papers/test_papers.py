@@ -58,6 +58,7 @@ FREE_DT = 1 / 32
 
 @ON_TWO
 @pytest.mark.parametrize(("method", "printed"), [("trap", "3.21e-4"), ("imid", "3.53e-4"), ("nmb", "9.1e-5")])
+@pytest.mark.usefixtures("plain_first")
 def test_free_body_attitude(method: str, printed: str) -> None:
     assert rounds_to(attitude("free_body", method, FREE_DT), printed)
 

@@ -44,6 +44,7 @@ def in_unit_one(sol, k, j):
 
 
 @pytest.mark.parametrize("name", ["free", "top", "driven", "burn"])
+@pytest.mark.usefixtures("plain_first")
 def test_to_a_tolerance(name):
     tol, ends = 1e-9, []
     for k, j in [(0, 0), *EXPONENTS]:
@@ -58,6 +59,7 @@ def test_to_a_tolerance(name):
     assert (scaled == scaled[0]).all()  # all of them are solved in the same units, so to the same bits
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_a_very_slow_body_to_a_tolerance():
     """Its Taylor coefficients are zero in doubles from some order on."""
     for k in (-55, -60, -75, -90, -120):

@@ -126,6 +126,7 @@ def rows_of(problem: ph.Problem, name: str, cuts: list[int], every: int, digits:
 
 
 @pytest.mark.parametrize("name", list(dict.fromkeys([*(m.name for m in ph.methods.taking("free")), *KINDS.values()])))
+@pytest.mark.usefixtures("plain_first")
 def test_every_method_goes_on_from_the_text_of_its_state(name: str) -> None:
     """Also to a later end than the first one: the row of an end that is no multiple of `every` is not kept."""
     problem = TOP if ph.methods[name].takes("potential") else ph.problems.book()
@@ -319,9 +320,14 @@ def test_killed_at_random_moments(server: Any, kind: str, tmp_path: Path) -> Non
     assert not list(parts.rglob("*.partial"))
 
 
-LISTENING = (
-    "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); from polhode.cli import main; main()"
-)
+LISTENING = """if True:
+    import signal
+    from polhode.cli import main
+    from polhode.results import recorder
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    recorder.FLUSH_SECONDS = 0.1  # rows are soon there
+    main()
+"""
 
 
 def command(*args: str, **named: Any) -> subprocess.Popen[str]:
@@ -339,7 +345,7 @@ def wait_for(path: Path, rows: int, child: subprocess.Popen[str]) -> None:
 
 
 def test_the_command_line_killed_interrupted_and_continued() -> None:
-    line = ("run", "fast_top", "-m", "imidm", "--dt", "1e-5", "--steps", "20000000", "--every", "10000")
+    line = ("run", "fast_top", "-m", "imidm", "--dt", "1e-5", "--steps", "6000000", "--every", "10000")
     out = ("--out", "run.zarr", "--resume")
     with command(*line, *out) as child:
         wait_for(Path("run.zarr"), 2, child)
@@ -356,7 +362,7 @@ def test_the_command_line_killed_interrupted_and_continued() -> None:
         text, _ = child.communicate(timeout=PATIENCE)
     assert child.returncode == 0
     assert text.endswith("written       run.zarr\n")
-    run("whole.zarr", dt=1e-5, steps=20_000_000, every=10_000)
+    run("whole.zarr", dt=1e-5, steps=6_000_000, every=10_000)
     assert_same("run.zarr", "whole.zarr")
 
 

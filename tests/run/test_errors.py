@@ -463,6 +463,7 @@ def test_messages_are_value_errors() -> None:
 
 
 @pytest.mark.parametrize("suffix", [".zarr", ".nc"])
+@pytest.mark.usefixtures("plain_first")
 def test_file_exists(suffix: str) -> None:
     path = Path(f"run{suffix}")
     solve(out=path)
@@ -735,6 +736,7 @@ def test_linear_body(method: str, tensor: bool) -> None:
     assert errors[1] < 2e-14 or abs(np.log2(errors[0] / errors[1]) - order) < 0.1
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_linear_body_with_a_field() -> None:
     """A dumbbell on a spring is a spherical pendulum; compared with the equations of its axis, u'' = -|u'|^2 u + ..."""
     from scipy.integrate import solve_ivp
@@ -766,6 +768,7 @@ def general(t, R, omega, k):
 
 
 @pytest.mark.parametrize("power", [-46, -10, 10, 66])
+@pytest.mark.usefixtures("plain_first")
 def test_scale_of_inertia(power: int) -> None:
     """Moments of 1e-14, 1e3 and 7e19 give the same motion, to the last bit where the factor is a power of two."""
     one, other = (
@@ -793,6 +796,7 @@ def test_scale_of_time(power: int) -> None:
 
 
 @pytest.mark.parametrize("scale", [1e-14, 1e3, 1e20])
+@pytest.mark.usefixtures("plain_first")
 def test_odd_scales(scale: float) -> None:
     one, other = (
         ph.solve(ph.Problem(ph.Body(s * LINEAR_AXES @ np.diag([1, 2, 2.5]) @ LINEAR_AXES.T), omega=[1, 0.1, 0.2]),

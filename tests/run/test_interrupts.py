@@ -108,7 +108,7 @@ RUN = f"""
     shard_checkpoint.SECONDS = 0.05
     rng = np.random.default_rng(8)
     moments, momenta = rng.uniform(1, 1.9, ({N}, 3)), rng.normal(size=({N}, 3))
-    given = dict(dt=0.01, statistics=["energy"], every=1000, progress=False)
+    given = dict(dt=0.01, statistics=["energy", "spatial_momentum"], every=1000, progress=False)
     ph.ensemble(moments, None, momenta, "dmv4", steps=2, **given)  # compiled: what follows is the loop
     print("go", flush=True)
     try:
@@ -137,7 +137,7 @@ def checkpoints(path):
 
 
 def resumed(path, **more):
-    given = {"dt": 0.01, "steps": STEPS, "statistics": ["energy"], "every": 1000}
+    given = {"dt": 0.01, "steps": STEPS, "statistics": ["energy", "spatial_momentum"], "every": 1000}
     return ph.ensemble(
         MOMENTS, None, MOMENTA, "dmv4", **given, **more, **({"out": path, "resume": True} if path else {})
     )

@@ -60,6 +60,7 @@ CHOSEN = {
 
 
 @pytest.mark.parametrize("name", CHOSEN)
+@pytest.mark.usefixtures("plain_first")
 def test_a_chosen_method_is_in_the_registry(name):
     run, expected = CHOSEN[name]
     method = run().method
@@ -68,6 +69,7 @@ def test_a_chosen_method_is_in_the_registry(name):
 
 
 @pytest.mark.parametrize("name", ["verner87", "mkrk(dormand_prince)"])
+@pytest.mark.usefixtures("plain_first")
 def test_pairs_take_fixed_steps_and_tolerances(name):
     problem, end, dt = ph.problems.fast_top(), 0.2, 0.0025
     true = ph.exact(problem, [end]).quaternion[0]

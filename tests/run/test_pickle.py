@@ -204,7 +204,9 @@ def test_digits_come_back():
 
 
 def test_an_ensemble_comes_back():
-    made = ph.ensemble(BODY, None, np.eye(3) + 0.1, "imidm", dt=0.05, steps=20, statistics=["energy"])
+    made = ph.ensemble(
+        BODY, None, np.eye(3) + 0.1, "dmv4", dt=0.05, steps=20, statistics=["energy", "spatial_momentum"]
+    )
     other = sent(made)
     for name in ("t", "quaternion", "momentum", "moments", "failed", "matrix"):
         assert getattr(other, name).tobytes() == getattr(made, name).tobytes()

@@ -108,6 +108,7 @@ def test_a_shorter_bump_is_found_between_stops():
 
 
 @pytest.mark.parametrize("method", ["imidm", "mkrk(rk4)", "taylor(6)", "abm4"])
+@pytest.mark.usefixtures("plain_first")
 def test_a_given_method_steps_onto_the_edges(method):
     """Equal steps between two edges; methods with several stages, with series and with a memory."""
     sol = ph.solve(start(window(0.2, 400.0, 0.5)), method, tol=1e-5, t_end=1000.0)
@@ -115,6 +116,7 @@ def test_a_given_method_steps_onto_the_edges(method):
     assert {399.5, 400.5} <= set(sol.t.tolist())
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_pulses_again_and_again():
     rate, size, end = 2 * math.pi / 100, 1e-4, 10000.0
     half = math.acos(0.999) / rate

@@ -65,16 +65,19 @@ def solved(body: ph.Body, field: Any, steps: int) -> np.ndarray:
     return np.column_stack([sol.quaternion, sol.momentum, sol.t])[1:]
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_held_torque_is_the_constant_field() -> None:
     """To the last bit where the axes are principal."""
     np.testing.assert_array_equal(stepped(BODY, PUSH, 100), solved(BODY, held(PUSH), 100))
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_held_in_space() -> None:
     np.testing.assert_allclose(stepped(BODY, PUSH, 100, "space"), solved(BODY, held_in_space(PUSH), 100), atol=1e-13)
 
 
 @pytest.mark.parametrize("frame", ["body", "space"])
+@pytest.mark.usefixtures("plain_first")
 def test_own_axes(frame: str) -> None:
     """A turned copy of a body moves as the body does."""
     first = start(BODY)
@@ -91,10 +94,12 @@ def test_own_axes(frame: str) -> None:
 
 
 @pytest.mark.parametrize("body", [BODY, OWN])
+@pytest.mark.usefixtures("plain_first")
 def test_field(body: ph.Body) -> None:
     np.testing.assert_allclose(stepped(body, general(0.4), 100), solved(body, general(0.4), 100), atol=1e-13)
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_torque_may_change_from_step_to_step() -> None:
     """A held torque that follows a slow one converges to it: midpoint values make it second order."""
     step = ph.stepper(BODY, "imidm", 1 / 64).step
@@ -117,6 +122,7 @@ def test_backwards() -> None:
     assert back.t == 1.0
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_state() -> None:
     """Plain floats in a named tuple; lists and arrays are taken too; single precision is made a rotation."""
     step = ph.stepper(BODY, "imidm", 0.0625).step

@@ -58,7 +58,7 @@ def prepared(folder):
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
-PLAIN = ("README", "bodies", "buss", "fields", "modified_energy", "problem_files", "schemes")
+PLAIN = ("README", "bodies", "buss", "fields", "modified_energy", "problem_files", "schemes", "tolerance")
 """Pages with many programs of few steps: the fast suite runs these as plain Python, the slow one compiles them."""
 
 BOTH, PYTHON = "python|console", "python"
@@ -187,6 +187,7 @@ def method_pages():
 
 
 @pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "vector_spaces"])
+@pytest.mark.usefixtures("plain_first")
 def test_the_code_of_a_page_runs(name, tmp_path):
     page = tmp_path / "page.md"
     page.write_text(method_pages()[name], "utf-8")

@@ -161,6 +161,7 @@ def test_near_rest(omega, dt):
     assert max(abs(x) for x in m) > 0.1 * dt
 
 
+@pytest.mark.slow
 def test_all_ways_to_run_agree():
     """Six steps, compiled, in lanes and in 20 digits: apart by round-off."""
     body, attitude, field = ph.Body(TENSOR), [0.6, 0.0, 0.64, 0.48], rough(0.7, -0.4)
@@ -172,6 +173,7 @@ def test_all_ways_to_run_agree():
     assert np.abs(many.momentum[-1] - one.momentum[-1]).max() < 1e-14
 
 
+@pytest.mark.slow
 def test_gradients_of_a_run():
     """By dual numbers and by JAX backwards: slopes by a parameter against differences in 40 digits."""
     jax = pytest.importorskip("jax")
@@ -192,6 +194,7 @@ def test_gradients_of_a_run():
         assert jax.grad(lambda a: run(params={"a": a})[1][1])(0.7) == pytest.approx(slope, rel=1e-9)
 
 
+@pytest.mark.usefixtures("plain_first")
 def test_the_stepper_tells_potentials_apart():
     """Two potentials with one stepper: each with its own mean torque."""
     stepper = ph.stepper(ph.Body([0.6, 0.8, 1.0]), "dg2", 0.1)

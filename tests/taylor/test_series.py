@@ -137,7 +137,7 @@ def test_orders(order, made, kind):
         assert float(mpmath.log(errors[0] / errors[1], 2)) - 1 == pytest.approx(order, abs=0.35)
 
 
-@pytest.mark.parametrize("name", ["lietaylor(12)", "taylor(12)"])
+@pytest.mark.parametrize("name", [pytest.param("lietaylor(12)", marks=pytest.mark.slow), "taylor(12)"])
 def test_compiled_runs_agree_with_many_digits(name):
     problem = PROBLEMS["everything, turned"]()
     compiled_run = ph.solve(problem, name, dt=0.02, steps=20)

@@ -14,6 +14,7 @@ from polhode.compile import program
 from polhode.compile.simd.vector_types import LANES, Lanes, extract, insert
 from polhode.numbers.dispatch import kernel
 from polhode.numbers.primitives import tan
+from representatives import slow_unless
 from vector_code import scalar_work
 
 RNG = np.random.default_rng(11)
@@ -31,6 +32,9 @@ EPS = np.finfo(float).eps
 SOME = ("dmv10", "symrot_auto", "imidm", "mkrk(midpoint)", "mv_explicit", "nmb")
 SCHEMES = ("strang(dmv4)", "nystrom4(dmv10)", "compensated(strang(dmv4))", "reversible(strang(dmv4))")
 """Methods of every kind of step; the others, and combinations, take longer."""
+
+ELSEWHERE = "mkrk(midpoint)"
+"""That of SOME which another fast test runs in lanes (tests/run/test_rest.py)."""
 
 ALONE = "symrot_auto"
 """That of SOME for which a crowd of one is run too: with one step size for all it has a program of its own."""
@@ -115,9 +119,7 @@ def fresh(monkeypatch):
     )
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(n, marks=() if n in SOME else pytest.mark.slow) for n in [*ph.methods, *SCHEMES]]
-)
+@pytest.mark.parametrize("name", slow_unless({*SOME} - {ELSEWHERE}, [*ph.methods, *SCHEMES]))
 def test_every_method_in_lanes(name, fresh):
     """As alone to round-off, the same bits in any company, and no scalar code.
 

@@ -170,8 +170,9 @@ def mixture(t, R, omega, *, k):
     return push * R[2][1], ph.math.sqrt(d) * R[0][2] - k * omega[1] / (1 + omega[2] ** 2), ph.math.atan2(R[1][0], d)
 
 
-@pytest.mark.usefixtures("plain_first")
+@pytest.mark.slow
 def test_a_field_with_functions() -> None:
+    """The pulses below have one function, which is enough for the fast suite: this program takes 17 s to compile."""
     moments, q, m, k = tops(5)
     starts = [ph.Problem(ph.Body(moments[i]), mixture(k=k[i]), attitude=q[i], momentum=m[i]) for i in range(5)]
     fine = np.array([ph.solve(start, tol=1e-12, t_end=END).quaternion[-1] for start in starts])
