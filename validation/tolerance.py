@@ -268,12 +268,20 @@ ROUND_OFF = 1e-14
 """Errors below this for each radian turned are round-off, which an estimate bounds but does not follow."""
 
 
+SHOWN = 200
+"""Problems after which an intermediate result is printed."""
+
+
 def main(seed: int = 1, count: int = 50, processes: int = 1) -> None:
     """Print the table."""
     print("kind     judged told poor   error/tol median, largest   error/estimate median, largest   within 5")
     cases = [(kind, seed, i) for i in range(count) for kind in KINDS]
     with multiprocessing.get_context("spawn").Pool(processes) as pool:
-        seen = list(pool.imap_unordered(judged, cases))
+        seen: list[Seen] = []
+        for one in pool.imap_unordered(judged, cases):
+            seen.append(one)
+            if len(seen) % SHOWN == 0:
+                _line("so far", seen)
     for kind in KINDS:
         _line(kind, [one for one in seen if one[0] == kind])
     _line("all", seen)
