@@ -15,6 +15,7 @@ import numpy as np
 from ..kernels.loops import COLUMNS, interpolating, one_step
 from ..kernels.so3 import conj, mul
 from ..methods import Method
+from ..methods.adaptive.controller import first_angle, first_step
 from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers import floats
 from ..physics.problem import Problem
@@ -24,9 +25,6 @@ from .step_control import EPS, AdaptiveStep, compiled
 
 FEW_ROWS, ROWS = 256, 4096
 """States in the first and in the largest buffer of the compiled loop."""
-
-FIRST_STEP = 2.0
-"""First step of a pair, in radians divided by tolerance^(1/order)."""
 
 _watcher: contextvars.ContextVar[Callable[[float], Any] | None] = contextvars.ContextVar("watcher", default=None)
 
@@ -102,9 +100,7 @@ class Run:
         span = self.end - self.problem.t0
         if not self.controlled_step.has_proposal:
             return span
-        _, m = self.y
-        rate = max(math.hypot(*(i * x for i, x in zip(self.system[1], m, strict=True))), 1 / span)
-        return min(span, FIRST_STEP * self.tolerance ** (1 / self.order) / rate)
+        return float(first_step(first_angle(self.order, self.tolerance), span, self.y[1], self.system))
 
     def pieces(self) -> Iterator[Path]:
         """Yield the path in pieces, each without the state before it; `largest` is the largest |momentum| so far."""

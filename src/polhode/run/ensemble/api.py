@@ -15,7 +15,6 @@ from ...errors import InputError, ResultWarning
 from ...kernels.loops import kept_rows
 from ...methods import Method, methods
 from ...methods.families.jacobi import jacobi
-from ...methods.families.taylor import taylor
 from ...physics.fields import Field, FieldTemplate
 from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
@@ -25,11 +24,12 @@ from ...results.store import checkpoint
 from ...results.trajectory import Trajectory
 from ..dense import dense_of
 from ..schedule import Bounds
-from ..step_control import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
+from ..step_control import EPS, LARGEST, SMALLEST, is_smooth
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch, model_problem, step_counts
 from .events import refuse_with_events, run_with_events
 from .inputs import Inputs, read
+from .lane_steps import adaptive_method
 from .run import DEVICES, run_on_cores
 from .schedule import longest_steps
 from .start import Start
@@ -342,7 +342,7 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
         )
-    chosen = jacobi if free else taylor(taylor_order(given))
+    chosen = jacobi if batch.field is None else adaptive_method(batch.field, given)
     model = model_problem(batch, chosen, t0)
     longest = None if free else longest_steps(batch, t0, t_end, max_step)
     return Task(batch, chosen, model, t0, 1, 1, device, tolerance=None if free else given, longest=longest)
@@ -350,7 +350,8 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
 
 def _to_accuracy(task: Task, tol: float) -> Ensemble:
     """Run a task until the estimated errors at the end are below `tol`, or cannot be reduced."""
-    if task.batch.field is None:
+    field = task.batch.field
+    if field is None:
         free = task.run()
         error = 10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0]))
         return dataclasses.replace(free, error_estimate=error, tol=tol)
@@ -360,9 +361,9 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
         nonlocal highest
         batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
-        series = taylor(taylor_order(step_tol))
-        highest = max(highest, series, key=lambda method: method.order)
-        part = dataclasses.replace(task, batch=batch, method=series, tolerance=step_tol, longest=longest)
+        method = adaptive_method(field, step_tol)
+        highest = max(highest, method, key=lambda method: method.order)
+        part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest)
         found = part.found()
         run_on_cores(part, found, None)
         q, m, extra_columns, failed = found

@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...kernels.loops import COLUMNS
 from ...numbers import floats
 from ..integrator import beginning, structure, torque_kernel
-from ..step_control import mixed_orders, mixed_taylor
+from .lane_steps import lane_steps
 
 if TYPE_CHECKING:
     from .api import Task
@@ -111,18 +111,10 @@ def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
             _integrate_some_adaptively(task, found, threads, np.flatnonzero(task.longest == x))
         return
     given, _ = task.given()
-    controlled_step, order = mixed_taylor(problem), int(task.method.order)
-    size = layout.sizes(given)
-    run = program(
-        lambda: adaptive_step.loop(controlled_step.make(), size),
-        "travelling lanes",
-        size,
-        controlled_step.name,
-        *controlled_step.structure,
-    ).run
+    steps, size = lane_steps(problem, task.method, tolerance), layout.sizes(given)
+    run = program(lambda: adaptive_step.loop(steps.make(), size), "travelling lanes", size, *steps.key).run
     times = (task.t0, task.t0 + span, longest)
-    orders = mixed_orders(tolerance, order)
-    adaptive_step.run_on_cores(run, times, tolerance, orders, given, found, threads)
+    adaptive_step.run_on_cores(run, times, tolerance, steps.setting, given, found, threads)
 
 
 def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> None:
