@@ -74,7 +74,7 @@ def ends(many: ph.Ensemble) -> Ends:
 
 def measured(field: Any, kind: str, given: dict[str, Any], reference: Ends) -> None:
     """Print nanoseconds, steps and step tolerance for some errors, interpolated."""
-    api.adaptive_method = lambda field, tolerance: KINDS[kind](tolerance)
+    api.adaptive_method = lambda field, tolerance, device: KINDS[kind](tolerance)
     rows = []
     for exponent in range(-1, -13, -1):
         seconds = np.inf
@@ -96,7 +96,7 @@ def main() -> None:
     for field in (weight, quadratic, driven, mixture):
         bound = field(k=1.0)
         print(f"{bound.name}: {torque_flops(bound)} operations, {motion_series(bound, False).terms} terms", flush=True)
-        api.adaptive_method = lambda field, tolerance: KINDS["taylor"](tolerance)
+        api.adaptive_method = lambda field, tolerance, device: KINDS["taylor"](tolerance)
         reference = ends(ph.ensemble(**given, field=field, step_tol=1e-15, t_end=END, max_step=END))
         for kind in KINDS:
             measured(field, kind, given, reference)

@@ -87,7 +87,7 @@ def _tuple_function(first: str, count: int) -> Callable[..., Any]:
     return made
 
 
-def _reader(parameters: int) -> Callable[..., Any]:
+def reader(parameters: int) -> Callable[..., Any]:
     """Compiled function (data, k) -> state and system of body k."""
     q, m = _tuple_function(str(STATE), 4), _tuple_function(str(STATE + 4), 3)
     moments, inverses = _tuple_function(str(INERTIA), 3), _tuple_function(str(INVERSE), 3)
@@ -122,7 +122,7 @@ def loop(
     space, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     numba_target.teach()  # the kernels `stepping` made
-    read, write, dt = _reader(size.parameters), plain.write, size.dt
+    read, write, dt = reader(size.parameters), plain.write, size.dt
 
     def run(t0: Any, every: int, number: int, data: Any, rows: Any, failed: Any) -> None:
         k = cuda.grid(1)
@@ -145,6 +145,9 @@ def loop(
     return made
 
 
+Launch = Callable[[Any, int, Any, Any, Any], None]
+
+
 class _Slot:
     """Buffers of one of the two chunks in flight: page-locked memory, GPU memory, and a stream."""
 
@@ -156,16 +159,15 @@ class _Slot:
         self.on_device = [cuda.device_array(shape, dtype=kind) for shape, kind in shapes]
         self.first, self.width = 0, 0
 
-    def send(self, run: Any, t0: float, every: int, given: Any, order: np.ndarray, first: int, number: int) -> None:
+    def send(self, launch: Launch, given: Any, order: np.ndarray, first: int, number: int) -> None:
         """Start the chunk of bodies that begins at position `first`; asynchronous."""
         self.first, self.width = first, min(self.chunk, number - first)
         lay_out(given, order, number, self.data, first)
         sent, rows, failed = self.on_device
         sent.copy_to_device(self.data, stream=self.stream)
-        blocks = -(-self.width // THREADS)
         with warnings.catch_warnings():  # a small ensemble is not an error
             warnings.filterwarnings("ignore", message=".*under-utilization")
-            run[blocks, min(THREADS, self.width), self.stream](t0, every, self.width, sent, rows, failed)
+            launch(self.stream, self.width, sent, rows, failed)
         rows.copy_to_host(self.rows, stream=self.stream)
         failed.copy_to_host(self.failed, stream=self.stream)
 
@@ -186,6 +188,15 @@ def run_on_card(
     run: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, columns: int, found: Any
 ) -> None:
     """Run all bodies in chunks; `found` are the result arrays."""
+
+    def launch(stream: Any, width: int, data: Any, rows: Any, failed: Any) -> None:
+        run[-(-width // THREADS), min(THREADS, width), stream](t0, every, width, data, rows, failed)
+
+    run_in_chunks(launch, given, order, columns, found)
+
+
+def run_in_chunks(launch: Launch, given: tuple[np.ndarray, ...], order: np.ndarray, columns: int, found: Any) -> None:
+    """Run a kernel for all bodies in chunks; launch(stream, bodies, data, rows, failed) starts it for one chunk."""
     card()
     numbers, number, kept = sizes(given).rows, len(found[-1]), len(found[0]) - 1
     free = cuda.current_context().get_memory_info()[0]
@@ -196,6 +207,6 @@ def run_on_card(
         slot = slots[i % 2]
         if i >= 2:
             slot.fetch(given, order, *found)
-        slot.send(run, t0, every, given, order, first, number)
+        slot.send(launch, given, order, first, number)
     for i in range(max(0, len(firsts) - 2), len(firsts)):
         slots[i % 2].fetch(given, order, *found)

@@ -110,13 +110,17 @@ def _rough_log2(x: Any) -> Any:
     if isinstance(x, vector_types.Singles):
         return lambda x: vector_types.rough_log2(x)
     if current_target() == "cuda":
-        return lambda x: float(math.log2(numba.float32(max(x, 1e-37))))
+        single = importlib.import_module("numba.cuda.libdevice").fast_log2f
+        return lambda x: float(single(numba.float32(max(x, 1e-37))))
     return lambda x: math.log2(max(x, 1e-300))
 
 
 def _rough_exp2(x: Any) -> Any:
     if isinstance(x, vector_types.Lanes):
         return lambda x: functions.rough_exp2(x)
+    if current_target() == "cuda":
+        single = importlib.import_module("numba.cuda.libdevice").exp2f
+        return lambda x: float(single(numba.float32(x)))
     return lambda x: 2.0**x
 
 

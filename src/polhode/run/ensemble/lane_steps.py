@@ -76,8 +76,15 @@ LOW_STEPS = ((2.7, 1.1), (3.7, 1.16), (6.0, 1.45), (12.0, 2.6))
 """The same with the steps of `enright_verner76` per step of `verner87`; the last is extrapolated."""
 
 
-def adaptive_method(field: Field, tolerance: float) -> Method:
-    """Return the method with the least work in lanes for a tolerance of one step."""
+ON_CARD = 1e-4
+"""On a GPU the pair of lower order is used from this step tolerance on. Taylor steps are not: their coefficients do not
+fit into registers."""
+
+
+def adaptive_method(field: Field, tolerance: float, device: str = "cpu") -> Method:
+    """Return the method with the least work on a device for a tolerance of one step."""
+    if device == "cuda":
+        return enright_verner76 if tolerance >= ON_CARD else verner87
     digits = round(-math.log10(tolerance), 1)
     found: Method = MADE(("lane steps", field.structure, digits), lambda: _cheapest(field, digits))
     return found
