@@ -7,6 +7,7 @@ would leave the inner one together.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +24,9 @@ from .clock import counted
 
 cuda: Any = None
 """numba.cuda after `loop` has imported it; a module global, because numba's simulator replaces it by name."""
+
+WIDTH = COLUMNS + BEHIND
+"""Numbers in the result of a body."""
 
 REGISTERS, MOST_REGISTERS = 1 << 16, 255
 """Registers of a multiprocessor, which are given to threads by eights, and most of a thread."""
@@ -54,6 +58,7 @@ def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
         y, system = read(data, k)
         t, largest, steps, stalls = t0, 0.0, 0, 0
         proposal = first_step(angle, span, y[1], system)
+        following = cuda.atomic.add(taken, 0, 1)  # long before it is needed: the answer takes as long as half a step
         while k < number:
             limits, largest = allowed(tolerance, end - t, y[1], largest, system)
             new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, limits, 0)
@@ -66,8 +71,9 @@ def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
                 rows[0, COLUMNS, k] = steps
                 rows[0, COLUMNS + 1, k] = largest
                 failed[k] = -1 if t >= end else steps + 1
-                k = cuda.atomic.add(taken, 0, 1)
+                k = following
                 if k < number:
+                    following = cuda.atomic.add(taken, 0, 1)
                     y, system = read(data, k)
                     t, largest, steps, stalls = t0, 0.0, 0, 0
                     proposal = first_step(angle, span, y[1], system)
@@ -87,16 +93,20 @@ def resident_blocks(run: Any) -> int:
     return int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * per_multiprocessor
 
 
+def launch(
+    run: Any, times: tuple[float, float, float], tolerance: float, angle: float, stream: Any, width: int, data: Any,
+    rows: Any, failed: Any,
+) -> None:  # fmt: skip
+    """Start the run of `width` bodies, with as many threads as the GPU can hold."""
+    threads = min(fixed.THREADS, width)
+    blocks = min(-(-width // threads), resident_blocks(run))
+    taken = cuda.to_device(np.array([blocks * threads]), stream=stream)
+    run[blocks, threads, stream](*times, tolerance, angle, width, data, rows, failed, taken)
+
+
 def run_on_card(
     run: Any, times: tuple[float, float, float], tolerance: float, angle: float, given: tuple[np.ndarray, ...],
     order: np.ndarray, found: Any,
 ) -> None:  # fmt: skip
     """Run all bodies in chunks; `found` are the result arrays."""
-
-    def launch(stream: Any, width: int, data: Any, rows: Any, failed: Any) -> None:
-        threads = min(fixed.THREADS, width)
-        blocks = min(-(-width // threads), resident_blocks(run))
-        taken = cuda.to_device(np.array([blocks * threads]), stream=stream)
-        run[blocks, threads, stream](*times, tolerance, angle, width, data, rows, failed, taken)
-
-    fixed.run_in_chunks(launch, given, order, COLUMNS + BEHIND, found)
+    fixed.run_in_chunks(functools.partial(launch, run, times, tolerance, angle), given, order, WIDTH, found)
