@@ -110,7 +110,8 @@ def ensemble(
         because momentum errors accumulate in the attitude. Errors at the end are not estimated
     max_step : with `tol` or `step_tol`, the longest step, for torques that act only for a short time
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
-    device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off
+    device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
+        tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
         "momentum", "omega", functions of t, R, omega and parameters that return a number (as for `ph.event`), or
         a list of these. They are evaluated at the start, after every `every`-th step (by default every step) and

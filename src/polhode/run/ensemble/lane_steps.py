@@ -30,7 +30,7 @@ from ...physics.fields import Field
 from ...physics.problem import Problem
 from ...physics.taylor_steps import motion_series
 from ..integrator import structure, torque_kernel
-from ..step_control import mixed_orders, mixed_taylor, taylor_order, torque_flops
+from ..step_control import PAIR_FINEST, mixed_orders, mixed_taylor, taylor_order, torque_flops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +76,7 @@ LOW_STEPS = ((2.7, 1.1), (3.7, 1.16), (6.0, 1.45), (12.0, 2.6))
 """The same with the steps of `enright_verner76` per step of `verner87`; the last is extrapolated."""
 
 
-ON_CARD = 1e-4
+ON_CARD = 3e-5
 """On a GPU the pair of lower order is used from this step tolerance on. Taylor steps are not: their coefficients do not
 fit into registers."""
 
@@ -96,7 +96,10 @@ def _cheapest(field: Field, digits: float) -> Method:
     steps = _interpolated(HIGH_STEPS, digits)
     high = steps * _pair_ns(HIGH, flops)
     low = steps * _interpolated(LOW_STEPS, digits) * _pair_ns(LOW, flops)
-    return min((series, taylor(order)), (high, verner87), (low, enright_verner76), key=lambda pair: pair[0])[1]
+    kinds = [(series, taylor(order))]
+    if 10.0**-digits >= PAIR_FINEST:
+        kinds += [(high, verner87), (low, enright_verner76)]
+    return min(kinds, key=lambda kind: kind[0])[1]
 
 
 def _pair_ns(pair: Pair, flops: int) -> float:
