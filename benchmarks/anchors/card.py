@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import time
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -23,12 +23,11 @@ from .processor import FIRST_STEP
 THREADS = 128
 
 
-def prepared(crowd: Crowd, name: str) -> Callable[[float], np.ndarray]:
-    """Return a function of the tolerance that runs the anchor and returns the quaternions at the end."""
+def prepared(crowd: Crowd, name: str) -> Callable[[float], Any]:
+    """Return a function of the tolerance that runs the hand-written code and returns the states on the GPU."""
     import cupy
 
-    module = cupy.RawModule(code=source.cuda(), options=("--std=c++17",))
-    kernel, count = module.get_function(f"run_{name}"), len(crowd)
+    kernel, count = _module().get_function(f"run_{name}"), len(crowd)
     start, factors = (cupy.asarray(np.ascontiguousarray(a.T)) for a in crowd.numbers())
     out = cupy.empty((7, count))
 
@@ -38,7 +37,14 @@ def prepared(crowd: Crowd, name: str) -> Callable[[float], np.ndarray]:
         cupy.cuda.get_current_stream().synchronize()
         return out
 
-    return lambda tolerance: call(tolerance)
+    return call
+
+
+@functools.cache
+def _module() -> Any:
+    import cupy
+
+    return cupy.RawModule(code=source.cuda(), options=("--std=c++17",))
 
 
 def quaternions(found: Any) -> np.ndarray:
@@ -79,21 +85,10 @@ def _launcher(task: Any, count: int) -> tuple[Callable[[], None], Any]:
     data = np.empty((size.rows, layout.padded(count)))
     layout.lay_out(given, order, count, data)
     sent, rows = cuda.to_device(data), cuda.device_array((1, cuda_adaptive.WIDTH, layout.padded(count)))
-    failed = cuda.device_array(layout.padded(count), dtype=np.int64)
+    failed, counter = (cuda.device_array(width, dtype=np.int64) for width in (layout.padded(count), 1))
     times = (task.t0, task.t0 + float(task.batch.dt[0]), float(task.longest[0]))
 
     def launch() -> None:
-        cuda_adaptive.launch(run, times, task.tolerance, steps.setting, 0, count, sent, rows, failed)
+        cuda_adaptive.launch(run, times, task.tolerance, steps.setting, 0, count, sent, rows, failed, counter)
 
     return launch, rows
-
-
-def seconds(call: Callable[[], Any], rounds: int = 5) -> float:
-    """Return the time of the fastest call, after one that compiles."""
-    call()
-    best = np.inf
-    for _ in range(rounds):
-        began = time.perf_counter()
-        call()
-        best = min(best, time.perf_counter() - began)
-    return float(best)

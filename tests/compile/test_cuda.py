@@ -208,5 +208,41 @@ def test_chunks_fit_the_card_and_the_page_locked_memory():
     assert cuda.chunk_size(10**9, 10**6) == 1
 
 
+def test_buffers_are_kept_for_the_next_run(monkeypatch):
+    """For the same shape the same buffers; while a run has them, another makes its own; large ones are not kept."""
+
+    class Card:
+        @staticmethod
+        def current_context():
+            return type("Context", (), {"get_memory_info": staticmethod(lambda: (1 << 30, 1 << 30))})
+
+    class Slot:
+        made = 0
+
+        def __init__(self, *shape):
+            Slot.made += 1
+
+        def send(self, launch, given, order, first, number):
+            launch(first)
+
+        def fetch(self, *given):
+            pass
+
+    for name, value in {"card": lambda: None, "cuda": Card, "_Slot": Slot, "_SPARE": {}, "CHUNK": 4}.items():
+        monkeypatch.setattr(cuda, name, value)
+
+    def go(number, launch=lambda first: None):
+        given = [np.empty((number, width)) for width in (4, 3, 3, 1, 0, 1, 1)]
+        found = np.empty((2, number, 4)), np.empty((2, number, 3)), np.empty((1, number, 2)), np.empty(number)
+        cuda.run_in_chunks(launch, given, np.empty(0, dtype=int), 9, found)
+        return Slot.made
+
+    assert [go(10), go(10), go(11)] == [2, 2, 2]  # two chunks of four in flight
+    assert [go(4), go(4), go(10)] == [3, 3, 5]  # one chunk, then two of the same size
+    assert go(10, lambda first: go(10) if first == 0 else None) == 7
+    monkeypatch.setattr(cuda, "SPARED", 0)
+    assert [go(4), go(4)] == [8, 9]
+
+
 if __name__ == "__main__":
     write_all(Path(sys.argv[1]))

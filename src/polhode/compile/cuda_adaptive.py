@@ -95,13 +95,13 @@ def resident_blocks(run: Any) -> int:
 
 def launch(
     run: Any, times: tuple[float, float, float], tolerance: float, angle: float, stream: Any, width: int, data: Any,
-    rows: Any, failed: Any,
+    rows: Any, failed: Any, counter: Any,
 ) -> None:  # fmt: skip
     """Start the run of `width` bodies, with as many threads as the GPU can hold."""
     threads = min(fixed.THREADS, width)
     blocks = min(-(-width // threads), resident_blocks(run))
-    taken = cuda.to_device(np.array([blocks * threads]), stream=stream)
-    run[blocks, threads, stream](*times, tolerance, angle, width, data, rows, failed, taken)
+    counter.copy_to_device(np.array([blocks * threads]), stream=stream)
+    run[blocks, threads, stream](*times, tolerance, angle, width, data, rows, failed, counter)
 
 
 def run_on_card(
