@@ -58,7 +58,7 @@ def pairs() -> None:
         for _ in range(20):
             seconds, path = _timed(run)
             best, tried = min(best, seconds), len(path.times) - 1 + path.rejected
-        rows.append([1.0, verner87.STAGES * step_control.torque_flops(problem.field)])
+        rows.append([1.0, verner87.PAIR.stages * step_control.torque_flops(problem.field)])
         times.append(1e9 * best / tried)
     fitted(rows, times, ["a step of the pair with its stages", "an operation of the torque"])
 

@@ -1,4 +1,4 @@
-"""Ensemble benchmark: `ph.ensemble` against heyoka's batch mode, diffrax with vmap, and numbalsoda with prange.
+"""Ensemble benchmark: `ph.ensemble` against heyoka, diffrax with vmap, numbalsoda with prange, and code by hand.
 
     pip install "polhode[bench]"
     python benchmarks/crowd_race.py [--out benchmarks/results/crowd_race.json] [--page docs/crowd_race.md] [--quick]

@@ -36,6 +36,8 @@ MUTATIONS = [
          "test_energy_preserving.py", "gauss_rules"),
         ("verner-coefficient", "methods/tables/verner87.py", "116281/1024000", "116282/1024000", "test_verner.py",
          "order_condition"),
+        ("enright-verner-coefficient", "methods/tables/enright_verner76.py", "44/81", "45/81", "test_verner.py",
+         "order_condition"),
         # Krysl and his rivals
         ("fem-torque-frame", "methods/families/krysl2006.py", "unrotate(turn, along(m, h, torque(t, q, m, system)))), 0",
          "along(unrotate(turn, m), h, torque(t, q, m, system))), 0", FORMULAS, "fem"),

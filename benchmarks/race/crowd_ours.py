@@ -19,7 +19,7 @@ library = sys.modules["polhode.run.ensemble.api"]
 TOPS = ("processed6(dmv10)", "taylor(8)", "taylor(10)", "taylor(12)", "taylor(14)", "taylor(16)")
 """Methods on a GPU, where all threads should have equal steps."""
 
-CHOSEN = "taylor, own steps"
+CHOSEN = "own steps"
 TOLERANCES = tuple(10 ** (-5 - k / 6) for k in range(55))
 FINENESS = tuple(0.5 * 1.08**k for k in range(31))
 """Steps per radian of rotation; varied like the tolerance of other tools."""

@@ -1,4 +1,7 @@
-"""heyoka, numbalsoda and diffrax with ensembles on all cores; all integrate (q, omega) as in `cases.py`."""
+"""heyoka, numbalsoda, diffrax and code written by hand, with ensembles on all cores.
+
+All integrate (q, omega) as in `cases.py`.
+"""
 
 from __future__ import annotations
 
@@ -201,6 +204,25 @@ def diffrax(crowd: Crowd, quick: bool, chunk: int = 1024, threads: int = CORES) 
     ]
 
 
+# --- code written by hand ---------------------------------------------------------------------------
+
+
+def _by_hand(name: str, crowd: Crowd, tolerance: float) -> Run:
+    from anchors import processor
+
+    return Run(functools.partial(processor.prepared(crowd, name, CORES), tolerance))
+
+
+def by_hand(crowd: Crowd, quick: bool) -> list[Runner]:
+    """C++ vectors written for heavy tops (`benchmarks/anchors`), with two pairs."""
+    if crowd.mgl is None:
+        return []
+    settings = tuple(10.0 ** (-k / 6) for k in range(12, 85))
+    names = ("vern8",) if quick else ("vern8", "dop853")
+    return [Runner(name, settings, functools.partial(_by_hand, name)) for name in names]
+
+
 RIVALS: dict[str, Callable[..., list[Runner]]] = {
     "heyoka": heyoka, "heyoka, sorted": heyoka_sorted, "diffrax": diffrax, "numbalsoda": numbalsoda,
+    "by hand": by_hand,
 }  # fmt: skip

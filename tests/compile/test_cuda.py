@@ -10,6 +10,8 @@ import pytest
 
 import polhode as ph
 from polhode.compile import cuda
+from polhode.run.ensemble import api
+from polhode.run.ensemble.lane_steps import adaptive_method
 
 N, STEPS, EVERY, CHUNK = 5, 7, 3, 2
 EPS = np.finfo(float).eps
@@ -58,10 +60,43 @@ def runaway(device):
     return ph.ensemble(moments, q, m, "dmv2", dt=0.1, steps=STEPS, every=EVERY, device=device, **STATISTICS)
 
 
+ADAPTIVE = {"tol": 1e-5, "step_tol": 1e-3, "fine": 1e-8}
+"""Tolerances with which the two pairs, and several runs of a body, are needed."""
+
+
+def adapted(case, device):
+    name = "tol" if case == "tol" else "step_tol"
+    return ph.ensemble(*crowd(), t_end=2.0, device=device, **{name: ADAPTIVE[case]}, **FIELD)
+
+
+@ph.torque(frame="body")
+def growing(omega, *, k):
+    """A torque with which the speed about the first axis becomes infinite: w' = k w^2 for a unit moment."""
+    return k * omega[0] ** 2, 0.0 * omega[1], 0.0 * omega[2]
+
+
+def lost(device):
+    """One body that cannot reach the end."""
+    k = np.array([0.01, 0.5, 0.02, 0.0, 0.1])
+    return ph.ensemble([1, 1, 1], None, [1.0, 0, 0], field=growing, params={"k": k}, step_tol=1e-6, t_end=4.0,
+                       device=device)  # fmt: skip
+
+
+def write_adapted(found):
+    """Runs to a tolerance, with fewer threads than bodies of a chunk: a thread takes the next body."""
+    cuda.THREADS = 1
+    for case in (*ADAPTIVE, "lost"):
+        many = lost("cuda") if case == "lost" else adapted(case, "cuda")
+        found |= {f"{case}: {name}": getattr(many, name) for name in ("quaternion", "momentum", "failed", "steps")}
+        found |= {f"{case}: method": many.method, f"{case}: error": np.array(many.error_estimate, dtype=float)}
+
+
 def write_all(path):
     """Everything the card (its simulator) computes, in chunks smaller than the crowd."""
     cuda.CHUNK = CHUNK
     found = {}
+    write_adapted(found)
+    cuda.THREADS = 128
     for case in (*EVERY_CASE, "runaway"):
         many = runaway("cuda") if case == "runaway" else run(case, "cuda")
         for name in ("t", "quaternion", "momentum", "failed"):
@@ -106,7 +141,33 @@ def test_a_failed_body_is_marked_and_the_others_go_on(simulated):
     assert np.isfinite(simulated["runaway: quaternion"][-1]).all()
 
 
+@pytest.mark.parametrize("case", ADAPTIVE)
+def test_to_a_tolerance_every_thread_has_its_own_steps(simulated, case, monkeypatch):
+    monkeypatch.setattr(api, "adaptive_method", lambda field, tol, device: adaptive_method(field, tol, "cuda"))
+    many = adapted(case, "cpu")
+    assert simulated[f"{case}: method"] == many.method
+    np.testing.assert_array_equal(simulated[f"{case}: failed"], -1)
+    assert len(set(many.steps.tolist())) > 1
+    assert np.abs(simulated[f"{case}: steps"] - many.steps).max() <= 1  # rough factors differ between lanes and threads
+    for name in ("quaternion", "momentum"):
+        near = np.abs(simulated[f"{case}: {name}"] - getattr(many, name)).max()
+        assert near < 10 * ADAPTIVE[case]
+    if case == "tol":
+        assert (simulated["tol: error"] <= ADAPTIVE["tol"]).all()
+
+
+def test_a_thread_whose_body_cannot_go_on_takes_the_next(simulated):
+    k = np.array([0.01, 0.02, 0.0, 0.1])
+    failed = simulated["lost: failed"]
+    assert failed[1] > 3
+    assert (failed[[0, 2, 3, 4]] == -1).all()
+    np.testing.assert_allclose(simulated["lost: momentum"][-1, [0, 2, 3, 4], 0], 1 / (1 - 4 * k), rtol=1e-4)
+    assert np.isfinite(simulated["lost: momentum"]).all()
+
+
 def test_an_unknown_device_is_refused():
+    with pytest.raises(ph.InputError, match="device must be one of 'cpu', 'cuda'"):
+        ph.ensemble(*crowd(), tol=1e-6, t_end=1.0, device="gpu")
     for word in ("gpu", None, ["cuda"]):
         with pytest.raises(ph.InputError, match="device must be one of 'cpu', 'cuda'"):
             ph.ensemble(*crowd(), "symrot", dt=0.1, steps=1, device=word)
@@ -145,6 +206,42 @@ def test_chunks_fit_the_card_and_the_page_locked_memory():
         assert 2 * 8 * numbers * chunk <= free
         assert 8 * numbers * chunk <= cuda.STAGED
     assert cuda.chunk_size(10**9, 10**6) == 1
+
+
+def test_buffers_are_kept_for_the_next_run(monkeypatch):
+    """For the same shape the same buffers; while a run has them, another makes its own; large ones are not kept."""
+
+    class Card:
+        @staticmethod
+        def current_context():
+            return type("Context", (), {"get_memory_info": staticmethod(lambda: (1 << 30, 1 << 30))})
+
+    class Slot:
+        made = 0
+
+        def __init__(self, *shape):
+            Slot.made += 1
+
+        def send(self, launch, given, order, first, number):
+            launch(first)
+
+        def fetch(self, *given):
+            pass
+
+    for name, value in {"card": lambda: None, "cuda": Card, "_Slot": Slot, "_SPARE": {}, "CHUNK": 4}.items():
+        monkeypatch.setattr(cuda, name, value)
+
+    def go(number, launch=lambda first: None):
+        given = [np.empty((number, width)) for width in (4, 3, 3, 1, 0, 1, 1)]
+        found = np.empty((2, number, 4)), np.empty((2, number, 3)), np.empty((1, number, 2)), np.empty(number)
+        cuda.run_in_chunks(launch, given, np.empty(0, dtype=int), 9, found)
+        return Slot.made
+
+    assert [go(10), go(10), go(11)] == [2, 2, 2]  # two chunks of four in flight
+    assert [go(4), go(4), go(10)] == [3, 3, 5]  # one chunk, then two of the same size
+    assert go(10, lambda first: go(10) if first == 0 else None) == 7
+    monkeypatch.setattr(cuda, "SPARED", 0)
+    assert [go(4), go(4)] == [8, 9]
 
 
 if __name__ == "__main__":

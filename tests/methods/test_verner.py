@@ -1,4 +1,4 @@
-"""Verner's pair 8(7): its table in fractions, its orders in 50 digits, its stage, and runs with it."""
+"""The pairs on components: tables in fractions, orders in 50 digits, the controlled step, and runs with them."""
 
 import functools
 import math
@@ -17,9 +17,10 @@ from polhode.compile.program import compiled
 from polhode.compile.simd import vector_types
 from polhode.kernels.loops import adaptive_stepping
 from polhode.kernels.so3 import conj, cross, mul, norm, sub, times, unit, unrotate
+from polhode.methods.adaptive import enright_verner76 as low
+from polhode.methods.adaptive import verner87 as high
 from polhode.methods.adaptive.controller import controlled, controlled_step_from_estimate
-from polhode.methods.adaptive.verner87 import DIFFERENCE, SAFETY, runge_kutta_pair, verner87
-from polhode.methods.tables.verner87 import EMBEDDED, STAGES, VERNER
+from polhode.methods.adaptive.verner87 import SAFETY, verner87
 from polhode.numbers import floats
 from polhode.numbers.exact import converted
 from polhode.numbers.multiprecision import number
@@ -29,7 +30,8 @@ from polhode.run.adaptive import Run
 from polhode.run.integrator import torque_kernel
 from rooted_trees import density, trees
 
-S = range(STAGES)
+PAIRS = {"verner87": high.PAIR, "enright_verner76": low.PAIR}
+EACH = pytest.mark.parametrize("name", PAIRS)
 ORDER = verner87.order
 NOTHING = (math.inf, math.inf)
 
@@ -38,33 +40,50 @@ NOTHING = (math.inf, math.inf)
 
 
 @functools.cache
-def stage_weights(tree):
+def stage_weights(name, tree):
     """Elementary weights of the stages' slopes (Butcher)."""
-    found = [Fraction(1)] * STAGES
+    found = [Fraction(1)] * PAIRS[name].stages
     for branch in tree:
-        inner = stage_weights(branch)
+        inner = stage_weights(name, branch)
         found = [
-            x * sum(a * y for a, y in zip(row, inner, strict=True)) for x, row in zip(found, VERNER.a, strict=True)
+            x * sum(a * y for a, y in zip(row, inner, strict=True))
+            for x, row in zip(found, PAIRS[name].tableau.a, strict=True)
         ]
     return found
 
 
-def missed(weights, nodes):
+def missed(name, weights, nodes):
     """How many of the order conditions with so many nodes fail, exactly."""
-    sums = [sum(b * x for b, x in zip(weights, stage_weights(tree), strict=True)) for tree in trees(nodes)]
+    sums = [sum(b * x for b, x in zip(weights, stage_weights(name, tree), strict=True)) for tree in trees(nodes)]
     return sum(density(tree) * total != 1 for tree, total in zip(trees(nodes), sums, strict=True))
 
 
-def test_nodes_are_the_row_sums():
-    printed = "0 1/20 341/3200 1023/6400 39/100 93/200 31/200 943/1000 7067558016280/7837150160667 909/1000 47/50 1 1"
-    assert list(VERNER.c) == [Fraction(x) for x in printed.split()] == [sum(row) for row in VERNER.a]
-    assert all(VERNER.a[i][j] == 0 for i in S for j in range(i, STAGES))
+NODES = {
+    "verner87": "0 1/20 341/3200 1023/6400 39/100 93/200 31/200 943/1000 7067558016280/7837150160667 909/1000 47/50"
+    " 1 1",
+    "enright_verner76": "0 1/18 1/9 1/6 4/9 19/39 7/9 8/9 1 1",
+}
 
 
-def test_every_order_condition_in_fractions():
-    assert [len(trees(n)) for n in range(1, 10)] == [1, 1, 2, 4, 9, 20, 48, 115, 286]
-    assert [missed(VERNER.b, n) for n in range(1, 10)] == [0] * 8 + [286]
-    assert [missed(EMBEDDED, n) for n in range(1, 9)] == [0] * 7 + [115]
+@EACH
+def test_nodes_are_the_row_sums(name):
+    table, stages = PAIRS[name].tableau, range(PAIRS[name].stages)
+    assert list(table.c) == [Fraction(x) for x in NODES[name].split()] == [sum(row) for row in table.a]
+    assert all(table.a[i][j] == 0 for i in stages for j in stages[i:])
+    assert table.b[-1] == 0  # the last stage serves only the estimates
+
+
+@EACH
+def test_every_order_condition_in_fractions(name):
+    counts = [len(trees(n)) for n in range(1, 10)]
+    assert counts == [1, 1, 2, 4, 9, 20, 48, 115, 286]
+    order, table = ph.methods[name].order, PAIRS[name].tableau
+    failed = [missed(name, table.b, n) for n in range(1, order + 2)]
+    assert failed[:-1] == [0] * order
+    assert failed[-1] > 0
+    failed = [missed(name, PAIRS[name].embedded, n) for n in range(1, order + 1)]
+    assert failed[:-1] == [0] * ph.methods[name].estimate_order
+    assert failed[-1] > 0
 
 
 # --- the step in 50 digits --------------------------------------------------------------------------
@@ -92,7 +111,7 @@ def given(problem, number):
     return *problem.kernel_data(number), torque_kernel(problem, number)
 
 
-def plain_step(h, y, system, torque):
+def plain_step(pair, h, y, system, torque):
     """The two solutions and no more, by the definition of a Runge-Kutta method and Pi' = Pi x w + T."""
 
     def rates(t, row):
@@ -108,42 +127,44 @@ def plain_step(h, y, system, torque):
         ]
 
     start, slopes = [*y[0], *y[1]], []
-    for i in S:
-        slopes.append(rates(converted(VERNER.c[i], number) * h, moved(VERNER.a[i][:i])))
-    return moved(VERNER.b), moved(EMBEDDED)
+    for i in range(pair.stages):
+        slopes.append(rates(converted(pair.tableau.c[i], number) * h, moved(pair.tableau.a[i][:i])))
+    return moved(pair.tableau.b), moved(pair.embedded)
 
 
+@EACH
 @pytest.mark.parametrize("body", [(1.0, 1.75, 2.25), TILTED])
-def test_orders_of_the_step_and_of_its_estimates(body):
-    """Local errors h^9 in attitude and momentum; the estimates are of order 7, so h^8."""
-    body = problem(body)
+def test_orders_of_the_step_and_of_its_estimates(name, body):
+    """Local errors h^(order + 1) in attitude and momentum; the estimates are of one order less."""
+    body, method = problem(body), ph.methods[name]
     with mpmath.workdps(50):
         y, system, torque = given(body, number)
         found = []
         for h in (mpmath.mpf(2) ** -7, mpmath.mpf(2) ** -8):
-            (q, m), attitude, momentum = runge_kutta_pair(number)(h, mpmath.mpf(0), y, system, torque)
+            (q, m), attitude, momentum = PAIRS[name].estimated_step(number)(h, mpmath.mpf(0), y, system, torque)
             exact = flow(body, h)
             if body.body.has_principal_rotation:
                 axes = system[2][-4:]
                 exact = mul(exact[0], axes), unrotate(axes, exact[1])
             found.append((angle(q, exact[0]), norm(sub(m, exact[1])), mpmath.sqrt(attitude), mpmath.sqrt(momentum)))
         slopes = [float(mpmath.log(a / b, 2)) for a, b in zip(*found, strict=True)]
-    assert slopes == pytest.approx([ORDER + 1] * 2 + [verner87.estimate_order + 1] * 2, abs=0.1)
+    assert slopes == pytest.approx([method.order + 1] * 2 + [method.estimate_order + 1] * 2, abs=0.1)
 
 
-def test_the_step_is_that_of_the_table():
+@EACH
+def test_the_step_is_that_of_the_table(name):
     """Against the definition, step and estimates, to the 50 digits less what weights of 120 cost."""
     with mpmath.workdps(50):
         y, system, torque = given(problem(), number)
         h = mpmath.mpf(1) / 8
-        (q, m), attitude, momentum = runge_kutta_pair(number)(h, mpmath.mpf(0), y, system, torque)
-        high, low = plain_step(h, y, system, torque)
+        (q, m), attitude, momentum = PAIRS[name].estimated_step(number)(h, mpmath.mpf(0), y, system, torque)
+        high, low = plain_step(PAIRS[name], h, y, system, torque)
         error = [a - b for a, b in zip(low, high, strict=True)]
         wanted = *unit(high[:4]), *high[4:]
         assert max(abs(a - b) for a, b in zip((*q, *m), wanted, strict=True)) < 1e-47
         assert abs(mpmath.sqrt(attitude) - 2 * mpmath.sqrt(sum(x * x for x in error[:4]))) < 1e-47
         assert abs(mpmath.sqrt(momentum) - norm(error[4:])) < 1e-47
-    assert sum(DIFFERENCE) == 0
+    assert sum(PAIRS[name].difference) == 0
 
 
 # --- the stage --------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ multiply-adds may differ, so results agree to round-off.
 from __future__ import annotations
 
 import importlib
+import threading
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -33,6 +34,10 @@ with chunks eight times as large 0.78)."""
 
 STAGED = 1 << 29
 """Most bytes of page-locked memory of a chunk. The operating system cannot swap it out, so it is limited."""
+
+SPARED = 1 << 26
+"""Most bytes of a chunk whose buffers are kept for the next run: to lock pages takes longer than to run a million
+bodies to a moderate accuracy."""
 
 SHARE = 0.8
 """Fraction of the free GPU memory that is used."""
@@ -87,7 +92,7 @@ def _tuple_function(first: str, count: int) -> Callable[..., Any]:
     return made
 
 
-def _reader(parameters: int) -> Callable[..., Any]:
+def reader(parameters: int) -> Callable[..., Any]:
     """Compiled function (data, k) -> state and system of body k."""
     q, m = _tuple_function(str(STATE), 4), _tuple_function(str(STATE + 4), 3)
     moments, inverses = _tuple_function(str(INERTIA), 3), _tuple_function(str(INVERSE), 3)
@@ -122,7 +127,7 @@ def loop(
     space, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     numba_target.teach()  # the kernels `stepping` made
-    read, write, dt = _reader(size.parameters), plain.write, size.dt
+    read, write, dt = reader(size.parameters), plain.write, size.dt
 
     def run(t0: Any, every: int, number: int, data: Any, rows: Any, failed: Any) -> None:
         k = cuda.grid(1)
@@ -145,6 +150,13 @@ def loop(
     return made
 
 
+_SPARE: dict[tuple[int, ...], list[_Slot]] = {}
+"""Buffers of the last run, by thread, GPU, number and shape; a run takes them out and puts them back."""
+
+Launch = Callable[..., None]
+"""launch(stream, bodies, data, rows, failed, counter) starts a kernel for one chunk; `counter` is one integer."""
+
+
 class _Slot:
     """Buffers of one of the two chunks in flight: page-locked memory, GPU memory, and a stream."""
 
@@ -153,19 +165,18 @@ class _Slot:
         self.chunk, width = chunk, padded(chunk)
         shapes = ((numbers, width), float), ((kept, columns, width), float), ((width,), np.int64)
         self.data, self.rows, self.failed = (cuda.pinned_array(shape, dtype=kind) for shape, kind in shapes)
-        self.on_device = [cuda.device_array(shape, dtype=kind) for shape, kind in shapes]
+        self.on_device = [cuda.device_array(shape, dtype=kind) for shape, kind in (*shapes, ((1,), np.int64))]
         self.first, self.width = 0, 0
 
-    def send(self, run: Any, t0: float, every: int, given: Any, order: np.ndarray, first: int, number: int) -> None:
+    def send(self, launch: Launch, given: Any, order: np.ndarray, first: int, number: int) -> None:
         """Start the chunk of bodies that begins at position `first`; asynchronous."""
         self.first, self.width = first, min(self.chunk, number - first)
         lay_out(given, order, number, self.data, first)
-        sent, rows, failed = self.on_device
+        sent, rows, failed, _ = self.on_device
         sent.copy_to_device(self.data, stream=self.stream)
-        blocks = -(-self.width // THREADS)
         with warnings.catch_warnings():  # a small ensemble is not an error
             warnings.filterwarnings("ignore", message=".*under-utilization")
-            run[blocks, min(THREADS, self.width), self.stream](t0, every, self.width, sent, rows, failed)
+            launch(self.stream, self.width, *self.on_device)
         rows.copy_to_host(self.rows, stream=self.stream)
         failed.copy_to_host(self.failed, stream=self.stream)
 
@@ -186,16 +197,30 @@ def run_on_card(
     run: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, columns: int, found: Any
 ) -> None:
     """Run all bodies in chunks; `found` are the result arrays."""
+
+    def launch(stream: Any, width: int, data: Any, rows: Any, failed: Any, counter: Any) -> None:
+        run[-(-width // THREADS), min(THREADS, width), stream](t0, every, width, data, rows, failed)
+
+    run_in_chunks(launch, given, order, columns, found)
+
+
+def run_in_chunks(launch: Launch, given: tuple[np.ndarray, ...], order: np.ndarray, columns: int, found: Any) -> None:
+    """Run a kernel for all bodies in chunks."""
     card()
     numbers, number, kept = sizes(given).rows, len(found[-1]), len(found[0]) - 1
     free = cuda.current_context().get_memory_info()[0]
     chunk = min(number, chunk_size(numbers + kept * columns + 1, free))
     firsts = range(0, number, chunk)
-    slots = [_Slot(numbers, kept, columns, chunk) for _ in firsts[:2]]
+    device = getattr(getattr(cuda.current_context(), "device", None), "id", 0)  # numba's simulator has none
+    key = (threading.get_ident(), device, len(firsts[:2]), numbers, kept, columns, chunk)
+    slots = _SPARE.pop(key, []) or [_Slot(numbers, kept, columns, chunk) for _ in firsts[:2]]
     for i, first in enumerate(firsts):
         slot = slots[i % 2]
         if i >= 2:
             slot.fetch(given, order, *found)
-        slot.send(run, t0, every, given, order, first, number)
+        slot.send(launch, given, order, first, number)
     for i in range(max(0, len(firsts) - 2), len(firsts)):
         slots[i % 2].fetch(given, order, *found)
+    if 8 * chunk * (numbers + kept * columns + 1) <= SPARED:
+        _SPARE.clear()
+        _SPARE[key] = slots

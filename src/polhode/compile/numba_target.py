@@ -107,11 +107,21 @@ def _to_float64(x: Any) -> Any:
 
 
 def _rough_log2(x: Any) -> Any:
-    return (lambda x: vector_types.rough_log2(x)) if isinstance(x, vector_types.Singles) else None
+    if isinstance(x, vector_types.Singles):
+        return lambda x: vector_types.rough_log2(x)
+    if current_target() == "cuda":
+        single = importlib.import_module("numba.cuda.libdevice").fast_log2f
+        return lambda x: float(single(numba.float32(max(x, 1e-37))))
+    return lambda x: math.log2(max(x, 1e-300))
 
 
 def _rough_exp2(x: Any) -> Any:
-    return (lambda x: functions.rough_exp2(x)) if isinstance(x, vector_types.Lanes) else None
+    if isinstance(x, vector_types.Lanes):
+        return lambda x: functions.rough_exp2(x)
+    if current_target() == "cuda":
+        single = importlib.import_module("numba.cuda.libdevice").exp2f
+        return lambda x: float(single(numba.float32(x)))
+    return lambda x: 2.0**x
 
 
 def _absent(force: Any) -> Any:

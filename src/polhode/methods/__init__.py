@@ -26,7 +26,7 @@ from .families import (
 )
 from .combinators import kick_drift
 from .families import splitting
-from .adaptive import dormand_prince, verner87
+from .adaptive import dormand_prince, verner87, enright_verner76
 from .exact import lagrange_top
 from .combinators.reversible import reversible
 from .families.munthe_kaas import mkrk

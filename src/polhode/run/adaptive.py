@@ -13,8 +13,8 @@ import numpy as np
 
 from ..kernels.loops import COLUMNS, interpolating, one_step
 from ..kernels.so3 import conj, mul
-from ..kernels.so3 import times as rates
 from ..methods import Method
+from ..methods.adaptive.controller import first_angle, first_step
 from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers import floats
 from ..physics.problem import Problem
@@ -24,9 +24,6 @@ from .step_control import EPS, AdaptiveStep, compiled
 
 FEW_ROWS, ROWS = 256, 4096
 """States in the first and in the largest buffer of the compiled loop."""
-
-FIRST_STEP = 2.0
-"""First step of a pair, in radians divided by tolerance^(1/order)."""
 
 
 class Watcher(Protocol):
@@ -117,8 +114,7 @@ class Run:
         span = self.end - self.problem.t0
         if not self.controlled_step.has_proposal:
             return span
-        rate = max(math.hypot(*rates(self.system[1], self.y[1])), 1 / span)
-        return min(span, FIRST_STEP * self.tolerance ** (1 / self.order) / rate)
+        return float(first_step(first_angle(self.order, self.tolerance), span, self.y[1], self.system))
 
     def pieces(self) -> Iterator[Path]:
         """Yield the path in pieces: the first begins with the start, the others with the state after the last piece.

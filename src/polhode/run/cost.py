@@ -13,8 +13,8 @@ from ..numbers import floats
 from ..numbers.dispatch import Floats, register
 from ..numbers.primitives import FUNCTIONS
 from ..physics.problem import Problem
+from .ensemble.lane_steps import adaptive_method, lane_steps
 from .integrator import check_fit, torque_kernel
-from .step_control import mixed_orders, mixed_taylor, taylor_order
 
 TALLY: Counter[str] = Counter()
 
@@ -118,14 +118,15 @@ def cost(method: Method, problem: Problem, dt: float) -> Cost:
 
 def cost_to_tolerance(problem: Problem, tolerance: float) -> Cost:
     """Count the operations in one step of an ensemble to a tolerance (the second), both precisions together."""
-    begin, controlled_step = mixed_taylor(problem).make()
-    orders = mixed_orders(tolerance, taylor_order(tolerance))
+    assert problem.field is not None
+    steps = lane_steps(problem, adaptive_method(problem.field, tolerance), tolerance)
+    begin, controlled_step = steps.make()
     limits = (tolerance, tolerance * math.hypot(*problem.momentum))
     y, system = _counting_too(problem.kernel_data(floats.number))
     t, left = Counted(problem.t0), Counted(math.inf)
-    y, h, proposal, _ = begin(t, y, Counted(0.0), left, system, limits, orders)
+    y, h, proposal, _ = begin(t, y, Counted(0.0), left, system, limits, steps.setting)
     TALLY.clear()
-    controlled_step(t + h, y, proposal, left, system, limits, orders)
+    controlled_step(t + h, y, proposal, left, system, limits, steps.setting)
     return _tallied()
 
 

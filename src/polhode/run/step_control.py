@@ -25,7 +25,7 @@ from ..kernels.loops import LATER, adaptive_stepping, interpolating
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.adaptive.dormand_prince import dormand_prince
-from ..methods.adaptive.verner87 import STAGES, verner87
+from ..methods.adaptive.verner87 import PAIR, verner87
 from ..methods.families import taylor as lie_taylor
 from ..numbers import floats
 from ..numbers.primitives import FUNCTIONS
@@ -171,7 +171,7 @@ def runge_kutta(problem: Problem) -> AdaptiveStep:
     """Return steps of Verner's pair 8(7) on plain numbers: cheap, for moderate accuracy."""
 
     def ns(order: int) -> float:
-        return NS_PAIR + STAGES * (NS_STAGE + NS_FLOP * torque_flops(problem.field))
+        return NS_PAIR + PAIR.stages * (NS_STAGE + NS_FLOP * torque_flops(problem.field))
 
     return dataclasses.replace(estimated(problem, verner87), ns=ns)
 

@@ -10,6 +10,10 @@ import polhode as ph
 from polhode.compile.simd.vector_types import LANES
 from polhode.numbers.floats import number
 from polhode.physics.mixed_precision import controlled_steps_in_mixed_precision
+from polhode.run import step_control
+from polhode.run.adaptive import Run
+from polhode.run.ensemble import api
+from polhode.run.ensemble.lane_steps import adaptive_method
 from polhode.run.step_control import mixed_orders, taylor_order
 
 END = 6.0
@@ -218,6 +222,80 @@ def test_a_pulse_is_not_stepped_over_and_rest_is_no_obstacle() -> None:
     np.testing.assert_allclose(found.momentum[-1, :, 2], np.array([1.0, 2.0]) * 0.05 * np.sqrt(np.pi), rtol=1e-7)
 
 
+# --- pairs in lanes, and the choice ------------------------------------------------------------------
+
+PAIRS = ("verner87", "enright_verner76")
+
+
+@pytest.fixture
+def with_method(monkeypatch):
+    """A function that makes all ensembles to a tolerance use one method."""
+    return lambda name: monkeypatch.setattr(api, "adaptive_method", lambda field, tolerance, device: ph.methods[name])
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_pair_makes_the_same_steps_in_lanes_as_alone(name: str, with_method) -> None:
+    moments, q, m, mgl = tops(2 * LANES + 3)
+    with_method(name)
+    tol = 1e-6
+    found = ph.ensemble(moments, q, m, field=weight, params={"mgl": mgl}, step_tol=tol, t_end=END)
+    assert found.method == name
+    for i in range(0, len(moments), 5):
+        top = ph.Problem(ph.Body(moments[i]), weight(mgl=mgl[i]), attitude=q[i], momentum=m[i])
+        path = Run(top, step_control.estimated(top, ph.methods[name]), END, tol)()
+        assert abs(found.steps[i] - (len(path.times) - 1)) <= 1  # factors of the step differ by some 1e-3 where rough
+        assert angle(found.quaternion[-1, i], path.rows[-1][:4]) < 30 * tol
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_the_bits_of_a_pair_do_not_depend_on_the_company(name: str, with_method) -> None:
+    """Slow and fast tops: the factors of some steps are rough, those of others are not."""
+    moments, q, m, mgl = tops()
+    m = m * np.logspace(-2, 1, len(m))[:, None]
+    with_method(name)
+    given = {"field": weight, "step_tol": 1e-7, "t_end": END}
+    together = ph.ensemble(moments, q, m, params={"mgl": mgl}, **given)
+    order = np.random.default_rng(1).permutation(len(moments))
+    shuffled = ph.ensemble(moments[order], q[order], m[order], params={"mgl": mgl[order]}, **given)
+    np.testing.assert_array_equal(shuffled.quaternion, together.quaternion[:, order])
+    np.testing.assert_array_equal(shuffled.momentum, together.momentum[:, order])
+    np.testing.assert_array_equal(shuffled.steps, together.steps[order])
+    for i in (0, len(m) - 1):
+        one = slice(i, i + 1)
+        alone = ph.ensemble(moments[one], q[one], m[one], params={"mgl": mgl[one]}, **given)
+        np.testing.assert_array_equal(alone.quaternion[:, 0], together.quaternion[:, i])
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_pair_that_cannot_go_on_and_bodies_at_rest(name: str, with_method) -> None:
+    with_method(name)
+    k, start = np.array([0.01, 0.5, 0.02, 0.0]), [[1.0, 0, 0], [1.0, 0, 0], [1.0, 0, 0], [0, 0, 0]]
+    with pytest.warns(ph.ResultWarning, match=r"1 of 4 bodies failed .*: body 1"):
+        found = ph.ensemble([1, 1, 1], None, start, field=growing, params={"k": k}, step_tol=1e-8, t_end=4.0)
+    np.testing.assert_allclose(found.momentum[-1, [0, 2], 0], 1 / (1 - 4 * k[[0, 2]]), rtol=1e-6)
+    assert np.isfinite(found.momentum).all()
+    assert found.steps[3] < 5  # nothing moves: the first step is a fifth of the run, and steps grow by factors of 5
+
+    for size in (1e-30, 1e30):
+        given = scaled(size, 1.0)
+        ends = ph.ensemble(*given[:3], field=weight, params={"mgl": given[3]}, step_tol=1e-6, t_end=END)
+        assert (ends.failed == -1).all()
+
+
+@ph.potential
+def quadratic(R, *, mgl):
+    return mgl * (R[2][0] ** 2 + 2 * R[2][1] ** 2 + 3 * R[2][2] ** 2)
+
+
+def test_the_choice_is_the_measured_one() -> None:
+    """By `validation/lane_steps.py`: the low pair near 1e-3, Taylor for tops from 1e-6 on and where functions are."""
+    chosen = {tol: adaptive_method(weight(mgl=1.0), tol).name for tol in (1e-2, 2e-3, 1e-6, 1e-9, 1e-12)}
+    assert chosen == {1e-2: "enright_verner76", 2e-3: "enright_verner76", 1e-6: "taylor(11)", 1e-9: "taylor(15)",
+                      1e-12: "taylor(18)"}  # fmt: skip
+    assert [adaptive_method(quadratic(mgl=1.0), tol).name for tol in (1e-3, 1e-8)] == ["enright_verner76", "verner87"]
+    assert adaptive_method(mixture(k=1.0), 1e-3).name.startswith("taylor")
+
+
 # --- the error at the end ---------------------------------------------------------------------------
 
 
@@ -304,7 +382,7 @@ def test_a_body_that_fails_has_no_estimate() -> None:
         ({"step_tol": 1e-9, "t_end": 1.0, "method": "imidm"}, "remove the argument method"),
         ({"tol": 1e-9, "t_end": 1.0, "every": 3}, "remove the argument every"),
         ({"tol": 1e-9, "t_end": 1.0, "out": "crowd.zarr"}, "remove the argument out"),
-        ({"tol": 1e-9, "t_end": 1.0, "device": "cuda"}, "device='cpu'"),
+        ({"tol": 1e-9, "t_end": 1.0, "device": "gpu"}, "device must be one of 'cpu', 'cuda'"),
         ({"tol": 1e-9, "t_end": 1.0, "field": walled, "params": {"k": 1.0}}, "without branches"),
         ({"method": "imidm", "dt": 0.1}, "needs either method, dt and steps"),
     ],

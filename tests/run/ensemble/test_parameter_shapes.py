@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from polhode.physics.fields.field import MOST_PARAMETERS
+from polhode.run.ensemble import batch
 from polhode.run.ensemble.batch import from_arrays
 from polhode.run.ensemble.start import Start
 
@@ -113,3 +115,20 @@ def test_the_rule_is_told():
         made(3, loose, {"push": [1.0, 2.0, 3.0]})
     assert made(3, loose(1.0), {"push": [1.0, 2.0, 3.0]})[1].shape == (3, 1)
     assert made(3, loose((1.0, 1.0, 1.0)), {"push": [1.0, 2.0, 3.0]})[1].shape == (3, 3)
+
+
+def test_a_long_array_is_not_made_a_list_to_be_refused(monkeypatch):
+    """It could be one value for all bodies only if a field took so many parameters: that is known from its size."""
+    listed = []
+    bound = batch._bound
+    monkeypatch.setattr(batch, "_bound", lambda template, values: listed.append(values) or bound(template, values))
+    weights = np.linspace(1.0, 2.0, MOST_PARAMETERS + 1)
+    number, values = made(len(weights), mixed, {"weight": weights, "push": [1.0, 2.0, 3.0], "turn": np.eye(3)})
+    assert number == len(weights)
+    np.testing.assert_array_equal(values[:, 0], weights)
+    assert [values["weight"] for values in listed] == [1.0]
+
+
+def test_too_many_parameters_are_refused_with_their_number():
+    with pytest.raises(ph.InputError, match=rf"at most {MOST_PARAMETERS} numbers; loose has {MOST_PARAMETERS + 1};"):
+        made(1, loose, {"push": np.ones((1, MOST_PARAMETERS + 1))})

@@ -39,7 +39,8 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
     """The run, to be compiled; one controlled step for the first step of a body, another for the later ones.
 
     ``run(t0, end, longest, tolerance, orders, data, begin, stop, quota, block, body, place, rows, failed)`` integrates
-    the bodies from `begin` to `stop`, columns of `data`, to the time `end`, and returns True when all are finished.
+    the bodies from `begin` (a multiple of LANES) to `stop`, columns of `data`, to the time `end`, and returns True when
+    all are finished.
     After `quota` attempted steps it returns False; called again with the same arrays it continues (`block`: the lanes,
     `body`: the body in each lane, `place`: next body, bodies left, whether the first steps are made; zeros at the
     start). The columns of `rows` get the state, the number of steps and the largest momentum. If no further step
@@ -59,19 +60,15 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
     seat = register_jitable(**numba_target.INNER)(seated)
 
-    def first_steps(block: Any, t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int,
+    def first_steps(t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int,
                     stop: int) -> None:  # fmt: skip
         """All bodies make their first step together, because its kernel may differ."""
         for first in range(begin, stop, LANES):
-            for i in range(LANES):
-                seat(block, i, data, min(first + i, stop - 1))
+            for i in range(first, first + LANES):
                 for j in range(size, size + EXTRA):
-                    block[j, i] = 0.0
-                block[TIME, i] = t0
-            begin_with(block, end, longest, tolerance, orders)
-            for i in range(min(LANES, stop - first)):
-                for j in range(size + EXTRA):
-                    data[j, first + i] = block[j, i]
+                    data[j, i] = 0.0
+                data[TIME, i] = t0
+            begin_with(data, first, end, longest, tolerance, orders)
 
     together = register_jitable(**numba_target.INNER)(first_steps)
 
@@ -80,7 +77,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
         block: Any, body: Any, place: Any, rows: Any, failed: Any,
     ) -> bool:  # fmt: skip
         if place[2] == 0:
-            together(block, t0, end, longest, tolerance, orders, data, begin, stop)
+            together(t0, end, longest, tolerance, orders, data, begin, stop)
             for i in range(LANES):
                 block[TIME, i] = end  # no body has a lane yet
                 body[i] = -1
@@ -103,7 +100,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                 coming += 1
             going = left > 0
             while going and tries < quota:
-                going = go_on(block, end, longest, tolerance, orders)
+                going = go_on(block, 0, end, longest, tolerance, orders)
                 tries += 1
         place[0], place[1] = coming, left
         return left == 0
@@ -112,27 +109,27 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
 
 def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
-    """Kernel that attempts a step in every lane and returns True if all of them continue."""
+    """Kernel that attempts a step in every lane, columns of `block` from `at` on; True if all of them continue."""
     attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, LANE_SPACE))
     read, size = reader(sizes.parameters), sizes.dt
     TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
 
-    def stepped(block: Any, end: Any, longest: Any, tolerance: Any, orders: Any) -> Any:
-        (q, m), system = read(block)
-        t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
+    def stepped(block: Any, at: int, end: Any, longest: Any, tolerance: Any, orders: Any) -> Any:
+        (q, m), system = read(block, at)
+        t, proposal, largest = load(block[TIME], at), load(block[PROPOSAL], at), load(block[LARGEST], at)
         limits, largest = allowed(tolerance, end - t, m, largest, system)
         (p, n), now, proposal, counts = attempt_step(t, end, longest, proposal, (q, m), system, limits, orders)
         for j in range(4):
-            store(block[j], 0, where(counts, p[j], q[j]))
+            store(block[j], at, where(counts, p[j], q[j]))
         for j in range(3):
-            store(block[4 + j], 0, where(counts, n[j], m[j]))
-        now, stalls = where(counts, now, t), where(counts, 0.0, load(block[STALLS], 0) + 1)
-        steps = load(block[STEPS], 0) + where(counts, 1.0, 0.0)
-        store(block[TIME], 0, now)
-        store(block[PROPOSAL], 0, proposal)
-        store(block[LARGEST], 0, largest)
-        store(block[STEPS], 0, steps)
-        store(block[STALLS], 0, stalls)
+            store(block[4 + j], at, where(counts, n[j], m[j]))
+        now, stalls = where(counts, now, t), where(counts, 0.0, load(block[STALLS], at) + 1)
+        steps = load(block[STEPS], at) + where(counts, 1.0, 0.0)
+        store(block[TIME], at, now)
+        store(block[PROPOSAL], at, proposal)
+        store(block[LARGEST], at, largest)
+        store(block[STEPS], at, steps)
+        store(block[STALLS], at, stalls)
         return all_lanes((now < end) & (stalls < STALLED) & (steps < MOST))
 
     return stepped
@@ -144,14 +141,17 @@ def run_on_cores(
 ) -> None:  # fmt: skip
     """Run all bodies on all cores; `found` are the result arrays."""
     *states, failed = found
-    number, width, size = len(failed), layout.padded(len(failed)), layout.sizes(given).dt + EXTRA
+    number, size = len(failed), layout.sizes(given).dt + EXTRA
+    groups = -(-number // LANES)
+    width = LANES * (groups | 1)  # odd: with a power of two the numbers of a body would share one set of the cache
     data, rows = np.empty((size, width)), np.empty((1, COLUMNS + BEHIND, width))
     layout.lay_out(given, layout.EVERYBODY, number, data)
 
     def part(begin: int, end: int) -> Callable[[int], bool]:
         lanes = np.zeros((size, LANES)), np.zeros(LANES, np.int64), np.zeros(3, np.int64)
-        return lambda quota: run(*times, tolerance, orders, data, begin, end, quota, *lanes, rows[0], failed)
+        first, last = LANES * begin, min(LANES * end, number)
+        return lambda quota: run(*times, tolerance, orders, data, first, last, quota, *lanes, rows[0], failed)
 
     part(0, 0)(1)  # compiled once, before the threads start
-    share_out(lambda begin, end: sliced(part(begin, end), QUOTA), number, threads, long=True)
+    share_out(lambda begin, end: sliced(part(begin, end), QUOTA), groups, threads, long=True)
     layout.hand_all_over(given, layout.EVERYBODY, rows, 0, number, states)

@@ -75,12 +75,12 @@ def _tuple_function(parameters: str, item: str, count: int) -> Callable[..., Any
 
 
 def reader(parameters: int) -> Callable[..., Any]:
-    """Compiled function (data) -> state and system of the bodies of a group."""
-    values = _tuple_function("data, first", "load(data[first + #], 0)", parameters)
+    """Compiled function (data, at) -> state and system of a group of bodies, from column `at` on."""
+    values = _tuple_function("data, first, at", "load(data[first + #], at)", parameters)
 
-    def read(data: Any) -> Any:
-        y = (four(data, STATE, 0), three(data, STATE + 4, 0))
-        return y, (three(data, INERTIA, 0), three(data, INVERSE, 0), values(data, PARAMETERS))
+    def read(data: Any, at: int) -> Any:
+        y = (four(data, STATE, at), three(data, STATE + 4, at))
+        return y, (three(data, INERTIA, at), three(data, INVERSE, at), values(data, PARAMETERS, at))
 
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(read)
     return made
@@ -224,7 +224,7 @@ def loop(
             lay(given, bodies, data, 0)
             # all lanes together (i = -1); if a step fails, again lane by lane, so that no body affects another's result
             while i < LANES:
-                y, system = read(data)
+                y, system = read(data, 0)
                 dt = dt_of(h, data)
                 if i >= 0:
                     y, system = copies(y, system, i)

@@ -10,6 +10,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import types
+from numba.core.target_extension import current_target
 from numba.core.types.containers import UniTuple
 from numba.extending import intrinsic, overload
 
@@ -63,7 +64,7 @@ def _combined(typingctx: Any, weights: Any, rows: Any) -> Any:
 
 
 def _one_by_one(terms: int, count: int) -> Any:
-    """The sums written out, for dual numbers, whose products and sums differ."""
+    """The sums written out: for dual numbers, whose products and sums differ, and for GPUs, which have no vectors."""
     sums = (" + ".join(f"weights[{j}] * rows[{j}][{i}]" for j in range(terms)) for i in range(count))
     return eval(f"lambda weights, rows: ({', '.join(sums)},)")
 
@@ -72,7 +73,7 @@ def teach(options: dict[str, Any]) -> None:
     """Register the primitive `combined` with numba."""
 
     def combined(weights: Any, rows: Any) -> Any:
-        if isinstance(rows.dtype.dtype, types.Float | Lanes):
+        if isinstance(rows.dtype.dtype, types.Float | Lanes) and current_target() != "cuda":
             return lambda weights, rows: _combined(weights, rows)
         return _one_by_one(rows.count, rows.dtype.count)
 

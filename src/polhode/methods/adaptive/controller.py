@@ -7,7 +7,8 @@ times as long, within factors of 5, with p the order of the better solution. In 
     z^a = (1 + (2 + a)/2 x + (2 + a)(1 + a)/12 x^2)/(1 + (2 - a)/2 x + (2 - a)(1 - a)/12 x^2),      x = z - 1,
 
 is enough: between 1/16 and 16 it is off by at most 4 % (p = 5; 2.5 % for p = 8). All stages of the next step wait
-for this number, and a power takes as long as two of them.
+for this number, and a power takes as long as two of them. Elsewhere a rough power is enough, because the factor is only
+a guess.
 """
 
 from __future__ import annotations
@@ -17,9 +18,10 @@ from fractions import Fraction
 from typing import Any
 
 from ...kernels.loops import Step, fitted
+from ...kernels.so3 import norm, times
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
-from ...numbers.primitives import power, where
+from ...numbers.primitives import all_lanes, rough_exp2, rough_log2, to_float32, to_float64, where
 from ..record import Method
 
 
@@ -43,14 +45,13 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
         b = squares[1] * (edge / (tolerance[1] * tolerance[1]))
         z = where(a > b, a, b)
         fine = z <= edge
-        if (z > near) & (z < far):
-            x = z - 1
-            factor = (1 + x * (p1 + x * p2)) / (1 + x * (q1 + x * q2))
-        elif z > 0:
-            factor = power(z, exponent)
-            factor = where(factor > shortest, where(factor < longest, factor, longest), shortest)
-        else:
-            factor = where(fine, longest, shortest)
+        inside = (z > near) & (z < far)
+        x = where(inside, z, 1.0) - 1
+        factor = (1 + x * (p1 + x * p2)) / (1 + x * (q1 + x * q2))
+        if not all_lanes(inside):
+            rough = rough_exp2(exponent * to_float64(rough_log2(to_float32(z))))
+            rough = where(rough > shortest, where(rough < longest, rough, longest), shortest)
+            factor = where(inside, factor, where(z >= 0, rough, shortest))
         following = factor * h
         cut = fine & (h < proposal) & (following < proposal)
         return where(cut, proposal, following), fine
@@ -90,3 +91,30 @@ def controlled_step_from_estimate(method: Method, number: Callable[[Any], Any], 
     assert method.estimated is not None
     build, _, safety = method.estimated
     return chosen(build(number), controlled(number, int(method.order), safety), torque)
+
+
+FIRST_STEP = 2.0
+"""First step of a pair, in radians divided by tolerance^(1/order)."""
+
+
+def first_angle(order: int, tolerance: float) -> float:
+    """Return the angle through which a body turns in its first step, as a guess."""
+    return float(FIRST_STEP * tolerance ** (1 / order))
+
+
+@kernel
+def first_step(angle: Any, span: Any, m: Any, system: Any) -> Any:
+    """Return the guess for the first step, at most `span`: the time to turn by `angle`, or that share of the span."""
+    rate = norm(times(system[1], m))
+    rate = where(rate * span > 1, rate, 1 / span)
+    return where(rate * span > angle, angle / rate, span)
+
+
+def beginning(controlled_step: Step) -> Step:
+    """Build the controlled step of a body that has no proposal yet; the last argument is its `first_angle`."""
+
+    @kernel
+    def begin(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, angle: Any) -> Any:
+        return controlled_step(t, y, first_step(angle, left, y[1], system), left, system, tolerance, angle)
+
+    return begin

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
 from ...errors import InputError
 from ...numbers.exact import exact, surd
+
+
+def filled(entries: Mapping[int, str], stages: int) -> tuple[Fraction, ...]:
+    """Return a row of a tableau from its entries that are not zero, counted from 1."""
+    return tuple(Fraction(entries.get(j, "0")) for j in range(1, stages + 1))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -8,11 +8,8 @@ fractions are the author's, copied from the package OrdinaryDiffEq.jl (its metho
 from __future__ import annotations
 
 from collections.abc import Mapping
-from fractions import Fraction
 
-from .butcher import Tableau
-
-STAGES = 13
+from .butcher import Tableau, filled
 
 _ROWS: tuple[Mapping[int, str], ...] = (
     {},
@@ -120,12 +117,10 @@ _EMBEDDED: Mapping[int, str] = {
 }
 
 
-def _filled(entries: Mapping[int, str]) -> tuple[Fraction, ...]:
-    return tuple(Fraction(entries.get(j, "0")) for j in range(1, STAGES + 1))
-
-
-VERNER = Tableau([_filled(row) for row in _ROWS], _filled(_WEIGHTS), name="verner87", order=8, symmetric=False)
+VERNER = Tableau(
+    [filled(row, len(_ROWS)) for row in _ROWS], filled(_WEIGHTS, len(_ROWS)), name="verner87", order=8, symmetric=False
+)
 """Tableau of the step of order 8."""
 
-EMBEDDED = _filled(_EMBEDDED)
+EMBEDDED = filled(_EMBEDDED, len(_ROWS))
 """Weights of order 7."""

@@ -281,6 +281,15 @@ def leaves_of(value: Any) -> list[Any]:
     return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
+def check_size(template: FieldTemplate, count: int) -> None:
+    """Refuse more parameters than compiled code can hold."""
+    if count > MOST_PARAMETERS:
+        raise InputError(
+            f"the parameters of a field must be at most {MOST_PARAMETERS} numbers; {template.function.__name__} "
+            f"has {count}; remove some of them"
+        )
+
+
 def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
     """Arrange the leaves, in order, in the shape of `value`; return the result and the next index."""
     if not isinstance(value, tuple):
@@ -310,11 +319,7 @@ class Field:
         self.template = template
         self.values: Mapping[str, Any] = types.MappingProxyType(dict(values))
         self._parameters = tuple(leaves_of(tuple(values.values())))
-        if len(self._parameters) > MOST_PARAMETERS:
-            raise InputError(
-                f"the parameters of a field must be at most {MOST_PARAMETERS} numbers; {template.function.__name__} "
-                f"has {len(self._parameters)}; remove some of them"
-            )
+        check_size(template, len(self._parameters))
         self.name = template.function.__name__
         self.kind = template.kind
 

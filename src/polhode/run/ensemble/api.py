@@ -15,7 +15,6 @@ from ...errors import InputError, ResultWarning
 from ...kernels.loops import kept_rows
 from ...methods import Method, methods
 from ...methods.families.jacobi import jacobi
-from ...methods.families.taylor import taylor
 from ...physics.fields import Field, FieldTemplate
 from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
@@ -25,12 +24,13 @@ from ...results.store import checkpoint
 from ...results.trajectory import Trajectory
 from ..dense import dense_of
 from ..schedule import Bounds
-from ..step_control import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
+from ..step_control import EPS, LARGEST, SMALLEST, is_smooth
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch, model_problem, step_counts
 from .events import refuse_with_events, run_with_events
 from .inputs import Inputs, read
-from .run import DEVICES, run_on_cores
+from .lane_steps import adaptive_method
+from .run import DEVICES
 from .schedule import longest_steps
 from .start import Start
 from .tolerance import Ends
@@ -110,7 +110,8 @@ def ensemble(
         because momentum errors accumulate in the attitude. Errors at the end are not estimated
     max_step : with `tol` or `step_tol`, the longest step, for torques that act only for a short time
     every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
-    device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off
+    device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
+        tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
         "momentum", "omega", functions of t, R, omega and parameters that return a number (as for `ph.event`), or
         a list of these. They are evaluated at the start, after every `every`-th step (by default every step) and
@@ -307,8 +308,7 @@ def fixed_step(
     statistics: Any = None,
 ) -> Task:  # fmt: skip
     """Check the arguments of `ensemble` with fixed steps."""
-    if not isinstance(device, str) or device not in DEVICES:
-        raise InputError(f"device must be one of {', '.join(map(repr, DEVICES))}; got {device!r}")
+    check_device(device)
     chosen = methods[method]
     count = whole_number("steps", steps)
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
@@ -317,6 +317,12 @@ def fixed_step(
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     model = model_problem(batch, chosen, t0)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
+
+
+def check_device(device: Any) -> None:
+    """Refuse an unknown device."""
+    if not isinstance(device, str) or device not in DEVICES:
+        raise InputError(f"device must be one of {', '.join(map(repr, DEVICES))}; got {device!r}")
 
 
 def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str) -> Task:
@@ -336,13 +342,12 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
     check_unit_of_time("t_end - t0", t_end - t0, t_end - t0)
     batch = inputs.batch(t_end - t0)
     free = batch.field is None
-    if device != "cpu" and not free:
-        raise InputError("adaptive steps need device='cpu'; give a method, dt and steps")
+    check_device(device)
     if not (free or is_smooth(batch.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
         )
-    chosen = jacobi if free else taylor(taylor_order(given))
+    chosen = jacobi if batch.field is None else adaptive_method(batch.field, given, device)
     model = model_problem(batch, chosen, t0)
     longest = None if free else longest_steps(batch, t0, t_end, max_step)
     return Task(batch, chosen, model, t0, 1, 1, device, tolerance=None if free else given, longest=longest)
@@ -350,7 +355,8 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
 
 def _to_accuracy(task: Task, tol: float) -> Ensemble:
     """Run a task until the estimated errors at the end are below `tol`, or cannot be reduced."""
-    if task.batch.field is None:
+    field = task.batch.field
+    if field is None:
         free = task.run()
         error = 10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0]))
         return dataclasses.replace(free, error_estimate=error, tol=tol)
@@ -360,11 +366,11 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
         nonlocal highest
         batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
-        series = taylor(taylor_order(step_tol))
-        highest = max(highest, series, key=lambda method: method.order)
-        part = dataclasses.replace(task, batch=batch, method=series, tolerance=step_tol, longest=longest)
+        method = adaptive_method(field, step_tol, task.device)
+        highest = max(highest, method, key=lambda method: method.order)
+        part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest)
         found = part.found()
-        run_on_cores(part, found, None)
+        DEVICES[task.device](part, found, None)
         q, m, extra_columns, failed = found
         return Ends(q[1], m[1], extra_columns[0, :, 0].astype(np.int64), extra_columns[0, :, 1], failed)
 

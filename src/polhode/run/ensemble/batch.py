@@ -19,6 +19,7 @@ from ...numbers.primitives import where
 from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
 from ...physics.fields import Field, FieldTemplate
+from ...physics.fields.field import check_size
 from ...physics.problem import Problem, quaternion_of
 from ..integrator import check_compiled, check_fit
 from .start import Start, check_finite, quaternions
@@ -194,9 +195,10 @@ def _bound_to(
         own = [name for name, each in zip(given, choice, strict=True) if each]
         if len({len(given[name]) for name in own} - {1}) > 1:
             continue
-        first = known | {name: (array[0] if name in own else array).tolist() for name, array in given.items()}
+        first = {name: array[0] if name in own else array for name, array in given.items()}
         try:
-            bound = _bound(template, first)
+            check_size(template, sum(value.size for value in first.values()))  # before a long array becomes a list
+            bound = _bound(template, known | {name: value.tolist() for name, value in first.items()})
             _check_widths(bound, {name: given[name] for name in own})
             if not given.keys() <= shapes.keys():
                 _call(bound)

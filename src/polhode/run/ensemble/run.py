@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...kernels.loops import COLUMNS
 from ...numbers import floats
 from ..integrator import beginning, structure, torque_kernel
-from ..step_control import mixed_orders, mixed_taylor
+from .lane_steps import lane_steps
 
 if TYPE_CHECKING:
     from .api import Task
@@ -99,30 +99,44 @@ class Course:
 
 def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
     """Run a task with adaptive steps; the step counts are stored after the state."""
-    from ...compile.batch import adaptive_step, layout
-    from ...compile.program import program
-
-    problem, tolerance, span = task.model, task.tolerance, float(task.batch.dt[0])
-    assert tolerance is not None
+    span = float(task.batch.dt[0])
     assert task.longest is not None
     longest, *more = np.unique(task.longest).tolist()
     if more:
         for x in (longest, *more):
             _integrate_some_adaptively(task, found, threads, np.flatnonzero(task.longest == x))
         return
+    _ADAPTIVE[task.device](task, (task.t0, task.t0 + span, longest), found, threads)
+
+
+def _adaptively_on_cores(task: Task, times: tuple[float, float, float], found: Any, threads: int | None) -> None:
+    """Run bodies with the same longest step in lanes."""
+    from ...compile.batch import adaptive_step, layout
+    from ...compile.program import program
+
+    assert task.tolerance is not None
     given, _ = task.given()
-    controlled_step, order = mixed_taylor(problem), int(task.method.order)
-    size = layout.sizes(given)
-    run = program(
-        lambda: adaptive_step.loop(controlled_step.make(), size),
-        "travelling lanes",
-        size,
-        controlled_step.name,
-        *controlled_step.structure,
-    ).run
-    times = (task.t0, task.t0 + span, longest)
-    orders = mixed_orders(tolerance, order)
-    adaptive_step.run_on_cores(run, times, tolerance, orders, given, found, threads)
+    steps, size = lane_steps(task.model, task.method, task.tolerance), layout.sizes(given)
+    run = program(lambda: adaptive_step.loop(steps.make(), size), "travelling lanes", size, *steps.key).run
+    adaptive_step.run_on_cores(run, times, task.tolerance, steps.setting, given, found, threads)
+
+
+def _adaptively_on_card(task: Task, times: tuple[float, float, float], found: Any, threads: int | None) -> None:
+    """Run bodies with the same longest step on a GPU."""
+    from ...compile import cuda, cuda_adaptive
+    from ...compile.batch import layout
+
+    assert task.tolerance is not None
+    _check_card(task)
+    cuda.card()
+    given, order = task.given()
+    steps, size = lane_steps(task.model, task.method, task.tolerance), layout.sizes(given)
+    run = MADE(("cuda, adaptive", size, *steps.key), lambda: cuda_adaptive.loop(steps.make()[-1], size))
+    cuda_adaptive.run_on_card(run, times, task.tolerance, steps.setting, given, order, found)
+
+
+_ADAPTIVE = {"cpu": _adaptively_on_cores, "cuda": _adaptively_on_card}
+"""Functions that run bodies to a tolerance, by device."""
 
 
 def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chosen: np.ndarray) -> None:
@@ -136,16 +150,24 @@ def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chos
     found[-1][chosen] = parts[-1]
 
 
+def _check_card(task: Task) -> None:
+    """Refuse a field that cannot be compiled for a GPU."""
+    field = task.batch.field
+    if field is not None and field.has_tables:
+        raise InputError("a table of more than 64 rows cannot be used on a GPU; use device='cpu', or fewer rows")
+    if field is not None and field.opaque:
+        raise InputError(f"only formulas run on a GPU, and {field.untraced[0].no_formula}; use device='cpu'")
+
+
 def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
     """Run a task on a GPU into the arrays `found`."""
     from ...compile import cuda
     from ...compile.batch import layout
 
-    if task.batch.field is not None and task.batch.field.has_tables:
-        raise InputError("a table of more than 64 rows cannot be used on a GPU; use device='cpu', or fewer rows")
-    if task.batch.field is not None and task.batch.field.opaque:
-        why = task.batch.field.untraced[0].no_formula
-        raise InputError(f"only formulas run on a GPU, and {why}; use device='cpu'")
+    if task.tolerance is not None:
+        _integrate_adaptively(task, found, threads)
+        return
+    _check_card(task)
     cuda.card()
     method = task.method
     given, order = task.given()

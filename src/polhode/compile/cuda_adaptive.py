@@ -1,0 +1,112 @@
+"""The loop over adaptive steps for an ensemble on an NVIDIA GPU: every thread has its own time and its own steps.
+
+A thread whose body is finished takes the next body, so the threads of a warp do not wait for the one with the most
+steps. Loading a body and attempting a step are parts of one loop: were they two nested loops, all threads of a warp
+would leave the inner one together.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numba.extending import register_jitable
+
+from ..kernels.loops import COLUMNS, ROTATION, STALLED, allowed, attempting_steps
+from ..methods.adaptive.controller import first_step
+from . import cuda as fixed
+from . import numba_target
+from .batch.adaptive_step import BEHIND, MOST
+from .batch.layout import Sizes
+from .clock import counted
+
+cuda: Any = None
+"""numba.cuda after `loop` has imported it; a module global, because numba's simulator replaces it by name."""
+
+WIDTH = COLUMNS + BEHIND
+"""Numbers in the result of a body."""
+
+REGISTERS, MOST_REGISTERS = 1 << 16, 255
+"""Registers of a multiprocessor, which are given to threads by eights, and most of a thread."""
+
+
+def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
+    """The run of one chunk with an embedded pair, a kernel of numba-cuda.
+
+    ``run[blocks, threads, stream](t0, end, longest, tolerance, angle, number, data, rows, failed, taken)`` integrates
+    the bodies of the columns of `data`. `angle` is that of the first step, and ``taken[0]`` the number of bodies that
+    have a thread: at the start the number of threads. The column of a body in ``rows[0]`` gets the state, the number of
+    steps and the largest momentum. If no further step succeeds, ``failed[k]`` gets the number of that step, counting
+    from 1, and the column the last good state.
+    """
+    global cuda
+    cuda = fixed.card()
+    attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step))
+    numba_target.teach()  # the kernels made above
+    read, write = fixed.reader(size.parameters), ROTATION.write
+
+    def run(
+        t0: Any, end: Any, longest: Any, tolerance: Any, angle: Any, number: int, data: Any, rows: Any, failed: Any,
+        taken: Any,
+    ) -> None:  # fmt: skip
+        k = cuda.grid(1)
+        if k >= number:
+            return
+        span = min(end - t0, longest)
+        y, system = read(data, k)
+        t, largest, steps, stalls = t0, 0.0, 0, 0
+        proposal = first_step(angle, span, y[1], system)
+        following = cuda.atomic.add(taken, 0, 1)  # long before it is needed: the answer takes as long as half a step
+        while k < number:
+            limits, largest = allowed(tolerance, end - t, y[1], largest, system)
+            new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, limits, 0)
+            if counts:
+                y, t, steps, stalls = new, now, steps + 1, 0
+            else:
+                stalls += 1
+            if t >= end or stalls >= STALLED or steps >= MOST:
+                write(rows[:, :, k], 0, y)
+                rows[0, COLUMNS, k] = steps
+                rows[0, COLUMNS + 1, k] = largest
+                failed[k] = -1 if t >= end else steps + 1
+                k = following
+                if k < number:
+                    following = cuda.atomic.add(taken, 0, 1)
+                    y, system = read(data, k)
+                    t, largest, steps, stalls = t0, 0.0, 0, 0
+                    proposal = first_step(angle, span, y[1], system)
+
+    made: Any = cuda.jit(run)
+    if hasattr(made, "compile"):  # numba's simulator has nothing to compile
+        made.compile = counted(made.compile)
+    return made
+
+
+def resident_blocks(run: Any) -> int:
+    """Blocks that the GPU can hold at once, by their registers; for numba's simulator one."""
+    if not hasattr(run, "get_regs_per_thread"):
+        return 1
+    registers = max(run.get_regs_per_thread().values(), default=MOST_REGISTERS)  # nothing before it is compiled
+    per_multiprocessor = max(1, REGISTERS // (-(-registers // 8) * 8 * fixed.THREADS))
+    return int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * per_multiprocessor
+
+
+def launch(
+    run: Any, times: tuple[float, float, float], tolerance: float, angle: float, stream: Any, width: int, data: Any,
+    rows: Any, failed: Any, counter: Any,
+) -> None:  # fmt: skip
+    """Start the run of `width` bodies, with as many threads as the GPU can hold."""
+    threads = min(fixed.THREADS, width)
+    blocks = min(-(-width // threads), resident_blocks(run))
+    counter.copy_to_device(np.array([blocks * threads]), stream=stream)
+    run[blocks, threads, stream](*times, tolerance, angle, width, data, rows, failed, counter)
+
+
+def run_on_card(
+    run: Any, times: tuple[float, float, float], tolerance: float, angle: float, given: tuple[np.ndarray, ...],
+    order: np.ndarray, found: Any,
+) -> None:  # fmt: skip
+    """Run all bodies in chunks; `found` are the result arrays."""
+    fixed.run_in_chunks(functools.partial(launch, run, times, tolerance, angle), given, order, WIDTH, found)

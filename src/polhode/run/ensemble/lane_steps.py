@@ -1,0 +1,114 @@
+"""Adaptive steps of many bodies: the kernels of a kind of step for lanes and threads, and the choice among the kinds.
+
+A body begins with one kernel and goes on with another: mixed-precision Taylor steps have no previous step at first, and
+a pair needs a guess for its first step.
+
+The work is the number of steps times the cost of one. Both are measured in lanes (`validation/lane_steps.py`): for
+heavy tops, tops in a quadratic potential, a driven top, and a torque with functions and quotients.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from ..._memo import MADE
+from ...methods import Method
+from ...methods.adaptive.components import Pair
+from ...methods.adaptive.controller import beginning, controlled_step_from_estimate, first_angle
+from ...methods.adaptive.enright_verner76 import PAIR as LOW
+from ...methods.adaptive.enright_verner76 import enright_verner76
+from ...methods.adaptive.verner87 import PAIR as HIGH
+from ...methods.adaptive.verner87 import verner87
+from ...methods.families.taylor import taylor
+from ...numbers import floats
+from ...physics.fields import Field
+from ...physics.problem import Problem
+from ...physics.taylor_steps import motion_series
+from ..integrator import structure, torque_kernel
+from ..step_control import PAIR_FINEST, mixed_orders, mixed_taylor, taylor_order, torque_flops
+
+
+@dataclasses.dataclass(frozen=True)
+class LaneSteps:
+    """A kind of adaptive step for many bodies."""
+
+    key: tuple[Hashable, ...]
+    """What the kernels are built from."""
+    make: Callable[[], tuple[Callable[..., Any], ...]]
+    """Controlled steps (`kernels.loops.attempting_steps`): of the first step of a body, and of the later ones."""
+    setting: Any
+    """Their last argument."""
+
+
+def lane_steps(problem: Problem, method: Method, tolerance: float) -> LaneSteps:
+    """Return the kernels of a method for a tolerance of one step."""
+    if method.estimated is None:
+        series = mixed_taylor(problem)
+        return LaneSteps((series.name, *series.structure), series.make, mixed_orders(tolerance, int(method.order)))
+
+    def make() -> tuple[Callable[..., Any], ...]:
+        step = controlled_step_from_estimate(method, floats.number, torque_kernel(problem, floats.number, method))
+        return beginning(step), step
+
+    angle = first_angle(int(method.order), tolerance)
+    return LaneSteps((method.name, *structure(problem, method)), make, angle)
+
+
+# --- the choice -------------------------------------------------------------------------------------
+
+NS_WEIGHT, NS_STAGE, NS_FLOP = 0.8, 2.5, 0.096
+"""Nanoseconds of a core for a weight of a pair, for one of its stages, and for an operation of the torque in a stage:
+steps of `verner87` take 92 ns for heavy tops, and 332 and 776 ns with 210 and 532 operations."""
+
+NS_SERIES, NS_TERM = 0.6, 0.0135
+"""Nanoseconds for a Taylor step are (NS_SERIES + NS_TERM p (p - 1)/2) terms^1.5 with the order p: 72 to 170 ns for the
+16 terms of heavy tops with the orders 8 to 18, 300 to 820 ns for 41 terms with the orders 6 to 18."""
+
+HIGH_STEPS = ((2.7, 0.61), (3.6, 0.67), (4.4, 0.73), (6.0, 0.94), (8.0, 1.4), (9.0, 1.7), (10.0, 2.1), (12.0, 3.3))
+"""(-log10 of the tolerance of a step, steps of `verner87` per Taylor step) for equal errors at the end."""
+
+LOW_STEPS = ((2.7, 1.1), (3.7, 1.16), (6.0, 1.45), (12.0, 2.6))
+"""The same with the steps of `enright_verner76` per step of `verner87`; the last is extrapolated."""
+
+
+ON_CARD = 3e-5
+"""On a GPU the pair of lower order is used from this step tolerance on. Taylor steps are not: their coefficients do not
+fit into registers."""
+
+
+def adaptive_method(field: Field, tolerance: float, device: str = "cpu") -> Method:
+    """Return the method with the least work on a device for a tolerance of one step."""
+    if device == "cuda":
+        return enright_verner76 if tolerance >= ON_CARD else verner87
+    digits = round(-math.log10(tolerance), 1)
+    found: Method = MADE(("lane steps", field.structure, digits), lambda: _cheapest(field, digits))
+    return found
+
+
+def _cheapest(field: Field, digits: float) -> Method:
+    order, flops = taylor_order(10.0**-digits), torque_flops(field)
+    series = (NS_SERIES + NS_TERM * order * (order - 1) / 2) * motion_series(field, False).terms ** 1.5
+    steps = _interpolated(HIGH_STEPS, digits)
+    high = steps * _pair_ns(HIGH, flops)
+    low = steps * _interpolated(LOW_STEPS, digits) * _pair_ns(LOW, flops)
+    kinds = [(series, taylor(order))]
+    if 10.0**-digits >= PAIR_FINEST:
+        kinds += [(high, verner87), (low, enright_verner76)]
+    return min(kinds, key=lambda kind: kind[0])[1]
+
+
+def _pair_ns(pair: Pair, flops: int) -> float:
+    """Nanoseconds for a step of a pair."""
+    weights = sum(x != 0 for row in (*pair.tableau.a, pair.tableau.b, pair.difference) for x in row)
+    return NS_WEIGHT * weights + pair.stages * (NS_STAGE + NS_FLOP * flops)
+
+
+def _interpolated(table: tuple[tuple[float, float], ...], digits: float) -> float:
+    """Interpolate logarithms of ratios."""
+    x, y = np.transpose(table)
+    return float(np.exp(np.interp(digits, x, np.log(y))))
