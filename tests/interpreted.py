@@ -5,6 +5,7 @@ does not depend on who runs the kernel, and compiling it takes seconds. Lanes, a
 exist only in compiled code (`polhode.compile`); those programs are compiled as ever.
 """
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -12,10 +13,12 @@ import pytest
 
 from polhode._memo import Memo
 from polhode.compile import program
-from polhode.run import step_control
+from polhode.run import exact, step_control
 
 _made = Memo()
 """Programs of tests in plain Python; in the memo of the library, other tests would find them."""
+
+_plain_exact = functools.cache(exact._compiled.__wrapped__)
 
 
 def install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -30,3 +33,4 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(program, "compiled", plain)
     monkeypatch.setattr(program, "MADE", _made)
     monkeypatch.setattr(step_control, "MADE", _made)  # formulas keep their loops
+    monkeypatch.setattr(exact, "_compiled", _plain_exact)  # so does the exact solution
