@@ -208,8 +208,8 @@ class Trajectory:
         """States at any times within the run, as accurate as its steps: each is one step from the last stored state."""
         if self.dense is None:
             raise InputError(
-                "dense output needs a run in double precision that kept every step (every=1) with a torque that is a "
-                "formula, or the file of a run; it is not available for a trajectory that was concatenated or pickled"
+                "dense output needs a run in double precision that kept every step (every=1) with a compiled torque, "
+                "or the file of a run whose torque is a formula; concatenated and pickled trajectories do not have it"
             )
         return Trajectory(
             self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense, problem=self._problem

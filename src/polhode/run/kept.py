@@ -32,6 +32,7 @@ class Kept:
     @classmethod
     def of(cls, every: Any, times: Any, max_turn: Any) -> Kept:
         """Validate the arguments of the user."""
+        every = 1 if type(every) is int and every == 1 else whole_number("every", every)
         if every == 1 and times is None and max_turn is None:
             return STEPS
         given = {"every": every != 1, "times": times is not None, "max_turn": max_turn is not None}
@@ -39,7 +40,7 @@ class Kept:
         if len(named) > 1:
             raise InputError(f"give one of {' and '.join(named)}: each of them chooses the states that are kept")
         turn = math.inf if max_turn is None else positive("max_turn", max_turn)
-        return cls(whole_number("every", every), None if times is None else _checked(times), turn)
+        return cls(every, None if times is None else _checked(times), turn)
 
     @property
     def attributes(self) -> dict[str, Any]:

@@ -92,8 +92,8 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
-    wanted = checked(events, problem) if events != () else []
-    if out is not None or resume or overwrite:
+    wanted = [] if type(events) is tuple and not events else checked(events, problem)
+    if out is not None or resume is not False or overwrite is not False:
         _check_resume(out, overwrite, resume, bool(wanted))
     if resume:
         checkpoint.check_resumable(problem.field, out)
@@ -125,7 +125,7 @@ def solve(
     chosen = methods[method]
     if times is not None or max_turn is not None or (wanted and out is not None):
         kept = Kept.of(every, times, max_turn)
-        _refuse_between_steps(digits, every, wanted)
+        _refuse_between_steps(digits, kept.every, wanted)
         given = {"dt": dt, "t_end": t_end, "steps": steps}
         sampled = functools.partial(_between_steps, kept, problem, chosen, progress, wanted, given)
         if out is None:
