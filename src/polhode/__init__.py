@@ -26,6 +26,7 @@ from .run.gradient import Gradient, gradient
 from .run.poinsot import period, precession_angle
 from .run.solve import solve
 from .run.stepper import State, stepper
+from .symbolic.total import total
 
 if TYPE_CHECKING:
     from . import jax, lie, ndim, plots
@@ -69,5 +70,5 @@ __all__ = [
     "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient",
     "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim",
     "period", "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque",
-    "vector", "view", "where",
+    "total", "vector", "view", "where",
 ]  # fmt: skip

@@ -33,7 +33,7 @@ from ..physics.fields import Field
 from ..physics.mixed_precision import controlled_steps_in_mixed_precision
 from ..physics.problem import Problem
 from ..physics.taylor_steps import MOST, controlled_taylor_step, motion_series
-from ..symbolic.expression import COMPARISONS, ordered
+from ..symbolic.expression import COMPARISONS, Expr, ordered
 from .integrator import structure, torque_kernel
 
 EPS = 2.0**-52
@@ -181,7 +181,16 @@ def is_smooth(field: Field | None) -> bool:
     for node in ordered(field.graph[0]):
         if (node.op == "symbol" and node.args[0][0] in "tRwm") or any(a in moving for a in node.args):
             moving.add(node)
-    return all(node.op not in ("abs", "call", *COMPARISONS) for node in moving)
+    return all(node.op not in ("abs", "call", *COMPARISONS) and _is_smooth_sum(node) for node in moving)
+
+
+def _is_smooth_sum(node: Expr) -> bool:
+    return node.op != "total" or node.args[0].args[0].is_smooth
+
+
+def has_series(field: Field | None) -> bool:
+    """Return whether the torque has a Taylor series: not if it contains a sum over rows of data."""
+    return field is None or all(node.op != "total" for node in ordered(field.graph[0]))
 
 
 # --- cached properties of a formula -----------------------------------------------------------------
@@ -224,3 +233,5 @@ def _formula(problem: Problem) -> Formula:
     if not is_smooth(problem.field):
         return Formula(False, (pair(problem),))
     return Formula(True, (taylor(problem), runge_kutta(problem)))
+    if not has_series(problem.field):
+        return Formula(True, (runge_kutta(problem),))

@@ -198,6 +198,8 @@ def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: list[Solut
     held = isinstance(problem.field, PiecewiseField)
     smooth = f"{field} smooth between the times at which it switches" if held else f"smooth {field}"
     this, other = "Taylor steps", "a Runge-Kutta pair 8(7)"
+    if len(kept.kinds) == 1:
+        return f"smooth {field} with a sum over rows of data, which has no Taylor series: a Runge-Kutta pair 8(7)"
     if kind.has_proposal:
         this, other = other, this
     if before and kind.has_proposal and before[0].info.error_estimate == math.inf:

@@ -38,8 +38,9 @@ QUOTA = 2000
 def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
     """The run, to be compiled; one controlled step for the first step of a body, another for the later ones.
 
-    ``run(t0, end, longest, tolerance, orders, data, begin, stop, quota, block, body, place, rows, failed)`` integrates
-    the bodies from `begin` to `stop`, columns of `data`, to the time `end`, and returns True when all are finished.
+    ``run(t0, end, longest, tolerance, orders, columns, data, begin, stop, quota, block, body, place, rows, failed)``
+    integrates the bodies from `begin` to `stop`, columns of `data`, to the time `end`, and returns True when all are
+    finished. `columns` are those of the field's data.
     After `quota` attempted steps it returns False; called again with the same arrays it continues (`block`: the lanes,
     `body`: the body in each lane, `place`: next body, bodies left, whether the first steps are made; zeros at the
     start). The columns of `rows` get the state, the number of steps and the largest momentum. If no further step
@@ -59,8 +60,8 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
     seat = register_jitable(**numba_target.INNER)(seated)
 
-    def first_steps(block: Any, t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int,
-                    stop: int) -> None:  # fmt: skip
+    def first_steps(block: Any, t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any,
+                    begin: int, stop: int) -> None:  # fmt: skip
         """All bodies make their first step together, because its kernel may differ."""
         for first in range(begin, stop, LANES):
             for i in range(LANES):
@@ -68,7 +69,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                 for j in range(size, size + EXTRA):
                     block[j, i] = 0.0
                 block[TIME, i] = t0
-            begin_with(block, end, longest, tolerance, orders)
+            begin_with(block, end, longest, tolerance, orders, columns)
             for i in range(min(LANES, stop - first)):
                 for j in range(size + EXTRA):
                     data[j, first + i] = block[j, i]
@@ -76,11 +77,11 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
     together = register_jitable(**numba_target.INNER)(first_steps)
 
     def run(
-        t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int, stop: int, quota: int,
-        block: Any, body: Any, place: Any, rows: Any, failed: Any,
+        t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int, stop: int,
+        quota: int, block: Any, body: Any, place: Any, rows: Any, failed: Any,
     ) -> bool:  # fmt: skip
         if place[2] == 0:
-            together(block, t0, end, longest, tolerance, orders, data, begin, stop)
+            together(block, t0, end, longest, tolerance, orders, columns, data, begin, stop)
             for i in range(LANES):
                 block[TIME, i] = end  # no body has a lane yet
                 body[i] = -1
@@ -103,7 +104,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                 coming += 1
             going = left > 0
             while going and tries < quota:
-                going = go_on(block, end, longest, tolerance, orders)
+                going = go_on(block, end, longest, tolerance, orders, columns)
                 tries += 1
         place[0], place[1] = coming, left
         return left == 0
@@ -114,11 +115,11 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
     """Kernel that attempts a step in every lane and returns True if all of them continue."""
     attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, LANE_SPACE))
-    read, size = reader(sizes.parameters), sizes.dt
+    read, size = reader(sizes), sizes.dt
     TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
 
-    def stepped(block: Any, end: Any, longest: Any, tolerance: Any, orders: Any) -> Any:
-        (q, m), system = read(block)
+    def stepped(block: Any, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any) -> Any:
+        (q, m), system = read(block, columns)
         t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
         limits, largest = allowed(tolerance, end - t, m, largest, system)
         (p, n), now, proposal, counts = attempt_step(t, end, longest, proposal, (q, m), system, limits, orders)
@@ -150,7 +151,8 @@ def run_on_cores(
 
     def part(begin: int, end: int) -> Callable[[int], bool]:
         lanes = np.zeros((size, LANES)), np.zeros(LANES, np.int64), np.zeros(3, np.int64)
-        return lambda quota: run(*times, tolerance, orders, data, begin, end, quota, *lanes, rows[0], failed)
+        columns = given[layout.COLUMNS_OF_DATA :]
+        return lambda quota: run(*times, tolerance, orders, columns, data, begin, end, quota, *lanes, rows[0], failed)
 
     part(0, 0)(1)  # compiled once, before the threads start
     share_out(lambda begin, end: sliced(part(begin, end), QUOTA), number, threads, long=True)

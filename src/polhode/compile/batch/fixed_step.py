@@ -16,7 +16,7 @@ from .. import numba_target
 from ..simd.vector_types import LANES, extract, load, spread, store
 from ..threads import share_out, sliced
 from . import layout
-from .layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
+from .layout import COLUMNS_OF_DATA, INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
 
 
 def _write_row(rows: Any, i: int, y: Any) -> None:
@@ -65,34 +65,42 @@ def watched(
     return watch.state_space(space, clock, read, write) if watch is not None else (space, nothing)
 
 
-def _tuple_function(parameters: str, item: str, count: int) -> Callable[..., Any]:
-    """Compiled function that returns the tuple of `item` with # = 0, 1, ... count - 1."""
-    items = "".join(item.replace("#", str(j)) + ", " for j in range(count))
+def _tuple_function(
+    parameters: str, item: str, count: int, others: tuple[int, ...] = (), other: str = ""
+) -> Callable[..., Any]:
+    """Compiled function that returns the tuple of `item` with # = 0, 1, ... count - 1.
+
+    The items at the places `others` are `other`, with # the place and @ = 0, 1, ...
+    """
+    found = {place: other.replace("#", str(place)).replace("@", str(k)) for k, place in enumerate(others)}
+    items = "".join(found.get(j, item.replace("#", str(j))) + ", " for j in range(count))
     space: dict[str, Any] = {"load": load, "spread": spread, "extract": extract}
     exec(f"def made({parameters}):\n    return ({items})\n", space)  # the text contains no user input
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])
     return made
 
 
-def reader(parameters: int) -> Callable[..., Any]:
-    """Compiled function (data) -> state and system of the bodies of a group."""
-    values = _tuple_function("data, first", "load(data[first + #], 0)", parameters)
+def reader(size: Sizes) -> Callable[..., Any]:
+    """Compiled function (data, columns) -> state and system of the bodies of a group; `columns` are those of data."""
+    values = _tuple_function(
+        "data, columns, first", "load(data[first + #], 0)", size.parameters, size.data, "columns[@][0]"
+    )
 
-    def read(data: Any) -> Any:
+    def read(data: Any, columns: Any) -> Any:
         y = (four(data, STATE, 0), three(data, STATE + 4, 0))
-        return y, (three(data, INERTIA, 0), three(data, INVERSE, 0), values(data, PARAMETERS))
+        return y, (three(data, INERTIA, 0), three(data, INVERSE, 0), values(data, columns, PARAMETERS))
 
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(read)
     return made
 
 
-def _copier(parameters: int) -> Callable[..., Any]:
+def _copier(size: Sizes) -> Callable[..., Any]:
     """Compiled function (y, system, i) -> the same with the body of lane i in all lanes."""
     three, four = (
         _tuple_function("v, i", "spread(extract(v[#], i))", 3),
         _tuple_function("v, i", "spread(extract(v[#], i))", 4),
     )
-    values = _tuple_function("v, i", "spread(extract(v[#], i))", parameters)
+    values = _tuple_function("v, i", "spread(extract(v[#], i))", size.parameters, size.data, "v[#]")
 
     def copies(y: Any, system: Any, i: int) -> Any:
         return (four(y[0], i), three(y[1], i)), (three(system[0], i), three(system[1], i), values(system[2], i))
@@ -189,7 +197,7 @@ def loop(
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     start_state, write, folded = start, plain.write, watch is not None
     save, restore = _keeping(sizes_of_state(start))
-    read, copies, dt_row, numbers = reader(size.parameters), _copier(size.parameters), size.dt, size.rows
+    read, copies, dt_row, numbers = reader(size), _copier(size), size.dt, size.rows
     lay, turn_back, named, hand_over = layout.laying(size), layout.turning_back(size), layout.named, layout.hand_over
     next_count, arrived = layout.inner(_next_count), layout.inner(_arrived)
 
@@ -224,7 +232,7 @@ def loop(
             lay(given, bodies, data, 0)
             # all lanes together (i = -1); if a step fails, again lane by lane, so that no body affects another's result
             while i < LANES:
-                y, system = read(data)
+                y, system = read(data, given[COLUMNS_OF_DATA:])
                 dt = dt_of(h, data)
                 if i >= 0:
                     y, system = copies(y, system, i)

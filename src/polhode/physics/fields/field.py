@@ -38,8 +38,9 @@ from ...symbolic.expression import (
     symbols_in,
 )
 from ...symbolic.formula import Formula, formula_of
+from ...symbolic.rows import Rows, Trial
 from ...symbolic.surroundings import Surroundings
-from ...symbolic.tracing import UntraceableError
+from ...symbolic.tracing import UntraceableError, sums_over_rows
 from ...symbolic.user_function import UserFunction
 from ..validate import is_finite_real
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
@@ -51,7 +52,8 @@ OBSERVABLE_ARGUMENTS = (*STATE_ARGUMENTS, "momentum")
 LONGEST = 120
 """Most characters of parameters that an error message shows."""
 MOST_PARAMETERS = 900
-"""Most numbers in the parameters of a field: compiled code takes tuples of fewer than 1000 entries."""
+"""Most numbers in the parameters of a field: compiled code takes tuples of fewer than 1000 entries. A column of data
+counts as one."""
 
 
 class Trace(Memo):
@@ -149,6 +151,7 @@ class FieldTemplate:
         values = self._by_name(args, named)
         for name, check in self.checks:
             values[name] = check(name, values[name])
+        values |= {name: Rows.of(values[name], name) for name in self.rows(values)}
         return self.bound({name: checked_value(self, name, value) for name, value in values.items()})
 
     def _by_name(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
@@ -166,6 +169,38 @@ class FieldTemplate:
             raise InputError(f"{self.user.owner} takes {takes}: {problem}") from None
         bound.apply_defaults()
         return dict(bound.arguments)
+
+    def rows(self, values: Mapping[str, Any]) -> frozenset[str]:
+        """Names of the parameters that the function sums over with `ph.total`, for values of these shapes.
+
+        They are found by a trial call. If none is found, every number is a parameter.
+        """
+        if isinstance(self.function, Formula):
+            return frozenset(self.function.rows)
+        if not self._sums_over_rows:
+            return frozenset()
+        shapes = {name: np.shape(value) for name, value in values.items()}
+        key = tuple((name, shape[1:] if len(shape) else None) for name, shape in shapes.items())
+        if key not in self._rows:
+            self._rows[key] = self._summed(shapes)
+        return self._rows[key]
+
+    def _summed(self, shapes: Mapping[str, tuple[int, ...]]) -> frozenset[str]:
+        one = symbol("p0")
+        trial = {name: Trial.of(one, shape) if shape else one for name, shape in shapes.items()}
+        state: dict[str, Any] = {"t": symbol("t"), "R": _attitude_symbols()}
+        state |= {"omega": _vector_symbols("w"), "momentum": _vector_symbols("m")}
+        with contextlib.suppress(InputError):
+            self.user.traced({name: nested(state[name]) for name in self.state_used} | trial, lambda value: value)
+        return frozenset(name for name, part in trial.items() if isinstance(part, Trial) and part.is_summed)
+
+    @functools.cached_property
+    def _rows(self) -> dict[Any, frozenset[str]]:
+        return {}
+
+    @functools.cached_property
+    def _sums_over_rows(self) -> bool:
+        return sums_over_rows(self.function)
 
     @functools.cached_property
     def _has_keyword_only(self) -> bool:
@@ -258,13 +293,15 @@ def changed(template: FieldTemplate, values: Mapping[str, Any], changes: dict[st
             )
         for known, check in template.checks:
             value = check(name, value) if known == name else value
-        new[name] = checked_value(template, name, value)
+        new[name] = checked_value(template, name, Rows.of(value, name) if isinstance(new[name], Rows) else value)
     return new
 
 
 def checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
     """Convert a parameter to a float or nested tuples of floats, or raise an error."""
     if type(value) is float and value - value == 0.0:  # finite
+        return value
+    if isinstance(value, Rows):
         return value
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -277,12 +314,17 @@ def checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
 
 
 def leaves_of(value: Any) -> list[Any]:
-    """Numbers of nested tuples, in order."""
+    """Numbers of nested tuples, in order; for rows of data, the columns."""
+    if isinstance(value, Rows):
+        return list(value.columns)
     return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
 def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
     """Arrange the leaves, in order, in the shape of `value`; return the result and the next index."""
+    if isinstance(value, Rows):
+        end = start + len(value.columns)
+        return value.like(leaves[start:end]), end
     if not isinstance(value, tuple):
         return leaves[start], start + 1
     items = []
@@ -388,8 +430,8 @@ class Field:
         return made
 
     @property
-    def parameters(self) -> tuple[float, ...]:
-        """All parameter values, flattened."""
+    def parameters(self) -> tuple[Any, ...]:
+        """All parameter values, flattened; rows of data are one array for each column."""
         return self._parameters
 
     def arguments(self, t: Any, R: Any, omega: Any, values: Mapping[str, Any], momentum: Any = None) -> dict[str, Any]:
@@ -517,23 +559,26 @@ class Field:
 
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
         """`read` applied to the function's value on the symbols t, R, w, p, or on the four formulas `at`."""
-        momentum = tuple(symbol(f"m{i}") for i in range(3))
+        momentum = _vector_symbols("m")
         t, R, omega, values = self._symbols(at)
         return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
 
     def _symbols(self, at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Formulas for t, R, omega and the parameters by name: `at` if given, else their symbols."""
         symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
-        t, R, omega, leaves = at or (
-            symbol("t"), _attitude_symbols(), tuple(symbol(f"w{i}") for i in range(3)), symbols,
-        )  # fmt: skip
+        t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), _vector_symbols("w"), symbols)
         shaped, _ = like(tuple(self.values.values()), leaves)
         return t, R, omega, dict(zip(self.values, shaped, strict=True))
 
     @of_formula
     def has_tables(self) -> bool:
-        """True if its formula reads tables of constants."""
-        return any(node.op in LOOK_UPS for node in ordered(self.graph[0]))
+        """True if its formula reads tables or sums over rows of data."""
+        return any(node.op in (*LOOK_UPS, "total") for node in ordered(self.graph[0]))
+
+    @property
+    def columns(self) -> dict[int, np.ndarray]:
+        """Columns of data, by their places among the parameters."""
+        return {i: x for i, x in enumerate(self.parameters) if isinstance(x, np.ndarray)}
 
     @of_formula
     def needs(self) -> str:
@@ -700,3 +745,7 @@ def _turning(slopes: Sequence[Expr], R: Any) -> tuple[Expr, Expr, Expr]:
         return R[0][i] * G[0][j] + R[1][i] * G[1][j] + R[2][i] * G[2][j]
 
     return M(1, 2) - M(2, 1), M(2, 0) - M(0, 2), M(0, 1) - M(1, 0)
+def _vector_symbols(letter: str) -> tuple[Expr, ...]:
+    return tuple(symbol(f"{letter}{i}") for i in range(3))
+
+

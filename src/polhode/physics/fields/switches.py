@@ -115,9 +115,9 @@ def edges(field: Field | None, start: float, end: float) -> np.ndarray:
     The edge of a comparison of linear functions of t is its root; the edges of a table are its knots. Any other
     condition is sampled at many times, and each change is bracketed to two neighbouring doubles.
     """
-    if field is None or between(field) is field:
+    switches = [] if field is None else _switches_of(field)
+    if field is None or not switches:
         return np.empty(0)
-    switches = _switches_of(field)
     nodes = ordered(switches)
     timed = _depends(nodes, "t")
     plain = [n for n in nodes if n not in timed and not (n.op == "const" and isinstance(n.args[0], tuple))]
@@ -153,7 +153,7 @@ def _roots(node: Expr, known: dict[Expr, Any], timed: set[Expr]) -> np.ndarray |
     if node.op == "bracket":
         if first is None:
             return None
-        knots = np.array(node.args[1].args[0], dtype=float)
+        knots = np.array(node.args[1].args[0] if node.args[1].op == "const" else known[node.args[1]], dtype=float)
         return np.concatenate([np.empty(0), *((knots - b) / a for a, b in first if a != 0)])
     lines = _combined(first, book[node.args[1]], -1)
     return None if lines is None else np.array([-b / a for a, b in lines if a != 0])

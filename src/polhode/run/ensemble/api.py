@@ -25,7 +25,7 @@ from ...results.store import checkpoint
 from ...results.trajectory import Trajectory
 from ..dense import dense_of
 from ..schedule import Bounds
-from ..step_control import EPS, LARGEST, SMALLEST, is_smooth, taylor_order
+from ..step_control import EPS, LARGEST, SMALLEST, has_series, is_smooth, taylor_order
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch, model_problem, step_counts
 from .events import refuse_with_events, run_with_events
@@ -341,6 +341,10 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
     if not (free or is_smooth(batch.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
+        )
+    if not has_series(batch.field):
+        raise InputError(
+            f"{name} needs Taylor series, and a sum over rows (ph.total) has none; give a method, dt and steps"
         )
     chosen = jacobi if free else taylor(taylor_order(given))
     model = model_problem(batch, chosen, t0)

@@ -14,6 +14,7 @@ from ...physics.fields import Field
 from ...physics.fields.field import like
 from ...physics.problem import Problem
 from ...physics.validate import finite_number
+from ...symbolic.rows import Rows
 from ..step_count import Interval, number_of_steps
 from .batch import BodyBatch, from_arrays
 from .start import VECTORS, Start, euler_rotation
@@ -164,4 +165,7 @@ def _field(problems: Sequence[Problem]) -> tuple[Field | None, dict[str, Any]]:
     shapes = tuple(first.values.values())
     values = [like(shapes, field.parameters)[0] for field in fields if field]
     columns = dict(zip(first.values, zip(*values, strict=True), strict=True))
+    for name, column in columns.items():
+        if isinstance(column[0], Rows) and len(set(column)) > 1:
+            raise InputError(f"all problems must have the same rows of data {name}; run them apart")
     return first, {name: np.array(column) for name, column in columns.items() if len(set(column)) > 1}

@@ -22,17 +22,25 @@ if TYPE_CHECKING:
 
 def _compiled(task: Task) -> Any:
     """Return the compiled loop of a task with fixed steps."""
-    from ...compile.batch import fixed_step, layout
+    from ...compile.batch import fixed_step
     from ...compile.program import program
 
     batch, method = task.batch, task.method
 
     def build_loop() -> Any:
-        torque, size = torque_kernel(task.model, floats.number, method), layout.sizes(task.given()[0])
+        torque, size = torque_kernel(task.model, floats.number, method), _sizes(task)
         parts = method.build(floats.number), torque, size, batch.per_body_dt, beginning(method)
         return fixed_step.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
 
     return program(build_loop, "lanes", batch.per_body_dt, *_structure(task)).run
+
+
+def _sizes(task: Task) -> Any:
+    """Return the sizes of the layout of a task."""
+    from ...compile.batch import layout
+
+    field = task.batch.field
+    return layout.sizes(task.given()[0], () if field is None else tuple(field.columns))
 
 
 def _structure(task: Task) -> tuple[Hashable, ...]:
@@ -99,7 +107,7 @@ class Course:
 
 def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
     """Run a task with adaptive steps; the step counts are stored after the state."""
-    from ...compile.batch import adaptive_step, layout
+    from ...compile.batch import adaptive_step
     from ...compile.program import program
 
     problem, tolerance, span = task.model, task.tolerance, float(task.batch.dt[0])
@@ -112,7 +120,7 @@ def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
         return
     given, _ = task.given()
     controlled_step, order = mixed_taylor(problem), int(task.method.order)
-    size = layout.sizes(given)
+    size = _sizes(task)
     run = program(
         lambda: adaptive_step.loop(controlled_step.make(), size),
         "travelling lanes",
@@ -142,7 +150,9 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
     from ...compile.batch import layout
 
     if task.batch.field is not None and task.batch.field.has_tables:
-        raise InputError("a table of more than 64 rows cannot be used on a GPU; use device='cpu', or fewer rows")
+        raise InputError(
+            "a table of more than 64 rows, or a sum over rows (ph.total), cannot be used on a GPU; use device='cpu'"
+        )
     if task.batch.field is not None and task.batch.field.opaque:
         why = task.batch.field.untraced[0].no_formula
         raise InputError(f"only formulas run on a GPU, and {why}; use device='cpu'")
