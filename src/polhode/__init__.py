@@ -13,7 +13,7 @@ from .methods.tables.butcher import Tableau
 from .numbers.exact import Surd, surd
 from .numbers.primitives import where
 from .physics.body import Body
-from .physics.fields import potential, torque
+from .physics.fields import potential, states, torque
 from .physics.fields.momentum_rate import momentum_rate
 from .physics.observers.event import Event, event
 from .physics.problem import Problem, Reference
@@ -69,6 +69,6 @@ __all__ = [
     "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "ResultWarning", "State",
     "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient",
     "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim",
-    "period", "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque",
-    "total", "vector", "view", "where",
+    "period", "plots", "potential", "precession_angle", "problems", "solve", "states", "stepper", "surd", "tableaus",
+    "torque", "total", "vector", "view", "where",
 ]  # fmt: skip

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, times, unit, unrotate
 from ..numbers import floats
 from .body import TOLERANCE, Body
-from .fields import Field, FieldTemplate, unbound
+from .fields import Field, FieldTemplate, places, unbound
 from .validate import (  # noqa: F401 - imported from here by other modules
     ROTATION_TOLERANCE,
     finite_number,
@@ -246,18 +246,24 @@ class Problem:
     def _data_in_doubles(self) -> tuple[Any, Any]:
         body, parameters = self.body.principal, () if self.field is None else self.field.parameters
         y = tuple(map(float, self.quaternion)), tuple(map(float, self.momentum))
-        return self._in_principal_axes(y, body.moments, body.to_body), (
+        return self._with_states(self._in_principal_axes(y, body.moments, body.to_body), parameters), (
             body.moments,
             body.inverse,
             (*parameters, *body.to_body),
         )
+
+    def _with_states(self, y: Any, parameters: Any) -> Any:
+        """The state (q, m), or (q, m, z) with the initial states of the field."""
+        if self.field is None or not self.field.states:
+            return y
+        return *y, tuple(parameters[i] for i in places(self.field))
 
     def _data_in(self, number: Any) -> tuple[Any, Any]:
         y = unit(tuple(number(x) for x in self.quaternion)), tuple(number(x) for x in self.momentum)
         inertia, principal_to_body = self.principal(number)
         inverse = tuple(1 / x if x > 0 else x for x in inertia)
         parameters = tuple(number(x) for x in (self.field.parameters if self.field else ()))
-        return self._in_principal_axes(y, inertia, principal_to_body), (
+        return self._with_states(self._in_principal_axes(y, inertia, principal_to_body), parameters), (
             inertia,
             inverse,
             (*parameters, *principal_to_body),

@@ -16,7 +16,7 @@ from ..physics.body import real_array
 from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of_steps
 from ..results import convert
-from ..results.trajectory import PRIMARY, Trajectory
+from ..results.trajectory import PRIMARY, STATES, Trajectory
 from . import adaptive
 from .adaptive import Path
 
@@ -36,10 +36,10 @@ class Lazy(Mapping[str, np.ndarray]):
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
-        return iter(PRIMARY)
+        return iter((*PRIMARY, STATES))
 
     def __len__(self) -> int:
-        return len(PRIMARY)
+        return len(PRIMARY) + 1
 
 
 @dataclasses.dataclass

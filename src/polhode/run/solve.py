@@ -17,6 +17,7 @@ from ..results import recorder
 from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, trajectory_store
 from ..results.trajectory import Info, Trajectory, info_of
+from . import with_states
 from .dense import dense_of
 from .event_search import with_events
 from .exact import top_at_steps
@@ -84,6 +85,8 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    if with_states.has_states(problem):
+        with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits, events=events)
     wanted = checked(events, problem)
     _check_resume(out, overwrite, resume, bool(wanted))
     if resume:
@@ -102,6 +105,8 @@ def solve(
             f"give a method and dt, such as ph.solve(problem, '{EXAMPLE}', dt=0.01), or a tolerance, such as "
             "ph.solve(problem, tol=1e-10)"
         )
+    if with_states.has_states(problem):
+        return with_states.solve_fixed(problem, dt, t_end, steps, every, progress)
     chosen = methods[method]
     dt, every = positive("dt", dt), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)

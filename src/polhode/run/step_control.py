@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from .._memo import MADE
-from ..kernels.loops import LATER, adaptive_stepping, interpolating
+from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.adaptive.dormand_prince import dormand_prince
@@ -77,6 +77,8 @@ class AdaptiveStep:
     """Nanoseconds for one attempted step of an order, by the model of `benchmarks/cost_model.py`."""
     has_proposal: bool = True
     """Whether the first step needs a guess; Taylor steps take their length from the series."""
+    space: StateSpace = ROTATION
+    """The space of its states."""
 
     def label(self, order: int) -> str:
         """Return the name of the method, with its order if that varies."""
@@ -85,12 +87,12 @@ class AdaptiveStep:
     @functools.cached_property
     def adaptive_loop(self) -> Any:
         """The compiled loop over steps."""
-        return compiled(lambda: adaptive_stepping(self.make()), "adaptive loop", self.name, *self.structure)
+        return compiled(lambda: adaptive_stepping(self.make(), self.space), "adaptive loop", self.name, *self.structure)
 
     @functools.cached_property
     def interpolate(self) -> Any:
         """The compiled dense output."""
-        return compiled(lambda: interpolating(self.make()), "interpolate", self.name, *self.structure)
+        return compiled(lambda: interpolating(self.make(), self.space), "interpolate", self.name, *self.structure)
 
 
 # --- kinds of steps ---------------------------------------------------------------------------------
@@ -232,6 +234,6 @@ def formula(problem: Problem) -> Formula:
 def _formula(problem: Problem) -> Formula:
     if not is_smooth(problem.field):
         return Formula(False, (pair(problem),))
-    return Formula(True, (taylor(problem), runge_kutta(problem)))
     if not has_series(problem.field):
         return Formula(True, (runge_kutta(problem),))
+    return Formula(True, (taylor(problem), runge_kutta(problem)))

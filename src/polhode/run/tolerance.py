@@ -19,7 +19,7 @@ from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of
 from ..results.progress import Progress
 from ..results.trajectory import Info, Trajectory, info_of
-from . import adaptive, step_control
+from . import adaptive, step_control, with_states
 from .adaptive import Path, Run, joined
 from .dense import Dense, Lazy
 from .error_estimate import estimated
@@ -85,6 +85,9 @@ class Wish:
 
 def run_to(problem: Problem, end: float, wish: Wish) -> Solution:
     """Run a problem to an end time, in units that give its numbers moderate size."""
+    if with_states.has_states(problem):
+        legs = with_states.schedule(problem, end, wish.bounds)
+        return _adaptively(legs, with_states.adaptive_step(problem), wish, with_states.reason(problem))
     units = units_of(problem, end - problem.t0)
     if units == NO_UNITS:
         return _in_moderate_units(problem, end, wish, end, 0)
@@ -195,11 +198,11 @@ def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: list[Solut
     field = "potential" if problem.needs == "potential" else "torque"
     if not kept.smooth:
         return "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
+    if len(kept.kinds) == 1:
+        return f"smooth {field} with a sum over rows of data, which has no Taylor series: a Runge-Kutta pair 8(7)"
     held = isinstance(problem.field, PiecewiseField)
     smooth = f"{field} smooth between the times at which it switches" if held else f"smooth {field}"
     this, other = "Taylor steps", "a Runge-Kutta pair 8(7)"
-    if len(kept.kinds) == 1:
-        return f"smooth {field} with a sum over rows of data, which has no Taylor series: a Runge-Kutta pair 8(7)"
     if kind.has_proposal:
         this, other = other, this
     if before and kind.has_proposal and before[0].info.error_estimate == math.inf:

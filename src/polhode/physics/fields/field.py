@@ -375,7 +375,7 @@ class Field:
         """Make a new trace, with the graph of the function in its current state."""
         self._trace = made = Trace()
         try:
-            self.graph  # noqa: B018 - built now, not on first use
+            self.coupled  # noqa: B018 - built now, not on first use
         except BaseException:
             self._trace = None
             raise
@@ -387,8 +387,12 @@ class Field:
         shaped = dict(zip(self.values, like(tuple(self.values.values()), names)[0], strict=True))
         R = tuple(tuple(f"R{i}{j}" for j in range(3)) for i in range(3))
         inputs = self.arguments("t", R, ("w0", "w1", "w2"), shaped, ("m0", "m1", "m2"))
-        value = self.numbered(0).traced(_as_nodes)
+        value = self.numbered(0).traced(lambda value: _as_nodes(self.returned(value)))
         return formula_of(self.template.function, _plain_signature(self.template), inputs, value)
+
+    def returned(self, value: Any) -> Any:
+        """The value of the function as a number or nested sequences of numbers."""
+        return value
 
     def __reduce__(self) -> Any:
         """Pickle a field as its formula and the values of its parameters."""
@@ -497,10 +501,22 @@ class Field:
         if self.kind == "potential":
             U = self.traced(lift)
             return _potential_torque(U, R), U
-        force = self.written
-        if self.template.frame == "space":
-            force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
-        return (force[0], force[1], force[2]), None
+        return in_body_frame(self.written, self.template.frame), None
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """Initial values of the states that it brings, by name (see `states`)."""
+        return {}
+
+    @property
+    def coupled(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """The body torque, and the rates of its states."""
+        return self.graph[0], ()
+
+    @property
+    def energy(self) -> Expr | None:
+        """The potential as a formula; None if there is none."""
+        return self.graph[1]
 
     @of_formula
     def written(self) -> Any:
@@ -531,7 +547,7 @@ class Field:
     @functools.cached_property
     def opaque(self) -> tuple[Expr, ...]:
         """Calls in its formula to functions that are not formulas."""
-        return tuple(opaque_calls(self.graph[0]))
+        return tuple(opaque_calls(self.coupled[0]))
 
     @property
     def untraced(self) -> list[Untraced]:
@@ -585,6 +601,8 @@ class Field:
         """The kind of this field, one of `methods.NEEDS`."""
         if self.kind == "potential":
             return "potential"
+        if self.states:
+            return "velocity"
         velocity = any(name.startswith("w") for name in symbols_in(self.graph[0]))
         return "velocity" if velocity else "attitude"
 
@@ -598,11 +616,13 @@ class Field:
     @of_formula
     def text(self) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:
         """Source and constants of the torque and of the potential (zero if there is none)."""
-        force, U = self.graph
-        unpack = self.unpack
-        torque = source("torque_value", "t, R, w, p", unpack, force)
-        potential = source("potential_value", "R, p", unpack, [lift(0) if U is None else U])
-        return torque, potential
+        torque = source("torque_value", "t, R, w, p", self.unpack, self.graph[0])
+        return torque, self._potential_text
+
+    @of_formula
+    def _potential_text(self) -> tuple[str, dict[str, Any]]:
+        U = self.energy
+        return source("potential_value", "R, p", self.unpack, [lift(0) if U is None else U])
 
     @of_formula
     def structure(self) -> str:
@@ -668,7 +688,7 @@ class Field:
 
     def potential_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The kernel U(R, p), R in the user's axes."""
-        value = formula_kernel(self.text[1], number)
+        value = formula_kernel(self._potential_text, number)
         return lambda R, p: value(R, p)[0]
 
 
@@ -728,8 +748,20 @@ def _plain_signature(template: FieldTemplate) -> inspect.Signature:
     return inspect.Signature(plain)
 
 
+def in_body_frame(force: Any, frame: str) -> tuple[Expr, Expr, Expr]:
+    """A torque in a frame, as formulas in the body frame: R^T T for "space"."""
+    R = _attitude_symbols()
+    if frame == "space":
+        force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
+    return force[0], force[1], force[2]
+
+
 def _attitude_symbols(letter: str = "R") -> Any:
     return tuple(tuple(symbol(f"{letter}{i}{j}") for j in range(3)) for i in range(3))
+
+
+def _vector_symbols(letter: str) -> tuple[Expr, ...]:
+    return tuple(symbol(f"{letter}{i}") for i in range(3))
 
 
 def _potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:
@@ -745,7 +777,3 @@ def _turning(slopes: Sequence[Expr], R: Any) -> tuple[Expr, Expr, Expr]:
         return R[0][i] * G[0][j] + R[1][i] * G[1][j] + R[2][i] * G[2][j]
 
     return M(1, 2) - M(2, 1), M(2, 0) - M(0, 2), M(0, 1) - M(1, 0)
-def _vector_symbols(letter: str) -> tuple[Expr, ...]:
-    return tuple(symbol(f"{letter}{i}") for i in range(3))
-
-

@@ -19,6 +19,7 @@ from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol
 from ...taylor.graph import substituted
 from .field import Field, Trace, of_formula, once_for_formula
 from .kernels import formula_kernel
+from .states import places
 
 SAMPLES = 2**15
 """Times at which a condition is sampled if its edges have no formula."""
@@ -105,8 +106,9 @@ def between(field: Field | None) -> Field | None:
 
 @once_for_formula
 def _switches_of(field: Field) -> list[Expr]:
-    """Those of the torque."""
-    return _switches(substituted(field.graph[0], {}))
+    """Those of the torque, and of the rates of its states; the states move like m."""
+    torque, rates = field.coupled
+    return _switches(substituted([*torque, *rates], {f"p{i}": symbol(f"m{i}") for i in places(field)}))
 
 
 def edges(field: Field | None, start: float, end: float) -> np.ndarray:

@@ -1,0 +1,171 @@
+"""Runs of a body together with the states of its field, as one system (q, Pi, z).
+
+The step is that of Verner's pair 8(7) on all numbers (`methods/adaptive/verner87`), fixed or to a tolerance.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.loops import COLUMNS, StateSpace, interpolating, one_step, stepping, with_states
+from ..methods import methods
+from ..methods.adaptive import verner87 as pair
+from ..methods.adaptive.controller import chosen, controlled
+from ..methods.adaptive.verner87 import verner87
+from ..numbers import floats
+from ..physics.fields import Field, formula_kernel, leaves_of, without_states
+from ..physics.fields.kernels import coupled_kernel
+from ..physics.fields.states import coupled_text
+from ..physics.fields.switches import edges
+from ..physics.problem import Problem
+from ..physics.validate import positive, whole_number
+from ..results import recorder
+from ..results.progress import Progress
+from ..results.trajectory import Trajectory, info_of
+from ..symbolic.expression import symbols_in
+from .adaptive import interpolated
+from .dense import Dense, path_of
+from .failures import explain_in
+from .fixed_step import RunState, solved
+from .integrator import Engine
+from .schedule import Bounds, Schedule, legs_between
+from .step_control import PAIR_STEPS, AdaptiveStep, compiled
+from .step_count import number_of_steps
+
+
+def has_states(problem: Problem) -> bool:
+    """Return whether the field of a problem brings states of its own."""
+    return problem.field is not None and bool(problem.field.states)
+
+
+def check_arguments(problem: Problem, method: Any, **others: Any) -> None:
+    """Refuse methods and arguments of `solve` that do not know of states."""
+    field = problem.field
+    assert field is not None
+    if method is not None and methods[method] is not verner87:
+        raise without_states(field)
+    for name, value in others.items():
+        if value:
+            raise InputError(f"{name} is not available for a field with states of its own; remove the argument {name}")
+
+
+# --- parts of a run ---------------------------------------------------------------------------------
+
+
+def groups(field: Field) -> tuple[int, ...]:
+    """Return the number of numbers of every state."""
+    return tuple(len(leaves_of(value)) for value in field.states.values())
+
+
+def space(problem: Problem) -> StateSpace:
+    """Return the state space of a problem."""
+    assert problem.field is not None
+    return with_states(sum(groups(problem.field)))
+
+
+def _structure(problem: Problem) -> tuple[Hashable, ...]:
+    field = problem.field
+    assert field is not None
+    return problem.body.has_principal_rotation, groups(field), len(field.parameters), repr(coupled_text(field))
+
+
+def _torque(problem: Problem) -> Callable[..., Any]:
+    field = problem.field
+    assert field is not None
+    value = formula_kernel(coupled_text(field), floats.number)
+    return coupled_kernel(value, sum(groups(field)), len(field.parameters), problem.body.has_principal_rotation)
+
+
+def _fixed_step(problem: Problem) -> Callable[..., Any]:
+    assert problem.field is not None
+    return pair.runge_kutta_step(floats.number, pair.with_states(groups(problem.field)))
+
+
+def adaptive_step(problem: Problem) -> AdaptiveStep:
+    """Return steps of the pair, with errors estimated for attitude, momentum and states."""
+
+    def make() -> Any:
+        assert problem.field is not None
+        attempt = pair.runge_kutta_pair(floats.number, pair.with_states(groups(problem.field)))
+        return chosen(attempt, controlled(floats.number, int(verner87.order), pair.SAFETY), _torque(problem))
+
+    order = int(verner87.order)
+    return AdaptiveStep(
+        verner87.name, ("with states", *_structure(problem)), make, lambda tolerance: order, PAIR_STEPS,
+        space=space(problem),
+    )  # fmt: skip
+
+
+def schedule(problem: Problem, end: float, bounds: Bounds) -> Schedule:
+    """Return the schedule of a run: steps end at the user's stops and where conditions on time alone change."""
+    stops = [x for x in bounds.stops if x < end]
+    borders = np.unique(np.concatenate([[problem.t0, end], stops, edges(problem.field, problem.t0, end)]))
+    return Schedule(problem, legs_between(borders.tolist(), bounds.max_step))
+
+
+def reason(problem: Problem) -> str:
+    """Return the reason for the choice of method."""
+    assert problem.field is not None
+    torque, rates = problem.field.coupled
+    timed = "; name features in time shorter than a step in stops or max_step" * ("t" in symbols_in([*torque, *rates]))
+    return f"a field with states of its own: a Runge-Kutta pair 8(7) on all of them{timed}"
+
+
+# --- fixed steps ------------------------------------------------------------------------------------
+
+
+def solve_fixed(problem: Problem, dt: Any, t_end: Any, steps: Any, every: Any, progress: Any) -> Trajectory:
+    """Integrate a problem with equal steps."""
+    dt, every = positive("dt", dt), whole_number("every", every)
+    count = number_of_steps(problem, dt, t_end, steps)
+    info = info_of(problem, method=verner87.name, dt=dt, every=every)
+    state = RunState(_engine(problem), problem, dt, count, every, method=verner87)
+    kept = recorder.recorder(problem, info, None, False)
+    bar = Progress(progress, verner87.name, count)
+    whole = solved(state, kept, bar, lambda run: explain_in(run, lambda t: None))
+    if every == 1:
+        whole.dense = _dense(problem, whole)
+    return whole
+
+
+def _engine(problem: Problem) -> Engine:
+    from ..compile.program import program
+
+    def build_loop() -> Any:
+        return stepping(_fixed_step(problem), _torque(problem), space(problem))
+
+    loop = program(build_loop, "loop with states", *_structure(problem))
+    y, system = problem.kernel_data(floats.number)
+    columns = COLUMNS + len(y[2])
+    return Engine(loop.run, y, system, float, lambda n: np.empty((n, columns)), loop.is_warm, None)
+
+
+@dataclasses.dataclass
+class _Steps:
+    """Dense output between equal steps."""
+
+    problem: Problem
+
+    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Return rows at any times within the run."""
+
+        def make() -> Any:
+            return interpolating(one_step(_fixed_step(self.problem), _torque(self.problem)), space(self.problem))
+
+        evaluate = compiled(make, "interpolate with states", *_structure(self.problem))
+        return interpolated(evaluate, times, path_times, rows, self.problem.kernel_data(floats.number)[1], 0)
+
+
+def _dense(problem: Problem, sol: Trajectory) -> Callable[[Any], Any]:
+    def at(t: Any) -> Any:
+        path = path_of(problem, sol)
+        columns = [part.reshape(len(part), -1) for part in sol.states.values()]
+        path = dataclasses.replace(path, rows=np.column_stack([path.rows, *columns]))
+        return Dense(problem, _Steps(problem), path)(t)
+
+    return at
