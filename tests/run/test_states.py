@@ -126,6 +126,28 @@ def test_initial_states_by_name_pickles_and_new_values():
     assert (again.states["wheel"] == runs[0].states["wheel"]).all()
 
 
+def test_lanes_equal_single_runs():
+    """With a start of the wheel for each body, or one for all."""
+    rng = np.random.default_rng(0)
+    omega, wheel = rng.normal(size=(11, 3)), rng.normal(size=11)
+    many = ph.ensemble(WHEEL, "verner87", omega=omega, params={"wheel": wheel}, dt=0.05, steps=20, every=1)
+    for i in (0, 10):
+        start = ph.Problem(BODY, driven(0.3, 0.05, wheel=wheel[i]), omega=omega[i])
+        one = ph.solve(start, "verner87", dt=0.05, steps=20)
+        assert np.abs(one.momentum - many.momentum[:, i]).max() < 1e-14
+        assert np.abs(one.states["wheel"] - many.states["wheel"][:, i]).max() < 1e-14
+        assert (many[i].states["wheel"] == many.states["wheel"][:, i]).all()
+        between = many[i].at([0.12, 0.57]).states["wheel"]
+        assert np.abs(one.at([0.12, 0.57]).states["wheel"] - between).max() < 1e-14
+    same = ph.ensemble(WHEEL, "verner87", omega=omega, dt=0.05, steps=20)
+    assert (same.states["wheel"][0] == 0.5).all()
+    assert same.states["wheel"].shape == (2, 11)
+    assert (pickle.loads(pickle.dumps(same)).states["wheel"] == same.states["wheel"]).all()
+    for use in (same.to_xarray, lambda: same.save("x.zarr")):
+        with pytest.raises(ph.InputError, match="do not hold the states of a field"):
+            use()
+
+
 def state(value):
     @ph.states(z=1.0)
     def field(z):
@@ -134,7 +156,7 @@ def state(value):
     return ph.Problem(BODY, field(), omega=[0.1, 0.2, 0.3])
 
 
-REFUSED = "driven has states of its own (wheel), which only ph.solve integrates"
+REFUSED = "driven has states of its own (wheel), which only ph.solve (with tol or step_tol, or verner87 and dt) and"
 MISTAKES = [
     (lambda: ph.solve(WHEEL, "imidm", dt=0.1, steps=2), REFUSED),
     (lambda: ph.solve(WHEEL, "imidm", tol=1e-6, t_end=1.0), REFUSED),
@@ -142,6 +164,10 @@ MISTAKES = [
     (lambda: ph.solve(WHEEL, tol=1e-6, t_end=1.0, out="x.zarr"), "out is not available for a field with states"),
     (lambda: ph.ensemble(BODY, None, np.eye(3), "imidm", field=WHEEL.field, dt=0.1, steps=2), REFUSED),
     (lambda: ph.ensemble(BODY, None, np.eye(3), field=WHEEL.field, tol=1e-6, t_end=1.0), REFUSED),
+    (lambda: ph.ensemble(BODY, None, np.eye(3), "verner87", field=WHEEL.field, dt=0.1, steps=2, statistics="energy"),
+     "statistics is not available for a field with states"),
+    (lambda: ph.ensemble(BODY, None, np.eye(3), "verner87", field=WHEEL.field, dt=0.1, steps=2, out="x.zarr"),
+     "out is not available for a field with states"),
     (lambda: ph.gradient(lambda omega: omega[0], WHEEL, "verner87", dt=0.1, steps=2), REFUSED),
     (lambda: ph.stepper(BODY, "verner87", dt=0.1).step(ph.State((1.0, 0, 0, 0), (0, 0, 1.0)), WHEEL.field), REFUSED),
     (lambda: ph.solve(WHEEL, tol=1e-6, t_end=1.0).save("x.zarr"), "files do not hold the states of a field"),

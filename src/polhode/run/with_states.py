@@ -49,8 +49,13 @@ def check_arguments(problem: Problem, method: Any, **others: Any) -> None:
     assert field is not None
     if method is not None and methods[method] is not verner87:
         raise without_states(field)
-    for name, value in others.items():
-        if value:
+    refuse(**others)
+
+
+def refuse(**given: Any) -> None:
+    """Refuse arguments that know only attitude and momentum."""
+    for name, value in given.items():
+        if value is not None and value is not False and value != ():
             raise InputError(f"{name} is not available for a field with states of its own; remove the argument {name}")
 
 
@@ -68,20 +73,23 @@ def space(problem: Problem) -> StateSpace:
     return with_states(sum(groups(problem.field)))
 
 
-def _structure(problem: Problem) -> tuple[Hashable, ...]:
+def structure(problem: Problem) -> tuple[Hashable, ...]:
+    """Return what the kernels are built from."""
     field = problem.field
     assert field is not None
     return problem.body.has_principal_rotation, groups(field), len(field.parameters), repr(coupled_text(field))
 
 
-def _torque(problem: Problem) -> Callable[..., Any]:
+def torque(problem: Problem) -> Callable[..., Any]:
+    """Return the kernel of torque and rates of the states."""
     field = problem.field
     assert field is not None
     value = formula_kernel(coupled_text(field), floats.number)
     return coupled_kernel(value, sum(groups(field)), len(field.parameters), problem.body.has_principal_rotation)
 
 
-def _fixed_step(problem: Problem) -> Callable[..., Any]:
+def fixed_step(problem: Problem) -> Callable[..., Any]:
+    """Return the kernel of a step."""
     assert problem.field is not None
     return pair.runge_kutta_step(floats.number, pair.with_states(groups(problem.field)))
 
@@ -92,11 +100,11 @@ def adaptive_step(problem: Problem) -> AdaptiveStep:
     def make() -> Any:
         assert problem.field is not None
         attempt = pair.runge_kutta_pair(floats.number, pair.with_states(groups(problem.field)))
-        return chosen(attempt, controlled(floats.number, int(verner87.order), pair.SAFETY), _torque(problem))
+        return chosen(attempt, controlled(floats.number, int(verner87.order), pair.SAFETY), torque(problem))
 
     order = int(verner87.order)
     return AdaptiveStep(
-        verner87.name, ("with states", *_structure(problem)), make, lambda tolerance: order, PAIR_STEPS,
+        verner87.name, ("with states", *structure(problem)), make, lambda tolerance: order, PAIR_STEPS,
         space=space(problem),
     )  # fmt: skip
 
@@ -129,7 +137,7 @@ def solve_fixed(problem: Problem, dt: Any, t_end: Any, steps: Any, every: Any, p
     bar = Progress(progress, verner87.name, count)
     whole = solved(state, kept, bar, lambda run: explain_in(run, lambda t: None))
     if every == 1:
-        whole.dense = _dense(problem, whole)
+        whole.dense = dense_of(problem, whole)
     return whole
 
 
@@ -137,9 +145,9 @@ def _engine(problem: Problem) -> Engine:
     from ..compile.program import program
 
     def build_loop() -> Any:
-        return stepping(_fixed_step(problem), _torque(problem), space(problem))
+        return stepping(fixed_step(problem), torque(problem), space(problem))
 
-    loop = program(build_loop, "loop with states", *_structure(problem))
+    loop = program(build_loop, "loop with states", *structure(problem))
     y, system = problem.kernel_data(floats.number)
     columns = COLUMNS + len(y[2])
     return Engine(loop.run, y, system, float, lambda n: np.empty((n, columns)), loop.is_warm, None)
@@ -155,13 +163,15 @@ class _Steps:
         """Return rows at any times within the run."""
 
         def make() -> Any:
-            return interpolating(one_step(_fixed_step(self.problem), _torque(self.problem)), space(self.problem))
+            return interpolating(one_step(fixed_step(self.problem), torque(self.problem)), space(self.problem))
 
-        evaluate = compiled(make, "interpolate with states", *_structure(self.problem))
+        evaluate = compiled(make, "interpolate with states", *structure(self.problem))
         return interpolated(evaluate, times, path_times, rows, self.problem.kernel_data(floats.number)[1], 0)
 
 
-def _dense(problem: Problem, sol: Trajectory) -> Callable[[Any], Any]:
+def dense_of(problem: Problem, sol: Trajectory) -> Callable[[Any], Any]:
+    """Return the dense output of a run with equal steps, all of them kept."""
+
     def at(t: Any) -> Any:
         path = path_of(problem, sol)
         columns = [part.reshape(len(part), -1) for part in sol.states.values()]

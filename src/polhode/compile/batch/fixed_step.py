@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from ...kernels.loops import COLUMNS, ROTATION, StateSpace, stepping
+from ...kernels.loops import COLUMNS, ROTATION, StateSpace, stepping, with_states
 from ...kernels.state import collapse
 from ...physics.observers.statistics import Watch, nothing
 from .. import numba_target
@@ -44,6 +44,17 @@ LANE_CLOCKED = StateSpace(
     ROTATION.is_valid, ROTATION.renormalise, register_jitable(**numba_target.INNER)(_write_timed_row)
 )
 """The same with one time per body; runs end by the number of steps."""
+
+
+def lane_space(size: Sizes, clock: bool) -> StateSpace:
+    """State space of a group of bodies; their times (with a clock), or states of the field, follow in a row."""
+    if not size.states:
+        return LANE_CLOCKED if clock else LANE_SPACE
+    plain = with_states(len(size.states))
+    space: dict[str, Any] = {"write_row": _compiled_write_row, "store": store}
+    lines = "".join(f"    store(rows[i, {COLUMNS + j}], 0, y[2][{j}])\n" for j in range(len(size.states)))
+    exec(f"def write(rows, i, y):\n    write_row(rows, i, y)\n{lines}", space)  # the text contains no user input
+    return StateSpace(plain.is_valid, plain.renormalise, register_jitable(**numba_target.INNER)(space["write"]))
 
 
 def _extra_column(rows: Any, j: int) -> Any:
@@ -85,12 +96,23 @@ def reader(size: Sizes) -> Callable[..., Any]:
     values = _tuple_function(
         "data, columns, first", "load(data[first + #], 0)", size.parameters, size.data, "columns[@][0]"
     )
+    state = _states_of(size)
 
     def read(data: Any, columns: Any) -> Any:
         y = (four(data, STATE, 0), three(data, STATE + 4, 0))
-        return y, (three(data, INERTIA, 0), three(data, INVERSE, 0), values(data, columns, PARAMETERS))
+        system = three(data, INERTIA, 0), three(data, INVERSE, 0), values(data, columns, PARAMETERS)
+        return state(y, system), system
 
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(read)
+    return made
+
+
+def _states_of(size: Sizes) -> Callable[..., Any]:
+    """Compiled function (y, system) -> the state (q, m), or (q, m, z) with the initial states of the field."""
+    numbers = "".join(f"system[2][{i}], " for i in size.states)
+    space: dict[str, Any] = {}
+    exec(f"def made(y, system):\n    return {f'(y[0], y[1], ({numbers}))' if numbers else 'y'}\n", space)
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])  # the text contains no user input
     return made
 
 
@@ -101,9 +123,11 @@ def _copier(size: Sizes) -> Callable[..., Any]:
         _tuple_function("v, i", "spread(extract(v[#], i))", 4),
     )
     values = _tuple_function("v, i", "spread(extract(v[#], i))", size.parameters, size.data, "v[#]")
+    state = _states_of(size)
 
     def copies(y: Any, system: Any, i: int) -> Any:
-        return (four(y[0], i), three(y[1], i)), (three(system[0], i), three(system[1], i), values(system[2], i))
+        same = three(system[0], i), three(system[1], i), values(system[2], i)
+        return state((four(y[0], i), three(y[1], i)), same), same
 
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(copies)
     return made
@@ -132,9 +156,10 @@ def _arrived(steps: Any, i: int, count: int) -> tuple[int, int]:
     return low, high
 
 
-def sizes_of_state(start: Callable[..., Any]) -> tuple[int, ...]:
-    """Lengths of the parts of a method's state: attitude, momentum, and low parts or a memory."""
-    return tuple(len(part) for part in start(((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0))))
+def sizes_of_state(start: Callable[..., Any], states: int = 0) -> tuple[int, ...]:
+    """Lengths of the parts of a method's state: attitude, momentum, and low parts, a memory or states of the field."""
+    parts = tuple(len(part) for part in start(((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0))))
+    return (*parts, states) if states else parts
 
 
 def _keeping(sizes: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -192,11 +217,11 @@ def loop(
     statistics there is one row: the last state and the accumulated numbers. Bodies of a group may have different
     numbers of steps; each is written when it ends.
     """
-    plain = LANE_CLOCKED if clock else LANE_SPACE
+    plain = lane_space(size, clock)
     space, opened = watched(plain, watch, _read_extra, _write_extra, clock)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     start_state, write, folded = start, plain.write, watch is not None
-    save, restore = _keeping(sizes_of_state(start))
+    save, restore = _keeping(sizes_of_state(start, len(size.states)))
     read, copies, dt_row, numbers = reader(size), _copier(size), size.dt, size.rows
     lay, turn_back, named, hand_over = layout.laying(size), layout.turning_back(size), layout.named, layout.hand_over
     next_count, arrived = layout.inner(_next_count), layout.inner(_arrived)

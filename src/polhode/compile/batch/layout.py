@@ -38,12 +38,14 @@ EVERYBODY = np.empty(0, dtype=np.int64)
 class Sizes(NamedTuple):
     """Numbers of the field's parameters, and of the axes: four or none.
 
-    `data` are the places of columns of data among the parameters; `values` has a placeholder there.
+    `data` are the places of columns of data among the parameters; `values` has a placeholder there. `states` are the
+    places of the initial states of the field.
     """
 
     values: int
     axes: int
     data: tuple[int, ...] = ()
+    states: tuple[int, ...] = ()
 
     @property
     def parameters(self) -> int:
@@ -61,9 +63,9 @@ class Sizes(NamedTuple):
         return self.dt + 2
 
 
-def sizes(given: tuple[np.ndarray, ...], data: tuple[int, ...] = ()) -> Sizes:
-    """Count the parameters and axes of `given`; `data` are the places of columns of data."""
-    return Sizes(given[VALUES].shape[1], given[AXES].shape[1], data)
+def sizes(given: tuple[np.ndarray, ...], data: tuple[int, ...] = (), states: tuple[int, ...] = ()) -> Sizes:
+    """Count the parameters and axes of `given`; `data` and `states` are places among the parameters."""
+    return Sizes(given[VALUES].shape[1], given[AXES].shape[1], data, states)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:

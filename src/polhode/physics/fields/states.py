@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from ...methods.adaptive.verner87 import verner87
 from ...numbers.nested import nested
 from ...symbolic.expression import Expr, lift, source
 from .decorators import check_frame, template_of
@@ -131,9 +132,10 @@ def _tuples(value: Any) -> Any:
 
 def without_states(field: Field) -> InputError:
     """Error for a use of a field with states that knows only attitude and momentum."""
+    names, pair = ", ".join(field.states), verner87.name
     return InputError(
-        f"{field.name} has states of its own ({', '.join(field.states)}), which only ph.solve integrates, with tol, "
-        "step_tol, or the method verner87 and dt"
+        f"{field.name} has states of its own ({names}), which only ph.solve (with tol or step_tol, or {pair} and dt) "
+        f"and ph.ensemble (with {pair} and dt) integrate"
     )
 
 

@@ -255,6 +255,9 @@ def _check_widths(bound: Field, own: dict[str, np.ndarray]) -> None:
 def _call(field: Field) -> None:
     """Check that the function accepts parameters of these shapes; its values are checked later."""
     R, omega, user = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.1, 0.2, 0.3), field.template.user
+    if field.states:
+        field.check(0.1, R, omega, "for the first body")
+        return
     try:
         value = user.function(**field.arguments(0.1, R, omega, field.values))
         parts = (value,) if user.count is None else value

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...methods import EXAMPLE, Method
-from ...physics.fields import Field
+from ...physics.fields import Field, coupled_text
 from ...physics.fields.field import like
 from ...physics.problem import Problem
 from ...physics.validate import finite_number
@@ -150,12 +150,16 @@ def _common(name: str, problems: Sequence[Problem]) -> Any:
     return values[0]
 
 
+def _structure(field: Field) -> str:
+    return repr(coupled_text(field)) if field.states else str(field.structure)
+
+
 def _field(problems: Sequence[Problem]) -> tuple[Field | None, dict[str, Any]]:
     """Return the common field of the problems, and the parameters that differ, with a value for each body."""
     first = problems[0].field
     fields = [one.field for one in problems]
     for i, field in enumerate(fields):
-        if (field is None) != (first is None) or (field and first and field.structure != first.structure):
+        if (field is None) != (first is None) or (field and first and _structure(field) != _structure(first)):
             raise InputError(
                 f"all problems must have a field of the same formula, with any parameters; problem 0 has {first!r} "
                 f"and problem {i} has {field!r}. Run them apart"

@@ -13,6 +13,8 @@ from ..._memo import MADE
 from ...errors import InputError
 from ...kernels.loops import COLUMNS
 from ...numbers import floats
+from ...physics.fields import places
+from .. import with_states
 from ..integrator import beginning, structure, torque_kernel
 from ..step_control import mixed_orders, mixed_taylor
 
@@ -28,11 +30,17 @@ def _compiled(task: Task) -> Any:
     batch, method = task.batch, task.method
 
     def build_loop() -> Any:
-        torque, size = torque_kernel(task.model, floats.number, method), _sizes(task)
-        parts = method.build(floats.number), torque, size, batch.per_body_dt, beginning(method)
+        parts = *_step(task), _sizes(task), batch.per_body_dt, beginning(method)
         return fixed_step.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
 
     return program(build_loop, "lanes", batch.per_body_dt, *_structure(task)).run
+
+
+def _step(task: Task) -> tuple[Any, Any]:
+    """Return the kernels of the step and of the torque."""
+    if with_states.has_states(task.model):
+        return with_states.fixed_step(task.model), with_states.torque(task.model)
+    return task.method.build(floats.number), torque_kernel(task.model, floats.number, task.method)
 
 
 def _sizes(task: Task) -> Any:
@@ -40,13 +48,16 @@ def _sizes(task: Task) -> Any:
     from ...compile.batch import layout
 
     field = task.batch.field
-    return layout.sizes(task.given()[0], () if field is None else tuple(field.columns))
+    given, _ = task.given()
+    return layout.sizes(given) if field is None else layout.sizes(given, tuple(field.columns), tuple(places(field)))
 
 
 def _structure(task: Task) -> tuple[Hashable, ...]:
     """Return what the kernels of a task are built from."""
     observed = None if task.wanted is None else task.wanted.structure
-    return task.batch.own is not None, observed, *structure(task.model, task.method)
+    model, method = task.model, task.method
+    kernels = with_states.structure(model) if with_states.has_states(model) else structure(model, method)
+    return task.batch.own is not None, observed, *kernels
 
 
 def _cursor(task: Task, group: int = 0) -> Any:
@@ -54,7 +65,8 @@ def _cursor(task: Task, group: int = 0) -> Any:
     from ...compile.batch import fixed_step
 
     kept, columns = len(task.kept) - 1, COLUMNS + task.extra_columns
-    return fixed_step.Cursor.at(group, kept, columns, fixed_step.sizes_of_state(beginning(task.method)))
+    sizes = fixed_step.sizes_of_state(beginning(task.method), task.states)
+    return fixed_step.Cursor.at(group, kept, columns, sizes)
 
 
 def _loop_arguments(task: Task) -> tuple[float, float, int, Any, np.ndarray]:
