@@ -148,6 +148,20 @@ def test_lanes_equal_single_runs():
             use()
 
 
+@pytest.mark.parametrize("how", [{"tol": 1e-8}, {"step_tol": 1e-9}], ids=["tol", "step_tol"])
+def test_lanes_to_a_tolerance(how):
+    rng = np.random.default_rng(0)
+    omega, wheel = rng.normal(size=(11, 3)), rng.normal(size=11)
+    many = ph.ensemble(WHEEL, omega=omega, params={"wheel": wheel}, t_end=5.0, **how)
+    assert many.failed.max() < 0
+    assert (many.states["wheel"][0] == wheel).all()
+    for i in (0, 10):
+        start = ph.Problem(BODY, driven(0.3, 0.05, wheel=wheel[i]), omega=omega[i])
+        one = ph.solve(start, tol=1e-11, t_end=5.0)
+        assert np.abs(one.momentum[-1] - many.momentum[-1, i]).max() < 1e-7
+        assert abs(one.states["wheel"][-1] - many.states["wheel"][-1, i]) < 1e-7
+
+
 def state(value):
     @ph.states(z=1.0)
     def field(z):
@@ -156,14 +170,13 @@ def state(value):
     return ph.Problem(BODY, field(), omega=[0.1, 0.2, 0.3])
 
 
-REFUSED = "driven has states of its own (wheel), which only ph.solve (with tol or step_tol, or verner87 and dt) and"
+REFUSED = "driven has states of its own (wheel), which only ph.solve and ph.ensemble integrate"
 MISTAKES = [
     (lambda: ph.solve(WHEEL, "imidm", dt=0.1, steps=2), REFUSED),
     (lambda: ph.solve(WHEEL, "imidm", tol=1e-6, t_end=1.0), REFUSED),
     (lambda: ph.solve(WHEEL, "verner87", dt=0.1, steps=2, digits=30), "digits is not available for a field"),
     (lambda: ph.solve(WHEEL, tol=1e-6, t_end=1.0, out="x.zarr"), "out is not available for a field with states"),
     (lambda: ph.ensemble(BODY, None, np.eye(3), "imidm", field=WHEEL.field, dt=0.1, steps=2), REFUSED),
-    (lambda: ph.ensemble(BODY, None, np.eye(3), field=WHEEL.field, tol=1e-6, t_end=1.0), REFUSED),
     (lambda: ph.ensemble(BODY, None, np.eye(3), "verner87", field=WHEEL.field, dt=0.1, steps=2, statistics="energy"),
      "statistics is not available for a field with states"),
     (lambda: ph.ensemble(BODY, None, np.eye(3), "verner87", field=WHEEL.field, dt=0.1, steps=2, out="x.zarr"),

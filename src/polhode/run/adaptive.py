@@ -15,6 +15,7 @@ import numpy as np
 from ..kernels.loops import COLUMNS, interpolating, one_step
 from ..kernels.so3 import conj, mul
 from ..methods import Method
+from ..methods.adaptive.controller import FIRST_STEP
 from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers import floats
 from ..physics.fields import Field, leaves_of
@@ -25,9 +26,6 @@ from .step_control import EPS, AdaptiveStep, compiled
 
 FEW_ROWS, ROWS = 256, 4096
 """States in the first and in the largest buffer of the compiled loop."""
-
-FIRST_STEP = 2.0
-"""First step of a pair, in radians divided by tolerance^(1/order)."""
 
 _watcher: contextvars.ContextVar[Callable[[float], Any] | None] = contextvars.ContextVar("watcher", default=None)
 

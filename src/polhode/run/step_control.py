@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -29,11 +30,11 @@ from ..methods.adaptive.verner87 import STAGES, verner87
 from ..methods.families import taylor as lie_taylor
 from ..numbers import floats
 from ..numbers.primitives import FUNCTIONS
-from ..physics.fields import Field
+from ..physics.fields import Field, places
 from ..physics.mixed_precision import controlled_steps_in_mixed_precision
 from ..physics.problem import Problem
 from ..physics.taylor_steps import MOST, controlled_taylor_step, motion_series
-from ..symbolic.expression import COMPARISONS, Expr, ordered
+from ..symbolic.expression import COMPARISONS, Expr, ordered, symbol
 from .integrator import structure, torque_kernel
 
 EPS = 2.0**-52
@@ -179,8 +180,8 @@ def is_smooth(field: Field | None) -> bool:
     """Return whether the torque is a single formula without branches that depend on time or state."""
     if field is None:
         return True
-    moving: set[Any] = set()
-    for node in ordered(field.graph[0]):
+    moving: set[Any] = {symbol(f"p{i}") for i in places(field)}
+    for node in ordered(itertools.chain(*field.coupled)):
         if (node.op == "symbol" and node.args[0][0] in "tRwm") or any(a in moving for a in node.args):
             moving.add(node)
     return all(node.op not in ("abs", "call", *COMPARISONS) and _is_smooth_sum(node) for node in moving)
@@ -191,8 +192,8 @@ def _is_smooth_sum(node: Expr) -> bool:
 
 
 def has_series(field: Field | None) -> bool:
-    """Return whether the torque has a Taylor series: not if it contains a sum over rows of data."""
-    return field is None or all(node.op != "total" for node in ordered(field.graph[0]))
+    """Return whether the torque has a Taylor series: not with a sum over rows of data, or with states of its own."""
+    return field is None or not (field.states or any(node.op == "total" for node in ordered(field.graph[0])))
 
 
 # --- cached properties of a formula -----------------------------------------------------------------

@@ -62,9 +62,9 @@ def refuse(**given: Any) -> None:
 # --- parts of a run ---------------------------------------------------------------------------------
 
 
-def groups(field: Field) -> tuple[int, ...]:
+def groups(field: Field | None) -> tuple[int, ...]:
     """Return the number of numbers of every state."""
-    return tuple(len(leaves_of(value)) for value in field.states.values())
+    return () if field is None else tuple(len(leaves_of(value)) for value in field.states.values())
 
 
 def space(problem: Problem) -> StateSpace:
@@ -94,13 +94,18 @@ def fixed_step(problem: Problem) -> Callable[..., Any]:
     return pair.runge_kutta_step(floats.number, pair.with_states(groups(problem.field)))
 
 
+def attempt(problem: Problem) -> Callable[..., Any]:
+    """Return the kernel of a step with estimates of its errors."""
+    assert problem.field is not None
+    return pair.runge_kutta_pair(floats.number, pair.with_states(groups(problem.field)))
+
+
 def adaptive_step(problem: Problem) -> AdaptiveStep:
     """Return steps of the pair, with errors estimated for attitude, momentum and states."""
 
     def make() -> Any:
-        assert problem.field is not None
-        attempt = pair.runge_kutta_pair(floats.number, pair.with_states(groups(problem.field)))
-        return chosen(attempt, controlled(floats.number, int(verner87.order), pair.SAFETY), torque(problem))
+        judged = controlled(floats.number, int(verner87.order), pair.SAFETY)
+        return chosen(attempt(problem), judged, torque(problem))
 
     order = int(verner87.order)
     return AdaptiveStep(

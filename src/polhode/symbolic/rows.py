@@ -53,6 +53,10 @@ class Rows:
         """Rows of the same shape with other columns."""
         return Rows(leaves, self.inner)
 
+    def head(self, count: int) -> Rows:
+        """The first rows."""
+        return Rows([column[:count] for column in self._arrays], self.inner)
+
     def row(self, entries: Sequence[Any]) -> Any:
         """The numbers of one row in its shape."""
         return _shaped(iter(entries), self.inner)

@@ -18,8 +18,8 @@ from .. import numba_target
 from ..simd.vector_types import LANES, load, store
 from ..threads import share_out, sliced
 from . import layout
-from .fixed_step import LANE_SPACE, reader
-from .layout import Sizes
+from .fixed_step import lane_space, reader
+from .layout import PARAMETERS, Sizes
 
 MOST = 1e6
 """Attempted steps after which a body fails."""
@@ -29,7 +29,8 @@ EXTRA = 5
 rejections."""
 
 BEHIND = 2
-"""Numbers after a state in the result: the number of steps, and the largest momentum on the way."""
+"""Numbers after a state in the result: the number of steps, and the largest momentum on the way. The states of the
+field follow. In a lane they are in the places of their initial values."""
 
 QUOTA = 2000
 """Attempted steps of a vector of bodies in the first slice: a few milliseconds."""
@@ -47,7 +48,8 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
     succeeds, ``failed[body]`` gets the number of that step, counting from 1, and the column the last good state. The
     tolerance is for the attitude; `loops.allowed` derives that of the momentum. `data` is overwritten.
     """
-    size = sizes.dt
+    size, count = sizes.dt, len(sizes.states)
+    states = np.array([PARAMETERS + i for i in sizes.states], dtype=np.int64)
     TIME, _, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
     begin_with, go_on = (
         register_jitable(**numba_target.INNER)(_stepper(controlled_step, sizes)) for controlled_step in controlled_steps
@@ -97,6 +99,8 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                         rows[j, b] = block[j, i]
                     rows[COLUMNS, b] = block[STEPS, i]
                     rows[COLUMNS + 1, b] = block[LARGEST, i]
+                    for k in range(count):
+                        rows[COLUMNS + BEHIND + k, b] = block[states[k], i]
                     failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i] + 1
                     left -= 1
                 seat(block, i, data, min(coming, stop - 1))
@@ -114,19 +118,21 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
 def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
     """Kernel that attempts a step in every lane and returns True if all of them continue."""
-    attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, LANE_SPACE))
-    read, size = reader(sizes), sizes.dt
+    attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, lane_space(sizes, False)))
+    read, size, keep = reader(sizes), sizes.dt, _keeping_states(sizes)
     TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
 
     def stepped(block: Any, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any) -> Any:
-        (q, m), system = read(block, columns)
+        y, system = read(block, columns)
+        q, m = y[0], y[1]
         t, proposal, largest = load(block[TIME], 0), load(block[PROPOSAL], 0), load(block[LARGEST], 0)
         limits, largest = allowed(tolerance, end - t, m, largest, system)
-        (p, n), now, proposal, counts = attempt_step(t, end, longest, proposal, (q, m), system, limits, orders)
+        new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, limits, orders)
         for j in range(4):
-            store(block[j], 0, where(counts, p[j], q[j]))
+            store(block[j], 0, where(counts, new[0][j], q[j]))
         for j in range(3):
-            store(block[4 + j], 0, where(counts, n[j], m[j]))
+            store(block[4 + j], 0, where(counts, new[1][j], m[j]))
+        keep(block, counts, y, new)
         now, stalls = where(counts, now, t), where(counts, 0.0, load(block[STALLS], 0) + 1)
         steps = load(block[STEPS], 0) + where(counts, 1.0, 0.0)
         store(block[TIME], 0, now)
@@ -139,6 +145,18 @@ def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[...,
     return stepped
 
 
+def _keeping_states(sizes: Sizes) -> Callable[..., Any]:
+    """Compiled function (block, counts, y, new) that stores the states of the field after a step that counts."""
+    lines = [
+        f"    store(block[{PARAMETERS + place}], 0, where(counts, new[2][{k}], y[2][{k}]))\n"
+        for k, place in enumerate(sizes.states)
+    ]
+    space: dict[str, Any] = {"store": store, "where": where}
+    exec(f"def keep(block, counts, y, new):\n{''.join(lines) or '    pass'}\n", space)  # it contains no user input
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["keep"])
+    return made
+
+
 def run_on_cores(
     run: Any, times: tuple[float, float, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
     found: Any, threads: int | None = None,
@@ -146,7 +164,7 @@ def run_on_cores(
     """Run all bodies on all cores; `found` are the result arrays."""
     *states, failed = found
     number, width, size = len(failed), layout.padded(len(failed)), layout.sizes(given).dt + EXTRA
-    data, rows = np.empty((size, width)), np.empty((1, COLUMNS + BEHIND, width))
+    data, rows = np.empty((size, width)), np.empty((1, COLUMNS + states[-1].shape[2], width))
     layout.lay_out(given, layout.EVERYBODY, number, data)
 
     def part(begin: int, end: int) -> Callable[[int], bool]:

@@ -17,6 +17,7 @@ from fractions import Fraction
 from typing import Any
 
 from ...kernels.loops import Step, fitted
+from ...kernels.so3 import norm, times
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
 from ...numbers.primitives import power, where
@@ -56,6 +57,44 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
         return where(cut, proposal, following), fine
 
     return judged
+
+
+def controlled_in_lanes(number: Callable[[Any], Any], order: int, safety: Fraction) -> Callable[..., Any]:
+    """`controlled` without branches, for numbers that are SIMD vectors."""
+    exponent, edge, longest, shortest = (
+        converted(x, number) for x in (Fraction(-1, 2 * order), safety ** (-2 * order), Fraction(5), Fraction(1, 5))
+    )
+
+    @kernel
+    def judged(h: Any, proposal: Any, squares: Any, tolerance: Any) -> Any:
+        a = squares[0] * (edge / (tolerance[0] * tolerance[0]))
+        b = squares[1] * (edge / (tolerance[1] * tolerance[1]))
+        z = where(a > b, a, b)
+        fine = z <= edge
+        factor = power(where(z > 0, z, 1 + 0 * h), exponent + 0 * h)
+        factor = where(factor > shortest, where(factor < longest, factor, longest), shortest)
+        factor = where(z > 0, factor, where(fine, longest + 0 * h, shortest))
+        following = factor * h
+        cut = fine & (h < proposal) & (following < proposal)
+        return where(cut, proposal, following), fine
+
+    return judged
+
+
+FIRST_STEP = 2.0
+"""First step of a pair, in radians divided by tolerance^(1/order)."""
+
+
+def first_proposal(order: int) -> Callable[..., Any]:
+    """A controlled step of no length that proposes the first step of a pair, from the angular velocity."""
+
+    @kernel
+    def propose(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, orders: Any) -> Any:
+        rate = norm(times(system[1], y[1]))
+        guess = FIRST_STEP * power(tolerance[0], 1 / order) / where(rate * left > 1, rate, 1 / left)
+        return y, 0 * left, guess, left < 0
+
+    return propose
 
 
 def chosen(attempt: Step, judged: Step, torque: Callable[..., Any]) -> Callable[..., Any]:

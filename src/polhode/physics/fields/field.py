@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import itertools
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -49,6 +50,8 @@ from .untraced import FORMULA, PYTHON, Untraced, shape_of, untraced
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
 OBSERVABLE_ARGUMENTS = (*STATE_ARGUMENTS, "momentum")
+FEW_ROWS = 2
+"""Rows of data over which a sum is taken when a function is called once to find its mistakes."""
 LONGEST = 120
 """Most characters of parameters that an error message shows."""
 MOST_PARAMETERS = 900
@@ -445,8 +448,8 @@ class Field:
         return {name: nested(value) for name, value in by_name.items()}
 
     def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
-        """Value of the function for plain numbers."""
-        arguments = self.arguments(t, R, omega, self.values, momentum)
+        """Value of the function for plain numbers; sums over data are taken over a few rows only."""
+        arguments = self.arguments(t, R, omega, self._with_few_rows(), momentum)
         try:
             return self.template.user.value(arguments, place, self._hint)
         except InputError as fault:
@@ -457,6 +460,30 @@ class Field:
                     **{name: np.array(x) if isinstance(x, tuple) else x for name, x in arguments.items()}
                 )
             raise
+
+    def _with_few_rows(self) -> Mapping[str, Any]:
+        """Its values, with few rows of the data that it sums over, which must agree in length."""
+        if not self.columns:
+            return self.values
+        names = [name for name, value in self.values.items() for _ in leaves_of(value)]
+        summed = set[str]()
+        for places in self._sums:
+            summed |= {names[i] for i in places}
+            lengths = {names[i]: len(self.parameters[i]) for i in places}
+            if len(set(lengths.values())) > 1:
+                got = ", ".join(f"{name} {length}" for name, length in lengths.items())
+                raise InputError(f"{self.template.user.owner} sums over arrays with different numbers of rows: {got}")
+        return {name: value.head(FEW_ROWS) if name in summed else value for name, value in self.values.items()}
+
+    @of_formula
+    def _sums(self) -> list[list[int]]:
+        """For every sum over data, the places of its columns among the parameters."""
+        found = []
+        for node in ordered([*itertools.chain(*self.coupled), *([] if self.energy is None else [self.energy])]):
+            if node.op == "total":
+                columns = node.args[1 + node.args[0].args[0].inputs :]
+                found.append([int(x.args[0][1:]) - self.first for x in columns if x.op == "symbol"])
+        return found
 
     def _hint(self, problem: Exception) -> str:
         """A hint for an exception raised by the function."""

@@ -132,10 +132,10 @@ def _tuples(value: Any) -> Any:
 
 def without_states(field: Field) -> InputError:
     """Error for a use of a field with states that knows only attitude and momentum."""
-    names, pair = ", ".join(field.states), verner87.name
+    names = ", ".join(field.states)
     return InputError(
-        f"{field.name} has states of its own ({names}), which only ph.solve (with tol or step_tol, or {pair} and dt) "
-        f"and ph.ensemble (with {pair} and dt) integrate"
+        f"{field.name} has states of its own ({names}), which only ph.solve and ph.ensemble integrate, with tol or "
+        f"step_tol, or with {verner87.name} and dt"
     )
 
 

@@ -101,11 +101,11 @@ def between(field: Field | None) -> Field | None:
     """The field between its edges; the field itself if no condition depends on time alone. Memoised."""
     if field is None:
         return None
-    return PiecewiseField(field) if _switches_of(field) else field
+    return PiecewiseField(field) if switches_of(field) else field
 
 
 @once_for_formula
-def _switches_of(field: Field) -> list[Expr]:
+def switches_of(field: Field) -> list[Expr]:
     """Those of the torque, and of the rates of its states; the states move like m."""
     torque, rates = field.coupled
     return _switches(substituted([*torque, *rates], {f"p{i}": symbol(f"m{i}") for i in places(field)}))
@@ -117,7 +117,7 @@ def edges(field: Field | None, start: float, end: float) -> np.ndarray:
     The edge of a comparison of linear functions of t is its root; the edges of a table are its knots. Any other
     condition is sampled at many times, and each change is bracketed to two neighbouring doubles.
     """
-    switches = [] if field is None else _switches_of(field)
+    switches = [] if field is None else switches_of(field)
     if field is None or not switches:
         return np.empty(0)
     nodes = ordered(switches)

@@ -15,9 +15,11 @@ from ...compile.clock import Stopwatch
 from ...errors import InputError, ResultWarning
 from ...kernels.loops import kept_rows
 from ...methods import Method, methods
+from ...methods.adaptive.verner87 import verner87
 from ...methods.families.jacobi import jacobi
 from ...methods.families.taylor import taylor
 from ...physics.fields import Field, FieldTemplate, places
+from ...physics.fields.switches import switches_of
 from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
@@ -254,7 +256,7 @@ class Task:
         Or the states of the field.
         """
         if self.tolerance is not None:
-            return 2
+            return 2 + self.states
         return self.states + self.method.has_own_time + (self.wanted.columns if self.wanted is not None else 0)
 
     @property
@@ -354,18 +356,19 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
     free = batch.field is None
     if device != "cpu" and not free:
         raise InputError("adaptive steps need device='cpu'; give a method, dt and steps")
-    if not (free or is_smooth(batch.field)):
+    if not (free or is_smooth(batch.field) or _can_use_pair(batch.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
         )
-    if not has_series(batch.field):
-        raise InputError(
-            f"{name} needs Taylor series, and a sum over rows (ph.total) has none; give a method, dt and steps"
-        )
-    chosen = jacobi if free else taylor(taylor_order(given))
+    chosen = jacobi if free else taylor(taylor_order(given)) if has_series(batch.field) else verner87
     model = model_problem(batch, chosen, t0)
     longest = None if free else longest_steps(batch, t0, t_end, max_step)
     return Task(batch, chosen, model, t0, 1, 1, device, tolerance=None if free else given, longest=longest)
+
+
+def _can_use_pair(field: Any) -> bool:
+    """Return whether steps of the pair 8(7) solve a field with branches: it has no series, and no edges in time."""
+    return not has_series(field) and not switches_of(field)
 
 
 def _to_accuracy(task: Task, tol: float) -> Ensemble:
@@ -380,21 +383,23 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
         nonlocal highest
         batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
-        series = taylor(taylor_order(step_tol))
+        series = taylor(taylor_order(step_tol)) if task.method is not verner87 else verner87
         highest = max(highest, series, key=lambda method: method.order)
         part = dataclasses.replace(task, batch=batch, method=series, tolerance=step_tol, longest=longest)
         found = part.found()
         run_on_cores(part, found, None)
         q, m, extra_columns, failed = found
-        return Ends(q[1], m[1], extra_columns[0, :, 0].astype(np.int64), extra_columns[0, :, 1], failed)
+        steps, largest, states = extra_columns[0, :, 0], extra_columns[0, :, 1], extra_columns[0, :, 2:]
+        return Ends(q[1], m[1], steps.astype(np.int64), largest, failed, states)
 
-    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate)
+    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate, with_states.groups(task.batch.field))
     pairs = (task.batch.quaternion, ends.quaternion), (task.batch.momentum, ends.momentum)
     q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
     moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
     return Ensemble(
         task.times(), q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
         bodies=task.batch.bodies, tol=tol, compile_seconds=watch.compile_seconds,
+        states=_states_of_fields(task.batch, ends.states[None]),
     )  # fmt: skip
 
 
@@ -425,7 +430,7 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         dt=None if clock or task.tolerance is not None else batch.dt,
     )  # fmt: skip
     if task.states:
-        return dataclasses.replace(states, states=_states_of_fields(batch, extra_columns))
+        states = dataclasses.replace(states, states=_states_of_fields(batch, extra_columns[..., -task.states :]))
     if task.tolerance is not None:
         return dataclasses.replace(states, steps=extra_columns[0, :, 0].astype(np.int64))
     if task.wanted is None:
@@ -436,7 +441,8 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
 
 def _states_of_fields(batch: BodyBatch, extra_columns: np.ndarray) -> dict[str, np.ndarray]:
     """Return the states of the fields by name, from those at the start and those after the kept steps."""
-    assert batch.field is not None
+    if batch.field is None:
+        return {}
     start = np.broadcast_to(batch.values[:, places(batch.field)], extra_columns.shape[1:])
     numbers, found, first = np.concatenate([start[None], extra_columns]), dict[str, np.ndarray](), 0
     for name, value in batch.field.states.items():

@@ -12,11 +12,13 @@ import numpy as np
 from ..._memo import MADE
 from ...errors import InputError
 from ...kernels.loops import COLUMNS
+from ...methods.adaptive.verner87 import verner87
 from ...numbers import floats
 from ...physics.fields import places
 from .. import with_states
 from ..integrator import beginning, structure, torque_kernel
 from ..step_control import mixed_orders, mixed_taylor
+from .pair import pair_in_lanes
 
 if TYPE_CHECKING:
     from .api import Task
@@ -131,17 +133,11 @@ def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
             _integrate_some_adaptively(task, found, threads, np.flatnonzero(task.longest == x))
         return
     given, _ = task.given()
-    controlled_step, order = mixed_taylor(problem), int(task.method.order)
-    size = _sizes(task)
-    run = program(
-        lambda: adaptive_step.loop(controlled_step.make(), size),
-        "travelling lanes",
-        size,
-        controlled_step.name,
-        *controlled_step.structure,
-    ).run
+    size, orders = _sizes(task), mixed_orders(tolerance, int(task.method.order))
+    kind = pair_in_lanes(problem) if task.method is verner87 else mixed_taylor(problem)
+    key = size, kind.name, *kind.structure
+    run = program(lambda: adaptive_step.loop(kind.make(), size), "travelling lanes", *key).run
     times = (task.t0, task.t0 + span, longest)
-    orders = mixed_orders(tolerance, order)
     adaptive_step.run_on_cores(run, times, tolerance, orders, given, found, threads)
 
 
