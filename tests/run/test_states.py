@@ -170,6 +170,11 @@ def state(value):
     return ph.Problem(BODY, field(), omega=[0.1, 0.2, 0.3])
 
 
+@ph.states(z=1.0)
+def twisting(z):
+    return (0.0, 0.0, z), {"z": -z}
+
+
 REFUSED = "driven has states of its own (wheel), which only ph.solve and ph.ensemble integrate"
 MISTAKES = [
     (lambda: ph.solve(WHEEL, "imidm", dt=0.1, steps=2), REFUSED),
@@ -185,6 +190,7 @@ MISTAKES = [
     (lambda: ph.stepper(BODY, "verner87", dt=0.1).step(ph.State((1.0, 0, 0, 0), (0, 0, 1.0)), WHEEL.field), REFUSED),
     (lambda: ph.solve(WHEEL, tol=1e-6, t_end=1.0).save("x.zarr"), "files do not hold the states of a field"),
     (lambda: driven(0.3, 0.05, wheel=[1.0, 2.0]), "the state wheel of driven must be numbers in the shape of 0.5"),
+    (lambda: ph.Problem(ph.Body([1.0, 1.0, 0.0]), twisting(), omega=[0.1, 0.2, 0]), "along the axis of a linear body"),
     (lambda: ph.states(), "@ph.states needs the states with their initial values"),
     (lambda: ph.states(omega=1.0), "a state must not be named omega"),
     (lambda: ph.states(z=1.0)(lambda omega: omega), "must take the state z as an argument"),

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, times, unit, unrotate
 from ..numbers import floats
 from .body import TOLERANCE, Body
-from .fields import Field, FieldTemplate, places, unbound
+from .fields import Field, FieldTemplate, coupled_text, formula_kernel, places, unbound
 from .validate import (  # noqa: F401 - imported from here by other modules
     ROTATION_TOLERANCE,
     finite_number,
@@ -151,7 +151,7 @@ class Problem:
             return
         for t, q, omega in self._probes(axis):
             try:
-                torque = np.array(field.torque_value(t, matrix(q), omega), dtype=float)
+                torque = np.array(_torque_at_start(field, t, matrix(q), omega), dtype=float)
             except (ArithmeticError, ValueError):
                 continue
             axial = float(self.body.axes[:, axis] @ torque)
@@ -296,6 +296,14 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"<Problem {self.name or self.body}{', ' + repr(self.field) if self.field else ', free'}>"
+
+
+def _torque_at_start(field: Field, t: float, R: Any, omega: Any) -> Any:
+    """The body torque in the user's axes, with the initial states of the field."""
+    if not field.states:
+        return field.torque_value(t, R, omega)
+    z = tuple(field.parameters[i] for i in places(field))
+    return formula_kernel(coupled_text(field), floats.number)(t, R, omega, field.parameters, z)[:3]
 
 
 @functools.cache

@@ -18,7 +18,7 @@ from ..methods.adaptive import verner87 as pair
 from ..methods.adaptive.controller import chosen, controlled
 from ..methods.adaptive.verner87 import verner87
 from ..numbers import floats
-from ..physics.fields import Field, formula_kernel, leaves_of, without_states
+from ..physics.fields import Field, formula_kernel, leaves_of
 from ..physics.fields.kernels import coupled_kernel
 from ..physics.fields.states import coupled_text
 from ..physics.fields.switches import edges
@@ -32,7 +32,7 @@ from .adaptive import interpolated
 from .dense import Dense, path_of
 from .failures import explain_in
 from .fixed_step import RunState, solved
-from .integrator import Engine
+from .integrator import Engine, check_fit
 from .schedule import Bounds, Schedule, legs_between
 from .step_control import PAIR_STEPS, AdaptiveStep, compiled
 from .step_count import number_of_steps
@@ -45,10 +45,7 @@ def has_states(problem: Problem) -> bool:
 
 def check_arguments(problem: Problem, method: Any, **others: Any) -> None:
     """Refuse methods and arguments of `solve` that do not know of states."""
-    field = problem.field
-    assert field is not None
-    if method is not None and methods[method] is not verner87:
-        raise without_states(field)
+    check_fit(verner87 if method is None else methods[method], problem)
     refuse(**others)
 
 
