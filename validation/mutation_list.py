@@ -177,7 +177,7 @@ MUTATIONS = [
          "every_function"),
         ("controller", "methods/adaptive/controller.py", "(2 + s) * (1 + s) / 12", "(2 + s) * (1 + s) / 6", "test_verner.py",
          "the_controller"),
-        ("controller-accepts", "methods/adaptive/controller.py", "fine = z <= edge", "fine = z <= far", "test_verner.py",
+        ("controller-accepts", "methods/adaptive/controller.py", "fine = z <= edge", "fine = z <= 16 * edge", "test_verner.py",
          "the_controller"),
         ("compensated-length", "kernels/state.py", "return ((s - 1) + rest) / 2 +", "return ((s - 1) + rest) +",
          "test_compensated.py",

@@ -39,11 +39,7 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
     longest, shortest = converted(Fraction(5), number), converted(Fraction(1, 5), number)
 
     @kernel
-    def judged(h: Any, proposal: Any, squares: Any, tolerance: Any) -> Any:
-        a = squares[0] * (edge / (tolerance[0] * tolerance[0]))
-        b = squares[1] * (edge / (tolerance[1] * tolerance[1]))
-        z = where(a > b, a, b)
-        fine = z <= edge
+    def factor_of(z: Any, fine: Any, h: Any) -> Any:
         if (z > near) & (z < far):
             x = z - 1
             factor = (1 + x * (p1 + x * p2)) / (1 + x * (q1 + x * q2))
@@ -52,11 +48,9 @@ def controlled(number: Callable[[Any], Any], order: int, safety: Fraction) -> Ca
             factor = where(factor > shortest, where(factor < longest, factor, longest), shortest)
         else:
             factor = where(fine, longest, shortest)
-        following = factor * h
-        cut = fine & (h < proposal) & (following < proposal)
-        return where(cut, proposal, following), fine
+        return factor
 
-    return judged
+    return _judging(factor_of, edge)
 
 
 def controlled_in_lanes(number: Callable[[Any], Any], order: int, safety: Fraction) -> Callable[..., Any]:
@@ -66,15 +60,24 @@ def controlled_in_lanes(number: Callable[[Any], Any], order: int, safety: Fracti
     )
 
     @kernel
+    def factor_of(z: Any, fine: Any, h: Any) -> Any:
+        known = power(where(z > 0, z, 1 + 0 * h), exponent + 0 * h)
+        known = where(known < longest, known, longest)
+        return where(z > 0, where(known < shortest, shortest, known), where(fine, longest + 0 * h, shortest))
+
+    return _judging(factor_of, edge)
+
+
+def _judging(factor_of: Callable[..., Any], edge: Any) -> Callable[..., Any]:
+    """The kernel of `controlled`, given the factor of the next step as a function of z."""
+
+    @kernel
     def judged(h: Any, proposal: Any, squares: Any, tolerance: Any) -> Any:
         a = squares[0] * (edge / (tolerance[0] * tolerance[0]))
         b = squares[1] * (edge / (tolerance[1] * tolerance[1]))
         z = where(a > b, a, b)
         fine = z <= edge
-        factor = power(where(z > 0, z, 1 + 0 * h), exponent + 0 * h)
-        factor = where(factor > shortest, where(factor < longest, factor, longest), shortest)
-        factor = where(z > 0, factor, where(fine, longest + 0 * h, shortest))
-        following = factor * h
+        following = factor_of(z, fine, h) * h
         cut = fine & (h < proposal) & (following < proposal)
         return where(cut, proposal, following), fine
 
