@@ -13,7 +13,7 @@ from .methods.tables.butcher import Tableau
 from .numbers.exact import Surd, surd
 from .numbers.primitives import where
 from .physics.body import Body
-from .physics.fields import potential, torque
+from .physics.fields import potential, states, torque
 from .physics.fields.momentum_rate import momentum_rate
 from .physics.observers.event import Event, event
 from .physics.problem import Problem, Reference
@@ -27,6 +27,7 @@ from .run.poinsot import period, precession_angle
 from .run.solve import solve
 from .run.stepper import State, stepper
 from .run.warm import warm
+from .symbolic.total import total
 
 if TYPE_CHECKING:
     from . import jax, lie, ndim, plots
@@ -69,6 +70,6 @@ __all__ = [
     "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "ResultWarning", "State",
     "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient",
     "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim",
-    "period", "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque",
-    "vector", "view", "warm", "where",
+    "period", "plots", "potential", "precession_angle", "problems", "solve", "states", "stepper", "surd", "tableaus",
+    "torque", "total", "vector", "view", "warm", "where",
 ]  # fmt: skip

@@ -14,6 +14,16 @@ def driven(t, R, omega, size=0.3):
     return size * ph.math.sin(3 * t) - 0.1 * omega[0], ph.where(t > 0.5, 0.2, 0.0), R[2][0] - 0.1 * omega[2] * t
 
 
+@ph.torque
+def facets(R, omega, damping, normals, areas):
+    def pressure(n, area):
+        lit = ph.math.dot(n, R[2])
+        return ph.where(lit > 0, area * lit, 0.0) * n
+
+    return ph.total(pressure, normals, areas) - damping * omega
+
+
+ROWS = np.random.default_rng(4).normal(size=(100, 3))
 TENSOR = [[2.0, 0.1, 0.0], [0.1, 3.0, 0.2], [0.0, 0.2, 4.0]]
 
 
@@ -22,6 +32,9 @@ def problems():
     yield ph.Problem(ph.Body(TENSOR), driven(), omega=[0.3, 4.0, 0.2], t0=0.1)
     table = ph.fields.tabulated([0.0, 1.0, 2.0], [[0.1, 0, 0], [0, 0.2, 0], [0, 0, 0.3]])
     yield ph.Problem(ph.Body(TENSOR), table, omega=[0.3, 4.0, 0.2])
+    long = ph.fields.tabulated(np.linspace(0, 2, 100), 0.1 * ROWS)
+    yield ph.Problem(ph.Body(TENSOR), long, omega=[0.3, 4.0, 0.2])
+    yield ph.Problem(ph.Body(TENSOR), facets(0.1, ROWS, ROWS[:, 0] ** 2), omega=[0.3, 4.0, 0.2])
     yield ph.Problem(ph.Body([1.0, 2.0, 2.5]), ph.fields.gravity(mgl=1.0) + driven(), omega=[0.3, 4.0, 0.2])
 
 
@@ -52,6 +65,20 @@ FIELD = ("fields", 0)
 
 def changes():
     """Texts that are not those of a problem."""
+    lit = facets(0.1, ROWS, ROWS[:, 0] ** 2)
+    sums = json.loads(problem_data.to_text(ph.Problem(ph.Body(TENSOR), lit, omega=[0.3, 4.0, 0.2])))
+    nodes = sums["fields"][0]["nodes"]
+    places = {op: [node[0] for node in nodes].index(op) for op in ("sum", "total", "item")}
+    for op, change in (
+        ("sum", ["sum", -1, *nodes[places["sum"]][2:]]), ("sum", ["sum", 1, 4, [["symbol", "t"]], [0]]),
+        ("sum", ["sum", 1, 4, [["symbol", "x4"]], [0]]), ("sum", ["sum", 1, 4, [["symbol", "x0"]], [1]]),
+        ("sum", ["sum", 1, 4, [["symbol", "x0"]], []]), ("sum", ["sum", 1, 4, [["eval", "x0"]], [0]]),
+        ("total", nodes[places["total"]][:-1]), ("total", ["total", 0]), ("item", ["item", places["total"], 3]),
+        ("item", ["item", 0, 0]), ("item", ["item", places["total"], "0"]),
+    ):  # fmt: skip
+        others = [*nodes]
+        others[places[op]] = change
+        yield (json.dumps(sums | {"fields": [sums["fields"][0] | {"nodes": others}]}),)
     text = problem_data.to_text(ph.problems.heavy_top())
     yield "", "[]", "{}", "null", text[:-9]
     for path, value in (

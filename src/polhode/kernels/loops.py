@@ -6,6 +6,7 @@ A further loop is in `compile/batch/adaptive_step.py`: there lanes switch bodies
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -15,6 +16,7 @@ from ..numbers.primitives import all_lanes, epsilon, finite, where
 from .so3 import norm, norm2
 from .so3 import times as rates
 from .state import collapse, renormalise
+from .unroll import unrolled_kernel
 
 STALLED = 60
 """A run ends after this many consecutive steps that are rejected, not finite or too short to advance the time."""
@@ -73,10 +75,17 @@ def observe_state(t: Any, y: Any, system: Any) -> Any:
     return y
 
 
+@kernel
+def read_row(r: Any) -> Any:
+    """The state in a row."""
+    return (r[0], r[1], r[2], r[3]), (r[4], r[5], r[6])
+
+
 class StateSpace(NamedTuple):
     """Operations of a state space: is_valid(y, residual), renormalise(y), write(rows, i, y), is_last(n, last, y).
 
-    observe(t, y, system) returns the quantities to record; they may be more than the state.
+    observe(t, y, system) returns the quantities to record; they may be more than the state. read(row) is the state in a
+    row that was written.
     """
 
     is_valid: Callable[..., Any]
@@ -84,6 +93,7 @@ class StateSpace(NamedTuple):
     write: Callable[..., None]
     is_last: Callable[..., bool] = is_last_by_count
     observe: Callable[..., Any] = observe_state
+    read: Callable[..., Any] = read_row
 
 
 ROTATION = StateSpace(is_valid, renormalise, write_row)
@@ -91,6 +101,20 @@ ROTATION = StateSpace(is_valid, renormalise, write_row)
 
 CLOCKED = StateSpace(is_valid, renormalise, write_timed_row, is_last_by_time)
 """The same with a memory that begins with the time; the time is written after the state."""
+
+
+@functools.cache
+def with_states(count: int) -> StateSpace:
+    """Attitude, momentum, and `count` numbers of further states: (q, m, z)."""
+    numbers, places = "".join(f"r[{COLUMNS + i}], " for i in range(count)), range(count)
+    finite_sum = f"finite({' + '.join(f'y[2][{i}]' for i in places)})"
+    lines = [f"rows[i, {COLUMNS + i}] = y[2][{i}]" for i in places]
+    return StateSpace(
+        unrolled_kernel("y, residual", f"body(y, residual) & {finite_sum}", body=is_valid, finite=finite),
+        renormalise,
+        unrolled_kernel("rows, i, y", "None", "body(rows, i, y)", *lines, body=write_row),
+        read=unrolled_kernel("r", f"(*body(r), ({numbers}))", body=read_row),
+    )
 
 
 @kernel
@@ -130,7 +154,7 @@ def stepping(
     A processed method changes variables with `before` ahead of step 0, and back with `after` for the rows only.
     The state that is returned, and passed in to continue, is the one between.
     """
-    is_valid, renormalise, write, is_last, observe = space
+    is_valid, renormalise, write, is_last, observe, _ = space
     enter, leave = change_of_variables(before, space), change_of_variables(after, space)
 
     def advance(h: Any, t0: Any, first: int, count: int, every: int, last: int, y: Any, system: Any, rows: Any) -> Any:
@@ -253,13 +277,12 @@ def interpolating(controlled_step: Callable[..., Any], space: StateSpace = ROTAT
 
     From row ``first[k]``, the state at time ``starts[first[k]]``, one step without tolerance leads to ``times[k]``.
     """
-    is_valid, renormalise, write = space.is_valid, space.renormalise, space.write
+    is_valid, renormalise, write, read = space.is_valid, space.renormalise, space.write, space.read
 
     def interpolate(times: Any, first: Any, starts: Any, rows: Any, system: Any, order: int, output: Any) -> bool:
         for k in range(len(times)):
             i = first[k]
-            r = rows[i]
-            y = ((r[0], r[1], r[2], r[3]), (r[4], r[5], r[6]))
+            y = read(rows[i])
             left = times[k] - starts[i]
             fine = True
             if left != 0:

@@ -108,5 +108,10 @@ register(mpmath.mpf, Mp)
 
 
 def number(value: Any) -> Any:
-    """Return an integer, a float (converted exactly), or a named constant in the working precision."""
+    """Return an integer, a float (converted exactly), or a named constant in the working precision.
+
+    A column of data becomes a tuple of such numbers.
+    """
+    if isinstance(value, np.ndarray):
+        return tuple(map(mp.mpf, value.tolist()))
     return +getattr(mp, value) if isinstance(value, str) else mp.mpf(value)

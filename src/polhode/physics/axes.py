@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ..kernels.so3 import conj, dot, matrix, mul, rotate, times, unrotate
+from ..kernels.unroll import unrolled_kernel
 from ..numbers.dispatch import kernel
 
 
@@ -63,10 +64,8 @@ def inverse_tensor(a: Any, inverse: Any) -> Any:
 
 
 def _turned(count: int) -> Axes:
-    @kernel
-    def principal_to_body(system: Any) -> Any:
-        p = system[2]
-        return (p[count], p[count + 1], p[count + 2], p[count + 3])
+    # written out: parameters may be numbers and arrays, and then compiled code needs literal indices
+    principal_to_body = unrolled_kernel("system", f"({''.join(f'system[2][{count + i}], ' for i in range(4))})")
 
     @kernel
     def attitude(q: Any, system: Any) -> Any:

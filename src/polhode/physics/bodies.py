@@ -68,8 +68,13 @@ class Bodies:
         if self.field is None:
             return None
         known = self.field.values
-        values: tuple[Any, ...] = like(tuple(known.values()), self.of(self.values, i).tolist())[0]
+        values: tuple[Any, ...] = like(tuple(known.values()), self._with_data(self.of(self.values, i).tolist()))[0]
         return self.field.template.bound(dict(zip(known, values, strict=True)))
+
+    def _with_data(self, parameters: Any) -> tuple[Any, ...]:
+        """Parameters with the columns of data of the field, which are the same for all bodies."""
+        columns = {} if self.field is None else self.field.columns
+        return tuple(columns.get(i, x) for i, x in enumerate(parameters))
 
     def some(self, chosen: np.ndarray) -> Self:
         """Some of the bodies."""
@@ -111,7 +116,7 @@ class Bodies:
         if self.field is None:
             return np.asarray(kinetic)
         potential = self.field.potential_kernel(floats.number)
-        return np.asarray(kinetic + potential(matrix(components(quaternion)), components(self.values)))
+        return np.asarray(kinetic + potential(matrix(components(quaternion)), self._with_data(components(self.values))))
 
     def check_axial(self, name: str, vector: np.ndarray) -> None:
         """Refuse momenta or angular velocities along the axis of a linear body."""

@@ -13,7 +13,7 @@ from ..errors import InputError
 from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, times, unit, unrotate
 from ..numbers import floats
 from .body import TOLERANCE, Body
-from .fields import Field, FieldTemplate, unbound
+from .fields import Field, FieldTemplate, coupled_text, formula_kernel, places, unbound
 from .validate import (  # noqa: F401 - imported from here by other modules
     ROTATION_TOLERANCE,
     finite_number,
@@ -151,7 +151,7 @@ class Problem:
             return
         for t, q, omega in self._probes(axis):
             try:
-                torque = np.array(field.torque_value(t, matrix(q), omega), dtype=float)
+                torque = np.array(_torque_at_start(field, t, matrix(q), omega), dtype=float)
             except (ArithmeticError, ValueError):
                 continue
             axial = float(self.body.axes[:, axis] @ torque)
@@ -251,18 +251,24 @@ class Problem:
     def _data_in_doubles(self) -> tuple[Any, Any]:
         body, parameters = self.body.principal, () if self.field is None else self.field.parameters
         y = tuple(map(float, self.quaternion)), tuple(map(float, self.momentum))
-        return self._in_principal_axes(y, body.moments, body.to_body), (
+        return self._with_states(self._in_principal_axes(y, body.moments, body.to_body), parameters), (
             body.moments,
             body.inverse,
             (*parameters, *body.to_body),
         )
+
+    def _with_states(self, y: Any, parameters: Any) -> Any:
+        """The state (q, m), or (q, m, z) with the initial states of the field."""
+        if self.field is None or not self.field.states:
+            return y
+        return *y, tuple(parameters[i] for i in places(self.field))
 
     def _data_in(self, number: Any) -> tuple[Any, Any]:
         y = unit(tuple(number(x) for x in self.quaternion)), tuple(number(x) for x in self.momentum)
         inertia, principal_to_body = self.principal(number)
         inverse = tuple(1 / x if x > 0 else x for x in inertia)
         parameters = tuple(number(x) for x in (self.field.parameters if self.field else ()))
-        return self._in_principal_axes(y, inertia, principal_to_body), (
+        return self._with_states(self._in_principal_axes(y, inertia, principal_to_body), parameters), (
             inertia,
             inverse,
             (*parameters, *principal_to_body),
@@ -295,6 +301,14 @@ class Problem:
 
     def __repr__(self) -> str:
         return f"<Problem {self.name or self.body}{', ' + repr(self.field) if self.field else ', free'}>"
+
+
+def _torque_at_start(field: Field, t: float, R: Any, omega: Any) -> Any:
+    """The body torque in the user's axes, with the initial states of the field."""
+    if not field.states:
+        return field.torque_value(t, R, omega)
+    z = tuple(field.parameters[i] for i in places(field))
+    return formula_kernel(coupled_text(field), floats.number)(t, R, omega, field.parameters, z)[:3]
 
 
 @functools.cache

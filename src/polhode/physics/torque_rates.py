@@ -90,7 +90,7 @@ class Motion:
         if k == 0:
             return Expr.make(node.op, *(self.coefficient(a, 0) if isinstance(a, Expr) else a for a in node.args))
         c, args = self.coefficient, node.args
-        if node.op in ("const", "named", *LOGIC, *LOOK_UPS):
+        if node.op in ("const", "named", "total", *LOGIC, *LOOK_UPS):  # a total counts by its items
             return lift(0)
         if node.op in ("add", "sub"):
             a, b = c(args[0], k), c(args[1], k)

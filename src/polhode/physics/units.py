@@ -132,6 +132,17 @@ class ScaledField(Field):
         a, b, c = self._scaled(force)
         return (a, b, c), None if U is None else self._scaled([U])[0]
 
+    @property
+    def states(self) -> dict[str, Any]:
+        """Those of the field: states keep their units."""
+        return self.plain.states
+
+    @of_formula
+    def coupled(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """Torque and rates of the states."""
+        force, rates = self.plain.coupled
+        return tuple(self._scaled(force)), tuple(self._factors()[0] * x for x in self._in_units(rates))
+
     @of_formula
     def written(self) -> Any:
         """The torque in the user's frame."""
@@ -142,10 +153,19 @@ class ScaledField(Field):
         a, sign = self.units.time, self.units.sign
         self.plain.check(math.ldexp(sign * t, a), R, tuple(math.ldexp(sign * x, -a) for x in omega), context)
 
-    def _scaled(self, formulas: Sequence[Expr]) -> list[Expr]:
-        time, rate, torque = (symbol(f"p{len(self.plain.parameters) + i}") for i in range(3))
+    def _factors(self) -> list[Expr]:
+        """Symbols of the factors of t, of omega and of the torque."""
+        return [symbol(f"p{len(self.plain.parameters) + i}") for i in range(3)]
+
+    def _in_units(self, formulas: Sequence[Expr]) -> list[Expr]:
+        """Formulas of the field with time and velocity in the new units."""
+        time, rate, _ = self._factors()
         meaning = {"t": time * symbol("t")} | {f"w{i}": rate * symbol(f"w{i}") for i in range(3)}
-        return [torque * x for x in substituted(formulas, meaning)]
+        return list(substituted(formulas, meaning))
+
+    def _scaled(self, formulas: Sequence[Expr]) -> list[Expr]:
+        torque = self._factors()[2]
+        return [torque * x for x in self._in_units(formulas)]
 
 
 MOMENTS = 257
@@ -155,8 +175,10 @@ MOMENTS = 257
 def units_of(problem: Problem, span: float) -> Units:
     """Choose the units of a run: no change (exponents 0) for moderate numbers; for a body at rest the span decides.
 
-    A negative span is a run backwards in time.
+    A negative span is a run backwards in time. Fields with states are not rescaled.
     """
+    if problem.field is not None and problem.field.states:
+        return NO_UNITS if span > 0 else BACKWARD
     inertia = max(problem.body.principal.moments)
     exponent = math.frexp(_rate(problem, span, inertia))[1]
     size = math.frexp(inertia)[1]

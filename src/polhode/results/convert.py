@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import types
 from typing import Any
 
 import numpy as np
 
+from ..kernels.loops import COLUMNS
 from ..kernels.so3 import conj, dot, mul, rotate, times
 from ..physics.problem import Problem
-from .trajectory import PRIMARY
+from .trajectory import PRIMARY, STATES
 
 
 def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -20,7 +22,18 @@ def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.n
         kinetic = sum(i * x * x for i, x in zip(problem.body.inverse_moments, m, strict=True)) / 2
         q, m = problem.user_axes(q, m)
         energy = kinetic + problem.potential(q)
-    return {"t": t, "quaternion": np.stack(q, 1), "momentum": np.stack(m, 1), "energy": energy}
+    arrays = {"t": t, "quaternion": np.stack(q, 1), "momentum": np.stack(m, 1), "energy": energy}
+    return arrays | {STATES: _states(problem, rows)}
+
+
+def _states(problem: Problem, rows: np.ndarray) -> dict[str, np.ndarray]:
+    """The states of the field, by name, from the columns after attitude and momentum."""
+    found, first = {}, COLUMNS
+    for name, value in problem.field.states.items() if problem.field is not None else ():
+        shape = np.shape(value)
+        last = first + math.prod(shape)
+        found[name], first = rows[:, first:last].reshape(len(rows), *shape), last
+    return found
 
 
 def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.SimpleNamespace:

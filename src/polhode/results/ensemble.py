@@ -50,6 +50,7 @@ class Ensemble:
     every : number of steps between two stored states
     tol : the tolerance, if one was given
     events : for each requested event, a list with one Trajectory per body: the states at which it occurred
+    states : states of the field (`ph.states`) by name, each (n, N, ...)
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
         the momentum error relative to the largest momentum; NaN for a body that failed. Otherwise None
     """
@@ -71,6 +72,7 @@ class Ensemble:
     compile_seconds: float = 0.0
     dense: Callable[[int, Trajectory], Any] | None = dataclasses.field(default=None, repr=False)
     events: list[list[Trajectory]] = dataclasses.field(default_factory=list, repr=False)
+    states: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -159,15 +161,21 @@ class Ensemble:
 
     def to_xarray(self) -> xarray.Dataset:
         """Arrays with labelled dimensions; conventions are in the attributes. Arrays in a file are read when needed."""
+        self._check_without_states()
         from .store import ensemble_files
 
         return ensemble_files.dataset(self)
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
+        self._check_without_states()
         from .store import ensemble_files
 
         return ensemble_files.save(self, path, overwrite)
+
+    def _check_without_states(self) -> None:
+        if self.states:
+            raise InputError("files and data sets do not hold the states of a field; use many.states, or pickle")
 
     def __len__(self) -> int:
         return len(self.failed)

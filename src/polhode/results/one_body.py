@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..physics.validate import real_array
-from .trajectory import Info, Trajectory
+from .trajectory import STATES, Info, Trajectory
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -32,7 +32,7 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
     t, chosen = _states(many, number)
     data = {
         "t": t, "quaternion": many.quaternion[chosen, number], "momentum": many.momentum[chosen, number],
-        "energy": many.energy_of(number, chosen),
+        "energy": many.energy_of(number, chosen), STATES: {name: x[chosen, number] for name, x in many.states.items()},
     }  # fmt: skip
     sol = Trajectory(data, _info(many, number, t))
     if many.dense is not None:
@@ -98,10 +98,15 @@ def at(many: Ensemble, t: Any) -> Ensemble:
         raise InputError(f"t must be times between {start:g} and {end:g}, in one dimension; got {t!r}")
     q = np.full((len(times), len(many), 4), np.nan)
     m = np.full((len(times), len(many), 3), np.nan)
+    states = {name: np.full((len(times), *x.shape[1:]), np.nan) for name, x in many.states.items()}
     for i in range(len(many)):
         one = trajectory(many, i)
         here = times <= one.t[-1]
         if here.any():
             found = one.at(times[here])
             q[here, i], m[here, i] = found.quaternion, found.momentum
-    return dataclasses.replace(many, t=times, quaternion=q, momentum=m, statistics={}, events=[], dense=None, dt=None)
+            for name, values in states.items():
+                values[here, i] = found.states[name]
+    return dataclasses.replace(
+        many, t=times, quaternion=q, momentum=m, statistics={}, events=[], dense=None, dt=None, states=states
+    )

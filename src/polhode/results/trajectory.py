@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 PRIMARY = ("t", "quaternion", "momentum", "energy")
 """The stored arrays; everything else follows from them and the inertia tensor."""
 
+STATES = "states"
+"""Name of the states of the field among the stored data: a dictionary of arrays."""
+
 
 @dataclasses.dataclass(frozen=True)
 class Info:
@@ -90,6 +93,7 @@ class Trajectory:
     momentum, omega : (n, 3) body frame
     spatial_momentum, spatial_omega : (n, 3) space frame
     energy : (n,) kinetic plus potential energy (kinetic alone if there is no potential)
+    states : states of the field (`ph.states`) by name, each (n, ...)
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
     events : for each requested event, a Trajectory of the states at which it occurred
@@ -118,7 +122,7 @@ class Trajectory:
 
     def __getstate__(self) -> dict[str, Any]:
         """Data to pickle: the states, read if they are in a file. Dense output is not pickled."""
-        data = {name: self._array(name) for name in PRIMARY}
+        data: dict[str, Any] = {name: self._array(name) for name in PRIMARY} | {STATES: self.states}
         kept = {"_info": self.info, "mp": self.mp, "events": self.events}
         return {"stored": data, "dense": None, "_problem": None, **kept}
 
@@ -163,6 +167,11 @@ class Trajectory:
     def energy(self) -> np.ndarray:
         """Kinetic plus potential energy (n,)."""
         return self._array("energy")
+
+    @functools.cached_property
+    def states(self) -> dict[str, np.ndarray]:
+        """States of the field (`ph.states`) by name, each an array with time first; empty if it has none."""
+        return {} if hasattr(self.stored, "blocks") else dict(self.stored.get(STATES, {}))  # files hold none
 
     @property
     def method(self) -> str:
@@ -276,7 +285,8 @@ class Trajectory:
         """Last state; from a file, nothing else is read."""
         if hasattr(self.stored, "last"):
             return Trajectory(self.stored.last(), self.info)
-        data = {name: getattr(self, name)[-1:] for name in PRIMARY}
+        data: dict[str, Any] = {name: getattr(self, name)[-1:] for name in PRIMARY}
+        data[STATES] = {name: values[-1:] for name, values in self.states.items()}
         mp = self.mp and types.SimpleNamespace(**{name: values[-1:] for name, values in vars(self.mp).items()})
         return Trajectory(data, self.info, mp)
 
@@ -298,6 +308,8 @@ class Trajectory:
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
+        if self.states:
+            raise InputError("files do not hold the states of a field; use sol.to_xarray() or pickle")
         from .store import trajectory_store
 
         return trajectory_store.save(self, path, overwrite)

@@ -17,6 +17,7 @@ from ..methods import Method
 from ..methods.adaptive.controller import first_angle, first_step
 from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers import floats
+from ..physics.fields import Field, leaves_of
 from ..physics.problem import Problem
 from .integrator import check_fit, structure, torque_kernel
 from .schedule import Schedule, scheduled
@@ -121,22 +122,18 @@ class Run:
 
         `largest` is the largest |momentum| so far.
         """
-        loop, t, y, proposal, size = (
-            self.controlled_step.adaptive_loop,
-            self.problem.t0,
-            self.y,
-            self.first_step(),
-            FEW_ROWS,
-        )
-        times, rows, filled, rejected, attempted = np.empty(size), np.empty((size, COLUMNS)), 1, 0, 0
-        times[0], rows[0] = t, (*y[0], *y[1])
+        loop, t, y, proposal = self.controlled_step.adaptive_loop, self.problem.t0, self.y, self.first_step()
+        start = [x for part in y for x in part]
+        size, columns, filled, rejected, attempted = FEW_ROWS, len(start), 1, 0, 0
+        times, rows = np.empty(size), np.empty((size, columns))
+        times[0], rows[0] = t, start
         turned, largest = 0.0, 0.0
         for leg, longest in zip(self.schedule.legs, self.longest, strict=True):
             system = self.schedule.system(self.system, leg)
             while t < leg.end:
                 if filled == size:
                     size, filled = min(ROWS, 4 * size), 0
-                    times, rows = np.empty(size), np.empty((size, COLUMNS))
+                    times, rows = np.empty(size), np.empty((size, columns))
                 free = (times[filled:], rows[filled:]) if filled else (times, rows)
                 y, t, proposal, largest, angle, count, lost, fine = loop(
                     t, leg.end, self.end, longest, proposal, y, system, self.tolerance, largest, self.order, *free
@@ -162,8 +159,8 @@ class Run:
 
     def start(self) -> Path:
         """Return the path before the first step."""
-        (q, m), t0 = self.y, self.problem.t0
-        return Path(np.array([t0]), np.array([[*q, *m]]), largest=math.hypot(*m))
+        row = [x for part in self.y for x in part]
+        return Path(np.array([self.problem.t0]), np.array([row]), largest=math.hypot(*self.y[1]))
 
     def __call__(self) -> Path:
         """Return the whole path, in memory; an exception carries the states so far as its attribute `path`."""
@@ -200,13 +197,13 @@ def interpolated(
     schedule: Schedule | None = None,
 ) -> np.ndarray | None:  # fmt: skip
     """Return rows at any times, each by one step from the last stored state before it; None on failure."""
-    seen = np.empty((len(times), COLUMNS))
+    seen = np.empty((len(times), rows.shape[1]))
     first = np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(starts) - 1)
     if schedule is None or len(schedule.legs) == 1:
         data = system if schedule is None else schedule.system(system, schedule.legs[0])
         return seen if interpolate(times, first, starts, rows, data, order, seen) else None
     for leg, group in schedule.by_leg(times):
-        part = np.empty((len(group), COLUMNS))
+        part = np.empty((len(group), rows.shape[1]))
         if not interpolate(times[group], first[group], starts, rows, schedule.system(system, leg), order, part):
             return None
         seen[group] = part
@@ -227,10 +224,21 @@ def between_steps(problem: Problem, method: Method) -> Any:
 
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
     """Return the distance of two rows: the larger of the attitude angle and the relative momentum difference."""
-    (*p, u, v, w), (*q, x, y, z) = a.tolist(), b.tolist()
+    (*p, u, v, w), (*q, x, y, z) = a[:COLUMNS].tolist(), b[:COLUMNS].tolist()
     turn = mul(conj(tuple(p)), tuple(q))
     angle = 2 * math.atan2(math.hypot(turn[1], turn[2], turn[3]), abs(turn[0]))
     return max(angle, math.hypot(x - u, y - v, z - w) / momentum)
+
+
+def gap_of_states(field: Field | None, path: Path, fine: Path) -> float:
+    """Return the difference of the ends of two paths in the states of a field, each relative to its largest size."""
+    largest, first = 0.0, COLUMNS
+    for value in field.states.values() if field is not None else ():
+        size = len(leaves_of(value))
+        one, other = (run.rows[:, first : first + size] for run in (path, fine))
+        scale = float(np.linalg.norm(one, axis=1).max()) or 1.0
+        largest, first = max(largest, float(np.linalg.norm(one[-1] - other[-1])) / scale), first + size
+    return largest
 
 
 def scale_of_momentum(problem: Problem, *paths: Path) -> float:

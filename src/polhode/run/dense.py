@@ -16,7 +16,7 @@ from ..physics.body import real_array
 from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of_steps
 from ..results import convert
-from ..results.trajectory import PRIMARY, Trajectory
+from ..results.trajectory import PRIMARY, STATES, Trajectory
 from . import adaptive
 from .adaptive import Path
 
@@ -36,10 +36,10 @@ class Lazy(Mapping[str, np.ndarray]):
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
-        return iter(PRIMARY)
+        return iter((*PRIMARY, STATES))
 
     def __len__(self) -> int:
-        return len(PRIMARY)
+        return len(PRIMARY) + 1
 
 
 @dataclasses.dataclass
@@ -64,19 +64,21 @@ class Dense:
 
 def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:
     """Return the dense output of a run with equal steps, all of them kept."""
+    return dense_between(problem, Steps(problem, method, sol.dt), sol)
 
-    def at(t: Any) -> Mapping[str, np.ndarray]:
-        return Dense(problem, Steps(problem, method, sol.dt), path_of(problem, sol))(t)
 
-    return at
+def dense_between(problem: Problem, steps: Any, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:
+    """Return the dense output of a run from the function `state_at` of its steps."""
+    return lambda t: Dense(problem, steps, path_of(problem, sol))(t)
 
 
 def path_of(problem: Problem, sol: Trajectory) -> Path:
-    """Convert a trajectory to times and rows in principal axes."""
+    """Convert a trajectory to times and rows in principal axes; states of the field follow."""
     principal_to_body: Any = problem.axes_quaternion
     q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
     q, m = (mul(q, principal_to_body), unrotate(principal_to_body, m)) if principal_to_body else (q, m)
-    return Path(sol.t, np.stack([*q, *m], 1), 0, True)
+    states = [values.reshape(len(values), -1) for values in sol.states.values()]
+    return Path(sol.t, np.column_stack([*q, *m, *states]), 0, True)
 
 
 @dataclasses.dataclass

@@ -12,7 +12,7 @@ import dataclasses
 import math
 from typing import Any
 
-from .adaptive import Path, Run, distance, round_off, scale_of_momentum
+from .adaptive import Path, Run, distance, gap_of_states, round_off, scale_of_momentum
 from .step_control import EPS
 
 RATIO = 20.0
@@ -81,4 +81,6 @@ def _difference(run: Run, path: Path, fine: Path) -> float:
     if not (path.finished and fine.finished):
         return math.inf
     scale = scale_of_momentum(run.problem, path, fine)
-    return max(distance(path.rows[-1], fine.rows[-1], scale), round_off(path))
+    return max(
+        distance(path.rows[-1], fine.rows[-1], scale), gap_of_states(run.problem.field, path, fine), round_off(path)
+    )

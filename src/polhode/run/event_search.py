@@ -9,13 +9,12 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError, StepError
-from ..methods import Method
 from ..numbers import arrays, floats  # noqa: F401 - makes arrays a number type
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..results.trajectory import Trajectory
 from .adaptive import Path
-from .dense import Lazy, Steps, dense_of, path_of
+from .dense import Lazy, dense_between, path_of
 
 GLANCES = 8
 """Evaluations of an event function in each step: two zeros closer than the spacing are missed."""
@@ -111,12 +110,15 @@ def found_on(path: Path, run: Any, problem: Problem, events: Sequence[Event]) ->
     return (path if end is None else cut(path, look, end)), until(found, start, end)
 
 
-def with_events(problem: Problem, method: Method, sol: Trajectory, events: Sequence[Event]) -> Trajectory:
-    """Add events to a run with equal steps, all of them kept; truncate it at the first terminal event."""
+def with_events(problem: Problem, steps: Any, sol: Trajectory, events: Sequence[Event]) -> Trajectory:
+    """Add events to a run with equal steps, all of them kept; truncate it at the first terminal event.
+
+    `steps` gives the states between them, as `dense.Steps`.
+    """
     whole = path_of(problem, sol)
-    path, happened = found_on(whole, Steps(problem, method, sol.dt), problem, events)
+    path, happened = found_on(whole, steps, problem, events)
     if path is not whole:
         sol = Trajectory(Lazy(problem, path), dataclasses.replace(sol.info, steps=len(path.times) - 1))
-        sol.dense = dense_of(problem, method, sol)
+        sol.dense = dense_between(problem, steps, sol)
     sol.events = [sol.at(times) for times in happened]
     return sol

@@ -198,7 +198,7 @@ def _keep(state: RunState[Any], kept: Recorder[Any], t: np.ndarray, rows: np.nda
 
 def _row(state: RunState[Any], y: Any) -> np.ndarray:
     row = _states(state, state.run.buffer(1))
-    row[0] = (*y[0], *y[1])
+    row[0] = [x for part in y for x in part][: row.shape[1]]  # without low parts or a memory
     return row
 
 

@@ -19,6 +19,7 @@ from ..physics.fields import like
 from ..physics.observers.observable import Observable
 from ..physics.problem import Problem
 from ..physics.validate import positive
+from ..symbolic.rows import Rows
 from .integrator import beginning, check_fit, check_formula, state_space, structure, torque_kernel
 from .step_count import number_of_steps
 
@@ -118,7 +119,7 @@ def gradient(
 
 def _names(wrt: Any, problem: Problem) -> list[str]:
     """Return the checked names of `wrt`."""
-    parameters = problem.field.parameters if problem.field is not None else ()
+    parameters = _varied(problem)
     if wrt is WRT:
         has = {"params": bool(parameters), "inertia": problem.body.linear_axis is None}
         return [name for name in WRT if has.get(name, True)]
@@ -139,6 +140,12 @@ def _names(wrt: Any, problem: Problem) -> list[str]:
     return names
 
 
+def _varied(problem: Problem) -> list[int]:
+    """Return the places of the numbers among the parameters of the field; the others are columns of data."""
+    field = problem.field
+    return [] if field is None else [i for i in range(len(field.parameters)) if i not in field.columns]
+
+
 # --- directions -------------------------------------------------------------------------------------
 
 
@@ -149,7 +156,7 @@ def _directions(name: str, problem: Problem) -> list[Direction]:
     """Return the variations of the initial data for one name."""
     if name == "params":
         assert problem.field is not None
-        return [Direction(parameter=i) for i in range(len(problem.field.parameters))]
+        return [Direction(parameter=i) for i in _varied(problem)]
     if name == "inertia":
         diagonal = [Direction(moments=unit) for unit in UNITS]
         return (
@@ -216,6 +223,7 @@ class Run:
 
     def ended(self, y: Any, system: Any, directions: int, width: int) -> tuple[Any, Any, Any]:
         """Return time, attitude and momentum at the end, as numbers with tangents."""
+        columns = {} if self.problem.field is None else self.problem.field.columns
         numbers = [x for part in (*y, *system) for x in part]
         data = np.zeros((len(numbers), 1 + width))
         data[:, 0] = [x.value for x in numbers]
@@ -223,7 +231,8 @@ class Run:
         rows = np.empty((1, COLUMNS + self.method.has_own_time, 1 + width))
         last = (self.count, math.inf) if self.method.has_own_time else self.count
         h, t0 = self.dt, self.problem.t0
-        reached, fine = self._loop(len(system[2]), width)(h, t0, self.count, last, data, rows)
+        run = self._loop(len(system[2]), tuple(columns), width)
+        reached, fine = run(h, t0, self.count, last, data, tuple(columns.values()), rows)
         if not fine:
             raise StepError(
                 f"{self.method.name} failed in step {reached + 1} (from t = {t0 + reached * h:g} with dt = {h:g}); "
@@ -237,7 +246,7 @@ class Run:
         end = [Dual(1, float(row[0]), row[1 : 1 + directions].copy()) for row in rows[0]]
         return end[COLUMNS] if self.method.has_own_time else t0 + self.count * h, tuple(end[:4]), tuple(end[4:7])
 
-    def _loop(self, parameters: int, width: int) -> Any:
+    def _loop(self, parameters: int, columns: tuple[int, ...], width: int) -> Any:
         """Return the compiled loop."""
         from ..compile.batch import tangents
         from ..compile.program import program
@@ -246,7 +255,8 @@ class Run:
             before, after = self.method.processors(floats.number)
             return tangents.loop(
                 self.method.build(floats.number), torque_kernel(self.problem, floats.number, self.method),
-                state_space(self.method), beginning(self.method), parameters, width, before=before, after=after,
+                state_space(self.method), beginning(self.method), parameters, columns, width, before=before,
+                after=after,
             )  # fmt: skip
 
         return program(build_loop, "slopes", width, *structure(self.problem, self.method)).run
@@ -277,7 +287,10 @@ def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tupl
     m = tuple(x if i > 0 else 0 * x for i, x in zip(inertia, m, strict=True))
     inverse = tuple(1 / x if x > 0 else x for x in inertia)
     given = problem.field.parameters if problem.field is not None else ()
-    parameters = [varied(p, (float(d.parameter == i) for d in directions)) for i, p in enumerate(given)]
+    parameters = [
+        varied(0.0 if isinstance(p, np.ndarray) else p, (float(d.parameter == i) for d in directions))
+        for i, p in enumerate(given)
+    ]  # a column of data has a placeholder
     return (q, m), (inertia, inverse, (*parameters, *principal_to_body)), principal_to_body
 
 
@@ -318,7 +331,7 @@ def _tensor(part: np.ndarray, problem: Problem) -> np.ndarray:
 
 def _by_name(part: np.ndarray, problem: Problem) -> dict[str, np.ndarray]:
     assert problem.field is not None
-    values = problem.field.values
+    values = {name: value for name, value in problem.field.values.items() if not isinstance(value, Rows)}
     columns = [part[..., i] for i in range(part.shape[-1])]
     shaped, _ = like(tuple(values.values()), columns)
     return {

@@ -15,10 +15,12 @@ from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, StateSpace, change_of_va
 from ..kernels.so3 import matrix, unit
 from ..kernels.state import compensate, with_memory
 from ..methods import Method, methods
+from ..methods.adaptive.verner87 import verner87
 from ..methods.queries import Torque
 from ..numbers import floats
 from ..numbers.dispatch import kernel
 from ..numbers.precision import guarded
+from ..physics.fields import without_states
 from ..physics.problem import Problem
 from ..physics.queries import answering
 from ..physics.validate import number_of_digits
@@ -66,6 +68,8 @@ def check_fit(method: Method, problem: Problem) -> None:
             f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
             f"for a flat body (and negative for unphysical moments); methods that do not: {able}"
         )
+    if problem.field is not None and problem.field.states and method is not verner87:
+        raise without_states(problem.field)
     if method.takes(problem.needs):
         prepare(problem, method)
         return

@@ -19,6 +19,7 @@ from ..numbers import floats
 from ..numbers.primitives import where
 from ..physics.problem import Problem
 from ..physics.validate import positive, whole_number
+from ..symbolic.rows import Rows
 from .integrator import beginning, check_fit, check_formula, torque_kernel
 
 __all__ = ["flow"]
@@ -115,4 +116,12 @@ def _parameters(problem: Problem, params: dict[str, Any], doubles: Callable[...,
         if name not in known:
             raise InputError(f"the field has no parameter {name!r}; it has {', '.join(known) or 'none'}")
     found = ((name, value, params.get(name, value)) for name, value in known.items())
-    return [x for name, value, now in found for x in doubles(f"parameter {name}", now, np.shape(value))]
+    return [x for name, value, now in found for x in _numbers(name, value, now, doubles)]
+
+
+def _numbers(name: str, value: Any, now: Any, doubles: Callable[..., Any]) -> Any:
+    if not isinstance(value, Rows):
+        return doubles(f"parameter {name}", now, np.shape(value))
+    if now is not value:
+        raise InputError(f"parameter {name} is rows of data; bind the field to other rows instead of giving params")
+    return value.columns

@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..physics.validate import positive, real_array, whole_number
-from ..results.trajectory import PRIMARY, Trajectory
+from ..results.trajectory import PRIMARY, STATES, Trajectory
 
 SHOWN = 0.25
 """Radians between the states in the file of a run to a tolerance: close enough to be drawn and animated."""
@@ -73,7 +73,8 @@ class Kept:
         if self.every > 1:
             last = len(sol) - 1
             chosen = np.append(np.arange(0, last, self.every), last)
-            return _with_data(sol, {name: getattr(sol, name)[chosen] for name in PRIMARY})
+            states = {name: values[chosen] for name, values in sol.states.items()}
+            return _with_data(sol, {name: getattr(sol, name)[chosen] for name in PRIMARY} | {STATES: states})
         times = _close_times(sol, self.max_turn)
         return sol if len(times) == len(sol) or len(times) > self.most else _at(sol, times)
 

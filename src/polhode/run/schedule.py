@@ -127,10 +127,7 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
     max_step = math.inf if bounds is None else bounds.max_step
     whole = problem.field
     if whole is None or "t" not in whole.reads:
-        if not stops:
-            return Schedule(problem, (Leg(end, max_step, end),))
-        borders = np.array([problem.t0, *stops, end])
-        return Schedule(problem, _legs(borders, np.full(len(borders) - 1, math.inf), borders, max_step))
+        return Schedule(problem, legs_between([problem.t0, *stops, end], max_step))
     held = between(whole)
     if held is not whole:
         problem = copy.copy(problem)
@@ -138,7 +135,7 @@ def scheduled(problem: Problem, end: float, tol: float, bounds: Bounds | None = 
     borders = np.unique(np.concatenate([[problem.t0, end], stops, edges(whole, problem.t0, end)]))
     assert held is not None
     if _degree(held) <= HIGHEST:
-        return Schedule(problem, _legs(borders, np.full(len(borders) - 1, math.inf), borders, max_step))
+        return Schedule(problem, legs_between(borders, max_step))
     cells = _cells_of(problem, whole, borders, tol)
     return Schedule(problem, _legs(cells, np.diff(cells), borders, max_step), (end - problem.t0) / SAMPLES)
 
@@ -152,6 +149,14 @@ def longest_step(field: Field, t0: float, end: float) -> float:
         return math.inf
     anybody = Problem(Body([1.0, 1.0, 1.0]), field, momentum=[1 / (end - t0)] * 3, t0=t0)
     return min(leg.longest for leg in scheduled(anybody, end, 0.0).legs)
+
+
+def legs_between(borders: Any, max_step: float) -> tuple[Leg, ...]:
+    """Return the legs between increasing times, without samples of the torque."""
+    if len(borders) == 2:
+        return (Leg(borders[1], max_step, borders[1]),)
+    times = np.array(borders)
+    return _legs(times, np.full(len(times) - 1, math.inf), times, max_step)
 
 
 def _legs(cells: np.ndarray, lengths: np.ndarray, borders: np.ndarray, max_step: float) -> tuple[Leg, ...]:

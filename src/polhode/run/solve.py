@@ -18,7 +18,8 @@ from ..results import recorder
 from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, trajectory_store
 from ..results.trajectory import Info, Trajectory, info_of
-from .dense import dense_of
+from . import with_states
+from .dense import Steps, dense_of
 from .event_search import with_events
 from .exact import top_at_steps
 from .failures import explain
@@ -92,6 +93,8 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    if with_states.has_states(problem):
+        with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits)
     wanted = [] if type(events) is tuple and not events else checked(events, problem)
     if out is not None or resume is not False or overwrite is not False:
         _check_resume(out, overwrite, resume, bool(wanted))
@@ -136,6 +139,8 @@ def solve(
     digits = None if digits is None else number_of_digits(digits)
     if wanted:
         _refuse_between_steps(digits, every, wanted)
+    if with_states.has_states(problem):
+        return with_states.solve_fixed(problem, dt, t_end, steps, every, progress, wanted)
     count, end = length(problem, chosen, dt, t_end, steps)
     if not chosen.has_step:
         if wanted or out is not None:
@@ -167,7 +172,7 @@ def solve(
             _finished(failed.partial, problem, state)
         raise
     _finished(whole, problem, state)
-    return with_events(problem, chosen.base or chosen, whole, wanted) if wanted else whole
+    return with_events(problem, Steps(problem, chosen.base or chosen, whole.dt), whole, wanted) if wanted else whole
 
 
 def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:

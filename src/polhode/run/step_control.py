@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import itertools
 import math
 from collections.abc import Callable, Hashable
 from typing import Any
@@ -21,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from .._memo import MADE
-from ..kernels.loops import LATER, adaptive_stepping, interpolating
+from ..kernels.loops import LATER, ROTATION, StateSpace, adaptive_stepping, interpolating
 from ..methods import Method
 from ..methods.adaptive.controller import controlled_step_from_estimate
 from ..methods.adaptive.dormand_prince import dormand_prince
@@ -29,11 +30,11 @@ from ..methods.adaptive.verner87 import PAIR, verner87
 from ..methods.families import taylor as lie_taylor
 from ..numbers import floats
 from ..numbers.primitives import FUNCTIONS
-from ..physics.fields import Field
+from ..physics.fields import Field, places
 from ..physics.mixed_precision import controlled_steps_in_mixed_precision
 from ..physics.problem import Problem
 from ..physics.taylor_steps import MOST, controlled_taylor_step, motion_series
-from ..symbolic.expression import COMPARISONS, ordered
+from ..symbolic.expression import COMPARISONS, Expr, ordered, symbol
 from .integrator import structure, torque_kernel
 
 EPS = 2.0**-52
@@ -83,6 +84,8 @@ class AdaptiveStep:
     """Nanoseconds for one attempted step of an order, by the model of `benchmarks/cost_model.py`."""
     has_proposal: bool = True
     """Whether the first step needs a guess; Taylor steps take their length from the series."""
+    space: StateSpace = ROTATION
+    """The space of its states."""
 
     def label(self, order: int) -> str:
         """Return the name of the method, with its order if that varies."""
@@ -91,7 +94,7 @@ class AdaptiveStep:
     @functools.cached_property
     def adaptive_loop(self) -> Any:
         """The compiled loop over steps."""
-        return compiled(lambda: adaptive_stepping(self.make()), "adaptive loop", self.name, *self.structure)
+        return compiled(lambda: adaptive_stepping(self.make(), self.space), "adaptive loop", self.name, *self.structure)
 
     @property
     def is_warm(self) -> bool:
@@ -101,7 +104,7 @@ class AdaptiveStep:
     @functools.cached_property
     def interpolate(self) -> Any:
         """The compiled dense output."""
-        return compiled(lambda: interpolating(self.make()), "interpolate", self.name, *self.structure)
+        return compiled(lambda: interpolating(self.make(), self.space), "interpolate", self.name, *self.structure)
 
 
 # --- kinds of steps ---------------------------------------------------------------------------------
@@ -188,11 +191,20 @@ def is_smooth(field: Field | None) -> bool:
     """Return whether the torque is a single formula without branches that depend on time or state."""
     if field is None:
         return True
-    moving: set[Any] = set()
-    for node in ordered(field.graph[0]):
+    moving: set[Any] = {symbol(f"p{i}") for i in places(field)}
+    for node in ordered(itertools.chain(*field.coupled)):
         if (node.op == "symbol" and node.args[0][0] in "tRwm") or any(a in moving for a in node.args):
             moving.add(node)
-    return all(node.op not in ("abs", "call", *COMPARISONS) for node in moving)
+    return all(node.op not in ("abs", "call", *COMPARISONS) and _is_smooth_sum(node) for node in moving)
+
+
+def _is_smooth_sum(node: Expr) -> bool:
+    return node.op != "total" or node.args[0].args[0].is_smooth
+
+
+def has_series(field: Field | None) -> bool:
+    """Return whether the torque has a Taylor series: not with a sum over rows of data, or with states of its own."""
+    return field is None or not (field.states or any(node.op == "total" for node in ordered(field.graph[0])))
 
 
 # --- cached properties of a formula -----------------------------------------------------------------
@@ -234,4 +246,6 @@ def formula(problem: Problem) -> Formula:
 def _formula(problem: Problem) -> Formula:
     if not is_smooth(problem.field):
         return Formula(False, (pair(problem),))
+    if not has_series(problem.field):
+        return Formula(True, (runge_kutta(problem),))
     return Formula(True, (taylor(problem), runge_kutta(problem)))

@@ -20,7 +20,7 @@ from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of
 from ..results.progress import Progress
 from ..results.trajectory import Info, Trajectory, info_of
-from . import adaptive, step_control
+from . import adaptive, step_control, with_states
 from .adaptive import Path, Run, joined
 from .dense import Dense, Lazy
 from .error_estimate import estimated
@@ -122,6 +122,9 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     """Run a rescaled problem; `t_end` is the end time in user units, and 2**exponent converts times to them."""
     if problem.field is None and wish.method is None:
         return _exact(problem, end, wish, t_end)
+    if with_states.has_states(problem):
+        legs = with_states.schedule(problem, end, wish.bounds)
+        return _adaptively(legs, with_states.adaptive_step(problem), wish, lambda: with_states.reason(problem))
     legs = scheduled(problem, end, wish.tol, wish.bounds)
     found = (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
     if legs.spacing:
@@ -212,6 +215,8 @@ def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: Sequence[S
     field = "potential" if problem.needs == "potential" else "torque"
     if not kept.smooth:
         return "the field has branches: an embedded pair of Munthe-Kaas methods, steps chosen by their difference"
+    if len(kept.kinds) == 1:
+        return f"smooth {field} with a sum over rows of data, which has no Taylor series: a Runge-Kutta pair 8(7)"
     held = isinstance(problem.field, PiecewiseField)
     smooth = f"{field} smooth between the times at which it switches" if held else f"smooth {field}"
     this, other = "Taylor steps", "a Runge-Kutta pair 8(7)"

@@ -47,10 +47,32 @@ class Opaque:
         raise NotImplementedError
 
 
+class Summation(Opaque):
+    """The term of a sum over rows of data (`total`); unlike other calls, the sum has derivatives."""
+
+    def slopes(self, node: Expr) -> list[tuple[Expr, Expr]]:
+        """Return (argument, derivative) for one component of the sum."""
+        raise NotImplementedError
+
+    def quotients(self, node: Expr, ends: Any) -> list[tuple[Expr, Expr]]:
+        """Return (argument, difference quotient) for one component of the sum."""
+        raise NotImplementedError
+
+    def without_series(self) -> Exception:
+        """The error where its Taylor series is asked for."""
+        raise NotImplementedError
+
+
 def called(function: Opaque, arguments: Sequence[Expr], count: int) -> tuple[Expr, ...]:
     """The numbers that an opaque function returns, each a node; the function is called once."""
     call = Expr.make("call", lift(function), *arguments)
     return tuple(Expr.make("item", call, i) for i in range(count))
+
+
+def function_of(item: Expr) -> Opaque:
+    """The function whose result an ``item`` belongs to."""
+    found: Opaque = item.args[0].args[0].args[0]
+    return found
 
 
 def opaque_calls(outputs: Iterable[Expr]) -> list[Expr]:
@@ -229,6 +251,10 @@ def _whole_power(x: Expr, n: int) -> Expr:
     return half * half * x if n % 2 else half * half
 
 
+def _table(values: Any) -> Expr:
+    return values if isinstance(values, Expr) else lift(tuple(values))
+
+
 class Exprs:
     """The functions of traced numbers, under the names of `dispatch.Floats`."""
 
@@ -239,13 +265,13 @@ class Exprs:
 
     @staticmethod
     def bracket(x: Any, knots: Any) -> Expr:
-        """Index of the table interval that contains x."""
-        return Expr.make("bracket", x, lift(tuple(knots)))
+        """Index of the table interval that contains x; the knots are numbers, or the symbol of an array."""
+        return Expr.make("bracket", x, _table(knots))
 
     @staticmethod
     def take(index: Any, column: Any) -> Expr:
         """An entry of a table."""
-        return Expr.make("take", index, lift(tuple(column)))
+        return Expr.make("take", index, _table(column))
 
     @staticmethod
     def epsilon() -> float:
@@ -297,6 +323,13 @@ def check_has_derivative(node: Expr) -> None:
         raise node.args[0].args[0].without_derivatives()
 
 
+def check_has_series(node: Expr) -> None:
+    """Refuse a node without a Taylor series: a function that is no formula, a sum over rows of data."""
+    check_has_derivative(node)
+    if node.op == "total":
+        raise node.args[0].args[0].without_series()
+
+
 def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     """Return (argument, derivative of the node with respect to it) for every argument with a derivative."""
     op, args = node.op, node.args
@@ -304,6 +337,9 @@ def partials(node: Expr) -> list[tuple[Expr, Expr]]:
     if op in ("symbol", "const", "named", *COMPARISONS, "and", "or", *LOOK_UPS):
         return []
     x = args[0]
+    if op == "item":
+        check_has_derivative(x)
+        return function_of(node).slopes(node)  # type: ignore[attr-defined]
     if op == "add":
         return [(x, lift(1)), (args[1], lift(1))]
     if op == "sub":
@@ -367,7 +403,7 @@ def _text(op: str, args: list[Any], unpack: dict[str, str]) -> str:
         return unpack[args[0]]
     if op in OPERATORS | COMPARISONS:
         return f"{args[0]} {(OPERATORS | COMPARISONS)[op]} {args[1]}"
-    if op == "call":
+    if op in ("call", "total"):
         return f"{args[0]}({', '.join(args[1:])})"
     if op == "item":
         return f"{args[0]}[{args[1]}]"

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from ..errors import InputError
 from ..numbers import floats
 from .expression import Expr, compiled, lift, ordered, source
+from .rows import Rows
 
 
 class Node(NamedTuple):
@@ -29,7 +30,7 @@ class Formula:
     Attributes
     ----------
     name, doc, signature : those of the function
-    inputs : for each argument its name and its symbol, or nested tuples of symbols
+    inputs : for each argument its name and its symbol, or nested tuples of symbols (for rows of data, of its columns)
     nodes : operations with their arguments, which are constants or the `Node` of an earlier operation
     value : the value that the function returns: a `Node`, or nested tuples of them
     """
@@ -40,6 +41,8 @@ class Formula:
     inputs: tuple[tuple[str, Any], ...]
     nodes: tuple[tuple[str, tuple[Any, ...]], ...]
     value: Any
+    rows: tuple[str, ...] = ()
+    """Names of the arguments that are rows of data."""
 
     def __post_init__(self) -> None:
         for attribute, value in (("__name__", self.name), ("__doc__", self.doc), ("__signature__", self.signature)):
@@ -72,6 +75,8 @@ class Formula:
 
     def _match(self, argument: str, symbols: Any, value: Any, leaves: dict[str, Any], whole: Any) -> None:
         """Assign the numbers of an argument to their symbols in `leaves`."""
+        if isinstance(value, Rows):
+            value = value.columns
         if isinstance(symbols, str):
             if not isinstance(value, tuple | list):
                 leaves[symbols] = value
@@ -102,7 +107,9 @@ def formula_of(function: Any, signature: inspect.Signature, inputs: dict[str, An
     nodes = tuple((node.op, tuple(Node(number[a]) if isinstance(a, Expr) else a for a in node.args)) for node in number)
     found = mapped(value, lambda node: Node(number[node]))
     doc = inspect.cleandoc(function.__doc__ or "")
-    return Formula(function.__name__, doc, signature, tuple(inputs.items()), nodes, found)
+    rows = tuple(name for name, symbols in inputs.items() if isinstance(symbols, Rows))
+    plain = tuple((name, symbols.columns if name in rows else symbols) for name, symbols in inputs.items())
+    return Formula(function.__name__, doc, signature, plain, nodes, found, rows)
 
 
 def graph(nodes: Any, meaning: dict[str, Expr]) -> list[Expr]:

@@ -19,9 +19,12 @@ from ..numbers import primitives
 from ..numbers import user_math as polhode_math
 from ..numbers.nested import nested
 from .expression import constant, lift
+from .total import total, traced_total
 
 BUILTINS = ("abs", "enumerate", "len", "list", "map", "pow", "range", "reversed", "sum", "tuple", "zip")
-ALLOWED = "it may use arithmetic, math.*, ph.math.*, ph.where, abs, min, max, range, and functions built from these"
+ALLOWED = (
+    "it may use arithmetic, math.*, ph.math.*, ph.where, ph.total, abs, min, max, range, and functions built from these"
+)
 
 
 class UntraceableError(InputError):
@@ -65,7 +68,7 @@ TRACE_MODULES = {
     "math": TRACE_MATH,
     "polhode.math": TRACE_MATH,
     "polhode.numbers.user_math": TRACE_MATH,
-    "polhode": types.SimpleNamespace(math=TRACE_MATH, where=primitives.where),
+    "polhode": types.SimpleNamespace(math=TRACE_MATH, where=primitives.where, total=traced_total),
     "numpy": types.SimpleNamespace(pi=TRACE_MATH.pi, e=TRACE_MATH.e),
 }
 TRACE_BUILTINS: dict[str, Any] = {name: getattr(builtins, name) for name in BUILTINS} | {
@@ -100,6 +103,22 @@ def _dotted(code: types.CodeType) -> dict[tuple[str, bool], set[str]]:
 def outside_names(code: types.CodeType) -> list[tuple[str, bool]]:
     """The outside names a function reads, and whether each is of its closure."""
     return [key for key in _dotted(code) if not key[0].startswith("import ")]
+
+
+def sums_over_rows(function: Any, seen: set[Any] | None = None) -> bool:
+    """Whether a function, or one that it calls, reads `total`."""
+    seen = set() if seen is None else seen
+    if not isinstance(function, types.FunctionType) or function in seen:
+        return False
+    seen.add(function)
+    cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    for (name, of_closure), attributes in _dotted(function.__code__).items():
+        value = cells[name].cell_contents if of_closure else function.__globals__.get(name)
+        if isinstance(value, types.ModuleType):
+            value = getattr(value, total.__name__, None) if total.__name__ in attributes else None
+        if value is total or sums_over_rows(value, seen):
+            return True
+    return False
 
 
 def _constant(value: Any) -> Any:
@@ -144,6 +163,8 @@ def _meaning(owner: str, name: str, value: Any, attributes: set[str], known: dic
         return number
     if value in (primitives.bracket, primitives.take):  # generic already
         return value
+    if value is total:
+        return traced_total
     if getattr(value, "__module__", None) in GENERIC_MODULES:
         if hasattr(TRACE_MATH, value.__name__):
             return getattr(TRACE_MATH, value.__name__)

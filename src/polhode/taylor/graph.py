@@ -13,7 +13,8 @@ from ..symbolic.expression import (
     LOOK_UPS,
     OPERATORS,
     Expr,
-    check_has_derivative,
+    check_has_series,
+    function_of,
     is_number,
     lift,
     ordered,
@@ -43,6 +44,8 @@ def substituted(outputs: Sequence[Expr], meaning: dict[str, Expr]) -> list[Expr]
 def slopes(node: Expr) -> list[tuple[Expr, Expr]]:
     """Return (argument, slope) pairs of an elementary function, with few new nodes in the slopes."""
     x = node.args[0]
+    if node.op == "item":
+        return function_of(node).slopes(node)  # type: ignore[attr-defined]
     if node.op == "power":
         return [(x, node.args[1] * node / x), (node.args[1], node * primitives.log(x))]
     if node.op == "atan2":
@@ -69,7 +72,7 @@ def plan(states: Sequence[Expr], rates: Sequence[Expr], others: Sequence[Expr] =
         wanted = [*states, *rates, *others, *(s for pairs in found.values() for _, s in pairs)]
         nodes = ordered(wanted)
         for node in nodes:
-            check_has_derivative(node)
+            check_has_series(node)
         moving = moving_of(nodes, sources)
         fresh = [node for node in nodes if node.op in FUNCTIONS and node in moving and node not in found]
         if not fresh:

@@ -18,8 +18,8 @@ from .. import numba_target
 from ..simd.vector_types import LANES, load, store
 from ..threads import share_out, sliced
 from . import layout
-from .fixed_step import LANE_SPACE, reader
-from .layout import Sizes
+from .fixed_step import lane_space, reader
+from .layout import PARAMETERS, Sizes
 
 MOST = 1e6
 """Attempted steps after which a body fails."""
@@ -29,7 +29,8 @@ EXTRA = 5
 rejections."""
 
 BEHIND = 2
-"""Numbers after a state in the result: the number of steps, and the largest momentum on the way."""
+"""Numbers after a state in the result: the number of steps, and the largest momentum on the way. The states of the
+field follow. In a lane they are in the places of their initial values."""
 
 QUOTA = 2000
 """Attempted steps of a vector of bodies in the first slice: a few milliseconds."""
@@ -38,16 +39,17 @@ QUOTA = 2000
 def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
     """The run, to be compiled; one controlled step for the first step of a body, another for the later ones.
 
-    ``run(t0, end, longest, tolerance, orders, data, begin, stop, quota, block, body, place, rows, failed)`` integrates
-    the bodies from `begin` (a multiple of LANES) to `stop`, columns of `data`, to the time `end`, and returns True when
-    all are finished.
+    ``run(t0, end, longest, tolerance, orders, columns, data, begin, stop, quota, block, body, place, rows, failed)``
+    integrates the bodies from `begin` (a multiple of LANES) to `stop`, columns of `data`, to the time `end`, and
+    returns True when all are finished. `columns` are those of the field's data.
     After `quota` attempted steps it returns False; called again with the same arrays it continues (`block`: the lanes,
     `body`: the body in each lane, `place`: next body, bodies left, whether the first steps are made; zeros at the
     start). The columns of `rows` get the state, the number of steps and the largest momentum. If no further step
     succeeds, ``failed[body]`` gets the number of that step, counting from 1, and the column the last good state. The
     tolerance is for the attitude; `loops.allowed` derives that of the momentum. `data` is overwritten.
     """
-    size = sizes.dt
+    size, count = sizes.dt, len(sizes.states)
+    states = np.array([PARAMETERS + i for i in sizes.states], dtype=np.int64)
     TIME, _, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
     begin_with, go_on = (
         register_jitable(**numba_target.INNER)(_stepper(controlled_step, sizes)) for controlled_step in controlled_steps
@@ -60,7 +62,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
     seat = register_jitable(**numba_target.INNER)(seated)
 
-    def first_steps(t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int,
+    def first_steps(t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int,
                     stop: int) -> None:  # fmt: skip
         """All bodies make their first step together, because its kernel may differ."""
         for first in range(begin, stop, LANES):
@@ -68,16 +70,16 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                 for j in range(size, size + EXTRA):
                     data[j, i] = 0.0
                 data[TIME, i] = t0
-            begin_with(data, first, end, longest, tolerance, orders)
+            begin_with(data, first, end, longest, tolerance, orders, columns)
 
     together = register_jitable(**numba_target.INNER)(first_steps)
 
     def run(
-        t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, data: Any, begin: int, stop: int, quota: int,
-        block: Any, body: Any, place: Any, rows: Any, failed: Any,
+        t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int, stop: int,
+        quota: int, block: Any, body: Any, place: Any, rows: Any, failed: Any,
     ) -> bool:  # fmt: skip
         if place[2] == 0:
-            together(t0, end, longest, tolerance, orders, data, begin, stop)
+            together(t0, end, longest, tolerance, orders, columns, data, begin, stop)
             for i in range(LANES):
                 block[TIME, i] = end  # no body has a lane yet
                 body[i] = -1
@@ -93,6 +95,8 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                         rows[j, b] = block[j, i]
                     rows[COLUMNS, b] = block[STEPS, i]
                     rows[COLUMNS + 1, b] = block[LARGEST, i]
+                    for k in range(count):
+                        rows[COLUMNS + BEHIND + k, b] = block[states[k], i]
                     failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i] + 1
                     left -= 1
                 seat(block, i, data, min(coming, stop - 1))
@@ -100,7 +104,7 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
                 coming += 1
             going = left > 0
             while going and tries < quota:
-                going = go_on(block, 0, end, longest, tolerance, orders)
+                going = go_on(block, 0, end, longest, tolerance, orders, columns)
                 tries += 1
         place[0], place[1] = coming, left
         return left == 0
@@ -110,19 +114,21 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
 def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
     """Kernel that attempts a step in every lane, columns of `block` from `at` on; True if all of them continue."""
-    attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, LANE_SPACE))
-    read, size = reader(sizes.parameters), sizes.dt
+    attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, lane_space(sizes, False)))
+    read, size, keep = reader(sizes), sizes.dt, _keeping_states(sizes)
     TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
 
-    def stepped(block: Any, at: int, end: Any, longest: Any, tolerance: Any, orders: Any) -> Any:
-        (q, m), system = read(block, at)
+    def stepped(block: Any, at: int, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any) -> Any:
+        y, system = read(block, at, columns)
+        q, m = y[0], y[1]
         t, proposal, largest = load(block[TIME], at), load(block[PROPOSAL], at), load(block[LARGEST], at)
         limits, largest = allowed(tolerance, end - t, m, largest, system)
-        (p, n), now, proposal, counts = attempt_step(t, end, longest, proposal, (q, m), system, limits, orders)
+        new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, limits, orders)
         for j in range(4):
-            store(block[j], at, where(counts, p[j], q[j]))
+            store(block[j], at, where(counts, new[0][j], q[j]))
         for j in range(3):
-            store(block[4 + j], at, where(counts, n[j], m[j]))
+            store(block[4 + j], at, where(counts, new[1][j], m[j]))
+        keep(block, at, counts, y, new)
         now, stalls = where(counts, now, t), where(counts, 0.0, load(block[STALLS], at) + 1)
         steps = load(block[STEPS], at) + where(counts, 1.0, 0.0)
         store(block[TIME], at, now)
@@ -135,6 +141,18 @@ def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[...,
     return stepped
 
 
+def _keeping_states(sizes: Sizes) -> Callable[..., Any]:
+    """Compiled function (block, at, counts, y, new) that stores the states of the field after a step that counts."""
+    lines = [
+        f"    store(block[{PARAMETERS + place}], at, where(counts, new[2][{k}], y[2][{k}]))\n"
+        for k, place in enumerate(sizes.states)
+    ]
+    space: dict[str, Any] = {"store": store, "where": where}
+    exec(f"def keep(block, at, counts, y, new):\n{''.join(lines) or '    pass'}\n", space)  # it contains no user input
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["keep"])
+    return made
+
+
 def run_on_cores(
     run: Any, times: tuple[float, float, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
     found: Any, threads: int | None = None,
@@ -144,13 +162,14 @@ def run_on_cores(
     number, size = len(failed), layout.sizes(given).dt + EXTRA
     groups = -(-number // LANES)
     width = LANES * (groups | 1)  # odd: with a power of two the numbers of a body would share one set of the cache
-    data, rows = np.empty((size, width)), np.empty((1, COLUMNS + BEHIND, width))
+    data, rows = np.empty((size, width)), np.empty((1, COLUMNS + states[-1].shape[2], width))
     layout.lay_out(given, layout.EVERYBODY, number, data)
 
     def part(begin: int, end: int) -> Callable[[int], bool]:
         lanes = np.zeros((size, LANES)), np.zeros(LANES, np.int64), np.zeros(3, np.int64)
         first, last = LANES * begin, min(LANES * end, number)
-        return lambda quota: run(*times, tolerance, orders, data, first, last, quota, *lanes, rows[0], failed)
+        columns = given[layout.COLUMNS_OF_DATA :]
+        return lambda quota: run(*times, tolerance, orders, columns, data, first, last, quota, *lanes, rows[0], failed)
 
     part(0, 0)(1)  # compiled once, before the threads start
     share_out(lambda begin, end: sliced(part(begin, end), QUOTA), groups, threads, long=True)

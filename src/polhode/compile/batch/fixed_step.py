@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from numba.extending import register_jitable
 
-from ...kernels.loops import COLUMNS, ROTATION, StateSpace, stepping
+from ...kernels.loops import COLUMNS, ROTATION, StateSpace, stepping, with_states
 from ...kernels.state import collapse
 from ...physics.observers.statistics import Watch, nothing
 from .. import numba_target
 from ..simd.vector_types import LANES, extract, load, spread, store
 from ..threads import share_out, sliced
 from . import layout
-from .layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
+from .layout import COLUMNS_OF_DATA, INERTIA, INVERSE, PARAMETERS, STATE, Sizes, four, three
 
 
 def _write_row(rows: Any, i: int, y: Any) -> None:
@@ -46,6 +46,17 @@ LANE_CLOCKED = StateSpace(
 """The same with one time per body; runs end by the number of steps."""
 
 
+def lane_space(size: Sizes, clock: bool) -> StateSpace:
+    """State space of a group of bodies; their times (with a clock), or states of the field, follow in a row."""
+    if not size.states:
+        return LANE_CLOCKED if clock else LANE_SPACE
+    plain = with_states(len(size.states))
+    space: dict[str, Any] = {"write_row": _compiled_write_row, "store": store}
+    lines = "".join(f"    store(rows[i, {COLUMNS + j}], 0, y[2][{j}])\n" for j in range(len(size.states)))
+    exec(f"def write(rows, i, y):\n    write_row(rows, i, y)\n{lines}", space)  # the text contains no user input
+    return StateSpace(plain.is_valid, plain.renormalise, register_jitable(**numba_target.INNER)(space["write"]))
+
+
 def _extra_column(rows: Any, j: int) -> Any:
     """Column j of a group of bodies in the single row."""
     return load(rows[0, j], 0)
@@ -65,37 +76,61 @@ def watched(
     return watch.state_space(space, clock, read, write) if watch is not None else (space, nothing)
 
 
-def _tuple_function(parameters: str, item: str, count: int) -> Callable[..., Any]:
-    """Compiled function that returns the tuple of `item` with # = 0, 1, ... count - 1."""
-    items = "".join(item.replace("#", str(j)) + ", " for j in range(count))
+def _tuple_function(
+    parameters: str, item: str, count: int, others: tuple[int, ...] = (), other: str = ""
+) -> Callable[..., Any]:
+    """Compiled function that returns the tuple of `item` with # = 0, 1, ... count - 1.
+
+    The items at the places `others` are `other`, with # the place and @ = 0, 1, ...
+    """
+    found = {place: other.replace("#", str(place)).replace("@", str(k)) for k, place in enumerate(others)}
+    items = "".join(found.get(j, item.replace("#", str(j))) + ", " for j in range(count))
     space: dict[str, Any] = {"load": load, "spread": spread, "extract": extract}
     exec(f"def made({parameters}):\n    return ({items})\n", space)  # the text contains no user input
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])
     return made
 
 
-def reader(parameters: int) -> Callable[..., Any]:
-    """Compiled function (data, at) -> state and system of a group of bodies, from column `at` on."""
-    values = _tuple_function("data, first, at", "load(data[first + #], at)", parameters)
+def reader(size: Sizes) -> Callable[..., Any]:
+    """Compiled function (data, at, columns) -> state and system of a group of bodies, from column `at` of `data` on.
 
-    def read(data: Any, at: int) -> Any:
+    `columns` are those of the field's data.
+    """
+    values = _tuple_function(
+        "data, columns, first, at", "load(data[first + #], at)", size.parameters, size.data, "columns[@][0]"
+    )
+    state = _states_of(size)
+
+    def read(data: Any, at: int, columns: Any) -> Any:
         y = (four(data, STATE, at), three(data, STATE + 4, at))
-        return y, (three(data, INERTIA, at), three(data, INVERSE, at), values(data, PARAMETERS, at))
+        system = three(data, INERTIA, at), three(data, INVERSE, at), values(data, columns, PARAMETERS, at)
+        return state(y, system), system
 
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(read)
     return made
 
 
-def _copier(parameters: int) -> Callable[..., Any]:
+def _states_of(size: Sizes) -> Callable[..., Any]:
+    """Compiled function (y, system) -> the state (q, m), or (q, m, z) with the initial states of the field."""
+    numbers = "".join(f"system[2][{i}], " for i in size.states)
+    space: dict[str, Any] = {}
+    exec(f"def made(y, system):\n    return {f'(y[0], y[1], ({numbers}))' if numbers else 'y'}\n", space)
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])  # the text contains no user input
+    return made
+
+
+def _copier(size: Sizes) -> Callable[..., Any]:
     """Compiled function (y, system, i) -> the same with the body of lane i in all lanes."""
     three, four = (
         _tuple_function("v, i", "spread(extract(v[#], i))", 3),
         _tuple_function("v, i", "spread(extract(v[#], i))", 4),
     )
-    values = _tuple_function("v, i", "spread(extract(v[#], i))", parameters)
+    values = _tuple_function("v, i", "spread(extract(v[#], i))", size.parameters, size.data, "v[#]")
+    state = _states_of(size)
 
     def copies(y: Any, system: Any, i: int) -> Any:
-        return (four(y[0], i), three(y[1], i)), (three(system[0], i), three(system[1], i), values(system[2], i))
+        same = three(system[0], i), three(system[1], i), values(system[2], i)
+        return state((four(y[0], i), three(y[1], i)), same), same
 
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(copies)
     return made
@@ -124,9 +159,10 @@ def _arrived(steps: Any, i: int, count: int) -> tuple[int, int]:
     return low, high
 
 
-def sizes_of_state(start: Callable[..., Any]) -> tuple[int, ...]:
-    """Lengths of the parts of a method's state: attitude, momentum, and low parts or a memory."""
-    return tuple(len(part) for part in start(((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0))))
+def sizes_of_state(start: Callable[..., Any], states: int = 0) -> tuple[int, ...]:
+    """Lengths of the parts of a method's state: attitude, momentum, and low parts, a memory or states of the field."""
+    parts = tuple(len(part) for part in start(((1.0, 0.0, 0.0, 0.0), (0.0, 0.0, 0.0))))
+    return (*parts, states) if states else parts
 
 
 def _keeping(sizes: tuple[int, ...]) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -184,12 +220,12 @@ def loop(
     statistics there is one row: the last state and the accumulated numbers. Bodies of a group may have different
     numbers of steps; each is written when it ends.
     """
-    plain = LANE_CLOCKED if clock else LANE_SPACE
+    plain = lane_space(size, clock)
     space, opened = watched(plain, watch, _read_extra, _write_extra, clock)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     start_state, write, folded = start, plain.write, watch is not None
-    save, restore = _keeping(sizes_of_state(start))
-    read, copies, dt_row, numbers = reader(size.parameters), _copier(size.parameters), size.dt, size.rows
+    save, restore = _keeping(sizes_of_state(start, len(size.states)))
+    read, copies, dt_row, numbers = reader(size), _copier(size), size.dt, size.rows
     lay, turn_back, named, hand_over = layout.laying(size), layout.turning_back(size), layout.named, layout.hand_over
     next_count, arrived = layout.inner(_next_count), layout.inner(_arrived)
 
@@ -224,7 +260,7 @@ def loop(
             lay(given, bodies, data, 0)
             # all lanes together (i = -1); if a step fails, again lane by lane, so that no body affects another's result
             while i < LANES:
-                y, system = read(data, 0)
+                y, system = read(data, 0, given[COLUMNS_OF_DATA:])
                 dt = dt_of(h, data)
                 if i >= 0:
                     y, system = copies(y, system, i)

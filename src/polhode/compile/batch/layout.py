@@ -1,8 +1,9 @@
 """Data layout of an ensemble: conversion between arrays with one row per body and SIMD lanes.
 
 `given` is a tuple of arrays with one row per body, or one row for all: quaternions and momenta in the users' axes,
-principal moments, parameters of the field, axes (a quaternion from principal to user axes, or no column), the step, and
-the number of steps. `data` has one row per number and one column per body, in principal axes.
+principal moments, parameters of the field, axes (a quaternion from principal to user axes, or no column), the step, the
+number of steps, and then one row for all bodies for each column of the field's data. `data` has one row per number and
+one column per body, in principal axes.
 """
 
 from __future__ import annotations
@@ -27,18 +28,24 @@ from ..threads import share_out
 STATE, INERTIA, INVERSE, PARAMETERS = 0, 7, 10, 13
 """First rows of `data`: quaternion and momentum, moments, their inverses, parameters; then dt and the steps."""
 
-ATTITUDE, MOMENTUM, MOMENTS, VALUES, AXES, DT, STEPS = range(7)
-"""Indices into `given`."""
+ATTITUDE, MOMENTUM, MOMENTS, VALUES, AXES, DT, STEPS, COLUMNS_OF_DATA = range(8)
+"""Indices into `given`; the last is that of the first column of data."""
 
 EVERYBODY = np.empty(0, dtype=np.int64)
 """Natural order of the bodies (no permutation)."""
 
 
 class Sizes(NamedTuple):
-    """Numbers of the field's parameters, and of the axes: four or none."""
+    """Numbers of the field's parameters, and of the axes: four or none.
+
+    `data` are the places of columns of data among the parameters; `values` has a placeholder there. `states` are the
+    places of the initial states of the field.
+    """
 
     values: int
     axes: int
+    data: tuple[int, ...] = ()
+    states: tuple[int, ...] = ()
 
     @property
     def parameters(self) -> int:
@@ -56,9 +63,9 @@ class Sizes(NamedTuple):
         return self.dt + 2
 
 
-def sizes(given: tuple[np.ndarray, ...]) -> Sizes:
-    """Count the parameters and axes of `given`."""
-    return Sizes(given[VALUES].shape[1], given[AXES].shape[1])
+def sizes(given: tuple[np.ndarray, ...], data: tuple[int, ...] = (), states: tuple[int, ...] = ()) -> Sizes:
+    """Count the parameters and axes of `given`; `data` and `states` are places among the parameters."""
+    return Sizes(given[VALUES].shape[1], given[AXES].shape[1], data, states)
 
 
 def inner(function: Callable[..., Any]) -> Callable[..., Any]:

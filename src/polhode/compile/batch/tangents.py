@@ -36,34 +36,35 @@ def _row_space(space: StateSpace, store: Callable[..., Any]) -> StateSpace:
     return space._replace(write=recorded if space.is_last.__name__ == "is_last_by_count" else timed)
 
 
-def _tuple_of(first: int, count: int, load: Callable[..., Any]) -> Callable[..., Any]:
-    """Compiled function of the data that returns `count` numbers as a tuple."""
-    items = "".join(f"load(data[{first + j}]), " for j in range(count))
+def _tuple_of(first: int, count: int, load: Callable[..., Any], columns: tuple[int, ...] = ()) -> Callable[..., Any]:
+    """Compiled function of numbers and columns of data that returns `count` numbers as a tuple, columns among them."""
+    place = {j: f"columns[{k}], " for k, j in enumerate(columns)}
+    items = "".join(place.get(j, f"load(data[{first + j}]), ") for j in range(count))
     space: dict[str, Any] = {"load": load}
-    exec(f"def made(data):\n    return ({items})\n", space)  # the text contains no user input
+    exec(f"def made(data, columns):\n    return ({items})\n", space)  # the text contains no user input
     made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])
     return made
 
 
 def loop(
     step: Callable[..., Any], torque: Callable[..., Any], space: StateSpace, start_state: Callable[..., Any],
-    parameters: int,
-    width: int, **processors: Any,
+    parameters: int, columns: tuple[int, ...], width: int, **processors: Any,
 ) -> Callable[..., Any]:  # fmt: skip
-    """The run, to be compiled; `start_state` makes a state from (q, m).
+    """The run, to be compiled; `start_state` makes a state from (q, m), `columns` are the places of columns of data.
 
-    ``run(h, t0, count, last, data, rows)`` makes `count` steps; ``data[k]`` has the value and the tangents of number k,
-    and ``rows[0]`` gets the last state in the same layout. It returns the number of steps made, and True on success.
+    ``run(h, t0, count, last, data, columns, rows)`` makes `count` steps; ``data[k]`` has the value and the tangents of
+    number k, and ``rows[0]`` gets the last state in the same layout. It returns the number of steps made, and True on
+    success.
     """
     load, store = access(width)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, _row_space(space, store), **processors))
     attitude, momentum = _tuple_of(STATE, 4, load), _tuple_of(STATE + 4, 3, load)
     inertia, inverse = _tuple_of(INERTIA, 3, load), _tuple_of(INVERSE, 3, load)
-    values = _tuple_of(PARAMETERS, parameters, load)
+    values = _tuple_of(PARAMETERS, parameters, load, columns)
 
-    def run(h: Any, t0: Any, count: int, last: Any, data: Any, rows: Any) -> Any:
-        y = start_state((attitude(data), momentum(data)))
-        system = (inertia(data), inverse(data), values(data))
+    def run(h: Any, t0: Any, count: int, last: Any, data: Any, columns: Any, rows: Any) -> Any:
+        y = start_state((attitude(data, columns), momentum(data, columns)))
+        system = (inertia(data, columns), inverse(data, columns), values(data, columns))
         _, reached, _, _, fine = advance(h, t0, 0, count, count, last, y, system, rows)
         return reached, fine
 

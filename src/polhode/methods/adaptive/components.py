@@ -1,4 +1,4 @@
-"""Embedded Runge-Kutta pairs on the seven numbers of attitude and momentum, with their error estimates.
+"""Embedded Runge-Kutta pairs on the numbers of a state, with their error estimates.
 
 In principal axes, with w = I^-1 Pi,
 
@@ -6,11 +6,13 @@ In principal axes, with w = I^-1 Pi,
 
 as differential equations for the components (Euler's: Pi' = Pi x w + T). Within the step |q| is 1 only up to the error
 of the stages; the equations conserve |q| and are smooth for every q, so the order is that of the tableau. At the end of
-the step q is divided by its length. The pairs conserve nothing else: they are for short runs to a tolerance.
+the step q is divided by its length. The pairs conserve nothing else: they are for short runs to a tolerance. States of
+a field (`physics/fields/states.py`) are further numbers after the seven.
 """
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -20,16 +22,16 @@ from ...kernels.so3 import dot, norm2, restored
 from ...kernels.unroll import unrolled_kernel
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
-from ...numbers.primitives import combined
+from ...numbers.primitives import combined, sqrt, where
 from ..record import Estimate, Method
 from ..registry import declare
 from ..tables.butcher import Tableau
 
 
 @kernel
-def _row(y: Any) -> Any:
+def _row_of_body(y: Any) -> Any:
     """Return attitude and momentum as seven numbers."""
-    q, m = y
+    q, m = y[0], y[1]
     return q[0], q[1], q[2], q[3], m[0], m[1], m[2]
 
 
@@ -59,8 +61,14 @@ def _constants(h: Any, system: Any) -> Any:
 def _increments(h: Any, t: Any, row: Any, constants: Any, system: Any, torque: Any) -> Any:
     """Rates of q and Pi, times h."""
     q0, q1, q2, q3, m0, m1, m2 = row
+    return _increments_of(h, row, constants, torque(t, (q0, q1, q2, q3), (m0, m1, m2), system))
+
+
+@kernel
+def _increments_of(h: Any, row: Any, constants: Any, force: Any) -> Any:
+    """The same, given the torque."""
+    q0, q1, q2, q3, m0, m1, m2 = row
     turn, gyration = constants
-    force = torque(t, (q0, q1, q2, q3), (m0, m1, m2), system)
     a, b, c = turn[0] * m0, turn[1] * m1, turn[2] * m2
     return (
         -q1 * a - q2 * b - q3 * c,
@@ -84,6 +92,64 @@ def _squares(error: Any) -> Any:
     """Squares of the errors of attitude (an angle) and momentum."""
     momentum_error = (error[4], error[5], error[6])
     return 4 * norm2((error[0], error[1], error[2], error[3])), dot(momentum_error, momentum_error)
+
+
+class Parts(NamedTuple):
+    """Kernels of a step on the numbers of a state, in a row."""
+
+    row: Callable[..., Any]
+    """(y) -> the row."""
+    further: Callable[..., Any]
+    """(a, s, b) -> a + s b."""
+    increments: Callable[..., Any]
+    """(h, t, row, constants, system, torque) -> the rates, times h."""
+    state: Callable[..., Any]
+    """(row) -> the state, with the quaternion normalised."""
+    squares: Callable[..., Any]
+    """(error, row, first increments) -> squares of the errors of attitude and momentum."""
+
+
+@kernel
+def _squares_of_body(error: Any, row: Any, k0: Any) -> Any:
+    return _squares(error)
+
+
+BODY = Parts(_row_of_body, _further, _increments, _state, _squares_of_body)
+"""Attitude and momentum."""
+
+
+@functools.cache
+def with_states(groups: tuple[int, ...]) -> Parts:
+    """Kernels for states (q, m, z), z in groups of several numbers; the torque (t, q, m, z, system) is (T, z').
+
+    The error of a group is measured by |z| + |h z'|, and counts like an angle.
+    """
+    count = sum(groups)
+    numbers, places = 7 + count, range(count)
+    extra = "".join(f"row[{7 + i}], " for i in places)
+    increments = unrolled_kernel(
+        "h, t, row, constants, system, torque",
+        f"(*own, {''.join(f'h * rates[{i}], ' for i in places)})",
+        "q, m = (row[0], row[1], row[2], row[3]), (row[4], row[5], row[6])",
+        f"force, rates = torque(t, q, m, ({extra}), system)",
+        "own = body(h, (*q, *m), constants, force)",
+        body=_increments_of,
+    )
+    lines, first = ["attitude, momentum = squares(error)"], 7
+    for size in groups:
+        own = range(first, first + size)
+        scale, error, change = (" + ".join(f"{x}[{i}] * {x}[{i}]" for i in own) for x in ("row", "error", "k0"))
+        lines += [f"scale = sqrt({scale}) + sqrt({change})", f"error2 = {error}"]
+        lines += ["part = where(error2 > 0, error2 / where(scale > 0, scale * scale, 1.0), 0.0 * error2)"]
+        lines += ["attitude = where(part > attitude, part, attitude)"]
+        first += size
+    return Parts(
+        unrolled_kernel("y", f"(*row(y), {''.join(f'y[2][{i}], ' for i in places)})", row=_row_of_body),
+        unrolled_kernel("a, s, b", f"({''.join(f'a[{i}] + s * b[{i}], ' for i in range(numbers))})"),
+        increments,
+        unrolled_kernel("row", f"(*state(row), ({extra}))", state=_state),
+        unrolled_kernel("error, row, k0", "(attitude, momentum)", *lines, squares=_squares, sqrt=sqrt, where=where),
+    )
 
 
 def _sum(space: dict[str, Any], name: str, weights: Sequence[Any], number: Callable[[Any], Any]) -> str:
@@ -114,10 +180,10 @@ class Pair(NamedTuple):
         """Weights of the error estimate: the embedded weights minus those of the step."""
         return tuple(low - high for low, high in zip(self.embedded, self.tableau.b, strict=True))
 
-    def _written(self, number: Callable[[Any], Any], stages: int, result: str) -> Step:
+    def _written(self, number: Callable[[Any], Any], stages: int, result: str, parts: Parts) -> Step:
         """Kernel (h, t, y, system, torque) of the first `stages` and a result, an expression with {new} and {error}."""
-        space: dict[str, Any] = {"combined": combined, "further": _further, "increments": _increments, "state": _state}
-        space |= {"constants": _constants, "as_row": _row, "squares": _squares}
+        space: dict[str, Any] = {"combined": combined, "further": parts.further, "increments": parts.increments}
+        space |= {"constants": _constants, "as_row": parts.row, "squares": parts.squares, "state": parts.state}
         lines = ["row, fixed = as_row(y), constants(h, system)", "k0 = increments(h, t, row, fixed, system, torque)"]
         one, none, table = Fraction(1), Fraction(0), self.tableau
         for n in range(1, stages):
@@ -129,17 +195,17 @@ class Pair(NamedTuple):
         result = result.format(new=f"further(row, 1, {step})", error=error)
         return unrolled_kernel("h, t, y, system, torque", result, *lines, **space)
 
-    def step(self, number: Callable[[Any], Any]) -> Step:
+    def step(self, number: Callable[[Any], Any], parts: Parts = BODY) -> Step:
         """Kernel of the step alone, without the last stage, which serves only the estimates."""
-        return self._written(number, self.stages - 1, "(state({new}), 0)")
+        return self._written(number, self.stages - 1, "(state({new}), 0)", parts)
 
-    def estimated_step(self, number: Callable[[Any], Any]) -> Step:
+    def estimated_step(self, number: Callable[[Any], Any], parts: Parts = BODY) -> Step:
         """Kernel (h, t, y, system, torque) -> (y_new, error_attitude^2, error_momentum^2) in one number type.
 
         The errors are those of the embedded weights: twice the length of a difference of quaternions, and the length of
         a difference of body momenta. The step is explicit, so there is no residual.
         """
-        return self._written(number, self.stages, "(state({new}), *squares({error}))")
+        return self._written(number, self.stages, "(state({new}), *squares({error}, row, k0))", parts)
 
 
 def declare_pair(pair: Pair, safety: Fraction, title: str, coefficients: str, **declared: Any) -> Method:

@@ -32,6 +32,7 @@ from .gravity import (
 )
 from .kernels import formula_kernel, no_answer, no_torque
 from .registry import describe, get, keywords, make, names
+from .states import coupled_text, places, states, without_states
 
 __all__ = [
     "CHECK_DIGITS",
@@ -40,6 +41,7 @@ __all__ = [
     "FieldTemplate",
     "attitude_spring",
     "constant_torque",
+    "coupled_text",
     "describe",
     "dipole",
     "distant_centre",
@@ -59,11 +61,13 @@ __all__ = [
     "no_answer",
     "no_torque",
     "pd_control",
+    "places",
     "potential",
     "quadratic_drag",
     "rotating_dipole",
     "rotor",
     "soft_wall",
+    "states",
     "tabulated",
     "tabulated_gyrostat",
     "template_of",
@@ -72,4 +76,5 @@ __all__ = [
     "unbound",
     "uniform_gravity",
     "viscous_core",
+    "without_states",
 ]  # fmt: skip

@@ -12,6 +12,7 @@ from ...errors import InputError
 from ...kernels.so3 import add, cross, dot, scale, solve3, sub
 from ...numbers.user_math import sqrt, where
 from ...symbolic.expression import Expr, gradient, lift, symbol
+from ...symbolic.rows import Rows
 from ..validate import finite_number, real_array, vector
 from .decorators import check_frame, template_of, torque
 from .field import Field, FieldTemplate, of_formula
@@ -19,9 +20,9 @@ from .formulas import clamped, inertia_of, looked_up, piecewise, quotient_of
 from .gravity import attitude_spring
 from .registry import reading, ready
 
-FEW_ROWS, MOST_ROWS = 64, 20_000
-"""Numbers of rows of a table. Up to FEW_ROWS they are parameters of the field, and the formula evaluates a selection
-for every row; longer tables are constants of the formula, searched by bisection."""
+FEW_ROWS = 64
+"""Most rows of a table whose numbers are parameters, each of which may vary within an ensemble; the formula evaluates a
+selection for every row. A longer table is an array, searched by bisection."""
 
 
 def _per_axis(name: str, value: Any) -> Any:
@@ -183,8 +184,8 @@ def _windows(on: Any) -> np.ndarray:
 def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "linear", outside: str = "zero") -> Field:
     """Torque interpolated from a table over time, T(t_k) = torques[k].
 
-    times : increasing, 2 to 20 000 of them. A table of 65 or more times is part of the compiled formula: another table
-        is compiled again, and its numbers are not parameters that an ensemble or a gradient can vary
+    times : increasing, at least 2 of them. The numbers of a table of 65 or more times are data that an ensemble or a
+        gradient cannot vary
     torques : three numbers for each time, in the given frame, "body" or "space"
     between : "linear", or "cubic": the spline with continuous second derivatives (not-a-knot at the ends)
     outside : "zero", or "hold": the first value before the table, the last value after it
@@ -194,26 +195,27 @@ def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "lin
     frame = check_frame(frame)
     knots, pieces = _pieces(times, torques, "torques", between)
     if len(knots) > FEW_ROWS:
-        return _long_table(frame, outside, *_columns(knots, pieces))()
+        return _long_table(frame, outside)(_rows(knots, pieces))
     return _tabulated(frame, outside)(knots, pieces)
 
 
-def _columns(knots: np.ndarray, pieces: np.ndarray) -> tuple[Any, Any]:
-    """Knots, and (power, axis, piece) coefficients, as tuples."""
-    columns = np.moveaxis(pieces, 0, -1).tolist()
-    return tuple(knots.tolist()), tuple(tuple(tuple(column) for column in axes) for axes in columns)
+def _rows(knots: np.ndarray, pieces: np.ndarray) -> Rows:
+    """A row for each knot: its time, and the coefficients of the piece that follows (zeros for the last)."""
+    coefficients = np.zeros((len(knots), pieces[0].size))
+    coefficients[:-1] = pieces.reshape(len(pieces), -1)
+    return Rows.of(np.column_stack([knots, coefficients]), "table")
 
 
-def _long_table(frame: str, outside: str, knots: Any, columns: Any) -> FieldTemplate:
+@functools.cache
+def _long_table(frame: str, outside: str) -> FieldTemplate:
     hold = outside == "hold"
 
     @torque(frame=frame)
-    def tabulated(t: Any) -> Any:
-        at = clamped(t, knots)
-        return scale(1 if hold else where(at == t, 1, 0), looked_up(at, knots, columns))
+    def tabulated(t: Any, table: Any) -> Any:
+        at, value = looked_up(t, table)
+        return scale(1 if hold else where(at == t, 1, 0), value)
 
-    template: FieldTemplate = tabulated
-    return template
+    return tabulated
 
 
 @functools.cache
@@ -222,7 +224,7 @@ def _tabulated(frame: str, outside: str) -> FieldTemplate:
 
     @torque(frame=frame)
     def tabulated(t: Any, knots: Any, pieces: Any) -> Any:
-        at = clamped(t, knots)
+        at = clamped(t, knots[0], knots[-1])
         return scale(1 if hold else where(at == t, 1, 0), piecewise(at, knots, pieces))
 
     return tabulated
@@ -236,10 +238,8 @@ def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarra
         raise InputError(
             f"{name} must be three numbers for each of the times; got shapes {table.shape}, {knots.shape}", name
         )
-    if not 2 <= len(knots) <= MOST_ROWS:
-        raise InputError(
-            f"a table must have 2 to {MOST_ROWS} times; got {len(knots)}: use fewer, or split the run", "times"
-        )
+    if len(knots) < 2:
+        raise InputError(f"a table must have at least 2 times; got {len(knots)}", "times")
     if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
         raise InputError("times must increase, and all numbers of a table must be finite", "times")
     if not isinstance(between, str) or between not in ("linear", "cubic"):
@@ -301,32 +301,26 @@ def gyrostat(t: Any, momentum: Any, motor: Any = (0.0, 0.0, 0.0)) -> Any:
 def tabulated_gyrostat(times: Any, momenta: Any, between: str = "cubic") -> Field:
     """A body with driven rotors: h(t) from a table, T = h x omega - h', body frame.
 
-    times : increasing, 2 to 20 000 of them, as for `tabulated`; outside the table h has its end values
+    times : increasing, at least 2 of them, as for `tabulated`; outside the table h has its end values
     momenta : h at these times, relative to the body and in its axes
     between : "cubic" (a spline: the motors' torque h' is continuous between the ends) or "linear"
     """
     knots, pieces = _pieces(times, momenta, "momenta", between)
     if len(knots) > FEW_ROWS:
-        return _long_gyrostat(*_columns(knots, pieces))()
-    return _tabulated_gyrostat()(knots, pieces)
+        return _long_gyrostat(_rows(knots, pieces))
+    return _tabulated_gyrostat(knots, pieces)
 
 
-def _long_gyrostat(knots: Any, columns: Any) -> FieldTemplate:
-    @rotor
-    def tabulated_gyrostat(t: Any) -> Any:
-        return looked_up(clamped(t, knots), knots, columns)
-
-    template: FieldTemplate = tabulated_gyrostat
-    return template
+def _long_rotor(t: Any, table: Any) -> Any:
+    return looked_up(t, table)[1]
 
 
-@functools.cache
-def _tabulated_gyrostat() -> FieldTemplate:
-    @rotor
-    def tabulated_gyrostat(t: Any, knots: Any, pieces: Any) -> Any:
-        return piecewise(clamped(t, knots), knots, pieces)
+def _short_rotor(t: Any, knots: Any, pieces: Any) -> Any:
+    return piecewise(clamped(t, knots[0], knots[-1]), knots, pieces)
 
-    return tabulated_gyrostat
+
+_long_rotor.__name__ = _short_rotor.__name__ = tabulated_gyrostat.__name__
+_long_gyrostat, _tabulated_gyrostat = rotor(_long_rotor), rotor(_short_rotor)
 
 
 # --- control ----------------------------------------------------------------------------------------

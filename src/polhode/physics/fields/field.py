@@ -12,6 +12,7 @@ import dataclasses
 import functools
 import importlib
 import inspect
+import itertools
 import math
 import types
 from collections.abc import Callable, Mapping, Sequence
@@ -38,8 +39,9 @@ from ...symbolic.expression import (
     symbols_in,
 )
 from ...symbolic.formula import Formula, formula_of
+from ...symbolic.rows import Rows, Trial
 from ...symbolic.surroundings import Surroundings
-from ...symbolic.tracing import UntraceableError
+from ...symbolic.tracing import UntraceableError, sums_over_rows
 from ...symbolic.user_function import UserFunction
 from ..validate import is_finite_real
 from .kernels import difference_kernel, formula_kernel, pair_kernel, torque_kernel
@@ -48,10 +50,13 @@ from .untraced import FORMULA, PYTHON, Untraced, shape_of, untraced
 FRAMES = ("body", "space")
 STATE_ARGUMENTS = ("t", "R", "omega")
 OBSERVABLE_ARGUMENTS = (*STATE_ARGUMENTS, "momentum")
+FEW_ROWS = 2
+"""Rows of data over which a sum is taken when a function is called once to find its mistakes."""
 LONGEST = 120
 """Most characters of parameters that an error message shows."""
 MOST_PARAMETERS = 900
-"""Most numbers in the parameters of a field: compiled code takes tuples of fewer than 1000 entries."""
+"""Most numbers in the parameters of a field: compiled code takes tuples of fewer than 1000 entries. A column of data
+counts as one."""
 
 
 class Trace(Memo):
@@ -149,6 +154,7 @@ class FieldTemplate:
         values = self._by_name(args, named)
         for name, check in self.checks:
             values[name] = check(name, values[name])
+        values |= {name: Rows.of(values[name], name) for name in self.rows(values)}
         return self.bound({name: checked_value(self, name, value) for name, value in values.items()})
 
     def _by_name(self, args: tuple[Any, ...], named: dict[str, Any]) -> dict[str, Any]:
@@ -166,6 +172,38 @@ class FieldTemplate:
             raise InputError(f"{self.user.owner} takes {takes}: {problem}") from None
         bound.apply_defaults()
         return dict(bound.arguments)
+
+    def rows(self, values: Mapping[str, Any]) -> frozenset[str]:
+        """Names of the parameters that the function sums over with `ph.total`, for values of these shapes.
+
+        They are found by a trial call. If none is found, every number is a parameter.
+        """
+        if isinstance(self.function, Formula):
+            return frozenset(self.function.rows)
+        if not self._sums_over_rows:
+            return frozenset()
+        shapes = {name: np.shape(value) for name, value in values.items()}
+        key = tuple((name, shape[1:] if len(shape) else None) for name, shape in shapes.items())
+        if key not in self._rows:
+            self._rows[key] = self._summed(shapes)
+        return self._rows[key]
+
+    def _summed(self, shapes: Mapping[str, tuple[int, ...]]) -> frozenset[str]:
+        one = symbol("p0")
+        trial = {name: Trial.of(one, shape) if shape else one for name, shape in shapes.items()}
+        state: dict[str, Any] = {"t": symbol("t"), "R": _attitude_symbols()}
+        state |= {"omega": _vector_symbols("w"), "momentum": _vector_symbols("m")}
+        with contextlib.suppress(InputError):
+            self.user.traced({name: nested(state[name]) for name in self.state_used} | trial, lambda value: value)
+        return frozenset(name for name, part in trial.items() if isinstance(part, Trial) and part.is_summed)
+
+    @functools.cached_property
+    def _rows(self) -> dict[Any, frozenset[str]]:
+        return {}
+
+    @functools.cached_property
+    def _sums_over_rows(self) -> bool:
+        return sums_over_rows(self.function)
 
     @functools.cached_property
     def _has_keyword_only(self) -> bool:
@@ -258,13 +296,15 @@ def changed(template: FieldTemplate, values: Mapping[str, Any], changes: dict[st
             )
         for known, check in template.checks:
             value = check(name, value) if known == name else value
-        new[name] = checked_value(template, name, value)
+        new[name] = checked_value(template, name, Rows.of(value, name) if isinstance(new[name], Rows) else value)
     return new
 
 
 def checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
     """Convert a parameter to a float or nested tuples of floats, or raise an error."""
     if type(value) is float and value - value == 0.0:  # finite
+        return value
+    if isinstance(value, Rows):
         return value
     if hasattr(value, "tolist"):
         value = value.tolist()
@@ -277,7 +317,9 @@ def checked_value(template: FieldTemplate, name: str, value: Any) -> Any:
 
 
 def leaves_of(value: Any) -> list[Any]:
-    """Numbers of nested tuples, in order."""
+    """Numbers of nested tuples, in order; for rows of data, the columns."""
+    if isinstance(value, Rows):
+        return list(value.columns)
     return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
@@ -292,6 +334,9 @@ def check_size(template: FieldTemplate, count: int) -> None:
 
 def like(value: Any, leaves: Sequence[Any], start: int = 0) -> tuple[Any, int]:
     """Arrange the leaves, in order, in the shape of `value`; return the result and the next index."""
+    if isinstance(value, Rows):
+        end = start + len(value.columns)
+        return value.like(leaves[start:end]), end
     if not isinstance(value, tuple):
         return leaves[start], start + 1
     items = []
@@ -338,7 +383,7 @@ class Field:
         """Make a new trace, with the graph of the function in its current state."""
         self._trace = made = Trace()
         try:
-            self.graph  # noqa: B018 - built now, not on first use
+            self.coupled  # noqa: B018 - built now, not on first use
         except BaseException:
             self._trace = None
             raise
@@ -350,8 +395,12 @@ class Field:
         shaped = dict(zip(self.values, like(tuple(self.values.values()), names)[0], strict=True))
         R = tuple(tuple(f"R{i}{j}" for j in range(3)) for i in range(3))
         inputs = self.arguments("t", R, ("w0", "w1", "w2"), shaped, ("m0", "m1", "m2"))
-        value = self.numbered(0).traced(_as_nodes)
+        value = self.numbered(0).traced(lambda value: _as_nodes(self.returned(value)))
         return formula_of(self.template.function, _plain_signature(self.template), inputs, value)
+
+    def returned(self, value: Any) -> Any:
+        """The value of the function as a number or nested sequences of numbers."""
+        return value
 
     def __reduce__(self) -> Any:
         """Pickle a field as its formula and the values of its parameters."""
@@ -393,8 +442,8 @@ class Field:
         return made
 
     @property
-    def parameters(self) -> tuple[float, ...]:
-        """All parameter values, flattened."""
+    def parameters(self) -> tuple[Any, ...]:
+        """All parameter values, flattened; rows of data are one array for each column."""
         return self._parameters
 
     def arguments(self, t: Any, R: Any, omega: Any, values: Mapping[str, Any], momentum: Any = None) -> dict[str, Any]:
@@ -404,8 +453,8 @@ class Field:
         return {name: nested(value) for name, value in by_name.items()}
 
     def value(self, t: float, R: Any, omega: Any, place: str, momentum: Any = None) -> Any:
-        """Value of the function for plain numbers."""
-        arguments = self.arguments(t, R, omega, self.values, momentum)
+        """Value of the function for plain numbers; sums over data are taken over a few rows only."""
+        arguments = self.arguments(t, R, omega, self._with_few_rows(), momentum)
         try:
             return self.template.user.value(arguments, place, self._hint)
         except InputError as fault:
@@ -416,6 +465,30 @@ class Field:
                     **{name: np.array(x) if isinstance(x, tuple) else x for name, x in arguments.items()}
                 )
             raise
+
+    def _with_few_rows(self) -> Mapping[str, Any]:
+        """Its values, with few rows of the data that it sums over, which must agree in length."""
+        if not self.columns:
+            return self.values
+        names = [name for name, value in self.values.items() for _ in leaves_of(value)]
+        summed = set[str]()
+        for places in self._sums:
+            summed |= {names[i] for i in places}
+            lengths = {names[i]: len(self.parameters[i]) for i in places}
+            if len(set(lengths.values())) > 1:
+                got = ", ".join(f"{name} {length}" for name, length in lengths.items())
+                raise InputError(f"{self.template.user.owner} sums over arrays with different numbers of rows: {got}")
+        return {name: value.head(FEW_ROWS) if name in summed else value for name, value in self.values.items()}
+
+    @of_formula
+    def _sums(self) -> list[list[int]]:
+        """For every sum over data, the places of its columns among the parameters."""
+        found = []
+        for node in ordered([*itertools.chain(*self.coupled), *([] if self.energy is None else [self.energy])]):
+            if node.op == "total":
+                columns = node.args[1 + node.args[0].args[0].inputs :]
+                found.append([int(x.args[0][1:]) - self.first for x in columns if x.op == "symbol"])
+        return found
 
     def _hint(self, problem: Exception) -> str:
         """A hint for an exception raised by the function."""
@@ -460,10 +533,22 @@ class Field:
         if self.kind == "potential":
             U = self.traced(lift)
             return _potential_torque(U, R), U
-        force = self.written
-        if self.template.frame == "space":
-            force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
-        return (force[0], force[1], force[2]), None
+        return in_body_frame(self.written, self.template.frame), None
+
+    @property
+    def states(self) -> dict[str, Any]:
+        """Initial values of the states that it brings, by name (see `states`)."""
+        return {}
+
+    @property
+    def coupled(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """The body torque, and the rates of its states."""
+        return self.graph[0], ()
+
+    @property
+    def energy(self) -> Expr | None:
+        """The potential as a formula; None if there is none."""
+        return self.graph[1]
 
     @of_formula
     def written(self) -> Any:
@@ -494,7 +579,7 @@ class Field:
     @functools.cached_property
     def opaque(self) -> tuple[Expr, ...]:
         """Calls in its formula to functions that are not formulas."""
-        return tuple(opaque_calls(self.graph[0]))
+        return tuple(opaque_calls(self.coupled[0]))
 
     @property
     def untraced(self) -> list[Untraced]:
@@ -522,30 +607,33 @@ class Field:
 
     def traced(self, read: Callable[[Any], Any], at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> Any:
         """`read` applied to the function's value on the symbols t, R, w, p, or on the four formulas `at`."""
-        momentum = tuple(symbol(f"m{i}") for i in range(3))
+        momentum = _vector_symbols("m")
         t, R, omega, values = self._symbols(at)
         return self.template.user.traced(self.arguments(t, R, omega, values, momentum), read)
 
     def _symbols(self, at: tuple[Any, Any, Any, Sequence[Any]] | None = None) -> tuple[Any, Any, Any, dict[str, Any]]:
         """Formulas for t, R, omega and the parameters by name: `at` if given, else their symbols."""
         symbols = [symbol(f"p{self.first + i}") for i in range(len(self.parameters))]
-        t, R, omega, leaves = at or (
-            symbol("t"), _attitude_symbols(), tuple(symbol(f"w{i}") for i in range(3)), symbols,
-        )  # fmt: skip
+        t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), _vector_symbols("w"), symbols)
         shaped, _ = like(tuple(self.values.values()), leaves)
         return t, R, omega, dict(zip(self.values, shaped, strict=True))
 
     @of_formula
     def has_tables(self) -> bool:
-        """True if its formula reads tables of constants."""
-        return any(node.op in LOOK_UPS for node in ordered(self.graph[0]))
+        """True if its formula reads tables or sums over rows of data."""
+        return any(node.op in (*LOOK_UPS, "total") for node in ordered(self.graph[0]))
+
+    @property
+    def columns(self) -> dict[int, np.ndarray]:
+        """Columns of data, by their places among the parameters."""
+        return {i: x for i, x in enumerate(self.parameters) if isinstance(x, np.ndarray)}
 
     @of_formula
     def needs(self) -> str:
         """The kind of this field, one of `methods.NEEDS`."""
         if self.kind == "potential":
             return "potential"
-        return "velocity" if "w" in self.reads else "attitude"
+        return "velocity" if self.states or "w" in self.reads else "attitude"
 
     @of_formula
     def reads(self) -> frozenset[str]:
@@ -562,11 +650,13 @@ class Field:
     @of_formula
     def text(self) -> tuple[tuple[str, dict[str, Any]], tuple[str, dict[str, Any]]]:
         """Source and constants of the torque and of the potential (zero if there is none)."""
-        force, U = self.graph
-        unpack = self.unpack
-        torque = source("torque_value", "t, R, w, p", unpack, force)
-        potential = source("potential_value", "R, p", unpack, [lift(0) if U is None else U])
-        return torque, potential
+        torque = source("torque_value", "t, R, w, p", self.unpack, self.graph[0])
+        return torque, self._potential_text
+
+    @of_formula
+    def _potential_text(self) -> tuple[str, dict[str, Any]]:
+        U = self.energy
+        return source("potential_value", "R, p", self.unpack, [lift(0) if U is None else U])
 
     @of_formula
     def structure(self) -> str:
@@ -632,7 +722,7 @@ class Field:
 
     def potential_kernel(self, number: Callable[[Any], Any]) -> Callable[..., Any]:
         """The kernel U(R, p), R in the user's axes."""
-        value = formula_kernel(self.text[1], number)
+        value = formula_kernel(self._potential_text, number)
         return lambda R, p: value(R, p)[0]
 
 
@@ -692,8 +782,20 @@ def _plain_signature(template: FieldTemplate) -> inspect.Signature:
     return inspect.Signature(plain)
 
 
+def in_body_frame(force: Any, frame: str) -> tuple[Expr, Expr, Expr]:
+    """A torque in a frame, as formulas in the body frame: R^T T for "space"."""
+    R = _attitude_symbols()
+    if frame == "space":
+        force = tuple(R[0][j] * force[0] + R[1][j] * force[1] + R[2][j] * force[2] for j in range(3))
+    return force[0], force[1], force[2]
+
+
 def _attitude_symbols(letter: str = "R") -> Any:
     return tuple(tuple(symbol(f"{letter}{i}{j}") for j in range(3)) for i in range(3))
+
+
+def _vector_symbols(letter: str) -> tuple[Expr, ...]:
+    return tuple(symbol(f"{letter}{i}") for i in range(3))
 
 
 def _potential_torque(U: Expr, R: Any) -> tuple[Expr, Expr, Expr]:

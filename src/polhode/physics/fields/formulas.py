@@ -60,18 +60,29 @@ def eccentric_anomaly(e: Any, M: Any) -> Any:
     return E
 
 
-def clamped(t: Any, knots: Sequence[Any]) -> Any:
-    """Clamp t to the range of the knots."""
-    return min(max(t, knots[0]), knots[-1])
+def clamped(t: Any, start: Any, end: Any) -> Any:
+    """Clamp t to a range."""
+    return min(max(t, start), end)
 
 
-def looked_up(t: Any, knots: Sequence[float], columns: Sequence[Sequence[Sequence[float]]]) -> Any:
-    """As `piecewise`, with tables compiled in as constants: columns[d][axis] are the coefficients of x^d."""
-    index = bracket(t, knots)
-    x = t - take(index, knots)
-    value = [take(index, column) for column in columns[-1]]
-    for coefficients in reversed(columns[:-1]):
-        value = [take(index, column) + x * b for column, b in zip(coefficients, value, strict=True)]
+def looked_up(t: Any, table: Any) -> Any:
+    """The time t, clamped to a table of any length, and the value of its `piecewise` polynomial there.
+
+    A row of the table (`Rows`) holds the start of a piece and its coefficients, three for each power.
+    """
+    at = clamped(t, table[0][0], table[-1][0])
+    knots, *columns = table.columns
+    index = bracket(at, knots)
+    x = at - take(index, knots)
+    coefficients = [[take(index, column) for column in columns[i : i + 3]] for i in range(0, len(columns), 3)]
+    return at, horner(x, coefficients)
+
+
+def horner(x: Any, coefficients: Sequence[Any]) -> Any:
+    """A polynomial with vectors as coefficients."""
+    value = coefficients[-1]
+    for vector in reversed(coefficients[:-1]):
+        value = [a + x * b for a, b in zip(vector, value, strict=True)]
     return value
 
 
@@ -87,8 +98,4 @@ def piecewise(t: Any, knots: Sequence[Any], pieces: Sequence[Any]) -> Any:
         chosen = [
             [where(later, new, old) for new, old in zip(a, b, strict=True)] for a, b in zip(here, chosen, strict=True)
         ]
-    x = t - start
-    value = chosen[-1]
-    for coefficients in reversed(chosen[:-1]):
-        value = [a + x * b for a, b in zip(coefficients, value, strict=True)]
-    return value
+    return horner(t - start, chosen)

@@ -35,6 +35,22 @@ def torque_kernel(value: Callable[..., Any], count: int, has_principal_rotation:
     return torque
 
 
+def coupled_kernel(
+    value: Callable[..., Any], rates: int, count: int, has_principal_rotation: bool
+) -> Callable[..., Any]:
+    """As `torque_kernel`, for a formula of the torque and the rates of states z: (t, q, m, z, system) -> (T, z')."""
+    attitude, vector, _, back = axes(has_principal_rotation, count)
+    numbers = "".join(f"v[{3 + i}], " for i in range(rates))
+    split = unrolled_kernel("v, system", f"(back((v[0], v[1], v[2]), system), ({numbers}))", back=back)
+
+    @kernel
+    def coupled(t: Any, q: Any, m: Any, z: Any, system: Any) -> Any:
+        omega = vector(times(system[1], m), system)
+        return split(value(t, attitude(q, system), omega, system[2], z), system)
+
+    return coupled
+
+
 def pair_kernel(value: Callable[..., Any], count: int, has_principal_rotation: bool) -> Callable[..., Any]:
     """As `torque_kernel`, for a formula of the torque and the torque of V."""
     attitude, _, inverse, back = axes(has_principal_rotation, count)

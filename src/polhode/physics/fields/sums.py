@@ -110,18 +110,41 @@ class SumField(Field):
         for part in self.template.parts:
             part.check(t, R, omega, context)
 
+    @property
+    def states(self) -> dict[str, Any]:
+        """Initial values of the states of all parts, under their names in the sum."""
+        found = self.template.names
+        return {full: self.values[full] for i, name, full in found if name in self.template.parts[i].states}
+
+    @of_formula
+    def coupled(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """The sum of the torques, and the rates of all states, in the order of the parts."""
+        parts = [part.numbered(first).coupled for part, first in self.template.numbered_parts(self.first)]
+        return _added([force for force, _ in parts]), tuple(rate for _, rates in parts for rate in rates)
+
+    @of_formula
+    def energy(self) -> Expr | None:
+        """The sum of the potentials where there are any."""
+        parts = (part.numbered(first).energy for part, first in self.template.numbered_parts(self.first))
+        energies = [U for U in parts if U is not None]
+        return functools.reduce(operator.add, energies) if energies else None
+
     @of_formula
     def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
         """The sum of the torques, and of the potentials where there are any."""
         graphs = [part.numbered(first).graph for part, first in self.template.numbered_parts(self.first)]
-        torque = tuple(functools.reduce(operator.add, (force[i] for force, _ in graphs), lift(0)) for i in range(3))
-        energies = [U for _, U in graphs if U is not None]
-        return (torque[0], torque[1], torque[2]), functools.reduce(operator.add, energies) if energies else None
+        return _added([force for force, _ in graphs]), self.energy
 
     @property
     def written(self) -> Any:
         """The torque, in the body frame."""
         return self.graph[0]
+
+
+def _added(forces: list[Any]) -> tuple[Expr, Expr, Expr]:
+    """The sum of torques."""
+    a, b, c = (functools.reduce(operator.add, (force[i] for force in forces), lift(0)) for i in range(3))
+    return a, b, c
 
 
 def sum_template(parts: tuple[Field, ...]) -> FieldTemplate:

@@ -19,6 +19,7 @@ from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol
 from ...taylor.graph import substituted
 from .field import Field, Trace, of_formula, once_for_formula
 from .kernels import formula_kernel
+from .states import places
 
 SAMPLES = 2**15
 """Times at which a condition is sampled if its edges have no formula."""
@@ -100,13 +101,14 @@ def between(field: Field | None) -> Field | None:
     """The field between its edges; the field itself if no condition depends on time alone. Memoised."""
     if field is None:
         return None
-    return PiecewiseField(field) if _switches_of(field) else field
+    return PiecewiseField(field) if switches_of(field) else field
 
 
 @once_for_formula
-def _switches_of(field: Field) -> list[Expr]:
-    """Those of the torque."""
-    return _switches(substituted(field.graph[0], {}))
+def switches_of(field: Field) -> list[Expr]:
+    """Those of the torque, and of the rates of its states; the states move like m."""
+    torque, rates = field.coupled
+    return _switches(substituted([*torque, *rates], {f"p{i}": symbol(f"m{i}") for i in places(field)}))
 
 
 def edges(field: Field | None, start: float, end: float) -> np.ndarray:
@@ -115,9 +117,9 @@ def edges(field: Field | None, start: float, end: float) -> np.ndarray:
     The edge of a comparison of linear functions of t is its root; the edges of a table are its knots. Any other
     condition is sampled at many times, and each change is bracketed to two neighbouring doubles.
     """
-    if field is None or between(field) is field:
+    switches = [] if field is None else switches_of(field)
+    if field is None or not switches:
         return np.empty(0)
-    switches = _switches_of(field)
     nodes = ordered(switches)
     timed = _depends(nodes, "t")
     plain = [n for n in nodes if n not in timed and not (n.op == "const" and isinstance(n.args[0], tuple))]
@@ -153,7 +155,7 @@ def _roots(node: Expr, known: dict[Expr, Any], timed: set[Expr]) -> np.ndarray |
     if node.op == "bracket":
         if first is None:
             return None
-        knots = np.array(node.args[1].args[0], dtype=float)
+        knots = np.array(node.args[1].args[0] if node.args[1].op == "const" else known[node.args[1]], dtype=float)
         return np.concatenate([np.empty(0), *((knots - b) / a for a, b in first if a != 0)])
     lines = _combined(first, book[node.args[1]], -1)
     return None if lines is None else np.array([-b / a for a, b in lines if a != 0])

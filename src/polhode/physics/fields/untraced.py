@@ -25,6 +25,7 @@ from ...numbers import floats, primitives, user_math
 from ...numbers.dispatch import OVERLOADS, has_tangents, kernel, lane_by_lane, user_code
 from ...numbers.nested import nested
 from ...symbolic.expression import Opaque
+from ...symbolic.rows import Rows
 from ...symbolic.snapshot import content, copied
 from ...symbolic.user_function import UserFunction
 
@@ -211,7 +212,9 @@ def _count(shape: Any) -> int:
 
 
 def shape_of(value: Any) -> Any:
-    """Shape of a value: nested tuples with 0 for every number."""
+    """Shape of a value: nested tuples with 0 for every number; for rows of data, the number of columns."""
+    if isinstance(value, Rows):
+        return "rows", value.inner
     return tuple(map(shape_of, value)) if isinstance(value, tuple) else 0
 
 

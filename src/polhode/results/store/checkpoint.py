@@ -19,6 +19,7 @@ from ...methods import Method, methods
 from ...numbers import floats
 from ...physics.fields import Field
 from ...physics.problem import Problem
+from ...symbolic.rows import Rows
 from . import integrity
 
 RUN_SPEC, RUN_END, CHECKPOINT, SOFTWARE = "begun", "until", "checkpoint", "software"
@@ -116,8 +117,9 @@ CODE_NOT_STORED = "a Python function, which files do not hold"
 
 
 def formula_text(field: Field, text: Any) -> str:
-    """Digest of the text of a field's formula, or `CODE_NOT_STORED` if it is not a formula."""
-    return CODE_NOT_STORED if field.opaque else digest(repr(text))
+    """Digest of the text of a field's formula and of its rows of data, or `CODE_NOT_STORED` if it is not a formula."""
+    data = [part.digest for part in field.values.values() if isinstance(part, Rows)]
+    return CODE_NOT_STORED if field.opaque else digest(repr((text, data) if data else text))
 
 
 def check_resumable(field: Field | None, path: Any) -> None:

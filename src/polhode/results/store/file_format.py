@@ -103,5 +103,8 @@ def dataset(trajectory: Trajectory) -> xarray.Dataset:
     variables = {
         name: xarray.Variable(dims, getattr(trajectory, name), labelled(name)) for name, (dims, *_) in VARIABLES.items()
     }
+    for name, values in trajectory.states.items():
+        dims = ("time", *(f"{name}_{i}" for i in range(values.ndim - 1)))
+        variables[f"state_{name}"] = xarray.Variable(dims, values, {"long_name": f"state {name} of the field"})
     t = variables.pop("t")
     return xarray.Dataset(variables, {"t": t, **LABELS}, attributes(trajectory.info))

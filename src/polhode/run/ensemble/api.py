@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -15,16 +16,18 @@ from ...errors import InputError, ResultWarning
 from ...kernels.loops import kept_rows
 from ...methods import Method, methods
 from ...methods.families.jacobi import jacobi
-from ...physics.fields import Field, FieldTemplate
+from ...physics.fields import Field, FieldTemplate, places
+from ...physics.fields.switches import switches_of
 from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
 from ...results.trajectory import Trajectory
+from .. import with_states
 from ..dense import dense_of
 from ..schedule import Bounds
-from ..step_control import EPS, LARGEST, SMALLEST, is_smooth
+from ..step_control import EPS, LARGEST, SMALLEST, has_series, is_smooth
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch, model_problem, step_counts
 from .events import refuse_with_events, run_with_events
@@ -159,6 +162,8 @@ def ensemble(
         inputs, method, dt=dt, steps=steps if alike else 1, every=every if alike else None, device=device,
         statistics=statistics,
     )  # fmt: skip
+    if task.states:
+        with_states.refuse(out=out, scheduler=scheduler)
     if not alike:
         _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
         counts = step_counts(steps, task.batch.number)
@@ -246,10 +251,18 @@ class Task:
 
     @property
     def extra_columns(self) -> int:
-        """Number of columns after the state in a row: own time and statistics, or step count and largest momentum."""
+        """Number of columns after the state in a row: own time and statistics, or step count and largest momentum.
+
+        Or the states of the field.
+        """
         if self.tolerance is not None:
-            return 2
-        return self.method.has_own_time + (self.wanted.columns if self.wanted is not None else 0)
+            return 2 + self.states
+        return self.states + self.method.has_own_time + (self.wanted.columns if self.wanted is not None else 0)
+
+    @property
+    def states(self) -> int:
+        """Number of numbers of the states of the field."""
+        return 0 if self.batch.field is None else len(places(self.batch.field))
 
     def given(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
         """Return the bodies as arguments of a loop, and their order."""
@@ -280,6 +293,8 @@ class Task:
         kept = self.every == 1 and self.wanted is None and self.counts is None
         if not kept or self.tolerance is not None or self.method.has_own_time:
             return None
+        if with_states.has_states(self.model):
+            return lambda t: with_states.dense_of(self.problem(i), sol)(t)
         method = self.method.base or self.method
         return lambda t: dense_of(self.problem(i), method, sol)(t)
 
@@ -313,6 +328,8 @@ def fixed_step(
     count = whole_number("steps", steps)
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0, batch = inputs.t0, inputs.batch(dt)
+    if batch.field is not None and batch.field.states:
+        with_states.refuse(statistics=statistics, device=None if device == "cpu" else device)
     check_times(t0, float(np.min(batch.dt)), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     model = model_problem(batch, chosen, t0)
@@ -343,7 +360,9 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
     batch = inputs.batch(t_end - t0)
     free = batch.field is None
     check_device(device)
-    if not (free or is_smooth(batch.field)):
+    if batch.field is not None and batch.field.states:
+        with_states.refuse(device=None if device == "cpu" else device)
+    if not (free or is_smooth(batch.field) or _can_use_pair(batch.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"
         )
@@ -351,6 +370,11 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
     model = model_problem(batch, chosen, t0)
     longest = None if free else longest_steps(batch, t0, t_end, max_step)
     return Task(batch, chosen, model, t0, 1, 1, device, tolerance=None if free else given, longest=longest)
+
+
+def _can_use_pair(field: Any) -> bool:
+    """Return whether steps of the pair 8(7) solve a field with branches: it has no series, and no edges in time."""
+    return not has_series(field) and not switches_of(field)
 
 
 def _to_accuracy(task: Task, tol: float) -> Ensemble:
@@ -372,15 +396,17 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
         found = part.found()
         DEVICES[task.device](part, found, None)
         q, m, extra_columns, failed = found
-        return Ends(q[1], m[1], extra_columns[0, :, 0].astype(np.int64), extra_columns[0, :, 1], failed)
+        steps, largest, states = extra_columns[0, :, 0], extra_columns[0, :, 1], extra_columns[0, :, 2:]
+        return Ends(q[1], m[1], steps.astype(np.int64), largest, failed, states)
 
-    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate)
+    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate, with_states.groups(task.batch.field))
     pairs = (task.batch.quaternion, ends.quaternion), (task.batch.momentum, ends.momentum)
     q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
     moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
     return Ensemble(
         task.times(), q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
         bodies=task.batch.bodies, tol=tol, compile_seconds=watch.compile_seconds,
+        states=_states_of_fields(task.batch, ends.states[None]),
     )  # fmt: skip
 
 
@@ -410,9 +436,23 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         dense=task.dense, compile_seconds=watch.compile_seconds,
         dt=None if clock or task.tolerance is not None else batch.dt,
     )  # fmt: skip
+    if task.states:
+        states = dataclasses.replace(states, states=_states_of_fields(batch, extra_columns[..., -task.states :]))
     if task.tolerance is not None:
         return dataclasses.replace(states, steps=extra_columns[0, :, 0].astype(np.int64))
     if task.wanted is None:
         return states
     samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)
     return dataclasses.replace(states, statistics=task.wanted.results(extra_columns[0, :, int(clock) :], samples))
+
+
+def _states_of_fields(batch: BodyBatch, extra_columns: np.ndarray) -> dict[str, np.ndarray]:
+    """Return the states of the fields by name, from those at the start and those after the kept steps."""
+    if batch.field is None:
+        return {}
+    start = np.broadcast_to(batch.values[:, places(batch.field)], extra_columns.shape[1:])
+    numbers, found, first = np.concatenate([start[None], extra_columns]), dict[str, np.ndarray](), 0
+    for name, value in batch.field.states.items():
+        last = first + math.prod(np.shape(value))
+        found[name], first = numbers[..., first:last].reshape(*numbers.shape[:2], *np.shape(value)), last
+    return found

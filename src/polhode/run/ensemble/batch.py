@@ -18,9 +18,10 @@ from ...numbers.dispatch import kernel
 from ...numbers.primitives import where
 from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
-from ...physics.fields import Field, FieldTemplate
+from ...physics.fields import Field, FieldTemplate, leaves_of
 from ...physics.fields.field import check_size
 from ...physics.problem import Problem, quaternion_of
+from ...symbolic.rows import Rows
 from ..integrator import check_compiled, check_fit
 from .start import Start, check_finite, quaternions
 
@@ -49,7 +50,8 @@ class BodyBatch(Bodies):
         """Return the arguments of a loop (`compile/batch/layout.py`), with the number of steps for all or for each."""
         axes = np.empty((1, 0)) if self.own is None else self.own
         columns = (self.dt.reshape(-1, 1), np.reshape(steps, (-1, 1)))
-        all_of_it = (self.quaternion, self.momentum, self.moments, self.values, axes, *columns)
+        data = () if self.field is None else (column[None, :] for column in self.field.columns.values())
+        all_of_it = (self.quaternion, self.momentum, self.moments, self.values, axes, *columns, *data)
         return tuple(np.require(array, float, ("C", "W")) for array in all_of_it)
 
 
@@ -156,11 +158,14 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
         )
     given = {name: real_array(value, f"parameter {name} must be numbers") for name, value in params.items()}
     bound, own = _bound_to(template, known, given, number)
+    data = [name for name in own if isinstance(bound.values[name], Rows)]
+    if data:
+        raise InputError(f"parameter {data[0]} is rows of data, the same for all bodies; give one array of them")
     count = _agreed({name: len(given[name]) for name in own} | {"bodies": number})
     columns = [
         np.broadcast_to(given[name].reshape(len(given[name]), -1), (count, np.size(value)))
         if name in own
-        else np.tile(np.ravel(np.array(value)), (count, 1))
+        else np.tile([0.0 if isinstance(x, np.ndarray) else x for x in leaves_of(value)], (count, 1))
         for name, value in bound.values.items()
     ]
     values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
@@ -252,6 +257,9 @@ def _check_widths(bound: Field, own: dict[str, np.ndarray]) -> None:
 def _call(field: Field) -> None:
     """Check that the function accepts parameters of these shapes; its values are checked later."""
     R, omega, user = ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)), (0.1, 0.2, 0.3), field.template.user
+    if field.states:
+        field.check(0.1, R, omega, "for the first body")
+        return
     try:
         value = user.function(**field.arguments(0.1, R, omega, field.values))
         parts = (value,) if user.count is None else value

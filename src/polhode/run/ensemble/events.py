@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InputError
 from ...physics.observers.event import checked
+from .. import with_states
+from ..dense import Steps
 from ..event_search import with_events
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def run_with_events(task: Task, events: Any) -> Ensemble:
         raise InputError("the bodies of an ensemble end together, so no event may be terminal; use ph.solve for that")
     many, method, found = task.run(), task.method.base or task.method, []
     for i in range(len(many)):
-        problem = task.problem(i)
-        found.append(with_events(problem, method, many[i], checked(wanted, problem)).events)
+        problem, sol = task.problem(i), many[i]
+        steps = with_states.Steps(problem) if task.states else Steps(problem, method, sol.dt)
+        found.append(with_events(problem, steps, sol, checked(wanted, problem)).events)
     return dataclasses.replace(many, events=[list(of_event) for of_event in zip(*found, strict=True)])

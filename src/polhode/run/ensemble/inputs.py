@@ -10,10 +10,11 @@ import numpy as np
 
 from ...errors import InputError
 from ...methods import EXAMPLE, Method
-from ...physics.fields import Field
+from ...physics.fields import Field, coupled_text
 from ...physics.fields.field import like
 from ...physics.problem import Problem
 from ...physics.validate import finite_number
+from ...symbolic.rows import Rows
 from ..step_count import Interval, number_of_steps
 from .batch import BodyBatch, from_arrays
 from .start import VECTORS, Start, euler_rotation
@@ -149,12 +150,16 @@ def _common(name: str, problems: Sequence[Problem]) -> Any:
     return values[0]
 
 
+def _structure(field: Field) -> str:
+    return repr(coupled_text(field)) if field.states else str(field.structure)
+
+
 def _field(problems: Sequence[Problem]) -> tuple[Field | None, dict[str, Any]]:
     """Return the common field of the problems, and the parameters that differ, with a value for each body."""
     first = problems[0].field
     fields = [one.field for one in problems]
     for i, field in enumerate(fields):
-        if (field is None) != (first is None) or (field and first and field.structure != first.structure):
+        if (field is None) != (first is None) or (field and first and _structure(field) != _structure(first)):
             raise InputError(
                 f"all problems must have a field of the same formula, with any parameters; problem 0 has {first!r} "
                 f"and problem {i} has {field!r}. Run them apart"
@@ -164,4 +169,7 @@ def _field(problems: Sequence[Problem]) -> tuple[Field | None, dict[str, Any]]:
     shapes = tuple(first.values.values())
     values = [like(shapes, field.parameters)[0] for field in fields if field]
     columns = dict(zip(first.values, zip(*values, strict=True), strict=True))
+    for name, column in columns.items():
+        if isinstance(column[0], Rows) and len(set(column)) > 1:
+            raise InputError(f"all problems must have the same rows of data {name}; run them apart")
     return first, {name: np.array(column) for name, column in columns.items() if len(set(column)) > 1}

@@ -29,8 +29,9 @@ from ...numbers import floats
 from ...physics.fields import Field
 from ...physics.problem import Problem
 from ...physics.taylor_steps import motion_series
+from .. import with_states
 from ..integrator import structure, torque_kernel
-from ..step_control import PAIR_FINEST, mixed_orders, mixed_taylor, taylor_order, torque_flops
+from ..step_control import PAIR_FINEST, has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,6 +51,15 @@ def lane_steps(problem: Problem, method: Method, tolerance: float) -> LaneSteps:
     if method.estimated is None:
         series = mixed_taylor(problem)
         return LaneSteps((series.name, *series.structure), series.make, mixed_orders(tolerance, int(method.order)))
+
+    if with_states.has_states(problem):
+        kind = with_states.adaptive_step(problem)
+
+        def with_them() -> tuple[Callable[..., Any], ...]:
+            step = kind.make()
+            return beginning(step), step
+
+        return LaneSteps((kind.name, *kind.structure), with_them, first_angle(int(method.order), tolerance))
 
     def make() -> tuple[Callable[..., Any], ...]:
         step = controlled_step_from_estimate(method, floats.number, torque_kernel(problem, floats.number, method))
@@ -83,6 +93,8 @@ fit into registers."""
 
 def adaptive_method(field: Field, tolerance: float, device: str = "cpu") -> Method:
     """Return the method with the least work on a device for a tolerance of one step."""
+    if not has_series(field):
+        return verner87
     if device == "cuda":
         return enright_verner76 if tolerance >= ON_CARD else verner87
     digits = round(-math.log10(tolerance), 1)

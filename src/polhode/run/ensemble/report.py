@@ -62,6 +62,8 @@ def reason(task: Task, many: Ensemble, i: int) -> str:
         if many.steps is not None and many.steps[i] >= MOST:
             return f"it needs more than {MOST:.0f} steps"
         return "no step, however short, gives a finite state"
+    if task.states:
+        return NO_STATE
     problem = _last_good(task, many, i)
     if isinstance(problem, str):
         return problem

@@ -13,6 +13,8 @@ from ..._memo import MADE
 from ...errors import InputError
 from ...kernels.loops import COLUMNS
 from ...numbers import floats
+from ...physics.fields import places
+from .. import with_states
 from ..integrator import beginning, structure, torque_kernel
 from .lane_steps import lane_steps
 
@@ -22,23 +24,40 @@ if TYPE_CHECKING:
 
 def _compiled(task: Task) -> Any:
     """Return the compiled loop of a task with fixed steps."""
-    from ...compile.batch import fixed_step, layout
+    from ...compile.batch import fixed_step
     from ...compile.program import program
 
     batch, method = task.batch, task.method
 
     def build_loop() -> Any:
-        torque, size = torque_kernel(task.model, floats.number, method), layout.sizes(task.given()[0])
-        parts = method.build(floats.number), torque, size, batch.per_body_dt, beginning(method)
+        parts = *_step(task), _sizes(task), batch.per_body_dt, beginning(method)
         return fixed_step.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
 
     return program(build_loop, "lanes", batch.per_body_dt, *_structure(task)).run
 
 
+def _step(task: Task) -> tuple[Any, Any]:
+    """Return the kernels of the step and of the torque."""
+    if with_states.has_states(task.model):
+        return with_states.fixed_step(task.model), with_states.torque(task.model)
+    return task.method.build(floats.number), torque_kernel(task.model, floats.number, task.method)
+
+
+def _sizes(task: Task) -> Any:
+    """Return the sizes of the layout of a task."""
+    from ...compile.batch import layout
+
+    field = task.batch.field
+    given, _ = task.given()
+    return layout.sizes(given) if field is None else layout.sizes(given, tuple(field.columns), tuple(places(field)))
+
+
 def _structure(task: Task) -> tuple[Hashable, ...]:
     """Return what the kernels of a task are built from."""
     observed = None if task.wanted is None else task.wanted.structure
-    return task.batch.own is not None, observed, *structure(task.model, task.method)
+    model, method = task.model, task.method
+    kernels = with_states.structure(model) if with_states.has_states(model) else structure(model, method)
+    return task.batch.own is not None, observed, *kernels
 
 
 def _cursor(task: Task, group: int = 0) -> Any:
@@ -46,7 +65,8 @@ def _cursor(task: Task, group: int = 0) -> Any:
     from ...compile.batch import fixed_step
 
     kept, columns = len(task.kept) - 1, COLUMNS + task.extra_columns
-    return fixed_step.Cursor.at(group, kept, columns, fixed_step.sizes_of_state(beginning(task.method)))
+    sizes = fixed_step.sizes_of_state(beginning(task.method), task.states)
+    return fixed_step.Cursor.at(group, kept, columns, sizes)
 
 
 def _loop_arguments(task: Task) -> tuple[float, float, int, Any, np.ndarray]:
@@ -111,12 +131,12 @@ def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
 
 def _adaptively_on_cores(task: Task, times: tuple[float, float, float], found: Any, threads: int | None) -> None:
     """Run bodies with the same longest step in lanes."""
-    from ...compile.batch import adaptive_step, layout
+    from ...compile.batch import adaptive_step
     from ...compile.program import program
 
     assert task.tolerance is not None
     given, _ = task.given()
-    steps, size = lane_steps(task.model, task.method, task.tolerance), layout.sizes(given)
+    steps, size = lane_steps(task.model, task.method, task.tolerance), _sizes(task)
     run = program(lambda: adaptive_step.loop(steps.make(), size), "travelling lanes", size, *steps.key).run
     adaptive_step.run_on_cores(run, times, task.tolerance, steps.setting, given, found, threads)
 
@@ -154,7 +174,9 @@ def _check_card(task: Task) -> None:
     """Refuse a field that cannot be compiled for a GPU."""
     field = task.batch.field
     if field is not None and field.has_tables:
-        raise InputError("a table of more than 64 rows cannot be used on a GPU; use device='cpu', or fewer rows")
+        raise InputError(
+            "a table of more than 64 rows, or a sum over rows (ph.total), cannot be used on a GPU; use device='cpu'"
+        )
     if field is not None and field.opaque:
         raise InputError(f"only formulas run on a GPU, and {field.untraced[0].no_formula}; use device='cpu'")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import warnings
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ResultWarning
+from ...symbolic.expression import symbols_in
 from ..schedule import PARTS, Bounds, longest_step
 from .batch import BodyBatch
 
@@ -20,6 +22,9 @@ def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.
     """Return the longest step, one for each body or one for all; it depends on the body's parameters only."""
     given = Bounds.of(t0, end, None, max_step).max_step
     first = batch.field_of(0)
+    if first is not None and first.states:
+        timed = "t" in symbols_in(itertools.chain(*first.coupled)) and given == math.inf
+        return np.array([(end - t0) / PARTS if timed else given])
     if first is None or longest_step(first, t0, end) == math.inf:  # depends on the formula only, not on the body
         return np.array([given])
     rows, body, which = np.unique(batch.values, axis=0, return_index=True, return_inverse=True)

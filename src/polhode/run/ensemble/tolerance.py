@@ -43,6 +43,8 @@ class Ends:
     largest: np.ndarray
     """Largest |momentum| during the run."""
     failed: np.ndarray
+    states: np.ndarray
+    """States of the field, (N, k)."""
 
     def some(self, chosen: np.ndarray) -> Ends:
         """Return the final states of some bodies."""
@@ -54,9 +56,10 @@ class Ends:
             mine[chosen] = new
 
 
-def distances(one: Ends, other: Ends) -> np.ndarray:
+def distances(one: Ends, other: Ends, groups: tuple[int, ...] = ()) -> np.ndarray:
     """Return the larger of the angle between attitudes and the momentum difference relative to the largest momentum.
 
+    States of the field count too, in groups of several numbers, each difference relative to the size of the group.
     Infinite if one of the runs failed, NaN if both did.
     """
     p, q = one.quaternion, other.quaternion
@@ -66,6 +69,10 @@ def distances(one: Ends, other: Ends) -> np.ndarray:
         angle = 2 * np.arctan2(np.linalg.norm(vector, axis=-1), scalar)
         gap, size = np.linalg.norm(one.momentum - other.momentum, axis=-1), np.fmax(one.largest, other.largest)
         apart = np.maximum(angle, np.divide(gap, size, out=np.zeros_like(gap), where=size > 0))
+        for part in np.split(np.arange(sum(groups)), np.cumsum(groups)[:-1]) if groups else ():
+            a, b = one.states[:, part], other.states[:, part]
+            gap, size = np.linalg.norm(a - b, axis=-1), np.fmax(*(np.linalg.norm(x, axis=-1) for x in (a, b)))
+            apart = np.maximum(apart, np.divide(gap, size, out=np.zeros_like(gap), where=size > 0))
     lost, gone = one.failed >= 0, other.failed >= 0
     return np.where(lost & gone, np.nan, np.where((lost != gone) | np.isnan(apart), np.inf, apart))
 
@@ -80,10 +87,13 @@ def last_level(tol: float) -> int:
     return max(1, math.ceil(math.log(FIRST * tol / FINEST) / math.log(RATIO)))
 
 
-def run(number: int, tol: float, integrate: Callable[[np.ndarray, float], Ends]) -> tuple[Ends, np.ndarray]:
+def run(
+    number: int, tol: float, integrate: Callable[[np.ndarray, float], Ends], groups: tuple[int, ...] = ()
+) -> tuple[Ends, np.ndarray]:
     """Return the final states of `number` bodies and their error estimates, which exceed `tol` if it is unreachable.
 
-    ``integrate(chosen, step tolerance)`` runs some bodies. The estimate is NaN for a body that fails.
+    ``integrate(chosen, step tolerance)`` runs some bodies. `groups` are the sizes of the states of the field. The
+    estimate is NaN for a body that fails.
     """
     last, bodies = last_level(tol), np.arange(number)
     before = integrate(bodies, step_tolerance(tol, 0))
@@ -94,7 +104,7 @@ def run(number: int, tol: float, integrate: Callable[[np.ndarray, float], Ends])
         chosen, steps = np.flatnonzero(coming == level), step_tolerance(tol, level)
         now = integrate(chosen, steps)
         near = reached[chosen] == level - 1  # compare only successive levels
-        found = distances(before.some(chosen), now) * max(SHARE, min(1.0, 4 * EPS / steps))
+        found = distances(before.some(chosen), now, groups) * max(SHARE, min(1.0, 4 * EPS / steps))
         found = np.maximum(found, EPS * now.steps)  # round-off is common to both runs
         better = near & ~(found > error[chosen])
         best.put(chosen[better], now.some(better))
