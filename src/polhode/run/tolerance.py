@@ -325,8 +325,13 @@ def _with_events(
 def _end_of_run(problem: Problem, end: float, wish: Wish, events: Sequence[Event]) -> float:
     """Return the end of the step after the first terminal event, so that later motion is not computed."""
     units = units_of(problem, end - problem.t0)
-    legs = scheduled(rescaled(problem, units), float(units.times(end)), wish.tol, wish.bounds.scaled(units))
-    inner = Run(legs.problem, formula(legs.problem).ranked(wish.tol, angle(legs))[0], legs.legs[-1].end, wish.tol, legs)
+    last, bounds, scaled = float(units.times(end)), wish.bounds.scaled(units), rescaled(problem, units)
+    if with_states.has_states(problem):
+        legs, kind = with_states.schedule(scaled, last, bounds), with_states.adaptive_step(scaled)
+    else:
+        legs = scheduled(scaled, last, wish.tol, bounds)
+        kind = formula(legs.problem).ranked(wish.tol, angle(legs))[0]
+    inner = Run(legs.problem, kind, last, wish.tol, legs)
     run: Any = inner if units is NO_UNITS else ScaledRun(inner, units)
     before: list[Path] = []
     for made in run.pieces():

@@ -57,7 +57,7 @@ def warm(
     sol = solve(problem, method, progress=False, **given)
     if sol.dense is not None:
         sol.at(sol.t[-1:] / 2 + sol.t[:1] / 2)
-    if method is None and problem.field is not None:
+    if method is None and problem.field is not None and not problem.field.states:
         _warm_kinds(problem, end, step_tol if tol is None else tol)
     return watch.compile_seconds
 
