@@ -25,6 +25,8 @@ from ...results.trajectory import Trajectory
 from ..dense import dense_of
 from ..schedule import Bounds
 from ..step_control import EPS, LARGEST, SMALLEST, is_smooth
+from ..step_count import end_time, step_numbers
+from . import kept_times
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch, model_problem, step_counts
 from .events import refuse_with_events, run_with_events
@@ -59,6 +61,7 @@ def ensemble(
     max_step: float | None = None,
     t_end: float | None = None,
     every: int | None = None,
+    times: Any = None,
     t0: float | None = None,
     device: str = "cpu",
     statistics: Any = None,
@@ -140,17 +143,15 @@ def ensemble(
         "params": params, "t0": t0, "t_end": t_end,
     }  # fmt: skip
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
+    inputs = kept_times.ending(inputs, times, t_end)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):
-        _refuse_with_tolerance(
-            method=method, dt=dt, steps=steps, every=every, statistics=statistics, events=events, out=out,
-            scheduler=scheduler,
-        )  # fmt: skip
-        task = to_tolerance(inputs, tol, step_tol, max_step, device)
-        return _with_warnings(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
+        _refuse_with_tolerance(method=method, dt=dt, steps=steps, every=every)
+        task = to_tolerance(inputs, tol, step_tol, max_step, device, times, statistics)
+        return _with_warnings(task, task.run(), tol)
     Bounds.refuse(None, max_step)
     if method is None or dt is None or (steps is None and inputs.t_end is None):
         raise InputError("an ensemble needs either method, dt and steps (or t_end), or tol and t_end")
-    steps = inputs.steps(methods[method], dt, steps, t_end)
+    dt, steps = inputs.steps(methods[method], dt, steps, t_end)
     alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
     if events is not None:
         refuse_with_events(every=None if every == 1 else every, statistics=statistics, out=out, scheduler=scheduler)
@@ -228,10 +229,22 @@ class Task:
     """If set, every body covers its single interval `dt` in its own adaptive steps."""
     longest: np.ndarray | None = None
     """Longest of these steps, for each body or for all."""
+    tol: float | None = None
+    """If set, the error allowed at the end: runs with smaller and smaller `tolerance` are compared."""
+    stops: np.ndarray | None = None
+    """If set, the times after the start, the end among them, whose states are kept or enter the statistics."""
+
+    @property
+    def lands(self) -> bool:
+        """Whether steps end at the kept times, wherever these are: adaptive steps, and the exact motion."""
+        return self.tolerance is not None or (self.stops is not None and self.count == 1)
 
     @property
     def kept(self) -> np.ndarray:
         """Numbers of the steps whose states are kept; with statistics, the start and the end."""
+        if self.stops is not None and self.wanted is None:
+            first = np.arange(1, len(self.stops) + 1)
+            return np.append(0, first if self.lands else step_numbers(self.t0, float(self.batch.dt[0]), self.stops))
         every = self.every if self.wanted is None else self.count
         return np.append(np.arange(0, self.count, every), self.count)
 
@@ -242,6 +255,8 @@ class Task:
 
     def times(self) -> np.ndarray:
         """Return the times of the kept states, if they are the same for all bodies."""
+        if self.stops is not None:
+            return np.append(self.t0, self.stops if self.wanted is None else self.stops[-1])
         return self.t0 + self.kept * self.batch.dt[0]
 
     @property
@@ -271,9 +286,12 @@ class Task:
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
-        watch, found = Stopwatch(), self.found()
-        DEVICES[self.device](self, found, threads)
-        return self.result(found, watch)
+        if self.tol is not None:
+            return _to_accuracy(self, self.tol, threads)
+        watch, task = Stopwatch(), kept_times.inner(self) if self.stops is not None else self
+        found = task.found()
+        DEVICES[task.device](task, found, threads)
+        return kept_times.applied(self, task.result(found, watch))
 
     def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
         """Return the dense output of body i if every step was kept, as for `ph.solve`."""
@@ -313,7 +331,7 @@ def fixed_step(
     count = whole_number("steps", steps)
     every = (count if statistics is None else 1) if every is None else min(whole_number("every", every), count)
     t0, batch = inputs.t0, inputs.batch(dt)
-    check_times(t0, float(np.min(batch.dt)), count)
+    check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     model = model_problem(batch, chosen, t0)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
@@ -325,7 +343,9 @@ def check_device(device: Any) -> None:
         raise InputError(f"device must be one of {', '.join(map(repr, DEVICES))}; got {device!r}")
 
 
-def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str) -> Task:
+def to_tolerance(
+    inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str, times: Any = None, statistics: Any = None
+) -> Task:
     """Check the arguments of `ensemble` with a tolerance."""
     t0, t_end = inputs.t0, inputs.t_end
     if (tol is None) == (step_tol is None) or t_end is None:
@@ -337,9 +357,8 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
     given, t_end = finite_number(name, given), finite_number("t_end", t_end)
     if not SMALLEST <= given <= LARGEST:
         raise InputError(f"{name} must be from {SMALLEST:g} to {LARGEST:g}; got {given:g}")
-    if t_end <= t0:
-        raise InputError(f"t_end must be later than t0 = {t0:g}; got {t_end:g}")
-    check_unit_of_time("t_end - t0", t_end - t0, t_end - t0)
+    t_end = end_time(inputs, t_end, backward=True)
+    check_unit_of_time("t_end - t0", abs(t_end - t0), abs(t_end - t0))
     batch = inputs.batch(t_end - t0)
     free = batch.field is None
     check_device(device)
@@ -350,15 +369,19 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
     chosen = jacobi if batch.field is None else adaptive_method(batch.field, given, device)
     model = model_problem(batch, chosen, t0)
     longest = None if free else longest_steps(batch, t0, t_end, max_step)
-    return Task(batch, chosen, model, t0, 1, 1, device, tolerance=None if free else given, longest=longest)
+    stops = kept_times.checked(times, t0, t_end)
+    return Task(
+        batch, chosen, model, t0, 1, 1, device, watch(statistics, model), tolerance=None if free else given,
+        longest=longest, tol=None if tol is None else given, stops=np.array([t_end]) if stops is None else stops,
+    )  # fmt: skip
 
 
-def _to_accuracy(task: Task, tol: float) -> Ensemble:
+def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble:
     """Run a task until the estimated errors at the end are below `tol`, or cannot be reduced."""
     field = task.batch.field
     if field is None:
-        free = task.run()
-        error = 10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0]))
+        free = dataclasses.replace(task, tol=None).run(threads)
+        error = 10 * EPS * (1 + task.batch.speeds() * abs(float(task.batch.dt[0])))
         return dataclasses.replace(free, error_estimate=error, tol=tol)
     watch, highest = Stopwatch(), task.method
 
@@ -368,20 +391,29 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
         method = adaptive_method(field, step_tol, task.device)
         highest = max(highest, method, key=lambda method: method.order)
-        part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest)
+        part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest, wanted=None)
         found = part.found()
-        DEVICES[task.device](part, found, None)
+        DEVICES[task.device](part, found, threads)
         q, m, extra_columns, failed = found
-        return Ends(q[1], m[1], extra_columns[0, :, 0].astype(np.int64), extra_columns[0, :, 1], failed)
+        path = np.concatenate([q[1:-1], m[1:-1]], axis=2).swapaxes(0, 1)
+        return Ends(q[-1], m[-1], extra_columns[-1, :, 0].astype(np.int64), extra_columns[-1, :, 1], failed, path)
 
     ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate)
-    pairs = (task.batch.quaternion, ends.quaternion), (task.batch.momentum, ends.momentum)
-    q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
+    path = ends.path.swapaxes(0, 1)
+    triples = (
+        (task.batch.quaternion, path[..., :4], ends.quaternion),
+        (task.batch.momentum, path[..., 4:], ends.momentum),
+    )
+    q, m = (
+        np.concatenate([np.broadcast_to(start, end.shape)[None], between, end[None]]) for start, between, end in triples
+    )
     moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
-    return Ensemble(
-        task.times(), q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
+    times = kept_times.inner(task).times()
+    many = Ensemble(
+        times, q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
         bodies=task.batch.bodies, tol=tol, compile_seconds=watch.compile_seconds,
     )  # fmt: skip
+    return kept_times.applied(task, many)
 
 
 NEAR = 4096
@@ -411,7 +443,7 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         dt=None if clock or task.tolerance is not None else batch.dt,
     )  # fmt: skip
     if task.tolerance is not None:
-        return dataclasses.replace(states, steps=extra_columns[0, :, 0].astype(np.int64))
+        return dataclasses.replace(states, steps=extra_columns[-1, :, 0].astype(np.int64))
     if task.wanted is None:
         return states
     samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)

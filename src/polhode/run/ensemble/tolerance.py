@@ -43,6 +43,8 @@ class Ends:
     largest: np.ndarray
     """Largest |momentum| during the run."""
     failed: np.ndarray
+    path: np.ndarray
+    """States kept before the end, (body, time, 7): no error is judged by them."""
 
     def some(self, chosen: np.ndarray) -> Ends:
         """Return the final states of some bodies."""
