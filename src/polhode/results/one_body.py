@@ -34,7 +34,7 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
         "t": t, "quaternion": many.quaternion[chosen, number], "momentum": many.momentum[chosen, number],
         "energy": many.energy_of(number, chosen),
     }  # fmt: skip
-    sol = Trajectory(data, _info(many, number, t))
+    sol = Trajectory(data, info(many, number, t))
     if many.dense is not None:
         sol.dense = many.dense(number, sol)
     if many.events:
@@ -76,7 +76,7 @@ def _dt(many: Ensemble, i: int) -> float:
     return 0.0 if many.dt is None else float(many.dt[i if len(many.dt) > 1 else 0])
 
 
-def _info(many: Ensemble, i: int, t: np.ndarray) -> Info:
+def info(many: Ensemble, i: int, t: np.ndarray) -> Info:
     """Metadata of the trajectory of body i."""
     dt = _dt(many, i)
     bodies, failed = many.known_bodies, int(many.failed[i])

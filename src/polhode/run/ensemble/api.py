@@ -16,6 +16,7 @@ from ...kernels.loops import kept_rows
 from ...methods import Method, methods
 from ...methods.families.jacobi import jacobi
 from ...physics.fields import Field, FieldTemplate
+from ...physics.observers.event import Event
 from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
@@ -26,10 +27,11 @@ from ..dense import dense_of
 from ..schedule import Bounds
 from ..step_control import EPS, LARGEST, SMALLEST, is_smooth
 from ..step_count import end_time, step_numbers
+from . import events as event_search
 from . import kept_times
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch, model_problem, step_counts
-from .events import refuse_with_events, run_with_events
+from .events import wanted_events
 from .inputs import Inputs, read
 from .lane_steps import adaptive_method
 from .run import DEVICES
@@ -145,38 +147,46 @@ def ensemble(
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
     inputs = kept_times.ending(inputs, times, t_end)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):
-        _refuse_with_tolerance(method=method, dt=dt, steps=steps, every=every)
+        _refuse_with_tolerance(every, method=method, dt=dt, steps=steps)
         task = to_tolerance(inputs, tol, step_tol, max_step, device, times, statistics)
-        return _with_warnings(task, task.run(), tol)
+        task = dataclasses.replace(task, events=wanted_events(task, events))
+        return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress), tol)
     Bounds.refuse(None, max_step)
     if method is None or dt is None or (steps is None and inputs.t_end is None):
         raise InputError("an ensemble needs either method, dt and steps (or t_end), or tol and t_end")
     dt, steps = inputs.steps(methods[method], dt, steps, t_end)
     alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
-    if events is not None:
-        refuse_with_events(every=None if every == 1 else every, statistics=statistics, out=out, scheduler=scheduler)
+    if events is not None and every is None and statistics is None and times is None and out is None and alike:
         every = 1
     task = fixed_step(
         inputs, method, dt=dt, steps=steps if alike else 1, every=every if alike else None, device=device,
         statistics=statistics,
     )  # fmt: skip
+    if times is not None:
+        if every is not None:
+            raise InputError("give every or times, not both: each of them chooses the states that are kept")
+        task = kept_times.among_steps(task, times)
+    task = dataclasses.replace(task, events=wanted_events(task, events))
     if not alike:
-        _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
+        _refuse_with_own_steps(every=every, times=times, statistics=statistics, out=out, scheduler=scheduler)
         counts = step_counts(steps, task.batch.number)
         longest = int(counts.max())
         task = dataclasses.replace(task, count=longest, every=longest, counts=counts)
-        return _with_warnings(task, task.run())
+    return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress))
+
+
+def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, unit: Any, progress: Any) -> Ensemble:
+    """Run a task in memory, or shard by shard into a store."""
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
-        return _with_warnings(task, task.run() if events is None else run_with_events(task, events))
+        return task.run()
     from . import shards
 
     if resume:
         checkpoint.check_resumable(task.model.field, out)
-    many = shards.run(
+    return shards.run(
         task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, shard_size=unit, progress=progress
-    )  # fmt: skip
-    return _with_warnings(task, many)
+    )
 
 
 def _with_warnings(task: Task, many: Ensemble, tol: float | None = None) -> Ensemble:
@@ -197,13 +207,15 @@ def _refuse_with_own_steps(**given: Any) -> None:
             )
 
 
-def _refuse_with_tolerance(**given: Any) -> None:
+def _refuse_with_tolerance(every: Any, **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(
-                f"with tol or step_tol the steps are adaptive, and only the final states are kept; remove "
-                f"the argument {name}"
-            )
+            raise InputError(f"with tol or step_tol the steps are adaptive; remove the argument {name}")
+    if every is not None:
+        raise InputError(
+            "with tol or step_tol every body has its own steps, so that every k-th of them are different times and "
+            "numbers of states; give times=[...], the times to keep for all bodies"
+        )
 
 
 def _refuse_without_file(**given: Any) -> None:
@@ -233,6 +245,10 @@ class Task:
     """If set, the error allowed at the end: runs with smaller and smaller `tolerance` are compared."""
     stops: np.ndarray | None = None
     """If set, the times after the start, the end among them, whose states are kept or enter the statistics."""
+    step_tol: float | None = None
+    """The error allowed in a step, if the user gave it."""
+    events: tuple[Event, ...] = ()
+    """Events to be found; none of them is terminal."""
 
     @property
     def lands(self) -> bool:
@@ -287,11 +303,15 @@ class Task:
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
         if self.tol is not None:
-            return _to_accuracy(self, self.tol, threads)
+            return event_search.added(self, _to_accuracy(self, self.tol, threads))
         watch, task = Stopwatch(), kept_times.inner(self) if self.stops is not None else self
         found = task.found()
         DEVICES[task.device](task, found, threads)
-        return kept_times.applied(self, task.result(found, watch))
+        return self.finished(task.result(found, watch))
+
+    def finished(self, many: Ensemble) -> Ensemble:
+        """Return the result of this task from that of the loops, which may have more states and no statistics."""
+        return event_search.added(self, kept_times.applied(self, many))
 
     def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
         """Return the dense output of body i if every step was kept, as for `ph.solve`."""
@@ -369,10 +389,16 @@ def to_tolerance(
     chosen = jacobi if batch.field is None else adaptive_method(batch.field, given, device)
     model = model_problem(batch, chosen, t0)
     longest = None if free else longest_steps(batch, t0, t_end, max_step)
+    if statistics is not None and times is None:
+        raise InputError(
+            f"with {name} give times=[...], at which statistics are evaluated: adaptive steps are shorter where the "
+            "motion is fast, so that a mean over steps would count fast phases more often"
+        )
     stops = kept_times.checked(times, t0, t_end)
     return Task(
         batch, chosen, model, t0, 1, 1, device, watch(statistics, model), tolerance=None if free else given,
         longest=longest, tol=None if tol is None else given, stops=np.array([t_end]) if stops is None else stops,
+        step_tol=None if step_tol is None else given,
     )  # fmt: skip
 
 
@@ -380,7 +406,7 @@ def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble
     """Run a task until the estimated errors at the end are below `tol`, or cannot be reduced."""
     field = task.batch.field
     if field is None:
-        free = dataclasses.replace(task, tol=None).run(threads)
+        free = dataclasses.replace(task, tol=None, events=()).run(threads)
         error = 10 * EPS * (1 + task.batch.speeds() * abs(float(task.batch.dt[0])))
         return dataclasses.replace(free, error_estimate=error, tol=tol)
     watch, highest = Stopwatch(), task.method
