@@ -103,29 +103,36 @@ def ensemble(
     params : values of its parameters: for each parameter one value for all bodies, or an array with one value for each
         body, with first dimension N (or 1). The shape of one value is known from a bound field or from the default;
         otherwise it is the shape that the field's function accepts
-    dt : step, one for all or (N,)
+    dt : step, one for all or (N,). With `steps`, a negative dt runs backwards in time
     steps : number of steps, one for all or (N,); with (N,) only the start and the end are kept
-    t_end : end time, instead of steps, and with `tol`; by default that of the problem
+    t_end : end time, instead of steps, and with `tol`; by default the last of `times`, or that of the problem. A t_end
+        before t0 runs backwards in time
     tol : instead of a method, `dt` and `steps`: the final error allowed for every body, of the attitude in radians, of
         the momentum relative to its largest size in the run. Every body takes its own adaptive Taylor steps, with the
-        smallest terms in single precision; free bodies are exact. The start and the end are kept. ``.steps`` has the
-        number of steps of each body, ``.error_estimate`` its accuracy, ``.method`` the highest order of the series. A
-        ResultWarning names bodies for which `tol` is unreachable
+        smallest terms in single precision; free bodies are exact. ``.steps`` has the number of steps of each body,
+        ``.error_estimate`` its accuracy, ``.method`` the highest order of the series (in a file, that of a step
+        tolerance `tol`). A ResultWarning names bodies for which `tol` is unreachable
     step_tol : instead of `tol`, the error allowed in each step. The momentum tolerance is tighter far from the end,
         because momentum errors accumulate in the attitude. Errors at the end are not estimated
     max_step : with `tol` or `step_tol`, the longest step, for torques that act only for a short time
-    every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
+    every : keep steps 0, every, 2 every, ... and the last; by default the start and the end. Not with `tol`, because
+        every body has its own steps: give `times`
+    times : keep the states at these times, at the start and at the end. Adaptive steps end there; with a method and
+        `dt` they must be ends of steps, t0 + n dt
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
         tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
         "momentum", "omega", functions of t, R, omega and parameters that return a number (as for `ph.event`), or
         a list of these. They are evaluated at the start, after every `every`-th step (by default every step) and
-        at the end: ``.statistics["energy"].drift`` and so on
+        at the end: ``.statistics["energy"].drift`` and so on. With `times` they are evaluated at the start, at these
+        times and at the end. Adaptive steps need `times`: a mean over steps would count fast phases more often
     events : events from `ph.event`, none of them terminal; ``.events[k][i]`` holds the states of body i at event k.
-        They need a method and every step in memory (every=1); each body takes some milliseconds
+        Every step is kept, unless `every`, `times`, `statistics` or `out` is given. Each body takes some milliseconds;
+        with `tol` or `step_tol` it is run by itself for the search, as by `ph.solve`
     out : a ``.zarr`` store to which finished bodies are written; the result then reads from it
     overwrite : replace an existing store
-    resume : continue the store of an interrupted run; all arguments must be the same
+    resume : continue the store of an interrupted run; all arguments must be the same. Of a run with a method a shard is
+        continued from its checkpoint, with `tol` it is run again
     scheduler : a Dask cluster, "tcp://host:port" or a `distributed.Client`, whose workers write to `out`
     unit : shard size, the number of bodies run and written together; by default about a second of work
     progress : None (a bar if stderr is a terminal), True, False, or a function of the fraction done
@@ -162,16 +169,16 @@ def ensemble(
         inputs, method, dt=dt, steps=steps if alike else 1, every=every if alike else None, device=device,
         statistics=statistics,
     )  # fmt: skip
-    if times is not None:
-        if every is not None:
-            raise InputError("give every or times, not both: each of them chooses the states that are kept")
-        task = kept_times.among_steps(task, times)
-    task = dataclasses.replace(task, events=wanted_events(task, events))
     if not alike:
         _refuse_with_own_steps(every=every, times=times, statistics=statistics, out=out, scheduler=scheduler)
         counts = step_counts(steps, task.batch.number)
         longest = int(counts.max())
         task = dataclasses.replace(task, count=longest, every=longest, counts=counts)
+    elif times is not None:
+        if every is not None:
+            raise InputError("give every or times, not both: each of them chooses the states that are kept")
+        task = kept_times.among_steps(task, times)
+    task = dataclasses.replace(task, events=wanted_events(task, events))
     return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress))
 
 

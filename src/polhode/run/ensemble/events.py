@@ -76,8 +76,8 @@ def _of_adaptive_steps(task: Task) -> Iterator[list[Trajectory]]:
         problem, longest = task.problem(i), math.inf
         if task.longest is not None:
             longest = float(task.batch.of(task.longest, i))
-        given = {"max_step": longest} if longest < math.inf else {}
-        given |= {"step_tol": task.tolerance or task.step_tol} if task.tol is None else {"tol": task.tol}
+        given: dict[str, Any] = {"step_tol": task.step_tol} if task.tol is None else {"tol": task.tol}
+        given |= {"max_step": longest} if longest < math.inf else {}
         yield _searched(problem, float(task.stops[-1]), task.events, given)
 
 

@@ -45,8 +45,9 @@ def among_steps(task: Task, times: Any) -> Task:
             "times need steps of one length, and every body has its own; give one dt, or tol instead of a method and "
             "dt: adaptive steps end at all times"
         )
-    dt = float(task.batch.dt[0])
-    stops = checked(times, task.t0, task.t0 + task.count * dt)
+    dt, last = float(task.batch.dt[0]), Kept.of(1, times, None).end(None)
+    there = round((last - task.t0) / dt) == task.count  # up to round-off
+    stops = checked(times, task.t0, last if there else task.t0 + task.count * dt)
     assert stops is not None
     numbers = step_numbers(task.t0, dt, stops)
     if len(stops) == 1:

@@ -190,7 +190,7 @@ def _repair(path: Path) -> None:
             f"{path} was damaged: {len(bad)} shards (the first is number {bad[0]}) do not match their checksums "
             "and are run again",
             ResultWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 
