@@ -38,9 +38,13 @@ KEPT: dict[str, dict[str, Any]] = {
 MANY_KEPT: dict[str, dict[str, Any]] = {
     "start and end": {},
     "`every=1`": {"every": 1},
+    "`times=[...]`": {"times": [0.1, 0.2]},
     "statistics": {"statistics": "energy"},
-    "events": {"events": True, "every": 1},
+    "statistics at `times=[...]`": {"statistics": "energy", "times": [0.1, 0.2]},
+    "events": {"events": True},
+    "events and `times=[...]`": {"events": True, "times": [0.1, 0.2]},
 }
+"""What is kept of many bodies."""
 
 DIRECTIONS = {"forwards": 1.0, "backwards": -1.0}
 PLACES = {"in memory": False, "in a file": True}
@@ -72,12 +76,18 @@ def many_bodies(steps: dict[str, Any], kept: dict[str, Any], direction: float, o
     given = steps | kept | ({} if out is None else {"out": out})
     if "events" in given:
         given["events"] = [_event()]
+    if "times" in given:
+        given["times"] = direction * np.array(given["times"])
     omega = [[0.1, 0.2, 1.0], [0.3, 0.1, 0.9]]
     try:
         many = ph.ensemble(ph.problems.heavy_top(), omega=omega, t_end=direction * END, progress=False, **given)
     except ph.InputError as refused:
         return str(refused)
     assert np.isfinite(np.asarray(many.momentum)).all()
+    assert abs(many.t[-1] - direction * END) < 1e-12
+    assert "events" not in given or [len(found) for found in many.events[0]] == [1, 1]
+    assert "statistics" not in given or np.isfinite(many.statistics["energy"].mean).all()
+    assert out is None or (ph.load(out).quaternion == many.quaternion).all()
     return ""
 
 

@@ -69,7 +69,7 @@ def bodies() -> dict[str, Any]:
 def ends(many: ph.Ensemble) -> Ends:
     """Return the final states of a run."""
     size = np.linalg.norm(many.momentum, axis=-1).max(0)
-    return Ends(many.quaternion[-1], many.momentum[-1], many.steps, size, many.failed)
+    return Ends(many.quaternion[-1], many.momentum[-1], many.steps, size, many.failed, np.empty((len(many), 0, 7)))
 
 
 def measured(field: Any, kind: str, given: dict[str, Any], reference: Ends) -> None:

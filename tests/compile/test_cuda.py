@@ -60,13 +60,15 @@ def runaway(device):
     return ph.ensemble(moments, q, m, "dmv2", dt=0.1, steps=STEPS, every=EVERY, device=device, **STATISTICS)
 
 
-ADAPTIVE = {"tol": 1e-5, "step_tol": 1e-3, "fine": 1e-8}
-"""Tolerances with which the two pairs, and several runs of a body, are needed."""
+ADAPTIVE = {"tol": 1e-5, "step_tol": 1e-3, "fine": 1e-8, "back": 1e-5}
+"""Tolerances with which the two pairs, and several runs of a body, are needed; the last runs backwards in time."""
+
+TIMES = {"fine": [0.3, 0.31, 2.0], "back": [-0.5, -1.9, -2.0]}
 
 
 def adapted(case, device):
     name = "tol" if case == "tol" else "step_tol"
-    return ph.ensemble(*crowd(), t_end=2.0, device=device, **{name: ADAPTIVE[case]}, **FIELD)
+    return ph.ensemble(*crowd(), times=TIMES.get(case, [2.0]), device=device, **{name: ADAPTIVE[case]}, **FIELD)
 
 
 @ph.torque(frame="body")
@@ -78,8 +80,8 @@ def growing(omega, *, k):
 def lost(device):
     """One body that cannot reach the end."""
     k = np.array([0.01, 0.5, 0.02, 0.0, 0.1])
-    return ph.ensemble([1, 1, 1], None, [1.0, 0, 0], field=growing, params={"k": k}, step_tol=1e-6, t_end=4.0,
-                       device=device)  # fmt: skip
+    return ph.ensemble([1, 1, 1], None, [1.0, 0, 0], field=growing, params={"k": k}, step_tol=1e-6,
+                       times=[1.0, 3.0, 4.0], device=device)  # fmt: skip
 
 
 def write_adapted(found):
@@ -162,7 +164,9 @@ def test_a_thread_whose_body_cannot_go_on_takes_the_next(simulated):
     assert failed[1] > 3
     assert (failed[[0, 2, 3, 4]] == -1).all()
     np.testing.assert_allclose(simulated["lost: momentum"][-1, [0, 2, 3, 4], 0], 1 / (1 - 4 * k), rtol=1e-4)
-    assert np.isfinite(simulated["lost: momentum"]).all()
+    assert np.isnan(simulated["lost: momentum"][:, 1, 0]).tolist() == [False, False, True, False]
+    assert np.isfinite(simulated["lost: momentum"][:, [0, 2, 3, 4]]).all()
+    np.testing.assert_allclose(simulated["lost: momentum"][1, :, 0], 1 / (1 - np.insert(k, 1, 0.5)), rtol=1e-4)
 
 
 def test_an_unknown_device_is_refused():

@@ -252,3 +252,22 @@ def test_what_is_refused(use, words, tmp_path, monkeypatch):
     with pytest.raises(ph.InputError) as caught:
         use()
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_many_at_given_times_and_backwards(way):
+    omega = np.random.default_rng(2).normal(0.0, 0.3, (5, 3))
+    times = np.array([1.0, 2.5, 5.0])
+    many = ph.ensemble(WHEEL, omega=omega, times=times, **WAYS[way])
+    for i in (0, 4):
+        one = ph.solve(WHEEL.starting(omega=omega[i]), times=times, tol=1e-11)
+        np.testing.assert_allclose(many.states["wheel"][1:, i], one.states["wheel"], rtol=0, atol=1e-9)
+        np.testing.assert_allclose(many.momentum[1:, i], one.momentum, rtol=0, atol=1e-9)
+    end = {
+        "attitude": many.quaternion[-1],
+        "momentum": many.momentum[-1],
+        "params": {"wheel": many.states["wheel"][-1]},
+    }
+    back = ph.ensemble(WHEEL, **end, t0=5.0, t_end=0.0, **WAYS[way])
+    assert np.abs(back.omega[-1] - omega).max() < 1e-9
+    assert np.abs(back.states["wheel"][-1] - 0.5).max() < 1e-9

@@ -35,11 +35,11 @@ REGISTERS, MOST_REGISTERS = 1 << 16, 255
 def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
     """The run of one chunk with an embedded pair, a kernel of numba-cuda.
 
-    ``run[blocks, threads, stream](t0, end, longest, tolerance, angle, number, data, rows, failed, taken)`` integrates
+    ``run[blocks, threads, stream](t0, ends, longest, tolerance, angle, number, data, rows, failed, taken)`` integrates
     the bodies of the columns of `data`. `angle` is that of the first step, and ``taken[0]`` the number of bodies that
-    have a thread: at the start the number of threads. The column of a body in ``rows[0]`` gets the state, the number of
-    steps and the largest momentum. If no further step succeeds, ``failed[k]`` gets the number of that step, counting
-    from 1, and the column the last good state.
+    have a thread: at the start the number of threads. The column of a body in ``rows[i]`` gets the state at
+    ``ends[i]``, the number of steps and the largest momentum until then. If no further step succeeds, ``failed[k]``
+    gets the number of that step, counting from 1, the last row the last good state, and the rows between are NaN.
     """
     global cuda
     cuda = fixed.card()
@@ -47,35 +47,49 @@ def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
     numba_target.teach()  # the kernels made above
     read, write = fixed.reader(size.parameters), ROTATION.write
 
+    def written(row: Any, y: Any, steps: int, largest: Any) -> None:
+        write(row, 0, y)
+        row[0, COLUMNS] = steps
+        row[0, COLUMNS + 1] = largest
+
+    put = register_jitable(**numba_target.INNER)(written)
+
     def run(
-        t0: Any, end: Any, longest: Any, tolerance: Any, angle: Any, number: int, data: Any, rows: Any, failed: Any,
+        t0: Any, ends: Any, longest: Any, tolerance: Any, angle: Any, number: int, data: Any, rows: Any, failed: Any,
         taken: Any,
     ) -> None:  # fmt: skip
         k = cuda.grid(1)
         if k >= number:
             return
-        span = min(end - t0, longest)
+        last, leg = len(ends) - 1, 0
+        end, until = ends[last], ends[0]
+        span = min(until - t0, longest)
         y, system = read(data, k)
         t, largest, steps, stalls = t0, 0.0, 0, 0
         proposal = first_step(angle, span, y[1], system)
         following = cuda.atomic.add(taken, 0, 1)  # long before it is needed: the answer takes as long as half a step
         while k < number:
             limits, largest = allowed(tolerance, end - t, y[1], largest, system)
-            new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, limits, 0)
+            new, now, proposal, counts = attempt_step(t, until, longest, proposal, y, system, limits, 0)
             if counts:
                 y, t, steps, stalls = new, now, steps + 1, 0
             else:
                 stalls += 1
+            if t >= until and leg < last:
+                put(rows[leg : leg + 1, :, k], y, steps, largest)
+                leg += 1
+                until = ends[leg]
             if t >= end or stalls >= STALLED or steps >= MOST:
-                write(rows[:, :, k], 0, y)
-                rows[0, COLUMNS, k] = steps
-                rows[0, COLUMNS + 1, k] = largest
+                for i in range(leg, last):
+                    for j in range(COLUMNS + BEHIND):
+                        rows[i, j, k] = np.nan
+                put(rows[last : last + 1, :, k], y, steps, largest)
                 failed[k] = -1 if t >= end else steps + 1
                 k = following
                 if k < number:
                     following = cuda.atomic.add(taken, 0, 1)
                     y, system = read(data, k)
-                    t, largest, steps, stalls = t0, 0.0, 0, 0
+                    t, largest, steps, stalls, leg, until = t0, 0.0, 0, 0, 0, ends[0]
                     proposal = first_step(angle, span, y[1], system)
 
     made: Any = cuda.jit(run)
@@ -94,19 +108,24 @@ def resident_blocks(run: Any) -> int:
 
 
 def launch(
-    run: Any, times: tuple[float, float, float], tolerance: float, angle: float, stream: Any, width: int, data: Any,
+    run: Any, times: tuple[float, Any, float], tolerance: float, angle: float, stream: Any, width: int, data: Any,
     rows: Any, failed: Any, counter: Any,
 ) -> None:  # fmt: skip
-    """Start the run of `width` bodies, with as many threads as the GPU can hold."""
+    """Start the run of `width` bodies, with as many threads as the GPU can hold; `times` as for `run_on_card`."""
+    t0, ends, longest = times
+    ends = cuda.to_device(np.atleast_1d(ends).astype(float), stream=stream)
     threads = min(fixed.THREADS, width)
     blocks = min(-(-width // threads), resident_blocks(run))
     counter.copy_to_device(np.array([blocks * threads]), stream=stream)
-    run[blocks, threads, stream](*times, tolerance, angle, width, data, rows, failed, counter)
+    run[blocks, threads, stream](t0, ends, longest, tolerance, angle, width, data, rows, failed, counter)
 
 
 def run_on_card(
-    run: Any, times: tuple[float, float, float], tolerance: float, angle: float, given: tuple[np.ndarray, ...],
+    run: Any, times: tuple[float, Any, float], tolerance: float, angle: float, given: tuple[np.ndarray, ...],
     order: np.ndarray, found: Any,
 ) -> None:  # fmt: skip
-    """Run all bodies in chunks; `found` are the result arrays."""
+    """Run all bodies in chunks.
+
+    `times` are the start, the end or all kept times, and the longest step; `found` are the result arrays.
+    """
     fixed.run_in_chunks(functools.partial(launch, run, times, tolerance, angle), given, order, WIDTH, found)

@@ -34,7 +34,7 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
         "t": t, "quaternion": many.quaternion[chosen, number], "momentum": many.momentum[chosen, number],
         "energy": many.energy_of(number, chosen), STATES: {name: x[chosen, number] for name, x in many.states.items()},
     }  # fmt: skip
-    sol = Trajectory(data, _info(many, number, t))
+    sol = Trajectory(data, info(many, number, t))
     if many.dense is not None:
         sol.dense = many.dense(number, sol)
     if many.events:
@@ -66,7 +66,7 @@ def _states(many: Ensemble, i: int) -> tuple[np.ndarray, np.ndarray]:
     chosen = np.flatnonzero(fine[:-1])
     if many.dt is not None and fine[-1] and chosen.size:
         last = t[0] + (failed - 1) * _dt(many, i)
-        if last > t[chosen[-1]]:
+        if abs(last - t[0]) > abs(t[chosen[-1]] - t[0]):
             return np.append(t[chosen], last), np.append(chosen, len(t) - 1)
     return t[chosen], chosen
 
@@ -76,7 +76,7 @@ def _dt(many: Ensemble, i: int) -> float:
     return 0.0 if many.dt is None else float(many.dt[i if len(many.dt) > 1 else 0])
 
 
-def _info(many: Ensemble, i: int, t: np.ndarray) -> Info:
+def info(many: Ensemble, i: int, t: np.ndarray) -> Info:
     """Metadata of the trajectory of body i."""
     dt = _dt(many, i)
     bodies, failed = many.known_bodies, int(many.failed[i])
@@ -90,10 +90,16 @@ def _info(many: Ensemble, i: int, t: np.ndarray) -> Info:
     )  # fmt: skip
 
 
+def _common_times(t: np.ndarray) -> tuple[float, float]:
+    """Return the earliest and the latest time that all bodies have, in either direction of time."""
+    first, last = np.minimum(t[0], t[-1]), np.maximum(t[0], t[-1])
+    return float(np.max(first)), float(np.min(last))
+
+
 def at(many: Ensemble, t: Any) -> Ensemble:
     """States of all bodies at any times, each from the dense output of its body."""
     times = np.atleast_1d(real_array(t, "t must be a time or an array of times"))
-    start, end = np.max(many.t[0]), np.min(many.t[-1])
+    start, end = _common_times(many.t)
     if times.ndim != 1 or not (np.isfinite(times) & (times >= start) & (times <= end)).all():
         raise InputError(f"t must be times between {start:g} and {end:g}, in one dimension; got {t!r}")
     q = np.full((len(times), len(many), 4), np.nan)
@@ -101,7 +107,7 @@ def at(many: Ensemble, t: Any) -> Ensemble:
     states = {name: np.full((len(times), *x.shape[1:]), np.nan) for name, x in many.states.items()}
     for i in range(len(many)):
         one = trajectory(many, i)
-        here = times <= one.t[-1]
+        here = abs(times - one.t[0]) <= abs(one.t[-1] - one.t[0])
         if here.any():
             found = one.at(times[here])
             q[here, i], m[here, i] = found.quaternion, found.momentum

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple, Protocol
 
+import numpy as np
+
 from ..errors import InputError
 from ..methods import Method
 from ..physics.validate import MOST_STEPS, check_times, finite_number, whole_number
@@ -87,6 +89,18 @@ def signed_step(problem: Timed, dt: float, t_end: float | None, steps: int | Non
             "a t_end before t0", "dt",
         )  # fmt: skip
     return math.copysign(dt, end - problem.t0)
+
+
+def step_numbers(t0: float, dt: float, times: np.ndarray) -> np.ndarray:
+    """Return the numbers of the steps at whose ends these times lie; refuse a time between two steps."""
+    exact = (times - t0) / dt
+    between = [t for t, n in zip(times.tolist(), exact.tolist(), strict=True) if not _is_whole(n)]
+    if between:
+        raise InputError(
+            f"times must be ends of steps, t0 + n dt, and {between[0]:g} lies between two of them (dt = {dt:g}); give "
+            "other times or another dt, or tol instead of a method and dt: adaptive steps end at all times", "times",
+        )  # fmt: skip
+    return np.round(exact).astype(np.int64)
 
 
 def _about(time: float, dt: float) -> int:

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 from test_units import MOMENTA, MOMENTS, assert_same, marks
 
@@ -61,6 +62,28 @@ def test_a_worker_killed_costs_only_its_units(tmp_path):
         with two.get_client() as client:  # a client of the user's own serves as well, and stays open
             assert_same(run(out=tmp_path / "again.zarr", scheduler=client), whole)
             assert client.status == "running"
+
+
+@ph.event
+def slow(omega):
+    return omega[0] - 0.5
+
+
+def test_runs_to_a_tolerance(tmp_path):
+    """Workers write the states at the times asked for, the error estimates and the events; all as in memory."""
+    from distributed import LocalCluster
+
+    given = {"field": drag(0.2), "tol": 1e-6, "times": [-1.0, -3.0], "events": [slow]}
+    whole, path = ph.ensemble(MOMENTS, None, MOMENTA, **given), tmp_path / "crowd.zarr"
+    quiet = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    with LocalCluster(n_workers=1, **quiet) as one:
+        ph.ensemble(MOMENTS, None, MOMENTA, **given, out=path, unit=64, scheduler=one.scheduler_address, progress=False)
+    many = ph.load(path)
+    for name in ("t", "quaternion", "momentum", "steps", "error_estimate"):
+        np.testing.assert_array_equal(getattr(many, name), getattr(whole, name), err_msg=name)
+    assert sum(len(found) for found in whole.events[0]) > 0
+    for found, wanted in zip(many.events[0], whole.events[0], strict=True):
+        np.testing.assert_array_equal(found.t, wanted.t)
 
 
 def test_without_dask(tmp_path, monkeypatch):

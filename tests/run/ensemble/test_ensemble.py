@@ -314,7 +314,7 @@ BAD = {
     "numbers": ({"momenta": MOMENTA[:5]}, "the number of bodies must be the same everywhere .* momenta 5"),
     "nan": ({"momenta": np.where(np.arange(N)[:, None] == 3, np.nan, MOMENTA)}, "must be finite; those of body 3"),
     "length": ({"attitudes": 2 * ATTITUDES}, "unit quaternions .* body 0 has length 2"),
-    "dt": ({"dt": -0.1}, "dt must be a positive number"),
+    "dt": ({"dt": 0.0}, "dt must be a number other than 0"),
     "steps": ({"steps": 0}, "steps"),
     "params": ({"params": {"mgl": WEIGHTS}}, "params are given .* but no field"),
     "unknown": ({"field": gravity(1.0), "params": {"mg": WEIGHTS}, "method": "imidm"}, "no parameter 'mg'; it has mgl"),

@@ -146,10 +146,6 @@ def test_events():
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"every": 2}, "remove the argument every"),
-        ({"out": "a.zarr"}, "remove the argument out"),
-        ({"statistics": "energy"}, "remove the argument statistics"),
-        ({"steps": [1, 2, 3, 4, 5]}, "remove the argument every|same number of steps"),
         ({"events": ph.event(level.template.function, terminal=True)}, "no event may be terminal"),
         ({"events": 3}, "events must be a sequence"),
         ({"method": "reversible(strang(dmv4))"}, "chooses its own"),

@@ -1,7 +1,7 @@
 """Runs of an ensemble with adaptive steps: every lane has its own time and its own steps.
 
 A lane whose body is finished takes the next body, so no lane waits. Lanes do not affect each other, so the results of
-a body are the same to the bit whichever bodies share its vector.
+a body are the same to the bit whichever bodies share its vector. Steps end at each of the times whose states are kept.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from .layout import PARAMETERS, Sizes
 MOST = 1e6
 """Attempted steps after which a body fails."""
 
-EXTRA = 5
+EXTRA = 6
 """Extra numbers of a lane, after those of its body: time, proposed step, largest momentum so far, steps, consecutive
-rejections."""
+rejections, and the next time whose state is kept."""
 
 BEHIND = 2
 """Numbers after a state in the result: the number of steps, and the largest momentum on the way. The states of the
@@ -39,68 +39,99 @@ QUOTA = 2000
 def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Callable[..., Any]:
     """The run, to be compiled; one controlled step for the first step of a body, another for the later ones.
 
-    ``run(t0, end, longest, tolerance, orders, columns, data, begin, stop, quota, block, body, place, rows, failed)``
-    integrates the bodies from `begin` (a multiple of LANES) to `stop`, columns of `data`, to the time `end`, and
-    returns True when all are finished. `columns` are those of the field's data.
+    ``run(t0, ends, longest, tolerance, orders, columns, data, begin, stop, quota, block, body, leg, place, rows,
+    failed)`` integrates the bodies from `begin` (a multiple of LANES) to `stop`, columns of `data`, to the last of the
+    times `ends`, and returns True when all are finished. `columns` are those of the field's data.
     After `quota` attempted steps it returns False; called again with the same arrays it continues (`block`: the lanes,
-    `body`: the body in each lane, `place`: next body, bodies left, whether the first steps are made; zeros at the
-    start). The columns of `rows` get the state, the number of steps and the largest momentum. If no further step
-    succeeds, ``failed[body]`` gets the number of that step, counting from 1, and the column the last good state. The
+    `body`: the body in each lane, `leg`: the index of its next time in `ends`, `place`: next body, bodies left, whether
+    the first steps are made; zeros at the start). The columns of ``rows[i]`` get the state at ``ends[i]``, the number
+    of steps and the largest momentum until then. If no further step succeeds, ``failed[body]`` gets the number of that
+    step, counting from 1, the column of the last row the last good state, and the rows between are NaN. The
     tolerance is for the attitude; `loops.allowed` derives that of the momentum. `data` is overwritten.
     """
     size, count = sizes.dt, len(sizes.states)
     states = np.array([PARAMETERS + i for i in sizes.states], dtype=np.int64)
-    TIME, _, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
+    TIME, _, LARGEST, STEPS, STALLS, NEXT = range(size, size + EXTRA)
     begin_with, go_on = (
         register_jitable(**numba_target.INNER)(_stepper(controlled_step, sizes)) for controlled_step in controlled_steps
     )
 
-    def seated(block: Any, lane: int, data: Any, body: int) -> None:
+    def written(block: Any, lane: int, row: Any, b: int) -> None:
+        """Write the state of a lane to the column of its body."""
+        for j in range(COLUMNS):  # a slice would take ten times as long to compile
+            row[j, b] = block[j, lane]
+        row[COLUMNS, b] = block[STEPS, lane]
+        row[COLUMNS + 1, b] = block[LARGEST, lane]
+        for k in range(count):
+            row[COLUMNS + BEHIND + k, b] = block[states[k], lane]
+
+    write = register_jitable(**numba_target.INNER)(written)
+
+    def passed(block: Any, lane: int, b: int, leg: Any, ends: Any, rows: Any) -> None:
+        """Keep the state of a lane that has reached a time before the last."""
+        if leg[lane] < len(ends) - 1 and block[TIME, lane] >= ends[leg[lane]]:
+            if b >= 0:
+                write(block, lane, rows[leg[lane]], b)
+            leg[lane] += 1
+            block[NEXT, lane] = ends[leg[lane]]
+
+    keep = register_jitable(**numba_target.INNER)(passed)
+
+    def finished(block: Any, lane: int, b: int, leg: Any, ends: Any, rows: Any, failed: Any) -> None:
+        """Hand over the last state of a body; a body that failed has no states from then on."""
+        last = len(ends) - 1
+        for i in range(leg[lane], last):
+            for j in range(COLUMNS + BEHIND + count):
+                rows[i, j, b] = np.nan
+        write(block, lane, rows[last], b)
+        failed[b] = -1 if block[TIME, lane] >= ends[last] else block[STEPS, lane] + 1
+
+    finish = register_jitable(**numba_target.INNER)(finished)
+
+    def seated(block: Any, lane: int, data: Any, b: int, leg: Any) -> None:
         """Put a body into a lane."""
         for j in range(size + EXTRA):
-            block[j, lane] = data[j, body]
+            block[j, lane] = data[j, b]
+        leg[lane] = 0
 
     seat = register_jitable(**numba_target.INNER)(seated)
 
-    def first_steps(t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int,
+    def first_steps(t0: Any, ends: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int,
                     stop: int) -> None:  # fmt: skip
         """All bodies make their first step together, because its kernel may differ."""
         for first in range(begin, stop, LANES):
             for i in range(first, first + LANES):
                 for j in range(size, size + EXTRA):
                     data[j, i] = 0.0
-                data[TIME, i] = t0
-            begin_with(data, first, end, longest, tolerance, orders, columns)
+                data[TIME, i], data[NEXT, i] = t0, ends[0]
+            begin_with(data, first, ends[-1], longest, tolerance, orders, columns)
 
     together = register_jitable(**numba_target.INNER)(first_steps)
 
     def run(
-        t0: Any, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int, stop: int,
-        quota: int, block: Any, body: Any, place: Any, rows: Any, failed: Any,
+        t0: Any, ends: Any, longest: Any, tolerance: Any, orders: Any, columns: Any, data: Any, begin: int, stop: int,
+        quota: int, block: Any, body: Any, leg: Any, place: Any, rows: Any, failed: Any,
     ) -> bool:  # fmt: skip
+        end = ends[-1]
         if place[2] == 0:
-            together(t0, end, longest, tolerance, orders, columns, data, begin, stop)
+            together(t0, ends, longest, tolerance, orders, columns, data, begin, stop)
             for i in range(LANES):
                 block[TIME, i] = end  # no body has a lane yet
-                body[i] = -1
+                body[i], leg[i] = -1, len(ends) - 1
             place[0], place[1], place[2] = begin, stop - begin, 1
         coming, left, tries = place[0], place[1], 0
         while left > 0 and tries < quota:
             for i in range(LANES):
+                keep(block, i, body[i], leg, ends, rows)
                 if block[TIME, i] < end and block[STALLS, i] < STALLED and block[STEPS, i] < MOST:
                     continue
                 b = body[i]
                 if b >= 0:
-                    for j in range(COLUMNS):  # a slice would take ten times as long to compile
-                        rows[j, b] = block[j, i]
-                    rows[COLUMNS, b] = block[STEPS, i]
-                    rows[COLUMNS + 1, b] = block[LARGEST, i]
-                    for k in range(count):
-                        rows[COLUMNS + BEHIND + k, b] = block[states[k], i]
-                    failed[b] = -1 if block[TIME, i] >= end else block[STEPS, i] + 1
+                    finish(block, i, b, leg, ends, rows, failed)
                     left -= 1
-                seat(block, i, data, min(coming, stop - 1))
+                seat(block, i, data, min(coming, stop - 1), leg)
                 body[i] = coming if coming < stop else -1  # a lane without a body repeats the last one
+                keep(block, i, body[i], leg, ends, rows)  # its first step may have reached the first time
                 coming += 1
             going = left > 0
             while going and tries < quota:
@@ -113,17 +144,21 @@ def loop(controlled_steps: tuple[Callable[..., Any], ...], sizes: Sizes) -> Call
 
 
 def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[..., Any]:
-    """Kernel that attempts a step in every lane, columns of `block` from `at` on; True if all of them continue."""
+    """Kernel that attempts a step in every lane, columns of `block` from `at` on.
+
+    It returns True if all of them continue: none has failed or reached its next time. The run ends at `end`.
+    """
     attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step, lane_space(sizes, False)))
     read, size, keep = reader(sizes), sizes.dt, _keeping_states(sizes)
-    TIME, PROPOSAL, LARGEST, STEPS, STALLS = range(size, size + EXTRA)
+    TIME, PROPOSAL, LARGEST, STEPS, STALLS, NEXT = range(size, size + EXTRA)
 
     def stepped(block: Any, at: int, end: Any, longest: Any, tolerance: Any, orders: Any, columns: Any) -> Any:
         y, system = read(block, at, columns)
         q, m = y[0], y[1]
         t, proposal, largest = load(block[TIME], at), load(block[PROPOSAL], at), load(block[LARGEST], at)
         limits, largest = allowed(tolerance, end - t, m, largest, system)
-        new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, limits, orders)
+        until = load(block[NEXT], at)
+        new, now, proposal, counts = attempt_step(t, until, longest, proposal, y, system, limits, orders)
         for j in range(4):
             store(block[j], at, where(counts, new[0][j], q[j]))
         for j in range(3):
@@ -136,7 +171,7 @@ def _stepper(controlled_step: Callable[..., Any], sizes: Sizes) -> Callable[...,
         store(block[LARGEST], at, largest)
         store(block[STEPS], at, steps)
         store(block[STALLS], at, stalls)
-        return all_lanes((now < end) & (stalls < STALLED) & (steps < MOST))
+        return all_lanes((now < until) & (stalls < STALLED) & (steps < MOST))
 
     return stepped
 
@@ -154,22 +189,27 @@ def _keeping_states(sizes: Sizes) -> Callable[..., Any]:
 
 
 def run_on_cores(
-    run: Any, times: tuple[float, float, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
+    run: Any, times: tuple[float, Any, float], tolerance: float, orders: Any, given: tuple[np.ndarray, ...],
     found: Any, threads: int | None = None,
 ) -> None:  # fmt: skip
-    """Run all bodies on all cores; `found` are the result arrays."""
+    """Run all bodies on all cores; `times` are the start, the kept times, and the longest step.
+
+    `found` are the result arrays.
+    """
     *states, failed = found
+    t0, ends, longest = times[0], np.atleast_1d(times[1]).astype(float), times[2]
     number, size = len(failed), layout.sizes(given).dt + EXTRA
     groups = -(-number // LANES)
     width = LANES * (groups | 1)  # odd: with a power of two the numbers of a body would share one set of the cache
-    data, rows = np.empty((size, width)), np.empty((1, COLUMNS + states[-1].shape[2], width))
+    data, rows = np.empty((size, width)), np.empty((len(ends), COLUMNS + states[-1].shape[2], width))
     layout.lay_out(given, layout.EVERYBODY, number, data)
 
     def part(begin: int, end: int) -> Callable[[int], bool]:
-        lanes = np.zeros((size, LANES)), np.zeros(LANES, np.int64), np.zeros(3, np.int64)
+        lanes = np.zeros((size, LANES)), *(np.zeros(n, np.int64) for n in (LANES, LANES, 3))
         first, last = LANES * begin, min(LANES * end, number)
         columns = given[layout.COLUMNS_OF_DATA :]
-        return lambda quota: run(*times, tolerance, orders, columns, data, first, last, quota, *lanes, rows[0], failed)
+        asked = t0, ends, longest, tolerance, orders, columns, data, first, last
+        return lambda quota: run(*asked, quota, *lanes, rows, failed)
 
     part(0, 0)(1)  # compiled once, before the threads start
     share_out(lambda begin, end: sliced(part(begin, end), QUOTA), groups, threads, long=True)

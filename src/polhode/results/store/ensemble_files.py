@@ -14,8 +14,10 @@ import numpy as np
 from ...errors import InputError
 from ...physics.bodies import Bodies
 from ...physics.observers.statistics import Statistic
+from .. import one_body
 from ..ensemble import NOT_YET, Ensemble
-from . import atomic, ensemble_store, file_format, integrity, netcdf, trajectory_store
+from ..trajectory import Trajectory
+from . import atomic, ensemble_store, event_files, file_format, integrity, netcdf, trajectory_store
 from .ensemble_store import (
     CHECKED,
     FORMAT,
@@ -46,8 +48,48 @@ class StoredEnsemble(Ensemble):
         attrs = _attributes(path)
         self.__dict__.update(
             path=path, method=str(attrs["method"]), seconds=float(attrs.get("seconds", 0.0)), attributes=attrs,
-            events=[], of_run=bodies,
+            of_run=bodies, tol=float(attrs["tol"]) if attrs.get("tol") else None,
         )  # fmt: skip
+
+    @functools.cached_property
+    def steps(self) -> np.ndarray | None:
+        """Numbers of steps, if the bodies chose their own."""
+        return self._own("steps")
+
+    @functools.cached_property
+    def error_estimate(self) -> np.ndarray | None:
+        """Estimated errors at the end, of a run with `tol`."""
+        return self._own("error_estimate")
+
+    def _own(self, name: str) -> np.ndarray | None:
+        """Read a variable that not all files have."""
+        path, attrs = self.__dict__["path"], self.__dict__["attributes"]
+        written = str(attrs.get(CHECKED, "")).split()
+        saved = integrity.checksums_of(attrs) or {}
+        return _read(path, name) if name in written or name in saved else None
+
+    @functools.cached_property
+    def events(self) -> list[list[Trajectory]]:
+        """For each event, the states at which it occurred, one Trajectory for each body; [] if there are none."""
+        path, attrs = self.__dict__["path"], self.__dict__["attributes"]
+        names = str(attrs.get("events", "")).split()
+        if not names or CHECKED not in attrs:
+            return []
+        if (self.failed == NOT_YET).any():
+            raise InputError(f"{path} has bodies that have not been run yet; the same call with resume=True runs them")
+        root, found = ensemble_store.opened(path), [list[Trajectory]() for _ in names]
+        try:
+            for number in range(ensemble_store.number_of_units(root)):
+                begin, end = ensemble_store.bounds(root, number)
+                infos = [
+                    one_body.info(self, i, self.t if self.t.ndim == 1 else self.t[:, i]) for i in range(begin, end)
+                ]
+                parts = event_files.trajectories(event_files.read(path, number), infos)
+                for of_event, part in zip(found, parts, strict=True):
+                    of_event += part
+        except Damage as problem:
+            raise _damaged(path, str(problem)) from problem
+        return found
 
     @functools.cached_property
     def bodies(self) -> Bodies | None:
@@ -198,7 +240,7 @@ def _read_shards(path: Path, root: Any, name: str, metadata: Mapping[str, Any]) 
             integrity.check(f"{name} of bodies {begin} to {end - 1}", found, {
                 f"{name} of bodies {begin} to {end - 1}": int(expected[number])
             })  # fmt: skip
-        elif name != "failed":
+        elif values.dtype.kind == "f":
             part[...] = np.nan
     return values
 
@@ -245,7 +287,7 @@ def dataset(many: Ensemble) -> xarray.Dataset:
             data = data.assign(axes=_variable("axes", _rows_of_axes(bodies)))
         return _recounted(data)
     per_body_times = many.t.ndim == 2
-    plain = {name: getattr(many, name) for name in PLAIN} | _saved(many)
+    plain = {name: getattr(many, name) for name in PLAIN} | _saved(many) | _of_tolerance(many)
     variables = {name: _variable(name, values, per_body_times) for name, values in plain.items()}
     t = variables.pop("t")
     for of, one in many.statistics.items():
@@ -253,6 +295,7 @@ def dataset(many: Ensemble) -> xarray.Dataset:
             dims = ("body", "axis")[: values.ndim]
             variables[name] = xarray.Variable(dims, values, labelled(name))
     attrs = {"method": many.method, "seconds": many.seconds, "statistics": " ".join(many.statistics)}
+    attrs |= {} if many.tol is None else {"tol": many.tol}
     if many.bodies is not None:
         field = many.bodies.field
         attrs |= {"own_axes": int(many.bodies.own is not None), "field": "" if field is None else field.name}
@@ -265,6 +308,12 @@ def _saved(many: Ensemble) -> dict[str, np.ndarray]:
         return {}
     axes = {} if many.bodies.own is None else {"axes": _rows_of_axes(many.bodies)}
     return {"energy": many.energy, **axes}
+
+
+def _of_tolerance(many: Ensemble) -> dict[str, np.ndarray]:
+    """Further variables of runs to a tolerance."""
+    known = {"steps": many.steps, "error_estimate": many.error_estimate}
+    return {name: values for name, values in known.items() if values is not None}
 
 
 def _rows_of_axes(bodies: Bodies) -> np.ndarray:

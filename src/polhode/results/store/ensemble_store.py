@@ -21,7 +21,7 @@ import numpy as np
 from ...errors import InputError
 from ...physics.observers.statistics import PARTS
 from ..ensemble import NOT_YET
-from . import file_format, integrity
+from . import event_files, file_format, integrity
 from .integrity import CHECKSUMS, DIGEST
 
 FORMAT = "polhode ensemble 2"
@@ -43,9 +43,16 @@ VARIABLES: dict[str, tuple[tuple[str, ...], str, str]] = {
 }
 SAVED: dict[str, tuple[tuple[str, ...], str, str]] = {
     "energy": (("time", "body"), *file_format.VARIABLES["energy"][1:]),
+    "steps": (("body",), "1", "number of steps of each body"),
+    "error_estimate": (
+        ("body",),
+        "1",
+        "estimated error at the end: the larger of the attitude error (an angle) and the momentum error relative to "
+        "the largest momentum",
+    ),
     "axes": (("body", "component"), "1", "rotation from the principal axes to the axes of the body, scalar first"),
 }
-"""Further variables of files that are saved from memory, if they are known and needed."""
+"""Further variables of files, if they are known and needed."""
 
 PLAIN = ("t", "quaternion", "momentum", "moments", "failed")
 """Variables that are attributes of an `Ensemble`."""
@@ -170,6 +177,8 @@ def check_unit(root: Any, number: int) -> None:
     for name, expected in zip(root.attrs[CHECKED].split(), row, strict=True):
         values = root[name][_where(root, name, number)]
         integrity.check(name, integrity.checksum(values, axis=body_axis(name)), {name: int(expected)})
+    if root.attrs.get("events"):
+        event_files.read(Path(root.store.root), number)
 
 
 def check_constant(path: Path, root: Any) -> None:

@@ -18,6 +18,7 @@ from ...methods import Method, methods
 from ...methods.families.jacobi import jacobi
 from ...physics.fields import Field, FieldTemplate, places
 from ...physics.fields.switches import switches_of
+from ...physics.observers.event import Event
 from ...physics.observers.statistics import Watch, watch
 from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
@@ -28,9 +29,12 @@ from .. import with_states
 from ..dense import dense_of
 from ..schedule import Bounds
 from ..step_control import EPS, LARGEST, SMALLEST, has_series, is_smooth
+from ..step_count import end_time, step_numbers
+from . import events as event_search
+from . import kept_times
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch, model_problem, step_counts
-from .events import refuse_with_events, run_with_events
+from .events import wanted_events
 from .inputs import Inputs, read
 from .lane_steps import adaptive_method
 from .run import DEVICES
@@ -62,6 +66,7 @@ def ensemble(
     max_step: float | None = None,
     t_end: float | None = None,
     every: int | None = None,
+    times: Any = None,
     t0: float | None = None,
     device: str = "cpu",
     statistics: Any = None,
@@ -101,29 +106,36 @@ def ensemble(
     params : values of its parameters: for each parameter one value for all bodies, or an array with one value for each
         body, with first dimension N (or 1). The shape of one value is known from a bound field or from the default;
         otherwise it is the shape that the field's function accepts
-    dt : step, one for all or (N,)
+    dt : step, one for all or (N,). With `steps`, a negative dt runs backwards in time
     steps : number of steps, one for all or (N,); with (N,) only the start and the end are kept
-    t_end : end time, instead of steps, and with `tol`; by default that of the problem
+    t_end : end time, instead of steps, and with `tol`; by default the last of `times`, or that of the problem. A t_end
+        before t0 runs backwards in time
     tol : instead of a method, `dt` and `steps`: the final error allowed for every body, of the attitude in radians, of
         the momentum relative to its largest size in the run. Every body takes its own adaptive Taylor steps, with the
-        smallest terms in single precision; free bodies are exact. The start and the end are kept. ``.steps`` has the
-        number of steps of each body, ``.error_estimate`` its accuracy, ``.method`` the highest order of the series. A
-        ResultWarning names bodies for which `tol` is unreachable
+        smallest terms in single precision; free bodies are exact. ``.steps`` has the number of steps of each body,
+        ``.error_estimate`` its accuracy, ``.method`` the highest order of the series (in a file, that of a step
+        tolerance `tol`). A ResultWarning names bodies for which `tol` is unreachable
     step_tol : instead of `tol`, the error allowed in each step. The momentum tolerance is tighter far from the end,
         because momentum errors accumulate in the attitude. Errors at the end are not estimated
     max_step : with `tol` or `step_tol`, the longest step, for torques that act only for a short time
-    every : keep steps 0, every, 2 every, ... and the last; by default the start and the end
+    every : keep steps 0, every, 2 every, ... and the last; by default the start and the end. Not with `tol`, because
+        every body has its own steps: give `times`
+    times : keep the states at these times, at the start and at the end. Adaptive steps end there; with a method and
+        `dt` they must be ends of steps, t0 + n dt
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
         tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
         "momentum", "omega", functions of t, R, omega and parameters that return a number (as for `ph.event`), or
         a list of these. They are evaluated at the start, after every `every`-th step (by default every step) and
-        at the end: ``.statistics["energy"].drift`` and so on
+        at the end: ``.statistics["energy"].drift`` and so on. With `times` they are evaluated at the start, at these
+        times and at the end. Adaptive steps need `times`: a mean over steps would count fast phases more often
     events : events from `ph.event`, none of them terminal; ``.events[k][i]`` holds the states of body i at event k.
-        They need a method and every step in memory (every=1); each body takes some milliseconds
+        Every step is kept, unless `every`, `times`, `statistics` or `out` is given. Each body takes some milliseconds;
+        with `tol` or `step_tol` it is run by itself for the search, as by `ph.solve`
     out : a ``.zarr`` store to which finished bodies are written; the result then reads from it
     overwrite : replace an existing store
-    resume : continue the store of an interrupted run; all arguments must be the same
+    resume : continue the store of an interrupted run; all arguments must be the same. Of a run with a method a shard is
+        continued from its checkpoint, with `tol` it is run again
     scheduler : a Dask cluster, "tcp://host:port" or a `distributed.Client`, whose workers write to `out`
     unit : shard size, the number of bodies run and written together; by default about a second of work
     progress : None (a bar if stderr is a terminal), True, False, or a function of the fraction done
@@ -143,44 +155,50 @@ def ensemble(
         "params": params, "t0": t0, "t_end": t_end,
     }  # fmt: skip
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
+    inputs = kept_times.ending(inputs, times, t_end)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):
-        _refuse_with_tolerance(
-            method=method, dt=dt, steps=steps, every=every, statistics=statistics, events=events, out=out,
-            scheduler=scheduler,
-        )  # fmt: skip
-        task = to_tolerance(inputs, tol, step_tol, max_step, device)
-        return _with_warnings(task, task.run() if tol is None else _to_accuracy(task, tol), tol)
+        _refuse_with_tolerance(every, method=method, dt=dt, steps=steps)
+        task = to_tolerance(inputs, tol, step_tol, max_step, device, times, statistics)
+        task = dataclasses.replace(task, events=wanted_events(task, events))
+        return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress), tol)
     Bounds.refuse(None, max_step)
     if method is None or dt is None or (steps is None and inputs.t_end is None):
         raise InputError("an ensemble needs either method, dt and steps (or t_end), or tol and t_end")
-    steps = inputs.steps(methods[method], dt, steps, t_end)
+    dt, steps = inputs.steps(methods[method], dt, steps, t_end)
     alike = not (isinstance(steps, list | tuple) or bool(getattr(steps, "ndim", 0)))
-    if events is not None:
-        refuse_with_events(every=None if every == 1 else every, statistics=statistics, out=out, scheduler=scheduler)
+    if events is not None and every is None and statistics is None and times is None and out is None and alike:
         every = 1
     task = fixed_step(
         inputs, method, dt=dt, steps=steps if alike else 1, every=every if alike else None, device=device,
         statistics=statistics,
     )  # fmt: skip
-    if task.states:
-        with_states.refuse(out=out, scheduler=scheduler)
     if not alike:
-        _refuse_with_own_steps(every=every, statistics=statistics, out=out, scheduler=scheduler)
+        _refuse_with_own_steps(every=every, times=times, statistics=statistics, out=out, scheduler=scheduler)
         counts = step_counts(steps, task.batch.number)
         longest = int(counts.max())
         task = dataclasses.replace(task, count=longest, every=longest, counts=counts)
-        return _with_warnings(task, task.run())
+    elif times is not None:
+        if every is not None:
+            raise InputError("give every or times, not both: each of them chooses the states that are kept")
+        task = kept_times.among_steps(task, times)
+    task = dataclasses.replace(task, events=wanted_events(task, events))
+    return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress))
+
+
+def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, unit: Any, progress: Any) -> Ensemble:
+    """Run a task in memory, or shard by shard into a store."""
+    if task.states:
+        with_states.refuse(out=out, scheduler=scheduler)
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
-        return _with_warnings(task, task.run() if events is None else run_with_events(task, events))
+        return task.run()
     from . import shards
 
     if resume:
         checkpoint.check_resumable(task.model.field, out)
-    many = shards.run(
+    return shards.run(
         task, out, overwrite=overwrite, resume=resume, scheduler=scheduler, shard_size=unit, progress=progress
-    )  # fmt: skip
-    return _with_warnings(task, many)
+    )
 
 
 def _with_warnings(task: Task, many: Ensemble, tol: float | None = None) -> Ensemble:
@@ -201,13 +219,15 @@ def _refuse_with_own_steps(**given: Any) -> None:
             )
 
 
-def _refuse_with_tolerance(**given: Any) -> None:
+def _refuse_with_tolerance(every: Any, **given: Any) -> None:
     for name, value in given.items():
         if value is not None:
-            raise InputError(
-                f"with tol or step_tol the steps are adaptive, and only the final states are kept; remove "
-                f"the argument {name}"
-            )
+            raise InputError(f"with tol or step_tol the steps are adaptive; remove the argument {name}")
+    if every is not None:
+        raise InputError(
+            "with tol or step_tol every body has its own steps, so that every k-th of them are different times and "
+            "numbers of states; give times=[...], the times to keep for all bodies"
+        )
 
 
 def _refuse_without_file(**given: Any) -> None:
@@ -233,10 +253,26 @@ class Task:
     """If set, every body covers its single interval `dt` in its own adaptive steps."""
     longest: np.ndarray | None = None
     """Longest of these steps, for each body or for all."""
+    tol: float | None = None
+    """If set, the error allowed at the end: runs with smaller and smaller `tolerance` are compared."""
+    stops: np.ndarray | None = None
+    """If set, the times after the start, the end among them, whose states are kept or enter the statistics."""
+    step_tol: float | None = None
+    """The error allowed in a step, if the user gave it."""
+    events: tuple[Event, ...] = ()
+    """Events to be found; none of them is terminal."""
+
+    @property
+    def lands(self) -> bool:
+        """Whether steps end at the kept times, wherever these are: adaptive steps, and the exact motion."""
+        return self.tolerance is not None or (self.stops is not None and self.count == 1)
 
     @property
     def kept(self) -> np.ndarray:
         """Numbers of the steps whose states are kept; with statistics, the start and the end."""
+        if self.stops is not None and self.wanted is None:
+            first = np.arange(1, len(self.stops) + 1)
+            return np.append(0, first if self.lands else step_numbers(self.t0, float(self.batch.dt[0]), self.stops))
         every = self.every if self.wanted is None else self.count
         return np.append(np.arange(0, self.count, every), self.count)
 
@@ -247,6 +283,8 @@ class Task:
 
     def times(self) -> np.ndarray:
         """Return the times of the kept states, if they are the same for all bodies."""
+        if self.stops is not None:
+            return np.append(self.t0, self.stops if self.wanted is None else self.stops[-1])
         return self.t0 + self.kept * self.batch.dt[0]
 
     @property
@@ -284,9 +322,16 @@ class Task:
 
     def run(self, threads: int | None = None) -> Ensemble:
         """Run all bodies, by default on all cores."""
-        watch, found = Stopwatch(), self.found()
-        DEVICES[self.device](self, found, threads)
-        return self.result(found, watch)
+        if self.tol is not None:
+            return event_search.added(self, _to_accuracy(self, self.tol, threads))
+        watch, task = Stopwatch(), kept_times.inner(self) if self.stops is not None else self
+        found = task.found()
+        DEVICES[task.device](task, found, threads)
+        return self.finished(task.result(found, watch))
+
+    def finished(self, many: Ensemble) -> Ensemble:
+        """Return the result of this task from that of the loops, which may have more states and no statistics."""
+        return event_search.added(self, kept_times.applied(self, many))
 
     def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
         """Return the dense output of body i if every step was kept, as for `ph.solve`."""
@@ -330,7 +375,7 @@ def fixed_step(
     t0, batch = inputs.t0, inputs.batch(dt)
     if batch.field is not None and batch.field.states:
         with_states.refuse(statistics=statistics, device=None if device == "cpu" else device)
-    check_times(t0, float(np.min(batch.dt)), count)
+    check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     model = model_problem(batch, chosen, t0)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
@@ -342,7 +387,9 @@ def check_device(device: Any) -> None:
         raise InputError(f"device must be one of {', '.join(map(repr, DEVICES))}; got {device!r}")
 
 
-def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str) -> Task:
+def to_tolerance(
+    inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device: str, times: Any = None, statistics: Any = None
+) -> Task:
     """Check the arguments of `ensemble` with a tolerance."""
     t0, t_end = inputs.t0, inputs.t_end
     if (tol is None) == (step_tol is None) or t_end is None:
@@ -354,9 +401,8 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
     given, t_end = finite_number(name, given), finite_number("t_end", t_end)
     if not SMALLEST <= given <= LARGEST:
         raise InputError(f"{name} must be from {SMALLEST:g} to {LARGEST:g}; got {given:g}")
-    if t_end <= t0:
-        raise InputError(f"t_end must be later than t0 = {t0:g}; got {t_end:g}")
-    check_unit_of_time("t_end - t0", t_end - t0, t_end - t0)
+    t_end = end_time(inputs, t_end, backward=True)
+    check_unit_of_time("t_end - t0", abs(t_end - t0), abs(t_end - t0))
     batch = inputs.batch(t_end - t0)
     free = batch.field is None
     check_device(device)
@@ -369,7 +415,17 @@ def to_tolerance(inputs: Inputs, tol: Any, step_tol: Any, max_step: Any, device:
     chosen = jacobi if batch.field is None else adaptive_method(batch.field, given, device)
     model = model_problem(batch, chosen, t0)
     longest = None if free else longest_steps(batch, t0, t_end, max_step)
-    return Task(batch, chosen, model, t0, 1, 1, device, tolerance=None if free else given, longest=longest)
+    if statistics is not None and times is None:
+        raise InputError(
+            f"with {name} give times=[...], at which statistics are evaluated: adaptive steps are shorter where the "
+            "motion is fast, so that a mean over steps would count fast phases more often"
+        )
+    stops = kept_times.checked(times, t0, t_end)
+    return Task(
+        batch, chosen, model, t0, 1, 1, device, watch(statistics, model), tolerance=None if free else given,
+        longest=longest, tol=None if tol is None else given, stops=np.array([t_end]) if stops is None else stops,
+        step_tol=None if step_tol is None else given,
+    )  # fmt: skip
 
 
 def _can_use_pair(field: Any) -> bool:
@@ -377,12 +433,12 @@ def _can_use_pair(field: Any) -> bool:
     return not has_series(field) and not switches_of(field)
 
 
-def _to_accuracy(task: Task, tol: float) -> Ensemble:
+def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble:
     """Run a task until the estimated errors at the end are below `tol`, or cannot be reduced."""
     field = task.batch.field
     if field is None:
-        free = task.run()
-        error = 10 * EPS * (1 + task.batch.speeds() * float(task.batch.dt[0]))
+        free = dataclasses.replace(task, tol=None, events=()).run(threads)
+        error = 10 * EPS * (1 + task.batch.speeds() * abs(float(task.batch.dt[0])))
         return dataclasses.replace(free, error_estimate=error, tol=tol)
     watch, highest = Stopwatch(), task.method
 
@@ -392,22 +448,31 @@ def _to_accuracy(task: Task, tol: float) -> Ensemble:
         longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
         method = adaptive_method(field, step_tol, task.device)
         highest = max(highest, method, key=lambda method: method.order)
-        part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest)
+        part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest, wanted=None)
         found = part.found()
-        DEVICES[task.device](part, found, None)
+        DEVICES[task.device](part, found, threads)
         q, m, extra_columns, failed = found
-        steps, largest, states = extra_columns[0, :, 0], extra_columns[0, :, 1], extra_columns[0, :, 2:]
-        return Ends(q[1], m[1], steps.astype(np.int64), largest, failed, states)
+        steps, largest, states = extra_columns[-1, :, 0], extra_columns[-1, :, 1], extra_columns[..., 2:]
+        path = np.concatenate([q[1:-1], m[1:-1], states[:-1]], axis=2).swapaxes(0, 1)
+        return Ends(q[-1], m[-1], steps.astype(np.int64), largest, failed, states[-1], path)
 
-    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate, with_states.groups(task.batch.field))
-    pairs = (task.batch.quaternion, ends.quaternion), (task.batch.momentum, ends.momentum)
-    q, m = (np.stack(np.broadcast_arrays(start, end)) for start, end in pairs)
+    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate, with_states.groups(field))
+    path = ends.path.swapaxes(0, 1)
+    triples = (
+        (task.batch.quaternion, path[..., :4], ends.quaternion),
+        (task.batch.momentum, path[..., 4:7], ends.momentum),
+    )
+    q, m = (
+        np.concatenate([np.broadcast_to(start, end.shape)[None], between, end[None]]) for start, between, end in triples
+    )
     moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
-    return Ensemble(
-        task.times(), q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
+    times = kept_times.inner(task).times()
+    many = Ensemble(
+        times, q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
         bodies=task.batch.bodies, tol=tol, compile_seconds=watch.compile_seconds,
-        states=_states_of_fields(task.batch, ends.states[None]),
+        states=_states_of_fields(task.batch, np.concatenate([path[..., 7:], ends.states[None]])),
     )  # fmt: skip
+    return kept_times.applied(task, many)
 
 
 NEAR = 4096
@@ -439,7 +504,7 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
     if task.states:
         states = dataclasses.replace(states, states=_states_of_fields(batch, extra_columns[..., -task.states :]))
     if task.tolerance is not None:
-        return dataclasses.replace(states, steps=extra_columns[0, :, 0].astype(np.int64))
+        return dataclasses.replace(states, steps=extra_columns[-1, :, 0].astype(np.int64))
     if task.wanted is None:
         return states
     samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)

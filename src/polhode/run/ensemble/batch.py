@@ -135,9 +135,10 @@ def _moments(given: np.ndarray) -> np.ndarray:
 
 
 def _steps(dt: Any) -> np.ndarray:
-    given = np.atleast_1d(real_array(dt, "dt must be a positive number, or one for each body"))
-    if given.ndim != 1 or not given.size or not (np.isfinite(given) & (given > 0)).all():
-        raise InputError(f"dt must be a positive number, or one for each body; got {dt!r}")
+    expected = "dt must be a number other than 0, or one for each body"
+    given = np.atleast_1d(real_array(dt, expected))
+    if given.ndim != 1 or not given.size or not (np.isfinite(given) & (given != 0)).all():
+        raise InputError(f"{expected}; got {dt!r}")
     return given
 
 

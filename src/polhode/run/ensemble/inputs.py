@@ -15,7 +15,7 @@ from ...physics.fields.field import like
 from ...physics.problem import Problem
 from ...physics.validate import finite_number
 from ...symbolic.rows import Rows
-from ..step_count import Interval, number_of_steps
+from ..step_count import Interval, number_of_steps, signed_step
 from .batch import BodyBatch, from_arrays
 from .start import VECTORS, Start, euler_rotation
 
@@ -40,15 +40,17 @@ class Inputs:
         """Return the checked arrays."""
         return from_arrays(self.bodies, self.attitudes, self.start, self.field, self.params, dt, self.name)
 
-    def steps(self, method: Method, dt: Any, steps: Any, t_end: Any) -> Any:
-        """Return `steps`, or the number of steps to the end time."""
+    def steps(self, method: Method, dt: Any, steps: Any, t_end: Any) -> tuple[Any, Any]:
+        """Return dt, negative in a run backwards in time, and `steps`, or the number of steps to the end time."""
         if steps is not None and t_end is None:
-            return steps
+            return dt, steps
         per_body_dt = isinstance(dt, list | tuple) or bool(getattr(dt, "ndim", 0))
         if steps is None and (method.has_own_time or per_body_dt):
             why = f"{method.name} chooses its own steps" if method.has_own_time else "every body has its own dt"
             raise InputError(f"{why}, so give steps instead of t_end", "steps")
-        return number_of_steps(Interval(self.t0, self.t_end), finite_number("dt", dt), t_end, steps)
+        run = Interval(self.t0, self.t_end)
+        dt = signed_step(run, dt, t_end, steps)
+        return dt, number_of_steps(run, dt, t_end, steps)
 
 
 def read(

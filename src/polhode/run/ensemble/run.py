@@ -16,6 +16,7 @@ from ...numbers import floats
 from ...physics.fields import places
 from .. import with_states
 from ..integrator import beginning, structure, torque_kernel
+from . import backwards, kept_times
 from .lane_steps import lane_steps
 
 if TYPE_CHECKING:
@@ -81,6 +82,9 @@ def run_on_cores(task: Task, found: Any, threads: int | None) -> None:
     if task.tolerance is not None:
         _integrate_adaptively(task, found, threads)
         return
+    if task.lands:
+        kept_times.exact(task, found, functools.partial(run_on_cores, threads=threads))
+        return
     run, asked = _compiled(task), _loop_arguments(task)
     fixed_step.run_on_cores(run, *asked, found, functools.partial(_cursor, task), threads)
 
@@ -119,17 +123,19 @@ class Course:
 
 def _integrate_adaptively(task: Task, found: Any, threads: int | None) -> None:
     """Run a task with adaptive steps; the step counts are stored after the state."""
-    span = float(task.batch.dt[0])
+    if task.batch.dt[0] < 0:
+        backwards.run(task, found, functools.partial(_integrate_adaptively, threads=threads))
+        return
     assert task.longest is not None
     longest, *more = np.unique(task.longest).tolist()
     if more:
         for x in (longest, *more):
             _integrate_some_adaptively(task, found, threads, np.flatnonzero(task.longest == x))
         return
-    _ADAPTIVE[task.device](task, (task.t0, task.t0 + span, longest), found, threads)
+    _ADAPTIVE[task.device](task, (task.t0, task.times()[1:], longest), found, threads)
 
 
-def _adaptively_on_cores(task: Task, times: tuple[float, float, float], found: Any, threads: int | None) -> None:
+def _adaptively_on_cores(task: Task, times: tuple[float, np.ndarray, float], found: Any, threads: int | None) -> None:
     """Run bodies with the same longest step in lanes."""
     from ...compile.batch import adaptive_step
     from ...compile.program import program
@@ -141,7 +147,7 @@ def _adaptively_on_cores(task: Task, times: tuple[float, float, float], found: A
     adaptive_step.run_on_cores(run, times, task.tolerance, steps.setting, given, found, threads)
 
 
-def _adaptively_on_card(task: Task, times: tuple[float, float, float], found: Any, threads: int | None) -> None:
+def _adaptively_on_card(task: Task, times: tuple[float, np.ndarray, float], found: Any, threads: int | None) -> None:
     """Run bodies with the same longest step on a GPU."""
     from ...compile import cuda, cuda_adaptive
     from ...compile.batch import layout
@@ -188,6 +194,9 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
 
     if task.tolerance is not None:
         _integrate_adaptively(task, found, threads)
+        return
+    if task.lands:
+        kept_times.exact(task, found, functools.partial(_run_on_card, threads=threads))
         return
     _check_card(task)
     cuda.card()

@@ -10,8 +10,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import ResultWarning
+from ...physics.fields import Field
 from ...symbolic.expression import symbols_in
 from ..schedule import PARTS, Bounds, longest_step
+from . import backwards
 from .batch import BodyBatch
 
 MOST_DIFFERENT = 32
@@ -24,13 +26,13 @@ def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.
     first = batch.field_of(0)
     if first is not None and first.states:
         timed = "t" in symbols_in(itertools.chain(*first.coupled)) and given == math.inf
-        return np.array([(end - t0) / PARTS if timed else given])
-    if first is None or longest_step(first, t0, end) == math.inf:  # depends on the formula only, not on the body
+        return np.array([abs(end - t0) / PARTS if timed else given])
+    if first is None or _longest_step(first, t0, end) == math.inf:  # depends on the formula only, not on the body
         return np.array([given])
     rows, body, which = np.unique(batch.values, axis=0, return_index=True, return_inverse=True)
     if len(rows) <= MOST_DIFFERENT:
         fields = [batch.field_of(int(i)) for i in body]
-        return np.minimum([longest_step(field, t0, end) for field in fields if field], given)[which.ravel()]
+        return np.minimum([_longest_step(field, t0, end) for field in fields if field], given)[which.ravel()]
     if given == math.inf:
         warnings.warn(
             f"the torque depends on time, with different parameters for more than {MOST_DIFFERENT} bodies: features "
@@ -38,4 +40,9 @@ def longest_steps(batch: BodyBatch, t0: float, end: float, max_step: Any) -> np.
             ResultWarning,
             stacklevel=4,
         )
-    return np.array([min(given, (end - t0) / PARTS)])
+    return np.array([min(given, abs(end - t0) / PARTS)])
+
+
+def _longest_step(field: Field, t0: float, end: float) -> float:
+    """Return the longest step that misses no feature of the field, in either direction of time."""
+    return longest_step(field, t0, end) if end > t0 else longest_step(backwards.field_of(field), -t0, -end)

@@ -23,6 +23,7 @@ from ...compile.clock import Stopwatch
 from ...compile.simd.vector_types import LANES
 from ...results.ensemble import Ensemble
 from ...results.store import atomic, checkpoint
+from . import kept_times
 from .api import Task
 from .run import Course
 
@@ -45,9 +46,16 @@ def file_of(store: Path, number: int) -> Path:
 
 
 def run(task: Task, store: Path, number: int, stop: threading.Event | None) -> Ensemble:
-    """Run a shard from its checkpoint, or from its start, with regular checkpoints, until told to stop."""
-    file = file_of(store, number)
-    course, watch = Course(task, read(file, number)), Stopwatch()
+    """Run a shard from its checkpoint, or from its start, with regular checkpoints, until told to stop.
+
+    Adaptive runs have no checkpoints: the steps of a body are few.
+    """
+    if task.lands:
+        if stop is not None and stop.is_set():
+            raise Stopped
+        return task.run(threads=1)
+    file, inner = file_of(store, number), kept_times.inner(task) if task.stops is not None else task
+    course, watch = Course(inner, read(file, number)), Stopwatch()
     saved = time.monotonic()
     for _ in course:
         waited, told = time.monotonic() - saved, stop is not None and stop.is_set()
@@ -56,7 +64,7 @@ def run(task: Task, store: Path, number: int, stop: threading.Event | None) -> E
             saved = time.monotonic()
         if told:
             raise Stopped
-    return task.result(course.found, watch)
+    return task.finished(inner.result(course.found, watch))
 
 
 def save(file: Path, number: int, arrays: Mapping[str, np.ndarray]) -> None:

@@ -19,6 +19,7 @@ from ...compile.clock import Stopwatch
 from ...errors import InputError, ResultWarning, StepError
 from ...methods import Method, methods
 from ...physics.fields import Field
+from ...physics.observers.event import Event
 from ...physics.observers.statistics import Watch
 from ...physics.problem import Problem
 from ...physics.validate import whole_number
@@ -27,7 +28,7 @@ from ...results.progress import Progress
 from ...results.store import atomic, ensemble_files, trajectory_store
 from ...results.store import ensemble_store as crowd_store
 from ...results.store.checkpoint import coefficients
-from . import shard_checkpoint, store
+from . import kept_times, shard_checkpoint, store
 from .api import Task
 
 BODY_STEPS = {"cpu": 5e7, "cuda": 2e10}
@@ -35,6 +36,9 @@ BODY_STEPS = {"cpu": 5e7, "cuda": 2e10}
 
 ROW_BYTES = {"cpu": 3.2e7, "cuda": 5e8}
 """Largest size in bytes of the stored states of a shard, which needs about four times as much memory."""
+
+ADAPTIVE_STEP = 50.0
+"""Work of an adaptive run for each radian and each kept time, in equal steps: a few steps of high order, repeated."""
 
 NUMBERS, LANES = 7, 16
 """Numbers in a state, and the largest number of lanes: the default shard size is a multiple of it."""
@@ -55,13 +59,25 @@ class Plan:
     device: str
     wanted: Watch | None
     version: str
+    tolerance: float | None = None
+    longest: np.ndarray | None = None
+    tol: float | None = None
+    stops: np.ndarray | None = None
+    step_tol: float | None = None
+    events: tuple[Event, ...] = ()
 
     def task(self, root: Any, number: int) -> Task:
         """Read a shard from the store."""
         quaternion, momentum = self.start
         model = Problem(self.body, self.field, attitude=quaternion, momentum=momentum, t0=self.t0)
         batch = store.read_batch(root, number, self.field)
-        return Task(batch, methods[self.method], model, self.t0, self.count, self.every, self.device, self.wanted)
+        begin, end = crowd_store.bounds(root, number)
+        longest = self.longest if self.longest is None or len(self.longest) == 1 else self.longest[begin:end]
+        return Task(
+            batch, methods[self.method], model, self.t0, self.count, self.every, self.device, self.wanted,
+            tolerance=self.tolerance, longest=longest, tol=self.tol, stops=self.stops, step_tol=self.step_tol,
+            events=self.events,
+        )  # fmt: skip
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +96,8 @@ def plan(task: Task, path: Path) -> Plan:
     return Plan(
         str(path.absolute()), method.name if known else method, model.body, model.field,
         (model.quaternion, model.momentum), task.t0,
-        task.count, task.every, task.device, task.wanted, _version.__version__,
+        task.count, task.every, task.device, task.wanted, _version.__version__, task.tolerance, task.longest, task.tol,
+        task.stops, task.step_tol, task.events,
     )  # fmt: skip
 
 
@@ -106,9 +123,18 @@ def run_shard(plan: Plan, number: int, stop: threading.Event | None = None) -> D
 
 def default_shard_size(task: Task) -> int:
     """Return the number of bodies in a shard, as large as the bounds above allow."""
-    rows = 8 * (len(task.kept) * NUMBERS + task.extra_columns)
-    most = min(BODY_STEPS[task.device] / task.count, ROW_BYTES[task.device] / rows)
+    kept = kept_times.inner(task).kept if task.stops is not None else task.kept
+    rows = 8 * (len(kept) * NUMBERS + task.extra_columns)
+    most = min(BODY_STEPS[task.device] / _body_steps(task), ROW_BYTES[task.device] / rows)
     return min(max(int(most) // LANES, 1) * LANES, task.batch.number)
+
+
+def _body_steps(task: Task) -> float:
+    """Return the work of a body, in equal steps; that of adaptive steps is estimated from the initial speed."""
+    if task.tolerance is None:
+        return task.count
+    turned = float(task.batch.speeds().mean()) * abs(float(task.batch.dt[0]))
+    return ADAPTIVE_STEP * (1 + len(task.times()) + turned)
 
 
 def cores() -> int:
@@ -164,7 +190,7 @@ def _repair(path: Path) -> None:
             f"{path} was damaged: {len(bad)} shards (the first is number {bad[0]}) do not match their checksums "
             "and are run again",
             ResultWarning,
-            stacklevel=4,
+            stacklevel=5,
         )
 
 

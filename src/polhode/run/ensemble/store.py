@@ -11,8 +11,9 @@ import numpy as np
 
 from ... import _version
 from ...errors import InputError
+from ...physics.observers.event import Event
 from ...results.ensemble import NOT_YET, Ensemble
-from ...results.store import atomic, checkpoint, file_format, integrity
+from ...results.store import atomic, checkpoint, event_files, file_format, integrity
 from ...results.store.ensemble_store import (
     CHECKED,
     FORMAT,
@@ -49,7 +50,7 @@ def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndar
         root = zarr.open_group(new, mode="w", zarr_format=3)
         sizes = {"time": len(task.kept), "body": task.batch.number, **file_format.SIZES}
         observed = {} if task.wanted is None else task.wanted.sizes
-        for name in (*VARIABLES, *statistics_names(observed)):
+        for name in (*VARIABLES, *_adaptive_variables(task), *statistics_names(observed)):
             _variable(root, name, dims_of(name, task.per_body_times, observed), sizes, shard_size)
         constant = {"moments": np.broadcast_to(task.batch.moments, (task.batch.number, 3)), **labels}
         if not task.per_body_times:
@@ -80,7 +81,14 @@ def create(path: Path, task: Task, shard_size: int, labels: Mapping[str, np.ndar
 def _shard_variables(task: Task, observed: Mapping[str, int]) -> list[str]:
     """Return the variables that a shard writes; the last one marks it as done."""
     own = ["t"] if task.per_body_times else []
-    return ["quaternion", "momentum", "energy_change", *own, *statistics_names(observed), "failed"]
+    more = [*own, *_adaptive_variables(task), *statistics_names(observed)]
+    return ["quaternion", "momentum", "energy_change", *more, "failed"]
+
+
+def _adaptive_variables(task: Task) -> list[str]:
+    """Return the further variables of runs to a tolerance."""
+    steps = [] if task.tolerance is None else ["steps"]
+    return steps if task.tol is None else [*steps, "error_estimate"]
 
 
 def _chunks(shape: tuple[int, ...], first: int) -> tuple[int, ...]:
@@ -92,7 +100,7 @@ def _variable(root: Any, name: str, dims: tuple[str, ...], sizes: Mapping[str, i
     largest = {"time": file_format.ROWS_PER_CHUNK, "body": shard_size}
     shape = tuple(sizes[d] for d in dims)
     attributes = labelled(name) | ({"coordinates": "t"} if "time" in dims and name != "t" else {})
-    whole = name == "failed"
+    whole = name in ("failed", "steps")
     integrity.created(
         root, name, compressed=False, shape=shape, dtype="i8" if whole else "f8",
         chunks=tuple(min(largest.get(d, n), n) for d, n in zip(dims, shape, strict=True)),
@@ -134,7 +142,18 @@ def description(task: Task) -> dict[str, Any]:
         "own_axes": task.batch.own is not None,
         "statistics": "" if task.wanted is None else " ".join(task.wanted.sizes),
         "statistics_formula": "" if task.wanted is None else checkpoint.digest(task.wanted.structure),
+        "tol": "" if task.tol is None else task.tol,
+        "step_tol": "" if task.step_tol is None else task.step_tol,
+        "longest_step": "" if task.longest is None else " ".join(map(repr, np.unique(task.longest).tolist())),
+        "times": "" if task.stops is None else " ".join(map(repr, task.stops.tolist())),
+        "events": " ".join(event.name for event in task.events),
+        "events_formula": checkpoint.digest(repr([_formula(event) for event in task.events])) if task.events else "",
     }
+
+
+def _formula(event: Event) -> tuple[Any, ...]:
+    """Return what determines the zeros of an event."""
+    return event.text, event.parameters, event.direction
 
 
 def read_batch(root: Any, number: int, field: Any) -> BodyBatch:
@@ -169,11 +188,14 @@ def write(root: Any, number: int, task: Task, part: Ensemble) -> None:
     arrays = {"quaternion": part.quaternion, "momentum": part.momentum, "energy_change": _energy_change(task, part)}
     if task.per_body_times:
         arrays["t"] = part.t
+    arrays |= {name: getattr(part, name) for name in _adaptive_variables(task)}
     for name, one in part.statistics.items():
         arrays |= dict(zip(statistics_names([name]), vars(one).values(), strict=True))
     _check_same_store(root)
     for name, values in arrays.items():
         integrity.writable(root, name)[_where(root, name, number)] = values
+    if task.events:
+        event_files.write(Path(root.store.root), number, part.events)
     arrays["failed"] = part.failed
     sums = [integrity.checksum(arrays[name], axis=body_axis(name)) for name in root.attrs[CHECKED].split()]
     integrity.writable(root, "checks/units")[number] = np.array(sums, dtype=np.uint32)
@@ -250,6 +272,8 @@ _WORDS = {
     "own_dt": "dt for each body",
     "own_axes": "axes for each body",
     "polhode_version": "polhode",
+    "longest_step": "longest step",
+    "events_formula": "formula of an event",
 }
 
 

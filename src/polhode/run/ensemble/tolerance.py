@@ -45,6 +45,8 @@ class Ends:
     failed: np.ndarray
     states: np.ndarray
     """States of the field, (N, k)."""
+    path: np.ndarray
+    """States kept before the end, (body, time, 7 + k): no error is judged by them."""
 
     def some(self, chosen: np.ndarray) -> Ends:
         """Return the final states of some bodies."""
