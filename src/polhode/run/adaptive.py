@@ -16,14 +16,13 @@ from ..kernels.so3 import conj, mul
 from ..methods import Method
 from ..methods.adaptive.controller import first_angle, first_step
 from ..methods.combinators.compose import collapsed_step, whole
-from ..numbers import floats
 from ..physics.problem import Problem
-from .integrator import check_fit, structure, torque_kernel
+from .integrator import check_fit, number_type, structure, torque_kernel
 from .schedule import Schedule, scheduled
-from .step_control import EPS, AdaptiveStep, compiled
+from .step_control import EPS, AdaptiveStep, compiled, in_plain_python
 
-FEW_ROWS, ROWS = 256, 4096
-"""States in the first and in the largest buffer of the compiled loop."""
+ROWS = 4096
+"""States in the largest buffer of the loop; that of the first is `AdaptiveStep.few_rows`."""
 
 
 class Watcher(Protocol):
@@ -83,7 +82,8 @@ class Run:
         self.schedule = schedule or scheduled(problem, end, tolerance)
         self.longest = [leg.longest for leg in self.schedule.legs]
         self.order = controlled_step.order_for(tolerance)
-        self.y, self.system = problem.kernel_data(floats.number)
+        self.number = number_type(controlled_step.digits)
+        self.y, self.system = problem.kernel_data(self.number)
 
     def again(self, tolerance: float) -> Run:
         """Return the same run with another tolerance."""
@@ -123,12 +123,12 @@ class Run:
         """
         loop, t, y, proposal, size = (
             self.controlled_step.adaptive_loop,
-            self.problem.t0,
+            self.number(self.problem.t0),
             self.y,
             self.first_step(),
-            FEW_ROWS,
+            self.controlled_step.few_rows,
         )
-        times, rows, filled, rejected, attempted = np.empty(size), np.empty((size, COLUMNS)), 1, 0, 0
+        (times, rows), filled, rejected, attempted = self._buffer(size), 1, 0, 0
         times[0], rows[0] = t, (*y[0], *y[1])
         turned, largest = 0.0, 0.0
         for leg, longest in zip(self.schedule.legs, self.longest, strict=True):
@@ -136,7 +136,7 @@ class Run:
             while t < leg.end:
                 if filled == size:
                     size, filled = min(ROWS, 4 * size), 0
-                    times, rows = np.empty(size), np.empty((size, COLUMNS))
+                    times, rows = self._buffer(size)
                 free = (times[filled:], rows[filled:]) if filled else (times, rows)
                 y, t, proposal, largest, angle, count, lost, fine = loop(
                     t, leg.end, self.end, longest, proposal, y, system, self.tolerance, largest, self.order, *free
@@ -155,14 +155,19 @@ class Run:
                 if filled < size:  # the end
                     return
 
+    def _buffer(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return arrays for the times and rows of `size` steps."""
+        dtype = float if self.controlled_step.digits is None else object
+        return np.empty(size, dtype), np.empty((size, COLUMNS), dtype)
+
     def _tell(self, t: float) -> None:
         watcher = _watcher.get()
         if watcher is not None:
-            watcher.tell((t - self.problem.t0) / (self.end - self.problem.t0))
+            watcher.tell(float((t - self.problem.t0) / (self.end - self.problem.t0)))
 
     def start(self) -> Path:
         """Return the path before the first step."""
-        (q, m), t0 = self.y, self.problem.t0
+        (q, m), t0 = self.y, self.number(self.problem.t0)
         return Path(np.array([t0]), np.array([[*q, *m]]), largest=math.hypot(*m))
 
     def __call__(self) -> Path:
@@ -200,29 +205,30 @@ def interpolated(
     schedule: Schedule | None = None,
 ) -> np.ndarray | None:  # fmt: skip
     """Return rows at any times, each by one step from the last stored state before it; None on failure."""
-    seen = np.empty((len(times), COLUMNS))
+    seen = np.empty((len(times), COLUMNS), dtype=rows.dtype)
     first = np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(starts) - 1)
     if schedule is None or len(schedule.legs) == 1:
         data = system if schedule is None else schedule.system(system, schedule.legs[0])
         return seen if interpolate(times, first, starts, rows, data, order, seen) else None
     for leg, group in schedule.by_leg(times):
-        part = np.empty((len(group), COLUMNS))
+        part = np.empty((len(group), COLUMNS), dtype=rows.dtype)
         if not interpolate(times[group], first[group], starts, rows, schedule.system(system, leg), order, part):
             return None
         seen[group] = part
     return seen
 
 
-def between_steps(problem: Problem, method: Method) -> Any:
-    """Return the compiled dense output between the fixed steps of a method."""
+def between_steps(problem: Problem, method: Method, digits: int | None = None) -> Any:
+    """Return the dense output between the fixed steps of a method: compiled, or in plain Python with `digits`."""
     check_fit(method, problem)
+    number = number_type(digits)
 
     def make() -> Any:
-        step = whole(method)(floats.number)
+        step = whole(method)(number)
         step = collapsed_step(step) if method.compensated else step
-        return interpolating(one_step(step, torque_kernel(problem, floats.number, method)))
+        return interpolating(one_step(step, torque_kernel(problem, number, method)))
 
-    return compiled(make, "interpolate", *structure(problem, method))
+    return compiled(make, "interpolate", *structure(problem, method)) if digits is None else in_plain_python(make())
 
 
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
@@ -239,11 +245,11 @@ def scale_of_momentum(problem: Problem, *paths: Path) -> float:
     return largest if 0 < largest < math.inf else 1.0
 
 
-def round_off(path: Path) -> float:
+def round_off(path: Path, eps: float = EPS) -> float:
     """Return the round-off error of a run, the lower bound of every error estimate.
 
-    Let u = EPS/2 be the unit round-off. The initial momentum has a relative error u, so the rotation angle has an error
+    Let u = eps/2 be the unit round-off. The initial momentum has a relative error u, so the rotation angle has an error
     of u times itself. Each of n steps rounds the attitude by about u in a random direction, sqrt(n) u in total. The
     result is rounded once. If neighbouring motions diverge, the comparison of two runs shows a larger error.
     """
-    return EPS / 2 * (1 + path.turned + math.sqrt(len(path.times) - 1))
+    return eps / 2 * (1 + float(path.turned) + math.sqrt(len(path.times) - 1))

@@ -74,7 +74,8 @@ def solve(
     overwrite : replace an existing file
     resume : continue the run in `out` (killed, interrupted, or complete and now with a later end), bit-identical to an
         uninterrupted run; start it if the file does not exist. Arguments that differ from the file are refused.
-    digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``
+    digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``. Dense output, events
+        and tolerances, such as ``tol=1e-25, digits=30``, are in the same digits
     events : events from `ph.event`; ``sol.events`` holds the states at which each occurred
     progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
     stops : with tol, times at which steps must end: jumps of a custom torque, start and end of a short pulse (those of
@@ -100,8 +101,8 @@ def solve(
     if tol is not None or step_tol is not None:
         if problem.field is not None and problem.field.opaque:
             check_compiled(problem, "tol", "give a method and dt")
-        _refuse_with_tol(dt, steps, digits)
-        wish, kept = _wish(problem, method, tol, step_tol), Kept.of(every, times, max_turn)
+        _refuse_with_tol(dt, steps)
+        wish, kept = _wish(method, tol, step_tol, digits), Kept.of(every, times, max_turn)
         wish.times = None if wanted else kept.times
         end = end_time(problem, kept.end(t_end), backward=True)
         kept.check(problem.t0, end)
@@ -111,7 +112,7 @@ def solve(
             return kept.applied(solve_to(problem, wish, end, wanted, progress))
         how = checkpoint.run_spec(
             problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=len(wanted), **wish.bounds.attributes,
-            **kept.attributes,
+            **kept.attributes, **({} if wish.digits is None else {"digits": wish.digits}),
         )  # fmt: skip
         kept = FOR_FILE if kept is STEPS else kept
         run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
@@ -125,8 +126,8 @@ def solve(
     chosen = methods[method]
     if times is not None or max_turn is not None or (wanted and out is not None):
         kept = Kept.of(every, times, max_turn)
-        _refuse_between_steps(digits, kept.every, wanted)
-        given = {"dt": dt, "t_end": t_end, "steps": steps}
+        _refuse_between_steps(kept.every, wanted)
+        given = {"dt": dt, "t_end": t_end, "steps": steps} | ({} if digits is None else {"digits": digits})
         sampled = functools.partial(_between_steps, kept, problem, chosen, progress, wanted, given)
         if out is None:
             return sampled()
@@ -135,7 +136,7 @@ def solve(
     dt, every = signed_step(problem, dt, t_end, steps), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)
     if wanted:
-        _refuse_between_steps(digits, every, wanted)
+        _refuse_between_steps(every, wanted)
     count, end = length(problem, chosen, dt, t_end, steps)
     if not chosen.has_step:
         if wanted or out is not None:
@@ -201,18 +202,16 @@ def _recorder(
 
 
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
-    """Add the problem to a run, and dense output if every step was kept in double precision."""
+    """Add the problem to a run, and dense output if every step was kept in the precision of the run."""
     whole._problem = problem
-    if state.every == 1 and state.run.digits is None and not state.run.singly:
+    if state.every == 1 and (state.run.digits is None or whole.mp is not None) and not state.run.singly:
         whole.dense = dense_of(problem, state.method.base or state.method, whole)
     return whole
 
 
-def _refuse_between_steps(digits: Any, every: Any, events: Any) -> None:
-    """Refuse what does not go with states between steps: they come from every step, in double precision."""
+def _refuse_between_steps(every: Any, events: Any) -> None:
+    """Refuse what does not go with states between steps: they come from every step."""
     what = "events" if events else "states between steps"
-    if digits is not None:
-        raise InputError(f"{what} are found by dense output, which is in double precision; remove the argument digits")
     if every != 1:
         raise InputError(f"{what} are found by dense output, which needs every step; remove the argument every")
 
@@ -224,23 +223,21 @@ def _between_steps(
     if given["t_end"] is None and given["steps"] is None and kept.times is not None:
         dt = signed_step(problem, given["dt"], kept.end(None), None)
         steps = max(1, math.ceil((kept.end(None) - problem.t0) / dt - 1e-9))
-        given = {"dt": dt, "steps": steps}
+        given = given | {"dt": dt, "t_end": None, "steps": steps}
     sol = solve(problem, method, **given, progress=progress, events=events)
     if kept.times is not None and not sol.events:
         kept.check(problem.t0, float(sol.t[-1]))
     return kept.applied(sol)
 
 
-def _refuse_with_tol(dt: Any, steps: Any, digits: Any) -> None:
+def _refuse_with_tol(dt: Any, steps: Any) -> None:
     """Refuse the arguments of runs with fixed steps."""
-    if dt is None and steps is None and digits is None:
+    if dt is None and steps is None:
         return
-    name = "dt" if dt is not None else "steps" if steps is not None else "digits"
-    why = "tol is for doubles" if name == "digits" else "steps follow from tol"
-    raise InputError(f"give {name} or tol, not both: {why}")
+    raise InputError(f"give {'steps' if dt is None else 'dt'} or tol, not both: steps follow from tol")
 
 
-def _wish(problem: Problem, method: Any, tol: Any, step_tol: Any) -> Wish:
+def _wish(method: Any, tol: Any, step_tol: Any, digits: Any) -> Wish:
     """Read the tolerance, and the method if one is given."""
     if tol is not None and step_tol is not None:
         raise InputError("give tol (the error at the end) or step_tol (the error of each step), not both")
@@ -250,7 +247,8 @@ def _wish(problem: Problem, method: Any, tol: Any, step_tol: Any) -> Wish:
     if chosen is not None and chosen.has_own_time:
         raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
     name, allowed = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
-    return Wish(finite_number(name, allowed), step_tol is not None, chosen)
+    precision = None if digits is None else number_of_digits(digits)
+    return Wish(finite_number(name, allowed), step_tol is not None, chosen, digits=precision)
 
 
 # --- reading the arguments --------------------------------------------------------------------------
