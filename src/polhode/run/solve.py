@@ -95,7 +95,7 @@ def solve(
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     wanted = [] if type(events) is tuple and not events else checked(events, problem)
     if out is not None or resume is not False or overwrite is not False:
-        _check_resume(out, overwrite, resume, bool(wanted))
+        _check_resume(out, overwrite, resume)
     if resume:
         checkpoint.check_resumable(problem.field, out)
     if tol is not None or step_tol is not None:
@@ -111,8 +111,8 @@ def solve(
         if out is None:
             return kept.applied(solve_to(problem, wish, end, wanted, progress))
         how = checkpoint.run_spec(
-            problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=len(wanted), **wish.bounds.attributes,
-            **kept.attributes, **({} if wish.digits is None else {"digits": wish.digits}),
+            problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=checkpoint.events_spec(wanted),
+            **wish.bounds.attributes, **kept.attributes, **({} if wish.digits is None else {"digits": wish.digits}),
         )  # fmt: skip
         kept = FOR_FILE if kept is STEPS else kept
         run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
@@ -131,7 +131,7 @@ def solve(
         sampled = functools.partial(_between_steps, kept, problem, chosen, progress, wanted, given)
         if out is None:
             return sampled()
-        how = checkpoint.run_spec(problem, chosen, **given, events=len(wanted), **kept.attributes)
+        how = checkpoint.run_spec(problem, chosen, **given, events=checkpoint.events_spec(wanted), **kept.attributes)
         return written(out, overwrite, resume, how, sampled)
     dt, every = signed_step(problem, dt, t_end, steps), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)
@@ -171,16 +171,12 @@ def solve(
     return with_events(problem, chosen.base or chosen, whole, wanted) if wanted else whole
 
 
-def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:
+def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
     if resume and out is None:
         raise InputError("resume=True continues the run in a file; name the file with out")
     if resume and overwrite:
         raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
-    if resume and events:
-        raise InputError(
-            "events are not stored in the file, so resume and events cannot be combined; remove one of them"
-        )
 
 
 def _recorder(
