@@ -307,7 +307,7 @@ def test_progress_and_interruption():
     with pytest.raises(KeyboardInterrupt) as caught:
         ph.solve(top, tol=1e-6, t_end=3000.0, progress=stop)
     kept = caught.value.partial
-    assert adaptive.FEW_ROWS <= len(kept) < len(whole)
+    assert step_control.AdaptiveStep.few_rows <= len(kept) < len(whole)
     assert (kept.status, kept.method) == ("interrupted", whole.method)
     assert np.abs(kept.momentum - whole.at(kept.t).momentum).max() < 1e-4 * np.linalg.norm(top.momentum)
 

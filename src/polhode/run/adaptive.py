@@ -21,9 +21,6 @@ from .integrator import check_fit, number_type, structure, torque_kernel
 from .schedule import Schedule, scheduled
 from .step_control import EPS, AdaptiveStep, compiled, in_plain_python
 
-ROWS = 4096
-"""States in the largest buffer of the loop; that of the first is `AdaptiveStep.few_rows`."""
-
 
 class Watcher(Protocol):
     """Somebody who watches the runs of a context."""
@@ -48,6 +45,40 @@ def watched(watcher: Watcher) -> Iterator[None]:
         _watcher.reset(token)
 
 
+class Journal(Protocol):
+    """Somebody who keeps what the runs of a context compute."""
+
+    def pieces(self, run: Run) -> Iterator[Path]:
+        """Yield the pieces of a run, computed now or before."""
+
+
+_journal: contextvars.ContextVar[Journal | None] = contextvars.ContextVar("journal", default=None)
+
+
+@contextlib.contextmanager
+def journaled(journal: Journal) -> Iterator[None]:
+    """Make the runs of this context use a journal."""
+    token = _journal.set(journal)
+    try:
+        yield
+    finally:
+        _journal.reset(token)
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """Where a run stands between two pieces: all that the following pieces depend on."""
+
+    leg: int
+    t: Any
+    y: Any
+    proposal: Any
+    largest: Any
+    size: int
+    """States in the buffer of the last piece."""
+    attempted: int
+
+
 @dataclasses.dataclass
 class Path:
     """States of a run: times and rows (principal axes), including the start."""
@@ -62,6 +93,8 @@ class Path:
     """Largest |momentum| of the run."""
     turned: float = 0.0
     """Rotation angle in radians."""
+    standing: Standing | None = None
+    """Where the run stands after this piece; None at its end."""
 
 
 class Run:
@@ -121,21 +154,23 @@ class Run:
 
         `largest` is the largest |momentum| so far.
         """
-        loop, t, y, proposal, size = (
-            self.controlled_step.adaptive_loop,
-            self.number(self.problem.t0),
-            self.y,
-            self.first_step(),
-            self.controlled_step.few_rows,
-        )
-        (times, rows), filled, rejected, attempted = self._buffer(size), 1, 0, 0
+        journal = _journal.get()
+        return self.computed() if journal is None else journal.pieces(self)
+
+    def computed(self, start: Standing | None = None) -> Iterator[Path]:
+        """Compute the pieces, all of them or those after `start`."""
+        loop, size = self.controlled_step.adaptive_loop, self.controlled_step.few_rows
+        at = start or Standing(0, self.number(self.problem.t0), self.y, self.first_step(), 0.0, size, 0)
+        t, y, proposal, largest, size, attempted = at.t, at.y, at.proposal, at.largest, at.size, at.attempted
+        (times, rows), filled, rejected, turned = self._buffer(size), 1 if start is None else size, 0, 0.0
         times[0], rows[0] = t, (*y[0], *y[1])
-        turned, largest = 0.0, 0.0
-        for leg, longest in zip(self.schedule.legs, self.longest, strict=True):
+        legs = list(zip(self.schedule.legs, self.longest, strict=True))
+        for number in range(at.leg, len(legs)):
+            leg, longest = legs[number]
             system = self.schedule.system(self.system, leg)
             while t < leg.end:
                 if filled == size:
-                    size, filled = min(ROWS, 4 * size), 0
+                    size, filled = min(self.controlled_step.most_rows, 4 * size), 0
                     times, rows = self._buffer(size)
                 free = (times[filled:], rows[filled:]) if filled else (times, rows)
                 y, t, proposal, largest, angle, count, lost, fine = loop(
@@ -148,12 +183,13 @@ class Run:
                     continue
                 self._tell(t)
                 largest = max(largest, math.hypot(*y[1]))
-                yield Path(times[:filled], rows[:filled], rejected, fine and not crawling, crawling, largest, turned)
-                if not fine or crawling:
+                done = not fine or crawling or filled < size or t >= self.end
+                after = None if done else Standing(number, t, y, proposal, largest, size, attempted)
+                finished = fine and not crawling
+                yield Path(times[:filled], rows[:filled], rejected, finished, crawling, largest, turned, after)
+                if done:
                     return
                 rejected, turned = 0, 0.0
-                if filled < size:  # the end
-                    return
 
     def _buffer(self, size: int) -> tuple[np.ndarray, np.ndarray]:
         """Return arrays for the times and rows of `size` steps."""

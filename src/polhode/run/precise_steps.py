@@ -25,15 +25,16 @@ from .integrator import number_type, torque_kernel
 from .schedule import Schedule
 from .step_control import AdaptiveStep, in_plain_python, is_smooth, taylor_order, working_eps
 
-FEW_ROWS = 16
-"""States in the first buffer of the loop: plain Python makes about a hundred steps in a second."""
+ROWS = 16
+"""States in a buffer of the loop: plain Python makes ten to a hundred steps in a second."""
 
 
 @dataclasses.dataclass(frozen=True)
 class PreciseStep(AdaptiveStep):
     """A kind of adaptive step whose kernel takes mpmath numbers."""
 
-    few_rows: int = FEW_ROWS
+    few_rows: int = ROWS
+    most_rows: int = ROWS
 
     @functools.cached_property
     def adaptive_loop(self) -> Callable[..., Any]:

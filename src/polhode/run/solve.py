@@ -25,6 +25,7 @@ from .failures import explain
 from .fixed_step import RunState, solved
 from .integrator import check_compiled, engine
 from .into_file import written
+from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
@@ -116,7 +117,9 @@ def solve(
         )  # fmt: skip
         kept = FOR_FILE if kept is STEPS else kept
         run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
-        return written(out, overwrite, resume, how, lambda: kept.applied(run_to()))
+        told = info_of(problem, method="", dt=0.0, digits=wish.digits, status="running", **{wish.name: wish.tol})
+        growing = functools.partial(Journal, problem, wish.units(problem, end - problem.t0), told)
+        return written(out, overwrite, resume, how, lambda: kept.applied(run_to()), growing)
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(

@@ -99,7 +99,8 @@ class AdaptiveStep:
     digits: int | None = None
     """Digits of the numbers; None for doubles."""
     few_rows: int = 256
-    """States in the first buffer of the loop."""
+    most_rows: int = 4096
+    """States in the first and in the largest buffer of the loop."""
 
     @property
     def eps(self) -> float:

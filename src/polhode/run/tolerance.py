@@ -309,7 +309,10 @@ def _check_tolerance(wish: Wish) -> None:
     smallest = SMALLEST if wish.digits is None else 10.0 ** -min(wish.digits, MOST_DIGITS)
     if smallest <= wish.tol <= LARGEST:
         return
-    more = f"; for {wish.tol:g} give digits={math.ceil(-math.log10(wish.tol)) + 5}" if 0 < wish.tol < smallest else ""
+    more = ""
+    if 0 < wish.tol < smallest:
+        digits = math.ceil(-math.log10(wish.tol)) + 5
+        more = f"; for {wish.tol:g} give digits={digits} (--digits {digits})"
     where = "in double precision" if wish.digits is None else f"with digits={wish.digits}"
     raise InputError(f"{wish.name} must lie between {smallest:g} and {LARGEST:g} {where}; got {wish.tol:g}{more}")
 
