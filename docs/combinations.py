@@ -21,6 +21,8 @@ STEPS: dict[str, dict[str, Any]] = {
     "`tol`": {"tol": 1e-3},
     "`step_tol`": {"step_tol": 1e-3},
     "method, `dt`, `digits`": {"method": METHOD, "dt": DT, "digits": 20},
+    "`tol`, `digits`": {"tol": 1e-18, "digits": 20},
+    "`step_tol`, `digits`": {"step_tol": 1e-18, "digits": 20},
 }
 """How one body steps."""
 
@@ -68,6 +70,10 @@ def one_body(steps: dict[str, Any], kept: dict[str, Any], direction: float, out:
     assert abs(sol.t[-1] - direction * END) < 1e-12
     assert np.isfinite(sol.momentum).all()
     assert "events" not in given or len(sol.events[0]) == 1
+    if out is not None:
+        back = ph.load(out)
+        assert (back.t == sol.t).all()
+        assert [len(one) for one in back.events] == [len(one) for one in sol.events]
     return ""
 
 

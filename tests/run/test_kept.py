@@ -90,11 +90,6 @@ def test_bad_input(problem, way, given, said):
         ph.solve(problem, **WAYS[way], **given)
 
 
-def test_states_between_steps_are_doubles(problem):
-    with pytest.raises(ph.InputError, match="remove the argument digits"):
-        ph.solve(problem, times=[1.0], **WAYS["fixed"], digits=30)
-
-
 def test_times_and_events_of_fixed_steps_go_into_a_file(problem, tmp_path):
     given = {"times": [0.2, 0.4], "events": [ph.event(lambda t: t - 0.3)], **WAYS["fixed"]}
     sol, path = ph.solve(problem, **given), tmp_path / "run.zarr"

@@ -58,11 +58,15 @@ omega = [0.0, 0.0, 200.0]           # angular velocity, body frame; exactly one 
 method = "METHOD"                   # `polhode methods` lists them
 dt = 0.001
 # tol = 1e-8                        # instead of method and dt: error allowed at the end
+# step_tol = 1e-8                   # instead of tol: error allowed in each step
 # stops = [0.05, 0.1]               # with tol: times at which steps must end
 # max_step = 0.02                   # with tol: the longest step allowed
 t_end = 2.0
 # steps = 2000
 every = 4                           # record every 4th state; default: all
+# times = [0.5, 1.0, 2.0]           # instead of every: record the states at these times
+# samples = 101                     # or this many states, equally spaced in time
+# max_turn = 0.1                    # or states at most this angle apart, in radians
 # digits = 50                       # compute with this many digits (slow)
 
 [output]                            # all optional

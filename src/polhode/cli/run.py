@@ -31,6 +31,9 @@ RUN_HELP = examples(
     f"polhode run fast_top --method {EXAMPLE} --dt 0.01 --every 10 --out top.zarr --plot top.png",
     f"polhode run free_body --method {EXAMPLE} --dt 0.5 --steps 20 --digits 40",
     "polhode run soft_wall --tol 1e-10",
+    "polhode run fast_top --step-tol 1e-9 --samples 201 --out top.zarr",
+    f"polhode run fast_top --method {EXAMPLE} --dt 0.01 --t-end -1 --times 0,-0.25,-1",
+    "polhode run fast_top --tol 1e-25 --digits 30 --t-end 0.1",
     "polhode init && polhode run problem.toml",
     f"polhode run fast_top --method {EXAMPLE} --dt 1e-5 --every 1000 --out long.zarr --resume   "
     "(the same command starts, resumes or extends a run)",
@@ -48,15 +51,28 @@ def run_command(
     tol: Annotated[
         float | None, typer.Option(help="Error allowed at the end; replaces --dt, and --method becomes optional.")
     ] = None,
+    step_tol: Annotated[
+        float | None, typer.Option(help="Error allowed in each step, instead of --tol: faster, without an estimate.")
+    ] = None,
     stops: Annotated[
         str | None, typer.Option(help="With --tol: times at which steps must end, such as 3,4.5 (a jump, a pulse).")
     ] = None,
     max_step: Annotated[float | None, typer.Option(help="With --tol: the longest step allowed.")] = None,
-    t_end: Annotated[float | None, typer.Option(help="End time (default: that of the problem).")] = None,
+    t_end: Annotated[
+        float | None,
+        typer.Option(help="End time (default: that of the problem); before the start, the run goes backwards."),
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Number of steps, instead of an end time.")] = None,
     every: Annotated[
         int | None,
         typer.Option(help="Record every K-th state (default: all with --out, otherwise a few thousand)."),
+    ] = None,
+    times: Annotated[str | None, typer.Option(help="Record the states at these times, such as 0,0.5,2.")] = None,
+    samples: Annotated[
+        int | None, typer.Option(help="Record this many states, equally spaced from the start to the end.")
+    ] = None,
+    max_turn: Annotated[
+        float | None, typer.Option(help="Record states between which the body turns by at most this angle (radians).")
     ] = None,
     out: Annotated[
         Path | None, typer.Option(help="Write the trajectory to this .zarr or .nc file during the run.")
@@ -85,27 +101,29 @@ def run_command(
     Options override the settings of a problem file.
     """
     how: dict[str, Any] = {
-        "method": method, "dt": dt, "tol": tol, "t_end": t_end, "steps": steps, "every": every, "digits": digits,
-        "stops": None if stops is None else stops.split(","), "max_step": max_step,
+        "method": method, "dt": dt, "tol": tol, "step_tol": step_tol, "t_end": t_end, "steps": steps, "every": every,
+        "digits": digits, "stops": None if stops is None else stops.split(","), "max_step": max_step,
+        "times": None if times is None else _listed("--times", times), "samples": samples, "max_turn": max_turn,
     }  # fmt: skip
     how = {name: value for name, value in how.items() if value is not None}
-    if problem.endswith(".toml") or Path(problem).is_file():
-        from ..config import problem_file
+    from ..config import problem_file
 
+    if problem.endswith(".toml") or Path(problem).is_file():
         loaded = problem_file.load(problem, allow_code=allow_code)
         what, how = loaded.problem, _overridden(loaded.settings, how)
         out, plot, view = out or loaded.file, plot or loaded.plot, view or loaded.view
     else:
         what = library.get(problem)
+    how = problem_file.with_samples(what, how)
     if view is not None:
         viewer.checked(view, overwrite or resume)
     before = _progress_in(out) if resume else None
-    if "tol" in how:
+    if any(name in how for name in problem_file.TOLERANCES):
         sol = _to_tolerance(what, out=out, overwrite=overwrite, resume=resume, plot=plot, **how)
     elif "method" not in how or "dt" not in how:
         raise InputError(
-            f"give --method and --dt, or --tol: polhode run {problem} --method {EXAMPLE} --dt 0.01, or polhode run "
-            f"{problem} --tol 1e-10"
+            f"give --method and --dt, or --tol or --step-tol: polhode run {problem} --method {EXAMPLE} --dt 0.01, or "
+            f"polhode run {problem} --tol 1e-10"
         )
     else:
         Bounds.refuse(how.pop("stops", None), how.pop("max_step", None))
@@ -123,13 +141,25 @@ def run_command(
             typer.echo(f"written       {path}")
 
 
+def _listed(option: str, text: str) -> list[float]:
+    """The numbers of an option, separated by commas."""
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{option} must be numbers separated by commas, such as 0,0.5,2; got {text!r}") from None
+
+
 def _overridden(settings: dict[str, Any], options: dict[str, Any]) -> dict[str, Any]:
     """The settings of a file, overridden by those of the command line."""
+    from ..config.problem_file import KEPT, TOLERANCES
+
     dropped = set()
-    if "tol" in options:
-        dropped |= settings.keys() - {"t_end", "stops", "max_step"}
+    if any(name in options for name in TOLERANCES):
+        dropped |= {"method", "dt", "steps", "every", "digits", *TOLERANCES}
     if "dt" in options:
-        dropped |= {"tol", "stops", "max_step"}
+        dropped |= {*TOLERANCES, "stops", "max_step"}
+    if any(name in options for name in KEPT):
+        dropped |= set(KEPT)
     if "steps" in options:
         dropped.add("t_end")
     if "t_end" in options:
@@ -146,7 +176,7 @@ def _progress_in(path: Path | None) -> tuple[str, int, float] | None:
 
 
 def _to_tolerance(
-    what: Problem, *, tol: float, out: Path | None, overwrite: bool, resume: bool, plot: Path | None, **others: Any
+    what: Problem, *, out: Path | None, overwrite: bool, resume: bool, plot: Path | None, **others: Any
 ) -> Trajectory:
     """Run to a tolerance and print the result."""
     from ..run.solve import solve
@@ -154,45 +184,56 @@ def _to_tolerance(
     new_picture(plot, overwrite or resume)
     watch = Stopwatch()
     try:
-        sol = solve(what, tol=tol, out=out, overwrite=overwrite, resume=resume, **others)
+        sol = solve(what, out=out, overwrite=overwrite, resume=resume, **others)
+    except KeyboardInterrupt as end:
+        there = None if out is None or store.existing(out) is None else out
+        raise stop(_interrupted(getattr(end, "partial", None), there), INTERRUPTED) from None
     except StepError as end:
         raise stop(end.reason, FAILED) from None
     typer.secho(f"{what.name} by {sol.method}: {sol.accepted} steps to t = {sol.t[-1]:g}", bold=True)
     typer.echo(f"chosen        {sol.reason}")
-    typer.echo(f"estimate      error {small(float(sol.error_estimate or 0))} at the end, requested {tol:g}; "
-               f"{sol.rejected} steps rejected")  # fmt: skip
+    if sol.error_estimate is None:
+        typer.echo(f"estimate      none: each step keeps {sol.info.step_tol:g}; {sol.rejected} steps rejected")
+    else:
+        typer.echo(f"estimate      error {small(float(sol.error_estimate))} at the end, requested {others['tol']:g}; "
+                   f"{sol.rejected} steps rejected")  # fmt: skip
     print_state(sol)
     print_quality(what, sol)
-    typer.echo(f"time          {1e6 * sol.seconds:.0f} microseconds for the run and its estimate{compiling(watch)}")
+    typer.echo(f"time          {1e6 * sol.seconds:.0f} microseconds for the run{_and_estimate(sol)}{compiling(watch)}")
     return sol
+
+
+def _and_estimate(sol: Trajectory) -> str:
+    return "" if sol.error_estimate is None else " and its estimate"
 
 
 def _with_steps(
     what: Problem, how: Method, *, dt: float, t_end: float | None = None, steps: int | None = None,
     every: int | None = None, digits: int | None = None, out: Path | None, overwrite: bool, resume: bool,
-    plot: Path | None,
+    plot: Path | None, **between: Any,
 ) -> Trajectory:  # fmt: skip
     """Run with a fixed step."""
     from ..analysis import convergence
     from ..physics.validate import whole_number
     from ..run.solve import solve
-    from ..run.step_count import length
+    from ..run.step_count import length, signed_step
 
     if not how.has_own_time:
-        convergence.check(what, [how], [dt])
-    count, _ = length(what, how, dt, t_end, steps)
+        convergence.check(what, [how], [abs(dt)])
+    if between.get("times") is None:
+        count, _ = length(what, how, signed_step(what, dt, t_end, steps), t_end, steps)
     new_picture(plot, overwrite or resume)
     if out is not None and not resume:
         store.new_path(out, overwrite)
     if every is None:
-        every = 1 if out is not None else max(1, count // STATES_WITHOUT_FILE)
+        every = 1 if between or out is not None else max(1, count // STATES_WITHOUT_FILE)
     every, watch = whole_number("every", every), Stopwatch()
     if digits is None:
         compiled_now(what, how)
     try:
         sol = solve(
             what, how, dt=dt, t_end=t_end, steps=steps, every=every, out=out, overwrite=overwrite, resume=resume,
-            digits=digits,
+            digits=digits, **between,
         )  # fmt: skip
     except KeyboardInterrupt as end:
         raise stop(_interrupted(getattr(end, "partial", None), out), INTERRUPTED) from None

@@ -17,22 +17,25 @@ import inspect
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 from pydantic import ConfigDict, Field, field_validator, model_validator
 from pydantic.json_schema import SkipJsonSchema
 from scipy.spatial.transform import Rotation
 
+from ..errors import InputError
 from ..methods import EXAMPLE, methods
 from ..physics import fields
 from ..physics.body import SHAPES, Body, shape_sizes
 from ..physics.fields import Field as BoundField
 from ..physics.meshes import UNITS
 from ..physics.problem import Problem
-from ..physics.validate import attitude_quaternion
+from ..physics.validate import attitude_quaternion, whole_number
 from ..results.trajectory import Trajectory
 from ..run.integrator import check_fit
+from ..run.kept import Kept
 from ..run.schedule import Bounds
 from ..run.solve import solve
-from ..run.step_count import end_time, length
+from ..run.step_count import end_time, length, signed_step
 from .toml import Fault, Positive, Quaternion, Strict, Vector, Whole, at, key, nearest, python_field, read, toml
 
 Absent = SkipJsonSchema[None]
@@ -209,21 +212,28 @@ class RunPart(Strict):
     method: str | Absent = key("a method; `polhode methods` lists them", EXAMPLE)
     dt: Positive | Absent = key("a number above 0: the step size", 0.01)
     tol: Positive | Absent = key("a number above 0: the error allowed at the end, instead of method and dt", 1e-10)
+    step_tol: Positive | Absent = key("a number above 0: the error allowed in each step, instead of tol", 1e-10)
     stops: list[float] | Absent = key("a list of times at which steps must end, with tol: [3.0, 4.5]", [3.0, 4.5])
     max_step: Positive | Absent = key("a number above 0: the longest step allowed, with tol", 0.5)
-    t_end: float | Absent = key("a number: the end time, after t0", 20.0)
+    t_end: float | Absent = key("a number: the end time; one before t0 runs backwards in time", 20.0)
     steps: Whole | Absent = key("a whole number of at least 1: the number of steps", 1000)
     every: Whole | Absent = key("a whole number k of at least 1: record every k-th state", 10)
+    times: list[float] | Absent = key("a list of times: record the states at these times", [0.5, 1.0, 2.0])
+    samples: Whole | Absent = key("a whole number: record this many states, equally spaced from t0 to the end", 101)
+    max_turn: Positive | Absent = key(
+        "a number above 0: record states between which the body turns by at most this angle in radians", 0.1
+    )
     digits: Whole | Absent = key("a whole number of at least 1: compute with this many digits (slow)", 50)
 
     @model_validator(mode="after")
     def _whole(self) -> RunPart:
-        if self.tol is not None:
-            for name in ("method", "dt", "steps", "every", "digits"):
+        tol = one_of(self, "run", *TOLERANCES, none=True)
+        if tol is not None:
+            for name in ("method", "dt", "steps"):
                 if getattr(self, name) is not None:
                     raise Fault(
                         f"run.{name}",
-                        f"this cannot be combined with tol, which chooses method and steps; remove {name} or tol",
+                        f"this cannot be combined with {tol}, which chooses method and steps; remove {name} or {tol}",
                     )
         elif self.method is None or self.dt is None:
             missing = "method" if self.method is None else "dt"
@@ -232,8 +242,32 @@ class RunPart(Strict):
             for name in ("stops", "max_step"):
                 if getattr(self, name) is not None:
                     raise Fault(f"run.{name}", f"this is for adaptive steps; give tol or remove {name}")
-        one_of(self, "run", "t_end", "steps")
+        one_of(self, "run", *KEPT, none=True)
+        one_of(self, "run", "t_end", "steps", none=self.times is not None)
         return self
+
+
+TOLERANCES = ("tol", "step_tol")
+KEPT = ("every", "times", "samples", "max_turn")
+"""The keys that choose steps by a tolerance, and those that choose the states to record."""
+
+
+def with_samples(problem: Problem, settings: dict[str, Any]) -> dict[str, Any]:
+    """Return settings as keywords of `ph.solve`: `samples` as equally spaced times from t0 to the end."""
+    if "samples" not in settings:
+        return settings
+    chosen = [name for name in KEPT if name in settings]
+    if len(chosen) > 1:
+        raise InputError(
+            f"give one of {' and '.join(chosen)}: each of them chooses the states that are kept", "samples"
+        )
+    kept = {name: value for name, value in settings.items() if name != "samples"}
+    count, dt, steps = whole_number("samples", settings["samples"]), kept.get("dt"), kept.get("steps")
+    counted = None if dt is None or steps is None else problem.t0 + steps * dt
+    end = counted if counted is not None else end_time(problem, kept.get("t_end"), backward=True)
+    if count < 2:
+        raise InputError("samples must be at least 2, the start and the end; got 1", "samples")
+    return kept | {"times": np.linspace(problem.t0, end, count)}
 
 
 def ending(*suffixes: str) -> Any:
@@ -286,7 +320,7 @@ def schema() -> dict[str, Any]:
 class ProblemFile:
     """A validated problem file.
 
-    `settings` are keywords of `ph.solve`; `file`, `plot` and `view` are paths to write, or None.
+    `settings` are keywords of `ph.solve`, and `samples`; `file`, `plot` and `view` are paths to write, or None.
     """
 
     problem: Problem
@@ -297,7 +331,7 @@ class ProblemFile:
 
     def solve(self, **others: Any) -> Trajectory:
         """Run it in memory; keywords are those of `ph.solve` and override the file's. No file is written."""
-        return solve(self.problem, **(self.settings | others))
+        return solve(self.problem, **with_samples(self.problem, self.settings | others))
 
 
 def load(path: str | Path, *, allow_code: bool = False) -> ProblemFile:
@@ -417,15 +451,21 @@ def _check_value(location: str, value: Any) -> None:
 
 def _check_run(problem: Problem, run: RunPart) -> None:
     """Before the run, reject a method that cannot solve the problem and steps that do not fit the time span."""
-    if run.tol is not None:
-        end_of_run = at("run.t_end", lambda: end_time(problem, run.t_end))
+    kept = at("run.times", lambda: Kept.of(run.every or 1, run.times, run.max_turn))
+    if run.samples is not None:
+        at("run.samples", lambda: with_samples(problem, run.model_dump(exclude_none=True)))
+    if run.steps is None:
+        end_of_run = at("run.t_end", lambda: end_time(problem, kept.end(run.t_end), backward=True))
+        at("run.times", lambda: kept.check(problem.t0, end_of_run))
         at("run.stops", lambda: Bounds.of(problem.t0, end_of_run, run.stops))
-    elif run.method is not None and run.dt is not None:
-        name, dt = run.method, run.dt
+    if run.method is not None and run.dt is not None:
+        name = run.method
+        dt = run.dt if run.steps is not None else signed_step(problem, run.dt, kept.end(run.t_end), None)
         method = at("run.method", lambda: methods[name])
         at("run.method", lambda: check_fit(method, problem))
         end = "t_end" if run.steps is None else "steps"
-        at(f"run.{end}", lambda: length(problem, method, dt, run.t_end, run.steps))
+        if run.t_end is not None or run.steps is not None:
+            at(f"run.{end}", lambda: length(problem, method, dt, run.t_end, run.steps))
 
 
 __all__ = [

@@ -162,7 +162,7 @@ def _motion(
         matrices = setting.numbers.array(rows[:, : n * n].ravel(), rows[:, n * n :].ravel(), shape)
     y = Numbers().array(rows[:, : n * n].astype(float), rows[:, n * n :].astype(float).ravel(), shape)
     mp = types.SimpleNamespace(y=setting.numbers.public(matrices)) if setting.numbers.digits else None
-    return Motion(t, y, setting.group, state.dt, mp, method=state.method.name, status=status)
+    return Motion(t.astype(float), y, setting.group, state.dt, mp, method=state.method.name, status=status)
 
 
 # --- one exponent -----------------------------------------------------------------------------------

@@ -234,7 +234,8 @@ def _motion(
             energy = total_energy(body.in_digits(), potential, M, X)
         M, X, energy = map(numbers.public, (M, X, energy))
         mp = types.SimpleNamespace(M=M, X=X, energy=energy, digits=numbers.digits)
-    return Motion(t, plain(M), plain(X), body, state.dt, mp, potential, method=state.method.name, status=status)
+    times, method = t.astype(float), state.method.name
+    return Motion(times, plain(M), plain(X), body, state.dt, mp, potential, method=method, status=status)
 
 
 def _explain(state: RunState[Any]) -> str:

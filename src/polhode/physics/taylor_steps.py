@@ -190,10 +190,13 @@ def rough_reach(last: Number, before: Number, order: int) -> Number:
 
 
 def controlled_taylor_step(
-    field: Field | None, has_principal_rotation: bool, number: Callable[[Any], Any]
+    field: Field | None, has_principal_rotation: bool, number: Callable[[Any], Any], most: int = MOST
 ) -> Callable[..., Any]:
-    """Adaptive step: one expansion, evaluated as far ahead as the tolerances (attitude, momentum) allow."""
-    expansion = motion_series(field, has_principal_rotation)
+    """Adaptive step: one expansion, evaluated as far ahead as the tolerances (attitude, momentum) allow.
+
+    `most` is the highest order that the step is called with.
+    """
+    expansion = motion_series(field, has_principal_rotation, most)
     fill, size, rows, stride = (
         compiled(expansion.text, expansion.constants, number),
         expansion.size,

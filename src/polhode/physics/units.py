@@ -51,7 +51,8 @@ class Units:
 
     def times(self, t: Any, back: bool = False) -> Any:
         """Convert times to these units, or back to the user's units."""
-        converted = np.ldexp(t, self.time if back else -self.time)
+        exponent = self.time if back else -self.time
+        converted = np.ldexp(t, exponent) if np.asarray(t).dtype != np.dtype(object) else t * 2.0**exponent
         return 0.0 - converted if self.backward else converted
 
     def rows(self, rows: np.ndarray, back: bool = False) -> np.ndarray:

@@ -11,7 +11,7 @@ import numpy as np
 from ..kernels.loops import COLUMNS
 from ..kernels.so3 import conj, dot, mul, rotate, times
 from ..physics.problem import Problem
-from .trajectory import PRIMARY, STATES
+from .trajectory import STATES, Rounded
 
 
 def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -36,8 +36,8 @@ def _states(problem: Problem, rows: np.ndarray) -> dict[str, np.ndarray]:
     return found
 
 
-def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.SimpleNamespace:
-    """Quaternion, momenta, velocity and energy as mpmath numbers, in the user's axes."""
+def full_precision(problem: Problem, t: np.ndarray, rows: np.ndarray, digits: int) -> types.SimpleNamespace:
+    """Times, quaternion, momenta, velocity and energy as mpmath numbers, in the user's axes."""
     from ..numbers.multiprecision import number, public
     from ..numbers.precision import guarded
 
@@ -46,6 +46,7 @@ def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.Sim
     with guarded(digits):
         _, (_, inverse, _) = problem.kernel_data(number)
         principal_to_body: Any = problem.principal(number)[1]
+        times_of_rows = np.array([number(x) for x in t.tolist()], dtype=object)
         for row in rows:
             q, m = tuple(row[:4]), tuple(row[4:])
             omega = times(inverse, m)
@@ -60,13 +61,14 @@ def full_precision(problem: Problem, rows: np.ndarray, digits: int) -> types.Sim
                 kept[name].append(value)
     widths = {"quaternion": (4,), "energy": ()}
     return types.SimpleNamespace(
+        t=public(times_of_rows),
         **{
             name: public(np.array(values, dtype=object)).reshape(len(rows), *widths.get(name, (3,)))
             for name, values in kept.items()
-        }
+        },
     )
 
 
-def rounded(t: np.ndarray, mp: types.SimpleNamespace) -> dict[str, np.ndarray]:
-    """The arrays of `primary` from a multiple-precision run, rounded to doubles."""
-    return {"t": t} | {name: getattr(mp, name).astype(float) for name in PRIMARY if name != "t"}
+def states(problem: Problem, t: np.ndarray, rows: np.ndarray, digits: int | None) -> dict[str, np.ndarray]:
+    """The data of a trajectory, from times and rows in principal axes: doubles, or numbers with `digits`."""
+    return primary(problem, t, rows) if digits is None else Rounded(full_precision(problem, t, rows, digits))

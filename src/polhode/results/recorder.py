@@ -22,7 +22,7 @@ from ..errors import InputError, ResultWarning
 from ..kernels.loops import COLUMNS
 from ..numbers import arrays  # noqa: F401 - makes arrays a number type
 from ..physics.problem import Problem
-from .convert import full_precision, primary, rounded
+from .convert import states
 from .store import atomic, trajectory_store
 from .store.checkpoint import CHECKPOINT, RUN_END, RUN_SPEC, SOFTWARE, Checkpoint, resume_from, software
 from .trajectory import Info, Trajectory
@@ -80,10 +80,7 @@ class Memory(Generic[Result]):
 def trajectory_of(problem: Problem, info: Info, t: np.ndarray, rows: np.ndarray, **attrs: Any) -> Trajectory:
     """Trajectory from the rows of a run in principal axes."""
     info = dataclasses.replace(info, **attrs)
-    if info.digits is None:
-        return Trajectory(primary(problem, t, rows), info)
-    mp = full_precision(problem, rows, info.digits)
-    return Trajectory(rounded(t, mp), info, mp)
+    return Trajectory(states(problem, t, rows, info.digits), info)
 
 
 class DiskError(Exception):
@@ -127,7 +124,8 @@ class Disk:
                 attrs = {CHECKPOINT: self.mark.text()} if self.mark else {}
                 steps = self.mark.step if self.mark else 0
                 with self._watched():
-                    self.writer.append(self._doubles(t, rows), attrs, steps=steps, seconds=self.spent)
+                    data = states(self.problem, t, rows, self.writer.info.digits)
+                    self.writer.append(data, attrs, steps=steps, seconds=self.spent)
                 self.marked = False
             self.flushed = time.monotonic()
 
@@ -135,12 +133,6 @@ class Disk:
     def spent(self) -> float:
         """Seconds of this run and of the runs it continues, without compilation."""
         return self.seconds + self.watch.seconds
-
-    def _doubles(self, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
-        digits = self.writer.info.digits
-        return (
-            primary(self.problem, t, rows) if digits is None else rounded(t, full_precision(self.problem, rows, digits))
-        )
 
     def finish(self, **changes: Any) -> Trajectory:
         """Write the rest, close the file and open it as a trajectory."""

@@ -82,6 +82,14 @@ def info_of(problem: Problem, **fields: Any) -> Info:
     )  # fmt: skip
 
 
+class Rounded(dict[str, np.ndarray]):
+    """Data of a trajectory, rounded to doubles from the arrays of mpmath numbers in `mp`."""
+
+    def __init__(self, mp: types.SimpleNamespace) -> None:
+        super().__init__({name: getattr(mp, name).astype(float) for name in PRIMARY})
+        self.mp = mp
+
+
 class Trajectory:
     """States of a body over time. Arrays are float64 with time first.
 
@@ -97,7 +105,7 @@ class Trajectory:
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
     events : for each requested event, a Trajectory of the states at which it occurred
-    mp : with ``digits=...``, the quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
+    mp : with ``digits=...``, t, quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
     """
 
     def __init__(
@@ -110,7 +118,7 @@ class Trajectory:
     ) -> None:
         self.stored: Any = data
         self._info = info
-        self.mp = mp
+        self.mp = getattr(data, "mp", None) if mp is None else mp
         self.dense = dense
         self.events: list[Trajectory] = []
         self._problem = problem
@@ -217,8 +225,8 @@ class Trajectory:
         """States at any times within the run, as accurate as its steps: each is one step from the last stored state."""
         if self.dense is None:
             raise InputError(
-                "dense output needs a run in double precision that kept every step (every=1) with a compiled torque, "
-                "or the file of a run whose torque is a formula; concatenated and pickled trajectories do not have it"
+                "dense output needs a run that kept every step (every=1) with a compiled torque, or the file of a run "
+                "in double precision whose torque is a formula; concatenated and pickled trajectories do not have it"
             )
         return Trajectory(
             self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense, problem=self._problem
@@ -285,10 +293,7 @@ class Trajectory:
         """Last state; from a file, nothing else is read."""
         if hasattr(self.stored, "last"):
             return Trajectory(self.stored.last(), self.info)
-        data: dict[str, Any] = {name: getattr(self, name)[-1:] for name in PRIMARY}
-        data[STATES] = {name: values[-1:] for name, values in self.states.items()}
-        mp = self.mp and types.SimpleNamespace(**{name: values[-1:] for name, values in vars(self.mp).items()})
-        return Trajectory(data, self.info, mp)
+        return Trajectory(selected(self, slice(-1, None)), self.info)
 
     def __len__(self) -> int:
         return int(self.stored.rows) if hasattr(self.stored, "rows") else len(self.t)
@@ -339,3 +344,11 @@ class Trajectory:
         """Summary for notebooks: method, drift, and the path on the sphere."""
         notebook: Any = importlib.import_module("polhode.viewer.notebook")
         return notebook.trajectory_html(self)
+
+
+def selected(sol: Trajectory, chosen: Any) -> dict[str, Any]:
+    """Data of some states of a trajectory, chosen by their indices."""
+    if sol.mp is None:
+        states = {name: values[chosen] for name, values in sol.states.items()}
+        return {name: getattr(sol, name)[chosen] for name in PRIMARY} | {STATES: states}
+    return Rounded(types.SimpleNamespace(**{name: values[chosen] for name, values in vars(sol.mp).items()}))

@@ -16,15 +16,11 @@ from ..kernels.so3 import conj, mul
 from ..methods import Method
 from ..methods.adaptive.controller import first_angle, first_step
 from ..methods.combinators.compose import collapsed_step, whole
-from ..numbers import floats
 from ..physics.fields import Field, leaves_of
 from ..physics.problem import Problem
-from .integrator import check_fit, structure, torque_kernel
+from .integrator import check_fit, number_type, structure, torque_kernel
 from .schedule import Schedule, scheduled
-from .step_control import EPS, AdaptiveStep, compiled
-
-FEW_ROWS, ROWS = 256, 4096
-"""States in the first and in the largest buffer of the compiled loop."""
+from .step_control import EPS, AdaptiveStep, compiled, in_plain_python
 
 
 class Watcher(Protocol):
@@ -50,6 +46,40 @@ def watched(watcher: Watcher) -> Iterator[None]:
         _watcher.reset(token)
 
 
+class Journal(Protocol):
+    """Somebody who keeps what the runs of a context compute."""
+
+    def pieces(self, run: Run) -> Iterator[Path]:
+        """Yield the pieces of a run, computed now or before."""
+
+
+_journal: contextvars.ContextVar[Journal | None] = contextvars.ContextVar("journal", default=None)
+
+
+@contextlib.contextmanager
+def journaled(journal: Journal) -> Iterator[None]:
+    """Make the runs of this context use a journal."""
+    token = _journal.set(journal)
+    try:
+        yield
+    finally:
+        _journal.reset(token)
+
+
+@dataclasses.dataclass(frozen=True)
+class Standing:
+    """Where a run stands between two pieces: all that the following pieces depend on."""
+
+    leg: int
+    t: Any
+    y: Any
+    proposal: Any
+    largest: Any
+    size: int
+    """States in the buffer of the last piece."""
+    attempted: int
+
+
 @dataclasses.dataclass
 class Path:
     """States of a run: times and rows (principal axes), including the start."""
@@ -64,6 +94,8 @@ class Path:
     """Largest |momentum| of the run."""
     turned: float = 0.0
     """Rotation angle in radians."""
+    standing: Standing | None = None
+    """Where the run stands after this piece; None at its end."""
 
 
 class Run:
@@ -84,7 +116,8 @@ class Run:
         self.schedule = schedule or scheduled(problem, end, tolerance)
         self.longest = [leg.longest for leg in self.schedule.legs]
         self.order = controlled_step.order_for(tolerance)
-        self.y, self.system = problem.kernel_data(floats.number)
+        self.number = number_type(controlled_step.digits)
+        self.y, self.system = problem.kernel_data(self.number)
 
     def again(self, tolerance: float) -> Run:
         """Return the same run with another tolerance."""
@@ -122,18 +155,24 @@ class Run:
 
         `largest` is the largest |momentum| so far.
         """
-        loop, t, y, proposal = self.controlled_step.adaptive_loop, self.problem.t0, self.y, self.first_step()
-        start = [x for part in y for x in part]
-        size, columns, filled, rejected, attempted = FEW_ROWS, len(start), 1, 0, 0
-        times, rows = np.empty(size), np.empty((size, columns))
-        times[0], rows[0] = t, start
-        turned, largest = 0.0, 0.0
-        for leg, longest in zip(self.schedule.legs, self.longest, strict=True):
+        journal = _journal.get()
+        return self.computed() if journal is None else journal.pieces(self)
+
+    def computed(self, start: Standing | None = None) -> Iterator[Path]:
+        """Compute the pieces, all of them or those after `start`."""
+        loop, size = self.controlled_step.adaptive_loop, self.controlled_step.few_rows
+        at = start or Standing(0, self.number(self.problem.t0), self.y, self.first_step(), 0.0, size, 0)
+        t, y, proposal, largest, size, attempted = at.t, at.y, at.proposal, at.largest, at.size, at.attempted
+        (times, rows), filled, rejected, turned = self._buffer(size), 1 if start is None else size, 0, 0.0
+        times[0], rows[0] = t, [x for part in y for x in part]
+        legs = list(zip(self.schedule.legs, self.longest, strict=True))
+        for number in range(at.leg, len(legs)):
+            leg, longest = legs[number]
             system = self.schedule.system(self.system, leg)
             while t < leg.end:
                 if filled == size:
-                    size, filled = min(ROWS, 4 * size), 0
-                    times, rows = np.empty(size), np.empty((size, columns))
+                    size, filled = min(self.controlled_step.most_rows, 4 * size), 0
+                    times, rows = self._buffer(size)
                 free = (times[filled:], rows[filled:]) if filled else (times, rows)
                 y, t, proposal, largest, angle, count, lost, fine = loop(
                     t, leg.end, self.end, longest, proposal, y, system, self.tolerance, largest, self.order, *free
@@ -145,22 +184,28 @@ class Run:
                     continue
                 self._tell(t)
                 largest = max(largest, math.hypot(*y[1]))
-                yield Path(times[:filled], rows[:filled], rejected, fine and not crawling, crawling, largest, turned)
-                if not fine or crawling:
+                done = not fine or crawling or filled < size or t >= self.end
+                after = None if done else Standing(number, t, y, proposal, largest, size, attempted)
+                finished = fine and not crawling
+                yield Path(times[:filled], rows[:filled], rejected, finished, crawling, largest, turned, after)
+                if done:
                     return
                 rejected, turned = 0, 0.0
-                if filled < size:  # the end
-                    return
+
+    def _buffer(self, size: int) -> tuple[np.ndarray, np.ndarray]:
+        """Return arrays for the times and rows of `size` steps."""
+        dtype = float if self.controlled_step.digits is None else object
+        return np.empty(size, dtype), np.empty((size, sum(map(len, self.y))), dtype)
 
     def _tell(self, t: float) -> None:
         watcher = _watcher.get()
         if watcher is not None:
-            watcher.tell((t - self.problem.t0) / (self.end - self.problem.t0))
+            watcher.tell(float((t - self.problem.t0) / (self.end - self.problem.t0)))
 
     def start(self) -> Path:
         """Return the path before the first step."""
-        row = [x for part in self.y for x in part]
-        return Path(np.array([self.problem.t0]), np.array([row]), largest=math.hypot(*self.y[1]))
+        row, t0 = [x for part in self.y for x in part], self.number(self.problem.t0)
+        return Path(np.array([t0]), np.array([row]), largest=math.hypot(*self.y[1]))
 
     def __call__(self) -> Path:
         """Return the whole path, in memory; an exception carries the states so far as its attribute `path`."""
@@ -197,29 +242,30 @@ def interpolated(
     schedule: Schedule | None = None,
 ) -> np.ndarray | None:  # fmt: skip
     """Return rows at any times, each by one step from the last stored state before it; None on failure."""
-    seen = np.empty((len(times), rows.shape[1]))
+    seen = np.empty((len(times), rows.shape[1]), dtype=rows.dtype)
     first = np.clip(np.searchsorted(starts, times, side="right") - 1, 0, len(starts) - 1)
     if schedule is None or len(schedule.legs) == 1:
         data = system if schedule is None else schedule.system(system, schedule.legs[0])
         return seen if interpolate(times, first, starts, rows, data, order, seen) else None
     for leg, group in schedule.by_leg(times):
-        part = np.empty((len(group), rows.shape[1]))
+        part = np.empty((len(group), rows.shape[1]), dtype=rows.dtype)
         if not interpolate(times[group], first[group], starts, rows, schedule.system(system, leg), order, part):
             return None
         seen[group] = part
     return seen
 
 
-def between_steps(problem: Problem, method: Method) -> Any:
-    """Return the compiled dense output between the fixed steps of a method."""
+def between_steps(problem: Problem, method: Method, digits: int | None = None) -> Any:
+    """Return the dense output between the fixed steps of a method: compiled, or in plain Python with `digits`."""
     check_fit(method, problem)
+    number = number_type(digits)
 
     def make() -> Any:
-        step = whole(method)(floats.number)
+        step = whole(method)(number)
         step = collapsed_step(step) if method.compensated else step
-        return interpolating(one_step(step, torque_kernel(problem, floats.number, method)))
+        return interpolating(one_step(step, torque_kernel(problem, number, method)))
 
-    return compiled(make, "interpolate", *structure(problem, method))
+    return compiled(make, "interpolate", *structure(problem, method)) if digits is None else in_plain_python(make())
 
 
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
@@ -247,11 +293,11 @@ def scale_of_momentum(problem: Problem, *paths: Path) -> float:
     return largest if 0 < largest < math.inf else 1.0
 
 
-def round_off(path: Path) -> float:
+def round_off(path: Path, eps: float = EPS) -> float:
     """Return the round-off error of a run, the lower bound of every error estimate.
 
-    Let u = EPS/2 be the unit round-off. The initial momentum has a relative error u, so the rotation angle has an error
+    Let u = eps/2 be the unit round-off. The initial momentum has a relative error u, so the rotation angle has an error
     of u times itself. Each of n steps rounds the attitude by about u in a random direction, sqrt(n) u in total. The
     result is rounded once. If neighbouring motions diverge, the comparison of two runs shows a larger error.
     """
-    return EPS / 2 * (1 + path.turned + math.sqrt(len(path.times) - 1))
+    return eps / 2 * (1 + float(path.turned) + math.sqrt(len(path.times) - 1))

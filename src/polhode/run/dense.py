@@ -11,14 +11,15 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.so3 import mul, unrotate
 from ..methods import Method
-from ..numbers import floats
+from ..numbers.precision import guarded
 from ..physics.body import real_array
 from ..physics.problem import Problem
-from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of_steps
+from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
 from ..results import convert
 from ..results.trajectory import PRIMARY, STATES, Trajectory
 from . import adaptive
 from .adaptive import Path
+from .integrator import number_type
 
 
 class Lazy(Mapping[str, np.ndarray]):
@@ -42,6 +43,11 @@ class Lazy(Mapping[str, np.ndarray]):
         return len(PRIMARY) + 1
 
 
+def states_of(problem: Problem, path: Path, digits: int | None) -> Mapping[str, np.ndarray]:
+    """Return the data of a trajectory along a path."""
+    return Lazy(problem, path) if digits is None else convert.states(problem, path.times, path.rows, digits)
+
+
 @dataclasses.dataclass
 class Dense:
     """Dense output of a run: each state is computed by one step from the last stored state before it."""
@@ -49,6 +55,7 @@ class Dense:
     problem: Problem
     run: Any
     path: Path
+    digits: int | None = None
 
     def __call__(self, t: Any) -> dict[str, np.ndarray]:
         """Return times, attitudes, momenta and energies."""
@@ -56,29 +63,51 @@ class Dense:
         first, last = sorted((float(self.path.times[0]), float(self.path.times[-1])))
         if times.ndim != 1 or not (np.isfinite(times) & (times >= first) & (times <= last)).all():
             raise InputError(f"t must be times between {first:g} and {last:g}, in one dimension; got {t!r}")
-        rows = self.run.state_at(times, self.path.times, self.path.rows)
+        with guarded(self.digits):
+            exact = times if self.digits is None else in_digits(t)
+            rows = self.run.state_at(exact, self.path.times, self.path.rows)
         if rows is None:
             raise InputError("the states between two steps could not be computed; choose other times")
-        return convert.primary(self.problem, times, rows)
+        return convert.states(self.problem, exact, rows, self.digits)
+
+
+def in_digits(values: Any) -> np.ndarray:
+    """Convert numbers to the working precision: doubles exactly, mpmath numbers with all their digits."""
+    from ..numbers.multiprecision import number
+
+    given = np.atleast_1d(np.array(values, dtype=object))
+    converted = np.empty(given.size, dtype=object)
+    converted[:] = [number(x if hasattr(x, "_mpf_") else float(x)) for x in given.ravel()]
+    return converted.reshape(given.shape)
 
 
 def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:
     """Return the dense output of a run with equal steps, all of them kept."""
-    return dense_between(problem, Steps(problem, method, sol.dt), sol)
+    return lambda t: dense_between(problem, Steps(problem, method, sol.dt, sol.info.digits), sol)(t)
 
 
 def dense_between(problem: Problem, steps: Any, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:
     """Return the dense output of a run from the function `state_at` of its steps."""
-    return lambda t: Dense(problem, steps, path_of(problem, sol))(t)
+    return lambda t: Dense(problem, steps, path_of(problem, sol), sol.info.digits)(t)
 
 
 def path_of(problem: Problem, sol: Trajectory) -> Path:
-    """Convert a trajectory to times and rows in principal axes; states of the field follow."""
-    principal_to_body: Any = problem.axes_quaternion
-    q, m = tuple(sol.quaternion.T), tuple(sol.momentum.T)
+    """Convert a trajectory to times and rows in principal axes, in the number type of its run, with states of the field."""
+    if sol.mp is None:
+        path = _in_principal_axes(problem.axes_quaternion, sol.t, sol.quaternion, sol.momentum)
+        states = [values.reshape(len(values), -1) for values in sol.states.values()]
+        return dataclasses.replace(path, rows=np.hstack([path.rows, *states])) if states else path
+    from ..numbers.multiprecision import number
+
+    with guarded(sol.info.digits):
+        arrays = (in_digits(x) for x in (sol.mp.t, sol.mp.quaternion, sol.mp.momentum))
+        return _in_principal_axes(problem.principal(number)[1], *arrays)
+
+
+def _in_principal_axes(principal_to_body: Any, t: np.ndarray, quaternion: np.ndarray, momentum: np.ndarray) -> Path:
+    q, m = tuple(quaternion.T), tuple(momentum.T)
     q, m = (mul(q, principal_to_body), unrotate(principal_to_body, m)) if principal_to_body else (q, m)
-    states = [values.reshape(len(values), -1) for values in sol.states.values()]
-    return Path(sol.t, np.column_stack([*q, *m, *states]), 0, True)
+    return Path(t, np.stack([*q, *m], 1), 0, True)
 
 
 @dataclasses.dataclass
@@ -89,13 +118,22 @@ class Steps:
     method: Method
     dt: float | None
     """None if the problem is already in the units of the run."""
+    digits: int | None = None
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run."""
-        units = NO_UNITS if self.dt is None else units_of_steps(self.problem, self.dt, max(1, len(path_times) - 1))
+        units = NO_UNITS if self.dt is None else self._units(max(1, len(path_times) - 1))
         if units is not NO_UNITS:
-            inner = Steps(rescaled(self.problem, units), self.method, None)
+            inner = Steps(rescaled(self.problem, units), self.method, None, self.digits)
             return ScaledRun(inner, units).state_at(times, path_times, rows)
-        _, system = self.problem.kernel_data(floats.number)
-        interpolate = adaptive.between_steps(self.problem, self.method)
-        return adaptive.interpolated(interpolate, times, path_times, rows, system, 0)
+        with guarded(self.digits):
+            _, system = self.problem.kernel_data(number_type(self.digits))
+            interpolate = adaptive.between_steps(self.problem, self.method, self.digits)
+            return adaptive.interpolated(interpolate, times, path_times, rows, system, 0)
+
+    def _units(self, count: int) -> Any:
+        """Return the units of the run; numbers with many digits have any size, so that only the direction matters."""
+        assert self.dt is not None
+        if self.digits is None:
+            return units_of_steps(self.problem, self.dt, count)
+        return NO_UNITS if self.dt > 0 else BACKWARD

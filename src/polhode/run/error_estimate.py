@@ -13,7 +13,6 @@ import math
 from typing import Any
 
 from .adaptive import Path, Run, distance, gap_of_states, round_off, scale_of_momentum
-from .step_control import EPS
 
 RATIO = 20.0
 """Ratio of the step tolerances of the two compared runs."""
@@ -24,8 +23,8 @@ FIRST = 0.5
 AIM = 0.4
 """Target error of a further run, as a fraction of the tolerance."""
 
-FINEST = EPS / 16
-"""Smallest step tolerance: below it only round-off changes."""
+FINEST = 1 / 16
+"""Smallest step tolerance, relative to the distance of neighbouring numbers: below it only round-off changes."""
 
 JUMP = 1e-4
 """Smallest factor between the tolerances of two attempts: a large error does not predict much smaller ones."""
@@ -50,28 +49,29 @@ def estimated(first: Run, tol: float) -> Estimated:
     If no run reaches `tol`, return the one with the smallest error. The error is infinite if a run or its finer
     companion fails.
     """
-    coarse = first.again(max(FIRST * tol, FINEST))
+    finest = FINEST * first.controlled_step.eps
+    coarse = first.again(max(FIRST * tol, finest))
     path, best = coarse(), None
     for tried in range(TRIES):
         if not path.finished:
             if tried or path.crawling:
                 break  # smaller steps do not help
-            coarse = coarse.again(max(coarse.tolerance * JUMP, FINEST))
+            coarse = coarse.again(max(coarse.tolerance * JUMP, finest))
             path = coarse()
             continue
-        fine = coarse.finer(path, RATIO, FINEST / RATIO)
+        fine = coarse.finer(path, RATIO, finest / RATIO)
         fine_path = fine()
         error = _difference(coarse, path, fine_path)
         found = Estimated(coarse, path, error, error <= tol)
         if best is None or error < best.error:
             best = found
-        if found.reached or coarse.tolerance <= FINEST:
+        if found.reached or coarse.tolerance <= finest:
             break
         factor = AIM * tol / error if error < 1 else JUMP
-        if RATIO * factor >= 1 and fine.tolerance >= FINEST:
+        if RATIO * factor >= 1 and fine.tolerance >= finest:
             coarse, path = fine, fine_path
         else:
-            coarse = coarse.again(max(coarse.tolerance * max(factor, JUMP), FINEST))
+            coarse = coarse.again(max(coarse.tolerance * max(factor, JUMP), finest))
             path = coarse()
     return best or Estimated(coarse, path, math.inf, False)
 
@@ -82,5 +82,7 @@ def _difference(run: Run, path: Path, fine: Path) -> float:
         return math.inf
     scale = scale_of_momentum(run.problem, path, fine)
     return max(
-        distance(path.rows[-1], fine.rows[-1], scale), gap_of_states(run.problem.field, path, fine), round_off(path)
+        distance(path.rows[-1], fine.rows[-1], scale),
+        gap_of_states(run.problem.field, path, fine),
+        round_off(path, run.controlled_step.eps),
     )

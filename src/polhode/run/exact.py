@@ -22,8 +22,8 @@ from ..numbers.precision import GUARD_DIGITS
 from ..physics.body import real_array
 from ..physics.problem import Problem
 from ..physics.validate import number_of_digits
-from ..results.convert import full_precision, primary, rounded
-from ..results.trajectory import Info, Trajectory, info_of
+from ..results.convert import full_precision, primary
+from ..results.trajectory import Info, Rounded, Trajectory, info_of
 
 if TYPE_CHECKING:
     from ..physics.lagrange_top import Top
@@ -108,10 +108,10 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
     watch = Stopwatch()
     top = None if problem.field is None else recognised(problem, digits)
     if problem.field is None and digits is None:
-        data, mp = _free(problem, times), None
+        data = _free(problem, times)
     else:
-        data, mp = (_doubles if digits is None else functools.partial(_precise, digits=digits))(problem, times, top)
-    return Trajectory(data, _info(problem, times, digits, watch, top), mp)
+        data = (_doubles if digits is None else functools.partial(_precise, digits=digits))(problem, times, top)
+    return Trajectory(data, _info(problem, times, digits, watch, top))
 
 
 def _times(t: Any) -> np.ndarray:
@@ -160,10 +160,10 @@ def recognised(problem: Problem, digits: int | None) -> Top | None:
 
 def _doubles(problem: Problem, times: np.ndarray, top: Top | None) -> Any:
     if top is None:
-        return primary(problem, times, rows_at(problem, times)), None
+        return primary(problem, times, rows_at(problem, times))
     rows = np.empty((len(times), COLUMNS))
     _compiled(_kind(top))(times, _constants(top, None), rows)
-    return primary(problem, times, rows), None
+    return primary(problem, times, rows)
 
 
 def rows_at(problem: Problem, times: np.ndarray) -> np.ndarray:
@@ -171,8 +171,10 @@ def rows_at(problem: Problem, times: np.ndarray) -> np.ndarray:
     return prepared(problem)(times)
 
 
-def prepared(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
+def prepared(problem: Problem, digits: int | None = None) -> Callable[[np.ndarray], np.ndarray]:
     """Prepare the exact solution of a free body: return a function from times to rows, with the setup done once."""
+    if digits is not None:
+        return functools.partial(_precise_rows, problem, digits=digits, top=None)
     (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, _compiled("free")
     inertia = system[0]
 
@@ -200,6 +202,11 @@ def _constants(top: Top, digits: int | None) -> Any:
 
 
 def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) -> Any:
+    return Rounded(full_precision(problem, times, _precise_rows(problem, times, digits, top), digits))
+
+
+def _precise_rows(problem: Problem, times: np.ndarray, digits: int, top: Top | None) -> np.ndarray:
+    """Return rows (principal axes) at given times, as mpmath numbers."""
     from ..numbers.multiprecision import number, working
 
     rows = np.empty((len(times), COLUMNS), dtype=object)
@@ -209,8 +216,7 @@ def _precise(problem: Problem, times: np.ndarray, top: Top | None, digits: int) 
             _visit([number(x) - number(problem.t0) for x in times.tolist()], y, system[0], rows)
         else:
             _VISITS[_kind(top)]([number(x) for x in times.tolist()], _constants(top, digits), rows)
-    mp = full_precision(problem, rows, digits)
-    return rounded(times, mp), mp
+    return rows
 
 
 def _info(problem: Problem, times: np.ndarray, digits: int | None, watch: Stopwatch, top: Top | None) -> Info:

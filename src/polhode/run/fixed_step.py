@@ -140,7 +140,7 @@ def integrate_in_chunks(state: RunState[Any], kept: Recorder[Any], bar: Progress
     with run.precision():
         if state.y is None:
             state.y = run.y
-            _keep(state, kept, np.array([problem.t0]), _row(state, run.y))
+            _keep(state, kept, np.array([run.number(problem.t0)]), _row(state, run.y))
             kept.reached(0, run.y)
         chunk = 1 if run.digits or run.singly else 64
         buffer = run.buffer(0)
@@ -158,7 +158,7 @@ def integrate_in_chunks(state: RunState[Any], kept: Recorder[Any], bar: Progress
                 if state.done % every:
                     seen = to_output(run, problem, state.method, state.dt, state.t, state.y)
                     if seen is not None:
-                        _keep(state, kept, np.array([state.t]), _row(state, seen))
+                        _keep(state, kept, np.array([state.run.number(state.t)]), _row(state, seen))
                 return
             bar.update(state.progress)
             if not (run.digits or run.singly):
@@ -210,8 +210,10 @@ def _states(state: RunState[Any], rows: np.ndarray) -> np.ndarray:
 def _times(state: RunState[Any], first: int, rows: np.ndarray) -> np.ndarray:
     """Return the times of the rows written after step `first`; if steps vary, the rows contain them."""
     if state.run.has_own_time:
-        return rows[:, COLUMNS].astype(float)
+        return rows[:, COLUMNS].copy()
     n = np.arange(first // state.every + 1, state.done // state.every + 1) * state.every
     if state.done == state.count and state.count % state.every:
         n = np.append(n, state.count)
-    return np.asarray(state.problem.t0 + n * state.dt)
+    if state.run.digits is None:
+        return np.asarray(state.problem.t0 + n * state.dt)
+    return state.run.number(state.problem.t0) + n.astype(object) * state.run.number(state.dt)

@@ -7,13 +7,12 @@ import math
 
 import numpy as np
 
-from ..kernels.loops import COLUMNS
 from ..methods import Method
 from .adaptive import Path, between_steps, distance, interpolated, round_off, scale_of_momentum
 from .error_estimate import Estimated
 from .integrator import beginning, engine
 from .schedule import Schedule
-from .step_control import EPS
+from .step_control import EPS, working_eps
 
 
 @dataclasses.dataclass
@@ -23,41 +22,43 @@ class FixedRun:
     schedule: Schedule
     method: Method
     counts: tuple[int, ...]
+    digits: int | None = None
 
     def __post_init__(self) -> None:
         self.problem, self.end = self.schedule.problem, self.schedule.legs[-1].end
-        self.engine = engine(self.problem, self.method)
+        self.engine = engine(self.problem, self.method, self.digits)
         self.count = sum(self.counts)
         self.dt = (self.end - self.problem.t0) / self.count if len(self.counts) == 1 else 0.0
 
     def __call__(self) -> Path:
         """Return the whole path, in memory."""
-        times, rows = np.empty(self.count + 1), np.empty((self.count + 1, COLUMNS))
-        y, t, done, fine = self.engine.y, self.problem.t0, 0, True
+        number, rows = self.engine.number, self.engine.buffer(self.count + 1)
+        times = np.empty(self.count + 1, dtype=rows.dtype)
+        y, t, done, fine = self.engine.y, number(self.problem.t0), 0, True
         times[0], rows[0] = t, (*y[0], *y[1])
         for leg, n in zip(self.schedule.legs, self.counts, strict=True):
             if done:  # the step length changes, so a method with memory or changed variables restarts
                 row = rows[done].tolist()
                 y = beginning(self.method)((tuple(row[:4]), tuple(row[4:])))
-            system, dt = self.schedule.system(self.engine.system, leg), (leg.end - t) / n
+            system, dt = self.schedule.system(self.engine.system, leg), (number(leg.end) - t) / n
             _, _, filled, _, fine = self.engine.advance(dt, t, 0, n, 1, n, y, system, rows[done + 1 :])
-            times[done + 1 : done + 1 + filled] = t + np.arange(1, filled + 1) * dt
+            times[done + 1 : done + 1 + filled] = t + np.arange(1, filled + 1).astype(rows.dtype) * dt
             done += filled
             if not fine:
                 break
-            times[done] = t = leg.end
+            times[done] = t = number(leg.end)
         return self._path(times[: done + 1], rows[: done + 1], fine)
 
     def _path(self, times: np.ndarray, rows: np.ndarray, fine: bool) -> Path:
         """Return the path with the quantities that an error estimate needs."""
-        sizes = np.sqrt((rows[:, 4:] ** 2).sum(1))
-        speeds = np.sqrt(((rows[:, 4:] * self.engine.system[1]) ** 2).sum(1))
-        turned = float((np.diff(times) * (speeds[1:] + speeds[:-1])).sum()) / 2
+        momenta, inverse = rows[:, 4:].astype(float), np.array(self.engine.system[1], dtype=float)
+        sizes, speeds = np.sqrt((momenta**2).sum(1)), np.sqrt(((momenta * inverse) ** 2).sum(1))
+        turned = float((np.diff(times.astype(float)) * (speeds[1:] + speeds[:-1])).sum()) / 2
         return Path(times, rows, 0, fine, False, float(sizes.max()), turned)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run."""
-        interpolate = between_steps(self.problem, self.method)
+        interpolate = between_steps(self.problem, self.method, self.digits)
         return interpolated(interpolate, times, path_times, rows, self.engine.system, 0, self.schedule)
 
 
@@ -78,7 +79,9 @@ def shared_out(schedule: Schedule, count: int) -> tuple[int, ...]:
     return tuple(counts)
 
 
-def measured_steps(schedule: Schedule, method: Method, tol: float, count: int) -> Estimated | None:
+def measured_steps(
+    schedule: Schedule, method: Method, tol: float, count: int, digits: int | None = None
+) -> Estimated | None:
     """Return the run with (nearly) the fewest steps whose error at the end is at most tol; None if there is none.
 
     The error follows from the order of the method and two runs; the second has at least 1.3 times as many steps in each
@@ -86,23 +89,23 @@ def measured_steps(schedule: Schedule, method: Method, tol: float, count: int) -
     """
     problem = schedule.problem
     order = method.order_free if problem.field is None else method.order
-    failed, best = 0, None
+    failed, best, eps = 0, None, EPS if digits is None else working_eps(digits)
     for _ in range(TRIES):
         counts = shared_out(schedule, count)
         more = tuple(math.ceil(DENSER * n) for n in counts)
-        run, fine = FixedRun(schedule, method, counts), FixedRun(schedule, method, more)
+        run, fine = FixedRun(schedule, method, counts, digits), FixedRun(schedule, method, more, digits)
         a, b = run(), fine()
         scale = scale_of_momentum(problem, a, b)
         difference = distance(a.rows[-1], b.rows[-1], scale) if a.finished and b.finished else math.inf
         error = difference / (min(m / n for m, n in zip(more, counts, strict=True)) ** order - 1)
-        error = max(error, round_off(b)) if math.isfinite(error) else error
+        error = max(error, round_off(b, eps)) if math.isfinite(error) else error
         if error <= tol:
             best = Estimated(fine, b, error, True)
             if error > tol / 50 or fine.count <= 1.05 * failed + 1:
                 break
         else:
             failed = max(failed, fine.count)
-            if difference < 100 * EPS * run.count:
+            if difference < 100 * eps * run.count:
                 break  # round-off
         factor = (3 * error / tol) ** (1 / order) if math.isfinite(error) else 2.0
         if factor * count > MOST_STEPS:

@@ -52,6 +52,15 @@ class Engine:
         return guarded(self.digits)
 
 
+def number_type(digits: int | None) -> Callable[[Any], Any]:
+    """Return the function that makes numbers of a run: doubles, or mpmath numbers in the working precision."""
+    if digits is None:
+        return floats.number
+    from ..numbers.multiprecision import number
+
+    return number
+
+
 def check_fit(method: Method, problem: Problem) -> None:
     """Refuse a method that cannot handle the problem's body or field, and name methods that can."""
     if not method.has_step:

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..errors import InputError
+from ..numbers.precision import guarded
 from ..physics.validate import positive, real_array, whole_number
-from ..results.trajectory import PRIMARY, STATES, Trajectory
+from ..results.trajectory import Trajectory, selected
+from .dense import in_digits
 
 SHOWN = 0.25
 """Radians between the states in the file of a run to a tolerance: close enough to be drawn and animated."""
@@ -73,9 +75,9 @@ class Kept:
         if self.every > 1:
             last = len(sol) - 1
             chosen = np.append(np.arange(0, last, self.every), last)
-            states = {name: values[chosen] for name, values in sol.states.items()}
-            return _with_data(sol, {name: getattr(sol, name)[chosen] for name in PRIMARY} | {STATES: states})
-        times = _close_times(sol, self.max_turn)
+            return _with_data(sol, selected(sol, chosen))
+        with guarded(sol.info.digits):
+            times = _close_times(sol, self.max_turn)
         return sol if len(times) == len(sol) or len(times) > self.most else _at(sol, times)
 
 
@@ -89,11 +91,11 @@ FOR_FILE = Kept(max_turn=SHOWN, most=MOST)
 def _close_times(sol: Trajectory, turn: float) -> np.ndarray:
     """Return times of the run, with those of its steps, between which the body turns by at most `turn`."""
     speed = np.linalg.norm(sol.omega, axis=1)
-    steps = np.diff(sol.t)
-    parts = np.maximum(1, np.ceil(abs(steps) * np.maximum(speed[1:], speed[:-1]) / turn)).astype(int)
-    first = np.repeat(sol.t[:-1], parts)
-    within = np.arange(len(first)) - np.repeat(np.cumsum(parts) - parts, parts)
-    return np.append(first + within * np.repeat(steps / parts, parts), sol.t[-1])
+    parts = np.maximum(1, np.ceil(abs(np.diff(sol.t)) * np.maximum(speed[1:], speed[:-1]) / turn)).astype(int)
+    t = sol.t if sol.mp is None else in_digits(sol.mp.t)
+    first = np.repeat(t[:-1], parts)
+    within = (np.arange(len(first)) - np.repeat(np.cumsum(parts) - parts, parts)).astype(t.dtype)
+    return np.append(first + within * np.repeat(np.diff(t) / parts.astype(t.dtype), parts), t[-1])
 
 
 def _at(sol: Trajectory, times: np.ndarray) -> Trajectory:

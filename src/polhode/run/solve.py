@@ -26,6 +26,7 @@ from .failures import explain
 from .fixed_step import RunState, solved
 from .integrator import check_compiled, engine
 from .into_file import written
+from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
@@ -75,7 +76,8 @@ def solve(
     overwrite : replace an existing file
     resume : continue the run in `out` (killed, interrupted, or complete and now with a later end), bit-identical to an
         uninterrupted run; start it if the file does not exist. Arguments that differ from the file are refused.
-    digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``
+    digits : run the same kernels in mpmath with this many digits (slow); see ``Trajectory.mp``. Dense output, events
+        and tolerances, such as ``tol=1e-25, digits=30``, are in the same digits
     events : events from `ph.event`; ``sol.events`` holds the states at which each occurred
     progress : None shows a bar on a terminal after two seconds; True, False, or a function of the fraction
     stops : with tol, times at which steps must end: jumps of a custom torque, start and end of a short pulse (those of
@@ -97,14 +99,14 @@ def solve(
         with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits)
     wanted = [] if type(events) is tuple and not events else checked(events, problem)
     if out is not None or resume is not False or overwrite is not False:
-        _check_resume(out, overwrite, resume, bool(wanted))
+        _check_resume(out, overwrite, resume)
     if resume:
         checkpoint.check_resumable(problem.field, out)
     if tol is not None or step_tol is not None:
         if problem.field is not None and problem.field.opaque:
             check_compiled(problem, "tol", "give a method and dt")
-        _refuse_with_tol(dt, steps, digits)
-        wish, kept = _wish(problem, method, tol, step_tol), Kept.of(every, times, max_turn)
+        _refuse_with_tol(dt, steps)
+        wish, kept = _wish(method, tol, step_tol, digits), Kept.of(every, times, max_turn)
         wish.times = None if wanted else kept.times
         end = end_time(problem, kept.end(t_end), backward=True)
         kept.check(problem.t0, end)
@@ -113,12 +115,14 @@ def solve(
         if out is None:
             return kept.applied(solve_to(problem, wish, end, wanted, progress))
         how = checkpoint.run_spec(
-            problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=len(wanted), **wish.bounds.attributes,
-            **kept.attributes,
+            problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=checkpoint.events_spec(wanted),
+            **wish.bounds.attributes, **kept.attributes, **({} if wish.digits is None else {"digits": wish.digits}),
         )  # fmt: skip
         kept = FOR_FILE if kept is STEPS else kept
         run_to = functools.partial(solve_to, problem, wish, end, wanted, progress)
-        return written(out, overwrite, resume, how, lambda: kept.applied(run_to()))
+        told = info_of(problem, method="", dt=0.0, digits=wish.digits, status="running", **{wish.name: wish.tol})
+        growing = functools.partial(Journal, problem, wish.units(problem, end - problem.t0), told)
+        return written(out, overwrite, resume, how, lambda: kept.applied(run_to()), growing)
     Bounds.refuse(stops, max_step)
     if method is None or dt is None:
         raise InputError(
@@ -128,17 +132,17 @@ def solve(
     chosen = methods[method]
     if times is not None or max_turn is not None or (wanted and out is not None):
         kept = Kept.of(every, times, max_turn)
-        _refuse_between_steps(digits, kept.every, wanted)
-        given = {"dt": dt, "t_end": t_end, "steps": steps}
+        _refuse_between_steps(kept.every, wanted)
+        given = {"dt": dt, "t_end": t_end, "steps": steps} | ({} if digits is None else {"digits": digits})
         sampled = functools.partial(_between_steps, kept, problem, chosen, progress, wanted, given)
         if out is None:
             return sampled()
-        how = checkpoint.run_spec(problem, chosen, **given, events=len(wanted), **kept.attributes)
+        how = checkpoint.run_spec(problem, chosen, **given, events=checkpoint.events_spec(wanted), **kept.attributes)
         return written(out, overwrite, resume, how, sampled)
     dt, every = signed_step(problem, dt, t_end, steps), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)
     if wanted:
-        _refuse_between_steps(digits, every, wanted)
+        _refuse_between_steps(every, wanted)
     if with_states.has_states(problem):
         return with_states.solve_fixed(problem, dt, t_end, steps, every, progress, wanted)
     count, end = length(problem, chosen, dt, t_end, steps)
@@ -172,19 +176,20 @@ def solve(
             _finished(failed.partial, problem, state)
         raise
     _finished(whole, problem, state)
-    return with_events(problem, Steps(problem, chosen.base or chosen, whole.dt), whole, wanted) if wanted else whole
+    return _with_events(problem, chosen, whole, wanted) if wanted else whole
 
 
-def _check_resume(out: Any, overwrite: bool, resume: bool, events: bool) -> None:
+def _with_events(problem: Problem, method: Method, sol: Trajectory, events: Any) -> Trajectory:
+    steps = Steps(problem, method.base or method, sol.dt, sol.info.digits)
+    return with_events(problem, steps, sol, events)
+
+
+def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
     if resume and out is None:
         raise InputError("resume=True continues the run in a file; name the file with out")
     if resume and overwrite:
         raise InputError("give resume or overwrite, not both: a file is either continued or replaced")
-    if resume and events:
-        raise InputError(
-            "events are not stored in the file, so resume and events cannot be combined; remove one of them"
-        )
 
 
 def _recorder(
@@ -206,18 +211,16 @@ def _recorder(
 
 
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
-    """Add the problem to a run, and dense output if every step was kept in double precision."""
+    """Add the problem to a run, and dense output if every step was kept in the precision of the run."""
     whole._problem = problem
-    if state.every == 1 and state.run.digits is None and not state.run.singly:
+    if state.every == 1 and (state.run.digits is None or whole.mp is not None) and not state.run.singly:
         whole.dense = dense_of(problem, state.method.base or state.method, whole)
     return whole
 
 
-def _refuse_between_steps(digits: Any, every: Any, events: Any) -> None:
-    """Refuse what does not go with states between steps: they come from every step, in double precision."""
+def _refuse_between_steps(every: Any, events: Any) -> None:
+    """Refuse what does not go with states between steps: they come from every step."""
     what = "events" if events else "states between steps"
-    if digits is not None:
-        raise InputError(f"{what} are found by dense output, which is in double precision; remove the argument digits")
     if every != 1:
         raise InputError(f"{what} are found by dense output, which needs every step; remove the argument every")
 
@@ -229,23 +232,21 @@ def _between_steps(
     if given["t_end"] is None and given["steps"] is None and kept.times is not None:
         dt = signed_step(problem, given["dt"], kept.end(None), None)
         steps = max(1, math.ceil((kept.end(None) - problem.t0) / dt - 1e-9))
-        given = {"dt": dt, "steps": steps}
+        given = given | {"dt": dt, "t_end": None, "steps": steps}
     sol = solve(problem, method, **given, progress=progress, events=events)
     if kept.times is not None and not sol.events:
         kept.check(problem.t0, float(sol.t[-1]))
     return kept.applied(sol)
 
 
-def _refuse_with_tol(dt: Any, steps: Any, digits: Any) -> None:
+def _refuse_with_tol(dt: Any, steps: Any) -> None:
     """Refuse the arguments of runs with fixed steps."""
-    if dt is None and steps is None and digits is None:
+    if dt is None and steps is None:
         return
-    name = "dt" if dt is not None else "steps" if steps is not None else "digits"
-    why = "tol is for doubles" if name == "digits" else "steps follow from tol"
-    raise InputError(f"give {name} or tol, not both: {why}")
+    raise InputError(f"give {'steps' if dt is None else 'dt'} or tol, not both: steps follow from tol")
 
 
-def _wish(problem: Problem, method: Any, tol: Any, step_tol: Any) -> Wish:
+def _wish(method: Any, tol: Any, step_tol: Any, digits: Any) -> Wish:
     """Read the tolerance, and the method if one is given."""
     if tol is not None and step_tol is not None:
         raise InputError("give tol (the error at the end) or step_tol (the error of each step), not both")
@@ -255,7 +256,8 @@ def _wish(problem: Problem, method: Any, tol: Any, step_tol: Any) -> Wish:
     if chosen is not None and chosen.has_own_time:
         raise InputError(f"{chosen.name} chooses its steps by its own rule, without a tolerance; give dt")
     name, allowed = ("tol", tol) if step_tol is None else ("step_tol", step_tol)
-    return Wish(finite_number(name, allowed), step_tol is not None, chosen)
+    precision = None if digits is None else number_of_digits(digits)
+    return Wish(finite_number(name, allowed), step_tol is not None, chosen, digits=precision)
 
 
 # --- reading the arguments --------------------------------------------------------------------------

@@ -29,6 +29,7 @@ from ..methods.adaptive.dormand_prince import dormand_prince
 from ..methods.adaptive.verner87 import PAIR, verner87
 from ..methods.families import taylor as lie_taylor
 from ..numbers import floats
+from ..numbers.precision import GUARD_DIGITS
 from ..numbers.primitives import FUNCTIONS
 from ..physics.fields import Field, places
 from ..physics.mixed_precision import controlled_steps_in_mixed_precision
@@ -64,6 +65,18 @@ def compiled(make: Callable[[], Any], *shortcut: Hashable) -> Any:
     return program(make, *shortcut).run
 
 
+def in_plain_python(interpolate: Callable[..., bool]) -> Callable[..., bool]:
+    """Return the dense output with undefined numbers, such as the root of -1, as a failure instead of an exception."""
+
+    def fails_instead(*arguments: Any) -> bool:
+        try:
+            return interpolate(*arguments)
+        except (ArithmeticError, TypeError, ValueError):
+            return False
+
+    return fails_instead
+
+
 def _is_warm(make: Callable[[], Any], *shortcut: Hashable) -> bool:
     from ..compile.program import program
 
@@ -86,6 +99,16 @@ class AdaptiveStep:
     """Whether the first step needs a guess; Taylor steps take their length from the series."""
     space: StateSpace = ROTATION
     """The space of its states."""
+    digits: int | None = None
+    """Digits of the numbers; None for doubles."""
+    few_rows: int = 256
+    most_rows: int = 4096
+    """States in the first and in the largest buffer of the loop."""
+
+    @property
+    def eps(self) -> float:
+        """The relative distance of two neighbouring numbers."""
+        return EPS if self.digits is None else working_eps(self.digits)
 
     def label(self, order: int) -> str:
         """Return the name of the method, with its order if that varies."""
@@ -107,6 +130,15 @@ class AdaptiveStep:
         return compiled(lambda: interpolating(self.make(), self.space), "interpolate", self.name, *self.structure)
 
 
+def working_eps(digits: int) -> float:
+    """Return the relative distance of two neighbouring numbers of a run with `digits`."""
+    return 10.0 ** -min(digits + GUARD_DIGITS, MOST_DIGITS)
+
+
+MOST_DIGITS = 290
+"""Digits whose relative distance, and a small part of it, is a double."""
+
+
 # --- kinds of steps ---------------------------------------------------------------------------------
 
 
@@ -123,9 +155,9 @@ def taylor(problem: Problem) -> AdaptiveStep:
     return AdaptiveStep(name, structure(problem), make, taylor_order, SERIES_STEPS, ns, has_proposal=False)
 
 
-def taylor_order(tolerance: float) -> int:
+def taylor_order(tolerance: float, most: int = MOST) -> int:
     """Return the order with the least work: -ln(tolerance)/2 (Jorba and Zou 2005), plus 4 by measurement."""
-    return min(MOST, max(4, math.ceil(-0.5 * math.log(tolerance)) + 4))
+    return min(most, max(4, math.ceil(-0.5 * math.log(tolerance)) + 4))
 
 
 def mixed_taylor(problem: Problem) -> AdaptiveStep:

@@ -14,22 +14,23 @@ from ..compile.clock import Stopwatch
 from ..errors import InputError, StepError
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
+from ..numbers.precision import guarded
 from ..physics.fields.switches import PiecewiseField
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
-from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of
+from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, Units, rescaled, units_of
 from ..results.progress import Progress
 from ..results.trajectory import Info, Trajectory, info_of
-from . import adaptive, step_control, with_states
+from . import adaptive, precise_steps, step_control, with_states
 from .adaptive import Path, Run, joined
-from .dense import Dense, Lazy
+from .dense import Dense, in_digits, states_of
 from .error_estimate import estimated
 from .event_search import found_on
 from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
 from .kept import SHOWN
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
-from .step_control import EPS, LARGEST, SMALLEST, AdaptiveStep, Formula, formula
+from .step_control import EPS, LARGEST, MOST_DIGITS, SMALLEST, AdaptiveStep, Formula, formula, working_eps
 
 FEWEST_TIMES = 64
 """Smallest number of doubles between the start and the end of a run."""
@@ -58,11 +59,12 @@ class ExactRun:
     end: float
     times: np.ndarray | None = None
     """Times of the states; by default enough of them for a picture."""
+    digits: int | None = None
 
     def __post_init__(self) -> None:
         from .exact import prepared
 
-        self.rows_at = prepared(self.problem)
+        self.rows_at = prepared(self.problem, self.digits)
 
     def __call__(self) -> Path:
         """Return states at the given times, or at equally spaced ones."""
@@ -71,6 +73,7 @@ class ExactRun:
         times = self.times
         if times is None:
             times = np.linspace(self.problem.t0, self.end, 1 + min(2000, max(100, math.ceil(turned / SHOWN))))
+        times = times if self.digits is None else in_digits(times)
         return Path(times, self.state_at(times, times, times), turned=turned)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray:
@@ -92,6 +95,34 @@ class Wish:
     bounds: Bounds = NO_BOUNDS
     times: np.ndarray | None = None
     """The times of the states asked for: an exact solution is not evaluated at others."""
+    digits: int | None = None
+    """Digits of the numbers; None for doubles."""
+
+    @property
+    def eps(self) -> float:
+        """The relative distance of two neighbouring numbers."""
+        return EPS if self.digits is None else working_eps(self.digits)
+
+    def units(self, problem: Problem, span: float) -> Units:
+        """Return the units of a run; numbers with many digits have any size, so that only the direction matters."""
+        if self.digits is None:
+            return units_of(problem, span)
+        return NO_UNITS if span > 0 else BACKWARD
+
+    def schedule(self, problem: Problem, end: float) -> Schedule:
+        """Return the schedule of a run of a problem in its units."""
+        if with_states.has_states(problem):
+            return with_states.schedule(problem, end, self.bounds)
+        legs = scheduled(problem, end, self.tol, self.bounds)
+        return legs if self.digits is None else precise_steps.with_exact_edges(problem, legs, self.digits)
+
+    def kinds(self, legs: Schedule) -> tuple[AdaptiveStep, ...]:
+        """Return the kinds of adaptive steps to try, least work first."""
+        if with_states.has_states(legs.problem):
+            return (with_states.adaptive_step(legs.problem),)
+        if self.digits is not None:
+            return (precise_steps.kind_of(legs.problem, self.digits),)
+        return formula(legs.problem).ranked(self.tol, angle(legs))
 
     @property
     def name(self) -> str:
@@ -101,7 +132,7 @@ class Wish:
 
 def run_to(problem: Problem, end: float, wish: Wish) -> Solution:
     """Run a problem to an end time, in units that give its numbers moderate size."""
-    units = units_of(problem, end - problem.t0)
+    units = wish.units(problem, end - problem.t0)
     if units is NO_UNITS:
         return _in_moderate_units(problem, end, wish, end, 0)
     inner = rescaled(problem, units)
@@ -122,10 +153,9 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     """Run a rescaled problem; `t_end` is the end time in user units, and 2**exponent converts times to them."""
     if problem.field is None and wish.method is None:
         return _exact(problem, end, wish, t_end)
+    legs = wish.schedule(problem, end)
     if with_states.has_states(problem):
-        legs = with_states.schedule(problem, end, wish.bounds)
-        return _adaptively(legs, with_states.adaptive_step(problem), wish, lambda: with_states.reason(problem))
-    legs = scheduled(problem, end, wish.tol, wish.bounds)
+        return _adaptively(legs, wish.kinds(legs)[0], wish, lambda: with_states.reason(problem))
     found = (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
     if legs.spacing:
         reason, spacing = found.reason, math.ldexp(legs.spacing, exponent)
@@ -140,13 +170,13 @@ def _sampled(spacing: float) -> str:
 def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
     """Solve a free body exactly."""
     turned = math.hypot(*problem.velocity) * (end - problem.t0)
-    error = 10 * EPS * (1 + turned)
+    error = 10 * wish.eps * (1 + turned)
     if error > 1:
         raise InputError(
             f"t_end = {t_end:g} is {turned:.2g} radians away: one rounding error in the data rotates the body "
             f"by about {error:.2g}; choose an earlier t_end"
         )
-    run = ExactRun(problem, end, wish.times)
+    run = ExactRun(problem, end, wish.times, wish.digits)
     return Solution(run, run(), jacobi.name, lambda: EXACT + _limit(error, wish), error)
 
 
@@ -160,7 +190,8 @@ def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
     end = legs.legs[-1].end
     if method.estimated is not None:
         check_fit(method, problem)
-        kind = step_control.estimated(problem, method)
+        make = step_control.estimated if wish.digits is None else precise_steps.estimated
+        kind = make(problem, method, *filter(None, [wish.digits]))
         return _adaptively(legs, kind, wish, lambda: "given; steps chosen by its estimates of their errors")
     if wish.of_steps:
         raise InputError(f"{method.name} does not estimate the errors of its steps; give dt or tol instead of step_tol")
@@ -170,7 +201,7 @@ def _with_given_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
             f"t_end = {t_end:g} is {turned:.2g} radians away, too far for {method.name} with at most "
             f"{MOST_STEPS} steps; give dt, or remove the argument method"
         )
-    found = measured_steps(legs, method, wish.tol, max(4, math.ceil(4 * turned)))
+    found = measured_steps(legs, method, wish.tol, max(4, math.ceil(4 * turned)), wish.digits)
     if found is None:
         raise InputError(
             f"{method.name} does not reach {wish.tol:g} at t = {t_end:g} with a reasonable number of steps; give a "
@@ -184,7 +215,7 @@ def _with_best_method(legs: Schedule, wish: Wish, t_end: float) -> Solution:
     """Run the kind of step that needs the least work for the formula; if it does not reach tol, try the other."""
     kept = formula(legs.problem)
     found: list[Solution] = []
-    for kind in kept.ranked(wish.tol, angle(legs)):
+    for kind in wish.kinds(legs):
         made = _adaptively(legs, kind, wish, functools.partial(_why, legs.problem, kind, kept, tuple(found)))
         found.append(made)
         if made.path.finished and (made.error or 0.0) <= wish.tol:
@@ -219,6 +250,8 @@ def _why(problem: Problem, kind: AdaptiveStep, kept: Formula, before: Sequence[S
         return f"smooth {field} with a sum over rows of data, which has no Taylor series: a Runge-Kutta pair 8(7)"
     held = isinstance(problem.field, PiecewiseField)
     smooth = f"{field} smooth between the times at which it switches" if held else f"smooth {field}"
+    if kind.digits is not None:
+        return f"{smooth}, {kind.digits} digits: Taylor steps, their order follows from the tolerance"
     this, other = "Taylor steps", "a Runge-Kutta pair 8(7)"
     if kind.has_proposal:
         this, other = other, this
@@ -238,7 +271,7 @@ def _limit(error: float, wish: Wish) -> str:
 
 
 def _info(problem: Problem, wish: Wish, **details: Any) -> Info:
-    return info_of(problem, **{wish.name: wish.tol}, **details)
+    return info_of(problem, **{wish.name: wish.tol}, digits=wish.digits, **details)
 
 
 # --- running ----------------------------------------------------------------------------------------
@@ -252,30 +285,44 @@ def solve_to(
     progress: bool | Callable[[float], Any] | None = None,
 ) -> Trajectory:
     """Solve a problem to a tolerance, with the given method or the one that needs the least work."""
-    if not SMALLEST <= wish.tol <= LARGEST:
-        raise InputError(f"{wish.name} must lie between {SMALLEST:g} and {LARGEST:g}; got {wish.tol:g}")
-    if abs(end - problem.t0) / FEWEST_TIMES < math.ulp(max(abs(problem.t0), abs(end))):
+    _check_tolerance(wish)
+    if wish.digits is None and abs(end - problem.t0) / FEWEST_TIMES < math.ulp(max(abs(problem.t0), abs(end))):
         raise InputError(
             f"there are fewer than {FEWEST_TIMES} doubles between t0 = {problem.t0:g} and t_end = {end:g}, too few "
             "for the times of the steps; choose a t0 closer to 0"
         )
     watch = Stopwatch()
     try:
-        solution, happened = _with_progress(problem, wish, end, events, progress)
+        with guarded(wish.digits):
+            solution, happened = _with_progress(problem, wish, end, events, progress)
     except BaseException as stop:
         if hasattr(stop, "path"):
             info = _info(problem, wish, method=getattr(stop, "method", ""), dt=0.0, status="interrupted")
-            stop.partial = Trajectory(Lazy(problem, stop.path), info)  # type: ignore[attr-defined]
+            stop.partial = Trajectory(states_of(problem, stop.path, wish.digits), info)  # type: ignore[attr-defined]
         raise
     path = solution.path
     told = functools.partial(_info_of_solution, problem, wish, solution, watch.seconds, watch.compile_seconds)
-    sol = Trajectory(Lazy(problem, path), told, dense=Dense(problem, solution.run, path), problem=problem)
+    dense = Dense(problem, solution.run, path, wish.digits)
+    sol = Trajectory(states_of(problem, path, wish.digits), told, dense=dense, problem=problem)
     if happened:
         sol.events = [sol.at(times) for times in happened]
     if not path.finished:
         many = f"the {len(path.times)} states before it are in .partial"
         raise StepError(_explained(path, solution.method), sol, many)
     return sol
+
+
+def _check_tolerance(wish: Wish) -> None:
+    """Refuse a tolerance that the numbers of the run do not allow, and one that allows anything."""
+    smallest = SMALLEST if wish.digits is None else 10.0 ** -min(wish.digits, MOST_DIGITS)
+    if smallest <= wish.tol <= LARGEST:
+        return
+    more = ""
+    if 0 < wish.tol < smallest:
+        digits = math.ceil(-math.log10(wish.tol)) + 5
+        more = f"; for {wish.tol:g} give digits={digits} (--digits {digits})"
+    where = "in double precision" if wish.digits is None else f"with digits={wish.digits}"
+    raise InputError(f"{wish.name} must lie between {smallest:g} and {LARGEST:g} {where}; got {wish.tol:g}{more}")
 
 
 def _info_of_solution(problem: Problem, wish: Wish, solution: Solution, seconds: float, compile_seconds: float) -> Info:
@@ -315,7 +362,7 @@ def _with_events(
         stop = _end_of_run(problem, end, wish, events)
     while True:
         solution = run_to(problem, stop, wish)
-        path, happened = found_on(solution.path, solution.run, problem, events)
+        path, happened = found_on(solution.path, solution.run, problem, events, wish.digits)
         if stop == end or path.times[-1] != stop:
             return dataclasses.replace(solution, path=path), happened
         longer = (stop - problem.t0) * (17 / 16)  # the event lies just past the end: go a little further
@@ -324,21 +371,18 @@ def _with_events(
 
 def _end_of_run(problem: Problem, end: float, wish: Wish, events: Sequence[Event]) -> float:
     """Return the end of the step after the first terminal event, so that later motion is not computed."""
-    units = units_of(problem, end - problem.t0)
-    last, bounds, scaled = float(units.times(end)), wish.bounds.scaled(units), rescaled(problem, units)
-    if with_states.has_states(problem):
-        legs, kind = with_states.schedule(scaled, last, bounds), with_states.adaptive_step(scaled)
-    else:
-        legs = scheduled(scaled, last, wish.tol, bounds)
-        kind = formula(legs.problem).ranked(wish.tol, angle(legs))[0]
-    inner = Run(legs.problem, kind, last, wish.tol, legs)
+    units = wish.units(problem, end - problem.t0)
+    scaled = dataclasses.replace(wish, bounds=wish.bounds.scaled(units))
+    legs = scaled.schedule(rescaled(problem, units), float(units.times(end)))
+    inner = Run(legs.problem, wish.kinds(legs)[0], legs.legs[-1].end, wish.tol, legs)
     run: Any = inner if units is NO_UNITS else ScaledRun(inner, units)
     before: list[Path] = []
     for made in run.pieces():
         if not len(made.times):
             break
         piece = joined([*before, made])
-        ends = found_on(piece, run, problem, [event for event in events if event.terminal])[0].times[-1]
+        terminal = [event for event in events if event.terminal]
+        ends = found_on(piece, run, problem, terminal, wish.digits)[0].times[-1]
         if ends != piece.times[-1]:
             after = int(np.searchsorted(abs(piece.times - piece.times[0]), abs(ends - piece.times[0]), side="right"))
             return float(piece.times[min(after + 1, len(piece.times) - 1)])

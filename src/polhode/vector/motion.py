@@ -210,7 +210,7 @@ class System:
 
     def motion(self, state: RunState[Any], t: np.ndarray, rows: np.ndarray, *, status: str, **timing: Any) -> Motion:
         """Build the result from the rows."""
-        mp = _full_precision(rows, self.n) if state.run.digits else None
+        t, mp = t.astype(float), _full_precision(rows, self.n) if state.run.digits else None
         u, p = np.split(rows.astype(float), 2, axis=1)
         velocity = p / self.mass if self.diagonal else np.linalg.solve(self.mass, p.T).T
         energy = None

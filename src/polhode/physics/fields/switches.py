@@ -8,13 +8,15 @@ the interval: rounding at the ends, stages beyond them and `<` or `<=` then make
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..._memo import KEPT
 from ...numbers import arrays, floats  # noqa: F401 - arrays: formulas are evaluated at many times at once
+from ...numbers.primitives import epsilon
 from ...symbolic.expression import COMPARISONS, Expr, ordered, source, symbol
 from ...taylor.graph import substituted
 from .field import Field, Trace, of_formula, once_for_formula
@@ -137,13 +139,34 @@ def edges(field: Field | None, start: float, end: float) -> np.ndarray:
     return times[(times > start) & (times < end)]
 
 
-def _evaluated(field: Field, nodes: Sequence[Expr], t: Any) -> Any:
+def sharpened(field: Field | None, edge: float, number: Callable[[Any], Any]) -> Any:
+    """An edge, known to a rounding error of doubles, in all digits of a number type: by bisection around it."""
+    middle, before = number(edge), number(math.nextafter(edge, -math.inf))
+    after = number(math.nextafter(edge, math.inf))
+    low, high = before - 4 * (middle - before), after + 4 * (after - middle)
+    if field is None:
+        return middle
+    switches = switches_of(field)
+
+    def outcome(t: Any) -> tuple[Any, ...]:
+        return tuple(_evaluated(field, switches, t, number))
+
+    first, smallest = outcome(low), abs(high) * epsilon(high)
+    if outcome(high) == first:
+        return middle
+    while high - low > smallest:
+        middle = low + (high - low) / 2
+        low, high = (middle, high) if outcome(middle) == first else (low, middle)
+    return high
+
+
+def _evaluated(field: Field, nodes: Sequence[Expr], t: Any, number: Callable[[Any], Any] = floats.number) -> Any:
     """Values of nodes of t and parameters."""
     if not nodes:
         return ()
     text = source("switch_values", "t, p", field.unpack, list(nodes))
     with np.errstate(all="ignore"):
-        return formula_kernel(text, floats.number)(t, field.parameters)
+        return formula_kernel(text, number)(t, tuple(map(number, field.parameters)))
 
 
 def _roots(node: Expr, known: dict[Expr, Any], timed: set[Expr]) -> np.ndarray | None:

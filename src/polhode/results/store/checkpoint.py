@@ -8,7 +8,7 @@ import hashlib
 import json
 import math
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from ...errors import InputError
 from ...methods import Method, methods
 from ...numbers import floats
 from ...physics.fields import Field
+from ...physics.observers.event import Event
 from ...physics.problem import Problem
 from ...symbolic.rows import Rows
 from . import integrity
@@ -110,6 +111,13 @@ def run_spec(problem: Problem, method: Method | None, **numbers: Any) -> dict[st
         "field": None if field is None else repr(field),
         "formula": None if field is None else formula_text(field, field.text),
     }
+
+
+def events_spec(events: Sequence[Event]) -> list[str] | int:
+    """The events of a run as names and digests; 0 if there are none."""
+    return [
+        f"{one.name} {digest(repr((one.text, one.parameters, one.direction, one.terminal)))}" for one in events
+    ] or 0
 
 
 CODE_NOT_STORED = "a Python function, which files do not hold"

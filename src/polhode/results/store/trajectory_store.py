@@ -26,7 +26,7 @@ from ...physics import problem_data
 from ...physics.problem import Problem
 from ...physics.validate import file_path, flag
 from ..trajectory import PRIMARY, Info, Trajectory
-from . import atomic, integrity, netcdf
+from . import atomic, integrity, netcdf, stored_events
 from .file_format import FORMAT, ROWS_PER_CHUNK, SIZES, VARIABLES, WITHOUT_CHECKSUMS, info_of_attributes
 from .integrity import Damage, line
 from .targets import NetcdfTarget, Target, ZarrTarget
@@ -184,6 +184,7 @@ def save(
                 data = {name: getattr(trajectory, name) for name in PRIMARY}
                 blocks, rows = _blocks(data, len(trajectory)), len(trajectory)
                 held = problem_attribute(trajectory.problem)
+            held |= stored_events.attribute(trajectory)
             _write(blocks, rows, trajectory.info, path, held | dict(attrs or {}))
             if staging_path(path) != path:
                 atomic.remove(staging_path(path))
@@ -440,6 +441,9 @@ def read(path: str | Path) -> tuple[Trajectory, dict[str, Any]]:
         raise integrity.damaged(path, "its checksums are missing")
     try:
         info = info_of_attributes(attrs)
+        events = stored_events.read(attrs, info)
     except Exception as problem:
         raise integrity.damaged(path, f"its attributes are incomplete ({line(problem)})") from problem
-    return Trajectory(Stored(path, rows, sums, attrs), info), attrs
+    found = Trajectory(Stored(path, rows, sums, attrs), info)
+    found.events = events
+    return found, attrs
