@@ -92,7 +92,7 @@ def dense_between(problem: Problem, steps: Any, sol: Trajectory) -> Callable[[An
 
 
 def path_of(problem: Problem, sol: Trajectory) -> Path:
-    """Convert a trajectory to times and rows in principal axes, in the number type of its run, with states of the field."""
+    """Convert a trajectory to times and rows in principal axes, in its number type, with the states of its field."""
     if sol.mp is None:
         path = _in_principal_axes(problem.axes_quaternion, sol.t, sol.quaternion, sol.momentum)
         states = [values.reshape(len(values), -1) for values in sol.states.values()]
