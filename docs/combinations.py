@@ -21,8 +21,8 @@ STEPS: dict[str, dict[str, Any]] = {
     "`tol`": {"tol": 1e-3},
     "`step_tol`": {"step_tol": 1e-3},
     "method, `dt`, `digits`": {"method": METHOD, "dt": DT, "digits": 20},
-    "`tol`, `digits`": {"tol": 1e-18, "digits": 20},
-    "`step_tol`, `digits`": {"step_tol": 1e-18, "digits": 20},
+    "`tol`, `digits`": {"tol": 1e-16, "digits": 18},
+    "`step_tol`, `digits`": {"step_tol": 1e-16, "digits": 18},
 }
 """How one body steps."""
 

@@ -17,7 +17,7 @@ RUNS = {
     "tol": {"tol": 1e-9, "t_end": 600.0},
     "step_tol, backwards": {"step_tol": 1e-9, "t_end": -600.0, "every": 7},
     "given method": {"tol": 1e-6, "method": "verner87", "t_end": 300.0},
-    "digits": {"tol": 1e-18, "digits": 20, "t_end": 4.0},
+    "digits": {"tol": 1e-18, "digits": 20, "t_end": 12.0},
     "events": {"tol": 1e-9, "t_end": 600.0, "events": [ph.event(lambda t: t - 500.0, terminal=True)]},
 }
 

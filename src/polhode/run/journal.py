@@ -170,7 +170,7 @@ def _write(file: FilePath, key: str, pieces: list[Path]) -> None:
 
 def _pieces(file: FilePath, key: str, digits: int | None) -> list[Path]:
     """Read pieces of a run; ValueError if they are of another run."""
-    with np.load(file, allow_pickle=False) as found:
+    with file.open("rb") as source, np.load(source, allow_pickle=False) as found:
         described = json.loads(str(found["text"]))
         if described["key"] != key:
             raise ValueError(f"{file} is of another run")
