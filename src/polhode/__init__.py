@@ -24,6 +24,7 @@ from .run.exact import exact
 from .run.gradient import Gradient, gradient
 from .run.loaded import load
 from .run.poinsot import period, precession_angle
+from .run.propagator import FinalState, Propagator, propagator
 from .run.solve import solve
 from .run.stepper import State, stepper
 from .run.warm import warm
@@ -66,9 +67,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "ResultWarning", "State",
+    "Body", "Ensemble", "Event", "FinalState", "Gradient", "InputError", "Method", "Problem", "Propagator", "Reference", "ResultWarning", "State",
     "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient",
     "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim",
-    "period", "plots", "potential", "precession_angle", "problems", "solve", "stepper", "surd", "tableaus", "torque",
+    "period", "plots", "potential", "precession_angle", "problems", "propagator", "solve", "stepper", "surd", "tableaus", "torque",
     "vector", "view", "warm", "where",
 ]  # fmt: skip

@@ -26,6 +26,11 @@ FEW_ROWS, ROWS = 256, 4096
 """States in the first and in the largest buffer of the compiled loop."""
 
 
+def larger(size: int) -> int:
+    """Return the size of the buffer that follows one that is full."""
+    return min(ROWS, 4 * size)
+
+
 class Watcher(Protocol):
     """Somebody who watches the runs of a context."""
 
@@ -87,7 +92,7 @@ class Run:
 
     def again(self, tolerance: float) -> Run:
         """Return the same run with another tolerance."""
-        made = Run.__new__(Run)
+        made = object.__new__(type(self))
         vars(made).update(vars(self))
         made.tolerance, made.order = tolerance, self.controlled_step.order_for(tolerance)
         made.longest = [leg.longest for leg in self.schedule.legs]
@@ -135,7 +140,7 @@ class Run:
             system = self.schedule.system(self.system, leg)
             while t < leg.end:
                 if filled == size:
-                    size, filled = min(ROWS, 4 * size), 0
+                    size, filled = larger(size), 0
                     times, rows = np.empty(size), np.empty((size, COLUMNS))
                 free = (times[filled:], rows[filled:]) if filled else (times, rows)
                 y, t, proposal, largest, angle, count, lost, fine = loop(

@@ -92,6 +92,11 @@ def _compiled(name: str) -> Callable[..., None]:
     return interpolate
 
 
+def free_visit() -> Callable[..., None]:
+    """Return the compiled function (elapsed times, y, moments, rows) that writes the states of a free body."""
+    return _compiled("free")
+
+
 def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
     """Return the states of a free body or a Lagrange top at given times, from elliptic and theta functions.
 
@@ -173,7 +178,7 @@ def rows_at(problem: Problem, times: np.ndarray) -> np.ndarray:
 
 def prepared(problem: Problem) -> Callable[[np.ndarray], np.ndarray]:
     """Prepare the exact solution of a free body: return a function from times to rows, with the setup done once."""
-    (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, _compiled("free")
+    (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, free_visit()
     inertia = system[0]
 
     def rows_at(times: np.ndarray) -> np.ndarray:

@@ -101,7 +101,7 @@ def solve(
         if problem.field is not None and problem.field.opaque:
             check_compiled(problem, "tol", "give a method and dt")
         _refuse_with_tol(dt, steps, digits)
-        wish, kept = _wish(problem, method, tol, step_tol), Kept.of(every, times, max_turn)
+        wish, kept = read_wish(method, tol, step_tol), Kept.of(every, times, max_turn)
         wish.times = None if wanted else kept.times
         end = end_time(problem, kept.end(t_end), backward=True)
         kept.check(problem.t0, end)
@@ -240,7 +240,7 @@ def _refuse_with_tol(dt: Any, steps: Any, digits: Any) -> None:
     raise InputError(f"give {name} or tol, not both: {why}")
 
 
-def _wish(problem: Problem, method: Any, tol: Any, step_tol: Any) -> Wish:
+def read_wish(method: Any, tol: Any, step_tol: Any) -> Wish:
     """Read the tolerance, and the method if one is given."""
     if tol is not None and step_tol is not None:
         raise InputError("give tol (the error at the end) or step_tol (the error of each step), not both")

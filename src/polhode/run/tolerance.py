@@ -99,6 +99,12 @@ class Wish:
         return "step_tol" if self.of_steps else "tol"
 
 
+def check_tolerance(wish: Wish) -> None:
+    """Refuse tolerances that no run can keep, or that mean nothing."""
+    if not SMALLEST <= wish.tol <= LARGEST:
+        raise InputError(f"{wish.name} must lie between {SMALLEST:g} and {LARGEST:g}; got {wish.tol:g}")
+
+
 def run_to(problem: Problem, end: float, wish: Wish) -> Solution:
     """Run a problem to an end time, in units that give its numbers moderate size."""
     units = units_of(problem, end - problem.t0)
@@ -137,7 +143,7 @@ def _sampled(spacing: float) -> str:
 def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
     """Solve a free body exactly."""
     turned = math.hypot(*problem.velocity) * (end - problem.t0)
-    error = 10 * EPS * (1 + turned)
+    error = exact_error(turned)
     if error > 1:
         raise InputError(
             f"t_end = {t_end:g} is {turned:.2g} radians away: one rounding error in the data rotates the body "
@@ -145,6 +151,11 @@ def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
         )
     run = ExactRun(problem, end, wish.times)
     return Solution(run, run(), jacobi.name, lambda: EXACT + _limit(error, wish), error)
+
+
+def exact_error(turned: float) -> float:
+    """Return the error of an exact solution after a rotation by an angle: that of the data, and of ten roundings."""
+    return 10 * EPS * (1 + turned)
 
 
 EXACT = "free body: the exact solution, by elliptic functions"
@@ -247,8 +258,7 @@ def solve_to(
     progress: bool | Callable[[float], Any] | None = None,
 ) -> Trajectory:
     """Solve a problem to a tolerance, with the given method or the one that needs the least work."""
-    if not SMALLEST <= wish.tol <= LARGEST:
-        raise InputError(f"{wish.name} must lie between {SMALLEST:g} and {LARGEST:g}; got {wish.tol:g}")
+    check_tolerance(wish)
     if abs(end - problem.t0) / FEWEST_TIMES < math.ulp(max(abs(problem.t0), abs(end))):
         raise InputError(
             f"there are fewer than {FEWEST_TIMES} doubles between t0 = {problem.t0:g} and t_end = {end:g}, too few "
