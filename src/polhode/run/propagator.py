@@ -66,7 +66,7 @@ class FinalState:
     method: str
     error_estimate: float | None
     """Estimated error; None with `step_tol`, except for an exact solution."""
-    _velocity: Callable[[Vector], Vector] = dataclasses.field(repr=False)
+    _velocity: Callable[[Vector], Vector] = dataclasses.field(repr=False, compare=False)
 
     @property
     def omega(self) -> Vector:
