@@ -7,8 +7,9 @@ For each case, contender and error (Frobenius norm of R - R_ref at the end: 1e-3
 tolerance is taken with which the median error over some initial states is below it. Then 64 other initial states,
 which nothing has seen before, are integrated, one call each, all code compiled: the median and the largest time count.
 Contenders take turns, so that a busy machine slows all of them. `ph.solve` is timed as a whole, from a `ph.Problem` to
-a `Trajectory` with all steps; `ph.propagator` and the others are prepared calls that return the end. The first call ever, in a
-process of its own with empty caches, is a column of its own. A tool that is not installed is left out and named.
+a `Trajectory` with all steps; `ph.propagator` and the others are prepared calls that return the end. The first call
+ever, in a process of its own with empty caches, is a column of its own. A tool that is not installed is left out and
+named.
 """
 
 from __future__ import annotations

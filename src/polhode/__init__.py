@@ -70,6 +70,6 @@ __all__ = [
     "Body", "Ensemble", "Event", "FinalState", "Gradient", "InputError", "Method", "Problem", "Propagator", "Reference",
     "ResultWarning", "State", "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact",
     "fields", "gradient", "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy",
-    "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "solve", "stepper",
-    "surd", "tableaus", "torque", "vector", "view", "warm", "where",
+    "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "solve",
+    "stepper", "surd", "tableaus", "torque", "vector", "view", "warm", "where",
 ]  # fmt: skip

@@ -202,7 +202,9 @@ def unit_quaternion(given: tuple[float, ...]) -> tuple[float, float, float, floa
             if length > 0
             else "attitude must be a unit quaternion (scalar first); its length is 0"
         )
-    return unit(given)  # type: ignore[arg-type]
+    a, b, c, d = given
+    s = 1 / math.sqrt(a * a + b * b + c * c + d * d)  # the bits of `unit`, in a third of its time
+    return a * s, b * s, c * s, d * s
 
 
 def start_quaternion(attitude: Any, euler: Any, euler_deg: Any) -> tuple[float, float, float, float]:

@@ -14,7 +14,7 @@ import numpy as np
 from ..kernels.loops import COLUMNS, interpolating, one_step
 from ..kernels.so3 import conj, mul
 from ..methods import Method
-from ..methods.adaptive.controller import first_angle, first_step
+from ..methods.adaptive.controller import first_angle
 from ..methods.combinators.compose import collapsed_step, whole
 from ..numbers import floats
 from ..physics.problem import Problem
@@ -114,12 +114,11 @@ class Run:
         made.longest = (shorter * np.maximum.reduceat(steps, first)).tolist()
         return made
 
-    def first_step(self) -> float:
-        """Return an initial guess for the first step; the loop corrects it."""
-        span = self.end - self.problem.t0
+    def proposal(self) -> float:
+        """Return the first proposal for the loop: minus an angle, or the whole span if steps choose their length."""
         if not self.controlled_step.has_proposal:
-            return span
-        return float(first_step(first_angle(self.order, self.tolerance), span, self.y[1], self.system))
+            return self.end - self.problem.t0
+        return -first_angle(self.order, self.tolerance)
 
     def pieces(self) -> Iterator[Path]:
         """Yield the path in pieces: the first begins with the start, the others with the state after the last piece.
@@ -130,7 +129,7 @@ class Run:
             self.controlled_step.adaptive_loop,
             self.problem.t0,
             self.y,
-            self.first_step(),
+            self.proposal(),
             FEW_ROWS,
         )
         times, rows, filled, rejected, attempted = np.empty(size), np.empty((size, COLUMNS)), 1, 0, 0
@@ -233,14 +232,24 @@ def between_steps(problem: Problem, method: Method) -> Any:
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
     """Return the distance of two rows: the larger of the attitude angle and the relative momentum difference."""
     (*p, u, v, w), (*q, x, y, z) = a.tolist(), b.tolist()
-    turn = mul(conj(tuple(p)), tuple(q))
+    return distance_of_states((tuple(p), (u, v, w)), (tuple(q), (x, y, z)), momentum)
+
+
+def distance_of_states(a: Any, b: Any, momentum: float) -> float:
+    """Return the same for two states."""
+    (p, (u, v, w)), (q, (x, y, z)) = a, b
+    turn = mul(conj(p), q)
     angle = 2 * math.atan2(math.hypot(turn[1], turn[2], turn[3]), abs(turn[0]))
     return max(angle, math.hypot(x - u, y - v, z - w) / momentum)
 
 
 def scale_of_momentum(problem: Problem, *paths: Path) -> float:
     """Return the scale of momentum errors: the largest |momentum| at the start and on some paths."""
-    largest = max(math.hypot(*problem.momentum), *(path.largest for path in paths))
+    return scale_of(max(math.hypot(*problem.momentum), *(path.largest for path in paths)))
+
+
+def scale_of(largest: float) -> float:
+    """Return the largest |momentum| as a scale, or 1 if it is none."""
     return largest if 0 < largest < math.inf else 1.0
 
 
@@ -251,4 +260,9 @@ def round_off(path: Path) -> float:
     of u times itself. Each of n steps rounds the attitude by about u in a random direction, sqrt(n) u in total. The
     result is rounded once. If neighbouring motions diverge, the comparison of two runs shows a larger error.
     """
-    return EPS / 2 * (1 + path.turned + math.sqrt(len(path.times) - 1))
+    return rounding(path.turned, len(path.times) - 1)
+
+
+def rounding(turned: float, steps: int) -> float:
+    """Return the same from the rotation angle and the number of steps."""
+    return EPS / 2 * (1 + turned + math.sqrt(steps))

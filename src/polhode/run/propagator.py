@@ -4,7 +4,7 @@ A call does what `ph.solve` does, with the same compiled loop, and so gives the 
 decides for every problem is decided here for all states at once, wherever the decision is the same for all of them:
 
 * the units are those of the user, if the rate of the motion is moderate for every state (`_is_moderate`);
-* a field that does not depend on time needs no schedule.
+* a field that does not depend on time needs no schedule (`prepared.Direction`).
 
 Everything else (a torque that depends on time, very fast or slow motion, odd input, a run that fails) goes the way of
 `ph.solve`.
@@ -16,28 +16,18 @@ import dataclasses
 import functools
 import math
 from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import Any
 
 from ..errors import InputError
-from ..kernels.loops import COLUMNS
-from ..methods.adaptive.controller import first_angle, first_step
-from ..methods.families.jacobi import jacobi
-from ..numbers import floats
 from ..physics.problem import Problem
-from ..physics.units import BACKWARD, NEAR, NO_UNITS, WIDE, Units, rescaled
-from ..physics.validate import plain_floats, unit_quaternion
+from ..physics.units import BACKWARD, NEAR, NO_UNITS, WIDE
+from ..physics.validate import ROTATION_TOLERANCE, plain_floats, unit_quaternion
 from ..symbolic import bounds
-from .adaptive import FEW_ROWS, Path, Run, larger
-from .error_estimate import estimated
-from .exact import free_visit
 from .integrator import check_compiled
-from .schedule import Leg, Schedule
+from .prepared import Direction, finishing, replaced
 from .solve import read_wish, solve
-from .step_control import AdaptiveStep, formula
 from .step_count import end_time
-from .tolerance import Wish, check_tolerance, exact_error
+from .tolerance import Wish, check_tolerance
 
 Vector = tuple[float, float, float]
 Quaternion = tuple[float, float, float, float]
@@ -74,119 +64,39 @@ class FinalState:
         return self._velocity(self.momentum)
 
 
-class _Loop(NamedTuple):
-    """A kind of step, ready to run."""
+def quick(way: Direction, t0: float) -> Callable[[Any, Any, Any], FinalState | None]:
+    """Return the run of the usual case: forward in time, principal axes, floats in tuples or lists.
 
-    advance: Any
-    order: int
-    angle: float | None
-    """First angle of a pair; None if steps need no proposal."""
-    most: float
-    label: str
+    It returns None for everything else, and the caller goes the long way. Between calls of other code the processor
+    has forgotten ours, and each Python function on the way costs a microsecond; so this is one function.
+    """
+    (i, j, k), velocity, finish = way.system[1], way.velocity, finishing(way, t0)
 
-
-class _ShortRun(Run):
-    """A run that expects to need few steps; in the rows of its path the start is missing."""
-
-    def __call__(self) -> Path:
-        """Return the path; if it is longer than expected, run once more, as any other run."""
-        t0, end, times, rows = self.problem.t0, self.end, np.empty(FEW_ROWS), np.empty((FEW_ROWS, COLUMNS))
-        times[0] = t0
-        y, t, _, largest, turned, count, lost, fine = self.controlled_step.adaptive_loop(
-            t0, end, end, self.longest[0], self.first_step(), self.y, self.system, self.tolerance, 0.0, self.order,
-            times[1:], rows[1:],
-        )  # fmt: skip
-        if t < end or not fine:
-            return super().__call__()
-        filled = count + 1
-        return Path(times[:filled], rows[:filled], lost, largest=max(largest, math.hypot(*y[1])), turned=turned)
-
-
-class _Direction:
-    """What the runs in one direction of time have in common. Units are the user's, up to the sign of time."""
-
-    def __init__(self, problem: Problem, units: Units, wish: Wish) -> None:
-        self.units, self.sign, self.wish = units, units.sign, wish
-        self.problem = problem if units is NO_UNITS else rescaled(problem, units)
-        self.system = self.problem.kernel_data(floats.number)[1]
-        self.turned = self.problem.body.principal.to_body
-        self.velocity = problem._velocity
-        self.kinds = None if problem.field is None else formula(self.problem)
-        self.loops: dict[str, _Loop] = {}
-        self.buffers: dict[int, list[Any]] = {}
-        self.is_long = False
-
-    def loop(self, kind: AdaptiveStep) -> _Loop:
-        """Return a kind of step, prepared for the tolerance."""
-        found = self.loops.get(kind.name)
-        if found is None:
-            order = kind.order_for(self.wish.tol)
-            angle = first_angle(order, self.wish.tol) if kind.has_proposal else None
-            found = self.loops[kind.name] = _Loop(kind.adaptive_loop, order, angle, kind.most, kind.label(order))
-        return found
-
-    def inside(self, q: Any, m: Any) -> Any:
-        """Return a state in principal axes."""
-        if self.sign < 0:
-            m = _opposite(m)
-        return self.problem._in_principal_axes((q, m), self.system[0], self.turned) if self.turned else (q, m)
-
-    def outside(self, q: Any, m: Any) -> Any:
-        """Return a state in the user's axes."""
-        if self.sign < 0:
-            m = _opposite(m)
-        return self.problem.user_axes(q, m) if self.turned else (q, m)
-
-    def stepped(self, y: Any, t: float, end: float, turn: float) -> tuple[Any, int, str] | None:
-        """Run with an error of each step: the state at the end, the steps and the method; None if the run fails."""
-        assert self.kinds is not None
-        loop = self.loop(self.kinds.ranked(self.wish.tol, turn)[0])
-        system, tol, largest, steps, tried, fine = self.system, self.wish.tol, 0.0, 0, 0, True
-        proposal = end - t if loop.angle is None else first_step(loop.angle, end - t, y[1], system)
-        size = FEW_ROWS  # sizes are those of `Run.pieces`: where the loop is entered again, bits may change
-        while True:
-            buffer = self.buffer(size)
-            y, t, proposal, largest, _, count, lost, fine = loop.advance(
-                t, end, end, math.inf, proposal, y, system, tol, largest, loop.order, *buffer
-            )
-            self.buffers[size].append(buffer)
-            steps, tried = steps + count, tried + count + lost
-            if t >= end or not fine or tried > loop.most:
-                break
-            size, largest = larger(size), max(largest, math.hypot(*y[1]))
-        return (y, steps, loop.label) if fine and tried <= loop.most else None
-
-    def buffer(self, size: int) -> Any:
-        """Return a buffer for times and rows that no other thread uses; in the first one the start has a row, too."""
+    def fly(attitude: Any, momentum: Any, end: Any) -> FinalState | None:
         try:
-            return self.buffers[size].pop()
-        except (KeyError, IndexError):
-            self.buffers.setdefault(size, [])
-            count = size - (size == FEW_ROWS)
-            return np.empty(count), np.empty((count, COLUMNS))
-
-    def compared(self, q: Any, m: Any, y: Any, t: float, end: float, turn: float) -> tuple[Any, int, str, float] | None:
-        """Run with an error at the end: the state, the steps, the method and the error; None if it is not reached."""
-        assert self.kinds is not None
-        kind, tol = self.kinds.ranked(self.wish.tol, turn)[0], self.wish.tol
-        made: Run = object.__new__(Run if self.is_long else _ShortRun)
-        made.problem = _replaced(self.problem, quaternion=q, momentum=m if self.sign > 0 else _opposite(m), t0=t)
-        made.controlled_step, made.end, made.tolerance, made.longest = kind, end, tol, [math.inf]
-        made.schedule, made.y, made.system = Schedule(made.problem, (Leg(end, math.inf, end),)), y, self.system
-        found = estimated(made, tol)
-        if not found.reached:
+            a, b, c, d = attitude
+            x, y, z = momentum
+        except (TypeError, ValueError):
             return None
-        path = found.path
-        self.is_long = len(path.times) > FEW_ROWS // 2  # the finer run has up to 1.5 times as many steps
-        a, b, c, d, *m = path.rows[-1].tolist()
-        return ((a, b, c, d), tuple(m)), len(path.times) - 1, kind.label(found.run.order), found.error
+        if not (
+            type(a) is float and type(b) is float and type(c) is float and type(d) is float
+            and type(x) is float and type(y) is float and type(z) is float and type(end) is float
+        ):  # fmt: skip
+            return None
+        span, rate, square = end - t0, math.hypot(i * x, j * y, k * z), a * a + b * b + c * c + d * d
+        if not (
+            2 * SLOWEST < rate < FASTEST and SHORTEST < span < LONGEST and span > SPARSE * abs(end)
+            and -ROTATION_TOLERANCE < square - 1 < ROTATION_TOLERANCE
+        ):  # fmt: skip
+            return None
+        s = 1 / math.sqrt(square)  # the bits of `unit_quaternion`
+        found = finish(((a * s, b * s, c * s, d * s), (x, y, z)), end, span, rate * span)
+        if found is None:
+            return None
+        (q, m), steps, label, error = found
+        return FinalState(q, m, end, steps, label, error, velocity)
 
-    def exact(self, y: Any, t: float, end: float) -> Any:
-        """Return the state of a free body."""
-        rows = np.empty((1, COLUMNS))
-        free_visit()(np.array((end - t,)), y, self.system[0], rows)
-        a, b, c, d, x, y, z = rows[0].tolist()
-        return (a, b, c, d), (x, y, z)
+    return fly
 
 
 class Propagator:
@@ -196,12 +106,13 @@ class Propagator:
         self.problem, self.wish = problem, wish
         self._t0, self._velocity = problem.t0, problem._velocity
         self._is_free = problem.field is None
-        self._directions: dict[bool, _Direction] = {}
+        self._directions: dict[bool, Direction] = {}
         self._bound: tuple[Mapping[str, Any], Propagator] | None = None
+        self._quick: Callable[[Any, Any, Any], FinalState | None] | None = None
 
     def __reduce__(self) -> Any:
         """Pickle the arguments; compiled code is looked up again."""
-        return functools.partial(propagator, **{self.wish.name: self.wish.tol}), (self.problem,)
+        return _with_tolerance, (self.problem, self.wish.name, self.wish.tol)
 
     def __repr__(self) -> str:
         return f"<Propagator of {self.problem!r}, {self.wish.name}={self.wish.tol:g}>"
@@ -235,6 +146,10 @@ class Propagator:
         """
         if params is not None:
             return self._with(params)(attitude, momentum, t_end, omega=omega, t0=t0)
+        if self._quick is not None and omega is None and t0 is None:
+            found = self._quick(attitude, momentum, t_end)
+            if found is not None:
+                return found
         q, m = plain_floats(attitude, 4), plain_floats(momentum, 3)
         if q is None or m is None or omega is not None or t0 is not None or type(t_end) is not float:
             return self._flown(*self._read(attitude, momentum, t_end, omega, t0))
@@ -256,37 +171,27 @@ class Propagator:
             return self._solved(q, m, t0, end)
         way = self._directions.get(end > t0) or self._prepared(end > t0)
         inside, turn, t, last = way.inside(q, m), math.hypot(x, y, z) * span, way.sign * t0, way.sign * end
-        error: float | None = None
-        if self._is_free:
-            error = exact_error(turn)
-            if error > 1:
-                return self._solved(q, m, t0, end)
-            state, steps, label = way.exact(inside, t, last), 0, jacobi.name
-        elif self.wish.of_steps:
-            stepped = way.stepped(inside, t, last, turn)
-            if stepped is None:
-                return self._solved(q, m, t0, end)
-            state, steps, label = stepped
-        else:
-            compared = way.compared(q, m, inside, t, last, turn)
-            if compared is None:
-                return self._solved(q, m, t0, end)
-            state, steps, label, error = compared
+        found = way.end(q, m, inside, t, last, turn)
+        if found is None:
+            return self._solved(q, m, t0, end)
+        state, steps, label, error = found
         q, m = way.outside(*state)
         return FinalState(q, m, end, steps, label, error, self._velocity)
 
     def _solved(self, q: Quaternion, m: Vector, t0: float, end: float) -> FinalState:
         """Return the state at the end in the way of `ph.solve`, which also explains failures."""
-        problem = _replaced(self.problem, quaternion=q, momentum=m, t0=t0)
+        problem = replaced(self.problem, quaternion=q, momentum=m, t0=t0)
         problem._check_at_start()
         sol = solve(problem, **{self.wish.name: self.wish.tol}, t_end=end, progress=False)  # type: ignore[arg-type]
-        q, m = tuple(sol.quaternion[-1].tolist()), tuple(sol.momentum[-1].tolist())  # type: ignore[assignment]
+        q, m = tuple(sol.quaternion[-1].tolist()), tuple(sol.momentum[-1].tolist())
         steps = 0 if self._is_free else len(sol.t) - 1
         return FinalState(q, m, end, steps, sol.method, sol.error_estimate, self._velocity)
 
-    def _prepared(self, forward: bool) -> _Direction:
+    def _prepared(self, forward: bool) -> Direction:
         """Return what runs in one direction of time share, made on its first use."""
-        made = _Direction(self.problem, NO_UNITS if forward else BACKWARD, self.wish)
+        made = Direction(self.problem, NO_UNITS if forward else BACKWARD, self.wish)
+        if forward and not made.turned:
+            self._quick = quick(made, self._t0)
         return self._directions.setdefault(forward, made)
 
     @functools.cached_property
@@ -323,20 +228,13 @@ class Propagator:
                 f"params must be new values of parameters of the field, by name, such as {{'mgl': 2.0}}; got {params!r}"
                 + ("" if field else ", and this problem has no field")
             )
-        made = _replaced(self.problem, field=None if field is None else field.bind(**params))
+        made = replaced(self.problem, field=None if field is None else field.bind(**params))
         self._bound = dict(params), Propagator(made, self.wish)
         return self._bound[1]
 
 
-def _opposite(m: Vector) -> Vector:
-    return -m[0], -m[1], -m[2]
-
-
-def _replaced(problem: Problem, **parts: Any) -> Problem:
-    """Return a problem with other parts, which are not checked."""
-    made = Problem.__new__(Problem)
-    vars(made).update(vars(problem), name="", reference=None, **parts)
-    return made
+def _with_tolerance(problem: Problem, name: str, tol: float) -> Propagator:
+    return propagator(problem, step_tol=tol) if name == "step_tol" else propagator(problem, tol=tol)
 
 
 def propagator(problem: Problem, *, tol: float | None = None, step_tol: float | None = None) -> Propagator:
