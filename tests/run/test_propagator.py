@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy.spatial.transform import Rotation
-from tests.examples import TILTED, growing
 
 import polhode as ph
+from examples import TILTED, growing
 from polhode.run.propagator import Propagator
 
 pytestmark = pytest.mark.xdist_group("propagator")
