@@ -1,4 +1,4 @@
-"""One call for a new initial state: `ph.solve` to a tolerance against heyoka, CyRK and numbalsoda.
+"""One call for a new initial state: `ph.propagator` and `ph.solve` against heyoka, CyRK and numbalsoda.
 
     pip install "polhode[bench]"
     python benchmarks/tolerance_race.py [--out benchmarks/tolerance_race.json] [--page docs/tolerance_race.md] [--quick]
@@ -6,9 +6,10 @@
 For each case, contender and error (Frobenius norm of R - R_ref at the end: 1e-3, 1e-6, 1e-9, 1e-12) the loosest
 tolerance is taken with which the median error over some initial states is below it. Then 64 other initial states,
 which nothing has seen before, are integrated, one call each, all code compiled: the median and the largest time count.
-Contenders take turns, so that a busy machine slows all of them. `ph.solve` is timed as a whole, from a `ph.Problem` to
-a `Trajectory` with all steps; the others are prepared compiled calls that return the end. The first call ever, in a
-process of its own with empty caches, is a column of its own. A tool that is not installed is left out and named.
+Contenders take turns, so that a busy machine slows all of them, in random order, so that nobody always finds the
+caches as the same other one left them. `ph.solve` is timed as a whole, from a `ph.Problem` to a `Trajectory` with all
+steps; `ph.propagator` and the others are prepared calls that return the end. The first call ever, in a process of its
+own with empty caches, is a column of its own. A tool that is not installed is left out and named.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from race import cases, contenders
 case = next(case for case in cases.cases() if case.name == "heavy_top")
 contender = next(c for c in (*contenders.OURS, *contenders.RIVALS) if c.name == sys.argv[2])
 start = case.starts(1, 9)[0]
-start = case.started(start) if contender in contenders.OURS else start
+start = contender.start(case, start)
 began = time.process_time()
 list(contender.prepared(case).values())[-1](1e-9)(start)
 print(time.process_time() - began)
@@ -66,7 +67,7 @@ class Prepared:
 
     def starts(self, states: np.ndarray) -> list[Any]:
         """Initial states in the form that the contender takes."""
-        return [self.case.started(x) for x in states] if self.contender in OURS else list(states)
+        return [self.contender.start(self.case, x) for x in states]
 
 
 def tolerances(prepared: Prepared, states: np.ndarray, ends: list[np.ndarray]) -> dict[float, list[tuple[str, float]]]:
@@ -99,8 +100,9 @@ def raced(case: Case, contenders: tuple[Contender, ...], quick: bool) -> list[di
             (i, *kind): [] for i, found in enumerate(chosen) for kind in found[target]
         }
         given = [entrant.starts(new) for entrant in entrants]
+        turns, order = np.random.default_rng(3), list(times)
         for k in range(len(new)):
-            for i, label, tol in times:
+            for i, label, tol in [order[n] for n in turns.permutation(len(order))]:
                 call, start = entrants[i].call(label, tol), given[i][k]
                 began = time.perf_counter()
                 call(start)

@@ -64,7 +64,7 @@ def to_an_accuracy() -> str:
     """What `tol` takes, and how long that lasts."""
     cells: dict[str, dict[float, str]] = {}
     for row in _measured("tolerance_race.json")["table"]:
-        ours = row.get("tol")
+        ours = row.get("solve, tol")
         cells.setdefault(row["case"], {})[row["error"]] = f"{ours['median']:.0f}" if ours else "-"
     errors = sorted({error for found in cells.values() for error in found}, reverse=True)
     head = ("problem", *(f"error {error:.0e}" for error in errors))

@@ -109,6 +109,9 @@ def calls() -> dict[str, Call]:
         "ensemble view": (many.view, {"path": "m.html", "bodies": [0], "title": "", "overwrite": True}),
         "ensemble plot": (many.plot.polhode, {"bodies": [0, 1], "ax": None}),
         "ensemble, tol": (ph.ensemble, {**two, "tol": 1e-6, "t_end": 1.0, "t0": 0.0}),
+        "propagator": (ph.propagator, {"problem": free, "tol": 1e-8, "step_tol": None}),
+        "propagate": (ph.propagator(free, step_tol=1e-8), {"attitude": (1.0, 0, 0, 0), "momentum": (1.0, 0, 0),
+                                                           "t_end": 1.0, "omega": None, "t0": 0.0, "params": None}),
         "stepper": (ph.stepper, {"body": body, "method": "imidm", "dt": 0.1}),
         "step": (lambda quaternion, momentum, t, torque, frame: ph.stepper(body, "imidm", 0.1).step(
             ph.State(quaternion, momentum, t), torque, frame=frame),

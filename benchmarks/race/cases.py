@@ -44,6 +44,10 @@ class Case:
         """The problem with another initial state."""
         return ph.Problem(self.problem.body, self.problem.field, attitude=start[:4], omega=start[4:])
 
+    def quaternion_and_momentum(self, start: np.ndarray) -> Any:
+        """The initial state as two tuples."""
+        return tuple(start[:4].tolist()), tuple((start[4:] * self.moments).tolist())
+
     def reference(self, start: np.ndarray) -> np.ndarray:
         """The attitude at the end, by Taylor series in many digits."""
         q, _ = flow(self.started(start), self.end, digits=DIGITS)

@@ -24,6 +24,8 @@ class Contender:
     name: str
     packages: tuple[str, ...]
     prepared: Callable[[Case], Prepared]
+    start: Callable[[Case, np.ndarray], Any] = lambda case, start: start
+    """An initial state in the form that the calls take."""
 
     def missing(self) -> str:
         """Why it cannot take part; empty if it can."""
@@ -52,7 +54,26 @@ def solve(name: str) -> Callable[[Case], Prepared]:
     return prepared
 
 
-OURS = (Contender("step_tol", ("polhode",), solve("step_tol")), Contender("tol", ("polhode",), solve("tol")))
+def propagate(name: str) -> Callable[[Case], Prepared]:
+    """`ph.propagator` with a tolerance of this name, from a quaternion and a momentum to the quaternion at the end."""
+
+    def prepared(case: Case) -> Prepared:
+        end = float(case.end)
+
+        def prepare(tol: float) -> Callable[[Any], Any]:
+            fly = ph.propagator(case.problem, **{name: tol})
+            return lambda start: fly(*start, end).quaternion
+
+        return {"": prepare}
+
+    return prepared
+
+
+TOLERANCES = ("step_tol", "tol")
+OURS = (
+    *(Contender(f"propagator, {x}", ("polhode",), propagate(x), Case.quaternion_and_momentum) for x in TOLERANCES),
+    *(Contender(f"solve, {x}", ("polhode",), solve(x), Case.started) for x in TOLERANCES),
+)
 RIVALS = (
     Contender("heyoka", ("heyoka",), compiled_rivals.heyoka),
     Contender("CyRK", ("numba", "CyRK"), compiled_rivals.cyrk),

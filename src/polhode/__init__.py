@@ -24,6 +24,7 @@ from .run.exact import exact
 from .run.gradient import Gradient, gradient
 from .run.loaded import load
 from .run.poinsot import period, precession_angle
+from .run.propagator import FinalState, Propagator, propagator
 from .run.solve import solve
 from .run.stepper import State, stepper
 from .run.warm import warm
@@ -67,9 +68,9 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Body", "Ensemble", "Event", "Gradient", "InputError", "Method", "Problem", "Reference", "ResultWarning", "State",
-    "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact", "fields", "gradient",
-    "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim",
-    "period", "plots", "potential", "precession_angle", "problems", "solve", "states", "stepper", "surd", "tableaus",
-    "torque", "total", "vector", "view", "warm", "where",
+    "Body", "Ensemble", "Event", "FinalState", "Gradient", "InputError", "Method", "Problem", "Propagator", "Reference",
+    "ResultWarning", "State", "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact",
+    "fields", "gradient", "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy",
+    "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "solve",
+    "states", "stepper", "surd", "tableaus", "torque", "total", "vector", "view", "warm", "where",
 ]  # fmt: skip

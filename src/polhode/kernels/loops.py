@@ -232,14 +232,23 @@ def attempting_steps(controlled_step: Callable[..., Any], space: StateSpace = RO
     return attempt_step
 
 
+@kernel
+def first_step(angle: Any, span: Any, m: Any, system: Any) -> Any:
+    """Return the guess for the first step, at most `span`: the time to turn by `angle`, or that share of the span."""
+    rate = norm(rates(system[1], m))
+    rate = where(rate * span > 1, rate, 1 / span)
+    return where(rate * span > angle, angle / rate, span)
+
+
 def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = ROTATION) -> Callable[..., Any]:
     """Build the loop for a controlled step, which chooses its own step length.
 
     ``adaptive_loop(t, end, last, longest, proposal, y, system, tolerance, largest, order, times, rows)`` runs until
     `end` or until `rows` is full (every accepted step is recorded, none is longer than `longest`). `last` is the time
-    at which the whole run ends, `largest` the largest |m| so far: both enter the errors that `allowed` grants. It
-    returns the state, the time, the next proposal, `largest`, the angle turned, the rows filled, the rejected steps,
-    and whether all went well.
+    at which the whole run ends, `largest` the largest |m| so far: both enter the errors that `allowed` grants. A
+    negative `proposal` is minus the angle through which the body turns in the first step (`first_step`). It returns the
+    state, the time, the next proposal, `largest`, the angle turned, the rows filled, the rejected steps, and whether
+    all went well.
     """
     attempt_step, write = attempting_steps(controlled_step, space), space.write
 
@@ -248,6 +257,8 @@ def adaptive_stepping(controlled_step: Callable[..., Any], space: StateSpace = R
         order: int, times: Any, rows: Any,
     ) -> Any:  # fmt: skip
         filled, rejected, stalled, turned = 0, 0, 0, 0 * t
+        if proposal < 0:
+            proposal = first_step(-proposal, last - t, y[1], system)
         while filled < len(times) and stalled < STALLED:
             limits, largest = allowed(tolerance, last - t, y[1], largest, system)
             new, now, proposal, counts = attempt_step(t, end, longest, proposal, y, system, limits, order)

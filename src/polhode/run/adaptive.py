@@ -14,13 +14,18 @@ import numpy as np
 from ..kernels.loops import COLUMNS, interpolating, one_step
 from ..kernels.so3 import conj, mul
 from ..methods import Method
-from ..methods.adaptive.controller import first_angle, first_step
+from ..methods.adaptive.controller import first_angle
 from ..methods.combinators.compose import collapsed_step, whole
 from ..physics.fields import Field, leaves_of
 from ..physics.problem import Problem
 from .integrator import check_fit, number_type, structure, torque_kernel
 from .schedule import Schedule, scheduled
-from .step_control import EPS, AdaptiveStep, compiled, in_plain_python
+from .step_control import EPS, ROWS, AdaptiveStep, compiled, in_plain_python
+
+
+def larger(size: int, most: int = ROWS) -> int:
+    """Return the size of the buffer that follows one that is full."""
+    return min(most, 4 * size)
 
 
 class Watcher(Protocol):
@@ -121,7 +126,7 @@ class Run:
 
     def again(self, tolerance: float) -> Run:
         """Return the same run with another tolerance."""
-        made = Run.__new__(Run)
+        made = object.__new__(type(self))
         vars(made).update(vars(self))
         made.tolerance, made.order = tolerance, self.controlled_step.order_for(tolerance)
         made.longest = [leg.longest for leg in self.schedule.legs]
@@ -143,12 +148,11 @@ class Run:
         made.longest = (shorter * np.maximum.reduceat(steps, first)).tolist()
         return made
 
-    def first_step(self) -> float:
-        """Return an initial guess for the first step; the loop corrects it."""
-        span = self.end - self.problem.t0
+    def proposal(self) -> float:
+        """Return the first proposal for the loop: minus an angle, or the whole span if steps choose their length."""
         if not self.controlled_step.has_proposal:
-            return span
-        return float(first_step(first_angle(self.order, self.tolerance), span, self.y[1], self.system))
+            return self.end - self.problem.t0
+        return -first_angle(self.order, self.tolerance)
 
     def pieces(self) -> Iterator[Path]:
         """Yield the path in pieces: the first begins with the start, the others with the state after the last piece.
@@ -161,7 +165,7 @@ class Run:
     def computed(self, start: Standing | None = None) -> Iterator[Path]:
         """Compute the pieces, all of them or those after `start`."""
         loop, size = self.controlled_step.adaptive_loop, self.controlled_step.few_rows
-        at = start or Standing(0, self.number(self.problem.t0), self.y, self.first_step(), 0.0, size, 0)
+        at = start or Standing(0, self.number(self.problem.t0), self.y, self.proposal(), 0.0, size, 0)
         t, y, proposal, largest, size, attempted = at.t, at.y, at.proposal, at.largest, at.size, at.attempted
         (times, rows), filled, rejected, turned = self._buffer(size), 1 if start is None else size, 0, 0.0
         times[0], rows[0] = t, [x for part in y for x in part]
@@ -171,7 +175,7 @@ class Run:
             system = self.schedule.system(self.system, leg)
             while t < leg.end:
                 if filled == size:
-                    size, filled = min(self.controlled_step.most_rows, 4 * size), 0
+                    size, filled = larger(size, self.controlled_step.most_rows), 0
                     times, rows = self._buffer(size)
                 free = (times[filled:], rows[filled:]) if filled else (times, rows)
                 y, t, proposal, largest, angle, count, lost, fine = loop(
@@ -271,7 +275,13 @@ def between_steps(problem: Problem, method: Method, digits: int | None = None) -
 def distance(a: np.ndarray, b: np.ndarray, momentum: float) -> float:
     """Return the distance of two rows: the larger of the attitude angle and the relative momentum difference."""
     (*p, u, v, w), (*q, x, y, z) = a[:COLUMNS].tolist(), b[:COLUMNS].tolist()
-    turn = mul(conj(tuple(p)), tuple(q))
+    return distance_of_states((tuple(p), (u, v, w)), (tuple(q), (x, y, z)), momentum)
+
+
+def distance_of_states(a: Any, b: Any, momentum: float) -> float:
+    """Return the same for two states."""
+    (p, (u, v, w)), (q, (x, y, z)) = a, b
+    turn = mul(conj(p), q)
     angle = 2 * math.atan2(math.hypot(turn[1], turn[2], turn[3]), abs(turn[0]))
     return max(angle, math.hypot(x - u, y - v, z - w) / momentum)
 
@@ -289,7 +299,11 @@ def gap_of_states(field: Field | None, path: Path, fine: Path) -> float:
 
 def scale_of_momentum(problem: Problem, *paths: Path) -> float:
     """Return the scale of momentum errors: the largest |momentum| at the start and on some paths."""
-    largest = max(math.hypot(*problem.momentum), *(path.largest for path in paths))
+    return scale_of(max(math.hypot(*problem.momentum), *(path.largest for path in paths)))
+
+
+def scale_of(largest: float) -> float:
+    """Return the largest |momentum| as a scale, or 1 if it is none."""
     return largest if 0 < largest < math.inf else 1.0
 
 
@@ -300,4 +314,9 @@ def round_off(path: Path, eps: float = EPS) -> float:
     of u times itself. Each of n steps rounds the attitude by about u in a random direction, sqrt(n) u in total. The
     result is rounded once. If neighbouring motions diverge, the comparison of two runs shows a larger error.
     """
-    return eps / 2 * (1 + float(path.turned) + math.sqrt(len(path.times) - 1))
+    return rounding(float(path.turned), len(path.times) - 1, eps)
+
+
+def rounding(turned: float, steps: int, eps: float = EPS) -> float:
+    """Return the same from the rotation angle and the number of steps."""
+    return eps / 2 * (1 + turned + math.sqrt(steps))

@@ -92,6 +92,11 @@ def _compiled(name: str) -> Callable[..., None]:
     return interpolate
 
 
+def free_visit() -> Callable[..., None]:
+    """Return the compiled function (elapsed times, y, moments, rows) that writes the states of a free body."""
+    return _compiled("free")
+
+
 def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
     """Return the states of a free body or a Lagrange top at given times, from elliptic and theta functions.
 
@@ -175,7 +180,7 @@ def prepared(problem: Problem, digits: int | None = None) -> Callable[[np.ndarra
     """Prepare the exact solution of a free body: return a function from times to rows, with the setup done once."""
     if digits is not None:
         return functools.partial(_precise_rows, problem, digits=digits, top=None)
-    (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, _compiled("free")
+    (y, system), t0, interpolate = problem.kernel_data(number), problem.t0, free_visit()
     inertia = system[0]
 
     def rows_at(times: np.ndarray) -> np.ndarray:

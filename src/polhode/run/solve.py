@@ -106,7 +106,7 @@ def solve(
         if problem.field is not None and problem.field.opaque:
             check_compiled(problem, "tol", "give a method and dt")
         _refuse_with_tol(dt, steps)
-        wish, kept = _wish(method, tol, step_tol, digits), Kept.of(every, times, max_turn)
+        wish, kept = read_wish(method, tol, step_tol, digits), Kept.of(every, times, max_turn)
         wish.times = None if wanted else kept.times
         end = end_time(problem, kept.end(t_end), backward=True)
         kept.check(problem.t0, end)
@@ -246,7 +246,7 @@ def _refuse_with_tol(dt: Any, steps: Any) -> None:
     raise InputError(f"give {'steps' if dt is None else 'dt'} or tol, not both: steps follow from tol")
 
 
-def _wish(method: Any, tol: Any, step_tol: Any, digits: Any) -> Wish:
+def read_wish(method: Any, tol: Any, step_tol: Any, digits: Any = None) -> Wish:
     """Read the tolerance, and the method if one is given."""
     if tol is not None and step_tol is not None:
         raise InputError("give tol (the error at the end) or step_tol (the error of each step), not both")

@@ -83,6 +83,10 @@ def _is_warm(make: Callable[[], Any], *shortcut: Hashable) -> bool:
     return program(make, *shortcut).is_warm
 
 
+FEW_ROWS, ROWS = 256, 4096
+"""States in the first and in the largest buffer of the compiled loop."""
+
+
 @dataclasses.dataclass(frozen=True)
 class AdaptiveStep:
     """A kind of adaptive step: its name, the key of its kernel, and the kernel for doubles."""
@@ -101,8 +105,8 @@ class AdaptiveStep:
     """The space of its states."""
     digits: int | None = None
     """Digits of the numbers; None for doubles."""
-    few_rows: int = 256
-    most_rows: int = 4096
+    few_rows: int = FEW_ROWS
+    most_rows: int = ROWS
     """States in the first and in the largest buffer of the loop."""
 
     @property

@@ -170,7 +170,7 @@ def _sampled(spacing: float) -> str:
 def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
     """Solve a free body exactly."""
     turned = math.hypot(*problem.velocity) * (end - problem.t0)
-    error = 10 * wish.eps * (1 + turned)
+    error = exact_error(turned, wish.eps)
     if error > 1:
         raise InputError(
             f"t_end = {t_end:g} is {turned:.2g} radians away: one rounding error in the data rotates the body "
@@ -178,6 +178,11 @@ def _exact(problem: Problem, end: float, wish: Wish, t_end: float) -> Solution:
         )
     run = ExactRun(problem, end, wish.times, wish.digits)
     return Solution(run, run(), jacobi.name, lambda: EXACT + _limit(error, wish), error)
+
+
+def exact_error(turned: float, eps: float = EPS) -> float:
+    """Return the error of an exact solution after a rotation by an angle: that of the data, and of ten roundings."""
+    return 10 * eps * (1 + turned)
 
 
 EXACT = "free body: the exact solution, by elliptic functions"
@@ -285,7 +290,7 @@ def solve_to(
     progress: bool | Callable[[float], Any] | None = None,
 ) -> Trajectory:
     """Solve a problem to a tolerance, with the given method or the one that needs the least work."""
-    _check_tolerance(wish)
+    check_tolerance(wish)
     if wish.digits is None and abs(end - problem.t0) / FEWEST_TIMES < math.ulp(max(abs(problem.t0), abs(end))):
         raise InputError(
             f"there are fewer than {FEWEST_TIMES} doubles between t0 = {problem.t0:g} and t_end = {end:g}, too few "
@@ -312,7 +317,7 @@ def solve_to(
     return sol
 
 
-def _check_tolerance(wish: Wish) -> None:
+def check_tolerance(wish: Wish) -> None:
     """Refuse a tolerance that the numbers of the run do not allow, and one that allows anything."""
     smallest = SMALLEST if wish.digits is None else 10.0 ** -min(wish.digits, MOST_DIGITS)
     if smallest <= wish.tol <= LARGEST:

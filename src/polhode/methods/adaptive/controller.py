@@ -17,8 +17,7 @@ from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
 
-from ...kernels.loops import Step, fitted
-from ...kernels.so3 import norm, times
+from ...kernels.loops import Step, first_step, fitted
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
 from ...numbers.primitives import all_lanes, rough_exp2, rough_log2, to_float32, to_float64, where
@@ -100,14 +99,6 @@ FIRST_STEP = 2.0
 def first_angle(order: int, tolerance: float) -> float:
     """Return the angle through which a body turns in its first step, as a guess."""
     return float(FIRST_STEP * tolerance ** (1 / order))
-
-
-@kernel
-def first_step(angle: Any, span: Any, m: Any, system: Any) -> Any:
-    """Return the guess for the first step, at most `span`: the time to turn by `angle`, or that share of the span."""
-    rate = norm(times(system[1], m))
-    rate = where(rate * span > 1, rate, 1 / span)
-    return where(rate * span > angle, angle / rate, span)
 
 
 def beginning(controlled_step: Step) -> Step:

@@ -1,0 +1,264 @@
+"""A prepared run to a tolerance: all that a new initial state does not change is done once.
+
+A call does what `ph.solve` does, with the same compiled loop, and so gives the same bits. What `ph.solve` looks up or
+decides for every problem is decided here for all states at once, wherever the decision is the same for all of them:
+
+* the units are those of the user, if the rate of the motion is moderate for every state (`_is_moderate`);
+* a field that does not depend on time needs no schedule (`prepared.Direction`).
+
+Everything else (a torque that depends on time, very fast or slow motion, odd input, a run that fails) goes the way of
+`ph.solve`.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ..errors import InputError
+from ..physics.fields.states import without_states
+from ..physics.problem import Problem
+from ..physics.units import BACKWARD, NEAR, NO_UNITS, WIDE
+from ..physics.validate import ROTATION_TOLERANCE, plain_floats, unit_quaternion
+from ..symbolic import bounds
+from .integrator import check_compiled
+from .prepared import Direction, finishing, replaced
+from .solve import read_wish, solve
+from .step_count import end_time
+from .tolerance import Wish, check_tolerance
+
+Vector = tuple[float, float, float]
+Quaternion = tuple[float, float, float, float]
+
+FASTEST, SLOWEST = 2.0**10, 2.0 ** (1 - NEAR)
+"""Largest component of the angular velocity, and its smallest value, for which a run surely needs no other units."""
+
+LONGEST, SHORTEST = 2.0**200, 2.0**-200
+"""Time spans that surely need no check of their length."""
+
+SPARSE = 2.0**-40
+"""Time span, relative to the end time, above which there surely are enough doubles for the times of steps."""
+
+
+@dataclasses.dataclass(slots=True)
+class FinalState:
+    """The state at the end of a run, and what the run says about itself."""
+
+    quaternion: Quaternion
+    """Attitude: unit quaternion, scalar first, body to space."""
+    momentum: Vector
+    """Momentum in the body frame."""
+    t: float
+    steps: int
+    """Accepted steps; 0 for an exact solution."""
+    method: str
+    error_estimate: float | None
+    """Estimated error; None with `step_tol`, except for an exact solution."""
+    _velocity: Callable[[Vector], Vector] = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def omega(self) -> Vector:
+        """Angular velocity in the body frame."""
+        return self._velocity(self.momentum)
+
+
+def quick(way: Direction, t0: float) -> Callable[[Any, Any, Any], FinalState | None]:
+    """Return the run of the usual case: forward in time, principal axes, floats in tuples or lists.
+
+    It returns None for everything else, and the caller goes the long way. Between calls of other code the processor
+    has forgotten ours, and each Python function on the way costs a microsecond; so this is one function.
+    """
+    (i, j, k), velocity, finish = way.system[1], way.velocity, finishing(way, t0)
+
+    def fly(attitude: Any, momentum: Any, end: Any) -> FinalState | None:
+        try:
+            a, b, c, d = attitude
+            x, y, z = momentum
+        except (TypeError, ValueError):
+            return None
+        if not (
+            type(a) is float and type(b) is float and type(c) is float and type(d) is float
+            and type(x) is float and type(y) is float and type(z) is float and type(end) is float
+        ):  # fmt: skip
+            return None
+        span, rate, square = end - t0, math.hypot(i * x, j * y, k * z), a * a + b * b + c * c + d * d
+        if not (
+            2 * SLOWEST < rate < FASTEST and SHORTEST < span < LONGEST and span > SPARSE * abs(end)
+            and -ROTATION_TOLERANCE < square - 1 < ROTATION_TOLERANCE
+        ):  # fmt: skip
+            return None
+        s = 1 / math.sqrt(square)  # the bits of `unit_quaternion`
+        found = finish(((a * s, b * s, c * s, d * s), (x, y, z)), end, span, rate * span)
+        if found is None:
+            return None
+        (q, m), steps, label, error = found
+        return FinalState(q, m, end, steps, label, error, velocity)
+
+    return fly
+
+
+class Propagator:
+    """Moves states of one problem through time to a tolerance; created by `ph.propagator`."""
+
+    def __init__(self, problem: Problem, wish: Wish) -> None:
+        self.problem, self.wish = problem, wish
+        self._t0, self._velocity = problem.t0, problem._velocity
+        self._is_free = problem.field is None
+        self._directions: dict[bool, Direction] = {}
+        self._bound: tuple[Mapping[str, Any], Propagator] | None = None
+        self._quick: Callable[[Any, Any, Any], FinalState | None] | None = None
+
+    def __reduce__(self) -> Any:
+        """Pickle the arguments; compiled code is looked up again."""
+        return _with_tolerance, (self.problem, self.wish.name, self.wish.tol)
+
+    def __repr__(self) -> str:
+        return f"<Propagator of {self.problem!r}, {self.wish.name}={self.wish.tol:g}>"
+
+    def __call__(
+        self,
+        attitude: Any = None,
+        momentum: Any = None,
+        t_end: float | None = None,
+        *,
+        omega: Any = None,
+        t0: float | None = None,
+        params: Mapping[str, Any] | None = None,
+    ) -> FinalState:
+        """Return the state at `t_end`.
+
+        Parameters
+        ----------
+        attitude : a unit quaternion with the scalar first, a 3x3 matrix or a scipy Rotation
+        momentum, omega : body-frame momentum, or instead of it the body-frame angular velocity
+        t_end : end time, before or after t0
+        t0 : time of the initial state
+        params : new values of some parameters of the field, by name
+
+        What is omitted is the problem's own.
+
+        Raises
+        ------
+        InputError : an argument is invalid
+        StepError : a step failed; ``.partial`` holds the states before it
+        """
+        if params is not None:
+            return self._with(params)(attitude, momentum, t_end, omega=omega, t0=t0)
+        if self._quick is not None and omega is None and t0 is None:
+            found = self._quick(attitude, momentum, t_end)
+            if found is not None:
+                return found
+        q, m = plain_floats(attitude, 4), plain_floats(momentum, 3)
+        if q is None or m is None or omega is not None or t0 is not None or type(t_end) is not float:
+            return self._flown(*self._read(attitude, momentum, t_end, omega, t0))
+        return self._flown(unit_quaternion(q), m, self._t0, t_end)  # type: ignore[arg-type]
+
+    def _read(
+        self, attitude: Any, momentum: Any, t_end: Any, omega: Any, t0: Any
+    ) -> tuple[Quaternion, Vector, float, float]:
+        """Read a start in any accepted form, with the checks of a new problem."""
+        made = self.problem.starting(attitude=attitude, momentum=momentum, omega=omega, t0=t0)
+        return made.quaternion, made.momentum, made.t0, end_time(made, t_end, backward=True)
+
+    def _flown(self, q: Quaternion, m: Vector, t0: float, end: float) -> FinalState:
+        x, y, z = self._velocity(m)
+        span, speed = abs(end - t0), max(abs(x), abs(y), abs(z))
+        if not (
+            self._is_moderate and SLOWEST < speed < FASTEST and SHORTEST < span < LONGEST and span > SPARSE * abs(end)
+        ):
+            return self._solved(q, m, t0, end)
+        way = self._directions.get(end > t0) or self._prepared(end > t0)
+        inside, turn, t, last = way.inside(q, m), math.hypot(x, y, z) * span, way.sign * t0, way.sign * end
+        found = way.end(q, m, inside, t, last, turn)
+        if found is None:
+            return self._solved(q, m, t0, end)
+        state, steps, label, error = found
+        q, m = way.outside(*state)
+        return FinalState(q, m, end, steps, label, error, self._velocity)
+
+    def _solved(self, q: Quaternion, m: Vector, t0: float, end: float) -> FinalState:
+        """Return the state at the end in the way of `ph.solve`, which also explains failures."""
+        problem = replaced(self.problem, quaternion=q, momentum=m, t0=t0)
+        problem._check_at_start()
+        sol = solve(problem, **{self.wish.name: self.wish.tol}, t_end=end, progress=False)  # type: ignore[arg-type]
+        q, m = tuple(sol.quaternion[-1].tolist()), tuple(sol.momentum[-1].tolist())
+        steps = 0 if self._is_free else len(sol.t) - 1
+        return FinalState(q, m, end, steps, sol.method, sol.error_estimate, self._velocity)
+
+    def _prepared(self, forward: bool) -> Direction:
+        """Return what runs in one direction of time share, made on its first use."""
+        made = Direction(self.problem, NO_UNITS if forward else BACKWARD, self.wish)
+        if forward and not made.turned:
+            self._quick = quick(made, self._t0)
+        return self._directions.setdefault(forward, made)
+
+    @functools.cached_property
+    def _is_moderate(self) -> bool:
+        """Whether runs at moderate angular velocities never need other units or a schedule (`units.units_of`).
+
+        The torque is bounded over all attitudes and all those angular velocities.
+        """
+        body, field = self.problem.body, self.problem.field
+        inertia = max(body.principal.moments)
+        if body.linear_axis is not None or abs(math.frexp(inertia)[1]) > WIDE:
+            return False
+        if field is None:
+            return True
+        if "t" in field.reads:
+            return False
+        ranges = {"R": (-1.0, 1.0), "w": (-FASTEST, FASTEST)}
+
+        def interval(name: str) -> bounds.Interval:
+            if name[0] == "p":
+                value = field.parameters[int(name[1:])]
+                return value, value
+            return ranges.get(name[0], bounds.EVERYTHING)
+
+        return bounds.is_below(inertia * 4.0 ** (NEAR - 1), field.graph[0], interval)
+
+    def _with(self, params: Mapping[str, Any]) -> Propagator:
+        """Return the propagator with new values of parameters; the last one is kept."""
+        if self._bound is not None and self._bound[0] == params:
+            return self._bound[1]
+        field = self.problem.field
+        if not isinstance(params, Mapping) or (field is None and params):
+            raise InputError(
+                f"params must be new values of parameters of the field, by name, such as {{'mgl': 2.0}}; got {params!r}"
+                + ("" if field else ", and this problem has no field")
+            )
+        made = replaced(self.problem, field=None if field is None else field.bind(**params))
+        self._bound = dict(params), Propagator(made, self.wish)
+        return self._bound[1]
+
+
+def _with_tolerance(problem: Problem, name: str, tol: float) -> Propagator:
+    return propagator(problem, step_tol=tol) if name == "step_tol" else propagator(problem, tol=tol)
+
+
+def propagator(problem: Problem, *, tol: float | None = None, step_tol: float | None = None) -> Propagator:
+    """Prepare runs of a problem to a tolerance, for initial states that are given later.
+
+    ``fly = ph.propagator(problem, step_tol=1e-9); end = fly(attitude, momentum, t_end)`` gives the state at the end
+    of ``ph.solve(problem.starting(attitude=..., momentum=...), step_tol=1e-9, t_end=t_end)``, bit for bit, a few
+    microseconds after the compiled run. Threads may share a propagator.
+
+    Parameters
+    ----------
+    problem : body and field, and whatever a call omits
+    tol : the error allowed at the end, as in `ph.solve`; the result has an estimate of it
+    step_tol : instead of tol, the error allowed in each step
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    if tol is None and step_tol is None:
+        raise InputError("give tol (the error at the end) or step_tol (the error of each step)")
+    if problem.field is not None and problem.field.opaque:
+        check_compiled(problem, "tol", "use ph.stepper, or ph.solve with a method and dt")
+    if problem.field is not None and problem.field.states:
+        raise without_states(problem.field)
+    wish = read_wish(None, tol, step_tol)
+    check_tolerance(wish)
+    return Propagator(problem, wish)
