@@ -242,3 +242,13 @@ def test_another_process_gives_the_same_bits():
     same_bits(other, ph.solve(whole, method, dt=0.05, steps=50))
     assert stepped == stepper.step(state, field)
     same_bits(kept, sol)
+
+
+def test_an_event_is_pickled_as_its_formula():
+    """So workers of a cluster need not have its module."""
+    event = ph.event(lambda t, R, omega, k=2.0: k * omega[0] + R[2][2] - t, direction=1)
+    other = pickle.loads(pickle.dumps(event))
+    assert (other.direction, other.terminal, other.parameters) == (1, False, (2.0,))
+    R, omega = np.eye(3).tolist(), (0.1, 0.2, 0.3)
+    assert other.value(0.25, R, omega) == event.value(0.25, R, omega) == 0.95
+    assert pickle.loads(pickle.dumps(other)).text == event.text

@@ -44,6 +44,12 @@ class Event:
         """The same event with its parameters bound, by position or by name."""
         return Event(self.template, self.direction, self.terminal, self.template(*args, **named))
 
+    def __reduce__(self) -> Any:
+        """Pickle a bound event as its formula, without code."""
+        if self.field is None:
+            return Event, (self.template, self.direction, self.terminal, None)
+        return _of_field, (self.field, self.direction, self.terminal)
+
     def __repr__(self) -> str:
         shown = repr(self.field) if self.field is not None else f"{self.name} without its parameters"
         return f"<Event {shown}, direction {self.direction}{', terminal' if self.terminal else ''}>"
@@ -112,6 +118,11 @@ class Event:
         """True if g passes through zero between two values (or arrays); a zero at `before` does not count."""
         rises, falls = (before < 0) & (after >= 0), (before > 0) & (after <= 0)
         return (rises & (self.direction >= 0)) | (falls & (self.direction <= 0))
+
+
+def _of_field(field: Field, direction: int, terminal: bool) -> Event:
+    """Return an event from its function with bound parameters."""
+    return Event(field.template, direction, terminal, field)
 
 
 def event(function: Any = None, direction: int = 0, terminal: bool = False) -> Any:

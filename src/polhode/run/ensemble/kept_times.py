@@ -85,3 +85,5 @@ def exact(task: Task, found: tuple[np.ndarray, ...], integrate: Any) -> None:
         integrate(one, part)
         q[0], m[0], q[k], m[k] = part[0][0], part[1][0], part[0][1], part[1][1]
         failed[part[-1] >= 0] = 1
+    lost = failed >= 0  # the last state is then the last good one, that of the start
+    q[1:-1, lost], m[1:-1, lost], q[-1, lost], m[-1, lost] = np.nan, np.nan, q[0, lost], m[0, lost]
