@@ -133,6 +133,15 @@ def test_choices_of_states():
 STEPPING = [m for m in map(ph.methods.__getitem__, ph.methods) if m.has_step and not m.has_own_time]
 
 
+@pytest.mark.parametrize("digits", [None, 30])
+def test_the_exact_top_between_steps(digits):
+    sol = ph.solve(TOP, "lagrange", dt=0.1, t_end=0.3, times=[0.07, 0.3], digits=digits)
+    truth = ph.exact(TOP, [0.07, 0.3])
+    assert sol.t.tolist() == [0.07, 0.3]
+    assert np.abs(sol.quaternion - truth.quaternion).max() < 1e-14
+    assert np.abs(sol.at(0.2).momentum - ph.exact(TOP, 0.2).momentum).max() < 1e-12
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(representatives(STEPPING)))
 def test_every_kind_of_method(name):

@@ -150,6 +150,7 @@ def top_at_steps(problem: Problem, dt: float, count: int, every: int, digits: in
     if sol.method != lagrange.name:
         raise InputError(f"{problem.field!r} has no torque, so the body is free; use {jacobi.name!r}")
     sol.info = dataclasses.replace(sol.info, dt=dt, every=every, steps=count)
+    sol.dense = lambda t: exact(problem, t, digits=digits).stored
     return sol
 
 
