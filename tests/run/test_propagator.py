@@ -216,7 +216,7 @@ def test_bad_preparations_are_refused():
         ph.propagator(problem)
     with pytest.raises(ph.InputError, match="not both"):
         ph.propagator(problem, tol=1e-6, step_tol=1e-6)
-    with pytest.raises(ph.InputError, match=r"between 1e-15 and 0\.1; got 1"):
+    with pytest.raises(ph.InputError, match=r"between 1e-15 and 0\.1 in double precision; got 1"):
         ph.propagator(problem, step_tol=1.0)
     with pytest.raises(ph.InputError, match=r"ph\.Problem"):
         ph.propagator(problem.body, tol=1e-6)  # type: ignore[arg-type]

@@ -135,6 +135,7 @@ class Direction:
         assert self.kinds is not None
         kind, tol = self.kinds.ranked(self.wish.tol, turn)[0], self.wish.tol
         made: Run = object.__new__(Run if self.is_long else ShortRun)
+        made.number = floats.number
         made.problem = replaced(self.problem, quaternion=q, momentum=m if self.sign > 0 else _opposite(m), t0=t)
         made.controlled_step, made.end, made.tolerance, made.longest = kind, end, tol, [math.inf]
         made.schedule, made.y, made.system = Schedule(made.problem, (Leg(end, math.inf, end),)), y, self.system
