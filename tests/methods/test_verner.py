@@ -259,7 +259,7 @@ def test_compiled_as_uncompiled_in_axes_of_its_own():
     case = problem(TILTED)
     run = Run(case, step_control.runge_kutta(case), 2.0, 1e-8)
     path = run()
-    times, rows, rejected = travelled(case, 2.0, run.tolerance, run.schedule.legs[0].longest, run.first_step())
+    times, rows, rejected = travelled(case, 2.0, run.tolerance, run.schedule.legs[0].longest, run.proposal())
     assert (len(path.times) - 1, path.rejected) == (len(times), rejected)
     # products and sums are fused in compiled code: some 1e-16 in weights of 120, over the steps
     assert np.abs(path.rows[-1] - rows[-1]).max() < len(rows) * 120 * 2.0**-52

@@ -158,13 +158,20 @@ class Direction:
     def same_kind(self, turn: float) -> tuple[float, float, AdaptiveStep]:
         """Return the kind of step for an angle, and the smallest and largest angle around it with the same kind."""
         assert self.kinds is not None
-        tol, low, high = self.wish.tol, turn, turn
-        kind = self.kinds.ranked(tol, turn)[0]
-        while high < MOST_TURN and self.kinds.ranked(tol, NEXT * high)[0] is kind:
-            high *= NEXT
-        while low > 1 / MOST_TURN and self.kinds.ranked(tol, low / NEXT)[0] is kind:
-            low /= NEXT
+        tol, ranked = self.wish.tol, self.kinds.ranked
+        kind = ranked(tol, turn)[0]
+        low, high = (self._edge(turn, factor, lambda x: ranked(tol, x)[0] is kind) for factor in (1 / NEXT, NEXT))
         return low, high, kind
+
+    @staticmethod
+    def _edge(turn: float, factor: float, holds: Callable[[float], bool]) -> float:
+        """Return the last angle on the way up or down for which a condition holds, to a millionth of `factor`."""
+        while 1 / MOST_TURN < turn < MOST_TURN and holds(factor * turn):
+            turn *= factor
+        for _ in range(20):
+            factor = math.sqrt(factor)
+            turn = factor * turn if holds(factor * turn) else turn
+        return turn
 
 
 # --- short runs forward in time ---------------------------------------------------------------------
@@ -192,19 +199,26 @@ def _exactly(way: Direction) -> Callable[..., Found | None]:
     return finish
 
 
-NOTHING: Any = (math.inf, -math.inf, None)
-"""No angles."""
+MOST_RANGES = 16
+"""Ranges of angles, each with its kind of step, that are kept: near an edge, states have angles on both sides."""
 
 
 def _in_steps(way: Direction, t0: float) -> Callable[..., Found | None]:
-    chosen, system, spare, get = [NOTHING], way.system, way.buffers.setdefault(FEW_ROWS, []), way.buffer
+    chosen: list[Any] = []
+    system, spare, get = way.system, way.buffers.setdefault(FEW_ROWS, []), way.buffer
+
+    def choose(turn: float) -> Any:
+        low, high, kind = way.same_kind(turn)
+        chosen[:] = [(low, high, way.loop(kind)), *chosen[: MOST_RANGES - 1]]
+        return chosen[0]
 
     def finish(y: Any, end: float, span: float, turn: float) -> Found | None:
-        low, high, loop = chosen[0]
-        if not low <= turn <= high:
-            low, high, kind = way.same_kind(turn)
-            loop = way.loop(kind)
-            chosen[0] = low, high, loop
+        for entry in chosen:
+            if entry[0] <= turn <= entry[1]:
+                break
+        else:
+            entry = choose(turn)
+        loop = entry[2]
         advance, order, angle, tol, _, label = loop
         times, rows = get(FEW_ROWS)
         new, t, proposal, largest, _, count, lost, fine = advance(
@@ -223,8 +237,8 @@ def _in_steps(way: Direction, t0: float) -> Callable[..., Found | None]:
 
 def _with_estimate(way: Direction, t0: float) -> Callable[..., Found | None]:
     """Make the first two runs of `estimated`; if they do not reach the tolerance, it is called for all of them."""
-    chosen, system, spare, get, most = (
-        [NOTHING],
+    chosen: list[Any] = []
+    system, spare, get, most = (
         way.system,
         way.buffers.setdefault(FEW_ROWS, []),
         way.buffer,
@@ -235,15 +249,19 @@ def _with_estimate(way: Direction, t0: float) -> Callable[..., Found | None]:
     def choose(turn: float) -> Any:
         low, high, kind = way.same_kind(turn)
         coarse, fine = Loop.of(kind, first), Loop.of(kind, max(first / RATIO, FINEST * EPS / RATIO))
-        chosen[0] = low, high, (coarse, fine, float(RATIO ** (-1 / coarse.order)))
+        loops = coarse, fine, float(RATIO ** (-1 / coarse.order))
+        chosen[:] = [(low, high, loops), *chosen[: MOST_RANGES - 1]]
         return chosen[0]
 
     def finish(y: Any, end: float, span: float, turn: float) -> Found | None:
         if way.is_long:
             return None
-        low, high, loops = chosen[0]
-        if not low <= turn <= high:
-            low, high, loops = choose(turn)
+        for entry in chosen:
+            if entry[0] <= turn <= entry[1]:
+                break
+        else:
+            entry = choose(turn)
+        loops = entry[2]
         (advance, order, angle, tol, _, label), (_, order2, angle2, tol2, _, _), shorter = loops
         times, rows = get(FEW_ROWS)
         new, t, _, largest, turned, count, _, _ = advance(
