@@ -579,9 +579,6 @@ def test_other_refusals() -> None:
         run("run.zarr", resume=True, overwrite=True)
     with pytest.raises(ph.InputError, match="the folder none does not exist"):
         run("none/run.zarr", resume=True)
-    with pytest.raises(ph.InputError, match="remove one of them"):
-        run("new.zarr", resume=True, tol=1e-6, method=None, dt=None, steps=None, t_end=1.0,
-            events=ph.event(lambda R: R[0][0])())  # fmt: skip
     stopped("open.zarr")
     with pytest.raises(ph.InputError, match=r"exists; .* or continue it with resume=True \(--resume\)$"):
         run("open.zarr")

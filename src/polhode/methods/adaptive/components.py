@@ -31,7 +31,7 @@ from ..tables.butcher import Tableau
 @kernel
 def _row_of_body(y: Any) -> Any:
     """Return attitude and momentum as seven numbers."""
-    q, m = y[0], y[1]
+    q, m = y
     return q[0], q[1], q[2], q[3], m[0], m[1], m[2]
 
 
@@ -144,7 +144,7 @@ def with_states(groups: tuple[int, ...]) -> Parts:
         lines += ["attitude = where(part > attitude, part, attitude)"]
         first += size
     return Parts(
-        unrolled_kernel("y", f"(*row(y), {''.join(f'y[2][{i}], ' for i in places)})", row=_row_of_body),
+        unrolled_kernel("y", f"(*row((y[0], y[1])), {''.join(f'y[2][{i}], ' for i in places)})", row=_row_of_body),
         unrolled_kernel("a, s, b", f"({''.join(f'a[{i}] + s * b[{i}], ' for i in range(numbers))})"),
         increments,
         unrolled_kernel("row", f"(*state(row), ({extra}))", state=_state),

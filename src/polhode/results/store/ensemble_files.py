@@ -122,6 +122,11 @@ class StoredEnsemble(Ensemble):
         return self.energy[chosen, i]
 
     @property
+    def states(self) -> dict[str, np.ndarray]:
+        """States of the field: files hold none."""
+        return {}
+
+    @property
     def status(self) -> str:
         """Return finished if all bodies have been run, else running."""
         return "running" if (self.failed == NOT_YET).any() else "finished"
