@@ -81,7 +81,7 @@ def _launcher(task: Any, count: int) -> tuple[Callable[[], None], Any]:
     given, order = task.given()
     size = layout.sizes(given)
     steps = lane_steps(task.model, task.method, task.tolerance)
-    run = MADE(("cuda, adaptive", size, *steps.key), lambda: cuda_adaptive.loop(steps.make()[-1], size))
+    run = MADE(("cuda, adaptive", False, size, *steps.key), lambda: cuda_adaptive.loop(steps.make()[-1], size, False))
     data = np.empty((size.rows, layout.padded(count)))
     layout.lay_out(given, order, count, data)
     sent, rows = cuda.to_device(data), cuda.device_array((1, cuda_adaptive.WIDTH, layout.padded(count)))

@@ -32,8 +32,27 @@ REGISTERS, MOST_REGISTERS = 1 << 16, 255
 """Registers of a multiprocessor, which are given to threads by eights, and most of a thread."""
 
 
-def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
+def _number_of(ends: Any) -> int:
+    return len(ends)
+
+
+def _time(ends: Any, i: int) -> Any:
+    return ends[i]
+
+
+def _one(end: Any) -> int:
+    return 1
+
+
+def _only(end: Any, i: int) -> Any:
+    return end
+
+
+def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any:
     """The run of one chunk with an embedded pair, a kernel of numba-cuda.
+
+    `ends` are the kept times, an array if there are `several`; a single one is a number, because the array and the
+    index of the next time would take registers, and a third of the speed at moderate accuracy.
 
     ``run[blocks, threads, stream](t0, ends, longest, tolerance, angle, number, data, rows, failed, taken)`` integrates
     the bodies of the columns of `data`. `angle` is that of the first step, and ``taken[0]`` the number of bodies that
@@ -46,6 +65,7 @@ def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
     attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step))
     numba_target.teach()  # the kernels made above
     read, write = fixed.reader(size.parameters), ROTATION.write
+    number_of, time = map(register_jitable(**numba_target.INNER), (_number_of, _time) if several else (_one, _only))
 
     def written(row: Any, y: Any, steps: int, largest: Any) -> None:
         write(row, 0, y)
@@ -61,8 +81,8 @@ def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
         k = cuda.grid(1)
         if k >= number:
             return
-        last, leg = len(ends) - 1, 0
-        end, until = ends[last], ends[0]
+        last, leg = number_of(ends) - 1, 0
+        end, until = time(ends, last), time(ends, 0)
         span = min(until - t0, longest)
         y, system = read(data, k)
         t, largest, steps, stalls = t0, 0.0, 0, 0
@@ -78,7 +98,7 @@ def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
             if t >= until and leg < last:
                 put(rows[leg : leg + 1, :, k], y, steps, largest)
                 leg += 1
-                until = ends[leg]
+                until = time(ends, leg)
             if t >= end or stalls >= STALLED or steps >= MOST:
                 for i in range(leg, last):
                     for j in range(COLUMNS + BEHIND):
@@ -89,7 +109,7 @@ def loop(controlled_step: Callable[..., Any], size: Sizes) -> Any:
                 if k < number:
                     following = cuda.atomic.add(taken, 0, 1)
                     y, system = read(data, k)
-                    t, largest, steps, stalls, leg, until = t0, 0.0, 0, 0, 0, ends[0]
+                    t, largest, steps, stalls, leg, until = t0, 0.0, 0, 0, 0, time(ends, 0)
                     proposal = first_step(angle, span, y[1], system)
 
     made: Any = cuda.jit(run)
@@ -107,13 +127,18 @@ def resident_blocks(run: Any) -> int:
     return int(cuda.get_current_device().MULTIPROCESSOR_COUNT) * per_multiprocessor
 
 
+def has_several(ends: Any) -> bool:
+    """Return whether there are several kept times: an array of them, not one number."""
+    return np.ndim(ends) > 0
+
+
 def launch(
     run: Any, times: tuple[float, Any, float], tolerance: float, angle: float, stream: Any, width: int, data: Any,
     rows: Any, failed: Any, counter: Any,
 ) -> None:  # fmt: skip
     """Start the run of `width` bodies, with as many threads as the GPU can hold; `times` as for `run_on_card`."""
     t0, ends, longest = times
-    ends = cuda.to_device(np.atleast_1d(ends).astype(float), stream=stream)
+    ends = cuda.to_device(np.asarray(ends, dtype=float), stream=stream) if has_several(ends) else float(ends)
     threads = min(fixed.THREADS, width)
     blocks = min(-(-width // threads), resident_blocks(run))
     counter.copy_to_device(np.array([blocks * threads]), stream=stream)

@@ -147,7 +147,7 @@ def _adaptively_on_cores(task: Task, times: tuple[float, np.ndarray, float], fou
     adaptive_step.run_on_cores(run, times, task.tolerance, steps.setting, given, found, threads)
 
 
-def _adaptively_on_card(task: Task, times: tuple[float, np.ndarray, float], found: Any, threads: int | None) -> None:
+def _adaptively_on_card(task: Task, times: tuple[float, Any, float], found: Any, threads: int | None) -> None:
     """Run bodies with the same longest step on a GPU."""
     from ...compile import cuda, cuda_adaptive
     from ...compile.batch import layout
@@ -157,7 +157,11 @@ def _adaptively_on_card(task: Task, times: tuple[float, np.ndarray, float], foun
     cuda.card()
     given, order = task.given()
     steps, size = lane_steps(task.model, task.method, task.tolerance), layout.sizes(given)
-    run = MADE(("cuda, adaptive", size, *steps.key), lambda: cuda_adaptive.loop(steps.make()[-1], size))
+    t0, ends, longest = times
+    several = len(ends) > 1
+    key = "cuda, adaptive", several, size, *steps.key
+    run = MADE(key, lambda: cuda_adaptive.loop(steps.make()[-1], size, several))
+    times = (t0, ends if several else ends[0], longest)
     cuda_adaptive.run_on_card(run, times, task.tolerance, steps.setting, given, order, found)
 
 
