@@ -67,10 +67,10 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
     read, write = fixed.reader(size.parameters), ROTATION.write
     number_of, time = map(register_jitable(**numba_target.INNER), (_number_of, _time) if several else (_one, _only))
 
-    def written(row: Any, y: Any, steps: int, largest: Any) -> None:
-        write(row, 0, y)
-        row[0, COLUMNS] = steps
-        row[0, COLUMNS + 1] = largest
+    def written(own: Any, i: int, y: Any, steps: int, largest: Any) -> None:
+        write(own, i, y)
+        own[i, COLUMNS] = steps
+        own[i, COLUMNS + 1] = largest
 
     put = register_jitable(**numba_target.INNER)(written)
 
@@ -96,14 +96,14 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
             else:
                 stalls += 1
             if t >= until and leg < last:
-                put(rows[leg : leg + 1, :, k], y, steps, largest)
+                put(rows[:, :, k], leg, y, steps, largest)
                 leg += 1
                 until = time(ends, leg)
             if t >= end or stalls >= STALLED or steps >= MOST:
                 for i in range(leg, last):
                     for j in range(COLUMNS + BEHIND):
                         rows[i, j, k] = np.nan
-                put(rows[last : last + 1, :, k], y, steps, largest)
+                put(rows[:, :, k], last, y, steps, largest)
                 failed[k] = -1 if t >= end else steps + 1
                 k = following
                 if k < number:
