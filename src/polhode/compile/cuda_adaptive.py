@@ -67,13 +67,6 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
     read, write = fixed.reader(size.parameters), ROTATION.write
     number_of, time = map(register_jitable(**numba_target.INNER), (_number_of, _time) if several else (_one, _only))
 
-    def written(own: Any, i: int, y: Any, steps: int, largest: Any) -> None:
-        write(own, i, y)
-        own[i, COLUMNS] = steps
-        own[i, COLUMNS + 1] = largest
-
-    put = register_jitable(**numba_target.INNER)(written)
-
     def run(
         t0: Any, ends: Any, longest: Any, tolerance: Any, angle: Any, number: int, data: Any, rows: Any, failed: Any,
         taken: Any,
@@ -96,14 +89,18 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
             else:
                 stalls += 1
             if t >= until and leg < last:
-                put(rows[:, :, k], leg, y, steps, largest)
+                write(rows[:, :, k], leg, y)
+                rows[leg, COLUMNS, k] = steps
+                rows[leg, COLUMNS + 1, k] = largest
                 leg += 1
                 until = time(ends, leg)
             if t >= end or stalls >= STALLED or steps >= MOST:
                 for i in range(leg, last):
                     for j in range(COLUMNS + BEHIND):
                         rows[i, j, k] = np.nan
-                put(rows[:, :, k], last, y, steps, largest)
+                write(rows[:, :, k], last, y)
+                rows[last, COLUMNS, k] = steps
+                rows[last, COLUMNS + 1, k] = largest
                 failed[k] = -1 if t >= end else steps + 1
                 k = following
                 if k < number:
