@@ -26,37 +26,40 @@ ROWS, COLUMNS = "rows", "columns"
 
 
 def reading(width: int, layout: str) -> Any:
-    """Intrinsic (array, at) -> the numbers of the bodies at, at + 1, ... in lanes, as a tuple of `width` vectors."""
+    """Intrinsic (array, k, at) -> the numbers of the bodies at, at + 1, ... in lanes, as a tuple of `width` vectors.
+
+    An array with three dimensions has several parts, of which part k is read.
+    """
 
     @intrinsic
-    def read(typingctx: Any, array: Any, at: Any) -> Any:
+    def read(typingctx: Any, array: Any, k: Any, at: Any) -> Any:
         _check(array)
 
         def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            first = _addresses(context, builder, sig, args, width, layout)
+            first = _addresses(context, builder, sig.args[0], args, width, layout)
             halves = [[_load(builder, address(k), sig.args[0]) for k in range(width)] for address in first]
             if layout == ROWS:
                 halves = [SORTED[width](builder, parts) for parts in halves]
             vectors = [_shuffled(builder, low, high, range(LANES)) for low, high in zip(*halves, strict=True)]
             return context.make_tuple(builder, sig.return_type, vectors)
 
-        return UniTuple(lanes, width)(array, types.intp), make
+        return UniTuple(lanes, width)(array, types.intp, types.intp), make
 
     return read
 
 
 def writing(width: int, layout: str) -> Any:
-    """Intrinsic (array, at, vectors) that writes the numbers of the bodies at, at + 1, ..."""
+    """Intrinsic (array, k, at, vectors) that writes the numbers of the bodies at, at + 1, ..., in part k."""
 
     @intrinsic
-    def write(typingctx: Any, array: Any, at: Any, vectors: Any) -> Any:
+    def write(typingctx: Any, array: Any, k: Any, at: Any, vectors: Any) -> Any:
         _check(array)
         if not array.mutable:
             raise TypingError("a read-only array cannot be written")
 
         def make(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-            whole = [builder.extract_value(args[2], j) for j in range(width)]
-            first = _addresses(context, builder, sig, args, width, layout)
+            whole = [builder.extract_value(args[3], j) for j in range(width)]
+            first = _addresses(context, builder, sig.args[0], args, width, layout)
             for half, address in enumerate(first):
                 places = range(HALF * half, HALF * (half + 1))
                 parts = [_shuffled(builder, vector, vector, places) for vector in whole]
@@ -66,33 +69,37 @@ def writing(width: int, layout: str) -> Any:
                     _store(builder, address(k), part, sig.args[0])
             return context.get_dummy_value()
 
-        return types.void(array, types.intp, UniTuple(lanes, width)), make
+        return types.void(array, types.intp, types.intp, UniTuple(lanes, width)), make
 
     return write
 
 
 def _check(array: Any) -> None:
-    if array.layout != "C" or array.ndim != 2 or array.dtype not in (types.float64, types.float32):
-        raise TypingError(f"bodies are read from contiguous arrays of real numbers with two dimensions, not {array}")
+    if array.layout != "C" or array.ndim not in (2, 3) or array.dtype not in (types.float64, types.float32):
+        raise TypingError(f"bodies are read from contiguous arrays of real numbers, not {array}")
 
 
 def _addresses(
-    context: Any, builder: Any, sig: Any, args: Any, width: int, layout: str
+    context: Any, builder: Any, kind: Any, args: Any, width: int, layout: str
 ) -> list[Callable[[int], Any]]:  # fmt: skip
-    """For each half of the lanes, the function from k to the address of its k-th register in an array."""
-    array = context.make_array(sig.args[0])(context, builder, args[0])
-    count = builder.extract_value(array.shape, 1)
+    """For each half of the lanes, the function from j to the address of its j-th register in an array."""
+    array = context.make_array(kind)(context, builder, args[0])
+    part, at, word = args[1], args[2], args[1].type
+    several = kind.ndim - 2
+    count = builder.extract_value(array.shape, several + (1 if layout != ROWS else 0))
+    begin = ir.Constant(word, 0)
+    if several:
+        begin = builder.mul(builder.mul(part, count), ir.Constant(word, width))
 
     def place(half: int) -> Callable[[int], Any]:
-        body = builder.add(args[1], ir.Constant(args[1].type, HALF * half))
+        body = builder.add(at, ir.Constant(word, HALF * half))
 
-        def address(k: int) -> Any:
+        def address(j: int) -> Any:
             if layout == ROWS:
-                begin = builder.mul(body, ir.Constant(body.type, width))
-                index = builder.add(begin, ir.Constant(body.type, HALF * k))
+                index = builder.add(builder.mul(body, ir.Constant(word, width)), ir.Constant(word, HALF * j))
             else:
-                index = builder.add(builder.mul(count, ir.Constant(body.type, k)), body)
-            return builder.gep(array.data, [index])
+                index = builder.add(builder.mul(count, ir.Constant(word, j)), body)
+            return builder.gep(array.data, [builder.add(begin, index)])
 
         return address
 
