@@ -252,7 +252,7 @@ def _spanning(
     advance = inner(stepping(step, torque, GROUP, before, after))
     read4, read3, write4, write3 = (make(w, form.layout) for make in (reading, writing) for w in (4, 3))
     (enter, leave), (dt_of, time_of) = _principal(form, turned), _timing(call)
-    system_of, inertia_of, axes_of = _system(size, held), _of_bodies(3), _of_bodies(size.axes)
+    system_of, inertia_of, axes_of = _system(size, held), _of_bodies(6), _of_bodies(size.axes)
     values_of = _of_bodies(size.values - 3 * held)
 
     def force_of(force: Any, k: int, at: int) -> Any:
@@ -273,9 +273,8 @@ def _spanning(
         rows, parts, some = np.empty((7, LANES)), count_parts(force), 1 if each else n
         for g in range(begin, end):
             at = g * LANES
-            inertia, own, a, dt = inertia_of(moments, at), values_of(values, at), axes_of(axes, at), dt_of(h, at)
-            x, y, z = inertia
-            inverse = (where(x > 0, 1 / x, 0.0), where(y > 0, 1 / y, 0.0), where(z > 0, 1 / z, 0.0))
+            i, own, a, dt = inertia_of(moments, at), values_of(values, at), axes_of(axes, at), dt_of(h, at)
+            inertia, inverse = (i[0], i[1], i[2]), (i[3], i[4], i[5])
             state, excess = enter(read4(q, 0, at), read3(v, 0, at), inertia, a)
             fine, k = all_lanes(excess <= 2 * ROTATION_TOLERANCE), 0
             while fine and k < parts:
@@ -345,8 +344,9 @@ def loop(
 
     ``run(q, v, force, moments, values, axes, tables, h, n, failed, begin, end, t)`` advances the bodies of the groups
     from `begin` to `end` by `n` steps and returns how many failed: ``failed[body]`` is then True and its state is
-    unchanged. A negative result means that nothing was done. `moments`, `values` and `axes` have one row for each
-    number and one column for each body (padded to whole groups), or `LANES` equal columns. `h` is the step, or the
+    unchanged. A negative result means that nothing was done. `moments` (and their inverses, zero for the axis
+    of a linear body), `values` and `axes` have one row for each number and one column for each body (padded to whole
+    groups), or `LANES` equal columns. `h` is the step, or the
     steps of the bodies (padded). With torques for each sub-step, there are as many of them as steps.
     """
     held, agree = call.held, _shapes(form, call)

@@ -58,7 +58,8 @@ class BatchStepper:
         self.bodies = bodies
         own = np.empty((1, 0)) if bodies.own is None else bodies.own
         tables = () if bodies.field is None else tuple(column[None, :] for column in bodies.field.columns.values())
-        self._constants = columns(bodies.moments), columns(bodies.values), columns(own), tables
+        inertia = np.concatenate([bodies.moments, bodies.inverse_moments], axis=1)
+        self._constants = columns(inertia), columns(bodies.values), columns(own), tables
         self._linear = bool((bodies.moments == 0).any())
         self._torque = UNKNOWN
         self._inner: dict[Method, BatchStepper] = {}
