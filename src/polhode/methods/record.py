@@ -108,6 +108,8 @@ class Method:
     base : for a method that chooses its steps (`has_own_time`), the method whose steps it makes
     symplectic_defect : for a step that is not symplectic, if there is a formula: the function (h, psi, system) -> c,
         psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
+    sequence, drift : for a kick-drift scheme, its kicks and drifts in the order in which they act, and the free flow
+        of the drifts; so kicks can be made outside of the step
     estimated : the error estimate of a step, if it has one: with `tol` the step sizes follow from it
     flows : the exact flows that compose the step, in the order in which they act; empty if there are none
     family : the kind of space the method is for, if not the rotations of a body: "lie", "ndim"; else empty
@@ -143,6 +145,8 @@ class Method:
     after: Build | None = None
     unprocessed: Method | None = None
     flows: tuple[Flow, ...] = ()
+    sequence: tuple[Any, ...] = ()
+    drift: Method | None = None
     estimated: Estimate | None = None
     symplectic_defect: Callable[..., Any] | None = None
 
@@ -219,6 +223,8 @@ UNDECLARED = (
     "estimated",
     "doc",
     "flows",
+    "sequence",
+    "drift",
     "halves",
     "family",
     "base",
