@@ -209,7 +209,7 @@ def gauss(slope: float, count: int) -> tuple[np.ndarray, np.ndarray]:
     before, now = np.zeros_like(z), np.full_like(z, 1 / math.sqrt(w.sum()))
     diagonal, beside = list[float](), list[float]()
     for _ in range(count):
-        diagonal.append(w @ (z * now * now))
+        diagonal.append(float(w @ (z * now * now)))
         following = (z - diagonal[-1]) * now - (beside[-1] if beside else 0.0) * before
         beside.append(math.sqrt(w @ following**2))
         before, now = now, following / beside[-1]
