@@ -26,7 +26,7 @@ from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
 from ...numbers.philox import normals
 from ..queries import HeatBath, Torque
-from ..record import Build, Method, Noise
+from ..record import ENDS, Build, Method, Noise
 from ..registry import declare, methods
 from .compose import require_fixed_step
 
@@ -126,7 +126,8 @@ def langevin(word: str, cite: str, where: str) -> Callable[[str | Method], Metho
         return declare(
             build, register=False, name=f"{name}({drift.name})", order=order, order_free=drift.order_free,
             symmetric=False, symplectic=False, poisson=False, implicit=drift.implicit,
-            solves=drift.solves * word.count("A"), torque_evals=_torques(word), conserves=(), needs="attitude",
+            solves=drift.solves * word.count("A"), torque_evals=sum(_kicks(word)),
+            torque_at=ENDS if _kicks(word)[0] else (), conserves=(), needs="attitude",
             asks=Torque() & HeatBath(), memory=MEMORY, before=before, noise=noise, linear_bodies=drift.linear_bodies,
             flat_bodies=drift.flat_bodies, cite=cite, where=where,
             doc=f"Langevin dynamics, {word}, with the drift {drift.name}.\n{_formula(word)}{drift.formula}",
@@ -136,10 +137,9 @@ def langevin(word: str, cite: str, where: str) -> Callable[[str | Method], Metho
     return combine
 
 
-def _torques(word: str) -> int:
-    """Number of different points at which a step evaluates the torque: kicks with no drift between them share one."""
-    between = word.replace("O", "").split("A")
-    return sum("B" in part for part in between)
+def _kicks(word: str) -> list[bool]:
+    """Whether there is a kick before the first drift, between drifts, and after the last; O moves no attitude."""
+    return ["B" in part for part in word.split("A")]
 
 
 FORMULA = r"""
