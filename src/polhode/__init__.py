@@ -70,8 +70,9 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Body", "Ensemble", "Event", "FinalState", "Gradient", "InputError", "Method", "Problem", "Propagator", "Reference",
-    "ResultWarning", "State", "StepError", "Surd", "Tableau", "Trajectory", "__version__", "batch_stepper", "ensemble", "event",
-    "exact", "fields", "gradient", "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy",
-    "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "solve",
-    "states", "stepper", "surd", "tableaus", "torque", "total", "vector", "view", "warm", "where",
+    "ResultWarning", "State", "StepError", "Surd", "Tableau", "Trajectory", "__version__", "batch_stepper", "ensemble",
+    "event", "exact", "fields", "gradient", "jax", "kinematics", "lie", "load", "math", "methods", "mkrk",
+    "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems",
+    "propagator", "solve", "states", "stepper", "surd", "tableaus", "torque", "total", "vector", "view", "warm",
+    "where",
 ]  # fmt: skip

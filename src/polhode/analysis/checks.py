@@ -67,6 +67,7 @@ from .measurements import (
     torque_kernel,
     torque_points,
 )
+from .noise import check_noise
 
 __all__ = [
     "ALL_STARTS", "CHECKS", "DIGITS", "EXACT", "FIELDS", "LARGE_STEP", "STARTS", "VISIBLE", "Setting", "asymmetry",
@@ -456,4 +457,6 @@ def check(method: Method) -> list[str]:
     """List all false declarations of a method; empty if all are correct."""
     if not method.has_step:
         return check_complete(method) + check_exact_top(method)
+    if method.noise is not None:
+        return check_complete(method) + check_noise(method)
     return [fault for one in CHECKS for fault in one(method)]

@@ -16,7 +16,7 @@ from ..numbers import dispatch, double_double, primitives
 from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS, USER_CODE
 from ..numbers.primitives import FUNCTIONS
 from . import release
-from .simd import dual, functions, lanewise, rows, vector_types, workspace  # noqa: F401 - lanewise: registered
+from .simd import dual, functions, lanewise, rows, vector_types, words, workspace  # noqa: F401 - lanewise: registered
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 """`contract` allows fused multiply-adds, except in the kernels of `NO_FMA`."""
@@ -150,6 +150,7 @@ def _teach_primitives() -> None:
         overload(function, strict=False, jit_options=INNER)(made)
     workspace.teach(INNER)
     rows.teach(INNER)
+    words.teach(INNER)
     dual.teach(INNER)
     overload(primitives.epsilon, jit_options=INNER)(lambda x: lambda x: 2.220446049250313e-16)
     overload(primitives.pi_pair, jit_options=INNER)(lambda x: lambda x: (3.141592653589793, 1.2246467991473532e-16))

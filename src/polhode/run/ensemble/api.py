@@ -27,6 +27,7 @@ from ...results.store import checkpoint
 from ...results.trajectory import Trajectory
 from .. import with_states
 from ..dense import dense_of
+from ..noise import check_forward
 from ..schedule import Bounds
 from ..step_control import EPS, LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time, step_numbers
@@ -336,7 +337,7 @@ class Task:
     def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
         """Return the dense output of body i if every step was kept, as for `ph.solve`."""
         kept = self.every == 1 and self.wanted is None and self.counts is None
-        if not kept or self.tolerance is not None or self.method.has_own_time:
+        if not kept or self.tolerance is not None or self.method.has_own_time or self.method.noise is not None:
             return None
         if with_states.has_states(self.model):
             return lambda t: with_states.dense_of(self.problem(i), sol)(t)
@@ -377,6 +378,7 @@ def fixed_step(
         with_states.refuse(statistics=statistics, device=None if device == "cpu" else device)
     check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
+    check_forward(chosen, float(batch.dt.min()))
     model = model_problem(batch, chosen, t0)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
 

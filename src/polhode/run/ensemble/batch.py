@@ -17,6 +17,7 @@ from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
 from ...physics.fields import Field, FieldTemplate, leaves_of
 from ...physics.fields.field import check_size
+from ...physics.fields.heat_bath import of_all
 from ...physics.problem import Problem
 from ...symbolic.rows import Rows
 from ..integrator import check_compiled, check_fit
@@ -117,7 +118,7 @@ def parameters_of(field: Any, params: dict[str, Any], number: int) -> tuple[Fiel
     ]
     values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
     check_finite("params", values)
-    return bound, values
+    return bound, values if bound.bath is None else of_all(bound, values, own)
 
 
 MOST_READINGS = 256
