@@ -158,6 +158,41 @@ def test_an_array_that_became_read_only_between_calls_is_refused() -> None:
     np.testing.assert_array_equal(q, before)
 
 
+def test_arrays_that_differ_from_those_of_the_last_call() -> None:
+    """The short way of repeated calls checks what the long way checks."""
+    q, pi, many = Q.copy(), PI.copy(), stepper()
+    many.step(q, pi, TORQUE)
+    for torque, message in (
+        (pi, "pi and torque share memory"),
+        (TORQUE[:5], r"torque must have the shape \(N, 3\) with N = 20 bodies"),
+        (np.full((NUMBER, 3), "x"), "torque must have the shape"),
+    ):
+        many.step(q, pi, TORQUE)
+        before = q.copy()
+        with pytest.raises(ph.InputError, match=message):
+            many.step(q, pi, torque)
+        np.testing.assert_array_equal(q, before)
+    expected = Q.copy(), PI.copy()
+    for torque in (TORQUE, TORQUE.copy(), np.asfortranarray(TORQUE), TORQUE.astype(np.float32), None, TORQUE):
+        stepper().step(*expected, torque)
+    q, pi = Q.copy(), PI.copy()
+    for torque in (TORQUE, TORQUE.copy(), np.asfortranarray(TORQUE), TORQUE.astype(np.float32), None, TORQUE):
+        many.step(q, pi, torque)
+    np.testing.assert_array_equal(q, expected[0])
+    np.testing.assert_array_equal(pi, expected[1])
+
+
+@pytest.mark.parametrize("kind", [np.asfortranarray, np.float32, np.array])
+def test_torques_changed_between_calls_count(kind: Any) -> None:
+    one, two, torque = (Q.copy(), PI.copy()), (Q.copy(), PI.copy()), kind(TORQUE)
+    many = stepper()
+    for _ in range(3):
+        torque *= 2
+        many.step(*one, torque)
+        stepper().step(*two, torque.astype(float))
+    np.testing.assert_allclose(one[1], two[1], rtol=1e-15)
+
+
 def test_linear_bodies_have_no_momentum_along_their_axis() -> None:
     rods = ph.batch_stepper([0.0, 1.0, 1.0], "strang(dmv6)", 0.1)
     with pytest.raises(ph.InputError, match="body 0 is linear and must have no pi along its axis"):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,7 +45,9 @@ class BatchStepper:
         self.failed: np.ndarray = NOBODY
         self._programs: dict[Any, Any] = {}
         self._q = self._v = self._torque = self._frame = UNKNOWN
-        self._again: Any = None
+        self._run: Any = None
+        self._force: np.ndarray = NO_TORQUE
+        self._rest: list[Any] = []
         self.flags = np.empty(0, dtype=bool)
         self.groups = 0
         self.vector = "omega" if form.omega else "pi"
@@ -61,7 +62,7 @@ class BatchStepper:
         inertia = np.concatenate([bodies.moments, bodies.inverse_moments], axis=1)
         self._constants = columns(inertia), columns(bodies.values), columns(own), tables
         self._linear = bool((bodies.moments == 0).any())
-        self._torque = UNKNOWN
+        self._frame = UNKNOWN
         self._inner: dict[Method, BatchStepper] = {}
 
     def __reduce__(self) -> Any:
@@ -126,12 +127,20 @@ class BatchStepper:
             states are as before the call; the others are not affected
         """
         if (
-            q is self._q and pi is self._v and torque is self._torque and frame is self._frame
-            and dt is None and n == 1 and in_place is True and type(t) is float
-            and q.flags.writeable and pi.flags.writeable
+            q is self._q and pi is self._v and frame is self._frame and dt is None and n == 1 and in_place is True
+            and type(t) is float and q.flags.writeable and pi.flags.writeable
         ):  # fmt: skip
-            self.settle(self._again(t), torque)  # the same arrays as in the last call
-            return q, pi
+            # the arrays of the last call, or another array of torques like the last one
+            if torque is self._torque:
+                self.settle(self._run(q, pi, self._force, *self._rest, t), torque)
+                return q, pi
+            last = self._force
+            if (
+                type(torque) is np.ndarray and torque.shape == last.shape and torque.dtype is last.dtype
+                and torque.flags.c_contiguous and self._torque is not None
+            ):  # fmt: skip
+                self.settle(self._run(q, pi, torque, *self._rest, t), torque)
+                return q, pi
         return self._step_anew(q, pi, torque, frame, dt, n, t, in_place)
 
     def _step_anew(
@@ -147,14 +156,18 @@ class BatchStepper:
             self.settle(asked_steps(self, q, v, torque, check_frame(frame), h, n, t), torque)
         else:
             advance = self.bound(q, v, torque, frame, h=h, n=n)
+            self._frame = UNKNOWN
             if q is given_q and dt is None and n == 1 and self.groups < MANY and not self._linear:
-                self._torque, self._frame, self._again = torque, frame, advance
+                _, _, force, *rest = advance.args
+                if torque is None or torque is force:  # not a copy, which would be old in the next call
+                    self._run, self._rest, self._force = advance.func, rest, force
+                    self._torque, self._frame = torque, frame
             self.settle(advance(t), torque)
         return self._handed_back(q, v, given_q, given_v, in_place)
 
     def bound(
         self, q: Any, v: Any, torque: Any = None, frame: Any = "body", *, h: Any, n: int = 1
-    ) -> Callable[[float], int]:
+    ) -> functools.partial[int]:
         """Return the function that makes the steps from a time and returns the number of bodies that failed."""
         number, force = len(self.flags), NO_TORQUE
         if torque is not None:
@@ -166,7 +179,7 @@ class BatchStepper:
         run = self._program(None if torque is None else check_frame(frame), force.ndim == 3, type(h) is not float)
         bound = functools.partial(run, q, v, force, *self._constants, h, n, self.flags)
         if self.groups < MANY:
-            return functools.partial(bound, 0, self.groups)
+            return functools.partial(bound, 0, self.groups)  # one partial, with all arguments
         return functools.partial(self._on_cores, bound)
 
     def _program(self, *kind: Any) -> Any:
@@ -194,7 +207,7 @@ class BatchStepper:
         if not in_place:
             q, v = q.copy(), v.copy()
         if q is not self._q or v is not self._v:
-            self._torque = UNKNOWN
+            self._frame = UNKNOWN
         self._q, self._v = (q, v) if type(given_q) is type(given_v) is np.ndarray else (UNKNOWN, UNKNOWN)
         return q, v
 
@@ -260,7 +273,8 @@ class BatchStepper:
         if lost == 0:
             self.failed = NOBODY
         elif lost < 0:
-            self._q = self._v = UNKNOWN
+            q, v, self._q, self._v = self._q, self._v, UNKNOWN, UNKNOWN
+            arrays.check_apart(q=q, **{self.vector: v}, torque=torque)
             raise InputError("the shape of an array was changed between two calls; pass arrays of the same bodies")
         else:
             self._report(lost, torque)
