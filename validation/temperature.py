@@ -3,7 +3,7 @@
     python validation/temperature.py [bodies]
 
 Every comparison is a score, (measured - exact)/sigma, with sigma the standard deviation of a mean over independent
-bodies. A score beyond 3 has the probability 0.27 %, so of the 51 comparisons one is expected beyond 2.4, and
+bodies. A score beyond 3 has the probability 0.27 %, so of the 52 comparisons one is expected beyond 2.4, and
 one beyond 3 in every seventh run; the seed is fixed. The noise of a differentiable molecular-dynamics package, which
 draws the four components of the quaternion momentum independently, is judged by the same scores.
 """
