@@ -4,6 +4,8 @@ import os
 import pickle
 import resource
 import shutil
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -311,3 +313,36 @@ def test_the_command_shows_and_clears_the_cache(cache, monkeypatch):
     assert told("clear") == [f"folder        {cache}", "removed       2 compiled functions, 2.9 KiB"]
     assert told()[1] == "content       0 compiled functions, 0 bytes"
     assert CliRunner().invoke(app, ["cache", "burn"]).exit_code == 2
+
+
+SUMS = """
+import sys
+import numpy as np
+import polhode as ph
+
+@ph.torque
+def first(R, rows):
+    return ph.total(lambda n: (n[0] * R[2][0], 0.1 * n[1], 0.2 * n[2]), rows)
+
+@ph.torque
+def second(R, rows):
+    return ph.total(lambda n: (0.3 * n[0], 0.5 * n[1] * R[2][0], n[2] * n[0]), rows)
+
+rows = np.linspace(-1, 1, 9).reshape(3, 3)
+for field in map(globals().get, sys.argv[1:]):
+    problem = ph.Problem(ph.Body([1.0, 2.0, 3.0]), field(rows), omega=[0.1, 0.2, 0.3])
+    print(ph.solve(problem, "fem", dt=0.1, steps=5).momentum[-1].tolist())
+"""
+
+
+def test_code_of_two_processes_is_not_mixed_up(tmp_path):
+    """The sums are called, not inlined, and both processes give them the same number."""
+    environment = os.environ | {"POLHODE_CACHE": str(tmp_path / "cache")}
+
+    def printed(*names):
+        command = [sys.executable, "-c", SUMS, *names]
+        return subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout
+
+    first, second = printed("first"), printed("second")
+    assert printed("first", "second") == first + second
+    assert printed("second", "first") == second + first

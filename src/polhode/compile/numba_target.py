@@ -16,6 +16,7 @@ from ..numbers import dispatch, double_double, primitives
 from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS, USER_CODE
 from ..numbers.primitives import FUNCTIONS
 from . import release
+from .fingerprint import fingerprint
 from .simd import dual, functions, lanewise, rows, vector_types, words, workspace  # noqa: F401 - lanewise: registered
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
@@ -173,6 +174,17 @@ def _unlike(function: Callable[..., Any]) -> dict[str, Any]:
     return {"forceinline": False} if function in NOINLINE else {}
 
 
+def _named(function: Any) -> Any:
+    """Return a kernel whose name contains its content, if it is called and not inlined.
+
+    Code from the disk cache is linked by names, which numba makes different within a process only: two kernels of one
+    name, compiled by two processes, would be taken for each other.
+    """
+    if function in NOINLINE or function in USER_CODE:
+        function.__qualname__ = f"{function.__name__}_{fingerprint(function)[:32]}"
+    return function
+
+
 def teach() -> None:
     """Make every kernel and overload defined so far callable from compiled code."""
     global _taught, _overloads_taught
@@ -180,7 +192,7 @@ def teach() -> None:
         if _taught == 0:
             _teach_primitives()
         for function in KERNELS[_taught:]:
-            register_jitable(**INNER | _unlike(function))(function)
+            register_jitable(**INNER | _unlike(function))(_named(function))
             _taught += 1
         for overloaded_function, choice in OVERLOADS[_overloads_taught:]:
             overload(overloaded_function, strict=False, jit_options=INNER)(choice)
