@@ -271,3 +271,25 @@ def test_many_at_given_times_and_backwards(way):
     back = ph.ensemble(WHEEL, **end, t0=5.0, t_end=0.0, **WAYS[way])
     assert np.abs(back.omega[-1] - omega).max() < 1e-9
     assert np.abs(back.states["wheel"][-1] - 0.5).max() < 1e-9
+
+
+@ph.states(charge=0.0)
+def fired(t, charge):
+    """A short burn, at full power from its first to its last moment."""
+    power = ph.where(t > 1.0, ph.where(t < 1.001, 1000.0, 0.0), 0.0)
+    return (0.0, 0.0, power), {"charge": power}
+
+
+@pytest.mark.usefixtures("plain_first")
+def test_a_step_at_a_jump_sees_one_side_of_it():
+    """In both directions of time; a condition on the states is no jump in time."""
+    sol = ph.solve(ph.Problem(BODY, fired(), omega=[0.0, 0.0, 0.0]), t_end=3.0, tol=1e-9)
+    assert sol.momentum[-1, 2] == pytest.approx(1.0, abs=1e-11)
+    assert sol.states["charge"][-1] == pytest.approx(1.0, abs=1e-11)
+    assert len(sol) < 12
+    start = ph.Problem(BODY, fired(charge=1.0), momentum=[0.0, 0.0, 1.0], t0=3.0)
+    back = ph.solve(start, t_end=0.0, tol=1e-9)
+    assert np.abs(back.momentum[-1]).max() < 1e-11
+    assert abs(back.states["charge"][-1]) < 1e-11
+    assert len(back) < 12
+    assert sol.at([1.0005]).states["charge"][0] == pytest.approx(0.5, abs=1e-11)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import math
 import threading
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +18,7 @@ from ..numbers import dispatch, double_double, primitives
 from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS, USER_CODE
 from ..numbers.primitives import FUNCTIONS
 from . import release
-from .fingerprint import fingerprint
+from .fingerprint import UnknownContent, fingerprint
 from .simd import dual, functions, lanewise, rows, vector_types, words, workspace  # noqa: F401 - lanewise: registered
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
@@ -174,15 +176,30 @@ def _unlike(function: Callable[..., Any]) -> dict[str, Any]:
     return {"forceinline": False} if function in NOINLINE else {}
 
 
-def _named(function: Any) -> Any:
-    """Return a kernel whose name contains its content, if it is called and not inlined.
-
-    Code from the disk cache is linked by names, which numba makes different within a process only: two kernels of one
-    name, compiled by two processes, would be taken for each other.
-    """
+def _register(function: Any) -> None:
+    """Make a kernel callable from compiled code."""
+    options = INNER | _unlike(function)
     if function in NOINLINE or function in USER_CODE:
-        function.__qualname__ = f"{function.__name__}_{fingerprint(function)[:32]}"
-    return function
+        copy = _named_by_content(function)
+        overload(function, strict=False, jit_options=options)(lambda *args, **named: copy)
+    else:
+        register_jitable(**options)(function)
+
+
+def _named_by_content(function: Any) -> Any:
+    """Return a copy of a kernel whose name contains its content.
+
+    Code from the disk cache is linked by names, which numba makes different within a process only: two kernels that are
+    called, not inlined, could have one name if two processes compiled them, and be taken for each other. Code with
+    content that is not known is not kept on disk.
+    """
+    copy = types.FunctionType(
+        function.__code__, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+    )
+    copy.__kwdefaults__, copy.__module__ = function.__kwdefaults__, function.__module__
+    with contextlib.suppress(UnknownContent):
+        copy.__qualname__ = f"{function.__qualname__}_{fingerprint(function)[:32]}"
+    return copy
 
 
 def teach() -> None:
@@ -192,7 +209,7 @@ def teach() -> None:
         if _taught == 0:
             _teach_primitives()
         for function in KERNELS[_taught:]:
-            register_jitable(**INNER | _unlike(function))(_named(function))
+            _register(function)
             _taught += 1
         for overloaded_function, choice in OVERLOADS[_overloads_taught:]:
             overload(overloaded_function, strict=False, jit_options=INNER)(choice)

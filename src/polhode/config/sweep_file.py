@@ -27,7 +27,8 @@ from ..physics.fields import Field as BoundField
 from ..physics.fields import FieldTemplate
 from ..physics.observers.statistics import WORDS
 from ..physics.problem import Problem
-from ..run.ensemble.api import Task, prepared
+from ..run.ensemble.api import prepared
+from ..run.ensemble.task import Task
 from ..run.step_count import number_of_steps
 from . import toml
 from .sampling import AXES, at_random, in_parallel, numbers_in, on_grid, within

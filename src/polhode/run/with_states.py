@@ -5,6 +5,7 @@ The step is that of Verner's pair 8(7) on all numbers (`methods/adaptive/compone
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -21,7 +22,7 @@ from ..numbers import floats
 from ..physics.fields import Field, formula_kernel, leaves_of
 from ..physics.fields.kernels import coupled_kernel
 from ..physics.fields.states import coupled_text
-from ..physics.fields.switches import edges
+from ..physics.fields.switches import between, edges
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..physics.units import NO_UNITS, ScaledRun, rescaled, units_of
@@ -114,9 +115,17 @@ def adaptive_step(problem: Problem) -> AdaptiveStep:
 
 
 def schedule(problem: Problem, end: float, bounds: Bounds) -> Schedule:
-    """Return the schedule of a run: steps end at the user's stops and where conditions on time alone change."""
+    """Return the schedule of a run: steps end at the user's stops and where conditions on time alone change.
+
+    Between two of these times the conditions are those of the time in the middle, so that a step that ends or begins
+    at a jump sees one side of it only.
+    """
     stops = [x for x in bounds.stops if x < end]
     borders = np.unique(np.concatenate([[problem.t0, end], stops, edges(problem.field, problem.t0, end)]))
+    held = between(problem.field)
+    if held is not problem.field:
+        problem = copy.copy(problem)
+        problem.field = held
     return Schedule(problem, legs_between(borders.tolist(), bounds.max_step))
 
 

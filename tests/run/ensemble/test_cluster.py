@@ -47,7 +47,7 @@ def test_a_worker_killed_costs_only_its_units(tmp_path):
     from distributed import LocalCluster
 
     whole, path = run(), tmp_path / "crowd.zarr"
-    quiet = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    quiet = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=2, **quiet) as two:
         killer = Killer(path, two.workers[0].pid)
         killer.start()
@@ -75,7 +75,7 @@ def test_runs_to_a_tolerance(tmp_path):
 
     given = {"field": drag(0.2), "tol": 1e-6, "times": [-1.0, -3.0], "events": [slow]}
     whole, path = ph.ensemble(MOMENTS, None, MOMENTA, **given), tmp_path / "crowd.zarr"
-    quiet = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    quiet = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=1, **quiet) as one:
         ph.ensemble(MOMENTS, None, MOMENTA, **given, out=path, unit=64, scheduler=one.scheduler_address, progress=False)
     many = ph.load(path)

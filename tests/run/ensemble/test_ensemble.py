@@ -218,7 +218,7 @@ def test_failures_keep_their_bodies_with_their_own_numbers_of_steps():
 
 
 def test_more_bodies_than_are_sorted_together():
-    from polhode.run.ensemble.api import NEAR, _by_steps
+    from polhode.run.ensemble.task import NEAR, _by_steps
 
     counts = RNG.integers(1, 400, NEAR + 33)
     order = _by_steps(counts)

@@ -160,7 +160,7 @@ def test_what_is_watched_can_be_sent():
 def test_on_a_cluster(tmp_path, whole):
     from distributed import LocalCluster
 
-    quiet = {"processes": True, "threads_per_worker": 1, "dashboard_address": None, "silence_logs": 50}
+    quiet = {"processes": True, "threads_per_worker": 1, "dashboard_address": ":0", "silence_logs": 50}
     with LocalCluster(n_workers=1, **quiet) as one:
         assert_all_the_same(run(out=tmp_path / "crowd.zarr", unit=UNIT, scheduler=one.scheduler_address), whole)
 

@@ -77,6 +77,19 @@ class PiecewiseField(Field):
         a, b, c = self._held(force)
         return (a, b, c), U
 
+    @property
+    def states(self) -> dict[str, Any]:
+        """Those of the field."""
+        return self.whole.states
+
+    @of_formula
+    def coupled(self) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+        """Torque and rates of the states, with their time conditions evaluated at the moment."""
+        held = self._held(_with_moving_states(self.whole))
+        back = {f"m{i}": symbol(f"p{i}") for i in places(self.whole)}
+        torque_and_rates = tuple(substituted(held, back))
+        return torque_and_rates[:3], torque_and_rates[3:]
+
     @of_formula
     def written(self) -> Any:
         """The same torque in the user's frame."""
@@ -108,9 +121,14 @@ def between(field: Field | None) -> Field | None:
 
 @once_for_formula
 def switches_of(field: Field) -> list[Expr]:
-    """Those of the torque, and of the rates of its states; the states move like m."""
+    """Comparisons and table look-ups of the torque, and of the rates of its states, that depend on time alone."""
+    return _switches(_with_moving_states(field))
+
+
+def _with_moving_states(field: Field) -> list[Expr]:
+    """Torque and rates of the states, with symbols m in place of the parameters that are states: they move."""
     torque, rates = field.coupled
-    return _switches(substituted([*torque, *rates], {f"p{i}": symbol(f"m{i}") for i in places(field)}))
+    return list(substituted([*torque, *rates], {f"p{i}": symbol(f"m{i}") for i in places(field)}))
 
 
 def edges(field: Field | None, start: float, end: float) -> np.ndarray:

@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 import warnings
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ...compile.clock import Stopwatch
 from ...errors import InputError, ResultWarning
-from ...kernels.loops import kept_rows
 from ...methods import Method, methods
 from ...methods.families.jacobi import jacobi
-from ...physics.fields import Field, FieldTemplate, places
+from ...physics.fields import Field, FieldTemplate
 from ...physics.fields.switches import switches_of
-from ...physics.observers.event import Event
-from ...physics.observers.statistics import Watch, watch
-from ...physics.problem import Problem, finite_number
+from ...physics.observers.statistics import watch
+from ...physics.problem import finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
-from ...results.trajectory import Trajectory
 from .. import with_states
-from ..dense import dense_of
 from ..noise import check_forward
 from ..schedule import Bounds
-from ..step_control import EPS, LARGEST, SMALLEST, has_series, is_smooth
-from ..step_count import end_time, step_numbers
-from . import events as event_search
+from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
+from ..step_count import end_time
 from . import kept_times
-from . import tolerance as ensemble_tolerance
-from .batch import BodyBatch, model_problem, step_counts
+from .batch import model_problem, step_counts
 from .events import wanted_events
 from .inputs import Inputs, read
 from .lane_steps import adaptive_method
 from .run import DEVICES
 from .schedule import longest_steps
 from .start import Start
-from .tolerance import Ends
+from .task import Task
 
 
 def ensemble(
@@ -237,124 +228,6 @@ def _refuse_without_file(**given: Any) -> None:
             raise InputError(f"{name} needs a file; also give out='crowd.zarr'")
 
 
-@dataclasses.dataclass(frozen=True)
-class Task:
-    """A checked ensemble run: bodies, method, times and output."""
-
-    batch: BodyBatch
-    method: Method
-    model: Problem
-    t0: float
-    count: int
-    every: int
-    device: str
-    wanted: Watch | None = None
-    counts: np.ndarray | None = None
-    tolerance: float | None = None
-    """If set, every body covers its single interval `dt` in its own adaptive steps."""
-    longest: np.ndarray | None = None
-    """Longest of these steps, for each body or for all."""
-    tol: float | None = None
-    """If set, the error allowed at the end: runs with smaller and smaller `tolerance` are compared."""
-    stops: np.ndarray | None = None
-    """If set, the times after the start, the end among them, whose states are kept or enter the statistics."""
-    step_tol: float | None = None
-    """The error allowed in a step, if the user gave it."""
-    events: tuple[Event, ...] = ()
-    """Events to be found; none of them is terminal."""
-
-    @property
-    def lands(self) -> bool:
-        """Whether steps end at the kept times, wherever these are: adaptive steps, and the exact motion."""
-        return self.tolerance is not None or (self.stops is not None and self.count == 1)
-
-    @property
-    def kept(self) -> np.ndarray:
-        """Numbers of the steps whose states are kept; with statistics, the start and the end."""
-        if self.stops is not None and self.wanted is None:
-            first = np.arange(1, len(self.stops) + 1)
-            return np.append(0, first if self.lands else step_numbers(self.t0, float(self.batch.dt[0]), self.stops))
-        every = self.every if self.wanted is None else self.count
-        return np.append(np.arange(0, self.count, every), self.count)
-
-    @property
-    def per_body_times(self) -> bool:
-        """Whether every body has its own times."""
-        return self.batch.per_body_dt or self.method.has_own_time or self.counts is not None
-
-    def times(self) -> np.ndarray:
-        """Return the times of the kept states, if they are the same for all bodies."""
-        if self.stops is not None:
-            return np.append(self.t0, self.stops if self.wanted is None else self.stops[-1])
-        return self.t0 + self.kept * self.batch.dt[0]
-
-    @property
-    def extra_columns(self) -> int:
-        """Number of columns after the state in a row: own time and statistics, or step count and largest momentum.
-
-        Or the states of the field.
-        """
-        if self.tolerance is not None:
-            return 2 + self.states
-        return self.states + self.method.has_own_time + (self.wanted.columns if self.wanted is not None else 0)
-
-    @property
-    def states(self) -> int:
-        """Number of numbers of the states of the field."""
-        return 0 if self.batch.field is None else len(places(self.batch.field))
-
-    def given(self) -> tuple[tuple[np.ndarray, ...], np.ndarray]:
-        """Return the bodies as arguments of a loop, and their order."""
-        from ...compile.batch.layout import EVERYBODY
-
-        if self.counts is None:
-            return self.batch.given(self.count), EVERYBODY
-        return self.batch.given(self.counts), _by_steps(self.counts)
-
-    def found(self) -> tuple[np.ndarray, ...]:
-        """Return empty arrays for attitudes and momenta (start first), extra columns, and failed steps."""
-        kept, n = len(self.kept) - 1, self.batch.number
-        q, m, extra_columns = (
-            np.empty((kept + 1, n, 4)),
-            np.empty((kept + 1, n, 3)),
-            np.empty((kept, n, self.extra_columns)),
-        )
-        return q, m, extra_columns, np.empty(n, dtype=np.int64)
-
-    def run(self, threads: int | None = None) -> Ensemble:
-        """Run all bodies, by default on all cores."""
-        if self.tol is not None:
-            return event_search.added(self, _to_accuracy(self, self.tol, threads))
-        watch, task = Stopwatch(), kept_times.inner(self) if self.stops is not None else self
-        found = task.found()
-        DEVICES[task.device](task, found, threads)
-        return self.finished(task.result(found, watch))
-
-    def finished(self, many: Ensemble) -> Ensemble:
-        """Return the result of this task from that of the loops, which may have more states and no statistics."""
-        return event_search.added(self, kept_times.applied(self, many))
-
-    def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
-        """Return the dense output of body i if every step was kept, as for `ph.solve`."""
-        kept = self.every == 1 and self.wanted is None and self.counts is None
-        if not kept or self.tolerance is not None or self.method.has_own_time or self.method.noise is not None:
-            return None
-        if with_states.has_states(self.model):
-            return lambda t: with_states.dense_of(self.problem(i), sol)(t)
-        method = self.method.base or self.method
-        return lambda t: dense_of(self.problem(i), method, sol)(t)
-
-    def problem(self, i: int) -> Problem:
-        """Return body i as a problem."""
-        batch = self.batch
-        q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
-        return Problem(batch.body(i), batch.field_of(i), attitude=q, momentum=m, t0=self.t0)
-
-    def result(self, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ensemble:
-        """Return the result of a run from its arrays `found`."""
-        return _result(self, found, watch)
-
-
 def prepared(
     bodies: Any, attitudes: Any, momenta: Any, method: str | Method, *, field: Any = None,
     params: dict[str, Any] | None = None, t0: float = 0.0, **run: Any,
@@ -433,93 +306,3 @@ def to_tolerance(
 def _can_use_pair(field: Any) -> bool:
     """Return whether steps of the pair 8(7) solve a field with branches: it has no series, and no edges in time."""
     return not has_series(field) and not switches_of(field)
-
-
-def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble:
-    """Run a task until the estimated errors at the end are below `tol`, or cannot be reduced."""
-    field = task.batch.field
-    if field is None:
-        free = dataclasses.replace(task, tol=None, events=()).run(threads)
-        error = 10 * EPS * (1 + task.batch.speeds() * abs(float(task.batch.dt[0])))
-        return dataclasses.replace(free, error_estimate=error, tol=tol)
-    watch, highest = Stopwatch(), task.method
-
-    def integrate(chosen: np.ndarray, step_tol: float) -> Ends:
-        nonlocal highest
-        batch = task.batch if len(chosen) == task.batch.number else task.batch.some(chosen)
-        longest = None if task.longest is None else task.longest[chosen if len(task.longest) > 1 else [0]]
-        method = adaptive_method(field, step_tol, task.device)
-        highest = max(highest, method, key=lambda method: method.order)
-        part = dataclasses.replace(task, batch=batch, method=method, tolerance=step_tol, longest=longest, wanted=None)
-        found = part.found()
-        DEVICES[task.device](part, found, threads)
-        q, m, extra_columns, failed = found
-        steps, largest, states = extra_columns[-1, :, 0], extra_columns[-1, :, 1], extra_columns[..., 2:]
-        path = np.concatenate([q[1:-1], m[1:-1], states[:-1]], axis=2).swapaxes(0, 1)
-        return Ends(q[-1], m[-1], steps.astype(np.int64), largest, failed, states[-1], path)
-
-    ends, error = ensemble_tolerance.run(task.batch.number, tol, integrate, with_states.groups(field))
-    path = ends.path.swapaxes(0, 1)
-    triples = (
-        (task.batch.quaternion, path[..., :4], ends.quaternion),
-        (task.batch.momentum, path[..., 4:7], ends.momentum),
-    )
-    q, m = (
-        np.concatenate([np.broadcast_to(start, end.shape)[None], between, end[None]]) for start, between, end in triples
-    )
-    moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
-    times = kept_times.inner(task).times()
-    many = Ensemble(
-        times, q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
-        bodies=task.batch.bodies, tol=tol, compile_seconds=watch.compile_seconds,
-        states=_states_of_fields(task.batch, np.concatenate([path[..., 7:], ends.states[None]])),
-    )  # fmt: skip
-    return kept_times.applied(task, many)
-
-
-NEAR = 4096
-"""Bodies sorted together by step count: few enough for the cache, enough for nearly equal counts in a vector."""
-
-
-def _by_steps(counts: np.ndarray) -> np.ndarray:
-    """Return the order in which bodies with their own step counts are run: in blocks, longest runs first."""
-    longest = counts.max()
-    missing = (longest - counts).astype(np.min_scalar_type(longest))  # short integers are sorted in one pass
-    firsts = range(0, len(counts), NEAR)
-    return np.concatenate([first + np.argsort(missing[first : first + NEAR], kind="stable") for first in firsts])
-
-
-def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ensemble:
-    q, m, extra_columns, failed = found
-    batch, clock = task.batch, task.method.has_own_time
-    if clock:
-        t = np.concatenate([np.full((1, batch.number), task.t0), extra_columns[..., 0]])
-    else:
-        steps = task.kept[:, None] if task.counts is None else np.stack([np.zeros_like(task.counts), task.counts])
-        t = task.t0 + steps * batch.dt if task.per_body_times else task.times()
-    moments = np.broadcast_to(batch.moments, (batch.number, 3))
-    states = Ensemble(
-        t, q, m, moments, failed, task.method.name, watch.seconds, bodies=batch.bodies, every=task.every,
-        dense=task.dense, compile_seconds=watch.compile_seconds,
-        dt=None if clock or task.tolerance is not None else batch.dt,
-    )  # fmt: skip
-    if task.states:
-        states = dataclasses.replace(states, states=_states_of_fields(batch, extra_columns[..., -task.states :]))
-    if task.tolerance is not None:
-        return dataclasses.replace(states, steps=extra_columns[-1, :, 0].astype(np.int64))
-    if task.wanted is None:
-        return states
-    samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)
-    return dataclasses.replace(states, statistics=task.wanted.results(extra_columns[0, :, int(clock) :], samples))
-
-
-def _states_of_fields(batch: BodyBatch, extra_columns: np.ndarray) -> dict[str, np.ndarray]:
-    """Return the states of the fields by name, from those at the start and those after the kept steps."""
-    if batch.field is None:
-        return {}
-    start = np.broadcast_to(batch.values[:, places(batch.field)], extra_columns.shape[1:])
-    numbers, found, first = np.concatenate([start[None], extra_columns]), dict[str, np.ndarray](), 0
-    for name, value in batch.field.states.items():
-        last = first + math.prod(np.shape(value))
-        found[name], first = numbers[..., first:last].reshape(*numbers.shape[:2], *np.shape(value)), last
-    return found

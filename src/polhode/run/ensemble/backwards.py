@@ -16,7 +16,7 @@ from ...physics.fields import Field
 from ...physics.units import BACKWARD, ScaledField, rescaled
 
 if TYPE_CHECKING:
-    from .api import Task
+    from .task import Task
 
 
 def run(task: Task, found: tuple[np.ndarray, ...], forwards: Callable[[Task, Any], None]) -> None:

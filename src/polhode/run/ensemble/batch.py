@@ -258,10 +258,8 @@ def model_problem(batch: BodyBatch, method: Method, t0: float) -> Problem:
     if batch.plain and batch.field is None:
         return _plain_problem(method, t0)
     chosen = [0] if batch.plain else awkward(batch)
-    batch, found = (
-        dataclasses.replace(batch, listed=(), tensors=None),
-        [],
-    )  # without shapes: the model may be sent to other machines
+    # without shapes: the model may be sent to other machines
+    batch, found = dataclasses.replace(batch, listed=(), tensors=None), []
     for i in chosen:
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
         found.append(Problem(batch.body(i), batch.field, attitude=q, momentum=m, t0=t0))

@@ -12,7 +12,7 @@ import numpy as np
 
 from ...physics.observers.statistics import PARTS
 from . import shards
-from .api import Task
+from .task import Task
 
 SAMPLE_BODIES, SAMPLE_STEPS = 64, 2000
 """Bodies and steps of the sample run."""

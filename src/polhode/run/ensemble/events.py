@@ -19,7 +19,7 @@ from ..integrator import check_compiled
 
 if TYPE_CHECKING:
     from ...results.ensemble import Ensemble
-    from .api import Task
+    from .task import Task
 
 PATH_BYTES = 2.5e8
 """Largest size in bytes of the states of all steps of the bodies that are searched together."""

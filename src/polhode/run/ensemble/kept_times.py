@@ -18,8 +18,8 @@ from ..step_count import Interval, end_time, step_numbers
 from . import sampled_statistics
 
 if TYPE_CHECKING:
-    from .api import Task
     from .inputs import Inputs
+    from .task import Task
 
 
 def ending(inputs: Inputs, times: Any, t_end: Any) -> Inputs:

@@ -17,7 +17,7 @@ from ..integrator import torque_kernel
 
 if TYPE_CHECKING:
     from ...results.ensemble import Ensemble
-    from .api import Task
+    from .task import Task
 
 NAMED = 5
 """Largest number of bodies named in a message."""

@@ -20,7 +20,7 @@ from . import backwards, kept_times
 from .lane_steps import lane_steps
 
 if TYPE_CHECKING:
-    from .api import Task
+    from .task import Task
 
 
 def _compiled(task: Task) -> Any:

@@ -19,8 +19,8 @@ from ...physics.observers.statistics import Statistic, Watch
 from ...results.ensemble import Ensemble
 
 if TYPE_CHECKING:
-    from .api import Task
     from .batch import BodyBatch
+    from .task import Task
 
 
 def added(task: Task, many: Ensemble) -> Ensemble:

@@ -24,8 +24,8 @@ from ...compile.simd.vector_types import LANES
 from ...results.ensemble import Ensemble
 from ...results.store import atomic, checkpoint
 from . import kept_times
-from .api import Task
 from .run import Course
+from .task import Task
 
 SECONDS = 30.0
 """Time between two checkpoints of a shard."""

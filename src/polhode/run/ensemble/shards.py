@@ -29,7 +29,7 @@ from ...results.store import atomic, ensemble_files, trajectory_store
 from ...results.store import ensemble_store as crowd_store
 from ...results.store.checkpoint import coefficients
 from . import kept_times, shard_checkpoint, store
-from .api import Task
+from .task import Task
 
 BODY_STEPS = {"cpu": 5e7, "cuda": 2e10}
 """Largest number of body-steps in a shard, by device: half a second to a few seconds."""

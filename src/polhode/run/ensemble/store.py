@@ -34,8 +34,8 @@ from ...results.store.ensemble_store import (
 )
 from ...results.store.integrity import CHECKSUMS, DIGEST, Damage
 from ...results.store.targets import consolidated
-from .api import Task
 from .batch import BodyBatch
+from .task import Task
 
 INPUTS = {"own": "axes of the bodies", "quaternion": "attitudes", "momentum": "momenta", "dt": "dt", "values": "params"}
 """Arrays of a `BodyBatch` that are stored unchanged, besides the moments, and their names for users."""
