@@ -180,13 +180,13 @@ def _register(function: Any) -> None:
     """Make a kernel callable from compiled code."""
     options = INNER | _unlike(function)
     if function in NOINLINE or function in USER_CODE:
-        copy = _named_by_content(function)
+        copy = named_by_content(function)
         overload(function, strict=False, jit_options=options)(lambda *args, **named: copy)
     else:
         register_jitable(**options)(function)
 
 
-def _named_by_content(function: Any) -> Any:
+def named_by_content(function: Any) -> Any:
     """Return a copy of a kernel whose name contains its content.
 
     Code from the disk cache is linked by names, which numba makes different within a process only: two kernels that are

@@ -20,7 +20,6 @@ from ...kernels.state import collapse
 from ...numbers.primitives import all_lanes, where
 from ...physics.validate import ROTATION_TOLERANCE
 from .. import numba_target
-from ..fingerprint import fingerprint
 from ..simd.interleaved import COLUMNS, ROWS, reading, writing
 from ..simd.vector_types import LANES, load
 from .fixed_step import LANE_SPACE
@@ -94,13 +93,9 @@ def _copying(layout: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def outer(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a function as callable from compiled code, without inlining: rare work stays out of the loop over groups.
-
-    Its name contains its content. Code from the disk cache is linked by names, which numba makes different within a
-    process only: two functions of one name, compiled by two processes, could be taken for each other.
-    """
-    function.__qualname__ = f"{function.__name__}_{fingerprint(function)[:32]}"
-    made: Callable[..., Any] = register_jitable(**numba_target.INNER | {"forceinline": False})(function)
+    """Make a function callable from compiled code, without inlining: rare work stays out of the loop over groups."""
+    register = register_jitable(**numba_target.INNER | {"forceinline": False})
+    made: Callable[..., Any] = register(numba_target.named_by_content(function))
     return made
 
 
