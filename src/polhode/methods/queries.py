@@ -199,6 +199,8 @@ class HeatBath(FieldQuery):
     values_only = True
     arguments = ("h",)
     shape = (NUMBER, VECTOR, VECTOR, NUMBER, NUMBER, NUMBER)
+    counters = (3, 4, 5)
+    """Places of the parts that are whole numbers."""
 
     def __str__(self) -> str:
         return "heat bath"

@@ -7,7 +7,8 @@ The equations of a body in a heat bath,
 are split into B, the kick by the torque, A, the free motion, and O, friction and noise at a fixed attitude
 (`kernels/ornstein_uhlenbeck`). The letters of a scheme's name are its parts in turn; a letter that occurs twice takes
 half the step each time. R. L. Davidchack, T. E. Ouldridge and M. V. Tretyakov, J. Chem. Phys. 142 (2015) 144114, for
-rigid bodies; B. Leimkuhler and C. Matthews, Appl. Math. Res. Express 2013, 34-56, for the letters.
+rigid bodies, and 147 (2017) 224103, with friction tensors; B. Leimkuhler and C. Matthews, Appl. Math. Res. Express
+2013, 34-56, for the letters.
 """
 
 from __future__ import annotations
@@ -121,7 +122,7 @@ def langevin(word: str, cite: str, where: str) -> Callable[[str | Method], Metho
 
         before: Build = lambda number: _filled(_share(word, "O", number))  # noqa: E731 - a builder
         order = int(min(2, drift.order_free))
-        kept = drift.symplectic and "energy" in drift.conserves
+        kept = drift.poisson and "energy" in drift.conserves  # then it keeps the density and the volume of momenta
         noise = Noise(order, order, math.inf if kept else drift.order_free, word.count("O"), driven)
         return declare(
             build, register=False, name=f"{name}({drift.name})", order=order, order_free=drift.order_free,
