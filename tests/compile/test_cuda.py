@@ -10,7 +10,7 @@ import pytest
 
 import polhode as ph
 from polhode.compile import cuda
-from polhode.run.ensemble import api
+from polhode.run.ensemble import api, task
 from polhode.run.ensemble.lane_steps import adaptive_method
 
 N, STEPS, EVERY, CHUNK = 5, 7, 3, 2
@@ -145,7 +145,8 @@ def test_a_failed_body_is_marked_and_the_others_go_on(simulated):
 
 @pytest.mark.parametrize("case", ADAPTIVE)
 def test_to_a_tolerance_every_thread_has_its_own_steps(simulated, case, monkeypatch):
-    monkeypatch.setattr(api, "adaptive_method", lambda field, tol, device: adaptive_method(field, tol, "cuda"))
+    for module in (api, task):
+        monkeypatch.setattr(module, "adaptive_method", lambda field, tol, device: adaptive_method(field, tol, "cuda"))
     many = adapted(case, "cpu")
     assert simulated[f"{case}: method"] == many.method
     np.testing.assert_array_equal(simulated[f"{case}: failed"], -1)

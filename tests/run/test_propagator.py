@@ -113,7 +113,8 @@ def test_long_runs_have_the_bits_of_solve():
 
 def test_a_tolerance_that_is_out_of_reach_gives_the_bits_of_solve():
     problem = ph.problems.heavy_top()
-    made = check_same(ph.propagator(problem, tol=1e-15), problem, *starts(problem)[1], 10.0, tol=1e-15)
+    with pytest.warns(ph.ResultWarning, match="give a larger tol, or digits"):
+        made = check_same(ph.propagator(problem, tol=1e-15), problem, *starts(problem)[1], 10.0, tol=1e-15)
     assert made.error_estimate is not None
     assert made.error_estimate > 1e-15
 

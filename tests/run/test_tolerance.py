@@ -3,6 +3,7 @@
 import concurrent.futures
 import copy
 import dataclasses
+import warnings
 
 import numpy as np
 import pytest
@@ -49,11 +50,20 @@ def test_the_true_error_in_a_field_of_its_own(name):
     true_error_is_what_was_asked_for(name)
 
 
+def solved(problem, tol):
+    """A run to a tolerance, which warns exactly if it estimates a larger error."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        sol = ph.solve(problem, tol=tol)
+    assert [x.category for x in told] == [ph.ResultWarning] * (sol.error_estimate > tol)
+    return sol
+
+
 def true_error_is_what_was_asked_for(name):
     """At most ten times the tolerance (or the effect of one rounding), not a thousand times smaller unless exact."""
     problem = ph.problems.get(name)
     for tol in TOLERANCES:
-        sol = ph.solve(problem, tol=tol)
+        sol = solved(problem, tol)
         error = max(bench.reference_error(problem, sol.quaternion[-1]), momentum_error(problem, sol))
         allowed = 10 * tol
         if error > allowed:
@@ -392,7 +402,9 @@ def test_threads_do_not_mix_their_states():
 def test_far_ends_are_refused_or_named():
     with pytest.raises(ph.InputError, match="one rounding error in the data"):
         ph.solve(ph.problems.free_body(), tol=1e-6, t_end=1e17)
-    assert "do not allow" in ph.solve(ph.problems.free_body(), tol=1e-10, t_end=1e9).reason
+    with pytest.warns(ph.ResultWarning, match="the error at the end is about 2e-06, more than tol=1e-10: round-off"):
+        far = ph.solve(ph.problems.free_body(), tol=1e-10, t_end=1e9)
+    assert "do not allow" in far.reason
     with pytest.raises(ph.InputError, match="too far for imidm"):
         ph.solve(ph.problems.free_body(), "imidm", tol=1e-3, t_end=1e14)
 

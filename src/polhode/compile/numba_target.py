@@ -17,7 +17,7 @@ from numba.extending import overload, register_jitable
 from ..numbers import dispatch, double_double, primitives
 from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS, USER_CODE
 from ..numbers.primitives import FUNCTIONS
-from . import release
+from . import inner_functions, release
 from .fingerprint import UnknownContent, fingerprint
 from .simd import dual, functions, lanewise, rows, vector_types, words, workspace  # noqa: F401 - lanewise: registered
 
@@ -25,7 +25,7 @@ OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 """`contract` allows fused multiply-adds, except in the kernels of `NO_FMA`."""
 
 INNER = {**OPTIONS, "forceinline": True, "no_cfunc_wrapper": True}
-"""For kernels called only by compiled code: a wrapper for calls from C would take a quarter of the compile time."""
+"""For kernels called only by compiled code, which need no wrapper for calls from C (`inner_functions`)."""
 
 
 # --- registration of primitives and kernels ---------------------------------------------------------
@@ -161,6 +161,7 @@ def _teach_primitives() -> None:
 
 
 release.repair_pass_managers()
+inner_functions.install()
 
 _taught = 0
 _overloads_taught = 0

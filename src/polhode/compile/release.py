@@ -23,8 +23,10 @@ from numba.core.types import Function
 from numba.core.types.containers import BaseTuple
 from numba.core.typing.templates import _OverloadFunctionTemplate, builtin_registry
 
-MODULES = 100
-"""Memory is released when LLVM's engine has gained this many modules since the last release."""
+from . import inner_functions
+
+FUNCTIONS = 100
+"""Memory is released when this many functions have been compiled since the last release."""
 
 _programs: weakref.WeakSet[Any] = weakref.WeakSet()
 _permanent = _held = 0
@@ -48,8 +50,8 @@ def follow(dispatcher: Any) -> None:
     _programs.add(dispatcher)
 
 
-def collect(least: int = MODULES) -> None:
-    """Release memory if LLVM's engine has gained at least `least` modules since the last release.
+def collect(least: int = FUNCTIONS) -> None:
+    """Release memory if at least `least` functions have been compiled since the last release.
 
     Call it between compilations; it does nothing during a compilation in this or another thread.
     """
@@ -65,16 +67,20 @@ def collect(least: int = MODULES) -> None:
 
 def _collect(engine: Any, least: int) -> None:
     global _held
-    if len(engine._modules) - _held < least:
+    if _compiled(engine) - _held < least:
         return
-    for program in list(_programs):
-        _strip(program)
+    _strip_programs()
     _empty_caches()
     gc.collect()  # dispatchers are parts of cycles
     for module in [module for module in engine._modules if _is_unused(module)]:
         engine.remove_module(module)
         module.close()
-    _held = len(engine._modules)
+    _held = _compiled(engine)
+
+
+def _compiled(engine: Any) -> int:
+    """Programs and other functions in LLVM's engine, and kernels compiled so far."""
+    return len(engine._modules) + inner_functions.made
 
 
 def _is_unused(module: Any) -> bool:
@@ -84,6 +90,12 @@ def _is_unused(module: Any) -> bool:
         return library is not None and not library.name
     except ReferenceError:
         return True
+
+
+def _strip_programs() -> None:
+    """Reduce all programs; in a function of its own, so that no variable holds a program when cycles are collected."""
+    for program in list(_programs):
+        _strip(program)
 
 
 def _strip(program: Any) -> None:

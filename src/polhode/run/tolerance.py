@@ -5,13 +5,14 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from ..compile.clock import Stopwatch
-from ..errors import InputError, StepError
+from ..errors import InputError, ResultWarning, StepError
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
 from ..numbers.precision import guarded
@@ -275,6 +276,17 @@ def _limit(error: float, wish: Wish) -> str:
     return f"; round-off and the spread of the motion do not allow {wish.tol:g}, the error is about {error:.1g}"
 
 
+def _missed(error: float, wish: Wish) -> str:
+    """What a user is told whose tolerance was not reached."""
+    if math.isinf(error):
+        return f"the error at the end is not known, as runs with other tolerances fail; tol={wish.tol:g} may be missed"
+    more = "digits" if wish.digits is None else "more digits"
+    return (
+        f"the error at the end is about {error:.1g}, more than tol={wish.tol:g}: round-off and the spread of the "
+        f"motion do not allow it; give a larger tol, or {more}"
+    )
+
+
 def _info(problem: Problem, wish: Wish, **details: Any) -> Info:
     return info_of(problem, **{wish.name: wish.tol}, digits=wish.digits, **details)
 
@@ -314,6 +326,8 @@ def solve_to(
     if not path.finished:
         many = f"the {len(path.times)} states before it are in .partial"
         raise StepError(_explained(path, solution.method), sol, many)
+    if not wish.of_steps and solution.error is not None and solution.error > wish.tol:
+        warnings.warn(_missed(solution.error, wish), ResultWarning, stacklevel=3)
     return sol
 
 

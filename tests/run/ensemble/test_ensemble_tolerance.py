@@ -12,7 +12,7 @@ from polhode.numbers.floats import number
 from polhode.physics.mixed_precision import controlled_steps_in_mixed_precision
 from polhode.run import step_control
 from polhode.run.adaptive import Run
-from polhode.run.ensemble import api
+from polhode.run.ensemble import api, task
 from polhode.run.ensemble.lane_steps import adaptive_method
 from polhode.run.step_control import mixed_orders, taylor_order
 
@@ -230,7 +230,12 @@ PAIRS = ("verner87", "enright_verner76")
 @pytest.fixture
 def with_method(monkeypatch):
     """A function that makes all ensembles to a tolerance use one method."""
-    return lambda name: monkeypatch.setattr(api, "adaptive_method", lambda field, tolerance, device: ph.methods[name])
+
+    def use(name):
+        for module in (api, task):
+            monkeypatch.setattr(module, "adaptive_method", lambda field, tolerance, device: ph.methods[name])
+
+    return use
 
 
 @pytest.mark.parametrize("name", PAIRS)
