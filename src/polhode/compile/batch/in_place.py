@@ -99,7 +99,7 @@ def outer(function: Callable[..., Any]) -> Callable[..., Any]:
     return made
 
 
-def _system(size: Sizes, held: bool) -> Callable[..., Any]:
+def system_maker(size: Sizes, held: bool) -> Callable[..., Any]:
     """Compiled function (moments, inverse, values, tables, force, axes) -> the system of a group of bodies.
 
     Its parameters are those of the field, then the three numbers of a held torque, then the axes.
@@ -178,7 +178,7 @@ def _shapes(form: Form, call: Call) -> Callable[..., Any]:
     return inner(agree)
 
 
-def _principal(form: Form, turned: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def principal(form: Form, turned: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Compiled functions between a user's numbers and a state in principal axes.
 
     ``enter(q, v, moments, axes) -> (q, m), ||q|^2 - 1|`` and ``leave(q, m, inverse, axes) -> (q, v)``.
@@ -252,8 +252,8 @@ def _spanning(
     held, each, turned = call.held, call.each, size.axes > 0
     advance = inner(stepping(step, torque, GROUP, before, after))
     read4, read3, write4, write3 = (make(w, form.layout) for make in (reading, writing) for w in (4, 3))
-    (enter, leave), (dt_of, time_of) = _principal(form, turned), _timing(call)
-    system_of, inertia_of, axes_of = _system(size, held), _of_bodies(6), _of_bodies(size.axes)
+    (enter, leave), (dt_of, time_of) = principal(form, turned), _timing(call)
+    system_of, inertia_of, axes_of = system_maker(size, held), _of_bodies(6), _of_bodies(size.axes)
     values_of = _of_bodies(size.values - 3 * held)
 
     def force_of(force: Any, k: int, at: int) -> Any:

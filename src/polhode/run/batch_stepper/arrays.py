@@ -22,7 +22,8 @@ def is_functional(array: Any) -> bool:
 
 def is_on_gpu(array: Any) -> bool:
     """Return whether an array is in the memory of a GPU."""
-    return hasattr(array, "__cuda_array_interface__")
+    on_gpu = getattr(array, "is_cuda", None)  # a tensor of PyTorch that records gradients has no interface
+    return bool(on_gpu) if isinstance(on_gpu, bool) else hasattr(array, "__cuda_array_interface__")
 
 
 def is_function(torque: Any) -> bool:
@@ -36,8 +37,7 @@ def viewed(name: str, array: Any) -> np.ndarray:
         return array
     if is_on_gpu(array):
         raise InputError(
-            f"{name} is in the memory of a GPU, and this stepper runs on the processor; bring it there first, or use "
-            "ph.ensemble(..., device='cuda')",
+            f"{name} is in the memory of a GPU, and the states are not; all arrays of a call must be on one device",
             name,
         )
     if isinstance(array, np.ndarray):  # a subclass, such as np.matrix, has other arithmetic
@@ -51,23 +51,28 @@ def viewed(name: str, array: Any) -> np.ndarray:
         ) from None
 
 
-def check_state(name: str, array: np.ndarray, width: int, layout: str, number: int | None, written: bool) -> int:
-    """Refuse an array that cannot hold the states of bodies; return their number."""
-    expected = SHAPES[layout].format(width)
-    if array.dtype not in (DOUBLE, SINGLE):
-        raise InputError(f"{name} must hold float64 or float32 numbers; got {array.dtype}", name)
-    by_rows = layout == "rows"
-    if array.ndim != 2 or array.shape[1 if by_rows else 0] != width:
+def check_shape(name: str, shape: tuple[int, ...], width: int, layout: str, number: int | None) -> int:
+    """Refuse a shape that cannot hold `width` numbers of each body; return the number of bodies."""
+    expected, by_rows = SHAPES[layout].format(width), layout == "rows"
+    if len(shape) != 2 or shape[1 if by_rows else 0] != width:
         other = "columns" if by_rows else "rows"
         hint = ""
-        if array.ndim == 2 and array.shape[0 if by_rows else 1] == width:
+        if len(shape) == 2 and shape[0 if by_rows else 1] == width:
             hint = f"; for {SHAPES[other].format(width)} give layout={other!r}"
-        raise InputError(f"{name} must have the shape {expected}; got {array.shape}{hint}", name)
-    found = array.shape[0 if by_rows else 1]
+        raise InputError(f"{name} must have the shape {expected}; got {tuple(shape)}{hint}", name)
+    found = shape[0 if by_rows else 1]
     if number is not None and found != number:
-        raise InputError(f"{name} must have the shape {expected} with N = {number} bodies; got {array.shape}", name)
+        raise InputError(f"{name} must have the shape {expected} with N = {number} bodies; got {tuple(shape)}", name)
     if not found:
-        raise InputError(f"{name} must hold at least one body; got shape {array.shape}", name)
+        raise InputError(f"{name} must hold at least one body; got shape {tuple(shape)}", name)
+    return found
+
+
+def check_state(name: str, array: np.ndarray, width: int, layout: str, number: int | None, written: bool) -> int:
+    """Refuse an array that cannot hold the states of bodies; return their number."""
+    if array.dtype not in (DOUBLE, SINGLE):
+        raise InputError(f"{name} must hold float64 or float32 numbers; got {array.dtype}", name)
+    found = check_shape(name, array.shape, width, layout, number)
     if not array.flags.c_contiguous:
         raise InputError(
             f"{name} must be contiguous; its strides are {array.strides}, so pass np.ascontiguousarray({name})", name

@@ -37,7 +37,7 @@ class Asked:
 
     def __init__(self, stepper: BatchStepper, function: Callable[..., Any], frame: str) -> None:
         self.stepper, self.function, self.frame = stepper, function, frame
-        self.velocity = _takes_vectors(function)
+        self.velocity = takes_vectors(function)
         if self.velocity and not stepper.method.takes("velocity"):
             able = ", ".join(m.name for m in methods.taking("velocity") if m.asks == Torque() and not m.implicit)
             raise InputError(
@@ -59,7 +59,7 @@ class Asked:
         return rows(unrotate(scalar_first(by_rows(q, form.layout), form.scalar_last), components(torque)))
 
 
-def _takes_vectors(function: Callable[..., Any]) -> bool:
+def takes_vectors(function: Callable[..., Any]) -> bool:
     """Return whether a torque function has a third argument that must be given: the momenta or angular velocities."""
     try:
         inspect.signature(function).bind(0.0, 0.0)

@@ -37,12 +37,11 @@ class BatchStepper:
     Attributes
     ----------
     method, dt : the method, and the step that is used where a call gives none
-    failed : the bodies whose last step failed; their states are as before the call
     """
 
     def __init__(self, bodies: Bodies, method: Method, dt: Any, form: Any) -> None:
         self.method, self.form, self.dt = method, form, dt
-        self.failed: np.ndarray = NOBODY
+        self._failed: np.ndarray = NOBODY
         self._programs: dict[Any, Any] = {}
         self._q = self._v = self._torque = self._frame = UNKNOWN
         self._run: Any = None
@@ -60,10 +59,18 @@ class BatchStepper:
         own = np.empty((1, 0)) if bodies.own is None else bodies.own
         tables = () if bodies.field is None else tuple(column[None, :] for column in bodies.field.columns.values())
         inertia = np.concatenate([bodies.moments, bodies.inverse_moments], axis=1)
-        self._constants = columns(inertia), columns(bodies.values), columns(own), tables
+        self.constants = columns(inertia), columns(bodies.values), columns(own), tables
         self._linear = bool((bodies.moments == 0).any())
         self._frame = UNKNOWN
         self._inner: dict[Method, BatchStepper] = {}
+        self._gpu: Any = None
+
+    @property
+    def failed(self) -> np.ndarray:
+        """The bodies whose last step failed; on a GPU, this waits for it."""
+        if self._gpu is not None:
+            self._failed = np.union1d(self._failed, self._gpu.collected())
+        return self._failed
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments; compiled steps are looked up again when needed."""
@@ -147,6 +154,8 @@ class BatchStepper:
         self, given_q: Any, given_v: Any, torque: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
     ) -> tuple[Any, Any]:
         """Check all arguments and make the steps."""
+        if arrays.is_on_gpu(given_q):
+            return self._step_on_gpu(given_q, given_v, torque, frame, dt, n, t, in_place)
         q, v = self._states(given_q, given_v, flag("in_place", in_place))
         h = self.steps(dt)
         n, t = whole_number("n", n), finite_number("t", t)
@@ -165,6 +174,18 @@ class BatchStepper:
             self.settle(advance(t), torque)
         return self._handed_back(q, v, given_q, given_v, in_place)
 
+    def _step_on_gpu(
+        self, q: Any, v: Any, torque: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
+    ) -> tuple[Any, Any]:
+        """Make the steps in arrays on a GPU."""
+        if self._gpu is None:
+            from .gpu import GpuSteps
+
+            self._gpu = GpuSteps(self)
+        n, t, in_place = whole_number("n", n), finite_number("t", t), flag("in_place", in_place)
+        found: tuple[Any, Any] = self._gpu.step(q, v, torque, frame, lambda: self.steps(dt), n, t, in_place)
+        return found
+
     def bound(
         self, q: Any, v: Any, torque: Any = None, frame: Any = "body", *, h: Any, n: int = 1
     ) -> functools.partial[int]:
@@ -177,7 +198,7 @@ class BatchStepper:
             rows = v if self.form.layout == "rows" else v.T
             self.bodies.check_axial(self.vector, rows.astype(float))
         run = self._program(None if torque is None else check_frame(frame), force.ndim == 3, type(h) is not float)
-        bound = functools.partial(run, q, v, force, *self._constants, h, n, self.flags)
+        bound = functools.partial(run, q, v, force, *self.constants, h, n, self.flags)
         if self.groups < MANY:
             return functools.partial(bound, 0, self.groups)  # one partial, with all arguments
         return functools.partial(self._on_cores, bound)
@@ -271,7 +292,7 @@ class BatchStepper:
     def settle(self, lost: int, torque: Any) -> None:
         """Note which bodies failed in the last step."""
         if lost == 0:
-            self.failed = NOBODY
+            self._failed = NOBODY
         elif lost < 0:
             q, v, self._q, self._v = self._q, self._v, UNKNOWN, UNKNOWN
             arrays.check_apart(q=q, **{self.vector: v}, torque=torque)
@@ -281,17 +302,31 @@ class BatchStepper:
 
     def _report(self, lost: int, torque: Any) -> None:
         """Keep the numbers of the bodies that failed, and warn."""
-        self.failed = np.flatnonzero(self.flags)
+        self._failed = np.flatnonzero(self.flags)
         self.flags[:] = False
-        first = int(self.failed[0])
-        some = ", ".join(map(str, self.failed[:NAMED].tolist())) + (", ..." if lost > NAMED else "")
-        bodies = f"{lost} of {len(self.flags)} bodies failed: {some}" if len(self.flags) > 1 else "the body failed"
+        first = int(self._failed[0])
         warnings.warn(
-            f"{bodies}; body {first}: {self._reason(first, torque)}. Their states are as before the call, and `failed` "
-            "has their numbers",
+            f"{self._counted()}; body {first}: {self._reason(first, torque)}. Their states are as before the call, and "
+            "`failed` has their numbers",
             ResultWarning,
             stacklevel=5,
         )
+
+    def _counted(self) -> str:
+        lost, number = len(self._failed), len(self.flags)
+        some = ", ".join(map(str, self._failed[:NAMED].tolist())) + (", ..." if lost > NAMED else "")
+        return f"{lost} of {number} bodies failed: {some}" if number > 1 else "the body failed"
+
+    def note(self, failed: np.ndarray) -> None:
+        """Warn of bodies that failed in an earlier call on a GPU."""
+        self._failed = failed
+        if len(failed):
+            warnings.warn(
+                f"{self._counted()}, in an earlier call: a torque or state is not finite, or the equations of the step "
+                "were not solved. Their states are as before that call",
+                ResultWarning,
+                stacklevel=5,
+            )
 
     def _reason(self, i: int, torque: Any) -> str:
         """Explain why body i failed."""
