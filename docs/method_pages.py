@@ -91,6 +91,8 @@ def operations(method: Any) -> str:
     """Operations of one step on the heavy top, or on the free body."""
     if not method.has_step:
         return "no steps: theta functions, evaluated at each time that is asked for"
+    if method.noise is not None:
+        return "those of its drifts and kicks; for each O step three normal numbers and two matrices times vectors"
     problem = ph.problems.get("heavy_top" if method.takes("potential") else "free_body")
     if method.compensated or problem.dt is None:
         return "those of the underlying method, and six sums for each number of the state"
@@ -106,8 +108,22 @@ def source(method: Any) -> str:
     return f"{bibliography.citation(method.cite)}. There: {where}."
 
 
+NOISY_RUN = """```python
+import polhode as ph
+
+top = ph.problems.heavy_top()
+field = top.field + ph.fields.heat_bath(kT=0.1, friction=0.5, seed=1)
+problem = ph.Problem(top.body, field, attitude=top.quaternion, omega=top.omega)
+sol = ph.solve(problem, "%s", dt=0.01, t_end=1.0)
+print(sol.energy.mean())
+```"""
+"""A run of a method with noise."""
+
+
 def example(method: Any) -> str:
     """A run."""
+    if method.noise is not None:
+        return NOISY_RUN % method.name
     problem = "fast_top" if method.needs == TOP else "heavy_top" if method.takes("potential") else "free_body"
     return "\n".join((
         "```python", "import polhode as ph", "",

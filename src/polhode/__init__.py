@@ -19,6 +19,7 @@ from .physics.observers.event import Event, event
 from .physics.problem import Problem, Reference
 from .results.ensemble import Ensemble
 from .results.trajectory import Trajectory
+from .run.batch_stepper.api import batch_stepper
 from .run.ensemble.api import ensemble
 from .run.exact import exact
 from .run.gradient import Gradient, gradient
@@ -69,8 +70,9 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Body", "Ensemble", "Event", "FinalState", "Gradient", "InputError", "Method", "Problem", "Propagator", "Reference",
-    "ResultWarning", "State", "StepError", "Surd", "Tableau", "Trajectory", "__version__", "ensemble", "event", "exact",
-    "fields", "gradient", "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy",
-    "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "solve",
-    "states", "stepper", "surd", "tableaus", "torque", "total", "vector", "view", "warm", "where",
+    "ResultWarning", "State", "StepError", "Surd", "Tableau", "Trajectory", "__version__", "batch_stepper", "ensemble",
+    "event", "exact", "fields", "gradient", "jax", "kinematics", "lie", "load", "math", "methods", "mkrk",
+    "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems",
+    "propagator", "solve", "states", "stepper", "surd", "tableaus", "torque", "total", "vector", "view", "warm",
+    "where",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ from polhode.compile import threads
 from polhode.compile.batch import layout
 from polhode.compile.simd.vector_types import LANES
 from polhode.kernels.so3 import conj, mul, rotate, unit, unrotate
-from polhode.run.ensemble import batch
+from polhode.run.ensemble import inertia
 from polhode.run.ensemble.start import is_unit
 
 RNG = np.random.default_rng(2)
@@ -61,9 +61,9 @@ def test_plain_moments(case):
     moments, fine = MOMENTS[case]
     rows = np.tile([1.0, 1.2, 1.3], (N, 1))
     rows[N - 2] = moments
-    assert layout.all_hold(batch.plain, rows) is fine
+    assert layout.all_hold(inertia.plain, rows) is fine
     with np.errstate(invalid="ignore", over="ignore"):
-        assert np.flatnonzero(~batch.plain(columns(rows))).tolist() == ([] if fine else [N - 2])
+        assert np.flatnonzero(~inertia.plain(columns(rows))).tolist() == ([] if fine else [N - 2])
 
 
 @pytest.mark.parametrize("turned", [False, True])

@@ -38,6 +38,7 @@ SILENT = {
     "flows": "empty: no statement about what the step is made of",
     "halves": "empty: no statement about what the step is made of; only the midpoint quantities are then unknown",
     "estimated": "None: `tol` does not use estimates of this method",
+    "sequence": "empty, with no drift: kicks cannot be made outside of the step",
     "symplectic_defect": "None: no formula is known",
 }
 """Attributes whose empty value is no statement, so that it cannot be false."""
@@ -52,41 +53,49 @@ class Liars(NamedTuple):
 
 ASKING = (
     "fem", "saba2c(dmv4)", "buss3", "lietaylor(3)", "ep(lietaylor(3))", "taylor(6)", "dg2", "ep(swc1)", "rot123",
-    "reversible(jacobi)", "reversible(strang(rot123))",
+    "reversible(jacobi)", "reversible(strang(rot123))", "baoab(rot123)",
 )  # fmt: skip
 """Methods that ask different things of a field."""
 
 LIARS = {
-    "order": Liars(("fem", "imid", "strang(jacobi)", "rot123", "jacobi"), (checks.check_order,)),
-    "order_free": Liars(("fem", "imid", "jacobi", "strang(jacobi)"), (checks.check_order,)),
-    "symmetric": Liars(("fem", "imid", "galpha(1)"), (checks.check_symmetric,)),
-    "symplectic": Liars(("fem", "rot123", "strang(rot123)"), (checks.check_symplectic,)),
-    "poisson": Liars(("fem", "rot123"), (checks.check_poisson,)),
+    "order": Liars(("fem", "baoab(rot123)", "imid", "strang(jacobi)", "rot123", "jacobi"), (checks.check_order,)),
+    "order_free": Liars(("fem", "baoab(rot123)", "imid", "jacobi", "strang(jacobi)"), (checks.check_order,)),
+    "symmetric": Liars(("fem", "imid", "galpha(1)", "baoab(rot123)"), (checks.check_symmetric,)),
+    "symplectic": Liars(("fem", "rot123", "strang(rot123)", "baoab(rot123)"), (checks.check_symplectic,)),
+    "poisson": Liars(("fem", "rot123", "baoab(rot123)"), (checks.check_poisson,)),
     "implicit": Liars(("fem", "imid"), (checks.check_cost,)),
     "solves": Liars(("fem", "bem", "imid", "mkrk(gauss2)"), (checks.check_cost,)),
-    "torque_evals": Liars(("fem", "imid", "rot123", "strang(rot123)"), (checks.check_cost, checks.check_needs)),
-    "torque_at": Liars(
-        ("fem", "bem", "imidm", "strang(rot123)", "reversible(imidm)"), (checks.check_cost, checks.check_needs)
+    "torque_evals": Liars(
+        ("fem", "imid", "rot123", "strang(rot123)", "obabo(rot123)"), (checks.check_cost, checks.check_needs)
     ),
-    "conserves": Liars(("fe", "imid", "trap", "dmv2", "dg2", "liemid_ea"), (checks.check_conserves,)),
+    "torque_at": Liars(
+        ("fem", "bem", "imidm", "strang(rot123)", "reversible(imidm)", "aboba(rot123)"),
+        (checks.check_cost, checks.check_needs),
+    ),
+    "conserves": Liars(("fe", "imid", "trap", "dmv2", "dg2", "liemid_ea", "baoab(dmv4)"), (checks.check_conserves,)),
     "needs": Liars(
-        ("fem", "nmb", "strang(rot123)", "saba2c(dmv4)", "rot123"),
+        ("fem", "nmb", "strang(rot123)", "saba2c(dmv4)", "rot123", "baoab(rot123)"),
         (checks.check_needs, checks.check_order, checks.check_cost),
     ),
     "asks": Liars(ASKING, (checks.check_asks, checks.check_order)),
-    "linear_bodies": Liars(("fem", "rot123"), (checks.check_bodies,)),
+    "linear_bodies": Liars(("fem", "rot123", "obabo(rot123)", "baoab(dmv4)"), (checks.check_bodies,)),
     "flat_bodies": Liars(("fem", "mv_explicit"), (checks.check_bodies,)),
     "increments": Liars(("fem", "rot123"), (checks.check_increments,)),
     "compensated": Liars(("fem", "imid"), (checks.check_parts,)),
-    "memory": Liars(("fem", "abm4", "galpha(1)", "reversible(jacobi)"), (checks.check_parts,)),
+    "memory": Liars(("fem", "abm4", "galpha(1)", "reversible(jacobi)", "baoab(rot123)"), (checks.check_parts,)),
     "base": Liars(
         ("fem", "reversible(jacobi)", "reversible(strang(rot123))"), (checks.check_parts, checks.check_order)
     ),
-    "before": Liars(("fem", "abm4", "processed4(dmv4)", "reversible(jacobi)"), (checks.check_order,)),
+    "before": Liars(("fem", "abm4", "processed4(dmv4)", "reversible(jacobi)", "baoab(rot123)"), (checks.check_order,)),
     "after": Liars(("fem", "processed4(dmv4)"), (checks.check_order,)),
     "unprocessed": Liars(("fem", "processed4(dmv4)"), (checks.check_parts,)),
     "halves": Liars(("fem", "imid", "liemid_ea"), (checks.check_parts,)),
     "flows": Liars(("fem", "rot123", "strang(rot123)"), (checks.check_flows,)),
+    "sequence": Liars(("fem", "strang(rot123)", "saba2c(dmv4)", "processed4(dmv4)"), (checks.check_parts,)),
+    "drift": Liars(("fem", "strang(rot123)", "saba2c(dmv4)", "reversible(strang(rot123))"), (checks.check_parts,)),
+    "noise": Liars(
+        ("fem", "baoab(rot123)", "obabo(dmv4)"), (checks.check_drawn, checks.check_weak_order, checks.check_measure)
+    ),
     "estimated": Liars(("fem", "cf4", "verner87"), (checks.check_estimated,)),
     "symplectic_defect": Liars(("rot123", "imidm", "fem"), (checks.check_symplectic_defect,)),
 }
@@ -130,6 +139,7 @@ QUERIES = {
     queries.TorqueGradient: {},
     queries.MotionSeries: {"order": 3, "of": queries.SERIES},
     queries.DiscreteGradient: {"use": queries.USES},
+    queries.HeatBath: {},
 }
 """All kinds of queries with their fields: a number to try, or the words that are allowed."""
 
@@ -196,6 +206,44 @@ def false_estimates(method):
     }
 
 
+def false_sequences(method):
+    """Kicks and drifts of another scheme, one too few, too many, in another order, and with other times."""
+    other = {"that of another": ph.methods["strang(rot123)" if not method.sequence else "suzuki4(rot123)"].sequence}
+    if not method.sequence:
+        return other
+    first, *rest = method.sequence
+    at = next(i for i, part in enumerate(method.sequence) if part.flow == "U")
+    changed = method.sequence[at]._replace(modified=method.sequence[at].modified + 1)
+    return other | {
+        "missing": (),
+        "without the last": method.sequence[:-1],
+        "twice": method.sequence * 2,
+        "its first part last": (*rest, first),
+        "too long a time": (first._replace(time=first.time + 1), *rest),
+        "another modified potential": (*method.sequence[:at], changed, *method.sequence[at + 1 :]),
+    }
+
+
+def false_noises(method):
+    """Another weak order, other invariant measures, another number of vectors, the numbers of another step."""
+    honest = method.noise
+    if honest is None:
+        return {"that of another": ph.methods["baoab(rot123)"].noise}
+    lies = {"missing": None, "that of another": ph.methods["baoab(rot132)"].noise}
+    for name in ("weak_order", "vectors"):
+        said = getattr(honest, name)
+        others = {"one more": said + 1, "one less": said - 1, "unsaid": None, "NaN": math.nan}
+        lies |= {f"{name}, {kind}": honest._replace(**{name: value}) for kind, value in others.items()}
+    for name in ("invariant_measure", "invariant_measure_free"):
+        others = {"none": None, "1": 1, "2": 2, "3": 3, "4": 4, "exact": math.inf, "NaN": math.nan}
+        lies |= {
+            f"{name}, {kind}": honest._replace(**{name: value})
+            for kind, value in others.items()
+            if value != getattr(honest, name)
+        }
+    return lies
+
+
 def false_formulas(method):
     honest = ph.methods["imidm"].symplectic_defect
     if not method.symplectic_defect:
@@ -219,6 +267,9 @@ MADE = {
         "backwards": m.halves[::-1] or (m, m),
     },
     "flows": false_flows,
+    "sequence": false_sequences,
+    "drift": lambda m: missing_or(m, "drift", another=ph.methods["rot132"]),
+    "noise": false_noises,
     "estimated": false_estimates,
     "symplectic_defect": false_formulas,
 }

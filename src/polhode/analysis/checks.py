@@ -3,6 +3,8 @@
 A declared property must hold to round-off or at the measured order; a property that is not declared must visibly
 fail. "Exact" and "not exact" lie thirty decades apart, so no threshold here needs tuning. Every check measures on
 all generic starts of `measurements.py`, unless fewer are passed.
+
+A method with noise is measured in a heat bath, with its random numbers; its orders without friction and noise.
 """
 
 from __future__ import annotations
@@ -19,6 +21,7 @@ from ..methods import NEEDS, Method, methods
 from ..methods.queries import DiscreteGradient, FieldQuery, Torque, TorqueAndCorrector
 from ..methods.record import CONSERVABLE, ENDS, TOP
 from ..numbers.multiprecision import number
+from . import gibbs, noise
 from .backward_error import Mechanics, corrections
 from .construction import (
     alone_error,
@@ -28,11 +31,13 @@ from .construction import (
     halves_error,
     memory_length,
     part_error,
+    sequence_error,
     true_errors,
 )
 from .defect_formula import defect_formula_error, defect_parts
 from .exact_top import check_exact_top
 from .measurements import (
+    ALL_STARTS,
     DIGITS,
     EXACT,
     FIELDS,
@@ -76,8 +81,6 @@ __all__ = [
 
 SLOPE_TOLERANCE = 0.1
 """Measured orders within this distance of a whole number count as that number."""
-
-ALL_STARTS = tuple(range(len(STARTS)))
 
 Starts = Sequence[int]
 
@@ -411,12 +414,15 @@ def check_parts(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     faults = []
     if bool(method.after) != bool(method.unprocessed):
         faults.append("a processed method declares `after` and `alone` together, or neither of them")
+    if bool(method.sequence) != bool(method.drift):
+        faults.append("a kick-drift scheme declares `sequence` and `drift` together, or neither of them")
     if method.compensated and not method.increments:
         faults.append("declared compensated, but not to be written by increments")
     for word, declared, error in (
         ("halves", method.halves, halves_error),
         ("alone", method.unprocessed, alone_error),
         ("part", method.base, part_error),
+        ("sequence", method.sequence and method.drift, sequence_error),
     ):
         if declared:
             faults += _property(f"the steps of its `{word}`", True, (error(method, which) for which in starts))
@@ -445,10 +451,15 @@ def check_estimated(method: Method, starts: Starts = ALL_STARTS) -> list[str]:
     return faults
 
 
+check_drawn = _reported(noise.check_drawn)
+check_weak_order = _reported(noise.check_weak_order)
+check_measure = _reported(gibbs.check_measure)
+
 CHECKS: tuple[Callable[..., list[str]], ...] = (
     check_complete, check_order, check_symmetric, check_symplectic, check_poisson, check_conserves, check_cost,
     check_needs, check_in_splitting, check_bodies, check_frame, check_increments, check_flows,
     check_symplectic_defect, check_asks, check_parts, check_estimated,
+    check_drawn, check_weak_order, check_measure,
 )  # fmt: skip
 
 

@@ -6,11 +6,12 @@ from typing import Any, NamedTuple
 
 import mpmath
 
-from ..kernels.so3 import add, conj, cross, mul, norm, scale, sub
-from ..kernels.state import with_memory
+from ..kernels.so3 import add, along, conj, cross, mul, norm, scale, sub
+from ..kernels.state import collapse, compensate, kick, with_memory
 from ..methods import Method
 from ..methods.combinators.compose import after, whole
-from ..methods.queries import VECTOR, DiscreteGradient, FieldQuery
+from ..methods.queries import VECTOR, DiscreteGradient, FieldQuery, HeatBath
+from ..numbers.exact import converted
 from ..numbers.multiprecision import number
 from .measurements import LARGE_STEP, Setting, Which, distance, exact_flow, fifty, first_step
 
@@ -36,24 +37,45 @@ class Part(NamedTuple):
         parts[self.place] = add(parts[self.place], change) if vector else parts[self.place] + change[0]
         return self.query.joined(tuple(parts))
 
+    @property
+    def size(self) -> Any:
+        """Size of a change: the counters of a heat bath are whole numbers."""
+        return 1 if isinstance(self.query, HeatBath) and self.place in HeatBath.counters else CHANGE
+
+    def affected(self, y: Any) -> Any:
+        """What a change must affect: state and memory; only the state for a heat bath, whose data are in the memory."""
+        return y[:2] if isinstance(self.query, HeatBath) else y
+
 
 @fifty
 def field_use(method: Method, kind: str, which: Which = 0) -> dict[Part, bool]:
-    """All parts of the field's answers to the step, each with True if a change of it changes the step."""
+    """All parts of the field's answers to the step, each with True if a change of it changes the step.
+
+    What only `before` asks for, at the start of a run, acts on the step through the memory.
+    """
     setting = Setting(method, kind, which, repeated=True)
+    at_start: list[FieldQuery] = []
+    in_step: list[FieldQuery] = []
+    start = setting.initial_state(LARGE_STEP, _listening(setting, at_start))
+    plain = setting.step(LARGE_STEP, y=start, torque=_listening(setting, in_step))
     used: dict[Part, bool] = {}
+    for query in dict.fromkeys(in_step + at_start):
+        for part in (Part(query, place) for place in range(len(query.shape))):
+            torque = _with_change(setting, part)
+            begin = start if query in in_step else setting.initial_state(LARGE_STEP, torque)
+            changed = setting.step(LARGE_STEP, y=begin, torque=torque)
+            used[part] = bool(distance(part.affected(changed), part.affected(plain)) > SEEN)
+    return used
+
+
+def _listening(setting: Setting, asked: list[FieldQuery]) -> Any:
+    """The torque, which also appends its queries to a list."""
 
     def listening(*arguments: Any) -> Any:
-        query = method.asks.asked(len(arguments) - 4)
-        used.update({Part(query, place): False for place in range(len(query.shape))})
+        asked.append(setting.method.asks.asked(len(arguments) - 4))
         return setting.torque(*arguments)
 
-    start = setting.initial_state(LARGE_STEP)
-    plain = setting.step(LARGE_STEP, y=start, torque=listening)
-    for part in used:
-        changed = setting.step(LARGE_STEP, y=start, torque=_with_change(setting, part))
-        used[part] = bool(distance(changed, plain) > SEEN)
-    return used
+    return listening
 
 
 def _with_change(setting: Setting, part: Part) -> Any:
@@ -61,7 +83,7 @@ def _with_change(setting: Setting, part: Part) -> Any:
         answer = setting.torque(*arguments)
         if setting.method.asks.asked(len(arguments) - 4) != part.query:
             return answer
-        return part.changed(answer, scale(CHANGE, _direction(part, arguments)))
+        return part.changed(answer, scale(part.size, _direction(part, arguments)))
 
     return changed
 
@@ -135,6 +157,27 @@ def part_error(method: Method, which: Which = 0) -> Any:
     setting = Setting(method, method.needs, which, repeated=True)
     end, time = setting.timed_step(LARGE_STEP)
     return distance(_Placed(method.base, setting).step(time), end) if method.base else 0 * time
+
+
+@fifty
+def sequence_error(method: Method, which: Which = 0) -> Any:
+    """Distance between a step and the declared kicks and drifts, made one after the other."""
+    assert method.drift is not None
+    setting, h = Setting(method, method.needs, which, repeated=True), number(LARGE_STEP)
+    y, t, flow = setting.initial_state(h), setting.t, method.drift.build(number)
+    y = compensate(y) if method.compensated else y
+    for part in method.sequence:
+        time = converted(part.time, number) * h
+        if part.flow == "T":
+            y, _ = flow(time, t, y, setting.system, setting.torque)
+            t = t + time
+        else:
+            force, *corrector = method.asks.split(setting.torque(t, y[0], y[1], setting.system))
+            dm = scale(time, force)
+            if part.modified != 0:
+                dm = along(dm, converted(part.modified, number) * h**3, corrector[0])
+            y = kick(y, dm)
+    return distance(collapse(y), setting.step(h))
 
 
 # --- estimates --------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from ..methods.queries import VECTOR, DiscreteGradient, TorqueGradient
 from ..numbers.dispatch import solve_listener
 from ..numbers.multiprecision import number
 from ..physics.body import Body
-from ..physics.fields import potential, torque
+from ..physics.fields import heat_bath, potential, torque
 from ..physics.problem import Problem
 from ..run.integrator import torque_kernel
 
@@ -81,6 +81,7 @@ STARTS: tuple[dict[str, Any], ...] = (
 )
 """Generic starts. The axis of the intermediate moment is the second, the third, and the first. The first two bodies
 rotate about the axis of their smallest moment; the last, near the separatrix, about that of its largest."""
+ALL_STARTS = tuple(range(len(STARTS)))
 Which = int | str
 """A generic start by its index, or a degenerate one by its name."""
 
@@ -113,14 +114,22 @@ FIELDS: dict[str, Callable[[], Any]] = {
 }
 
 
+KT = 0.75
+FRICTION = ((0.9, 0.2, -0.1), (0.2, 1.3, 0.3), (-0.1, 0.3, 0.7))
+"""Temperature and friction tensor of the heat bath of methods with noise."""
+
+
 @functools.cache
-def generic(kind: str, which: Which = 0) -> Problem:
-    """A generic problem with this kind of field."""
-    start = DEGENERATE[which] if isinstance(which, str) else STARTS[which]
+def generic(kind: str, which: Which = 0, bath: bool = False) -> Problem:
+    """A generic problem with this kind of field, and with a heat bath if asked for."""
+    start, field = DEGENERATE[which] if isinstance(which, str) else STARTS[which], FIELDS[kind]()
+    if bath:
+        noise = heat_bath(kT=KT, friction=FRICTION)
+        field = noise if field is None else field + noise
     q = start["attitude"]
     length = math.sqrt(sum(x * x for x in q))
     return Problem(
-        Body(start["inertia"]), FIELDS[kind](), attitude=[x / length for x in q], momentum=start["momentum"],
+        Body(start["inertia"]), field, attitude=[x / length for x in q], momentum=start["momentum"],
         t0=start["t0"],
     )  # fmt: skip
 
@@ -147,21 +156,24 @@ def fifty(check: Callable[..., Any]) -> Callable[..., Any]:
 class Setting:
     """A method on a generic problem, in 50 digits: state, system, torque and step."""
 
-    def __init__(self, method: Method, kind: str, which: Which = 0, repeated: bool = False) -> None:
-        """With `repeated`, use the repeated step of a processed method, without its processors."""
-        self.problem = generic(kind, which)
+    def __init__(self, method: Method, kind: str, which: Which = 0, repeated: bool = False, bath: bool = True) -> None:
+        """With `repeated`, use the repeated step of a processed method, without its processors.
+
+        A method with noise is in a heat bath; without `bath` it is not, so that it has neither friction nor noise.
+        """
+        self.problem = generic(kind, which, bath and method.noise is not None)
         self.y, self.system = self.problem.kernel_data(number)
         self.torque = torque_kernel(self.problem, number, method)
         self.t = number(self.problem.t0)
         self.kernel = (method.build if repeated else whole(method))(number)
         self.method, self.repeated = method, repeated
 
-    def initial_state(self, h: Any) -> Any:
+    def initial_state(self, h: Any, torque: Any = None) -> Any:
         """The initial state for steps of h: with zero low parts, or with the memory filled."""
         if not (self.repeated and self.method.memory):
             return self.y
         y, before = with_memory(self.method.memory)(self.y), self.method.before
-        return before(number)(number(h), self.t, y, self.system, self.torque)[0] if before else y
+        return before(number)(number(h), self.t, y, self.system, torque or self.torque)[0] if before else y
 
     def step(self, h: Any, t: Any = None, y: Any = None, torque: Any = None) -> Any:
         """Make one step, which must succeed. A repeated step retains its memory."""
@@ -236,8 +248,8 @@ def measured_order(method: Method, kind: str, which: Which = 0, steps: tuple[flo
 
 
 def local_error(method: Method, kind: str, which: Which, h: float) -> Any:
-    """Distance from the exact flow after one step."""
-    end, time = Setting(method, kind, which, repeated=method.has_own_time).timed_step(h)
+    """Distance from the exact flow after one step, without friction and noise."""
+    end, time = Setting(method, kind, which, repeated=method.has_own_time, bath=False).timed_step(h)
     return distance(end, exact_flow(kind, which, time))
 
 
@@ -457,10 +469,18 @@ def implicit_stages(method: Method, which: Which = 0) -> int:
 
 @fifty
 def axial_momentum(method: Method, which: str) -> Any:
-    """Momentum along the axis of a linear body after a step; it must be zero."""
-    setting = Setting(method, "free", which)
-    m = setting.step(LARGE_STEP)[1]
-    return max(abs(x) for x, moment in zip(m, setting.system[0], strict=True) if moment == 0)
+    """Momentum along the axis of a linear body after a step, and where the step evaluates the torque; it must be zero.
+
+    The last part of a step may remove momentum that another part gave to the body.
+    """
+    setting, seen = Setting(method, "free", which), []
+
+    def listening(t: Any, q: Any, m: Any, system: Any, *more: Any) -> Any:
+        seen.append(m)
+        return setting.torque(t, q, m, system, *more)
+
+    seen.append(setting.step(LARGE_STEP, torque=listening)[1])
+    return largest(abs(x) for m in seen for x, moment in zip(m, setting.system[0], strict=True) if moment == 0)
 
 
 @fifty

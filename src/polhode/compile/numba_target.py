@@ -19,7 +19,7 @@ from ..numbers.dispatch import KERNELS, NO_FMA, NOINLINE, OVERLOADS, USER_CODE
 from ..numbers.primitives import FUNCTIONS
 from . import inner_functions, release
 from .fingerprint import UnknownContent, fingerprint
-from .simd import dual, functions, lanewise, rows, vector_types, workspace  # noqa: F401 - lanewise: registered
+from .simd import dual, functions, lanewise, rows, vector_types, words, workspace  # noqa: F401 - lanewise: registered
 
 OPTIONS = {"error_model": "numpy", "nogil": True, "fastmath": {"contract"}}
 """`contract` allows fused multiply-adds, except in the kernels of `NO_FMA`."""
@@ -153,6 +153,7 @@ def _teach_primitives() -> None:
         overload(function, strict=False, jit_options=INNER)(made)
     workspace.teach(INNER)
     rows.teach(INNER)
+    words.teach(INNER)
     dual.teach(INNER)
     overload(primitives.epsilon, jit_options=INNER)(lambda x: lambda x: 2.220446049250313e-16)
     overload(primitives.pi_pair, jit_options=INNER)(lambda x: lambda x: (3.141592653589793, 1.2246467991473532e-16))
@@ -180,13 +181,13 @@ def _register(function: Any) -> None:
     """Make a kernel callable from compiled code."""
     options = INNER | _unlike(function)
     if function in NOINLINE or function in USER_CODE:
-        copy = _named_by_content(function)
+        copy = named_by_content(function)
         overload(function, strict=False, jit_options=options)(lambda *args, **named: copy)
     else:
         register_jitable(**options)(function)
 
 
-def _named_by_content(function: Any) -> Any:
+def named_by_content(function: Any) -> Any:
     """Return a copy of a kernel whose name contains its content.
 
     Code from the disk cache is linked by names, which numba makes different within a process only: two kernels that are

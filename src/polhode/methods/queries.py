@@ -188,6 +188,24 @@ class MotionSeries(FieldQuery):
         return f"Taylor series of the {self.of} of order {self.order}"
 
 
+@dataclasses.dataclass(frozen=True)
+class HeatBath(FieldQuery):
+    """The heat bath of the body (`physics/fields/heat_bath`): (kT, G, G', seed, body, first).
+
+    The friction tensor in principal axes is G = (G11, G22, G33) and G' = (G23, G31, G12); seed, body and first (the
+    number of the first step) count the random numbers. The argument h, the step, only tells the call from others.
+    """
+
+    values_only = True
+    arguments = ("h",)
+    shape = (NUMBER, VECTOR, VECTOR, NUMBER, NUMBER, NUMBER)
+    counters = (3, 4, 5)
+    """Places of the parts that are whole numbers."""
+
+    def __str__(self) -> str:
+        return "heat bath"
+
+
 USES = ("torque", "potential")
 """Use of the potential between two states: the mean torque, or only the change."""
 

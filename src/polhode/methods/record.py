@@ -75,6 +75,29 @@ class Estimate(NamedTuple):
     safety: Fraction = Fraction(9, 10)
 
 
+class Noise(NamedTuple):
+    """The declaration of a method with noise: a body in a heat bath of temperature kT and friction tensor Gamma,
+
+        dR = R hat(I^-1 Pi) dt,   dPi = (Pi x I^-1 Pi + T(R) - Gamma I^-1 Pi) dt + sqrt(2 kT Gamma) dW.
+
+    Attributes
+    ----------
+    weak_order : order of the error of expectations E f(R, Pi) at the end of a run
+    invariant_measure : order of the error of the stationary distribution, exp(-H/kT) with a potential; `math.inf` if
+        it is exact, None if there is none near
+    invariant_measure_free : the same for the free body
+    vectors : number of vectors of three normal numbers in a step
+    driven : builds the step from the conversion of exact coefficients and a kernel normals(seed, body, step, k), the
+        k-th vector of normal numbers of a step; `build` takes those of `numbers.philox`
+    """
+
+    weak_order: int
+    invariant_measure: float | None
+    invariant_measure_free: float | None
+    vectors: int
+    driven: Callable[..., Step]
+
+
 @dataclasses.dataclass(frozen=True, eq=False)
 class Method:
     """One integrator: its step and its properties.
@@ -108,8 +131,11 @@ class Method:
     base : for a method that chooses its steps (`has_own_time`), the method whose steps it makes
     symplectic_defect : for a step that is not symplectic, if there is a formula: the function (h, psi, system) -> c,
         psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
+    sequence, drift : for a kick-drift scheme, its kicks and drifts in the order in which they act, and the free flow
+        of the drifts; so kicks can be made outside of the step
     estimated : the error estimate of a step, if it has one: with `tol` the step sizes follow from it
     flows : the exact flows that compose the step, in the order in which they act; empty if there are none
+    noise : for a method with noise, which needs a heat bath, its declaration; `order` is that without friction
     family : the kind of space the method is for, if not the rotations of a body: "lie", "ndim"; else empty
     """
 
@@ -143,8 +169,11 @@ class Method:
     after: Build | None = None
     unprocessed: Method | None = None
     flows: tuple[Flow, ...] = ()
+    sequence: tuple[Any, ...] = ()
+    drift: Method | None = None
     estimated: Estimate | None = None
     symplectic_defect: Callable[..., Any] | None = None
+    noise: Noise | None = None
 
     def takes(self, kind: str) -> bool:
         """Whether the method takes a field of this kind (one of `NEEDS`)."""
@@ -177,7 +206,12 @@ class Method:
     def declaration(self) -> dict[str, Any]:
         """Return all declared properties, in the order of its attributes, without the step and the description."""
         declared = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name not in UNDECLARED}
-        return declared | {"has_own_time": self.has_own_time, "estimate_order": self.estimate_order}
+        return declared | {"has_own_time": self.has_own_time, "estimate_order": self.estimate_order} | self._noise
+
+    @property
+    def _noise(self) -> dict[str, Any]:
+        """Declared properties of the noise; nothing without noise."""
+        return {} if self.noise is None else {name: getattr(self.noise, name) for name in NOISE}
 
     def __reduce__(self) -> Any:
         """A method is sent by its name."""
@@ -219,13 +253,19 @@ UNDECLARED = (
     "estimated",
     "doc",
     "flows",
+    "sequence",
+    "drift",
     "halves",
     "family",
     "base",
     "unprocessed",
     "symplectic_defect",
+    "noise",
 )
 """Attributes of a method that are not part of its printed declaration."""
+
+NOISE = ("weak_order", "invariant_measure", "invariant_measure_free", "vectors")
+"""Attributes of `Noise` that are printed."""
 
 
 def formatted(value: Any) -> str:

@@ -19,6 +19,11 @@ class Arrays:
     power, where = np.power, np.where
 
     @staticmethod
+    def whole(x: np.ndarray) -> np.ndarray:
+        """Whole numbers as integers."""
+        return x.astype(np.int64)
+
+    @staticmethod
     def epsilon() -> float:
         """Distance from 1 to the next double."""
         return 2.0**-52

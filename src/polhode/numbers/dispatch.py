@@ -227,6 +227,8 @@ class Floats:
     sinh, cosh, tanh = math.sinh, math.cosh, math.tanh
     power = math.pow
 
+    whole = int
+
     @staticmethod
     def epsilon() -> float:
         """Distance from 1 to the next number."""

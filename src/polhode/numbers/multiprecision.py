@@ -94,7 +94,7 @@ class Mp:
         """Choose by a condition."""
         return yes if condition else no
 
-    bracket = Floats.bracket
+    bracket, whole = Floats.bracket, Floats.whole
 
 
 def _function(name: str) -> Any:

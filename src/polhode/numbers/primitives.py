@@ -123,6 +123,16 @@ def table(values: tuple[float, ...], number: Callable[[Any], Any]) -> Any:
     return _TABLES[number](values) if number in _TABLES else tuple(number(x) for x in values)
 
 
+def whole(x: Number) -> Any:
+    """The whole number that x holds, as an integer; for random numbers, whose arithmetic is that of integers."""
+    return _space(x).whole(x)
+
+
+def as_number(n: Any) -> Number:
+    """An integer below 2^53 as a number."""
+    return n.astype(float) if hasattr(n, "astype") else float(n)
+
+
 def epsilon(x: Number) -> Number:
     """Distance from 1 to the next number of x's type."""
     return _space(x).epsilon()

@@ -37,6 +37,7 @@ class Bodies:
     values : (N, k) or (1, k) flattened parameters
     number : N
     listed : the bodies as objects, one for each or one for all, if they were given as objects
+    tensors : (N, 3, 3) inertia tensors, if the bodies were given as these
     name : name of the problem
     """
 
@@ -46,6 +47,7 @@ class Bodies:
     values: np.ndarray = dataclasses.field(default_factory=NO_VALUES.copy)
     number: int
     listed: tuple[Body, ...] = ()
+    tensors: np.ndarray | None = None
     name: str = ""
 
     def of(self, array: Any, i: int) -> Any:
@@ -57,6 +59,8 @@ class Bodies:
         if self.listed:
             found: Body = self.of(self.listed, i)
             return found
+        if self.tensors is not None:
+            return Body(self.of(self.tensors, i))
         moments = self.of(self.moments, i)
         if self.own is None:
             return Body(moments, physical=None)

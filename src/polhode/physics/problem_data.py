@@ -57,7 +57,7 @@ def to_text(problem: Problem) -> str | None:
 
 
 def _field_data(field: Field) -> dict[str, Any] | None:
-    if field.states or field.opaque:
+    if field.states or field.opaque or field.bath is not None:
         return None
     force, U = field.graph
     if (U is None) != (field.kind == "torque"):

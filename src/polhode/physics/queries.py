@@ -10,6 +10,7 @@ from ..methods.queries import (
     STATE,
     DiscreteGradient,
     FieldQuery,
+    HeatBath,
     MotionSeries,
     Together,
     Torque,
@@ -18,7 +19,7 @@ from ..methods.queries import (
     TorqueRates,
 )
 from ..numbers.dispatch import by_arguments
-from .fields import Field, no_answer
+from .fields import Field, bath_kernel, no_answer
 from .taylor_steps import lie_taylor_kernel, taylor_kernel
 from .torque_gradient import no_gradient, rate_kernel
 from .torque_rates import rates_kernel
@@ -79,3 +80,10 @@ def _(query: MotionSeries, field: Field | None, has_principal_rotation: bool, nu
     if query.of == STATE:
         return taylor_kernel(field, has_principal_rotation, query.order, number)
     return lie_taylor_kernel(field, has_principal_rotation, query.order, number, "lead" in query.arguments)
+
+
+@answering.register
+def _(query: HeatBath, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
+    if field is None or field.bath is None:
+        return no_answer(query)
+    return bath_kernel(field, has_principal_rotation)

@@ -176,9 +176,9 @@ MOMENTS = 257
 def units_of(problem: Problem, span: float) -> Units:
     """Choose the units of a run: no change (exponents 0) for moderate numbers; for a body at rest the span decides.
 
-    A negative span is a run backwards in time. Fields with states are not rescaled.
+    A negative span is a run backwards in time. Fields with states or a heat bath are not rescaled.
     """
-    if problem.field is not None and problem.field.states:
+    if problem.field is not None and (problem.field.states or problem.field.bath is not None):
         return NO_UNITS if span > 0 else BACKWARD
     inertia = max(problem.body.principal.moments)
     exponent = math.frexp(_rate(problem, span, inertia))[1]

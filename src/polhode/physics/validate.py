@@ -244,14 +244,35 @@ def euler_quaternion(name: str, value: Any, degrees: bool) -> tuple[float, float
 
 def quaternion_of(R: Any) -> tuple[Any, ...]:
     """Quaternion of a rotation matrix (rows), in any number type, by Shepperd's method (largest component first)."""
+    squares = _four_squares(R)
+    return _by_shepperd(R, max(range(4), key=squares.__getitem__))
+
+
+def quaternions_of(R: np.ndarray) -> np.ndarray:
+    """Quaternions (N, 4) of rotation matrices (N, 3, 3), with the numbers of `quaternion_of`."""
+    found = np.empty((len(R), 4))
+    largest = np.argmax(_four_squares(np.moveaxis(R, 0, -1)), axis=0)
+    for k in range(4):
+        chosen = largest == k
+        if chosen.any():
+            found[chosen] = np.stack(_by_shepperd(np.moveaxis(R[chosen], 0, -1), k), axis=-1)
+    return found
+
+
+def _four_squares(R: Any) -> list[Any]:
+    """Four times the squares of the components of the quaternion of a rotation matrix."""
     trace = R[0][0] + R[1][1] + R[2][2]
-    squares = [1 + trace, *(1 - trace + 2 * R[i][i] for i in range(3))]
-    k = max(range(4), key=squares.__getitem__)
+    return [1 + trace, *(1 - trace + 2 * R[i][i] for i in range(3))]
+
+
+def _by_shepperd(R: Any, k: int) -> tuple[Any, ...]:
+    """Quaternion of a rotation matrix from its component k, the largest one."""
+    square = _four_squares(R)[k]
     skew = (R[2][1] - R[1][2], R[0][2] - R[2][0], R[1][0] - R[0][1])
     if k == 0:
-        return unit((squares[0], *skew))
+        return unit((square, *skew))
     i = k - 1
-    return unit((skew[i], *(squares[k] if j == i else R[i][j] + R[j][i] for j in range(3))))
+    return unit((skew[i], *(square if j == i else R[i][j] + R[j][i] for j in range(3))))
 
 
 MOST_STEPS = 2**53

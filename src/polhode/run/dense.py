@@ -20,6 +20,7 @@ from ..results.trajectory import PRIMARY, STATES, Trajectory
 from . import adaptive
 from .adaptive import Path
 from .integrator import number_type
+from .noise import between_steps_without_noise
 
 
 class Lazy(Mapping[str, np.ndarray]):
@@ -119,6 +120,9 @@ class Steps:
     dt: float | None
     """None if the problem is already in the units of the run."""
     digits: int | None = None
+
+    def __post_init__(self) -> None:
+        between_steps_without_noise(self.method)
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run."""

@@ -24,6 +24,7 @@ from ..physics.problem import Problem
 from ..physics.validate import number_of_digits
 from ..results.convert import full_precision, primary
 from ..results.trajectory import Info, Rounded, Trajectory, info_of
+from .noise import check_noise
 
 if TYPE_CHECKING:
     from ..physics.lagrange_top import Top
@@ -108,6 +109,7 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    check_noise(None, problem)
     times = _times(t)
     digits = None if digits is None else number_of_digits(digits)
     watch = Stopwatch()

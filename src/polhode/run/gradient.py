@@ -21,6 +21,7 @@ from ..physics.problem import Problem
 from ..physics.validate import positive
 from ..symbolic.rows import Rows
 from .integrator import beginning, check_fit, check_formula, state_space, structure, torque_kernel
+from .noise import without_noise
 from .step_count import number_of_steps
 
 WRT = ("inertia", "momentum", "attitude", "params")
@@ -104,6 +105,7 @@ def gradient(
     names = _names(wrt, problem)
     check_formula(problem, "ph.gradient")
     check_fit(chosen, problem)
+    without_noise(chosen, "ph.gradient")
     if chosen.has_own_time and steps is None:
         raise InputError(f"the steps of {chosen.name} vary with the motion, so their number is not known; give steps")
     count = number_of_steps(problem, dt, t_end, steps)

@@ -24,6 +24,7 @@ from ..physics.fields import without_states
 from ..physics.problem import Problem
 from ..physics.queries import answering
 from ..physics.validate import number_of_digits
+from .noise import check_noise
 
 
 @dataclasses.dataclass
@@ -79,6 +80,7 @@ def check_fit(method: Method, problem: Problem) -> None:
         )
     if problem.field is not None and problem.field.states and method is not verner87:
         raise without_states(problem.field)
+    check_noise(method, problem)
     if method.takes(problem.needs):
         prepare(problem, method)
         return

@@ -21,6 +21,7 @@ from ..physics.problem import Problem
 from ..physics.validate import positive, whole_number
 from ..symbolic.rows import Rows
 from .integrator import beginning, check_fit, check_formula, torque_kernel
+from .noise import without_noise
 
 __all__ = ["flow"]
 
@@ -76,6 +77,7 @@ def _traceable(method: Method, problem: Problem) -> Method:
     """Return the method; refuse it if it does not suit the problem or cannot be traced."""
     check_formula(problem, "ph.jax")
     check_fit(method, problem)
+    without_noise(method, "ph.jax")
     if method.has_own_time:
         raise InputError(
             f"{method.name} chooses its own steps, so the time of step n depends on the initial state; ph.jax "

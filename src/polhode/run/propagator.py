@@ -25,6 +25,7 @@ from ..physics.units import BACKWARD, NEAR, NO_UNITS, WIDE
 from ..physics.validate import ROTATION_TOLERANCE, plain_floats, unit_quaternion
 from ..symbolic import bounds
 from .integrator import check_compiled
+from .noise import check_noise
 from .prepared import Direction, finishing, replaced
 from .solve import read_wish, solve
 from .step_count import end_time
@@ -259,6 +260,7 @@ def propagator(problem: Problem, *, tol: float | None = None, step_tol: float | 
         check_compiled(problem, "tol", "use ph.stepper, or ph.solve with a method and dt")
     if problem.field is not None and problem.field.states:
         raise without_states(problem.field)
+    check_noise(None, problem)
     wish = read_wish(None, tol, step_tol)
     check_tolerance(wish)
     return Propagator(problem, wish)

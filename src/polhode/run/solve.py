@@ -28,6 +28,7 @@ from .integrator import check_compiled, engine
 from .into_file import written
 from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
+from .noise import between_steps_without_noise, check_forward, check_noise
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
 from .tolerance import Wish, solve_to
@@ -103,6 +104,7 @@ def solve(
     if resume:
         checkpoint.check_resumable(problem.field, out)
     if tol is not None or step_tol is not None:
+        check_noise(None, problem)
         if problem.field is not None and problem.field.opaque:
             check_compiled(problem, "tol", "give a method and dt")
         _refuse_with_tol(dt, steps)
@@ -130,6 +132,8 @@ def solve(
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]
+    if times is not None or max_turn is not None or wanted:
+        between_steps_without_noise(chosen)
     if times is not None or max_turn is not None or (wanted and out is not None):
         kept = Kept.of(every, times, max_turn)
         _refuse_between_steps(kept.every, wanted)
@@ -141,6 +145,7 @@ def solve(
         return written(out, overwrite, resume, how, sampled)
     dt, every = signed_step(problem, dt, t_end, steps), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)
+    check_forward(chosen, dt)
     if wanted:
         _refuse_between_steps(every, wanted)
     if with_states.has_states(problem):
@@ -213,7 +218,12 @@ def _recorder(
 def _finished(whole: Trajectory, problem: Problem, state: RunState[Problem]) -> Trajectory:
     """Add the problem to a run, and dense output if every step was kept in the precision of the run."""
     whole._problem = problem
-    if state.every == 1 and (state.run.digits is None or whole.mp is not None) and not state.run.singly:
+    if (
+        state.method.noise is None
+        and state.every == 1
+        and (state.run.digits is None or whole.mp is not None)
+        and not state.run.singly
+    ):
         whole.dense = dense_of(problem, state.method.base or state.method, whole)
     return whole
 

@@ -278,6 +278,11 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
     if dt == 0:
         raise InputError("dt must not be zero")
     check_unit_of_time("|dt|", abs(dt), abs(dt))
+    return Stepper(body, one_step(method), dt)
+
+
+def one_step(method: str | Method) -> Method:
+    """Return a method whose steps need nothing but the state; refuse others."""
     chosen = methods[method]
     if chosen.compensated:
         raise InputError(
@@ -289,4 +294,4 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
             f"{chosen.name} has memory from step to step, which a stepper does not store; use ph.solve, or a "
             "one-step method"
         )
-    return Stepper(body, chosen, dt)
+    return chosen

@@ -119,7 +119,7 @@ def _states_of(size: Sizes) -> Callable[..., Any]:
     return made
 
 
-def _copier(size: Sizes) -> Callable[..., Any]:
+def copier(size: Sizes) -> Callable[..., Any]:
     """Compiled function (y, system, i) -> the same with the body of lane i in all lanes."""
     three, four = (
         _tuple_function("v, i", "spread(extract(v[#], i))", 3),
@@ -225,7 +225,7 @@ def loop(
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     start_state, write, folded = start, plain.write, watch is not None
     save, restore = _keeping(sizes_of_state(start, len(size.states)))
-    read, copies, dt_row, numbers = reader(size), _copier(size), size.dt, size.rows
+    read, copies, dt_row, numbers = reader(size), copier(size), size.dt, size.rows
     lay, turn_back, named, hand_over = layout.laying(size), layout.turning_back(size), layout.named, layout.hand_over
     next_count, arrived = layout.inner(_next_count), layout.inner(_arrived)
 

@@ -128,7 +128,7 @@ def four(data: Any, first: int, at: int) -> Any:
     return load(data[first], at), load(data[first + 1], at), load(data[first + 2], at), load(data[first + 3], at)
 
 
-_product, _turned, _turned_back, _back = (
+attitude_in, vector_out, vector_in, attitude_out = (
     one_by_one(mul, 4, 4),
     one_by_one(rotate, 4, 3),
     one_by_one(unrotate, 4, 3),
@@ -142,7 +142,7 @@ def laying(size: Sizes) -> Callable[..., Any]:
 
     def turn(data: Any, at: int) -> Any:
         a = four(data, axes, at)
-        q, m = _product(four(data, STATE, at), a), _turned_back(a, three(data, STATE + 4, at))
+        q, m = attitude_in(four(data, STATE, at), a), vector_in(a, three(data, STATE + 4, at))
         for j in range(4):
             store(data[STATE + j], at, q[j])
         return m
@@ -176,7 +176,7 @@ def turning_back(size: Sizes) -> Callable[..., Any]:
     def turn(rows: Any, at: int, data: Any, column: int) -> None:
         a = four(data, axes, column)
         for i in range(len(rows)):
-            q, m = _back(four(rows[i], 0, at), a), _turned(a, three(rows[i], 4, at))
+            q, m = attitude_out(four(rows[i], 0, at), a), vector_out(a, three(rows[i], 4, at))
             for j in range(4):
                 store(rows[i, j], at, q[j])
             for j in range(3):

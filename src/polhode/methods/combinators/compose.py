@@ -66,6 +66,8 @@ def require_fixed_step(method: Method) -> Method:
         raise InputError(
             f"{method.name} chooses its own steps and cannot be part of another method; make it the outermost one"
         )
+    if method.noise is not None:
+        raise InputError(f"{method.name} has noise and cannot be part of another method; make it the outermost one")
     return method
 
 

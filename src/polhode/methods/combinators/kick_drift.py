@@ -148,7 +148,7 @@ def kicked(name: str, flow: Method, sequence: Sequence[Part], summary: str, **de
         torque_at=ENDS if sequence[0].flow == "U" else (), conserves=flow.conserves, asks=asks,
         needs="potential" if corrector else "attitude",
         linear_bodies=flow.linear_bodies, flat_bodies=flow.flat_bodies, increments=flow.increments,
-        compensated=flow.compensated, flows=_flows(flow, sequence),
+        compensated=flow.compensated, flows=_flows(flow, sequence), sequence=tuple(sequence), drift=flow,
         doc=f"{summary}\n{SEQUENCE.format(flow.name, *_sequence_formula(name, sequence))}{flow.formula}",
         **(_kept_by(flow) | declared),
     )  # fmt: skip

@@ -162,6 +162,7 @@ def varied(base: Method) -> Method:
         asks=base.asks if base.needs == "free" else base.asks & TorqueGradient(),
         conserves=base.conserves - MIDPOINT, halves=(), flows=(), symplectic_defect=None, increments=False,
         torque_evals=base.torque_evals + len(ends - base.torque_at), torque_at=ends, estimated=None,
+        sequence=(), drift=None,
         before=lambda number: _steps(base, number)[0], build=lambda number: _steps(base, number)[1],
         cite="hairer2005", where=f"the integrating controller; the step: {base.cite}, {base.where}",
         doc=f"{base.name} with time-reversible variable steps.\n"

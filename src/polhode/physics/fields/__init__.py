@@ -30,6 +30,7 @@ from .gravity import (
     soft_wall,
     uniform_gravity,
 )
+from .heat_bath import bath_kernel, heat_bath
 from .kernels import formula_kernel, no_answer, no_torque
 from .registry import describe, get, keywords, make, names
 from .states import coupled_text, places, states, without_states
@@ -40,6 +41,7 @@ __all__ = [
     "Field",
     "FieldTemplate",
     "attitude_spring",
+    "bath_kernel",
     "constant_torque",
     "coupled_text",
     "describe",
@@ -51,6 +53,7 @@ __all__ = [
     "gravity",
     "gravity_gradient",
     "gyrostat",
+    "heat_bath",
     "internal_damping",
     "keywords",
     "leaves_of",

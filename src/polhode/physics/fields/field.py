@@ -358,6 +358,9 @@ class Field:
     first = 0
     """Index of its first parameter among the symbols p0, p1, ... of its graph; not zero for a part of a sum."""
 
+    bath: int | None = None
+    """Place of the heat bath's first parameter among its own (`heat_bath`); None without a heat bath."""
+
     _trace: Trace | None = None
 
     def __init__(self, template: FieldTemplate, values: Mapping[str, Any]) -> None:
@@ -661,7 +664,8 @@ class Field:
     @of_formula
     def structure(self) -> str:
         """Text that determines its kernels, without parameter values: fields of equal structure share kernels."""
-        return repr((type(self).__name__, self.kind, self.template.frame, len(self.parameters), self.text))
+        bath = () if self.bath is None else (self.bath,)
+        return repr((type(self).__name__, self.kind, self.template.frame, len(self.parameters), self.text, *bath))
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:
         """The body torque at one state, in the user's axes."""

@@ -111,6 +111,12 @@ class SumField(Field):
             part.check(t, R, omega, context)
 
     @property
+    def bath(self) -> int | None:  # type: ignore[override]
+        """Place of the first parameter of the only heat bath; None without one."""
+        found = [first + part.bath for part, first in self.template.numbered_parts(0) if part.bath is not None]
+        return found[0] if found else None
+
+    @property
     def states(self) -> dict[str, Any]:
         """Initial values of the states of all parts, under their names in the sum."""
         found = self.template.names
@@ -161,6 +167,9 @@ def total(fields: tuple[Any, ...]) -> Field:
         # copies: a part that occurs twice counts as two parts
         addends = field.template.parts if isinstance(field, SumField) else (field,)
         parts += [part.numbered(0) for part in addends]
+    baths = [part for part in parts if part.bath is not None]
+    if len(baths) > 1:
+        raise InputError(f"a body has one heat bath; got {baths[0]!r} and {baths[1]!r}. Add their frictions instead")
     kind = "potential" if all(part.kind == "potential" for part in parts) else "torque"
 
     def value(t: Any, R: Any, omega: Any, **values: Any) -> Any:

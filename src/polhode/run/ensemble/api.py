@@ -20,6 +20,7 @@ from ...physics.validate import check_times, check_unit_of_time, flag, whole_num
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
 from .. import with_states
+from ..noise import check_forward
 from ..schedule import Bounds
 from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time
@@ -250,6 +251,7 @@ def fixed_step(
         with_states.refuse(statistics=statistics, device=None if device == "cpu" else device)
     check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
+    check_forward(chosen, float(batch.dt.min()))
     model = model_problem(batch, chosen, t0)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
 

@@ -11,18 +11,17 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
-from ...kernels.so3 import Vec3
 from ...methods import Method
 from ...numbers.arrays import components
-from ...numbers.dispatch import kernel
-from ...numbers.primitives import where
 from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
 from ...physics.fields import Field, FieldTemplate, leaves_of
 from ...physics.fields.field import check_size
-from ...physics.problem import Problem, quaternion_of
+from ...physics.fields.heat_bath import of_all
+from ...physics.problem import Problem
 from ...symbolic.rows import Rows
 from ..integrator import check_compiled, check_fit
+from .inertia import inertia_of
 from .start import Start, check_finite, quaternions
 
 
@@ -59,79 +58,27 @@ def from_arrays(
     bodies: Any, attitudes: Any, start: Start, field: Any, params: dict[str, Any], dt: Any, name: str = ""
 ) -> BodyBatch:
     """Check the arguments of `ensemble` and return the batch."""
-    moments, own, known, listed = _bodies(bodies)
+    inertia = inertia_of(bodies)
     q, vectors, h = quaternions(attitudes), start.rows(), _steps(dt)
-    sizes = {"bodies": len(moments), "attitudes": len(q), start.name: len(vectors), "dt": len(h)}
-    number = _agreed(sizes)
-    bound, values = _parameters(field, params, number)
-    number = _agreed(sizes | {"params": len(values)})
+    sizes = {"bodies": len(inertia.moments), "attitudes": len(q), start.name: len(vectors), "dt": len(h)}
+    number = agreed(sizes)
+    bound, values = parameters_of(field, params, number)
+    number = agreed(sizes | {"params": len(values)})
     every_body: dict[str, Any] = {
-        "moments": moments, "own": own, "field": bound, "values": values, "number": number, "listed": listed,
-        "name": name,
+        "moments": inertia.moments, "own": inertia.own, "field": bound, "values": values, "number": number,
+        "listed": inertia.listed, "tensors": inertia.tensors, "name": name,
     }  # fmt: skip
     m = start.momenta(vectors, q, Bodies(**every_body))
-    return BodyBatch(**every_body, quaternion=q, momentum=m, dt=h, per_body_dt=len(h) > 1, plain=known)
+    return BodyBatch(**every_body, quaternion=q, momentum=m, dt=h, per_body_dt=len(h) > 1, plain=inertia.plain)
 
 
-def _agreed(sizes: dict[str, int]) -> int:
+def agreed(sizes: dict[str, int]) -> int:
     """Return the number of bodies, which must agree wherever it is not 1."""
     several = {name: n for name, n in sizes.items() if n != 1}
     if len(set(several.values())) > 1:
         counts = ", ".join(f"{name} {n}" for name, n in several.items())
         raise InputError(f"the number of bodies must be the same everywhere (or 1, for all); got {counts}")
     return next(iter(several.values()), 1)
-
-
-def _bodies(bodies: Any) -> tuple[np.ndarray, np.ndarray | None, bool, tuple[Body, ...]]:
-    """Return principal moments (N, 3), principal-to-body quaternions (None if all are 1), `plain`, and `Body` objects.
-
-    The last is empty if the bodies were given as an array of moments.
-    """
-    if isinstance(bodies, Body):
-        bodies = [bodies]
-    if isinstance(bodies, list | tuple) and bodies and all(isinstance(b, Body) for b in bodies):
-        moments = np.array([b.moments for b in bodies])
-        if not any(b.has_principal_rotation for b in bodies):
-            return moments, None, False, tuple(bodies)
-        return moments, np.array([quaternion_of(b.axes.tolist()) for b in bodies]), False, tuple(bodies)
-    from ...compile.batch import layout
-
-    expected = "bodies must be ph.Body objects, principal moments (N, 3) or tensors (N, 3, 3)"
-    given = real_array(bodies, expected)
-    if given.shape in ((3,), (3, 3)):
-        return _bodies(Body(given))
-    if given.ndim not in (2, 3) or given.shape[1:] not in ((3,), (3, 3)) or not len(given):
-        raise InputError(f"{expected}; got shape {given.shape}")
-    if given.ndim == 3:
-        return _bodies([_body(i, tensor) for i, tensor in enumerate(given)])
-    if layout.all_hold(plain, given):
-        return given, None, True, ()
-    return _moments(given), None, False, ()
-
-
-def _body(i: int, inertia: np.ndarray) -> Body:
-    try:
-        return Body(inertia)
-    except InputError as fault:
-        raise InputError(f"body {i}: {fault}") from None
-
-
-@kernel
-def plain(moments: Vec3) -> Any:
-    """Return whether the moments are of moderate size, and not (even nearly) those of a linear or flat body."""
-    x, y, z = moments
-    low, high = where(x < y, x, y), where(x > y, x, y)
-    low, high = where(low < z, low, z), where(high > z, high, z)
-    return (low > 1e-9 * high) & (x + y + z - 2 * high > 1e-9 * high) & (high < 1e90) & (low > 1e-90)
-
-
-def _moments(given: np.ndarray) -> np.ndarray:
-    """Return rows of moments; those that fail the quick test `plain` are checked one by one."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        right = plain(components(given))
-    for i in np.flatnonzero(~right):
-        given[i] = _body(int(i), given[i]).moments
-    return given
 
 
 def _steps(dt: Any) -> np.ndarray:
@@ -142,7 +89,7 @@ def _steps(dt: Any) -> np.ndarray:
     return given
 
 
-def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field | None, np.ndarray]:
+def parameters_of(field: Any, params: dict[str, Any], number: int) -> tuple[Field | None, np.ndarray]:
     """Return the field with the parameters of the first body, and the flattened parameters (N or 1, k) of all."""
     if field is None:
         if params:
@@ -162,7 +109,7 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
     data = [name for name in own if isinstance(bound.values[name], Rows)]
     if data:
         raise InputError(f"parameter {data[0]} is rows of data, the same for all bodies; give one array of them")
-    count = _agreed({name: len(given[name]) for name in own} | {"bodies": number})
+    count = agreed({name: len(given[name]) for name in own} | {"bodies": number})
     columns = [
         np.broadcast_to(given[name].reshape(len(given[name]), -1), (count, np.size(value)))
         if name in own
@@ -171,7 +118,7 @@ def _parameters(field: Any, params: dict[str, Any], number: int) -> tuple[Field 
     ]
     values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
     check_finite("params", values)
-    return bound, values
+    return bound, values if bound.bath is None else of_all(bound, values, own)
 
 
 MOST_READINGS = 256
@@ -310,8 +257,9 @@ def model_problem(batch: BodyBatch, method: Method, t0: float) -> Problem:
     """Return one of the problems, whose torque kernel serves all; check that the method fits special bodies too."""
     if batch.plain and batch.field is None:
         return _plain_problem(method, t0)
-    chosen = [0] if batch.plain else _awkward(batch)
-    batch, found = dataclasses.replace(batch, listed=()), []  # without shapes: the model may be sent to other machines
+    chosen = [0] if batch.plain else awkward(batch)
+    # without shapes: the model may be sent to other machines
+    batch, found = dataclasses.replace(batch, listed=(), tensors=None), []
     for i in chosen:
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
         found.append(Problem(batch.body(i), batch.field, attitude=q, momentum=m, t0=t0))
@@ -330,7 +278,7 @@ def _plain_problem(method: Method, t0: float) -> Problem:
     return found
 
 
-def _awkward(batch: BodyBatch) -> list[int]:
+def awkward(batch: Bodies) -> list[int]:
     """Return the first flat body, linear body and body with rotated principal axes, if any; otherwise body 0."""
     x, y, z = components(batch.moments)
     high = np.maximum(np.maximum(x, y), z)

@@ -131,7 +131,7 @@ class Task:
     def dense(self, i: int, sol: Trajectory) -> Callable[[Any], Any] | None:
         """Return the dense output of body i if every step was kept, as for `ph.solve`."""
         kept = self.every == 1 and self.wanted is None and self.counts is None
-        if not kept or self.tolerance is not None or self.method.has_own_time:
+        if not kept or self.tolerance is not None or self.method.has_own_time or self.method.noise is not None:
             return None
         if with_states.has_states(self.model):
             return lambda t: with_states.dense_of(self.problem(i), sol)(t)

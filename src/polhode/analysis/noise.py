@@ -1,0 +1,192 @@
+"""Verification of a declaration of noise, in 50 digits: the weak order, and the random numbers of a step.
+
+The weak order is that of the expectation of a polynomial f(R, Pi) after one step, by a cubature in the normal numbers,
+against exp(h L) f with the generator
+
+    L f = (R hat(omega)) : df/dR + (Pi x omega + T(R) - Gamma omega) . df/dPi + kT Gamma : d2f/dPi2,   omega = I^-1 Pi,
+
+which takes polynomials to polynomials. A local error h^(p + 1) is weak order p.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import mpmath
+
+from ..kernels.so3 import cross, matrix, times
+from ..methods import Method
+from ..methods.queries import HeatBath
+from ..numbers.multiprecision import number
+from ..numbers.philox import normals
+from ..physics.fields.kernels import formula_kernel
+from ..physics.problem import Problem
+from .cubature import degree_7
+from .measurements import (
+    ALL_STARTS,
+    EXACT,
+    FINE_STEPS,
+    FRICTION,
+    KT,
+    LARGE_STEP,
+    LOCAL_STEPS,
+    Setting,
+    distance,
+    fifty,
+    generic,
+    largest,
+)
+from .polynomials import Polynomial
+
+SLOPE_TOLERANCE = 0.1
+
+
+# --- random numbers ---------------------------------------------------------------------------------
+
+
+class Given:
+    """Normal numbers that are given in `xi`, in the place of random ones."""
+
+    xi: tuple[Any, ...] = ()
+
+    def __call__(self, seed: Any, body: Any, step: Any, k: int) -> Any:
+        """The k-th vector of a step."""
+        return self.xi[3 * k : 3 * k + 3]
+
+
+class Driven(Setting):
+    """A method with noise on a generic problem, with normal numbers from `draw`."""
+
+    def __init__(self, method: Method, kind: str, which: int, draw: Callable[..., Any]) -> None:
+        assert method.noise is not None
+        super().__init__(method, kind, which, repeated=True)
+        self.kernel = method.noise.driven(number, draw)
+
+
+@fifty
+def drawn(method: Method, which: int = 0) -> tuple[Any, list[int]]:
+    """Distance between the step and that of `driven` with the same random numbers, and the vectors that it draws."""
+    places: list[int] = []
+
+    def draw(seed: Any, body: Any, step: Any, k: int) -> Any:
+        places.append(k)
+        return normals(seed, body, step, k)
+
+    end = Driven(method, "linear", which, draw).step(LARGE_STEP)
+    return distance(end, Setting(method, "linear", which, repeated=True).step(LARGE_STEP)), places
+
+
+def check_drawn(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[str]:
+    """Noise is declared if a heat bath is asked for, and only then; the step draws the declared vectors, once each."""
+    noise, asked = method.noise, method.asks.find(HeatBath) is not None
+    if noise is None:
+        return ["asks for a heat bath, but declares no noise"] if asked else []
+    if not asked:
+        return ["declares noise, but asks for no heat bath"]
+    found = [drawn(method, which) for which in starts]
+    faults = []
+    if any(places != list(range(noise.vectors)) for _, places in found):
+        faults.append(f"declared to draw {noise.vectors} vectors of normal numbers, measured {found[0][1]}")
+    difference = largest(distance for distance, _ in found)
+    if not difference <= EXACT:
+        faults.append(f"the step of `driven` differs from the step by {mpmath.nstr(difference, 3)}")
+    return faults
+
+
+# --- weak order -------------------------------------------------------------------------------------
+
+
+def expectation(method: Method, which: int, h: Any, f: Callable[[Any, Any], Any]) -> Any:
+    """E f(R, Pi) after one step over h from a generic start, in a potential linear in R."""
+    assert method.noise is not None
+    given, total = Given(), number(0)
+    setting = Driven(method, "linear", which, given)
+    start = setting.initial_state(h)
+    for xi, weight in degree_7(3 * method.noise.vectors):
+        given.xi = xi
+        q, m, _ = setting.step(h, y=start)
+        total = total + weight * f(matrix(q), m)
+    return total
+
+
+def _variables(one: Any) -> tuple[Any, Any]:
+    """R and Pi as polynomials in twelve variables."""
+    x = Polynomial.variables(12, one)
+    return ((x[0], x[1], x[2]), (x[3], x[4], x[5]), (x[6], x[7], x[8])), (x[9], x[10], x[11])
+
+
+def observable(R: Any, m: Any) -> Any:
+    """A polynomial with no symmetry in which all errors of low order show."""
+    a, b, c = m
+    return (
+        2 * a - 3 * b + c + 5 * a * a + a * b - 2 * b * c + 3 * c * c + b * b - 2 * a * c
+        + 4 * R[0][0] - R[0][1] + 3 * R[1][2] + R[2][0] * a - 2 * R[1][1] * b + R[2][2] * c
+    )  # fmt: skip
+
+
+def generator(problem: Problem) -> Callable[[Polynomial], Polynomial]:
+    """The generator L of the Langevin equation of a problem with a polynomial torque."""
+    _, (_, inverse, p) = problem.kernel_data(number)
+    R, m = _variables(number(1))
+    w = times(inverse, m)
+    G = [[number(g) for g in row] for row in FRICTION]
+    assert problem.field is not None
+    force = formula_kernel(problem.field.text[0], number)(number(0), R, w, p)
+    gyration = cross(m, w)
+    rates = [x for row in R for x in cross(row, w)]  # a row of R hat(w)
+    rates += [gyration[i] + force[i] - (G[i][0] * w[0] + G[i][1] * w[1] + G[i][2] * w[2]) for i in range(3)]
+    kT = number(KT)
+
+    def apply(f: Polynomial) -> Polynomial:
+        total = Polynomial({})
+        for i, rate in enumerate(rates):
+            total = total + f.derivative(i) * rate
+        for i, j in itertools.product(range(3), repeat=2):
+            total = total + f.derivative(9 + i).derivative(9 + j) * (kT * G[i][j])
+        return total
+
+    return apply
+
+
+@functools.cache
+@fifty
+def derivatives(which: int, count: int) -> tuple[Any, ...]:
+    """(f, L f, L^2 f, ...) at a start, `count` of them after the first."""
+    problem = generic("linear", which, True)
+    apply, (R, m) = generator(problem), _variables(number(1))
+    (q, momentum), _ = problem.kernel_data(number)
+    point = [*(x for row in matrix(q) for x in row), *momentum]
+    f, found = observable(R, m), []
+    for _ in range(count + 1):
+        found.append(f.at(point))
+        f = apply(f)
+    return tuple(found)
+
+
+@fifty
+def weak_slope(method: Method, which: int = 0, steps: tuple[float, float] = LOCAL_STEPS) -> float:
+    """Order of the error of an expectation after one step, less one."""
+    series = derivatives(which, 4)
+    errors = []
+    for h in map(number, steps):
+        exact = sum(value * h**k / math.factorial(k) for k, value in enumerate(series))
+        errors.append(abs(expectation(method, which, h, observable) - exact))
+    return float(mpmath.log(errors[0] / errors[1], 2)) - 1
+
+
+def check_weak_order(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[str]:
+    """The declared weak order is the measured one."""
+    if method.noise is None:
+        return []
+    declared, faults = method.noise.weak_order, []
+    for which in starts:
+        measured = weak_slope(method, which)
+        if abs(measured - declared) > SLOPE_TOLERANCE:
+            measured = weak_slope(method, which, FINE_STEPS)
+        if not abs(measured - declared) <= SLOPE_TOLERANCE:
+            faults.append(f"weak order declared {declared}, measured {measured:.2f} on start {which}")
+    return faults

@@ -1,0 +1,176 @@
+"""Langevin dynamics of rotation: kicks, drifts by a free flow, and exact Ornstein-Uhlenbeck steps of the momentum.
+
+The equations of a body in a heat bath,
+
+    dR = R hat(I^-1 Pi) dt,   dPi = (Pi x I^-1 Pi + T(R) - Gamma I^-1 Pi) dt + sqrt(2 kT Gamma) dW,
+
+are split into B, the kick by the torque, A, the free motion, and O, friction and noise at a fixed attitude
+(`kernels/ornstein_uhlenbeck`). The letters of a scheme's name are its parts in turn; a letter that occurs twice takes
+half the step each time. R. L. Davidchack, T. E. Ouldridge and M. V. Tretyakov, J. Chem. Phys. 142 (2015) 144114, for
+rigid bodies, and 147 (2017) 224103, with friction tensors; B. Leimkuhler and C. Matthews, Appl. Math. Res. Express
+2013, 34-56, for the letters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+from ...errors import InputError
+from ...kernels.loops import Step
+from ...kernels.ornstein_uhlenbeck import relaxation, relaxed
+from ...kernels.so3 import along
+from ...kernels.unroll import unrolled_kernel
+from ...numbers.dispatch import kernel
+from ...numbers.exact import converted
+from ...numbers.philox import normals
+from ..queries import HeatBath, Torque
+from ..record import ENDS, Build, Method, Noise
+from ..registry import declare, methods
+from .compose import require_fixed_step
+
+Number = Callable[[Any], Any]
+
+PLACES = 3
+"""Numbers in the memory before the matrices: the number of the step, the seed, the number of the body."""
+
+MEMORY = PLACES + 18
+"""Numbers in the memory: then the matrices of an O step, nine numbers each."""
+
+
+def _matrix(first: int) -> Callable[[Any], Any]:
+    """Kernel: the three vectors in the memory from a place on."""
+    rows = (", ".join(f"x[{first + 3 * i + j}]" for j in range(3)) for i in range(3))
+    return unrolled_kernel("x", f"({', '.join(f'({row})' for row in rows)})")
+
+
+mean_of, noise_of = _matrix(PLACES), _matrix(PLACES + 9)
+
+
+def _filled(share: Any) -> Step:
+    """Kernel that fills the memory at the start of a run; `share` is the part of h that an O step takes."""
+
+    @kernel
+    def filled(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        kT, diagonal, off, seed, body, first = torque(t, y[0], y[1], system, h)
+        a, b = relaxation(share * h, kT, (diagonal, off), system)
+        zero = 0 * h
+        places = zero + first, zero + seed, zero + body
+        return (y[0], y[1], (*places, *a[0], *a[1], *a[2], *b[0], *b[1], *b[2])), zero
+
+    return filled
+
+
+@kernel
+def _counted(memory: Any) -> Any:
+    """The memory of the next step."""
+    return (memory[0] + 1, *memory[1:])
+
+
+def _share(word: str, letter: str, number: Number) -> Any:
+    """The part of h that each occurrence of a letter takes."""
+    return converted(Fraction(1, word.count(letter)), number)
+
+
+def _step(word: str, flow: Step, draw: Callable[..., Any], number: Number) -> Step:
+    """Step kernel of a word of the letters A, B and O, straight-line source with one line for each letter."""
+    shares = {letter: _share(word, letter, number) for letter in "AB"}
+    lines, passed, drawn = ["q, m, memory = y", "residual = 0 * h"], 0, 0
+    for letter in word:
+        now = f"t + {passed} * (a * h)" if passed else "t"
+        if letter == "B":
+            lines.append(f"m = along(m, b * h, torque({now}, q, m, system))")
+        elif letter == "A":
+            lines.append(f"(q, m), more = flow(a * h, {now}, (q, m), system, torque)")
+            lines.append("residual = residual + more")
+            passed += 1
+        else:
+            lines.append(f"xi = draw(memory[1], memory[2], memory[0], {drawn})")
+            lines.append("m = relaxed(m, mean_of(memory), noise_of(memory), xi)")
+            drawn += 1
+    return unrolled_kernel(
+        "h, t, y, system, torque", "(q, m, counted(memory)), residual", *lines, a=shares["A"], b=shares["B"],
+        along=along, flow=flow, draw=draw, relaxed=relaxed, mean_of=mean_of, noise_of=noise_of, counted=_counted,
+    )  # fmt: skip
+
+
+def _drift(name: str, flow: str | Method) -> Method:
+    """The free flow of a scheme."""
+    chosen = require_fixed_step(methods[flow])
+    if chosen.needs != "free" or chosen.memory or chosen.before is not None or chosen.compensated:
+        raise InputError(
+            f"{name}() needs a free flow as its drift, such as {name}(jacobi); {chosen.name} integrates torques itself "
+            "or carries more than attitude and momentum"
+        )
+    return chosen
+
+
+def langevin(word: str, cite: str, where: str) -> Callable[[str | Method], Method]:
+    """Return the combinator of a scheme; its name is the word in lower case."""
+    name = word.lower()
+
+    def combine(flow: str | Method) -> Method:
+        drift = _drift(name, flow)
+
+        def driven(number: Number, draw: Callable[..., Any]) -> Step:
+            return _step(word, drift.build(number), draw, number)
+
+        def build(number: Number) -> Step:
+            return driven(number, normals)
+
+        before: Build = lambda number: _filled(_share(word, "O", number))  # noqa: E731 - a builder
+        order = int(min(2, drift.order_free))
+        kept = drift.poisson and "energy" in drift.conserves  # then it keeps the density and the volume of momenta
+        noise = Noise(order, order, math.inf if kept else drift.order_free, word.count("O"), driven)
+        return declare(
+            build, register=False, name=f"{name}({drift.name})", order=order, order_free=drift.order_free,
+            symmetric=False, symplectic=False, poisson=False, implicit=drift.implicit,
+            solves=drift.solves * word.count("A"), torque_evals=sum(_kicks(word)),
+            torque_at=ENDS if _kicks(word)[0] else (), conserves=(), needs="attitude",
+            asks=Torque() & HeatBath(), memory=MEMORY, before=before, noise=noise, linear_bodies=drift.linear_bodies,
+            flat_bodies=drift.flat_bodies, cite=cite, where=where,
+            doc=f"Langevin dynamics, {word}, with the drift {drift.name}.\n{_formula(word)}{drift.formula}",
+        )  # fmt: skip
+
+    combine.__name__, combine.__doc__ = name, f"Langevin dynamics in a heat bath, {word}: {where} ({cite})."
+    return combine
+
+
+def _kicks(word: str) -> list[bool]:
+    """Whether there is a kick before the first drift, between drifts, and after the last; O moves no attitude."""
+    return ["B" in part for part in word.split("A")]
+
+
+FORMULA = r"""
+A step consists of these parts, the first to act on the right:
+
+$$\Phi_h = %s$$
+
+$\mathrm A(s)$ is the step of the free flow over $s$, $\mathrm B(s)$ the kick $\Pi \leftarrow \Pi + s\,T(t, R)$, and
+$\mathrm O(s)$ the exact step of friction and noise with the friction tensor $\Gamma$ and the temperature $kT$:
+
+$$\Pi \leftarrow E\,\Pi + C\,\xi, \qquad E = e^{-s\,\Gamma I^{-1}}, \qquad
+C C^{\mathsf T} = kT\,(I - E\,I\,E^{\mathsf T})$$
+
+with $\xi$ three normal numbers, given by the seed, the number of the body and the number of the step. The drift:
+
+"""
+
+
+def _formula(word: str) -> str:
+    parts = (rf"\mathrm {x}({'h' if word.count(x) == 1 else 'h/2'})" for x in reversed(word))
+    return FORMULA % r" \circ ".join(parts)
+
+
+SCHEMES = {
+    "BAOAB": ("davidchack2015", "kick, drift, Ornstein-Uhlenbeck step, drift, kick: Langevin C"),
+    "OBABO": ("leimkuhler2013", "Ornstein-Uhlenbeck steps around kick, drift, kick"),
+    "ABOBA": ("leimkuhler2013", "drift, kick, Ornstein-Uhlenbeck step, kick, drift"),
+    "OABAO": ("leimkuhler2013", "Ornstein-Uhlenbeck steps around drift, kick, drift"),
+}
+"""Words with their sources."""
+
+for _word, (_cite, _where) in SCHEMES.items():
+    methods.add_combinator(_word.lower(), langevin(_word, _cite, _where))

@@ -1,0 +1,1 @@
+"""A stepper of many bodies over the arrays of another program."""

@@ -1,0 +1,58 @@
+"""`ph.batch_stepper`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import InputError
+from ...methods import Method
+from ..stepper import one_step
+from .arrays import SHAPES
+from .held import check_bodies
+from .inertia import bodies_of
+from .stepper import BatchStepper
+from .translation import RigidStepper
+
+VECTORS = ("momentum", "omega")
+"""The vectors of a state."""
+
+SCALARS = ("first", "last")
+"""Places of the scalar of a quaternion."""
+
+
+def batch_stepper(
+    bodies: Any, method: str | Method, dt: Any = None, *, field: Any = None, params: dict[str, Any] | None = None,
+    masses: Any = None, vector: str = "momentum", layout: str = "rows", scalar: str = "first",
+) -> Any:  # fmt: skip
+    """Return a stepper of many bodies for your own loop, which changes your arrays in place.
+
+        step = ph.batch_stepper(moments, "fem", dt=0.01).step
+        for _ in range(1000):
+            torque[:] = ...
+            step(q, pi, torque, frame="space")
+
+    The states after a step are those of `ph.ensemble` to the last bit. They depend neither on the other bodies nor on
+    their number or order.
+
+    Parameters
+    ----------
+    bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all bodies
+    method : a name, an expression, or a Method that needs no memory from step to step
+    dt : step, one for all bodies or one for each; may be given to each call instead
+    field : a torque or potential that acts besides the torques given to each call
+    params : values of its parameters, one for all bodies or one for each, as for `ph.ensemble`
+    masses : one for each body or one for all; the bodies then also move: ``step(x, p, q, pi, force, torque)``
+    vector : "momentum" or "omega", in the body frame: the second array of a state. With "omega", the translation has
+        velocities instead of momenta
+    layout : "rows" for arrays (N, 4) and (N, 3), "columns" for (4, N) and (3, N)
+    scalar : "first" or "last", the place of the scalar in a quaternion
+    """
+    from ...compile.batch.in_place import Form
+
+    for name, value, allowed in (("vector", vector, VECTORS), ("layout", layout, SHAPES), ("scalar", scalar, SCALARS)):
+        if not isinstance(value, str) or value not in allowed:
+            raise InputError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}", name)
+    chosen, many = one_step(method), bodies_of(bodies, field, params)
+    check_bodies(many, chosen, many.field)
+    rotation = BatchStepper(many, chosen, dt, Form(layout, scalar == "last", vector == "omega"))
+    return rotation if masses is None else RigidStepper(rotation, masses)

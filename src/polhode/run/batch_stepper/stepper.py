@@ -1,0 +1,362 @@
+"""A stepper of many bodies, over the arrays of another program."""
+
+from __future__ import annotations
+
+import functools
+import warnings
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError, ResultWarning
+from ...kernels.loops import NO_STATE
+from ...methods import Method
+from ...physics.bodies import Bodies
+from ...physics.fields.decorators import check_frame
+from ...physics.validate import ROTATION_TOLERANCE, check_unit_of_time, finite_number, flag, real_array, whole_number
+from . import arrays
+from .held import Kind, compiled
+from .inertia import columns, replaced
+
+MANY = 64
+"""Groups of bodies from which on the steps are offered to several cores; fewer take less time than a hand-over."""
+
+NAMED = 5
+"""Largest number of bodies named in a message."""
+
+NOBODY = np.empty(0, dtype=np.int64)
+NO_TORQUE = np.empty((1, 3))
+
+UNKNOWN: Any = object()
+"""In place of the arrays of the last call, if it was not one that can be repeated."""
+
+
+class BatchStepper:
+    """Advances many bodies by steps of one method, in the user's arrays; created by `ph.batch_stepper`.
+
+    Attributes
+    ----------
+    method, dt : the method, and the step that is used where a call gives none
+    """
+
+    def __init__(self, bodies: Bodies, method: Method, dt: Any, form: Any) -> None:
+        self.method, self.form, self.dt = method, form, dt
+        self._failed: np.ndarray = NOBODY
+        self._programs: dict[Any, Any] = {}
+        self._q = self._v = self._torque = self._frame = UNKNOWN
+        self._run: Any = None
+        self._force: np.ndarray = NO_TORQUE
+        self._rest: list[Any] = []
+        self.flags = np.empty(0, dtype=bool)
+        self.groups = 0
+        self.vector = "omega" if form.omega else "pi"
+        self._take(bodies)
+        self._h = None if dt is None else _checked_steps(dt)
+
+    def _take(self, bodies: Bodies) -> None:
+        """Bring the bodies into the form of the loop."""
+        self.bodies = bodies
+        own = np.empty((1, 0)) if bodies.own is None else bodies.own
+        tables = () if bodies.field is None else tuple(column[None, :] for column in bodies.field.columns.values())
+        inertia = np.concatenate([bodies.moments, bodies.inverse_moments], axis=1)
+        self.constants = columns(inertia), columns(bodies.values), columns(own), tables
+        self._linear = bool((bodies.moments == 0).any())
+        self._frame = UNKNOWN
+        self._inner: dict[Method, BatchStepper] = {}
+        self._gpu: Any = None
+
+    @property
+    def failed(self) -> np.ndarray:
+        """The bodies whose last step failed; on a GPU, this waits for it."""
+        if self._gpu is not None:
+            self._failed = np.union1d(self._failed, self._gpu.collected())
+        return self._failed
+
+    def __reduce__(self) -> Any:
+        """Pickle the constructor arguments; compiled steps are looked up again when needed."""
+        return BatchStepper, (self.bodies, self.method, self.dt, self.form)
+
+    def replace(self, indices: Any, bodies: Any) -> None:
+        """Replace some bodies by others.
+
+        Parameters
+        ----------
+        indices : the numbers of the bodies, or a mask
+        bodies : as for `ph.batch_stepper`, one for each index or one for all of them
+        """
+        if self.bodies.number > 1 and len(self.bodies.moments) == 1:
+            self.bodies = self._written_out(self.bodies.number)
+        new, _ = replaced(self.bodies, indices, bodies)
+        known = (self.bodies.own is None) == (new.own is None)
+        self._take(new)
+        if not known:
+            self._programs = {}
+        for kind in list(self._programs):
+            self._programs[kind] = compiled(new, self.method, self.form, Kind(*kind))
+
+    def _written_out(self, number: int) -> Bodies:
+        one, own = self.bodies, self.bodies.own
+        moments = np.repeat(one.moments, number, axis=0)
+        return Bodies(
+            moments=moments, own=None if own is None else np.repeat(own, number, axis=0), field=one.field,
+            values=one.values, number=number,
+        )  # fmt: skip
+
+    # --- steps -------------------------------------------------------------------------------------
+
+    def step(
+        self, q: Any, pi: Any, torque: Any = None, *, frame: str = "body", dt: Any = None, n: int = 1, t: float = 0.0,
+        in_place: bool = True,
+    ) -> tuple[Any, Any]:  # fmt: skip
+        """Advance all bodies by one step, or by `n` steps.
+
+        Parameters
+        ----------
+        q, pi : attitudes and momenta (or angular velocities), in the layout of this stepper; changed in place. JAX
+            arrays cannot be changed: use the result
+        torque : the torque of each body, held constant over the step in `frame`, in the layout of `pi`; or, with a
+            further first dimension of length `n`, over each of the sub-steps. Or a function that returns such an array,
+            ``torque(t, q)`` or, for methods that take torques which depend on omega, ``torque(t, q, pi)``. It is
+            asked at the times and states where the method needs it, so the order of the method is kept
+        frame : "body" or "space", the frame of the torque
+        dt : step, one for all bodies or one for each; by default that of the stepper
+        n : number of steps
+        t : time at the start, for fields and functions that depend on it
+        in_place : False leaves the arrays as they are and returns new ones
+
+        Returns
+        -------
+        q, pi : the arrays with the new states
+
+        Warns
+        -----
+        ResultWarning : some bodies failed, for example by a torque that is not finite. `failed` names them. Their
+            states are as before the call; the others are not affected
+        """
+        if (
+            q is self._q and pi is self._v and frame is self._frame and dt is None and n == 1 and in_place is True
+            and type(t) is float and q.flags.writeable and pi.flags.writeable
+        ):  # fmt: skip
+            # the arrays of the last call, or another array of torques like the last one
+            if torque is self._torque:
+                self.settle(self._run(q, pi, self._force, *self._rest, t), torque)
+                return q, pi
+            last = self._force
+            if (
+                type(torque) is np.ndarray and torque.shape == last.shape and torque.dtype is last.dtype
+                and torque.flags.c_contiguous and self._torque is not None
+            ):  # fmt: skip
+                self.settle(self._run(q, pi, torque, *self._rest, t), torque)
+                return q, pi
+        return self._step_anew(q, pi, torque, frame, dt, n, t, in_place)
+
+    def _step_anew(
+        self, given_q: Any, given_v: Any, torque: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
+    ) -> tuple[Any, Any]:
+        """Check all arguments and make the steps."""
+        if arrays.is_on_gpu(given_q):
+            return self._step_on_gpu(given_q, given_v, torque, frame, dt, n, t, in_place)
+        q, v = self._states(given_q, given_v, flag("in_place", in_place))
+        h = self.steps(dt)
+        n, t = whole_number("n", n), finite_number("t", t)
+        if torque is not None and arrays.is_function(torque):
+            from .asked import asked_steps
+
+            self.settle(asked_steps(self, q, v, torque, check_frame(frame), h, n, t), torque)
+        else:
+            advance = self.bound(q, v, torque, frame, h=h, n=n)
+            self._frame = UNKNOWN
+            if q is given_q and dt is None and n == 1 and self.groups < MANY and not self._linear:
+                _, _, force, *rest = advance.args
+                if torque is None or torque is force:  # not a copy, which would be old in the next call
+                    self._run, self._rest, self._force = advance.func, rest, force
+                    self._torque, self._frame = torque, frame
+            self.settle(advance(t), torque)
+        return self._handed_back(q, v, given_q, given_v, in_place)
+
+    def _step_on_gpu(
+        self, q: Any, v: Any, torque: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
+    ) -> tuple[Any, Any]:
+        """Make the steps in arrays on a GPU."""
+        if self._gpu is None:
+            from .gpu import GpuSteps
+
+            self._gpu = GpuSteps(self)
+        n, t, in_place = whole_number("n", n), finite_number("t", t), flag("in_place", in_place)
+        found: tuple[Any, Any] = self._gpu.step(q, v, torque, frame, lambda: self.steps(dt), n, t, in_place)
+        return found
+
+    def bound(
+        self, q: Any, v: Any, torque: Any = None, frame: Any = "body", *, h: Any, n: int = 1
+    ) -> functools.partial[int]:
+        """Return the function that makes the steps from a time and returns the number of bodies that failed."""
+        number, force = len(self.flags), NO_TORQUE
+        if torque is not None:
+            force = arrays.vectors("torque", torque, self.form.layout, number, n)
+            arrays.check_apart(q=q, **{self.vector: v}, torque=force)
+        if self._linear:
+            rows = v if self.form.layout == "rows" else v.T
+            self.bodies.check_axial(self.vector, rows.astype(float))
+        run = self._program(None if torque is None else check_frame(frame), force.ndim == 3, type(h) is not float)
+        bound = functools.partial(run, q, v, force, *self.constants, h, n, self.flags)
+        if self.groups < MANY:
+            return functools.partial(bound, 0, self.groups)  # one partial, with all arguments
+        return functools.partial(self._on_cores, bound)
+
+    def _program(self, *kind: Any) -> Any:
+        """Return the compiled step for a frame, torques for each sub-step, and steps for each body."""
+        run = self._programs.get(kind)
+        if run is None:
+            run = self._programs[kind] = compiled(self.bodies, self.method, self.form, Kind(*kind))
+        return run
+
+    def _on_cores(self, bound: Any, t: float) -> int:
+        """Make the steps with as many threads as pay off."""
+        from ...compile.threads import share_out
+
+        found: list[int] = []
+        share_out(lambda begin, end: found.append(bound(begin, end, t)), self.groups)
+        return min(found) if min(found) < 0 else sum(found)
+
+    # --- arguments ---------------------------------------------------------------------------------
+
+    def _states(self, given_q: Any, given_v: Any, in_place: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Return the arrays to change: the given ones, or copies; arrays new to this stepper are checked."""
+        q, v = given_q, given_v
+        if q is not self._q or v is not self._v or not (q.flags.writeable and v.flags.writeable):
+            q, v = self.admitted(q, v, in_place)
+        if not in_place:
+            q, v = q.copy(), v.copy()
+        if q is not self._q or v is not self._v:
+            self._frame = UNKNOWN
+        self._q, self._v = (q, v) if type(given_q) is type(given_v) is np.ndarray else (UNKNOWN, UNKNOWN)
+        return q, v
+
+    def admitted(self, given_q: Any, given_v: Any, in_place: bool) -> tuple[np.ndarray, np.ndarray]:
+        """Check state arrays and return them as NumPy arrays that can be written."""
+        q, v = arrays.viewed("q", given_q), arrays.viewed(self.vector, given_v)
+        functional = arrays.is_functional(given_q) or arrays.is_functional(given_v)
+        written = in_place and not functional
+        each = len(self.bodies.moments) > 1 or self.bodies.number > 1
+        number = arrays.check_state(
+            "q", q, 4, self.form.layout, self.bodies.number if each else None, written
+        )  # fmt: skip
+        arrays.check_state(self.vector, v, 3, self.form.layout, number, written)
+        if q.dtype != v.dtype:
+            raise InputError(f"q and {self.vector} must have the same dtype; got {q.dtype} and {v.dtype}")
+        arrays.check_apart(q=q, **{self.vector: v})
+        bad = _unit_check(self.form.layout)(q)
+        if bad >= 0:
+            one = (q[bad] if self.form.layout == "rows" else q[:, bad]).tolist()
+            raise InputError(
+                f"q must hold unit quaternions; that of body {bad} is {one}, of length {np.linalg.norm(one):.8g}, so "
+                "divide by it", "q",
+            )  # fmt: skip
+        self.resize(number)
+        return (q.copy(), v.copy()) if functional and in_place else (q, v)
+
+    def resize(self, number: int) -> None:
+        """Prepare for this number of bodies."""
+        if number != len(self.flags):
+            from ...compile.batch.layout import LANES, padded
+
+            self.flags, self.groups = np.zeros(number, dtype=bool), padded(number) // LANES
+
+    def inner(self, method: Method) -> BatchStepper:
+        """Return the stepper of the same bodies with another method, for the parts of a step."""
+        found = self._inner.get(method)
+        if found is None:
+            found = self._inner[method] = BatchStepper(self.bodies, method, None, self.form)
+        found.resize(len(self.flags))
+        return found
+
+    def steps(self, dt: Any) -> Any:
+        """Return the step: a float, or one for each body, padded to whole groups."""
+        h = self._h if dt is None else _checked_steps(dt)
+        if h is None:
+            raise InputError("give dt, here or to ph.batch_stepper", "dt")
+        if type(h) is float:
+            return h
+        number = len(self.flags)
+        if len(h) != number:
+            raise InputError(f"dt must be one number, or one for each of the {number} bodies; got {len(h)}", "dt")
+        return columns(h[:, None])[0]
+
+    def _handed_back(self, q: Any, v: Any, given_q: Any, given_v: Any, in_place: Any) -> tuple[Any, Any]:
+        if in_place is True and not arrays.is_functional(given_q):
+            return given_q, given_v
+        return arrays.returned(q, given_q), arrays.returned(v, given_v)
+
+    # --- faults ------------------------------------------------------------------------------------
+
+    def settle(self, lost: int, torque: Any) -> None:
+        """Note which bodies failed in the last step."""
+        if lost == 0:
+            self._failed = NOBODY
+        elif lost < 0:
+            q, v, self._q, self._v = self._q, self._v, UNKNOWN, UNKNOWN
+            arrays.check_apart(q=q, **{self.vector: v}, torque=torque)
+            raise InputError("the shape of an array was changed between two calls; pass arrays of the same bodies")
+        else:
+            self._report(lost, torque)
+
+    def _report(self, lost: int, torque: Any) -> None:
+        """Keep the numbers of the bodies that failed, and warn."""
+        self._failed = np.flatnonzero(self.flags)
+        self.flags[:] = False
+        first = int(self._failed[0])
+        warnings.warn(
+            f"{self._counted()}; body {first}: {self._reason(first, torque)}. Their states are as before the call, and "
+            "`failed` has their numbers",
+            ResultWarning,
+            stacklevel=5,
+        )
+
+    def _counted(self) -> str:
+        lost, number = len(self._failed), len(self.flags)
+        some = ", ".join(map(str, self._failed[:NAMED].tolist())) + (", ..." if lost > NAMED else "")
+        return f"{lost} of {number} bodies failed: {some}" if number > 1 else "the body failed"
+
+    def note(self, failed: np.ndarray) -> None:
+        """Warn of bodies that failed in an earlier call on a GPU."""
+        self._failed = failed
+        if len(failed):
+            warnings.warn(
+                f"{self._counted()}, in an earlier call: a torque or state is not finite, or the equations of the step "
+                "were not solved. Their states are as before that call",
+                ResultWarning,
+                stacklevel=5,
+            )
+
+    def _reason(self, i: int, torque: Any) -> str:
+        """Explain why body i failed."""
+        by_rows = self.form.layout == "rows"
+        if torque is not None and not arrays.is_function(torque):
+            own = np.asarray(torque)[..., i, :] if by_rows else np.asarray(torque)[..., i]
+            if not np.isfinite(own).all():
+                return f"its torque is {own.tolist()}"
+        if self._q is not UNKNOWN:
+            q, v = (a[i] if by_rows else a[:, i] for a in (self._q, self._v))
+            length = float(np.linalg.norm(q))
+            if not abs(length - 1) <= ROTATION_TOLERANCE:
+                return f"its quaternion is {q.tolist()}, of length {length:.8g}"
+            if not np.isfinite(v).all():
+                return f"its {self.vector} is {v.tolist()}"
+        return f"the equations of the step were not solved, or {NO_STATE}; try a smaller dt"
+
+
+def _checked_steps(dt: Any) -> Any:
+    """Return the step as a float, or the steps of the bodies as an array."""
+    given = real_array(dt, "dt must be a number, or one for each body")
+    if given.ndim > 1 or not given.size or not (np.isfinite(given) & (given != 0)).all():
+        raise InputError(f"dt must be a number other than zero, or one for each body; got {dt!r}", "dt")
+    check_unit_of_time("|dt|", float(np.abs(given).min()), float(np.abs(given).max()))
+    return given if given.ndim else float(given)
+
+
+def _unit_check(layout: str) -> Any:
+    """Return the compiled check of quaternions."""
+    from ...compile.batch import in_place
+    from ...compile.program import program
+
+    return program(lambda: in_place.checking(layout), "unit quaternions", layout).run

@@ -1,0 +1,188 @@
+"""Steps of rotation and translation together, by one scheme.
+
+The translation x' = p/m, p' = F has the kicks and drifts of the rotation: with the same coefficients, and at the same
+times. So forces and torques that depend on positions and attitudes are asked for once a kick, and the order of the
+scheme holds for all of the motion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...physics.fields.decorators import check_frame
+from ...physics.validate import finite_number, flag, real_array, whole_number
+from . import arrays
+from .asked import Asked, Drifts, by_rows, fractions, is_written_out, kick, own_steps, write_good
+from .stepper import BatchStepper
+
+
+class RigidStepper:
+    """Advances positions and attitudes of many bodies; created by `ph.batch_stepper` with `masses`.
+
+    Attributes
+    ----------
+    rotation : the stepper of the rotation
+    masses : one for each body, or one for all
+    """
+
+    def __init__(self, rotation: BatchStepper, masses: Any) -> None:
+        self.rotation = rotation
+        self.masses = _masses(masses, rotation.bodies.number)
+
+    def __reduce__(self) -> Any:
+        """Pickle the constructor arguments."""
+        return RigidStepper, (self.rotation, self.masses)
+
+    @property
+    def failed(self) -> np.ndarray:
+        """The bodies whose last step failed; their states are as before the call."""
+        return self.rotation.failed
+
+    def replace(self, indices: Any, bodies: Any, masses: Any = None) -> None:
+        """Replace some bodies by others; `masses` are theirs, if they differ from the old ones."""
+        self.rotation.replace(indices, bodies)
+        if masses is not None:
+            new = np.array(np.broadcast_to(self.masses, (self.rotation.bodies.number,)))
+            new[indices] = _masses(masses, new[indices].size)
+            self.masses = new
+
+    def step(
+        self, x: Any, p: Any, q: Any, pi: Any, force: Any = None, torque: Any = None, *, frame: str = "body",
+        dt: Any = None, n: int = 1, t: float = 0.0, in_place: bool = True,
+    ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
+        """Advance all bodies by one step, or by `n` steps.
+
+        Parameters
+        ----------
+        x, p : positions of the centres of mass and momenta (with angular velocities, velocities), in the space frame
+        q, pi : attitudes and angular momenta, as for a stepper without masses
+        force, torque : arrays, held constant over all steps; forces are in the space frame, torques in `frame`. Or
+            `force` is a function ``force(t, x, q)`` that returns both arrays; it is asked at every kick of the scheme
+        frame, dt, n, t, in_place : as for a stepper without masses
+
+        Returns
+        -------
+        x, p, q, pi : the arrays with the new states
+        """
+        rotation, given = self.rotation, (x, p, q, pi)
+        in_place = flag("in_place", in_place)
+        states = self._checked(given, in_place)
+        h, n, t = rotation.steps(dt), whole_number("n", n), finite_number("t", t)
+        new = tuple(array.astype(float) for array in states)
+        check_frame(frame)
+        with np.errstate(invalid="ignore", over="ignore"):
+            if force is not None and arrays.is_function(force):
+                if torque is not None:
+                    raise InputError("a function gives forces and torques together; remove the argument torque")
+                self._asked(new, _Both(self, force, frame), h, n, t)
+            else:
+                self._held(new, force, torque, frame, h, n, t)
+        target = states if in_place else tuple(array.copy() for array in states)
+        rotation.settle(write_good(rotation, target, new), torque)
+        if in_place and not any(map(arrays.is_functional, given)):
+            return given
+        return tuple(arrays.returned(a, like) for a, like in zip(target, given, strict=True))
+
+    def _checked(self, given: tuple[Any, ...], in_place: bool) -> tuple[np.ndarray, ...]:
+        """Check the arrays of a call and return them as NumPy arrays."""
+        rotation = self.rotation
+        q, v = rotation.admitted(given[2], given[3], in_place)
+        number, written = len(rotation.flags), in_place and not any(map(arrays.is_functional, given))
+        found = []
+        for name, array in zip(("x", "p"), given[:2], strict=True):
+            seen = arrays.viewed(name, array)
+            arrays.check_state(name, seen, 3, rotation.form.layout, number, written)
+            found.append(seen.copy() if in_place and not written else seen)
+        arrays.check_apart(x=found[0], p=found[1], q=q, pi=v)
+        return (*found, q, v)
+
+    # --- parts of a step, on arrays of doubles -------------------------------------------------------
+
+    def _held(
+        self, state: tuple[Any, ...], force: Any, torque: Any, frame: str, h: Any, n: int, t: float
+    ) -> None:  # fmt: skip
+        """Make steps with constant forces: n steps of any scheme of order 2 or more are the exact motion."""
+        rotation, (x, p, q, v) = self.rotation, state
+        number, layout = len(rotation.flags), rotation.form.layout
+        rotation.bound(q, v, torque, frame, h=h, n=n)(t)
+        span = n * own_steps(h, number)
+        if force is None:
+            self._drift(x, p, span)
+            return
+        F = by_rows(arrays.vectors("force", force, layout, number, None), layout).astype(float)
+        self._kick(p, span / 2, F)
+        self._drift(x, p, span)
+        self._kick(p, span / 2, F)
+
+    def _asked(self, state: tuple[Any, ...], asked: _Both, h: Any, n: int, t: float) -> None:
+        """Make the kicks and drifts of a scheme; neighbouring kicks share one answer."""
+        rotation, (x, p, q, v) = self.rotation, state
+        method = rotation.method.unprocessed or rotation.method
+        if not is_written_out(method) or rotation.bodies.field is not None:
+            raise InputError(
+                f"forces from a function need a kick-drift scheme over a free flow, such as strang(dmv10), without a "
+                f"field; got {rotation.method.name}"
+            )
+        drifts, steps = Drifts(rotation, method, q, v, h), own_steps(h, len(rotation.flags))
+        found: Any = None
+        for k in range(n):
+            clock = 0.0
+            for i, (is_kick, fraction) in enumerate(fractions(method)):
+                part = fraction * steps
+                if is_kick:
+                    if found is None:
+                        found = asked(t + k * steps + clock * steps, x, q)
+                    self._kick(p, part, found[0])
+                    kick(rotation, v, part, found[1])
+                else:
+                    self._drift(x, p, part)
+                    drifts.advance(i)
+                    found, clock = None, clock + fraction
+        rotation.flags |= drifts.failed()
+
+    def _kick(self, p: np.ndarray, h: Any, force: np.ndarray) -> None:
+        """Apply a kick: p += h F, or v += h F/m."""
+        rows = by_rows(p, self.rotation.form.layout)
+        rows += force * _column(h / self.masses if self.rotation.form.omega else h)
+
+    def _drift(self, x: np.ndarray, p: np.ndarray, h: Any) -> None:
+        """Apply a drift: x += h p/m, or x += h v."""
+        rows = by_rows(x, self.rotation.form.layout)
+        rows += by_rows(p, self.rotation.form.layout) * _column(h if self.rotation.form.omega else h / self.masses)
+
+
+class _Both:
+    """Forces (space frame) and torques (body frame) from a function, one row for each body."""
+
+    def __init__(self, stepper: RigidStepper, function: Callable[..., Any], frame: str) -> None:
+        self.stepper, self.function, self.frame = stepper, function, frame
+
+    def __call__(self, t: Any, x: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return both at a time and at positions and attitudes."""
+        rotation = self.stepper.rotation
+        value = self.function(t, x, q)
+        if not isinstance(value, tuple) or len(value) != 2:
+            raise InputError(f"the force function must return (force, torque); it returned {type(value).__name__}")
+        layout = rotation.form.layout
+        force = arrays.vectors("the force of the function", value[0], layout, len(rotation.flags), None)
+        torque = Asked(rotation, lambda *state: value[1], self.frame)
+        return by_rows(force, layout).astype(float), torque(t, q, x)
+
+
+def _column(h: Any) -> Any:
+    """A number for each body as a column, or one for all."""
+    return h[:, None] if np.ndim(h) else h
+
+
+def _masses(masses: Any, number: int) -> Any:
+    """Return positive masses, one for each body or one for all."""
+    given = real_array(masses, "masses must be one number for each body, or one for all", key="masses")
+    if given.ndim > 1 or not given.size or not (np.isfinite(given) & (given > 0)).all():
+        raise InputError(f"masses must be positive numbers, one for each body or one for all; got {masses!r}", "masses")
+    if given.ndim and number > 1 and len(given) != number:
+        raise InputError(f"masses must be one for each of the {number} bodies; got {len(given)}", "masses")
+    return given if given.ndim else float(given)

@@ -1,0 +1,182 @@
+"""Arrays on a GPU, by numba's simulator of one: the same kernels, not compiled, against the processor."""
+
+import os
+import re
+import subprocess
+import sys
+import warnings
+
+import numpy as np
+import pytest
+
+import polhode as ph
+
+N = 5
+EPS = np.finfo(float).eps
+
+
+@ph.potential
+def height(R, *, mgl):
+    return mgl * R[2][2]
+
+
+def weight(t, q):
+    """A torque that depends on time and attitude."""
+    return np.stack([q[:, 1] * q[:, 0], t - q[:, 2] * q[:, 3], 0 * t + q[:, 3]], axis=1).view(type(q))
+
+
+def states(form, dtype=float):
+    rng = np.random.default_rng(3)
+    q, v, torque = rng.normal(size=(N, 4)), rng.normal(size=(N, 3)), rng.normal(size=(2, N, 3))
+    q /= np.linalg.norm(q, axis=1)[:, None]
+    if form.get("layout") == "columns":
+        q, v, torque = q.T, v.T, torque.transpose(0, 2, 1)
+    return [np.ascontiguousarray(x, dtype=dtype) for x in (q, v, torque)]
+
+
+def tensors():
+    rng = np.random.default_rng(4)
+    axes = np.linalg.qr(rng.normal(size=(N, 3, 3)))[0]
+    return np.einsum("nij,nj,nkj->nik", axes, rng.uniform(1, 1.9, (N, 3)), axes)
+
+
+COLUMNS = {"layout": "columns", "scalar": "last", "vector": "omega"}
+OWN_STEPS = np.linspace(0.01, 0.03, N)
+CASES = {
+    "held": ("fem", [1.0, 1.5, 2.0], {}, {"torque": 0, "frame": "space"}),
+    "sub-steps": ("fem", tensors(), COLUMNS, {"torque": ..., "n": 2}),
+    "own steps": ("strang(dmv4)", tensors(), {}, {"torque": 1, "dt": OWN_STEPS, "n": 3}),
+    "singles": ("fem", [1.0, 1.5, 2.0], {"dtype": np.float32}, {"torque": 0}),
+    "free": ("dmv4", tensors(), COLUMNS, {"n": 2}),
+    "field": ("strang(dmv4)", [1.0, 1.5, 2.0], {"field": height, "params": {"mgl": np.linspace(1, 2, N)}}, {"n": 2}),
+    "function": ("yoshida4(dmv4)", tensors(), {}, {"torque": weight, "n": 2, "t": 0.3, "frame": "space"}),
+    "function of rates": ("strang(dmv4)", tensors(), {"vector": "omega"}, {"torque": weight}),
+    "not in place": ("fem", [1.0, 1.5, 2.0], {}, {"torque": 0, "in_place": False}),
+}
+
+
+def run(case, on=lambda x: x):
+    method, bodies, made, given = CASES[case]
+    form = {k: x for k, x in made.items() if k != "dtype"}
+    q, v, torque = states(form, made.get("dtype", float))
+    given = dict(given)
+    if "torque" in given and not callable(given["torque"]):
+        given["torque"] = on(torque if given["torque"] is ... else np.ascontiguousarray(torque[given["torque"]]))
+    stepper = ph.batch_stepper(bodies, method, 0.02, **form)
+    q, v = on(q), on(v)
+    new = stepper.step(q, v, **given)
+    assert (new[0] is q) == given.get("in_place", True)
+    return [np.array(x) for x in new]
+
+
+# --- in the simulator ---------------------------------------------------------------------------------
+
+
+class OnCard(np.ndarray):
+    """An array that says that it is on a GPU."""
+
+    @property
+    def __cuda_array_interface__(self):
+        return self.__array_interface__
+
+
+def on_card(array):
+    return array.view(OnCard)
+
+
+def simulate(path):
+    from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
+
+    from polhode.run.batch_stepper import gpu
+
+    shared = gpu.GpuSteps._viewed
+
+    def view(steps, name, array):
+        if isinstance(array, OnCard):  # the simulator cannot share memory by its address
+            return FakeCUDAArray(array.view(np.ndarray))
+        return shared(steps, name, array)
+
+    gpu.GpuSteps._viewed = view
+    FakeCUDAArray.__cuda_array_interface__ = property(lambda self: self._ary.__array_interface__)
+    found = {f"{case} {i}": x for case in CASES for i, x in enumerate(run(case, on_card))}
+    found |= spoiled()
+    refused()
+    np.savez(path, **found)
+
+
+def spoiled():
+    """One body has a torque that is not finite."""
+    q, v, torque = map(on_card, states({}))
+    torque, before = on_card(np.array(torque[0])), np.array(q)
+    torque[3, 1] = np.nan
+    stepper = ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02)
+    stepper.step(q, v, torque)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        stepper.step(q, v, torque)
+    assert [x.category for x in told] == [ph.ResultWarning]
+    assert "1 of 5 bodies failed: 3, in an earlier call" in str(told[0].message)
+    return {"failed": stepper.failed, "kept": q[3] == before[3], "moved": q[:3] != before[:3]}
+
+
+def refused():
+    """One sentence for each wrong argument, and nothing is written."""
+    q, v, torque = states({})
+    a, b, T = on_card(q.copy()), on_card(v.copy()), on_card(torque[0].copy())
+    stepper = ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02)
+    strided = on_card(np.zeros((N, 8)))[:, :4]
+    for message, given in {
+        "pi must be on the GPU, as q is": (a, v),
+        "torque must be on the GPU, as q is": (a, b, torque[0]),
+        "q must have the shape (N, 4)": (b, a),
+        "q must hold unit quaternions; that of body 0": (on_card(2 * q), b),
+        "q must be contiguous": (strided, b),
+        "q must hold float64 or float32 numbers; got int64": (on_card(np.ones((N, 4), dtype=np.int64)), b),
+        "q and pi must have the same dtype": (a, on_card(v.astype(np.float32))),
+        "q and pi share memory": (a, a.reshape(-1)[: 3 * N].reshape(N, 3)),
+        "torque must have the shape (5, 3)": (a, b, on_card(np.ones((2, 3)))),
+        "torque must be a contiguous array": (a, b, on_card(np.ones((N, 3), dtype=np.int64))),
+        "pi and torque share memory": (a, b, b),
+        "on a GPU a torque function has two arguments": (a, b, lambda t, q, v: T),
+    }.items():
+        method = "strang(dmv4)" if callable(given[-1]) else None
+        one = ph.batch_stepper([1.0, 1.5, 2.0], method, 0.02) if method else stepper
+        with pytest.raises(ph.InputError, match=re.escape(message)):
+            one.step(*given)
+    assert np.array_equal(a, q)
+    assert np.array_equal(b, v)
+
+
+# --- tests --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def simulated(tmp_path_factory):
+    path = tmp_path_factory.mktemp("gpu") / "simulated.npz"
+    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, __file__, str(path)], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return np.load(path)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_the_card_computes_what_the_processor_does(simulated, case):
+    for i, expected in enumerate(run(case)):
+        eps = np.finfo(expected.dtype).eps
+        np.testing.assert_allclose(simulated[f"{case} {i}"], expected, rtol=0, atol=64 * eps)
+
+
+def test_a_body_that_fails_keeps_its_state(simulated):
+    assert simulated["failed"].tolist() == [3]
+    assert simulated["kept"].all()
+    assert simulated["moved"].any(axis=1).all()
+
+
+def test_arrays_on_two_devices_are_refused():
+    q, v, _ = states({})
+    with pytest.raises(ph.InputError, match="pi is in the memory of a GPU, and the states are not"):
+        ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02).step(q, on_card(v))
+
+
+if __name__ == "__main__":
+    simulate(sys.argv[1])
