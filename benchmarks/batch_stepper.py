@@ -1,11 +1,12 @@
 """The stepper of many bodies against a plain copy of its arrays, and against steps written in NumPy and torch.
 
-    python benchmarks/batch_stepper.py [--out benchmarks/results/batch_stepper.json] [METHOD ...]
+    python benchmarks/batch_stepper.py [--cuda] [--out benchmarks/results/batch_stepper.json] [METHOD ...]
 
 All bodies have their own attitude, momentum and torque, which is held in the space frame over the step. The rivals
 alternate in one run, and the best of many counts, which removes the load of a shared machine. `core_ns` is processor
 time for each body-step, of all threads; `per_second` are body-steps by the clock. `copy` reads the attitudes, momenta
-and torques and writes the first two, in the same groups and with the same threads: what memory allows.
+and torques and writes the first two, in the same groups and with the same threads: what memory allows. With `--cuda`
+all arrays are tensors of torch on a GPU, and `TB/s` is the traffic of the step, 136 bytes for each body.
 """
 
 from __future__ import annotations
@@ -29,6 +30,10 @@ MOMENTS = (1.0, 1.5, 2.0)
 DT = 0.01
 SIZES = ((1_000_000, 1), (100_000, 1), (10_000, 1), (10_000, 100))
 """Bodies, and sub-steps in a call."""
+
+ON_CARD = ((10_000, 1), (1_000_000, 1), (4_000_000, 1), (16_000_000, 1))
+TRAFFIC = 136
+"""Bytes that the step of a body reads and writes: attitude, momentum and torque; attitude and momentum."""
 
 
 def states(number: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -82,6 +87,24 @@ def copying() -> Callable[..., None]:
 def copy_loop(q: np.ndarray, pi: np.ndarray, torque: np.ndarray) -> Callable[[], None]:
     run = program(copying, "copy loop of benchmarks/batch_stepper").run
     return lambda: share_out(lambda begin, end: run(q, pi, torque, begin, end), len(q))
+
+
+def rivals_on_card(methods: list[str], number: int, n: int) -> dict[str, tuple[int, Callable[[], Any]]]:
+    """The same with tensors on a GPU; a call ends when the GPU has done it."""
+    torch: Any = importlib.import_module("torch")
+    wait = torch.cuda.synchronize
+    q, pi, torque = (torch.from_numpy(a).cuda() for a in states(number))
+    inertia = torch.tensor(MOMENTS, dtype=torch.float64, device="cuda")
+    found: dict[str, tuple[int, Callable[[], Any]]] = {}
+    for name in methods:
+        step = ph.batch_stepper(MOMENTS, name, DT).step
+        own = q.clone(), pi.clone(), torque
+        found[name] = number * n, lambda step=step, s=own: (step(*s, frame="space", n=n), wait())
+    a, b = q.clone(), pi.clone()
+    found["copy"] = number, lambda: (a.mul_(1.0), b.add_(torque), wait())
+    for scheme in (euler, rk4):
+        found[f"torch {scheme.__name__}"] = number, lambda f=scheme: (f(torch, q, pi, torque, inertia), wait())
+    return found
 
 
 def rivals(methods: list[str], number: int, n: int) -> dict[str, tuple[int, Callable[[], Any]]]:
@@ -144,15 +167,11 @@ def overhead(method: str) -> dict[str, float]:
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("methods", nargs="*", default=["fem", "buss2", "strang(dmv10)"])
-    parser.add_argument("--out", type=Path)
-    parser.add_argument("--seconds", type=float, default=20.0, help="time for each size")
-    given = parser.parse_args()
-    record: dict[str, Any] = {"machine": machine(), "moments": MOMENTS, "dt": DT, "sizes": []}
+def on_processor(methods: list[str], seconds: float) -> dict[str, Any]:
+    """Print and return the figures of the processor."""
+    record: dict[str, Any] = {"sizes": []}
     for number, n in SIZES:
-        rows = timed(rivals(given.methods, number, n), given.seconds)
+        rows = timed(rivals(methods, number, n), seconds)
         print(f"\nN = {number}, n = {n}: body-steps/s, core-ns a body-step, share of the copy, times NumPy rk4")
         for name, row in rows.items():
             row["share_of_copy"] = row["per_second"] / rows["copy"]["per_second"]
@@ -163,9 +182,38 @@ def main() -> None:
                 flush=True,
             )
         record["sizes"].append({"bodies": number, "n": n, "rows": rows})
-    record["call_us"] = overhead(given.methods[0])
-    print(f"\na call for one body, {given.methods[0]}, microseconds:", record["call_us"])
+    record["call_us"] = overhead(methods[0])
+    print(f"\na call for one body, {methods[0]}, microseconds:", record["call_us"])
+    return record
+
+
+def on_card(methods: list[str], seconds: float) -> dict[str, Any]:
+    """Print and return the figures of a GPU."""
+    record: dict[str, Any] = {"sizes": []}
+    for number, n in ON_CARD:
+        rows = timed(rivals_on_card(methods, number, n), seconds)
+        print(f"\nN = {number} on a GPU: body-steps/s, microseconds a call, TB/s, times torch rk4")
+        for name, row in rows.items():
+            row["us"], row["TB/s"] = 1e6 * number * n / row["per_second"], TRAFFIC * row["per_second"] / n / 1e12
+            row["times_torch_rk4"] = row["per_second"] / rows["torch rk4"]["per_second"]
+            print(
+                f"{name:16} {row['per_second']:9.2e} {row['us']:9.1f} {row['TB/s']:7.2f} {row['times_torch_rk4']:8.1f}",
+                flush=True,
+            )
+        record["sizes"].append({"bodies": number, "n": n, "rows": rows})
+    return record
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("methods", nargs="*", default=["fem", "buss2", "strang(dmv10)"])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--cuda", action="store_true", help="tensors of torch on a GPU instead of NumPy arrays")
+    parser.add_argument("--seconds", type=float, default=20.0, help="time for each size")
+    given = parser.parse_args()
+    found = (on_card if given.cuda else on_processor)(given.methods, given.seconds)
     if given.out:
+        record = {"machine": machine(), "moments": MOMENTS, "dt": DT, **found}
         given.out.write_text(json.dumps(record, indent=1) + "\n", "utf-8")
 
 
