@@ -46,7 +46,8 @@ def _temperature(name: str, value: Any) -> float:
     return value
 
 
-def _counter(name: str, value: Any) -> float:
+def counter(name: str, value: Any) -> float:
+    """Check a whole number that counts random numbers."""
     number = finite_number(name, value)
     if number != int(number) or not 0 <= number < LARGEST:
         raise InputError(f"{name} must be a whole number from 0 to 2^53 - 1; got {value!r}", name)
@@ -74,7 +75,7 @@ def _with_bath(template: FieldTemplate) -> FieldTemplate:
     return dataclasses.replace(template, makes=BathField)
 
 
-@reading(kT=_temperature, friction=friction_tensor, seed=_counter, stream=_counter, first_step=_counter)
+@reading(kT=_temperature, friction=friction_tensor, seed=counter, stream=counter, first_step=counter)
 @_with_bath
 @potential
 def heat_bath(R: Any, kT: Any, friction: Any, seed: Any = 0, stream: Any = 0, first_step: Any = 0) -> Any:
@@ -89,6 +90,13 @@ def heat_bath(R: Any, kT: Any, friction: Any, seed: Any = 0, stream: Any = 0, fi
     return 0 * kT
 
 
+def friction_of(field: Field) -> np.ndarray:
+    """The friction tensor of a field with a heat bath."""
+    assert field.bath is not None
+    first = field.bath + FRICTION
+    return np.array(field.parameters[first : first + 9], dtype=float).reshape(3, 3)
+
+
 def of_all(field: Field, values: np.ndarray, own: Collection[str]) -> np.ndarray:
     """Check the parameters of all bodies, one row each; the number of the body is added to its stream.
 
@@ -101,6 +109,16 @@ def of_all(field: Field, values: np.ndarray, own: Collection[str]) -> np.ndarray
         counted[:, place + STREAM] += np.arange(len(values))
     _check_rows(counted[:, place : place + FIRST + 1])
     return counted
+
+
+def of_each(field: Field, values: np.ndarray, number: int) -> np.ndarray:
+    """Write out checked parameters for this number of bodies; if they are one row, body i has its stream plus i."""
+    if len(values) == number:
+        return values
+    assert field.bath is not None
+    each = np.repeat(values, number, axis=0)
+    each[:, field.bath + STREAM] += np.arange(number)
+    return each
 
 
 def _name_of_stream(field: Field) -> str:

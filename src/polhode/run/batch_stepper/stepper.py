@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from typing import Any
@@ -11,10 +12,13 @@ import numpy as np
 from ...errors import InputError, ResultWarning
 from ...kernels.loops import NO_STATE
 from ...methods import Method
-from ...physics.bodies import Bodies
+from ...physics.bodies import NO_VALUES, Bodies
 from ...physics.fields.decorators import check_frame
+from ...physics.fields.heat_bath import counter
 from ...physics.validate import ROTATION_TOLERANCE, check_unit_of_time, finite_number, flag, real_array, whole_number
+from ..noise import check_forward
 from . import arrays
+from .counting import Count
 from .held import Kind, compiled
 from .inertia import columns, replaced
 
@@ -38,10 +42,12 @@ class BatchStepper:
     ----------
     method, dt : the method, and the step that is used where a call gives none
     failed : the bodies whose last step failed; their states are as before the call
+    steps_made : with noise, the number of steps made so far
     """
 
-    def __init__(self, bodies: Bodies, method: Method, dt: Any, form: Any) -> None:
+    def __init__(self, bodies: Bodies, method: Method, dt: Any, form: Any, steps_made: int = 0) -> None:
         self.method, self.form, self.dt = method, form, dt
+        self.count = None if method.noise is None else Count(steps_made)
         self.failed: np.ndarray = NOBODY
         self._programs: dict[Any, Any] = {}
         self._q = self._v = self._torque = self._frame = UNKNOWN
@@ -50,6 +56,7 @@ class BatchStepper:
         self._rest: list[Any] = []
         self.flags = np.empty(0, dtype=bool)
         self.groups = 0
+        self._constants: tuple[Any, ...] = ()
         self.vector = "omega" if form.omega else "pi"
         self._take(bodies)
         self._h = None if dt is None else _checked_steps(dt)
@@ -61,13 +68,29 @@ class BatchStepper:
         tables = () if bodies.field is None else tuple(column[None, :] for column in bodies.field.columns.values())
         inertia = np.concatenate([bodies.moments, bodies.inverse_moments], axis=1)
         self._constants = columns(inertia), columns(bodies.values), columns(own), tables
+        self._write_out(len(self.flags))
         self._linear = bool((bodies.moments == 0).any())
         self._frame = UNKNOWN
         self._inner: dict[Method, BatchStepper] = {}
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments; compiled steps are looked up again when needed."""
-        return BatchStepper, (self.bodies, self.method, self.dt, self.form)
+        made = 0 if self.count is None else self.count.made
+        return BatchStepper, (self.bodies, self.method, self.dt, self.form, made)
+
+    @property
+    def steps_made(self) -> int:
+        """Number of steps made so far, which numbers the random numbers; set it to continue a run with its noise."""
+        return self._counted().made
+
+    @steps_made.setter
+    def steps_made(self, steps: int) -> None:
+        self._counted().made = int(counter("steps_made", steps))
+
+    def _counted(self) -> Count:
+        if self.count is None:
+            raise InputError(f"{self.method.name} has no noise, so its steps are not counted", "steps_made")
+        return self.count
 
     def replace(self, indices: Any, bodies: Any) -> None:
         """Replace some bodies by others.
@@ -153,22 +176,24 @@ class BatchStepper:
         if torque is not None and arrays.is_function(torque):
             from .asked import asked_steps
 
-            self.settle(asked_steps(self, q, v, torque, check_frame(frame), h, n, t), torque)
+            self.settle(self.counted(asked_steps(self, q, v, torque, check_frame(frame), h, n, t), n), torque)
         else:
             advance = self.bound(q, v, torque, frame, h=h, n=n)
             self._frame = UNKNOWN
-            if q is given_q and dt is None and n == 1 and self.groups < MANY and not self._linear:
+            if q is given_q and dt is None and n == 1 and self.groups < MANY and not (self._linear or self.count):
                 _, _, force, *rest = advance.args
                 if torque is None or torque is force:  # not a copy, which would be old in the next call
                     self._run, self._rest, self._force = advance.func, rest, force
                     self._torque, self._frame = torque, frame
-            self.settle(advance(t), torque)
+            self.settle(self.counted(advance(t), n), torque)
         return self._handed_back(q, v, given_q, given_v, in_place)
 
     def bound(
         self, q: Any, v: Any, torque: Any = None, frame: Any = "body", *, h: Any, n: int = 1
     ) -> functools.partial[int]:
         """Return the function that makes the steps from a time and returns the number of bodies that failed."""
+        if self.count is not None:
+            self.count.begin(0)
         number, force = len(self.flags), NO_TORQUE
         if torque is not None:
             force = arrays.vectors("torque", torque, self.form.layout, number, n)
@@ -240,13 +265,32 @@ class BatchStepper:
             from ...compile.batch.layout import LANES, padded
 
             self.flags, self.groups = np.zeros(number, dtype=bool), padded(number) // LANES
+            self._write_out(number)
+
+    def _write_out(self, number: int) -> None:
+        """With noise, write out the parameters of this number of bodies: each has its own random numbers."""
+        if self.count is not None and number:
+            self.count.prepare(self.bodies, number)
+            inertia, _, *rest = self._constants
+            self._constants = inertia, self.count.values, *rest
+
+    def counted(self, lost: int, n: int) -> int:
+        """Count n steps; return the number of bodies that failed."""
+        if self.count is not None and lost >= 0:
+            self.count.made += n
+        return lost
 
     def inner(self, method: Method) -> BatchStepper:
-        """Return the stepper of the same bodies with another method, for the parts of a step."""
+        """Return the stepper of the same bodies with another method, for the parts of a step between kicks."""
         found = self._inner.get(method)
         if found is None:
-            found = self._inner[method] = BatchStepper(self.bodies, method, None, self.form)
+            bodies = self.bodies
+            if method.noise is None:
+                bodies = dataclasses.replace(bodies, field=None, values=NO_VALUES)
+            found = self._inner[method] = BatchStepper(bodies, method, None, self.form)
         found.resize(len(self.flags))
+        if found.count is not None:
+            found.count.made = self.steps_made
         return found
 
     def steps(self, dt: Any) -> Any:
@@ -254,6 +298,7 @@ class BatchStepper:
         h = self._h if dt is None else _checked_steps(dt)
         if h is None:
             raise InputError("give dt, here or to ph.batch_stepper", "dt")
+        check_forward(self.method, float(np.min(h)))
         if type(h) is float:
             return h
         number = len(self.flags)
