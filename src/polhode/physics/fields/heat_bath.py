@@ -39,7 +39,8 @@ class BathField(Field):
     bath = 0
 
 
-def _temperature(name: str, value: Any) -> float:
+def temperature(name: str, value: Any) -> float:
+    """Check a temperature times Boltzmann's constant."""
     value = finite_number(name, value)
     if value < 0:
         raise InputError(f"{name}, the temperature times Boltzmann's constant, must be 0 or more; got {value!r}", name)
@@ -75,7 +76,7 @@ def _with_bath(template: FieldTemplate) -> FieldTemplate:
     return dataclasses.replace(template, makes=BathField)
 
 
-@reading(kT=_temperature, friction=friction_tensor, seed=counter, stream=counter, first_step=counter)
+@reading(kT=temperature, friction=friction_tensor, seed=counter, stream=counter, first_step=counter)
 @_with_bath
 @potential
 def heat_bath(R: Any, kT: Any, friction: Any, seed: Any = 0, stream: Any = 0, first_step: Any = 0) -> Any:
@@ -132,7 +133,7 @@ def _check_rows(rows: np.ndarray) -> None:
     """Check the parameters of the baths of all bodies; name the first body at fault."""
     for i in sorted(np.unique(rows[:, :SEED], axis=0, return_index=True)[1].tolist()):
         try:
-            _temperature("kT", float(rows[i, KT]))
+            temperature("kT", float(rows[i, KT]))
             friction_tensor("friction", rows[i, FRICTION:SEED].reshape(3, 3))
         except InputError as fault:
             raise InputError(f"body {i}: {fault}") from None

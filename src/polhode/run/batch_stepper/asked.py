@@ -37,6 +37,14 @@ KICK, NOISE = "U", "O"
 """The flow of a potential, and friction and noise, in the sequence of a kick-drift scheme."""
 
 
+Couple = Callable[..., None]
+"""A function (h, v) or (h, v, p) that a thermostat calls to rescale momenta over the time h."""
+
+
+def uncoupled(h: Any, *momenta: np.ndarray) -> None:
+    """Rescale nothing."""
+
+
 class Asked:
     """Torques from a function of the user's arrays, in the body frame of the user's axes, one row for each body."""
 
@@ -88,16 +96,19 @@ def scalar_first(q: np.ndarray, scalar_last: bool) -> Any:
 
 def asked_steps(
     stepper: BatchStepper, q: np.ndarray, v: np.ndarray, function: Callable[..., Any], frame: str, h: Any, n: int,
-    t: float,
+    t: float, couple: Couple = uncoupled,
 ) -> int:  # fmt: skip
-    """Make steps with torques from a function; return the number of bodies that failed, whose states are kept."""
+    """Make steps with torques from a function; return the number of bodies that failed, whose states are kept.
+
+    ``couple(h/2, v)`` is called before and after every step of a kick-drift scheme.
+    """
     check_alone(stepper)
     check_askable(stepper.method)
     method, torque = stepper.method.unprocessed or stepper.method, Asked(stepper, function, frame)
     new = q.astype(float), v.astype(float)  # doubles inside, and nothing is written if the function raises an error
     with np.errstate(invalid="ignore", over="ignore"):
         if is_written_out(method):
-            _kicks_and_drifts(stepper, method, *new, torque, h, n, t)
+            _kicks_and_drifts(stepper, method, *new, torque, h, n, t, couple)
         else:
             _stages(stepper, method, *new, torque, own_steps(h, len(stepper.flags)), n, t)
     return write_good(stepper, (q, v), new)
@@ -203,14 +214,16 @@ def own_steps(h: Any, number: int) -> Any:
 
 
 def _kicks_and_drifts(
-    stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, torque: Asked, h: Any, n: int, t: float
-) -> None:
+    stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, torque: Asked, h: Any, n: int, t: float,
+    couple: Couple,
+) -> None:  # fmt: skip
     """Make the kicks and drifts of a scheme; neighbouring kicks share one torque."""
     drifts, steps, scheme = Drifts(stepper, method, q, v, h), own_steps(h, len(stepper.flags)), legs(method)
     found: np.ndarray | None = None
     for k in range(n):
         clock = 0.0
         begin = t + k * steps
+        couple(h / 2, v)
         for leg in scheme:
             if leg.is_kick:
                 if found is None:
@@ -219,6 +232,7 @@ def _kicks_and_drifts(
             else:
                 drifts.advance(leg, k)
                 found, clock = None if leg.fraction else found, clock + leg.fraction
+        couple(h / 2, v)
     stepper.flags |= drifts.failed()
 
 

@@ -21,6 +21,7 @@ from . import arrays
 from .counting import Count
 from .held import Kind, compiled
 from .inertia import columns, replaced
+from .thermostats import Acting
 
 MANY = 64
 """Groups of bodies from which on the steps are offered to several cores; fewer take less time than a hand-over."""
@@ -43,10 +44,13 @@ class BatchStepper:
     method, dt : the method, and the step that is used where a call gives none
     failed : the bodies whose last step failed; their states are as before the call
     steps_made : with noise, the number of steps made so far
+    thermostat : the thermostat in its present state, or None
     """
 
-    def __init__(self, bodies: Bodies, method: Method, dt: Any, form: Any, steps_made: int = 0) -> None:
-        self.method, self.form, self.dt = method, form, dt
+    def __init__(
+        self, bodies: Bodies, method: Method, dt: Any, form: Any, steps_made: int = 0, thermostat: Acting | None = None
+    ) -> None:
+        self.method, self.form, self.dt, self.thermostat = method, form, dt, thermostat
         self.count = None if method.noise is None else Count(steps_made)
         self.failed: np.ndarray = NOBODY
         self._programs: dict[Any, Any] = {}
@@ -76,7 +80,7 @@ class BatchStepper:
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments; compiled steps are looked up again when needed."""
         made = 0 if self.count is None else self.count.made
-        return BatchStepper, (self.bodies, self.method, self.dt, self.form, made)
+        return BatchStepper, (self.bodies, self.method, self.dt, self.form, made, self.thermostat)
 
     @property
     def steps_made(self) -> int:
@@ -173,7 +177,11 @@ class BatchStepper:
         q, v = self._states(given_q, given_v, flag("in_place", in_place))
         h = self.steps(dt)
         n, t = whole_number("n", n), finite_number("t", t)
-        if torque is not None and arrays.is_function(torque):
+        if self.thermostat is not None:
+            from .rescaled import rescaled_steps
+
+            self.settle(rescaled_steps(self, q, v, torque, check_frame(frame), h, n, t), torque)
+        elif torque is not None and arrays.is_function(torque):
             from .asked import asked_steps
 
             self.settle(self.counted(asked_steps(self, q, v, torque, check_frame(frame), h, n, t), n), torque)

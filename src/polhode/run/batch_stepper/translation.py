@@ -7,7 +7,8 @@ scheme holds for all of the motion.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,24 @@ from ...numbers.exact import converted
 from ...physics.fields.decorators import check_frame
 from ...physics.validate import finite_number, flag, real_array, whole_number
 from . import arrays
-from .asked import NOISE, Asked, Drifts, Leg, by_rows, check_alone, is_written_out, kick, legs, own_steps, write_good
+from .asked import (
+    NOISE,
+    Asked,
+    Couple,
+    Drifts,
+    Leg,
+    by_rows,
+    check_alone,
+    is_written_out,
+    kick,
+    legs,
+    own_steps,
+    uncoupled,
+    write_good,
+)
+from .rescaled import Coupling, check_one_step, torques
 from .stepper import BatchStepper
+from .thermostats import Acting
 from .translation_bath import TranslationBath
 
 
@@ -31,16 +48,19 @@ class RigidStepper:
     rotation : the stepper of the rotation
     masses : one for each body, or one for all
     bath : the heat bath of the translation, or None
+    thermostat : the thermostat of translation and rotation in its present state, or None
     """
 
-    def __init__(self, rotation: BatchStepper, masses: Any, bath: TranslationBath | None = None) -> None:
+    def __init__(
+        self, rotation: BatchStepper, masses: Any, bath: TranslationBath | None = None, thermostat: Acting | None = None
+    ) -> None:
         self.rotation = rotation
         self.masses = _masses(masses, rotation.bodies.number)
-        self.bath = bath
+        self.bath, self.thermostat = bath, thermostat
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments."""
-        return RigidStepper, (self.rotation, self.masses, self.bath)
+        return RigidStepper, (self.rotation, self.masses, self.bath, self.thermostat)
 
     @property
     def steps_made(self) -> int:
@@ -92,14 +112,31 @@ class RigidStepper:
             if force is not None and arrays.is_function(force):
                 if torque is not None:
                     raise InputError("a function gives forces and torques together; remove the argument torque")
-                self._asked(new, _Both(self, force, frame), h, n, t)
-            else:
+                with self._coupled(h) as couple:
+                    self._asked(new, _Both(self, force, frame), h, n, t, couple)
+            elif self.thermostat is None:
                 self._held(new, force, torque, frame, h, n, t)
+            else:
+                with self._coupled(h) as couple:
+                    for k, given_torque in enumerate(torques(rotation, torque, n)):
+                        couple(h / 2, new[3], new[1])
+                        self._held(new, force, given_torque, frame, h, 1, t + k * h)
+                        couple(h / 2, new[3], new[1])
         target = states if in_place else tuple(array.copy() for array in states)
         rotation.settle(rotation.counted(write_good(rotation, target, new), n), torque)
         if in_place and not any(map(arrays.is_functional, given)):
             return given
         return tuple(arrays.returned(a, like) for a, like in zip(target, given, strict=True))
+
+    @contextlib.contextmanager
+    def _coupled(self, h: Any) -> Iterator[Couple]:
+        """The function that rescales momenta, if there is a thermostat; an error restores the state of the latter."""
+        if self.thermostat is None:
+            yield uncoupled
+            return
+        check_one_step(h)
+        with self.thermostat.trial():
+            yield Coupling(self.thermostat, self.rotation, self.masses)
 
     def _checked(self, given: tuple[Any, ...], in_place: bool) -> tuple[np.ndarray, ...]:
         """Check the arrays of a call and return them as NumPy arrays."""
@@ -138,7 +175,7 @@ class RigidStepper:
                 else:
                     self._between_kicks(x, p, leg, steps, k)
 
-    def _asked(self, state: tuple[Any, ...], asked: _Both, h: Any, n: int, t: float) -> None:
+    def _asked(self, state: tuple[Any, ...], asked: _Both, h: Any, n: int, t: float, couple: Couple) -> None:
         """Make the kicks and drifts of a scheme; neighbouring kicks share one answer."""
         rotation, (x, p, q, v) = self.rotation, state
         method = rotation.method.unprocessed or rotation.method
@@ -152,6 +189,7 @@ class RigidStepper:
         found: Any = None
         for k in range(n):
             clock = 0.0
+            couple(h / 2, v, p)
             for leg in scheme:
                 if leg.is_kick:
                     if found is None:
@@ -162,6 +200,7 @@ class RigidStepper:
                     self._between_kicks(x, p, leg, steps, k)
                     drifts.advance(leg, k)
                     found, clock = None if leg.fraction else found, clock + leg.fraction
+            couple(h / 2, v, p)
         rotation.flags |= drifts.failed()
 
     def _between_kicks(self, x: np.ndarray, p: np.ndarray, leg: Leg, steps: Any, k: int) -> None:
