@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import json
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +67,12 @@ def properties(method: Any) -> str:
         ("conserves exactly, without torque", ", ".join(sorted(method.conserves)).replace("_", " ") or "nothing"),
         ("takes", KINDS[method.needs]),
     ]
+    if method.noise is not None:
+        measures = (("with a potential", "invariant_measure"), ("without torque", "invariant_measure_free"))
+        rows.append(("weak order", word(method.noise.weak_order)))
+        rows += [
+            (f"order of the invariant measure, {when}", word(getattr(method.noise, name))) for when, name in measures
+        ]
     if method.estimate_order:
         rows.append(("order of the error estimate, for steps to a tolerance", word(method.estimate_order)))
     rows += [(f"takes {kind} bodies", "no") for kind in ("linear", "flat") if not getattr(method, f"{kind}_bodies")]
@@ -91,6 +98,8 @@ def operations(method: Any) -> str:
     """Operations of one step on the heavy top, or on the free body."""
     if not method.has_step:
         return "no steps: theta functions, evaluated at each time that is asked for"
+    if method.noise is not None and method.noise.overdamped:
+        return "for each torque a product of two matrices with a vector, and for each normal number a rotation"
     if method.noise is not None:
         return "those of its drifts and kicks; for each O step three normal numbers and two matrices times vectors"
     problem = ph.problems.get("heavy_top" if method.takes("potential") else "free_body")
@@ -171,10 +180,19 @@ def made_by(name: str, make: Callable[..., Any]) -> Any | None:
             continue
         if found is not base:
             made.append((base, found))
+    if not made:
+        return max(_of_numbers(make), key=lambda found: found.order)
     if all(found.order == base.order for base, found in made):
         return next((found for base, found in made if base.cite == found.cite), made[0][1])
     best = max(found.order for _, found in made)
     return next(found for _, found in made if found.order == best)
+
+
+def _of_numbers(make: Callable[..., Any]) -> Iterator[Any]:
+    """What a combinator makes of a number instead of a method."""
+    for number in range(1, 10):
+        with contextlib.suppress(ph.InputError):
+            yield make(number)
 
 
 def combinators() -> dict[str, Any]:

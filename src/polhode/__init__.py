@@ -5,7 +5,7 @@ from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C w
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import fields, math, problems, tableaus, vector
+from . import fields, math, problems, tableaus, thermostats, vector
 from ._version import __version__
 from .errors import InputError, ResultWarning, StepError
 from .methods import Method, methods, mkrk
@@ -73,6 +73,6 @@ __all__ = [
     "ResultWarning", "State", "StepError", "Surd", "Tableau", "Trajectory", "__version__", "batch_stepper", "ensemble",
     "event", "exact", "fields", "gradient", "jax", "kinematics", "lie", "load", "math", "methods", "mkrk",
     "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems",
-    "propagator", "solve", "states", "stepper", "surd", "tableaus", "torque", "total", "vector", "view", "warm",
-    "where",
+    "propagator", "solve", "states", "stepper", "surd", "tableaus", "thermostats", "torque", "total",
+    "vector", "view", "warm", "where",
 ]  # fmt: skip

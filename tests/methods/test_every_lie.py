@@ -91,8 +91,12 @@ LIARS = {
     "unprocessed": Liars(("fem", "processed4(dmv4)"), (checks.check_parts,)),
     "halves": Liars(("fem", "imid", "liemid_ea"), (checks.check_parts,)),
     "flows": Liars(("fem", "rot123", "strang(rot123)"), (checks.check_flows,)),
-    "sequence": Liars(("fem", "strang(rot123)", "saba2c(dmv4)", "processed4(dmv4)"), (checks.check_parts,)),
-    "drift": Liars(("fem", "strang(rot123)", "saba2c(dmv4)", "reversible(strang(rot123))"), (checks.check_parts,)),
+    "sequence": Liars(
+        ("fem", "strang(rot123)", "saba2c(dmv4)", "processed4(dmv4)", "obabo(rot123)"), (checks.check_parts,)
+    ),
+    "drift": Liars(
+        ("fem", "strang(rot123)", "saba2c(dmv4)", "reversible(strang(rot123))", "baoab(rot123)"), (checks.check_parts,)
+    ),
     "noise": Liars(
         ("fem", "baoab(rot123)", "obabo(dmv4)"), (checks.check_drawn, checks.check_weak_order, checks.check_measure)
     ),

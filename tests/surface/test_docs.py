@@ -186,7 +186,7 @@ def method_pages():
     return made_by("method_pages").pages()
 
 
-@pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "baoab", "vector_spaces"])
+@pytest.mark.parametrize("name", ["imidm", "dmv10", "jacobi", "ep", "baoab", "brownian", "vector_spaces"])
 @pytest.mark.usefixtures("plain_first")
 def test_the_code_of_a_page_runs(name, tmp_path):
     page = tmp_path / "page.md"

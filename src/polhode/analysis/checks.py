@@ -23,6 +23,7 @@ from ..methods.record import CONSERVABLE, ENDS, TOP
 from ..numbers.multiprecision import number
 from . import gibbs, noise
 from .backward_error import Mechanics, corrections
+from .brownian import check_overdamped_measure, check_overdamped_order, check_overdamped_weak_order
 from .construction import (
     alone_error,
     difference_use,
@@ -463,8 +464,16 @@ CHECKS: tuple[Callable[..., list[str]], ...] = (
 )  # fmt: skip
 
 
+OVERDAMPED = (
+    check_complete, check_cost, check_asks, check_parts, check_drawn, check_overdamped_order,
+    check_overdamped_weak_order, check_overdamped_measure,
+)  # fmt: skip
+"""Checks of methods for the equation without inertia, which has no momentum."""
+
+
 def check(method: Method) -> list[str]:
     """List all false declarations of a method; empty if all are correct."""
     if not method.has_step:
         return check_complete(method) + check_exact_top(method)
-    return [fault for one in CHECKS for fault in one(method)]
+    chosen = OVERDAMPED if method.noise is not None and method.noise.overdamped else CHECKS
+    return [fault for one in chosen for fault in one(method)]

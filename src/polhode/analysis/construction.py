@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 import mpmath
 
+from ..kernels.ornstein_uhlenbeck import relaxation, relaxed
 from ..kernels.so3 import add, along, conj, cross, mul, norm, scale, sub
 from ..kernels.state import collapse, compensate, kick, with_memory
 from ..methods import Method
@@ -13,6 +14,7 @@ from ..methods.combinators.compose import after, whole
 from ..methods.queries import VECTOR, DiscreteGradient, FieldQuery, HeatBath
 from ..numbers.exact import converted
 from ..numbers.multiprecision import number
+from ..numbers.philox import normals
 from .measurements import LARGE_STEP, Setting, Which, distance, exact_flow, fifty, first_step
 
 CHANGE = mpmath.mpf(10) ** -15
@@ -165,19 +167,23 @@ def sequence_error(method: Method, which: Which = 0) -> Any:
     assert method.drift is not None
     setting, h = Setting(method, method.needs, which, repeated=True), number(LARGE_STEP)
     y, t, flow = setting.initial_state(h), setting.t, method.drift.build(number)
-    y = compensate(y) if method.compensated else y
+    y, drawn = compensate(y) if method.compensated else y[:2] if method.noise else y, 0
     for part in method.sequence:
         time = converted(part.time, number) * h
-        if part.flow == "T":
+        if part.flow == "O":
+            kT, diagonal, off, seed, body, first = setting.torque(t, *y, setting.system, h)
+            xi, matrices = normals(seed, body, first, drawn), relaxation(time, kT, (diagonal, off), setting.system)
+            y, drawn = (y[0], relaxed(y[1], *matrices, xi)), drawn + 1
+        elif part.flow == "T":
             y, _ = flow(time, t, y, setting.system, setting.torque)
             t = t + time
         else:
-            force, *corrector = method.asks.split(setting.torque(t, y[0], y[1], setting.system))
+            force, *corrector = method.asks.asked(0).split(setting.torque(t, y[0], y[1], setting.system))
             dm = scale(time, force)
             if part.modified != 0:
                 dm = along(dm, converted(part.modified, number) * h**3, corrector[0])
             y = kick(y, dm)
-    return distance(collapse(y), setting.step(h))
+    return distance(collapse(y), setting.step(h)[:2])
 
 
 # --- estimates --------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ def root(x: Number) -> Number:
 
 
 @kernel
-def _decay(x: Number, kT: Number) -> tuple[Number, Number]:
+def decay(x: Number, kT: Number) -> tuple[Number, Number]:
     """Factor exp(-x) of the mean, and standard deviation, of one component.
 
     The variance is kT (1 - exp(-2 x)) = kT tanh(x) (1 + exp(-2 x)), without cancellation or overflow.
@@ -83,9 +83,9 @@ def relaxation(h: Number, kT: Number, friction: tuple[Vec3, Vec3], system: Any) 
     )
     pairs = down[1] * down[2], down[2] * down[0], down[0] * down[1]
     (s1, s2, s3), (v1, v2, v3) = eigen(times(friction[0], inverse), times(friction[1], pairs))
-    e1, b1 = _decay(h * s1, kT)
-    e2, b2 = _decay(h * s2, kT)
-    e3, b3 = _decay(h * s3, kT)
+    e1, b1 = decay(h * s1, kT)
+    e2, b2 = decay(h * s2, kT)
+    e3, b3 = decay(h * s3, kT)
     u1, u2, u3 = times(up, v1), times(up, v2), times(up, v3)
     from_right = times(down, v1), times(down, v2), times(down, v3)
     mean = (

@@ -25,7 +25,7 @@ from .families import (
     comparators,
 )
 from .combinators import kick_drift, langevin
-from .families import splitting
+from .families import brownian, splitting
 from .adaptive import dormand_prince, verner87, enright_verner76
 from .exact import lagrange_top
 from .combinators.reversible import reversible

@@ -89,6 +89,8 @@ class Noise(NamedTuple):
     vectors : number of vectors of three normal numbers in a step
     driven : builds the step from the conversion of exact coefficients and a kernel normals(seed, body, step, k), the
         k-th vector of normal numbers of a step; `build` takes those of `numbers.philox`
+    overdamped : whether the equation is the one without inertia, dR = R hat(Gamma^-1 T dt + sqrt(2 kT Gamma^-1) o dW);
+        the orders of the method are then those for this equation, and its momentum has no meaning
     """
 
     weak_order: int
@@ -96,6 +98,7 @@ class Noise(NamedTuple):
     invariant_measure_free: float | None
     vectors: int
     driven: Callable[..., Step]
+    overdamped: bool = False
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -131,8 +134,8 @@ class Method:
     base : for a method that chooses its steps (`has_own_time`), the method whose steps it makes
     symplectic_defect : for a step that is not symplectic, if there is a formula: the function (h, psi, system) -> c,
         psi the rotation vector of the step; for the free body the canonical two-form grows by c.(dpsi x dpsi)
-    sequence, drift : for a kick-drift scheme, its kicks and drifts in the order in which they act, and the free flow
-        of the drifts; so kicks can be made outside of the step
+    sequence, drift : for a kick-drift scheme, its kicks and drifts (and steps of friction and noise) in the order in
+        which they act, and the free flow of the drifts; so kicks can be made outside of the step
     estimated : the error estimate of a step, if it has one: with `tol` the step sizes follow from it
     flows : the exact flows that compose the step, in the order in which they act; empty if there are none
     noise : for a method with noise, which needs a heat bath, its declaration; `order` is that without friction
@@ -264,7 +267,7 @@ UNDECLARED = (
 )
 """Attributes of a method that are not part of its printed declaration."""
 
-NOISE = ("weak_order", "invariant_measure", "invariant_measure_free", "vectors")
+NOISE = ("weak_order", "invariant_measure", "invariant_measure_free", "vectors", "overdamped")
 """Attributes of `Noise` that are printed."""
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
 from ..errors import InputError
 from ..methods import Method
+from ..physics.fields.heat_bath import friction_of
 from ..physics.problem import Problem
 
 NOISY = "baoab(jacobi)"
@@ -20,6 +23,20 @@ def check_noise(method: Method | None, problem: Problem) -> None:
     if noisy and not bath:
         raise InputError(
             f"{method and method.name} needs a heat bath: add ph.fields.heat_bath(kT=..., friction=...) to the field"
+        )
+    if bath and method is not None and method.noise is not None and method.noise.overdamped:
+        _check_mobile(method, problem)
+
+
+def _check_mobile(method: Method, problem: Problem) -> None:
+    """Refuse friction that vanishes about an axis for the equation without inertia."""
+    assert problem.field is not None
+    lowest = np.linalg.eigvalsh(friction_of(problem.field))[0]
+    if lowest <= 0:
+        raise InputError(
+            f"{method.name} divides by the friction, which must be positive about all axes; the smallest eigenvalue of "
+            f"the friction tensor is {lowest:.6g}",
+            "friction",
         )
 
 

@@ -281,15 +281,20 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
     return Stepper(body, one_step(method), dt)
 
 
-def one_step(method: str | Method) -> Method:
-    """Return a method whose steps need nothing but the state; refuse others."""
+def one_step(method: str | Method, counted: bool = False) -> Method:
+    """Return a method whose steps need nothing but the state (with `counted`, and the number of the step)."""
     chosen = methods[method]
     if chosen.compensated:
         raise InputError(
             f"{chosen.name} carries low parts of the state from step to step, which a stepper does not store; use "
             "ph.solve, or the method without compensated()"
         )
-    if chosen.memory:
+    if chosen.noise is not None and not counted:
+        raise InputError(
+            f"{chosen.name} has noise, counted by body and step, which a stepper of one body does not; use "
+            "ph.batch_stepper"
+        )
+    if chosen.memory and chosen.noise is None:
         raise InputError(
             f"{chosen.name} has memory from step to step, which a stepper does not store; use ph.solve, or a "
             "one-step method"

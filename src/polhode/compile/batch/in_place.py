@@ -242,7 +242,7 @@ def _timing(call: Call) -> tuple[Callable[..., Any], Callable[..., Any]]:
 
 
 def _spanning(
-    step: Callable[..., Any], torque: Callable[..., Any], size: Sizes, form: Form, call: Call,
+    step: Callable[..., Any], torque: Callable[..., Any], size: Sizes, form: Form, call: Call, carrying: Carrying,
     before: Callable[..., Any] | None, after: Callable[..., Any] | None,
 ) -> Callable[..., Any]:  # fmt: skip
     """Compiled loop over whole groups; it returns the first group in which a step failed, or `end`.
@@ -254,7 +254,7 @@ def _spanning(
     read4, read3, write4, write3 = (make(w, form.layout) for make in (reading, writing) for w in (4, 3))
     (enter, leave), (dt_of, time_of) = principal(form, turned), _timing(call)
     system_of, inertia_of, axes_of = system_maker(size, held), _of_bodies(6), _of_bodies(size.axes)
-    values_of = _of_bodies(size.values - 3 * held)
+    values_of, (start, following, number_of) = _of_bodies(size.values - 3 * held), carrying
 
     def force_of(force: Any, k: int, at: int) -> Any:
         return read3(force, k, at)
@@ -277,12 +277,14 @@ def _spanning(
             i, own, a, dt = inertia_of(moments, at), values_of(values, at), axes_of(axes, at), dt_of(h, at)
             inertia, inverse = (i[0], i[1], i[2]), (i[3], i[4], i[5])
             state, excess = enter(read4(q, 0, at), read3(v, 0, at), inertia, a)
-            fine, k = all_lanes(excess <= 2 * ROTATION_TOLERANCE), 0
+            fine, k, y = all_lanes(excess <= 2 * ROTATION_TOLERANCE), 0, start(state)
             while fine and k < parts:
-                system = system_of(inertia, inverse, own, tables, force_now(force, k, at), a)
-                _, _, _, _, fine = advance(dt, time_of(t, dt, k), 0, some, some, some, state, system, rows)
+                system, first = system_of(inertia, inverse, own, tables, force_now(force, k, at), a), number_of(k)
+                begin_time = time_of(t, dt, k - first)
+                y, _, _, _, fine = advance(dt, begin_time, first, some, some, first + some, y, system, rows)
                 r = _read_state(rows, 0, 0)
                 state = (r[0], r[1], r[2], r[3]), (r[4], r[5], r[6])
+                y = following(y, state)
                 k += 1
             if not fine:
                 return g
@@ -292,6 +294,32 @@ def _spanning(
         return end
 
     return outer(span)
+
+
+Carrying = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
+"""What passes from sub-step to sub-step: see `carrying`."""
+
+
+def carrying(start: Callable[..., Any], memory: bool) -> Carrying:
+    """Compiled functions start((q, m)), following(y, (q, m)) and number_of(k): the states of sub-steps.
+
+    Without a memory, every sub-step with a torque of its own is the first step of a run, from the last output (q, m).
+    With a memory it is step k of one run, and continues from the state y.
+    """
+
+    def from_output(y: Any, output: Any) -> Any:
+        return start(output)
+
+    def from_state(y: Any, output: Any) -> Any:
+        return y
+
+    def zero(k: int) -> int:
+        return 0
+
+    def same(k: int) -> int:
+        return k
+
+    return start, inner(from_state if memory else from_output), inner(same if memory else zero)
 
 
 def _gathering(form: Form, call: Call) -> tuple[Callable[..., Any], ...]:
@@ -338,7 +366,7 @@ def _gathering(form: Form, call: Call) -> tuple[Callable[..., Any], ...]:
 
 
 def loop(
-    step: Callable[..., Any], torque: Callable[..., Any], size: Sizes, form: Form, call: Call,
+    step: Callable[..., Any], torque: Callable[..., Any], size: Sizes, form: Form, call: Call, carried: Carrying,
     before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None,
 ) -> Callable[..., Any]:  # fmt: skip
     """The steps of many bodies, to be compiled.
@@ -351,7 +379,7 @@ def loop(
     steps of the bodies (padded). With torques for each sub-step, there are as many of them as steps.
     """
     held, agree = call.held, _shapes(form, call)
-    span = _spanning(step, torque, size, form, call, before, after)
+    span = _spanning(step, torque, size, form, call, carried, before, after)
     (_, put), (states_of, forces_of, constants_of, steps_of) = _copying(form.layout), _gathering(form, call)
 
     def run(

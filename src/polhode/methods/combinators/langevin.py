@@ -13,8 +13,10 @@ rigid bodies, and 147 (2017) 224103, with friction tensors; B. Leimkuhler and C.
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -29,6 +31,7 @@ from ...numbers.philox import normals
 from ..queries import HeatBath, Torque
 from ..record import ENDS, Build, Method, Noise
 from ..registry import declare, methods
+from ..tables.compositions import Flow, Part
 from .compose import require_fixed_step
 
 Number = Callable[[Any], Any]
@@ -69,31 +72,65 @@ def _counted(memory: Any) -> Any:
     return (memory[0] + 1, *memory[1:])
 
 
-def _share(word: str, letter: str, number: Number) -> Any:
-    """The part of h that each occurrence of a letter takes."""
-    return converted(Fraction(1, word.count(letter)), number)
+KINDS: dict[str, Flow] = {"A": "T", "B": "U", "O": "O"}
+"""Letters of a scheme and the names of their flows in `Method.sequence`."""
 
 
-def _step(word: str, flow: Step, draw: Callable[..., Any], number: Number) -> Step:
-    """Step kernel of a word of the letters A, B and O, straight-line source with one line for each letter."""
-    shares = {letter: _share(word, letter, number) for letter in "AB"}
-    lines, passed, drawn = ["q, m, memory = y", "residual = 0 * h"], 0, 0
-    for letter in word:
-        now = f"t + {passed} * (a * h)" if passed else "t"
-        if letter == "B":
-            lines.append(f"m = along(m, b * h, torque({now}, q, m, system))")
-        elif letter == "A":
-            lines.append(f"(q, m), more = flow(a * h, {now}, (q, m), system, torque)")
+def sequence_of(word: str) -> tuple[Part, ...]:
+    """The parts of a scheme; a letter that occurs twice takes half the step each time."""
+    return tuple(Part(KINDS[letter], Fraction(1, word.count(letter))) for letter in word)
+
+
+def _step(
+    sequence: Sequence[Part], flow: Step | None, draw: Callable[..., Any], number: Number, drawn: int = 0
+) -> Step:
+    """Step kernel of kicks, drifts and Ornstein-Uhlenbeck steps, straight-line source with one or two lines for each.
+
+    `drawn` is the number of vectors of normal numbers that the step has drawn before. The matrices in the memory are
+    those of an Ornstein-Uhlenbeck step.
+    """
+    lines, passed = ["q, m, memory = y", "residual = 0 * h"], Fraction(0)
+    space: dict[str, Any] = {}
+    for i, part in enumerate(sequence):
+        space[f"c{i}"], space[f"t{i}"] = converted(part.time, number), converted(passed, number)
+        now = f"t + t{i} * h" if passed else "t"
+        if part.flow == "U":
+            lines.append(f"m = along(m, c{i} * h, torque({now}, q, m, system))")
+        elif part.flow == "T":
+            lines.append(f"(q, m), more = flow(c{i} * h, {now}, (q, m), system, torque)")
             lines.append("residual = residual + more")
-            passed += 1
+            passed += part.time
         else:
             lines.append(f"xi = draw(memory[1], memory[2], memory[0], {drawn})")
             lines.append("m = relaxed(m, mean_of(memory), noise_of(memory), xi)")
             drawn += 1
     return unrolled_kernel(
-        "h, t, y, system, torque", "(q, m, counted(memory)), residual", *lines, a=shares["A"], b=shares["B"],
-        along=along, flow=flow, draw=draw, relaxed=relaxed, mean_of=mean_of, noise_of=noise_of, counted=_counted,
+        "h, t, y, system, torque", "(q, m, counted(memory)), residual", *lines, along=along, flow=flow, draw=draw,
+        relaxed=relaxed, mean_of=mean_of, noise_of=noise_of, counted=_counted, **space,
     )  # fmt: skip
+
+
+def _before(sequence: Sequence[Part]) -> Build:
+    """Builder of the kernel that fills the memory for these parts."""
+    share = next(part.time for part in sequence if part.flow == "O")
+    return lambda number: _filled(converted(share, number))
+
+
+@functools.cache
+def without_kicks(drift: Method, sequence: tuple[Part, ...], drawn: int) -> Method:
+    """Neighbouring drifts and Ornstein-Uhlenbeck steps of a scheme as a method, for kicks that are made elsewhere.
+
+    drawn : number of Ornstein-Uhlenbeck steps of the scheme before these parts
+    """
+    return dataclasses.replace(
+        drift, name=f"{drift.name} with noise", aliases=(), asks=Torque() & HeatBath(), needs="attitude", memory=MEMORY,
+        before=_before(sequence), noise=Noise(0, None, None, 0, _no_driven), flows=(),
+        build=lambda number: _step(sequence, drift.build(number), normals, number, drawn),
+    )  # fmt: skip
+
+
+def _no_driven(number: Number, draw: Callable[..., Any]) -> Step:
+    raise TypeError("a part of a scheme declares nothing about its noise")
 
 
 def _drift(name: str, flow: str | Method) -> Method:
@@ -112,15 +149,14 @@ def langevin(word: str, cite: str, where: str) -> Callable[[str | Method], Metho
     name = word.lower()
 
     def combine(flow: str | Method) -> Method:
-        drift = _drift(name, flow)
+        drift, sequence = _drift(name, flow), sequence_of(word)
 
         def driven(number: Number, draw: Callable[..., Any]) -> Step:
-            return _step(word, drift.build(number), draw, number)
+            return _step(sequence, drift.build(number), draw, number)
 
         def build(number: Number) -> Step:
             return driven(number, normals)
 
-        before: Build = lambda number: _filled(_share(word, "O", number))  # noqa: E731 - a builder
         order = int(min(2, drift.order_free))
         kept = drift.poisson and "energy" in drift.conserves  # then it keeps the density and the volume of momenta
         noise = Noise(order, order, math.inf if kept else drift.order_free, word.count("O"), driven)
@@ -129,8 +165,8 @@ def langevin(word: str, cite: str, where: str) -> Callable[[str | Method], Metho
             symmetric=False, symplectic=False, poisson=False, implicit=drift.implicit,
             solves=drift.solves * word.count("A"), torque_evals=sum(_kicks(word)),
             torque_at=ENDS if _kicks(word)[0] else (), conserves=(), needs="attitude",
-            asks=Torque() & HeatBath(), memory=MEMORY, before=before, noise=noise, linear_bodies=drift.linear_bodies,
-            flat_bodies=drift.flat_bodies, cite=cite, where=where,
+            asks=Torque() & HeatBath(), memory=MEMORY, before=_before(sequence), noise=noise, sequence=sequence,
+            drift=drift, linear_bodies=drift.linear_bodies, flat_bodies=drift.flat_bodies, cite=cite, where=where,
             doc=f"Langevin dynamics, {word}, with the drift {drift.name}.\n{_formula(word)}{drift.formula}",
         )  # fmt: skip
 

@@ -15,11 +15,11 @@ from typing import Any, Literal, NamedTuple
 
 from ...numbers.exact import Surd, exact, surd
 
-Flow = Literal["T", "U"]
+Flow = Literal["T", "U", "O"]
 
 
 class Part(NamedTuple):
-    """The flow of T or U over `time` h; a kick adds V over `modified` h^3."""
+    """The flow of T or U over `time` h; a kick adds V over `modified` h^3. O is friction and noise of a heat bath."""
 
     flow: Flow
     time: Any

@@ -39,14 +39,16 @@ class BathField(Field):
     bath = 0
 
 
-def _temperature(name: str, value: Any) -> float:
+def temperature(name: str, value: Any) -> float:
+    """Check a temperature times Boltzmann's constant."""
     value = finite_number(name, value)
     if value < 0:
         raise InputError(f"{name}, the temperature times Boltzmann's constant, must be 0 or more; got {value!r}", name)
     return value
 
 
-def _counter(name: str, value: Any) -> float:
+def counter(name: str, value: Any) -> float:
+    """Check a whole number that counts random numbers."""
     number = finite_number(name, value)
     if number != int(number) or not 0 <= number < LARGEST:
         raise InputError(f"{name} must be a whole number from 0 to 2^53 - 1; got {value!r}", name)
@@ -74,7 +76,7 @@ def _with_bath(template: FieldTemplate) -> FieldTemplate:
     return dataclasses.replace(template, makes=BathField)
 
 
-@reading(kT=_temperature, friction=friction_tensor, seed=_counter, stream=_counter, first_step=_counter)
+@reading(kT=temperature, friction=friction_tensor, seed=counter, stream=counter, first_step=counter)
 @_with_bath
 @potential
 def heat_bath(R: Any, kT: Any, friction: Any, seed: Any = 0, stream: Any = 0, first_step: Any = 0) -> Any:
@@ -87,6 +89,13 @@ def heat_bath(R: Any, kT: Any, friction: Any, seed: Any = 0, stream: Any = 0, fi
     first_step : number of steps that were made before, to continue a run with the noise that follows
     """
     return 0 * kT
+
+
+def friction_of(field: Field) -> np.ndarray:
+    """The friction tensor of a field with a heat bath."""
+    assert field.bath is not None
+    first = field.bath + FRICTION
+    return np.array(field.parameters[first : first + 9], dtype=float).reshape(3, 3)
 
 
 def of_all(field: Field, values: np.ndarray, own: Collection[str]) -> np.ndarray:
@@ -103,6 +112,16 @@ def of_all(field: Field, values: np.ndarray, own: Collection[str]) -> np.ndarray
     return counted
 
 
+def of_each(field: Field, values: np.ndarray, number: int) -> np.ndarray:
+    """Write out checked parameters for this number of bodies; if they are one row, body i has its stream plus i."""
+    if len(values) == number:
+        return values
+    assert field.bath is not None
+    each = np.repeat(values, number, axis=0)
+    each[:, field.bath + STREAM] += np.arange(number)
+    return each
+
+
 def _name_of_stream(field: Field) -> str:
     """The name of the parameter `stream` in a field; in a sum another part may have a parameter of that name."""
     leaves = (name for name, value in field.values.items() for _ in leaves_of(value))
@@ -114,7 +133,7 @@ def _check_rows(rows: np.ndarray) -> None:
     """Check the parameters of the baths of all bodies; name the first body at fault."""
     for i in sorted(np.unique(rows[:, :SEED], axis=0, return_index=True)[1].tolist()):
         try:
-            _temperature("kT", float(rows[i, KT]))
+            temperature("kT", float(rows[i, KT]))
             friction_tensor("friction", rows[i, FRICTION:SEED].reshape(3, 3))
         except InputError as fault:
             raise InputError(f"body {i}: {fault}") from None

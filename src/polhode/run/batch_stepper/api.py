@@ -6,12 +6,15 @@ from typing import Any
 
 from ...errors import InputError
 from ...methods import Method
+from ..noise import NOISY
 from ..stepper import one_step
 from .arrays import SHAPES
 from .held import check_bodies
 from .inertia import bodies_of
 from .stepper import BatchStepper
+from .thermostats import Acting, Bussi, NoseHoover
 from .translation import RigidStepper
+from .translation_bath import TranslationBath
 
 VECTORS = ("momentum", "omega")
 """The vectors of a state."""
@@ -22,7 +25,8 @@ SCALARS = ("first", "last")
 
 def batch_stepper(
     bodies: Any, method: str | Method, dt: Any = None, *, field: Any = None, params: dict[str, Any] | None = None,
-    masses: Any = None, vector: str = "momentum", layout: str = "rows", scalar: str = "first",
+    masses: Any = None, translation_bath: Any = None, translation_params: dict[str, Any] | None = None,
+    thermostat: Any = None, vector: str = "momentum", layout: str = "rows", scalar: str = "first",
 ) -> Any:  # fmt: skip
     """Return a stepper of many bodies for your own loop, which changes your arrays in place.
 
@@ -42,6 +46,11 @@ def batch_stepper(
     field : a torque or potential that acts besides the torques given to each call
     params : values of its parameters, one for all bodies or one for each, as for `ph.ensemble`
     masses : one for each body or one for all; the bodies then also move: ``step(x, p, q, pi, force, torque)``
+    translation_bath, translation_params : ``ph.fields.heat_bath(...)`` for the translation, whose friction is a force
+        for each unit of velocity, and values of its parameters for each body; for methods with noise, such as
+        ``baoab(dmv10)``, which need a heat bath for the rotation in `field`
+    thermostat : ``ph.thermostats.bussi(...)`` or ``ph.thermostats.nose_hoover(...)``, which rescales the momenta of
+        all bodies together; for methods without noise
     vector : "momentum" or "omega", in the body frame: the second array of a state. With "omega", the translation has
         velocities instead of momenta
     layout : "rows" for arrays (N, 4) and (N, 3), "columns" for (4, N) and (3, N)
@@ -52,7 +61,42 @@ def batch_stepper(
     for name, value, allowed in (("vector", vector, VECTORS), ("layout", layout, SHAPES), ("scalar", scalar, SCALARS)):
         if not isinstance(value, str) or value not in allowed:
             raise InputError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}", name)
-    chosen, many = one_step(method), bodies_of(bodies, field, params)
+    chosen, many = one_step(method, counted=True), bodies_of(bodies, field, params)
     check_bodies(many, chosen, many.field)
-    rotation = BatchStepper(many, chosen, dt, Form(layout, scalar == "last", vector == "omega"))
-    return rotation if masses is None else RigidStepper(rotation, masses)
+    form = Form(layout, scalar == "last", vector == "omega")
+    acting = _acting(thermostat, chosen, 1 if masses is None else 2)
+    if masses is None:
+        given = {"translation_bath": translation_bath, "translation_params": translation_params}
+        for name in (name for name, value in given.items() if value is not None):
+            raise InputError(f"{name} needs masses", name)
+        return BatchStepper(many, chosen, dt, form, thermostat=acting)
+    bath = _bath(translation_bath, translation_params, chosen, many.number, vector == "omega")
+    return RigidStepper(BatchStepper(many, chosen, dt, form), masses, bath, acting)
+
+
+def _acting(thermostat: Any, method: Method, groups: int) -> Acting | None:
+    """Return the thermostat at the start of a run."""
+    if thermostat is None:
+        return None
+    if not isinstance(thermostat, Bussi | NoseHoover):
+        raise InputError(
+            "thermostat must be ph.thermostats.bussi(...) or ph.thermostats.nose_hoover(...); got "
+            f"{type(thermostat).__name__}",
+            "thermostat",
+        )
+    if method.noise is not None:
+        raise InputError(f"{method.name} has a heat bath; give a method without noise, or no thermostat", "thermostat")
+    return thermostat.begin(groups)
+
+
+def _bath(
+    bath: Any, params: dict[str, Any] | None, method: Method, number: int, velocities: bool
+) -> TranslationBath | None:
+    """Return the heat bath of the translation."""
+    if bath is None:
+        if params is not None:
+            raise InputError("translation_params are given, but no translation_bath", "translation_params")
+        return None
+    if method.noise is None:
+        raise InputError(f"translation_bath needs a method with noise, such as {NOISY!r}", "translation_bath")
+    return TranslationBath(bath, params, number, velocities)

@@ -7,9 +7,11 @@ explicit method runs on arrays with one number for each body.
 
 from __future__ import annotations
 
+import functools
 import inspect
+import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,18 +20,29 @@ from ...kernels.loops import is_valid, renormalise
 from ...kernels.so3 import conj, mul, unit, unrotate
 from ...methods import Method, methods
 from ...methods.combinators.compose import whole
+from ...methods.combinators.langevin import without_kicks
 from ...methods.queries import Torque
+from ...methods.tables.compositions import Part
 from ...numbers import floats
 from ...numbers.arrays import components
 from ...numbers.exact import converted
 from ...physics.bodies import rows
+from ...physics.fields.heat_bath import BathField
 from . import arrays
 
 if TYPE_CHECKING:
     from .stepper import BatchStepper
 
-KICK = "U"
-"""The flow of a potential, in the sequence of a kick-drift scheme."""
+KICK, NOISE = "U", "O"
+"""The flow of a potential, and friction and noise, in the sequence of a kick-drift scheme."""
+
+
+Couple = Callable[..., None]
+"""A function (h, v) or (h, v, p) that a thermostat calls to rescale momenta over the time h."""
+
+
+def uncoupled(h: Any, *momenta: np.ndarray) -> None:
+    """Rescale nothing."""
 
 
 class Asked:
@@ -83,17 +96,19 @@ def scalar_first(q: np.ndarray, scalar_last: bool) -> Any:
 
 def asked_steps(
     stepper: BatchStepper, q: np.ndarray, v: np.ndarray, function: Callable[..., Any], frame: str, h: Any, n: int,
-    t: float,
+    t: float, couple: Couple = uncoupled,
 ) -> int:  # fmt: skip
-    """Make steps with torques from a function; return the number of bodies that failed, whose states are kept."""
-    if stepper.bodies.field is not None:
-        raise InputError("a stepper with a field takes torques as arrays; add the field's torque to your function's")
+    """Make steps with torques from a function; return the number of bodies that failed, whose states are kept.
+
+    ``couple(h/2, v)`` is called before and after every step of a kick-drift scheme.
+    """
+    check_alone(stepper)
     check_askable(stepper.method)
     method, torque = stepper.method.unprocessed or stepper.method, Asked(stepper, function, frame)
     new = q.astype(float), v.astype(float)  # doubles inside, and nothing is written if the function raises an error
     with np.errstate(invalid="ignore", over="ignore"):
         if is_written_out(method):
-            _kicks_and_drifts(stepper, method, *new, torque, h, n, t)
+            _kicks_and_drifts(stepper, method, *new, torque, h, n, t, couple)
         else:
             _stages(stepper, method, *new, torque, own_steps(h, len(stepper.flags)), n, t)
     return write_good(stepper, (q, v), new)
@@ -110,30 +125,75 @@ def write_good(stepper: BatchStepper, given: tuple[np.ndarray, ...], new: tuple[
     return len(good) - int(good.sum())
 
 
+class Leg(NamedTuple):
+    """A part of a scheme: one kick, or neighbouring drifts and steps of friction and noise.
+
+    Attributes
+    ----------
+    parts : as in `Method.sequence`
+    is_kick : whether it is a kick
+    fraction : fraction of the step that the kick takes, or by which time advances
+    drawn : number of steps of friction and noise before it
+    """
+
+    parts: tuple[Part, ...]
+    is_kick: bool
+    fraction: float
+    drawn: int
+
+
+def legs(method: Method) -> list[Leg]:
+    """The kicks of a scheme and what is between them, in the order in which they act."""
+    found, drawn = [], 0
+    for is_kick, group in itertools.groupby(method.sequence, lambda part: part.flow == KICK):
+        parts = tuple(group)
+        fraction = sum(float(converted(part.time, floats.number)) for part in parts if part.flow != NOISE)
+        found.append(Leg(parts, is_kick, fraction, drawn))
+        drawn += sum(part.flow == NOISE for part in parts)
+    return found
+
+
 class Drifts:
-    """The drifts of a kick-drift scheme: compiled steps of its free flow."""
+    """The parts of a scheme between its kicks: compiled steps of its free flow, and of friction and noise."""
 
     def __init__(self, stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, h: Any) -> None:
         assert method.drift is not None
-        self.inner = stepper.inner(method.drift)
-        self.parts = [None if kick else self.inner.bound(q, v, h=c * h) for kick, c in fractions(method)]
+        self.made: dict[Leg, tuple[BatchStepper, functools.partial[int]]] = {}
+        for leg in legs(method):
+            if leg.is_kick:
+                continue
+            if any(part.flow == NOISE for part in leg.parts):
+                inner, step = stepper.inner(without_kicks(method.drift, leg.parts, leg.drawn)), h
+            else:
+                inner, step = stepper.inner(method.drift), leg.fraction * h
+            self.made[leg] = inner, inner.bound(q, v, h=step)
 
-    def advance(self, i: int) -> None:
-        """Make part i of the scheme."""
-        part = self.parts[i]
-        assert part is not None
-        part(0.0)
+    def advance(self, leg: Leg, k: int) -> None:
+        """Make a part of step k of a call."""
+        inner, advance = self.made[leg]
+        if inner.count is not None:
+            inner.count.begin(k)
+        advance(0.0)
 
-    def failed(self) -> np.ndarray:
+    def failed(self) -> Any:
         """Return which bodies failed so far."""
-        found = self.inner.flags.copy()
-        self.inner.flags[:] = False
+        found: Any = False
+        for inner, _ in self.made.values():
+            found = found | inner.flags
+            inner.flags[:] = False
         return found
 
 
 def is_written_out(method: Method) -> bool:
     """Return whether a method is a kick-drift scheme whose kicks need the torque alone."""
-    return bool(method.sequence) and method.asks == Torque()
+    return bool(method.sequence) and method.asks.find(Torque) is not None
+
+
+def check_alone(stepper: BatchStepper) -> None:
+    """Refuse a field besides torques from a function, unless it is a heat bath."""
+    field = stepper.bodies.field
+    if field is not None and not isinstance(field, BathField):
+        raise InputError("a stepper with a field takes torques as arrays; add the field's torque to your function's")
 
 
 def check_askable(method: Method) -> None:
@@ -153,28 +213,26 @@ def own_steps(h: Any, number: int) -> Any:
     return h if type(h) is float else h[:number]
 
 
-def fractions(method: Method) -> list[tuple[bool, float]]:
-    """Kicks (True) and drifts of a scheme, with their fractions of the step."""
-    return [(part.flow == KICK, float(converted(part.time, floats.number))) for part in method.sequence]
-
-
 def _kicks_and_drifts(
-    stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, torque: Asked, h: Any, n: int, t: float
-) -> None:
+    stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, torque: Asked, h: Any, n: int, t: float,
+    couple: Couple,
+) -> None:  # fmt: skip
     """Make the kicks and drifts of a scheme; neighbouring kicks share one torque."""
-    drifts, steps = Drifts(stepper, method, q, v, h), own_steps(h, len(stepper.flags))
+    drifts, steps, scheme = Drifts(stepper, method, q, v, h), own_steps(h, len(stepper.flags)), legs(method)
     found: np.ndarray | None = None
     for k in range(n):
         clock = 0.0
         begin = t + k * steps
-        for i, (is_kick, fraction) in enumerate(fractions(method)):
-            if is_kick:
+        couple(h / 2, v)
+        for leg in scheme:
+            if leg.is_kick:
                 if found is None:
                     found = torque(begin + clock * steps, q, v)
-                kick(stepper, v, fraction * steps, found)
+                kick(stepper, v, leg.fraction * steps, found)
             else:
-                drifts.advance(i)
-                found, clock = None, clock + fraction
+                drifts.advance(leg, k)
+                found, clock = None if leg.fraction else found, clock + leg.fraction
+        couple(h / 2, v)
     stepper.flags |= drifts.failed()
 
 

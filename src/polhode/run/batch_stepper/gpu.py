@@ -19,7 +19,7 @@ from ...numbers import floats
 from ...physics.fields.decorators import check_frame
 from ...physics.queries import answering
 from . import arrays
-from .asked import check_askable, fractions, is_written_out, takes_vectors
+from .asked import check_askable, is_written_out, legs, takes_vectors
 from .held import check_bodies, field_with
 
 if TYPE_CHECKING:
@@ -250,16 +250,16 @@ class GpuSteps:
         found: Any = None
         for k in range(n):
             clock = 0.0
-            for is_kick, fraction in fractions(method):
-                if is_kick:
+            for leg in legs(method):
+                if leg.is_kick:
                     if found is None:
                         value = function(t + k * h + clock * h, q)
                         found = self.torques(value, None, "the result of the torque function")
-                    self.launch(push, stream, inside, vectors, found, inertia, axes, h, fraction, self.number)
+                    self.launch(push, stream, inside, vectors, found, inertia, axes, h, leg.fraction, self.number)
                 else:
                     assert method.drift is not None
-                    self.advance(method.drift, inside, vectors, self.nothing, None, fraction * h, 1, 0.0, stream)
-                    found, clock = None, clock + fraction
+                    self.advance(method.drift, inside, vectors, self.nothing, None, leg.fraction * h, 1, 0.0, stream)
+                    found, clock = None, clock + leg.fraction
         commit = self.kernel("commit", lambda: committing(form))
         self.launch(commit, stream, inside, vectors, a, b, self.flags, self.fault, self.number)
 

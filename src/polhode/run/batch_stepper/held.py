@@ -15,7 +15,7 @@ from ...physics.fields.decorators import check_frame
 from ...physics.problem import Problem
 from ...physics.queries import answering
 from ..ensemble.batch import awkward
-from ..integrator import check_compiled, check_fit
+from ..integrator import beginning, check_compiled, check_fit
 
 
 def _held_torque(x: Any, y: Any, z: Any) -> Any:
@@ -74,8 +74,9 @@ def compiled(bodies: Bodies, method: Method, form: Any, kind: Kind) -> Any:
 
     def build() -> Any:
         torque = answering(method.asks, field, turned, floats.number)
+        carried = in_place.carrying(beginning(method), bool(method.memory))
         return in_place.loop(
-            method.build(floats.number), torque, size, form, call, *method.processors(floats.number)
+            method.build(floats.number), torque, size, form, call, carried, *method.processors(floats.number)
         )  # fmt: skip
 
     structure = None if field is None else field.structure

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import warnings
 from typing import Any
@@ -11,12 +12,16 @@ import numpy as np
 from ...errors import InputError, ResultWarning
 from ...kernels.loops import NO_STATE
 from ...methods import Method
-from ...physics.bodies import Bodies
+from ...physics.bodies import NO_VALUES, Bodies
 from ...physics.fields.decorators import check_frame
+from ...physics.fields.heat_bath import counter
 from ...physics.validate import ROTATION_TOLERANCE, check_unit_of_time, finite_number, flag, real_array, whole_number
+from ..noise import check_forward
 from . import arrays
+from .counting import Count
 from .held import Kind, compiled
 from .inertia import columns, replaced
+from .thermostats import Acting
 
 MANY = 512
 """Groups of bodies from which on the steps are offered to several cores. The explicit steps of fewer take less time
@@ -38,10 +43,15 @@ class BatchStepper:
     Attributes
     ----------
     method, dt : the method, and the step that is used where a call gives none
+    steps_made : with noise, the number of steps made so far
+    thermostat : the thermostat in its present state, or None
     """
 
-    def __init__(self, bodies: Bodies, method: Method, dt: Any, form: Any) -> None:
-        self.method, self.form, self.dt = method, form, dt
+    def __init__(
+        self, bodies: Bodies, method: Method, dt: Any, form: Any, steps_made: int = 0, thermostat: Acting | None = None
+    ) -> None:
+        self.method, self.form, self.dt, self.thermostat = method, form, dt, thermostat
+        self.count = None if method.noise is None else Count(steps_made)
         self._failed: np.ndarray = NOBODY
         self._programs: dict[Any, Any] = {}
         self._q = self._v = self._torque = self._frame = UNKNOWN
@@ -50,6 +60,7 @@ class BatchStepper:
         self._rest: list[Any] = []
         self.flags = np.empty(0, dtype=bool)
         self.groups = 0
+        self.constants: tuple[Any, ...] = ()
         self.vector = "omega" if form.omega else "pi"
         self._take(bodies)
         self._h = None if dt is None else _checked_steps(dt)
@@ -61,6 +72,7 @@ class BatchStepper:
         tables = () if bodies.field is None else tuple(column[None, :] for column in bodies.field.columns.values())
         inertia = np.concatenate([bodies.moments, bodies.inverse_moments], axis=1)
         self.constants = columns(inertia), columns(bodies.values), columns(own), tables
+        self._write_out(len(self.flags))
         self._linear = bool((bodies.moments == 0).any())
         self._frame = UNKNOWN
         self._inner: dict[Method, BatchStepper] = {}
@@ -75,7 +87,22 @@ class BatchStepper:
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments; compiled steps are looked up again when needed."""
-        return BatchStepper, (self.bodies, self.method, self.dt, self.form)
+        made = 0 if self.count is None else self.count.made
+        return BatchStepper, (self.bodies, self.method, self.dt, self.form, made, self.thermostat)
+
+    @property
+    def steps_made(self) -> int:
+        """Number of steps made so far, which numbers the random numbers; set it to continue a run with its noise."""
+        return self._counted().made
+
+    @steps_made.setter
+    def steps_made(self, steps: int) -> None:
+        self._counted().made = int(counter("steps_made", steps))
+
+    def _counted(self) -> Count:
+        if self.count is None:
+            raise InputError(f"{self.method.name} has no noise, so its steps are not counted", "steps_made")
+        return self.count
 
     def replace(self, indices: Any, bodies: Any) -> None:
         """Replace some bodies by others.
@@ -160,25 +187,31 @@ class BatchStepper:
         q, v = self._states(given_q, given_v, flag("in_place", in_place))
         h = self.steps(dt)
         n, t = whole_number("n", n), finite_number("t", t)
-        if torque is not None and arrays.is_function(torque):
+        if self.thermostat is not None:
+            from .rescaled import rescaled_steps
+
+            self.settle(rescaled_steps(self, q, v, torque, check_frame(frame), h, n, t), torque)
+        elif torque is not None and arrays.is_function(torque):
             from .asked import asked_steps
 
-            self.settle(asked_steps(self, q, v, torque, check_frame(frame), h, n, t), torque)
+            self.settle(self.counted(asked_steps(self, q, v, torque, check_frame(frame), h, n, t), n), torque)
         else:
             advance = self.bound(q, v, torque, frame, h=h, n=n)
             self._frame = UNKNOWN
-            if q is given_q and dt is None and n == 1 and self.groups < MANY and not self._linear:
+            if q is given_q and dt is None and n == 1 and self.groups < MANY and not (self._linear or self.count):
                 _, _, force, *rest = advance.args
                 if torque is None or torque is force:  # not a copy, which would be old in the next call
                     self._run, self._rest, self._force = advance.func, rest, force
                     self._torque, self._frame = torque, frame
-            self.settle(advance(t), torque)
+            self.settle(self.counted(advance(t), n), torque)
         return self._handed_back(q, v, given_q, given_v, in_place)
 
     def _step_on_gpu(
         self, q: Any, v: Any, torque: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
     ) -> tuple[Any, Any]:
         """Make the steps in arrays on a GPU."""
+        if self.count is not None or self.thermostat is not None:
+            raise InputError("steps with noise or a thermostat need arrays of the processor; these are on a GPU")
         if self._gpu is None:
             from .gpu import GpuSteps
 
@@ -191,6 +224,8 @@ class BatchStepper:
         self, q: Any, v: Any, torque: Any = None, frame: Any = "body", *, h: Any, n: int = 1
     ) -> functools.partial[int]:
         """Return the function that makes the steps from a time and returns the number of bodies that failed."""
+        if self.count is not None:
+            self.count.begin(0)
         number, force = len(self.flags), NO_TORQUE
         if torque is not None:
             force = arrays.vectors("torque", torque, self.form.layout, number, n)
@@ -262,13 +297,32 @@ class BatchStepper:
             from ...compile.batch.layout import LANES, padded
 
             self.flags, self.groups = np.zeros(number, dtype=bool), padded(number) // LANES
+            self._write_out(number)
+
+    def _write_out(self, number: int) -> None:
+        """With noise, write out the parameters of this number of bodies: each has its own random numbers."""
+        if self.count is not None and number:
+            self.count.prepare(self.bodies, number)
+            inertia, _, *rest = self.constants
+            self.constants = inertia, self.count.values, *rest
+
+    def counted(self, lost: int, n: int) -> int:
+        """Count n steps; return the number of bodies that failed."""
+        if self.count is not None and lost >= 0:
+            self.count.made += n
+        return lost
 
     def inner(self, method: Method) -> BatchStepper:
-        """Return the stepper of the same bodies with another method, for the parts of a step."""
+        """Return the stepper of the same bodies with another method, for the parts of a step between kicks."""
         found = self._inner.get(method)
         if found is None:
-            found = self._inner[method] = BatchStepper(self.bodies, method, None, self.form)
+            bodies = self.bodies
+            if method.noise is None:
+                bodies = dataclasses.replace(bodies, field=None, values=NO_VALUES)
+            found = self._inner[method] = BatchStepper(bodies, method, None, self.form)
         found.resize(len(self.flags))
+        if found.count is not None:
+            found.count.made = self.steps_made
         return found
 
     def steps(self, dt: Any) -> Any:
@@ -276,6 +330,7 @@ class BatchStepper:
         h = self._h if dt is None else _checked_steps(dt)
         if h is None:
             raise InputError("give dt, here or to ph.batch_stepper", "dt")
+        check_forward(self.method, float(np.min(h)))
         if type(h) is float:
             return h
         number = len(self.flags)
@@ -307,13 +362,13 @@ class BatchStepper:
         self.flags[:] = False
         first = int(self._failed[0])
         warnings.warn(
-            f"{self._counted()}; body {first}: {self._reason(first, torque)}. Their states are as before the call, and "
+            f"{self._tally()}; body {first}: {self._reason(first, torque)}. Their states are as before the call, and "
             "`failed` has their numbers",
             ResultWarning,
             stacklevel=5,
         )
 
-    def _counted(self) -> str:
+    def _tally(self) -> str:
         lost, number = len(self._failed), len(self.flags)
         some = ", ".join(map(str, self._failed[:NAMED].tolist())) + (", ..." if lost > NAMED else "")
         return f"{lost} of {number} bodies failed: {some}" if number > 1 else "the body failed"
@@ -323,7 +378,7 @@ class BatchStepper:
         self._failed = failed
         if len(failed):
             warnings.warn(
-                f"{self._counted()}, in an earlier call: a torque or state is not finite, or the equations of the step "
+                f"{self._tally()}, in an earlier call: a torque or state is not finite, or the equations of the step "
                 "were not solved. Their states are as before that call",
                 ResultWarning,
                 stacklevel=5,

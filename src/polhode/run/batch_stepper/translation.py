@@ -7,17 +7,37 @@ scheme holds for all of the motion.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
+from ...numbers import floats
+from ...numbers.exact import converted
 from ...physics.fields.decorators import check_frame
 from ...physics.validate import finite_number, flag, real_array, whole_number
 from . import arrays
-from .asked import Asked, Drifts, by_rows, fractions, is_written_out, kick, own_steps, write_good
+from .asked import (
+    NOISE,
+    Asked,
+    Couple,
+    Drifts,
+    Leg,
+    by_rows,
+    check_alone,
+    is_written_out,
+    kick,
+    legs,
+    own_steps,
+    uncoupled,
+    write_good,
+)
+from .rescaled import Coupling, check_one_step, torques
 from .stepper import BatchStepper
+from .thermostats import Acting
+from .translation_bath import TranslationBath
 
 
 class RigidStepper:
@@ -27,15 +47,29 @@ class RigidStepper:
     ----------
     rotation : the stepper of the rotation
     masses : one for each body, or one for all
+    bath : the heat bath of the translation, or None
+    thermostat : the thermostat of translation and rotation in its present state, or None
     """
 
-    def __init__(self, rotation: BatchStepper, masses: Any) -> None:
+    def __init__(
+        self, rotation: BatchStepper, masses: Any, bath: TranslationBath | None = None, thermostat: Acting | None = None
+    ) -> None:
         self.rotation = rotation
         self.masses = _masses(masses, rotation.bodies.number)
+        self.bath, self.thermostat = bath, thermostat
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments."""
-        return RigidStepper, (self.rotation, self.masses)
+        return RigidStepper, (self.rotation, self.masses, self.bath, self.thermostat)
+
+    @property
+    def steps_made(self) -> int:
+        """Number of steps made so far, which numbers the random numbers; set it to continue a run with its noise."""
+        return self.rotation.steps_made
+
+    @steps_made.setter
+    def steps_made(self, steps: int) -> None:
+        self.rotation.steps_made = steps
 
     @property
     def failed(self) -> np.ndarray:
@@ -78,14 +112,31 @@ class RigidStepper:
             if force is not None and arrays.is_function(force):
                 if torque is not None:
                     raise InputError("a function gives forces and torques together; remove the argument torque")
-                self._asked(new, _Both(self, force, frame), h, n, t)
-            else:
+                with self._coupled(h) as couple:
+                    self._asked(new, _Both(self, force, frame), h, n, t, couple)
+            elif self.thermostat is None:
                 self._held(new, force, torque, frame, h, n, t)
+            else:
+                with self._coupled(h) as couple:
+                    for k, given_torque in enumerate(torques(rotation, torque, n)):
+                        couple(h / 2, new[3], new[1])
+                        self._held(new, force, given_torque, frame, h, 1, t + k * h)
+                        couple(h / 2, new[3], new[1])
         target = states if in_place else tuple(array.copy() for array in states)
-        rotation.settle(write_good(rotation, target, new), torque)
+        rotation.settle(rotation.counted(write_good(rotation, target, new), n), torque)
         if in_place and not any(map(arrays.is_functional, given)):
             return given
         return tuple(arrays.returned(a, like) for a, like in zip(target, given, strict=True))
+
+    @contextlib.contextmanager
+    def _coupled(self, h: Any) -> Iterator[Couple]:
+        """The function that rescales momenta, if there is a thermostat; an error restores the state of the latter."""
+        if self.thermostat is None:
+            yield uncoupled
+            return
+        check_one_step(h)
+        with self.thermostat.trial():
+            yield Coupling(self.thermostat, self.rotation, self.masses)
 
     def _checked(self, given: tuple[Any, ...], in_place: bool) -> tuple[np.ndarray, ...]:
         """Check the arrays of a call and return them as NumPy arrays."""
@@ -105,46 +156,67 @@ class RigidStepper:
     def _held(
         self, state: tuple[Any, ...], force: Any, torque: Any, frame: str, h: Any, n: int, t: float
     ) -> None:  # fmt: skip
-        """Make steps with constant forces: n steps of any scheme of order 2 or more are the exact motion."""
+        """Make steps with constant forces; without noise n steps of any scheme of order 2 or more are exact."""
         rotation, (x, p, q, v) = self.rotation, state
         number, layout = len(rotation.flags), rotation.form.layout
         rotation.bound(q, v, torque, frame, h=h, n=n)(t)
-        span = n * own_steps(h, number)
-        if force is None:
-            self._drift(x, p, span)
+        steps, F = own_steps(h, number), np.zeros((1, 3))
+        if force is not None:
+            F = by_rows(arrays.vectors("force", force, layout, number, None), layout).astype(float)
+        if self.bath is None:
+            self._kick(p, n * steps / 2, F)
+            self._drift(x, p, n * steps)
+            self._kick(p, n * steps / 2, F)
             return
-        F = by_rows(arrays.vectors("force", force, layout, number, None), layout).astype(float)
-        self._kick(p, span / 2, F)
-        self._drift(x, p, span)
-        self._kick(p, span / 2, F)
+        for k in range(n):
+            for leg in legs(rotation.method):
+                if leg.is_kick:
+                    self._kick(p, leg.fraction * steps, F)
+                else:
+                    self._between_kicks(x, p, leg, steps, k)
 
-    def _asked(self, state: tuple[Any, ...], asked: _Both, h: Any, n: int, t: float) -> None:
+    def _asked(self, state: tuple[Any, ...], asked: _Both, h: Any, n: int, t: float, couple: Couple) -> None:
         """Make the kicks and drifts of a scheme; neighbouring kicks share one answer."""
         rotation, (x, p, q, v) = self.rotation, state
         method = rotation.method.unprocessed or rotation.method
-        if not is_written_out(method) or rotation.bodies.field is not None:
+        check_alone(rotation)
+        if not is_written_out(method):
             raise InputError(
-                f"forces from a function need a kick-drift scheme over a free flow, such as strang(dmv10), without a "
-                f"field; got {rotation.method.name}"
+                f"forces from a function need a kick-drift scheme over a free flow, such as strang(dmv10); got "
+                f"{rotation.method.name}"
             )
-        drifts, steps = Drifts(rotation, method, q, v, h), own_steps(h, len(rotation.flags))
+        drifts, steps, scheme = Drifts(rotation, method, q, v, h), own_steps(h, len(rotation.flags)), legs(method)
         found: Any = None
         for k in range(n):
             clock = 0.0
-            for i, (is_kick, fraction) in enumerate(fractions(method)):
-                part = fraction * steps
-                if is_kick:
+            couple(h / 2, v, p)
+            for leg in scheme:
+                if leg.is_kick:
                     if found is None:
                         found = asked(t + k * steps + clock * steps, x, q)
-                    self._kick(p, part, found[0])
-                    kick(rotation, v, part, found[1])
+                    self._kick(p, leg.fraction * steps, found[0])
+                    kick(rotation, v, leg.fraction * steps, found[1])
                 else:
-                    self._drift(x, p, part)
-                    drifts.advance(i)
-                    found, clock = None, clock + fraction
+                    self._between_kicks(x, p, leg, steps, k)
+                    drifts.advance(leg, k)
+                    found, clock = None if leg.fraction else found, clock + leg.fraction
+            couple(h / 2, v, p)
         rotation.flags |= drifts.failed()
 
-    def _kick(self, p: np.ndarray, h: Any, force: np.ndarray) -> None:
+    def _between_kicks(self, x: np.ndarray, p: np.ndarray, leg: Leg, steps: Any, k: int) -> None:
+        """Make the drifts and the steps of friction and noise of the translation between two kicks of step k."""
+        drawn = leg.drawn
+        for part in leg.parts:
+            h = float(converted(part.time, floats.number)) * steps
+            if part.flow != NOISE:
+                self._drift(x, p, h)
+                continue
+            if self.bath is not None:
+                rows = by_rows(p, self.rotation.form.layout)
+                self.bath.relax(rows, h, self.masses, self.steps_made + k, drawn)
+            drawn += 1
+
+    def _kick(self, p: np.ndarray, h: Any, force: Any) -> None:
         """Apply a kick: p += h F, or v += h F/m."""
         rows = by_rows(p, self.rotation.form.layout)
         rows += force * _column(h / self.masses if self.rotation.form.omega else h)
