@@ -21,6 +21,7 @@ from .physics.problem import Problem, Reference
 from .results.ensemble import Ensemble
 from .results.trajectory import Trajectory
 from .run.batch_stepper.api import batch_stepper
+from .run.batch_stepper.respa import Respa, respa
 from .run.ensemble.api import ensemble
 from .run.exact import exact
 from .run.gradient import Gradient, gradient
@@ -72,9 +73,9 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Body", "Ensemble", "Event", "FinalState", "Gradient", "InputError", "Method", "PeriodicBox", "Problem",
-    "Propagator", "Reference", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Trajectory",
-    "__version__", "batch_stepper", "ensemble", "event", "exact", "fields", "gradient", "jax", "kinematics", "lie",
-    "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
-    "precession_angle", "problems", "propagator", "sites", "solve", "states", "stepper", "surd", "tableaus", "torque",
-    "total", "vector", "view", "warm", "where",
+    "Propagator", "Reference", "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau",
+    "Trajectory", "__version__", "batch_stepper", "ensemble", "event", "exact", "fields", "gradient", "jax",
+    "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
+    "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
+    "stepper", "surd", "tableaus", "torque", "total", "vector", "view", "warm", "where",
 ]  # fmt: skip

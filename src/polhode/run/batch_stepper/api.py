@@ -10,6 +10,7 @@ from ..stepper import one_step
 from .arrays import SHAPES
 from .held import check_bodies
 from .inertia import bodies_of
+from .respa import Respa
 from .stepper import BatchStepper
 from .translation import RigidStepper
 
@@ -21,8 +22,9 @@ SCALARS = ("first", "last")
 
 
 def batch_stepper(
-    bodies: Any, method: str | Method, dt: Any = None, *, field: Any = None, params: dict[str, Any] | None = None,
-    masses: Any = None, vector: str = "momentum", layout: str = "rows", scalar: str = "first",
+    bodies: Any, method: str | Method | Respa, dt: Any = None, *, field: Any = None,
+    params: dict[str, Any] | None = None, masses: Any = None,
+    vector: str = "momentum", layout: str = "rows", scalar: str = "first",
 ) -> Any:  # fmt: skip
     """Return a stepper of many bodies for your own loop, which changes your arrays in place.
 
@@ -37,7 +39,7 @@ def batch_stepper(
     Parameters
     ----------
     bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all bodies
-    method : a name, an expression, or a Method that needs no memory from step to step
+    method : a name, an expression, or a Method that needs no memory from step to step; or, with `masses`, `ph.respa`
     dt : step, one for all bodies or one for each; may be given to each call instead
     field : a torque or potential that acts besides the torques given to each call
     params : values of its parameters, one for all bodies or one for each, as for `ph.ensemble`
@@ -52,7 +54,10 @@ def batch_stepper(
     for name, value, allowed in (("vector", vector, VECTORS), ("layout", layout, SHAPES), ("scalar", scalar, SCALARS)):
         if not isinstance(value, str) or value not in allowed:
             raise InputError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}", name)
-    chosen, many = one_step(method), bodies_of(bodies, field, params)
+    multiple = method if isinstance(method, Respa) else None
+    if multiple is not None and masses is None:
+        raise InputError(f"{multiple.name} is for bodies that also move; give masses", "masses")
+    chosen, many = one_step(method.inner if isinstance(method, Respa) else method), bodies_of(bodies, field, params)
     check_bodies(many, chosen, many.field)
     rotation = BatchStepper(many, chosen, dt, Form(layout, scalar == "last", vector == "omega"))
-    return rotation if masses is None else RigidStepper(rotation, masses)
+    return rotation if masses is None else RigidStepper(rotation, masses, multiple)

@@ -28,8 +28,11 @@ from . import arrays
 if TYPE_CHECKING:
     from .stepper import BatchStepper
 
-KICK = "U"
-"""The flow of a potential, in the sequence of a kick-drift scheme."""
+KICK, DRIFT = "U", "T"
+"""The flow of a potential and the free flow, in the sequence of a kick-drift scheme."""
+
+Parts = list[tuple[str, float]]
+"""Kicks and drifts of a scheme, with their fractions of the step."""
 
 
 class Asked:
@@ -113,16 +116,13 @@ def write_good(stepper: BatchStepper, given: tuple[np.ndarray, ...], new: tuple[
 class Drifts:
     """The drifts of a kick-drift scheme: compiled steps of its free flow."""
 
-    def __init__(self, stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, h: Any) -> None:
-        assert method.drift is not None
-        self.inner = stepper.inner(method.drift)
-        self.parts = [None if kick else self.inner.bound(q, v, h=c * h) for kick, c in fractions(method)]
+    def __init__(self, stepper: BatchStepper, flow: Method, parts: Parts, q: np.ndarray, v: np.ndarray, h: Any) -> None:
+        self.inner = stepper.inner(flow)
+        self.steps = {c: self.inner.bound(q, v, h=c * h) for c in {c for kind, c in parts if kind == DRIFT}}
 
-    def advance(self, i: int) -> None:
-        """Make part i of the scheme."""
-        part = self.parts[i]
-        assert part is not None
-        part(0.0)
+    def advance(self, fraction: float) -> None:
+        """Make the drift over this fraction of the step."""
+        self.steps[fraction](0.0)
 
     def failed(self) -> np.ndarray:
         """Return which bodies failed so far."""
@@ -153,27 +153,29 @@ def own_steps(h: Any, number: int) -> Any:
     return h if type(h) is float else h[:number]
 
 
-def fractions(method: Method) -> list[tuple[bool, float]]:
-    """Kicks (True) and drifts of a scheme, with their fractions of the step."""
-    return [(part.flow == KICK, float(converted(part.time, floats.number))) for part in method.sequence]
+def parts_of(method: Method) -> Parts:
+    """Kicks and drifts of a scheme, with their fractions of the step."""
+    return [(part.flow, float(converted(part.time, floats.number))) for part in method.sequence]
 
 
 def _kicks_and_drifts(
     stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, torque: Asked, h: Any, n: int, t: float
 ) -> None:
     """Make the kicks and drifts of a scheme; neighbouring kicks share one torque."""
-    drifts, steps = Drifts(stepper, method, q, v, h), own_steps(h, len(stepper.flags))
+    assert method.drift is not None
+    parts, steps = parts_of(method), own_steps(h, len(stepper.flags))
+    drifts = Drifts(stepper, method.drift, parts, q, v, h)
     found: np.ndarray | None = None
     for k in range(n):
         clock = 0.0
         begin = t + k * steps
-        for i, (is_kick, fraction) in enumerate(fractions(method)):
-            if is_kick:
+        for kind, fraction in parts:
+            if kind == KICK:
                 if found is None:
                     found = torque(begin + clock * steps, q, v)
                 kick(stepper, v, fraction * steps, found)
             else:
-                drifts.advance(i)
+                drifts.advance(fraction)
                 found, clock = None, clock + fraction
     stepper.flags |= drifts.failed()
 

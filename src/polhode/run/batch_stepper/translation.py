@@ -16,7 +16,8 @@ from ...errors import InputError
 from ...physics.fields.decorators import check_frame
 from ...physics.validate import finite_number, flag, real_array, whole_number
 from . import arrays
-from .asked import Asked, Drifts, by_rows, fractions, is_written_out, kick, own_steps, write_good
+from .asked import DRIFT, KICK, Asked, Drifts, Parts, by_rows, is_written_out, kick, own_steps, parts_of, write_good
+from .respa import SLOW_KICK, Respa
 from .stepper import BatchStepper
 
 
@@ -27,15 +28,16 @@ class RigidStepper:
     ----------
     rotation : the stepper of the rotation
     masses : one for each body, or one for all
+    respa : multiple time steps, or None
     """
 
-    def __init__(self, rotation: BatchStepper, masses: Any) -> None:
-        self.rotation = rotation
+    def __init__(self, rotation: BatchStepper, masses: Any, respa: Respa | None = None) -> None:
+        self.rotation, self.respa = rotation, respa
         self.masses = _masses(masses, rotation.bodies.number)
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments."""
-        return RigidStepper, (self.rotation, self.masses)
+        return RigidStepper, (self.rotation, self.masses, self.respa)
 
     @property
     def failed(self) -> np.ndarray:
@@ -51,8 +53,8 @@ class RigidStepper:
             self.masses = new
 
     def step(
-        self, x: Any, p: Any, q: Any, pi: Any, force: Any = None, torque: Any = None, *, frame: str = "body",
-        dt: Any = None, n: int = 1, t: float = 0.0, in_place: bool = True,
+        self, x: Any, p: Any, q: Any, pi: Any, force: Any = None, torque: Any = None, *, slow: Any = None,
+        frame: str = "body", dt: Any = None, n: int = 1, t: float = 0.0, in_place: bool = True,
     ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
         """Advance all bodies by one step, or by `n` steps.
 
@@ -62,6 +64,7 @@ class RigidStepper:
         q, pi : attitudes and angular momenta, as for a stepper without masses
         force, torque : arrays, held constant over all steps; forces are in the space frame, torques in `frame`. Or
             `force` is a function ``force(t, x, q)`` that returns both arrays; it is asked at every kick of the scheme
+        slow : with `ph.respa`, the function of the slow forces, like `force`, which is then that of the fast ones
         frame, dt, n, t, in_place : as for a stepper without masses
 
         Returns
@@ -74,11 +77,15 @@ class RigidStepper:
         h, n, t = rotation.steps(dt), whole_number("n", n), finite_number("t", t)
         new = tuple(array.astype(float) for array in states)
         check_frame(frame)
+        self._check_slow(force, slow)
         with np.errstate(invalid="ignore", over="ignore"):
             if force is not None and arrays.is_function(force):
                 if torque is not None:
                     raise InputError("a function gives forces and torques together; remove the argument torque")
-                self._asked(new, _Both(self, force, frame), h, n, t)
+                asked = {KICK: _Both(self, force, frame)}
+                if slow is not None:
+                    asked[SLOW_KICK] = _Both(self, slow, frame)
+                self._asked(new, asked, h, n, t)
             else:
                 self._held(new, force, torque, frame, h, n, t)
         target = states if in_place else tuple(array.copy() for array in states)
@@ -118,30 +125,44 @@ class RigidStepper:
         self._drift(x, p, span)
         self._kick(p, span / 2, F)
 
-    def _asked(self, state: tuple[Any, ...], asked: _Both, h: Any, n: int, t: float) -> None:
-        """Make the kicks and drifts of a scheme; neighbouring kicks share one answer."""
-        rotation, (x, p, q, v) = self.rotation, state
+    def _check_slow(self, force: Any, slow: Any) -> None:
+        """Refuse slow forces without multiple time steps, and the reverse."""
+        if self.respa is None:
+            if slow is not None:
+                raise InputError("slow forces need multiple time steps: ph.batch_stepper(..., ph.respa(...))", "slow")
+        elif not (arrays.is_function(force) and arrays.is_function(slow)):
+            raise InputError(f"{self.respa.name} needs two functions: step(x, p, q, pi, fast, slow=slow)")
+
+    def _scheme(self) -> tuple[Any, Parts]:
+        """Return the free flow of the scheme, and its kicks and drifts."""
+        rotation = self.rotation
         method = rotation.method.unprocessed or rotation.method
         if not is_written_out(method) or rotation.bodies.field is not None:
             raise InputError(
                 f"forces from a function need a kick-drift scheme over a free flow, such as strang(dmv10), without a "
                 f"field; got {rotation.method.name}"
             )
-        drifts, steps = Drifts(rotation, method, q, v, h), own_steps(h, len(rotation.flags))
-        found: Any = None
+        return method.drift, parts_of(method) if self.respa is None else self.respa.parts
+
+    def _asked(self, state: tuple[Any, ...], asked: dict[str, _Both], h: Any, n: int, t: float) -> None:
+        """Make the kicks and drifts of a scheme; neighbouring kicks share one answer of a function."""
+        rotation, (x, p, q, v) = self.rotation, state
+        flow, parts = self._scheme()
+        drifts, steps = Drifts(rotation, flow, parts, q, v, h), own_steps(h, len(rotation.flags))
+        found: dict[str, Any] = {}
         for k in range(n):
             clock = 0.0
-            for i, (is_kick, fraction) in enumerate(fractions(method)):
+            for kind, fraction in parts:
                 part = fraction * steps
-                if is_kick:
-                    if found is None:
-                        found = asked(t + k * steps + clock * steps, x, q)
-                    self._kick(p, part, found[0])
-                    kick(rotation, v, part, found[1])
-                else:
+                if kind == DRIFT:
                     self._drift(x, p, part)
-                    drifts.advance(i)
-                    found, clock = None, clock + fraction
+                    drifts.advance(fraction)
+                    found, clock = {}, clock + fraction
+                    continue
+                if kind not in found:
+                    found[kind] = asked[kind](t + k * steps + clock * steps, x, q)
+                self._kick(p, part, found[kind][0])
+                kick(rotation, v, part, found[kind][1])
         rotation.flags |= drifts.failed()
 
     def _kick(self, p: np.ndarray, h: Any, force: np.ndarray) -> None:
