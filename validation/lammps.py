@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from validation.molecular.forces import Forces
-from validation.molecular.water import FS, KB, SPCE, WATER, Run, State, equilibrated, lattice, nve
+from validation.simulators.forces import Forces
+from validation.simulators.water import FS, KB, SPCE, WATER, Run, State, equilibrated, lattice, nve
 
 import polhode as ph
 

@@ -33,7 +33,7 @@ def shift(E: float, first: float, second: float, d: float) -> tuple[float, float
 
 @dataclasses.dataclass(frozen=True)
 class Model:
-    """Charges of the sites, and Lennard-Jones parameters of the first site, which alone attracts and repels.
+    """Charges of the sites, and Lennard-Jones parameters of the first `lj_sites` sites.
 
     The cut-offs of both potentials begin at `lj_inner` and at 0, and end at `cutoff`.
     """
@@ -43,6 +43,7 @@ class Model:
     sigma: float
     cutoff: float
     lj_inner: float
+    lj_sites: int = 1
 
     @property
     def numbers(self) -> np.ndarray:
@@ -110,7 +111,16 @@ def _gathered(r: Any, x: Any, i: int, neighbours: Any, images: Any, reach: float
 
 @numba.njit(error_model="numpy")
 def _all_forces(
-    r: Any, x: Any, first: Any, neighbours: Any, images: Any, reach: float, charges: Any, p: Any, parts: Any, out: Any
+    r: Any,
+    x: Any,
+    first: Any,
+    neighbours: Any,
+    images: Any,
+    reach: float,
+    charges: Any,
+    p: Any,
+    lj: int,
+    out: Any,
 ) -> float:
     """Forces on all sites; each molecule reads its neighbours, so no two write to one place."""
     S, longest, energy = r.shape[1], 0, 0.0
@@ -123,13 +133,13 @@ def _all_forces(
         for a in range(S):
             fx, fy, fz = 0.0, 0.0, 0.0
             ax, ay, az = r[i, a, 0], r[i, a, 1], r[i, a, 2]
-            if parts[0]:
+            if len(charges):
                 for b in range(S):
                     qq = charges[a] * charges[b]
                     gx, gy, gz, e = _charges(ax, ay, az, near[b, 0, :n], near[b, 1, :n], near[b, 2, :n], qq, p)
                     fx, fy, fz, energy = fx + gx, fy + gy, fz + gz, energy + e / 2
-            if a == 0 and parts[1]:
-                gx, gy, gz, e = _lennard_jones(ax, ay, az, near[0, 0, :n], near[0, 1, :n], near[0, 2, :n], p)
+            for b in range(lj if a < lj else 0):
+                gx, gy, gz, e = _lennard_jones(ax, ay, az, near[b, 0, :n], near[b, 1, :n], near[b, 2, :n], p)
                 fx, fy, fz, energy = fx + gx, fy + gy, fz + gz, energy + e / 2
             out[i, a, 0], out[i, a, 1], out[i, a, 2] = fx, fy, fz
     return energy
@@ -147,11 +157,11 @@ class Forces:
         lj: bool = True,
     ) -> None:  # fmt: skip
         self.sites, self.box, self.model, self.skin = sites, box, model, skin
-        self.parts = coulomb, lj
+        self.lj_sites = model.lj_sites if lj else 0
         self.reach = model.cutoff + 2 * float(np.linalg.norm(sites.arms, axis=1).max())
         self.skin = min(skin, float(box.lengths.min()) / 2 - self.reach)
         box.check_cutoff(self.reach)
-        self.charges = np.sqrt(COULOMB) * np.array(model.charges)
+        self.charges = np.sqrt(COULOMB) * np.array(model.charges if coulomb else ())
         self.numbers = model.numbers
         self.lists, self.energy = 0, 0.0
         self._seen: np.ndarray | None = None
@@ -163,8 +173,8 @@ class Forces:
         r = self.sites.positions(x, q)
         forces = np.empty_like(r)
         self.energy = _all_forces(
-            r, x, self._first, self._neighbours, self._images, self.reach, self.charges, self.numbers, self.parts,
-            forces,
+            r, x, self._first, self._neighbours, self._images, self.reach, self.charges, self.numbers,
+            self.lj_sites, forces,
         )  # fmt: skip
         return forces
 

@@ -2,7 +2,7 @@
 
 Lengths in angstrom, masses in g/mol, energies in kcal/mol; the unit of time that follows is 48.888 fs.
 
-    python -m validation.molecular.water            # NVE over 1e5 steps, and NVT
+    python -m validation.simulators.water            # NVE over 1e5 steps, and NVT
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from typing import NamedTuple
 
 import numpy as np
-from validation.molecular.forces import Forces, Model
+from validation.simulators.forces import Forces, Model
 
 import polhode as ph
 
