@@ -45,7 +45,7 @@ def test_an_exact_measure_and_one_of_high_order_are_told_apart():
     assert density_slope(ph.methods["oabao(dmv4)"], "free") == math.inf
     assert density_slope(ph.methods["yoshida4(rot123)"], "free") == pytest.approx(4, abs=0.1)
     for lie in ({"invariant_measure_free": 4}, {"invariant_measure_free": 2}):
-        (fault,) = check_measure(declared("oabao(dmv4)", **lie))
+        (fault,) = check_measure(declared("oabao(dmv4)", **lie), (0,))
         assert "measured inf" in fault
 
 
@@ -78,8 +78,8 @@ def test_wrong_noise_is_caught(change):
     wrong = with_draws(change)
     assert abs(weak_slope(wrong)) < 0.1
     assert check_weak_order(wrong, (0,))
-    assert len(check_measure(wrong)) == 2
-    assert check_drawn(wrong)
+    assert len(check_measure(wrong, (0,))) == 2
+    assert check_drawn(wrong, (0,))
 
 
 def test_the_sign_of_the_numbers_does_not_matter():

@@ -60,6 +60,11 @@ def demanding(h, t, y, system, torque):
     return torque(t, y[0], y[1], system, "more than is given")
 
 
+def resting(h, t, y, system, torque):
+    """A step that does nothing."""
+    return y, 0 * h
+
+
 FAULTY = {
     checks.check_order: ("rot123", leaning),
     checks.check_symmetric: ("symrot123", leaning),
@@ -76,6 +81,9 @@ FAULTY = {
     checks.check_asks: ("fem", demanding),
     checks.check_parts: ("imidm", leaning),
     checks.check_estimated: ("cf4", leaning),
+    checks.check_drawn: ("baoab(rot123)", resting),
+    checks.check_weak_order: ("baoab(rot123)", resting),
+    checks.check_measure: ("baoab(rot123)", resting),
 }
 """For each check an honest method, and a step without what it declares."""
 
@@ -86,16 +94,20 @@ def test_a_fault_on_the_last_start_alone_is_noticed(check):
     name, faulty = FAULTY[check]
     honest = ph.methods[name]
 
-    def build(number):
-        step = honest.build(number)
+    def switched(build):
+        def built(*given):
+            step = build(*given)
 
-        def switching(h, t, y, system, torque):
-            last = abs(system[0][0] - checks.STARTS[-1]["inertia"][0]) < 1e-9
-            return (faulty if last else step)(h, t, y, system, torque)
+            def switching(h, t, y, system, torque):
+                last = abs(system[0][0] - checks.STARTS[-1]["inertia"][0]) < 1e-9
+                return (faulty if last else step)(h, t, y, system, torque)
 
-        return switching
+            return switching
 
-    changed = dataclasses.replace(honest, build=build)
+        return built
+
+    noise = honest.noise and honest.noise._replace(driven=switched(honest.noise.driven))
+    changed = dataclasses.replace(honest, build=switched(honest.build), noise=noise)
     assert len(checks.STARTS) >= 3
     assert check(changed, checks.ALL_STARTS[:-1]) == []
     assert check(changed) != []

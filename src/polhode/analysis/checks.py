@@ -37,6 +37,7 @@ from .construction import (
 from .defect_formula import defect_formula_error, defect_parts
 from .exact_top import check_exact_top
 from .measurements import (
+    ALL_STARTS,
     DIGITS,
     EXACT,
     FIELDS,
@@ -80,8 +81,6 @@ __all__ = [
 
 SLOPE_TOLERANCE = 0.1
 """Measured orders within this distance of a whole number count as that number."""
-
-ALL_STARTS = tuple(range(len(STARTS)))
 
 Starts = Sequence[int]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import mpmath
@@ -25,6 +25,7 @@ from ..physics.problem import Problem
 from ..run.integrator import torque_kernel
 from .cubature import Rule, degree_1, degree_3, degree_5
 from .measurements import (
+    ALL_STARTS,
     EXACT,
     FINE_STEPS,
     FRICTION,
@@ -179,11 +180,11 @@ def density_slope(method: Method, kind: str, which: int = 0) -> float:
 def measure_slope(method: Method, kind: str, which: int = 0) -> float:
     """Order of the error of the invariant measure."""
     long, short = (measure_defect(method, kind, number(h), which) for h in FINE_STEPS)
-    visible = float(mpmath.log(abs(long / short), 2)) - 1
+    visible = float(mpmath.log(abs(long / short), 2)) - 1 if abs(short) > EXACT else math.inf
     return visible if visible < MOST_VISIBLE - SLOPE_TOLERANCE else density_slope(method, kind, which)
 
 
-def check_measure(method: Method, starts: tuple[int, ...] = (0,)) -> list[str]:
+def check_measure(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[str]:
     """The declared orders of the invariant measure, with a potential and for the free body, are the measured ones."""
     if method.noise is None:
         return []

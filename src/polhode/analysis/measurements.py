@@ -81,6 +81,7 @@ STARTS: tuple[dict[str, Any], ...] = (
 )
 """Generic starts. The axis of the intermediate moment is the second, the third, and the first. The first two bodies
 rotate about the axis of their smallest moment; the last, near the separatrix, about that of its largest."""
+ALL_STARTS = tuple(range(len(STARTS)))
 Which = int | str
 """A generic start by its index, or a degenerate one by its name."""
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import mpmath
@@ -27,6 +27,7 @@ from ..physics.fields.kernels import formula_kernel
 from ..physics.problem import Problem
 from .cubature import degree_7
 from .measurements import (
+    ALL_STARTS,
     EXACT,
     FINE_STEPS,
     FRICTION,
@@ -79,7 +80,7 @@ def drawn(method: Method, which: int = 0) -> tuple[Any, list[int]]:
     return distance(end, Setting(method, "linear", which, repeated=True).step(LARGE_STEP)), places
 
 
-def check_drawn(method: Method, starts: tuple[int, ...] = (0,)) -> list[str]:
+def check_drawn(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[str]:
     """Noise is declared if a heat bath is asked for, and only then; the step draws the declared vectors, once each."""
     noise, asked = method.noise, method.asks.find(HeatBath) is not None
     if noise is None:
@@ -177,7 +178,7 @@ def weak_slope(method: Method, which: int = 0, steps: tuple[float, float] = LOCA
     return float(mpmath.log(errors[0] / errors[1], 2)) - 1
 
 
-def check_weak_order(method: Method, starts: tuple[int, ...] = (0, 1)) -> list[str]:
+def check_weak_order(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[str]:
     """The declared weak order is the measured one."""
     if method.noise is None:
         return []
