@@ -3,8 +3,8 @@
     python validation/thermostats.py [bodies]
 
 Every comparison is a score, (measured - exact)/sigma, with sigma the standard deviation of a mean of independent
-samples. A score beyond 3 has the probability 0.27 %, so of the 26 comparisons one is beyond 3 in about every fourteenth run;
-the seed is fixed. The kinetic energy of thermostatted bodies is compared with its canonical distribution, the gamma
+samples. A score beyond 3 has the probability 0.27 %, so of the 26 comparisons one is beyond 3 in about every fourteenth
+run; the seed is fixed. The kinetic energy of thermostatted bodies is compared with its canonical distribution, the gamma
 distribution of f/2 degrees, by the test of Kolmogorov and Smirnov: its probability, at least 0.003, is given as the
 score of a normal number.
 """
@@ -137,8 +137,8 @@ def _forces(t: float, x: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndar
 def chained(blocks: int, number: int = 8, dt: float = 0.02, tau: float = 0.4) -> np.ndarray:
     """Scores of the kinetic energies of translation and of rotation with chains: means and mean squares.
 
-    A deterministic run has no independent samples: sigma is that of the means over blocks of forty time units. The
-    error of the step, of order dt^2, is far below.
+    A deterministic run has no independent samples: sigma is that of the means over blocks of forty time units,
+    and includes the error of the step, of order dt^2, only as far as the score shows it.
     """
     rng = np.random.default_rng(7)
     state = [
