@@ -14,6 +14,7 @@ This is no registered combinator: a method asks its field for one torque, and a 
 from __future__ import annotations
 
 import dataclasses
+from fractions import Fraction
 
 from ...errors import InputError
 from ...methods import Method, methods
@@ -73,7 +74,7 @@ class Respa:
 def _shortened(leg: Leg, factor: float) -> Leg:
     """A kick or a drift over a part of its time."""
     time = leg.fraction * factor
-    return leg._replace(parts=(leg.parts[0]._replace(time=time),), fraction=time)
+    return leg._replace(parts=(leg.parts[0]._replace(time=Fraction(time)),), fraction=time)
 
 
 def respa(outer: str | Method, inner: str | Method, n: int) -> Respa:
@@ -97,7 +98,7 @@ def respa(outer: str | Method, inner: str | Method, n: int) -> Respa:
         method = method.unprocessed or method
         if not is_written_out(method) or method.noise is not None:
             raise InputError(
-                f"{role} must be a kick-drift scheme over a free flow, without noise, such as strang(dmv10); got "
+                f"{role} must be a kick-drift scheme over a free flow, such as strang(dmv10), without noise; got "
                 f"{method.name}",
                 role,
             )
