@@ -4,9 +4,9 @@
 
 Every comparison is a score, (measured - exact)/sigma, with sigma the standard deviation of a mean of independent
 samples. A score beyond 3 has the probability 0.27 %, so of the 26 comparisons one is beyond 3 in about every fourteenth
-run; the seed is fixed. The kinetic energy of thermostatted bodies is compared with its canonical distribution, the gamma
-distribution of f/2 degrees, by the test of Kolmogorov and Smirnov: its probability, at least 0.003, is given as the
-score of a normal number.
+run; the seed is fixed. The kinetic energy of thermostatted bodies is compared with its canonical distribution, the
+gamma distribution of f/2 degrees, by the test of Kolmogorov and Smirnov: its probability, at least 0.003, is given as
+the score of a normal number.
 """
 
 from __future__ import annotations
