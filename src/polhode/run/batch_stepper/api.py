@@ -11,6 +11,7 @@ from ..stepper import one_step
 from .arrays import SHAPES
 from .held import check_bodies
 from .inertia import bodies_of
+from .respa import Respa
 from .stepper import BatchStepper
 from .thermostats import Acting, Bussi, NoseHoover
 from .translation import RigidStepper
@@ -24,7 +25,8 @@ SCALARS = ("first", "last")
 
 
 def batch_stepper(
-    bodies: Any, method: str | Method, dt: Any = None, *, field: Any = None, params: dict[str, Any] | None = None,
+    bodies: Any, method: str | Method | Respa, dt: Any = None, *, field: Any = None,
+    params: dict[str, Any] | None = None,
     masses: Any = None, translation_bath: Any = None, translation_params: dict[str, Any] | None = None,
     thermostat: Any = None, vector: str = "momentum", layout: str = "rows", scalar: str = "first",
 ) -> Any:  # fmt: skip
@@ -41,7 +43,7 @@ def batch_stepper(
     Parameters
     ----------
     bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all bodies
-    method : a name, an expression, or a Method that needs no memory from step to step
+    method : a name, an expression, or a Method that needs no memory from step to step; or, with `masses`, `ph.respa`
     dt : step, one for all bodies or one for each; may be given to each call instead
     field : a torque or potential that acts besides the torques given to each call
     params : values of its parameters, one for all bodies or one for each, as for `ph.ensemble`
@@ -61,7 +63,11 @@ def batch_stepper(
     for name, value, allowed in (("vector", vector, VECTORS), ("layout", layout, SHAPES), ("scalar", scalar, SCALARS)):
         if not isinstance(value, str) or value not in allowed:
             raise InputError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}", name)
-    chosen, many = one_step(method, counted=True), bodies_of(bodies, field, params)
+    multiple = method if isinstance(method, Respa) else None
+    if multiple is not None and masses is None:
+        raise InputError(f"{multiple.name} is for bodies that also move; give masses", "masses")
+    chosen = one_step(method.inner if isinstance(method, Respa) else method, counted=True)
+    many = bodies_of(bodies, field, params)
     check_bodies(many, chosen, many.field)
     form = Form(layout, scalar == "last", vector == "omega")
     acting = _acting(thermostat, chosen, 1 if masses is None else 2)
@@ -71,7 +77,7 @@ def batch_stepper(
             raise InputError(f"{name} needs masses", name)
         return BatchStepper(many, chosen, dt, form, thermostat=acting)
     bath = _bath(translation_bath, translation_params, chosen, many.number, vector == "omega")
-    return RigidStepper(BatchStepper(many, chosen, dt, form), masses, bath, acting)
+    return RigidStepper(BatchStepper(many, chosen, dt, form), masses, bath, acting, multiple)
 
 
 def _acting(thermostat: Any, method: Method, groups: int) -> Acting | None:

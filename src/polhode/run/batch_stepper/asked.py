@@ -134,12 +134,14 @@ class Leg(NamedTuple):
     is_kick : whether it is a kick
     fraction : fraction of the step that the kick takes, or by which time advances
     drawn : number of steps of friction and noise before it
+    force : name of the force whose kick it is
     """
 
     parts: tuple[Part, ...]
     is_kick: bool
     fraction: float
     drawn: int
+    force: str = KICK
 
 
 def legs(method: Method) -> list[Leg]:
@@ -156,16 +158,18 @@ def legs(method: Method) -> list[Leg]:
 class Drifts:
     """The parts of a scheme between its kicks: compiled steps of its free flow, and of friction and noise."""
 
-    def __init__(self, stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, h: Any) -> None:
-        assert method.drift is not None
+    def __init__(
+        self, stepper: BatchStepper, flow: Method | None, scheme: list[Leg], q: np.ndarray, v: np.ndarray, h: Any
+    ) -> None:
+        assert flow is not None
         self.made: dict[Leg, tuple[BatchStepper, functools.partial[int]]] = {}
-        for leg in legs(method):
-            if leg.is_kick:
+        for leg in scheme:
+            if leg.is_kick or leg in self.made:
                 continue
             if any(part.flow == NOISE for part in leg.parts):
-                inner, step = stepper.inner(without_kicks(method.drift, leg.parts, leg.drawn)), h
+                inner, step = stepper.inner(without_kicks(flow, leg.parts, leg.drawn)), h
             else:
-                inner, step = stepper.inner(method.drift), leg.fraction * h
+                inner, step = stepper.inner(flow), leg.fraction * h
             self.made[leg] = inner, inner.bound(q, v, h=step)
 
     def advance(self, leg: Leg, k: int) -> None:
@@ -218,7 +222,8 @@ def _kicks_and_drifts(
     couple: Couple,
 ) -> None:  # fmt: skip
     """Make the kicks and drifts of a scheme; neighbouring kicks share one torque."""
-    drifts, steps, scheme = Drifts(stepper, method, q, v, h), own_steps(h, len(stepper.flags)), legs(method)
+    steps, scheme = own_steps(h, len(stepper.flags)), legs(method)
+    drifts = Drifts(stepper, method.drift, scheme, q, v, h)
     found: np.ndarray | None = None
     for k in range(n):
         clock = 0.0

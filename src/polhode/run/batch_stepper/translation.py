@@ -14,12 +14,14 @@ from typing import Any
 import numpy as np
 
 from ...errors import InputError
+from ...methods import Method
 from ...numbers import floats
 from ...numbers.exact import converted
 from ...physics.fields.decorators import check_frame
 from ...physics.validate import finite_number, flag, real_array, whole_number
 from . import arrays
 from .asked import (
+    KICK,
     NOISE,
     Asked,
     Couple,
@@ -35,6 +37,7 @@ from .asked import (
     write_good,
 )
 from .rescaled import Coupling, check_one_step, torques
+from .respa import SLOW, Respa
 from .stepper import BatchStepper
 from .thermostats import Acting
 from .translation_bath import TranslationBath
@@ -49,18 +52,20 @@ class RigidStepper:
     masses : one for each body, or one for all
     bath : the heat bath of the translation, or None
     thermostat : the thermostat of translation and rotation in its present state, or None
+    respa : multiple time steps, or None
     """
 
     def __init__(
-        self, rotation: BatchStepper, masses: Any, bath: TranslationBath | None = None, thermostat: Acting | None = None
-    ) -> None:
-        self.rotation = rotation
+        self, rotation: BatchStepper, masses: Any, bath: TranslationBath | None = None,
+        thermostat: Acting | None = None, respa: Respa | None = None,
+    ) -> None:  # fmt: skip
+        self.rotation, self.respa = rotation, respa
         self.masses = _masses(masses, rotation.bodies.number)
         self.bath, self.thermostat = bath, thermostat
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments."""
-        return RigidStepper, (self.rotation, self.masses, self.bath, self.thermostat)
+        return RigidStepper, (self.rotation, self.masses, self.bath, self.thermostat, self.respa)
 
     @property
     def steps_made(self) -> int:
@@ -85,8 +90,8 @@ class RigidStepper:
             self.masses = new
 
     def step(
-        self, x: Any, p: Any, q: Any, pi: Any, force: Any = None, torque: Any = None, *, frame: str = "body",
-        dt: Any = None, n: int = 1, t: float = 0.0, in_place: bool = True,
+        self, x: Any, p: Any, q: Any, pi: Any, force: Any = None, torque: Any = None, *, slow: Any = None,
+        frame: str = "body", dt: Any = None, n: int = 1, t: float = 0.0, in_place: bool = True,
     ) -> tuple[Any, Any, Any, Any]:  # fmt: skip
         """Advance all bodies by one step, or by `n` steps.
 
@@ -96,6 +101,7 @@ class RigidStepper:
         q, pi : attitudes and angular momenta, as for a stepper without masses
         force, torque : arrays, held constant over all steps; forces are in the space frame, torques in `frame`. Or
             `force` is a function ``force(t, x, q)`` that returns both arrays; it is asked at every kick of the scheme
+        slow : with `ph.respa`, the function of the slow forces, like `force`, which is then that of the fast ones
         frame, dt, n, t, in_place : as for a stepper without masses
 
         Returns
@@ -108,12 +114,16 @@ class RigidStepper:
         h, n, t = rotation.steps(dt), whole_number("n", n), finite_number("t", t)
         new = tuple(array.astype(float) for array in states)
         check_frame(frame)
+        self._check_slow(force, slow)
         with np.errstate(invalid="ignore", over="ignore"):
             if force is not None and arrays.is_function(force):
                 if torque is not None:
                     raise InputError("a function gives forces and torques together; remove the argument torque")
+                asked = {KICK: _Both(self, force, frame)}
+                if slow is not None:
+                    asked[SLOW] = _Both(self, slow, frame)
                 with self._coupled(h) as couple:
-                    self._asked(new, _Both(self, force, frame), h, n, t, couple)
+                    self._asked(new, asked, h, n, t, couple)
             elif self.thermostat is None:
                 self._held(new, force, torque, frame, h, n, t)
             else:
@@ -175,9 +185,17 @@ class RigidStepper:
                 else:
                     self._between_kicks(x, p, leg, steps, k)
 
-    def _asked(self, state: tuple[Any, ...], asked: _Both, h: Any, n: int, t: float, couple: Couple) -> None:
-        """Make the kicks and drifts of a scheme; neighbouring kicks share one answer."""
-        rotation, (x, p, q, v) = self.rotation, state
+    def _check_slow(self, force: Any, slow: Any) -> None:
+        """Refuse slow forces without multiple time steps, and the reverse."""
+        if self.respa is None:
+            if slow is not None:
+                raise InputError("slow forces need multiple time steps: ph.batch_stepper(..., ph.respa(...))", "slow")
+        elif not (arrays.is_function(force) and arrays.is_function(slow)):
+            raise InputError(f"{self.respa.name} needs two functions: step(x, p, q, pi, fast, slow=slow)")
+
+    def _scheme(self) -> tuple[Method | None, list[Leg]]:
+        """Return the free flow of the scheme, and its kicks and drifts."""
+        rotation = self.rotation
         method = rotation.method.unprocessed or rotation.method
         check_alone(rotation)
         if not is_written_out(method):
@@ -185,21 +203,29 @@ class RigidStepper:
                 f"forces from a function need a kick-drift scheme over a free flow, such as strang(dmv10); got "
                 f"{rotation.method.name}"
             )
-        drifts, steps, scheme = Drifts(rotation, method, q, v, h), own_steps(h, len(rotation.flags)), legs(method)
-        found: Any = None
+        return method.drift, legs(method) if self.respa is None else self.respa.legs
+
+    def _asked(
+        self, state: tuple[Any, ...], asked: dict[str, _Both], h: Any, n: int, t: float, couple: Couple
+    ) -> None:  # fmt: skip
+        """Make the kicks and drifts of a scheme; neighbouring kicks share one answer of a function."""
+        rotation, (x, p, q, v) = self.rotation, state
+        flow, scheme = self._scheme()
+        drifts, steps = Drifts(rotation, flow, scheme, q, v, h), own_steps(h, len(rotation.flags))
+        found: dict[str, Any] = {}
         for k in range(n):
             clock = 0.0
             couple(h / 2, v, p)
             for leg in scheme:
                 if leg.is_kick:
-                    if found is None:
-                        found = asked(t + k * steps + clock * steps, x, q)
-                    self._kick(p, leg.fraction * steps, found[0])
-                    kick(rotation, v, leg.fraction * steps, found[1])
+                    if leg.force not in found:
+                        found[leg.force] = asked[leg.force](t + k * steps + clock * steps, x, q)
+                    self._kick(p, leg.fraction * steps, found[leg.force][0])
+                    kick(rotation, v, leg.fraction * steps, found[leg.force][1])
                 else:
                     self._between_kicks(x, p, leg, steps, k)
                     drifts.advance(leg, k)
-                    found, clock = None if leg.fraction else found, clock + leg.fraction
+                    found, clock = {} if leg.fraction else found, clock + leg.fraction
             couple(h / 2, v, p)
         rotation.flags |= drifts.failed()
 

@@ -1,0 +1,113 @@
+"""Multiple time steps: slow forces are asked rarely, fast ones often (r-RESPA).
+
+With the Hamiltonian T + U_fast + U_slow, a step is an outer scheme that alternates kicks by U_slow with the motion of
+T + U_fast, and that motion is n steps of an inner scheme. For Strang splittings and the outer step h,
+
+    K_slow(h/2)  [K_fast(h/2n) D(h/n) K_fast(h/2n)]^n  K_slow(h/2)
+
+M. Tuckerman, B. J. Berne and G. J. Martyna, Reversible multiple time scale molecular dynamics, J. Chem. Phys. 97,
+1990 (1992).
+
+This is no registered combinator: a method asks its field for one torque, and a field has no slow and fast parts.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from fractions import Fraction
+
+from ...errors import InputError
+from ...methods import Method, methods
+from ...physics.validate import whole_number
+from .asked import Leg, is_written_out, legs
+
+SLOW = "slow"
+"""The name of the slow force in the legs of a scheme."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Respa:
+    """Multiple time steps; created by `ph.respa`.
+
+    Attributes
+    ----------
+    outer, inner : the schemes of the slow and of the fast forces
+    n : number of inner steps in a drift of the outer scheme
+    """
+
+    outer: Method
+    inner: Method
+    n: int
+
+    @property
+    def name(self) -> str:
+        """The expression that builds it."""
+        return f"respa({self.outer.name}, {self.inner.name}, {self.n})"
+
+    @property
+    def order(self) -> int:
+        """The smaller of the two orders."""
+        return int(min(self.outer.order, self.inner.order))
+
+    @property
+    def symmetric(self) -> bool:
+        """True if both schemes are."""
+        return bool(self.outer.symmetric and self.inner.symmetric)
+
+    @property
+    def symplectic(self) -> bool:
+        """True if both schemes are."""
+        return bool(self.outer.symplectic and self.inner.symplectic)
+
+    @property
+    def legs(self) -> list[Leg]:
+        """Slow kicks, fast kicks and drifts, with their fractions of the outer step."""
+        found: list[Leg] = []
+        for leg in legs(self.outer):
+            if leg.is_kick:
+                found.append(leg._replace(force=SLOW))
+            else:
+                found += [_shortened(inner, leg.fraction / self.n) for inner in legs(self.inner)] * self.n
+        return found
+
+
+def _shortened(leg: Leg, factor: float) -> Leg:
+    """A kick or a drift over a part of its time."""
+    time = leg.fraction * factor
+    return leg._replace(parts=(leg.parts[0]._replace(time=Fraction(time)),), fraction=time)
+
+
+def respa(outer: str | Method, inner: str | Method, n: int) -> Respa:
+    """Return a scheme with multiple time steps, for `ph.batch_stepper` with masses.
+
+        scheme = ph.respa("strang(dmv10)", "strang(dmv10)", 4)
+        stepper = ph.batch_stepper(moments, scheme, dt, masses=masses)
+        stepper.step(x, p, q, pi, fast, slow=slow)
+
+    The step `dt` is the outer one. In every drift of the outer scheme the inner scheme makes `n` steps.
+
+    Parameters
+    ----------
+    outer : kick-drift scheme over a free flow, for the slow forces
+    inner : kick-drift scheme over the same flow, for the fast forces
+    n : number of inner steps
+    """
+    schemes = []
+    for role, given in (("outer", outer), ("inner", inner)):
+        method = methods[given]
+        method = method.unprocessed or method
+        if not is_written_out(method) or method.noise is not None:
+            raise InputError(
+                f"{role} must be a kick-drift scheme over a free flow, such as strang(dmv10), without noise; got "
+                f"{method.name}",
+                role,
+            )
+        schemes.append(method)
+    first, second = schemes
+    if first.drift != second.drift:
+        assert first.drift is not None
+        assert second.drift is not None
+        raise InputError(
+            f"outer and inner must have the same free flow; got {first.drift.name} and {second.drift.name}", "inner"
+        )
+    return Respa(first, second, whole_number("n", n))

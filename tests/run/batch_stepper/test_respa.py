@@ -1,0 +1,180 @@
+"""Multiple time steps: slow forces around several inner steps with fast ones."""
+
+from __future__ import annotations
+
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+import polhode as ph
+
+RNG = np.random.default_rng(8)
+NUMBER = 4
+MOMENTS = RNG.uniform(1.0, 1.9, (NUMBER, 3))
+Q = RNG.normal(size=(NUMBER, 4))
+Q /= np.linalg.norm(Q, axis=1)[:, None]
+START = RNG.normal(size=(NUMBER, 3)), RNG.normal(size=(NUMBER, 3)), Q, RNG.normal(size=(NUMBER, 3))
+STATES = ("x", "p", "q", "pi")
+SITES = ph.sites([1.0, 2.0, 1.5, 0.5], RNG.normal(size=(4, 3)))
+SLOW, FAST = "strang(jacobi)", "strang(jacobi)"
+
+
+def springs(stiffness: float) -> Any:
+    """Every site is tied to the origin by a spring of its own strength; forces couple positions and attitudes."""
+    strength = stiffness * np.array([1.0, 0.5, 2.0, 1.5])[:, None]
+
+    def force(t: Any, x: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return SITES.gather(-strength * SITES.positions(x, q), q)
+
+    force.energy = lambda x, q: float((strength * SITES.positions(x, q) ** 2).sum() / 2)  # type: ignore[attr-defined]
+    return force
+
+
+fast, slow = springs(3.0), springs(0.2)
+
+
+def both(t: Any, x: np.ndarray, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    (a, b), (c, d) = fast(t, x, q), slow(t, x, q)
+    return a + c, b + d
+
+
+def ran(scheme: Any, dt: float, n: int, state: Any = START, **forces: Any) -> tuple[np.ndarray, ...]:
+    stepper = ph.batch_stepper(MOMENTS, scheme, dt, masses=SITES.mass)
+    return stepper.step(*(array.copy() for array in state), n=n, **forces)
+
+
+def distance(a: Any, b: Any) -> float:
+    return max(float(np.abs(x - y).max()) for x, y in zip(a, b, strict=True))
+
+
+EXACT: list[Any] = []
+
+
+def exact() -> Any:
+    """The motion to t = 0.8, by a method of order 6 without multiple time steps."""
+    if not EXACT:
+        EXACT.append(ran("blanes_moan6(jacobi)", 0.8 / 64, 64, force=both))
+    return EXACT[0]
+
+
+@pytest.mark.parametrize(
+    ("outer", "inner", "n", "order"),
+    [
+        ("strang(jacobi)", "strang(jacobi)", 3, 2),
+        ("strang(jacobi)", "blanes_moan4(jacobi)", 2, 2),
+        ("blanes_moan4(jacobi)", "strang(jacobi)", 2, 2),
+        ("blanes_moan4(jacobi)", "yoshida4(jacobi)", 2, 4),
+    ],
+)
+def test_the_order_is_the_smaller_one(outer: str, inner: str, n: int, order: int) -> None:
+    scheme = ph.respa(outer, inner, n)
+    assert scheme.order == order
+    errors = [distance(ran(scheme, 0.8 / m, m, force=fast, slow=slow), exact()) for m in (8, 16, 32)]
+    measured = np.log2(np.array(errors[:-1]) / errors[1:])
+    np.testing.assert_allclose(measured, order, atol=0.35)
+
+
+def test_a_symmetric_scheme_goes_back() -> None:
+    scheme = ph.respa(SLOW, FAST, 4)
+    assert scheme.symmetric
+    assert scheme.symplectic
+    there = ran(scheme, 0.1, 7, force=fast, slow=slow)
+    back = ran(scheme, -0.1, 7, there, force=fast, slow=slow)
+    assert distance(there, START) > 0.1
+    assert distance(back, START) < 1e-12
+
+
+def test_the_energy_does_not_drift() -> None:
+    """The largest error of the second half of a long run is that of the first."""
+    stepper = ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 4), 0.1, masses=SITES.mass)
+    x, p, q, pi = (array.copy() for array in START)
+
+    def energy() -> float:
+        kinetic = (p**2).sum() / (2 * SITES.mass) + (pi**2 / MOMENTS).sum() / 2
+        return float(kinetic + fast.energy(x, q) + slow.energy(x, q))
+
+    found = [energy()]
+    for _ in range(400):
+        stepper.step(x, p, q, pi, fast, slow=slow, n=5)
+        found.append(energy())
+    errors = np.abs(np.array(found) - found[0])
+    assert errors.max() < 0.02 * found[0]
+    assert errors[200:].max() < 1.3 * errors[:200].max()
+
+
+def test_it_is_the_sequence_of_the_paper() -> None:
+    """K_slow(h/2) [K_fast(h/2n) D(h/n) K_fast(h/2n)]^n K_slow(h/2), written with the free flow."""
+    h, n = 0.2, 3
+    x, p, q, pi = (array.copy() for array in START)
+    free = ph.batch_stepper(MOMENTS, "jacobi", h / n, masses=SITES.mass)
+
+    def kick(function: Any, s: float) -> None:
+        force, torque = function(0.0, x, q)
+        p[:], pi[:] = p + s * force, pi + s * torque
+
+    kick(slow, h / 2)
+    for _ in range(n):
+        kick(fast, h / (2 * n))
+        free.step(x, p, q, pi)
+        kick(fast, h / (2 * n))
+    kick(slow, h / 2)
+    assert distance(ran(ph.respa(SLOW, FAST, n), h, 1, force=fast, slow=slow), (x, p, q, pi)) < 1e-14
+
+
+def test_slow_forces_are_asked_once_a_step() -> None:
+    calls = {"fast": 0, "slow": 0}
+
+    def counting(name: str, function: Any) -> Any:
+        def counted(t: Any, x: Any, q: Any) -> Any:
+            calls[name] += 1
+            return function(t, x, q)
+
+        return counted
+
+    ran(ph.respa(SLOW, FAST, 5), 0.1, 10, force=counting("fast", fast), slow=counting("slow", slow))
+    assert calls == {"fast": 51, "slow": 11}
+
+
+def test_times_are_those_of_the_parts() -> None:
+    seen: list[float] = []
+
+    def timed(t: Any, x: Any, q: Any) -> Any:
+        seen.append(float(t))
+        return slow(t, x, q)
+
+    stepper = ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 2), 0.5, masses=1.0)
+    stepper.step(*(array.copy() for array in START), fast, slow=timed, n=2, t=3.0)
+    np.testing.assert_allclose(seen, [3.0, 3.5, 4.0])
+
+
+def test_steppers_with_multiple_steps_are_pickled() -> None:
+    stepper = ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 2), 0.1, masses=SITES.mass)
+    again = pickle.loads(pickle.dumps(stepper))
+    results = [s.step(*(array.copy() for array in START), fast, slow=slow) for s in (stepper, again)]
+    assert distance(*results) == 0
+
+
+BAD = [
+    (lambda: ph.respa("fem", FAST, 2), "outer must be a kick-drift scheme over a free flow, such as .* got fem"),
+    (lambda: ph.respa(SLOW, "jacobi", 2), "inner must be a kick-drift scheme over a free flow, such as .* got jacobi"),
+    (
+        lambda: ph.respa(SLOW, "strang(rot123)", 2),
+        "outer and inner must have the same free flow; got jacobi and rot123",
+    ),
+    (lambda: ph.respa(SLOW, FAST, 0), "n must be a whole number of at least 1; got 0"),
+    (lambda: ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 2), 0.1), "is for bodies that also move; give masses"),
+    (
+        lambda: ran(ph.respa(SLOW, FAST, 2), 0.1, 1, force=fast),
+        r"needs two functions: step\(x, p, q, pi, fast, slow=slow",
+    ),
+    (lambda: ran(SLOW, 0.1, 1, force=fast, slow=slow), "slow forces need multiple time steps"),
+    (lambda: ran(ph.respa(SLOW, FAST, 2), 0.1, 1, force=fast, slow=START[0]), "needs two functions"),
+]
+
+
+@pytest.mark.parametrize(("call", "sentence"), BAD)
+def test_bad_input_is_one_sentence(call: Any, sentence: str) -> None:
+    with pytest.raises(ph.InputError, match=sentence):
+        call()
