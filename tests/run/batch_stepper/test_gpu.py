@@ -178,5 +178,19 @@ def test_arrays_on_two_devices_are_refused():
         ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02).step(q, on_card(v))
 
 
+def test_translation_on_a_gpu_is_refused():
+    q, v, _ = states({})
+    x = on_card(np.zeros((N, 3)))
+    with pytest.raises(ph.InputError, match="a stepper with masses needs arrays of the processor"):
+        ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02, masses=1.0).step(x, x, on_card(q), on_card(v))
+
+
+def test_noise_on_a_gpu_is_refused():
+    q, v, _ = states({})
+    bath = ph.fields.heat_bath(kT=1.0, friction=1.0, seed=1)
+    with pytest.raises(ph.InputError, match="steps with noise or a thermostat need arrays of the processor"):
+        ph.batch_stepper([1.0, 1.5, 2.0], "baoab(rot123)", 0.02, field=bath).step(on_card(q), on_card(v))
+
+
 if __name__ == "__main__":
     simulate(sys.argv[1])

@@ -109,6 +109,11 @@ class RigidStepper:
         x, p, q, pi : the arrays with the new states
         """
         rotation, given = self.rotation, (x, p, q, pi)
+        if any(map(arrays.is_on_gpu, given)):
+            raise InputError(
+                "a stepper with masses needs arrays of the processor; on a GPU use one without masses for q and pi, "
+                "and write x += dt p/m yourself"
+            )
         in_place = flag("in_place", in_place)
         states = self._checked(given, in_place)
         h, n, t = rotation.steps(dt), whole_number("n", n), finite_number("t", t)
