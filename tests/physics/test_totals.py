@@ -71,11 +71,11 @@ def test_lanes_equal_single_runs():
     momenta = RNG.normal(size=(11, 3))
     for loop, written in (TORQUES, POTENTIALS):
         many, plain = (
-            ph.ensemble(BODY, None, momenta, "imidm", field=field, dt=0.05, steps=20) for field in (loop, written)
+            ph.ensemble(BODY, None, momenta, "fem", field=field, dt=0.05, steps=20) for field in (loop, written)
         )
         assert np.abs(many.momentum - plain.momentum).max() < 1e-14
         assert np.abs(many.energy - plain.energy).max() < 1e-14
-        one = ph.solve(ph.Problem(BODY, loop, momentum=momenta[7]), "imidm", dt=0.05, steps=20)
+        one = ph.solve(ph.Problem(BODY, loop, momentum=momenta[7]), "fem", dt=0.05, steps=20)
         assert np.abs(one.momentum[-1] - many.momentum[-1, 7]).max() < 1e-14
 
 

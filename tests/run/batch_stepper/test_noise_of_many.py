@@ -47,7 +47,7 @@ def held(T):
     return T
 
 
-@pytest.mark.parametrize("method", [METHOD, "obabo(rot123)"])
+@pytest.mark.parametrize("method", [METHOD, pytest.param("obabo(rot123)", marks=pytest.mark.slow)])
 def test_however_it_is_cut_a_run_has_the_bits_of_an_ensemble(method: str) -> None:
     many = ph.ensemble(MOMENTS, Q, PI, method, field=BATH, dt=DT, steps=7)
     made = stepper(method)
@@ -108,7 +108,10 @@ def twist(t, R):
     return (R[2][1] + math.cos(t), -0.5 * R[0][2], 0.25 * R[1][0])
 
 
-@pytest.mark.parametrize(("method", "calls"), [(METHOD, 4 + 2), ("obabo(rot123)", 4 + 2), ("aboba(rot123)", 3 + 1)])
+@pytest.mark.parametrize(
+    ("method", "calls"),
+    [(METHOD, 4 + 2), pytest.param("obabo(rot123)", 4 + 2, marks=pytest.mark.slow), ("aboba(rot123)", 3 + 1)],
+)
 def test_functions_are_fields(method: str, calls: int) -> None:
     asked = []
 
