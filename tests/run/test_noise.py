@@ -105,7 +105,7 @@ def test_a_bath_survives_sums_and_pickles():
 
 REFUSED = [
     (lambda: ph.solve(problem(), "imidm", dt=0.1, steps=1), "needs a method with noise"),
-    (lambda: ph.solve(problem(), tol=1e-6, t_end=1.0), "needs a method with noise and dt"),
+    (lambda: ph.solve(problem(), tol=1e-6, t_end=1.0), "needs a method with noise and a step dt"),
     (lambda: ph.exact(problem(), [1.0]), "needs a method with noise"),
     (lambda: ph.propagator(problem(), tol=1e-6), "needs a method with noise"),
     (lambda: ph.solve(problem(None), METHOD, dt=0.1, steps=1), "needs a heat bath"),

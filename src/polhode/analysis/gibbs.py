@@ -130,7 +130,7 @@ def measure_defect(method: Method, kind: str, h: Any, which: int) -> Any:
     assert method.noise is not None
     given, t, total = Given(), number(0), number(0)
     step = method.noise.driven(number, given)
-    memory, system, torque = _at_start(method, kind, h, which)
+    memory, system, torque = at_start(method, kind, h, which)
     a, b, c = (mpmath.sqrt(KT * moment) for moment in system[0])
     f, rule = (of_momentum, points_of_free_body) if kind == FREE else (seen_from_above, points)
     for q, x, weight in rule(3 + 3 * method.noise.vectors):
@@ -140,7 +140,7 @@ def measure_defect(method: Method, kind: str, h: Any, which: int) -> Any:
     return total
 
 
-def _at_start(method: Method, kind: str, h: Any, which: int) -> tuple[Any, Any, Any]:
+def at_start(method: Method, kind: str, h: Any, which: int) -> tuple[Any, Any, Any]:
     """The memory of a method for steps over h, the system and the torque."""
     assert method.before is not None
     field = heat_bath(kT=KT, friction=FRICTION)

@@ -159,8 +159,14 @@ def derivatives(which: int, count: int) -> tuple[Any, ...]:
     problem = generic("linear", which, True)
     apply, (R, m) = generator(problem), _variables(number(1))
     (q, momentum), _ = problem.kernel_data(number)
-    point = [*(x for row in matrix(q) for x in row), *momentum]
-    f, found = observable(R, m), []
+    return repeated(apply, observable(R, m), [*(x for row in matrix(q) for x in row), *momentum], count)
+
+
+def repeated(
+    apply: Callable[[Polynomial], Polynomial], f: Polynomial, point: Sequence[Any], count: int
+) -> tuple[Any, ...]:
+    """(f, L f, L^2 f, ...) at a point, with `apply` for the generator L."""
+    found = []
     for _ in range(count + 1):
         found.append(f.at(point))
         f = apply(f)
@@ -170,11 +176,17 @@ def derivatives(which: int, count: int) -> tuple[Any, ...]:
 @fifty
 def weak_slope(method: Method, which: int = 0, steps: tuple[float, float] = LOCAL_STEPS) -> float:
     """Order of the error of an expectation after one step, less one."""
-    series = derivatives(which, 4)
+    return slope_of_expectation(method, which, steps, derivatives(which, 4), observable)
+
+
+def slope_of_expectation(
+    method: Method, which: int, steps: tuple[float, float], series: tuple[Any, ...], f: Callable[..., Any]
+) -> float:
+    """Order of E f(step) - exp(h L) f, less one; `series` has (f, L f, L^2 f, ...) at the start."""
     errors = []
     for h in map(number, steps):
         exact = sum(value * h**k / math.factorial(k) for k, value in enumerate(series))
-        errors.append(abs(expectation(method, which, h, observable) - exact))
+        errors.append(abs(expectation(method, which, h, f) - exact))
     return float(mpmath.log(errors[0] / errors[1], 2)) - 1
 
 

@@ -18,8 +18,8 @@ def check_noise(method: Method | None, problem: Problem) -> None:
     bath = problem.field is not None and problem.field.bath is not None
     noisy = method is not None and method.noise is not None
     if bath and not noisy:
-        given = "no method is given" if method is None else f"{method.name} has none"
-        raise InputError(f"a field with a heat bath needs a method with noise and dt, such as {NOISY!r}; {given}")
+        given = f"; {method.name} has no noise" if method is not None else ""
+        raise InputError(f"a field with a heat bath needs a method with noise and a step dt, such as {NOISY!r}{given}")
     if noisy and not bath:
         raise InputError(
             f"{method and method.name} needs a heat bath: add ph.fields.heat_bath(kT=..., friction=...) to the field"
