@@ -28,6 +28,7 @@ from ...numbers.arrays import components
 from ...numbers.exact import converted
 from ...physics.bodies import rows
 from ...physics.fields.heat_bath import BathField
+from ..noise import NOISY
 from . import arrays
 
 if TYPE_CHECKING:
@@ -205,6 +206,11 @@ def check_askable(method: Method) -> None:
     alone = method.unprocessed or method
     if method.takes("attitude") and (is_written_out(alone) or (alone.asks == Torque() and not alone.implicit)):
         return
+    if method.noise is not None:
+        raise InputError(
+            f"{method.name} cannot ask a function for torques; methods with noise that can: Langevin dynamics, such as "
+            f"{NOISY}"
+        )
     able = [m.name for m in methods.taking("attitude") if m.asks == Torque() and not (m.implicit or m.memory)]
     raise InputError(
         f"{method.name} cannot ask a function for torques; methods that can: strang(dmv10) and every other kick-drift "

@@ -16,7 +16,7 @@ from ...physics.bodies import NO_VALUES, Bodies
 from ...physics.fields.decorators import check_frame
 from ...physics.fields.heat_bath import counter
 from ...physics.validate import ROTATION_TOLERANCE, check_unit_of_time, finite_number, flag, real_array, whole_number
-from ..noise import check_forward
+from ..noise import check_forward, multiplies
 from . import arrays
 from .counting import Count
 from .held import Kind, compiled
@@ -398,6 +398,8 @@ class BatchStepper:
                 return f"its quaternion is {q.tolist()}, of length {length:.8g}"
             if not np.isfinite(v).all():
                 return f"its {self.vector} is {v.tolist()}"
+            if multiplies(self.method) and not v.any():
+                return f"its {self.vector} is zero, and no factor moves it"
         return f"the equations of the step were not solved, or {NO_STATE}; try a smaller dt"
 
 
