@@ -56,6 +56,23 @@ def test_however_it_is_cut_a_run_has_the_bits_of_an_ensemble(method: str) -> Non
     assert made.steps_made == 7
 
 
+@pytest.mark.parametrize("dts", [(DT, 2 * DT, DT), (DT, np.linspace(DT, 2 * DT, NUMBER), DT)], ids=["one", "each"])
+def test_what_is_kept_between_calls_follows_the_step_and_the_bodies(dts: Any) -> None:
+    """Against a new stepper for every call."""
+    made, others = stepper(), 1.1 * MOMENTS
+    q, pi = Q.copy(), PI.copy()
+    for k, dt in enumerate(dts):
+        found = made.step(q, pi, dt=dt, in_place=False)
+        new = stepper()
+        new.steps_made = k
+        assert_same(found, new.step(q, pi, dt=dt, in_place=False))
+        q, pi = found
+    made.replace(np.arange(NUMBER), others)
+    new = stepper(bodies=others)
+    new.steps_made = len(dts)
+    assert_same(made.step(q, pi, in_place=False), new.step(q, pi, in_place=False))
+
+
 def test_held_torques_have_the_bits_of_an_ensemble() -> None:
     field = BATH + held((0.0, 0.0, 0.0))
     many = ph.ensemble(MOMENTS, Q, PI, METHOD, field=field, params={"T": TORQUE}, dt=DT, steps=3)

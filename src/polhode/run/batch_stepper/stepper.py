@@ -19,7 +19,7 @@ from ...physics.validate import ROTATION_TOLERANCE, check_unit_of_time, finite_n
 from ..noise import check_forward, multiplies
 from . import arrays
 from .counting import Count
-from .held import Kind, compiled
+from .held import Kind, compiled, memories
 from .inertia import columns, replaced
 from .thermostats import Acting
 
@@ -51,7 +51,7 @@ class BatchStepper:
         self, bodies: Bodies, method: Method, dt: Any, form: Any, steps_made: int = 0, thermostat: Acting | None = None
     ) -> None:
         self.method, self.form, self.dt, self.thermostat = method, form, dt, thermostat
-        self.count = None if method.noise is None else Count(steps_made)
+        self.count = None if method.noise is None else Count(method.memory, steps_made)
         self._failed: np.ndarray = NOBODY
         self._programs: dict[Any, Any] = {}
         self._q = self._v = self._torque = self._frame = UNKNOWN
@@ -225,6 +225,8 @@ class BatchStepper:
     ) -> functools.partial[int]:
         """Return the function that makes the steps from a time and returns the number of bodies that failed."""
         if self.count is not None:
+            inertia, _, *rest = self.constants
+            self.count.fill(h, lambda: memories(self.bodies, self.method, type(h) is not float), inertia, *rest)
             self.count.begin(0)
         number, force = len(self.flags), NO_TORQUE
         if torque is not None:
