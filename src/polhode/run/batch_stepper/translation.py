@@ -23,6 +23,7 @@ from . import arrays
 from .asked import (
     KICK,
     NOISE,
+    SLOW,
     Asked,
     Couple,
     Drifts,
@@ -37,7 +38,7 @@ from .asked import (
     write_good,
 )
 from .rescaled import Coupling, check_one_step, torques
-from .respa import SLOW, Respa
+from .respa import Respa, check_slow
 from .stepper import BatchStepper
 from .thermostats import Acting
 from .translation_bath import TranslationBath
@@ -119,7 +120,7 @@ class RigidStepper:
         h, n, t = rotation.steps(dt), whole_number("n", n), finite_number("t", t)
         new = tuple(array.astype(float) for array in states)
         check_frame(frame)
-        self._check_slow(force, slow)
+        check_slow(self.respa, force, slow, masses=True)
         with np.errstate(invalid="ignore", over="ignore"):
             if force is not None and arrays.is_function(force):
                 if torque is not None:
@@ -189,14 +190,6 @@ class RigidStepper:
                     self._kick(p, leg.fraction * steps, F)
                 else:
                     self._between_kicks(x, p, leg, steps, k)
-
-    def _check_slow(self, force: Any, slow: Any) -> None:
-        """Refuse slow forces without multiple time steps, and the reverse."""
-        if self.respa is None:
-            if slow is not None:
-                raise InputError("slow forces need multiple time steps: ph.batch_stepper(..., ph.respa(...))", "slow")
-        elif not (arrays.is_function(force) and arrays.is_function(slow)):
-            raise InputError(f"{self.respa.name} needs two functions: step(x, p, q, pi, fast, slow=slow)")
 
     def _scheme(self) -> tuple[Method | None, list[Leg]]:
         """Return the free flow of the scheme, and its kicks and drifts."""
