@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ...kernels.ornstein_uhlenbeck import decay
+from ...kernels.ornstein_uhlenbeck import decay, relaxation, relaxed
+from ...kernels.so3 import rotate, scale, unit, unrotate
 from ...numbers.philox import normals
 from ...numbers.primitives import sqrt
 
@@ -32,5 +33,47 @@ def loop(velocities: bool) -> Callable[..., Any]:
             p[i, 0] = e * p[i, 0] + spread * x
             p[i, 1] = e * p[i, 1] + spread * y
             p[i, 2] = e * p[i, 2] + spread * z
+
+    return run
+
+
+def relaxations(velocities: bool) -> Callable[..., Any]:
+    """The matrices of `turned_loop`, to be compiled: nine numbers of A by rows and nine of B by columns for each body.
+
+    ``run(h, masses, kT, friction, matrices, begin, end)``; `friction` has nine rows, the tensors in the body.
+    """
+
+    def run(h: Any, masses: Any, kT: Any, friction: Any, matrices: Any, begin: int, end: int) -> None:
+        for i in range(begin, end):
+            m, f = masses[i], friction[:, i]
+            system = (m, m, m), (1 / m, 1 / m, 1 / m)
+            mean, noise = relaxation(h[i], kT[i], ((f[0], f[4], f[8]), (f[5], f[6], f[1])), system)
+            unit_of = 1 / m if velocities else 1.0
+            for j in range(3):
+                column = scale(unit_of, noise[j])
+                for k in range(3):
+                    matrices[i, 3 * j + k] = mean[j][k]
+                    matrices[i, 9 + 3 * j + k] = column[k]
+
+    return run
+
+
+def turned_loop() -> Callable[..., Any]:
+    """The exact Ornstein-Uhlenbeck step of all momenta p with friction tensors in the bodies, at fixed attitudes q.
+
+    ``run(p, q, matrices, seeds, streams, steps, vector, begin, end)``: p <- R (A R^T p + B xi), with xi the vector of
+    normal numbers `vector` of the step of a body, and the matrices of `kernels/ornstein_uhlenbeck`.
+    """
+
+    def run(
+        p: Any, q: Any, matrices: Any, seeds: Any, streams: Any, steps: Any, vector: int, begin: int, end: int
+    ) -> None:
+        for i in range(begin, end):
+            c, attitude = matrices[i], unit((q[i, 0], q[i, 1], q[i, 2], q[i, 3]))
+            mean = (c[0], c[1], c[2]), (c[3], c[4], c[5]), (c[6], c[7], c[8])
+            noise = (c[9], c[10], c[11]), (c[12], c[13], c[14]), (c[15], c[16], c[17])
+            xi = normals(seeds[i], streams[i], steps[i], vector)
+            body = relaxed(unrotate(attitude, (p[i, 0], p[i, 1], p[i, 2])), mean, noise, xi)
+            p[i, 0], p[i, 1], p[i, 2] = rotate(attitude, body)
 
     return run

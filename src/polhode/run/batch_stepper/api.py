@@ -9,6 +9,7 @@ from ...methods import Method
 from ..noise import NOISY
 from ..stepper import one_step
 from .arrays import SHAPES
+from .asked import is_written_out
 from .held import check_bodies
 from .inertia import bodies_of
 from .respa import Respa
@@ -103,4 +104,8 @@ def _bath(
         return None
     if method.noise is None:
         raise InputError(f"translation_bath needs a method with noise, such as {NOISY!r}", "translation_bath")
+    if not is_written_out(method):  # friction and noise of the translation act where the scheme has those of rotation
+        raise InputError(
+            f"translation_bath needs Langevin dynamics, such as {NOISY!r}; got {method.name}", "translation_bath"
+        )
     return TranslationBath(bath, params, number, velocities)

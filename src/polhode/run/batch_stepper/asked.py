@@ -150,11 +150,14 @@ class Leg(NamedTuple):
     force: str = KICK
 
 
-def legs(method: Method) -> list[Leg]:
-    """The kicks of a scheme and what is between them, in the order in which they act."""
+def legs(method: Method, apart: bool = False) -> list[Leg]:
+    """The kicks of a scheme and what is between them, in the order in which they act.
+
+    With `apart`, drifts and steps of friction and noise are legs of their own: attitudes are known between them.
+    """
     found, drawn = [], 0
-    for is_kick, group in itertools.groupby(method.sequence, lambda part: part.flow == KICK):
-        parts = tuple(group)
+    for key, group in itertools.groupby(method.sequence, lambda part: part.flow if apart else part.flow == KICK):
+        parts, is_kick = tuple(group), key in (KICK, True)
         fraction = sum(float(converted(part.time, floats.number)) for part in parts if part.flow != NOISE)
         found.append(Leg(parts, is_kick, fraction, drawn))
         drawn += sum(part.flow == NOISE for part in parts)

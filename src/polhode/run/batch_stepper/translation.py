@@ -34,6 +34,7 @@ from .asked import (
     kick,
     legs,
     own_steps,
+    scalar_first,
     uncoupled,
     write_good,
 )
@@ -130,6 +131,8 @@ class RigidStepper:
                     asked[SLOW] = _Both(self, slow, frame)
                 with self._coupled(h) as couple:
                     self._asked(new, asked, h, n, t, couple)
+            elif self._turns:
+                self._asked(new, {KICK: _Both(self, self._constant(force, torque), frame)}, h, n, t, uncoupled)
             elif self.thermostat is None:
                 self._held(new, force, torque, frame, h, n, t)
             else:
@@ -143,6 +146,22 @@ class RigidStepper:
         if in_place and not any(map(arrays.is_functional, given)):
             return given
         return tuple(arrays.returned(a, like) for a, like in zip(target, given, strict=True))
+
+    @property
+    def _turns(self) -> bool:
+        """Whether the friction of the translation turns with the bodies."""
+        return self.bath is not None and not self.bath.is_isotropic
+
+    def _constant(self, force: Any, torque: Any) -> Callable[..., Any]:
+        """Forces and torques as a function that does not change; None is zero."""
+        layout, number = self.rotation.form.layout, len(self.rotation.flags)
+        none = np.zeros((number, 3) if layout == "rows" else (3, number))
+        given = {"force": force, "torque": torque}
+        found = [
+            none if value is None else arrays.vectors(name, value, layout, number, None)
+            for name, value in given.items()
+        ]
+        return lambda t, x, q: tuple(found)
 
     @contextlib.contextmanager
     def _coupled(self, h: Any) -> Iterator[Couple]:
@@ -189,7 +208,7 @@ class RigidStepper:
                 if leg.is_kick:
                     self._kick(p, leg.fraction * steps, F)
                 else:
-                    self._between_kicks(x, p, leg, steps, k)
+                    self._between_kicks(x, p, q, leg, steps, k)
 
     def _scheme(self) -> tuple[Method | None, list[Leg]]:
         """Return the free flow of the scheme, and its kicks and drifts."""
@@ -201,7 +220,7 @@ class RigidStepper:
                 f"forces from a function need a kick-drift scheme over a free flow, such as strang(dmv10); got "
                 f"{rotation.method.name}"
             )
-        return method.drift, legs(method) if self.respa is None else self.respa.legs
+        return method.drift, legs(method, self._turns) if self.respa is None else self.respa.legs
 
     def _asked(
         self, state: tuple[Any, ...], asked: dict[str, _Both], h: Any, n: int, t: float, couple: Couple
@@ -221,13 +240,13 @@ class RigidStepper:
                     self._kick(p, leg.fraction * steps, found[leg.force][0])
                     kick(rotation, v, leg.fraction * steps, found[leg.force][1])
                 else:
-                    self._between_kicks(x, p, leg, steps, k)
+                    self._between_kicks(x, p, q, leg, steps, k)
                     drifts.advance(leg, k)
                     found, clock = {} if leg.fraction else found, clock + leg.fraction
             couple(h / 2, v, p)
         rotation.flags |= drifts.failed()
 
-    def _between_kicks(self, x: np.ndarray, p: np.ndarray, leg: Leg, steps: Any, k: int) -> None:
+    def _between_kicks(self, x: np.ndarray, p: np.ndarray, q: np.ndarray, leg: Leg, steps: Any, k: int) -> None:
         """Make the drifts and the steps of friction and noise of the translation between two kicks of step k."""
         drawn = leg.drawn
         for part in leg.parts:
@@ -236,8 +255,9 @@ class RigidStepper:
                 self._drift(x, p, h)
                 continue
             if self.bath is not None:
-                rows = by_rows(p, self.rotation.form.layout)
-                self.bath.relax(rows, h, self.masses, self.steps_made + k, drawn)
+                form = self.rotation.form
+                attitudes = scalar_first(by_rows(q, form.layout), form.scalar_last) if self._turns else None
+                self.bath.relax(by_rows(p, form.layout), attitudes, h, self.masses, self.steps_made + k, drawn)
             drawn += 1
 
     def _kick(self, p: np.ndarray, h: Any, force: Any) -> None:
