@@ -188,7 +188,7 @@ def test_translation_on_a_gpu_is_refused():
 def test_noise_on_a_gpu_is_refused():
     q, v, _ = states({})
     bath = ph.fields.heat_bath(kT=1.0, friction=1.0, seed=1)
-    with pytest.raises(ph.InputError, match="steps with noise or a thermostat need arrays of the processor"):
+    with pytest.raises(ph.InputError, match="steps with noise, a thermostat or multiple time steps need arrays"):
         ph.batch_stepper([1.0, 1.5, 2.0], "baoab(rot123)", 0.02, field=bath).step(on_card(q), on_card(v))
 
 
