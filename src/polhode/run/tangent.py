@@ -248,6 +248,25 @@ class Tangent:
         before, after = _canonical_form(self._rows[:1, 4:7]), _canonical_form(rows[:, 4:7])
         return np.asarray(abs(A.swapaxes(1, 2) @ after @ A - before).max((1, 2)))
 
+    def growth_rates(self, block: int) -> np.ndarray:
+        """Return (n, 6) the logarithms of the growth of six directions over time, NaN at the start.
+
+        Tangents of at most `block` steps are in memory.
+        """
+        from ..compile.batch.tangents import orthonormal_chain
+        from ..compile.program import program
+
+        t, rows, size = self._path_t, self._rows, np.ones(STATE)
+        size[3:] = float(np.linalg.norm(rows[:, 4:7], axis=1).max()) or 1.0
+        run, basis = program(lambda: orthonormal_chain, "growth of tangents").run, _frame()
+        spans, found = self._all(), np.zeros((len(t), STATE))
+        for begin in range(0, len(t) - 1, block):
+            some = slice(begin, min(begin + block, len(t) - 1))
+            steps = self._pairs.by_state(Spans(*(part[some] for part in spans))) * size / size[:, None]
+            run(np.ascontiguousarray(steps), basis, found[some.start : some.stop + 1])
+        with np.errstate(invalid="ignore"):
+            return np.asarray(found / abs(t - t[0])[:, None])
+
     def at(self, t: Any) -> Tangent:
         """Return the derivatives at other times of the run."""
         seen = np.atleast_1d(np.asarray(t, float))
@@ -380,6 +399,12 @@ class Tangent:
         if between_two.any():
             found[between_two] = self._pairs.ends(self._within())
         return found
+
+
+def _frame() -> np.ndarray:
+    """Return an orthonormal frame (6, 6) whose directions are not special for any axis."""
+    frame = np.fromfunction(lambda i, j: np.cos(1 + 2.7 * i + 1.3 * j + i * j), (STATE, STATE))
+    return np.linalg.qr(frame)[0]
 
 
 def _canonical_form(momentum: np.ndarray) -> np.ndarray:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba.extending import register_jitable
 
 from ...kernels.loops import COLUMNS, StateSpace, stepping
@@ -146,3 +148,34 @@ def chain(steps: Any, first: Any, total: Any) -> None:
                 for n in range(6):
                     found += steps[k, i, n] * total[k, n, j]
                 total[k + 1, i, j] = found
+
+
+def orthonormal_chain(steps: Any, basis: Any, growth: Any) -> None:
+    """Logarithms of the growth of six volumes, to be compiled: growth[k + 1] - growth[k] = log diag(R), A_k Q = Q' R.
+
+    ``basis`` holds Q in its columns before and after; modified Gram-Schmidt (Benettin et al., Meccanica 15 (1980)
+    9-20).
+    """
+    new = np.empty((6, 6))
+    for k in range(len(steps)):
+        for i in range(6):
+            for j in range(6):
+                found = 0.0
+                for n in range(6):
+                    found += steps[k, i, n] * basis[n, j]
+                new[i, j] = found
+        for j in range(6):
+            for other in range(j):
+                along = 0.0
+                for i in range(6):
+                    along += new[i, other] * new[i, j]
+                for i in range(6):
+                    new[i, j] -= along * new[i, other]
+            square = 0.0
+            for i in range(6):
+                square += new[i, j] * new[i, j]
+            length = math.sqrt(square)
+            for i in range(6):
+                new[i, j] /= length
+            growth[k + 1, j] = growth[k, j] + math.log(length)
+        basis[:] = new
