@@ -167,7 +167,7 @@ def test_parameters_and_axes_are_found():
         (lambda: ph.fit(TOP, M.rates([0.0], np.zeros((1, 3)), sigma=1.0), ["size"]), "free must be some of"),
         (lambda: ph.fit(TOP, M.rates([0.0], np.zeros((1, 3)), sigma=1.0), ["omega"], loss="l7"), "loss must be"),
         (
-            lambda: ph.fit(TOP, M.rates([0.0], np.zeros((1, 3)), sigma=1), "inertia", priors={"inertia": ([1, 1, 3], 1)}),
+            lambda: ph.fit(TOP, M.rates([0], np.zeros((1, 3)), sigma=1), "inertia", priors={"inertia": ([1, 1, 3], 1)}),
             "none more than the two others",
         ),
         (
