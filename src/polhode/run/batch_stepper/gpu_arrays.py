@@ -48,6 +48,15 @@ def duplicate(array: Any, double: bool = False) -> Any:
     return array.astype(np.float64 if double else array.dtype, copy=True)
 
 
+def empty(like: Any, shape: tuple[int, ...]) -> Any:
+    """Return an array of doubles on the GPU, of the library of another array, to be filled."""
+    if library_of(like) == "torch":
+        return like.new_empty(shape, dtype=importlib.import_module("torch").float64)
+    if arrays.is_functional(like):
+        return importlib.import_module("jax").numpy.zeros(shape, dtype=np.float64).block_until_ready()
+    return np.empty_like(like, shape=shape, dtype=np.float64)  # CuPy answers for its arrays
+
+
 class Views:
     """Arrays of a user as arrays of numba that share their memory.
 
