@@ -19,9 +19,30 @@ def height(R, *, mgl):
     return mgl * R[2][2]
 
 
+@ph.torque
+def pressure(R, sun, normals, areas):
+    s = R.T @ sun
+
+    def facet(normal, area):
+        return ph.math.cross(normal, -area * max(ph.math.dot(normal, s), 0.0) * s)
+
+    return ph.total(facet, normals, areas)
+
+
+TIMES = np.linspace(0.0, 1.0, 80)
+TABLE = ph.fields.tabulated(times=TIMES, torques=np.stack([np.sin(k * TIMES) for k in (1, 2, 3)], axis=1))
+NORMALS = np.random.default_rng(8).normal(size=(70, 3))
+FACETS = pressure(sun=[0.6, 0.0, 0.8], normals=NORMALS, areas=np.linspace(0.01, 0.02, 70))
+
+
 def weight(t, q):
     """A torque that depends on time and attitude."""
     return np.stack([q[:, 1] * q[:, 0], t - q[:, 2] * q[:, 3], 0 * t + q[:, 3]], axis=1).view(type(q))
+
+
+@ph.torque
+def not_a_formula(R, k):
+    return np.array([k, 0.0, 0.0]) if R[0, 0] > 0 else np.array([0.0, k, 0.0])
 
 
 def states(form, dtype=float):
@@ -49,6 +70,7 @@ CASES = {
     "singles": ("fem", [1.0, 1.5, 2.0], {"dtype": np.float32}, {"torque": 0}),
     "free": ("dmv4", tensors(), COLUMNS, {"n": 2}),
     "field": ("strang(dmv4)", [1.0, 1.5, 2.0], {"field": height, "params": {"mgl": np.linspace(1, 2, N)}}, {"n": 2}),
+    "table": ("strang(dmv4)", [1.0, 1.5, 2.0], {"field": TABLE}, {"n": 2, "t": 0.4}),
     "function": ("yoshida4(dmv4)", tensors(), {}, {"torque": weight, "n": 2, "t": 0.3, "frame": "space"}),
     "function of rates": ("strang(dmv4)", tensors(), {"vector": "omega"}, {"torque": weight}),
     "noise": ("baoab(rot123)", [1.0, 1.5, 2.0], {"field": BATH}, {"torque": 0, "n": 3}),
@@ -57,6 +79,7 @@ CASES = {
 }
 SLOW = {
     "noise of sub-steps": ("obabo(dmv4)", tensors(), COLUMNS | {"field": BATH}, {"torque": ..., "n": 2}),
+    "sum over rows": ("strang(dmv4)", tensors(), COLUMNS | {"field": FACETS}, {"n": 2}),
     "brownian": ("brownian(2)", [1.0, 1.5, 2.0], {"field": BATH + height(mgl=1.5)}, {"n": 2}),
 }
 """The processor's code for the first ones other tests need, too."""
@@ -130,6 +153,8 @@ def refused():
         one = ph.batch_stepper([1.0, 1.5, 2.0], method, 0.02) if method else stepper
         with pytest.raises(ph.InputError, match=re.escape(message)):
             one.step(*given)
+    with pytest.raises(ph.InputError, match="only formulas run on a GPU"):
+        ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02, field=not_a_formula(k=1.0)).step(a, b)
     assert np.array_equal(a, q)
     assert np.array_equal(b, v)
 

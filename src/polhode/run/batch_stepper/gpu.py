@@ -38,7 +38,7 @@ class GpuSteps:
     Attributes
     ----------
     constants : moments, their inverses and principal axes of the bodies
-    values : parameters of the field; with noise, of every body
+    values, tables : parameters of the field (with noise, of every body), and its rows of data
     flags, lost : bodies that failed and were not reported, and bodies that failed so far in the present call
     fault : whether there are any; in memory that the processor reads, too
     nothing : in place of an array that is not given
@@ -47,6 +47,11 @@ class GpuSteps:
     def __init__(self, stepper: BatchStepper) -> None:
         from ...compile.cuda import card
 
+        field = stepper.bodies.field
+        if field is not None and field.opaque:
+            raise InputError(
+                f"only formulas run on a GPU, and {field.untraced[0].no_formula}; give its torque as an array"
+            )
         self.stepper, self.cuda = stepper, card()
         inertia, values, axes, tables = stepper.constants
         self.constants = [self.cuda.to_device(x) for x in (inertia, axes)]
