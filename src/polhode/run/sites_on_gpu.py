@@ -30,6 +30,7 @@ class SitesOnGpu:
         self.view = Views(self.cuda)
         self.kinds = self.cuda.to_device(np.array(kinds) if kinds.size else np.zeros(1, dtype=np.int64))
         self.arms = self.cuda.to_device(np.array(arms))
+        self.cuda.synchronize()  # for kernels on every stream
 
     def positions(self, x: Any, q: Any, out: Any) -> Any:
         """Return the positions of all sites, (N, S, 3)."""

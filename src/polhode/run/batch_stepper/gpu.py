@@ -54,10 +54,10 @@ class GpuSteps:
             )
         self.stepper, self.cuda = stepper, card()
         inertia, values, axes, tables = stepper.constants
-        self.constants = [self.cuda.to_device(x) for x in (inertia, axes)]
-        self.values, self.tables = self.cuda.to_device(values), tuple(self.cuda.to_device(x) for x in tables)
+        self.constants = [self.sent(x) for x in (inertia, axes)]
+        self.values, self.tables = self.sent(values), tuple(map(self.sent, tables))
         self.turned = stepper.bodies.own is not None
-        self.nothing = self.cuda.to_device(np.zeros((1, 3)))
+        self.nothing = self.sent(np.zeros((1, 3)))
         self.fault = self.cuda.mapped_array((1,), dtype=np.int64)
         self.fault[0] = 0
         self.flags: Any = None
@@ -68,6 +68,12 @@ class GpuSteps:
         self.launches: dict[Any, Any] = {}
 
     # --- arrays ------------------------------------------------------------------------------------
+
+    def sent(self, array: np.ndarray) -> Any:
+        """Return constants in the memory of the GPU; waits until they are there, for kernels on every stream."""
+        found = self.cuda.to_device(array)
+        self.cuda.synchronize()
+        return found
 
     def states(self, q: Any, v: Any, stream: int) -> tuple[Any, Any]:
         """Return arrays of states as arrays of numba; check them if they are new."""
@@ -108,9 +114,9 @@ class GpuSteps:
         if number == self.number:
             return
         self.number = number
-        self.flags, self.lost = (self.cuda.to_device(np.zeros(number, dtype=np.bool_)) for _ in range(2))
+        self.flags, self.lost = (self.sent(np.zeros(number, dtype=np.bool_)) for _ in range(2))
         if self.stepper.count is not None:
-            self.values = self.cuda.to_device(self.stepper.count.at_start())
+            self.values = self.sent(self.stepper.count.at_start())
 
     def vectors(self, name: str, value: Any, parts: int | None = None) -> Any:
         """Return vectors as an array of numba: those of each body, or of each sub-step and body."""
@@ -139,7 +145,7 @@ class GpuSteps:
         """Make the steps; `h` returns the step, or one for each body."""
         (q, v), stream = self.opened((q, v), in_place)
         a, b = self.states(q, v, stream)
-        steps = self.steps(h())
+        steps = self.steps(h(), stream)
         if self.stepper.thermostat is not None or arrays.is_function(torque):
             from .gpu_trial import rotational_steps
 
@@ -163,9 +169,9 @@ class GpuSteps:
         if any(map(arrays.is_functional, changed)):
             self.cuda.synchronize()
 
-    def steps(self, h: Any) -> Any:
+    def steps(self, h: Any, stream: int) -> Any:
         """Return the step, or those of all bodies in the memory of the GPU."""
-        return h if type(h) is float else self.cuda.to_device(h)
+        return h if type(h) is float else self.cuda.to_device(h, stream=self.queue(stream))
 
     def advance(
         self, method: Method, q: Any, v: Any, force: Any, frame: str | None, h: Any, n: int, t: float, stream: int, *,
@@ -229,16 +235,20 @@ class GpuSteps:
         key = run, stream, number
         found = self.launches.get(key)
         if found is None:
-            queue = self.cuda.external_stream(stream) if stream else 0
+            queue = self.queue(stream)
             with warnings.catch_warnings():  # few bodies are not an error
                 warnings.filterwarnings("ignore", message=".*under-utilization")
                 found = self.launches[key] = run[-(-number // THREADS), min(THREADS, number), queue]
         found(*arguments)
 
+    def queue(self, stream: int) -> Any:
+        """Return the stream of an address."""
+        return self.cuda.external_stream(stream) if stream else 0
+
     def wait(self, stream: int) -> None:
         """Wait for all that was started on a stream."""
         if stream:
-            self.cuda.external_stream(stream).synchronize()
+            self.queue(stream).synchronize()
         else:
             self.cuda.synchronize()
 
@@ -250,9 +260,15 @@ class GpuSteps:
         if not self.fault[0]:
             return np.empty(0, dtype=np.int64)
         found = np.flatnonzero(self.flags.copy_to_host())
-        self.flags.copy_to_device(np.zeros(self.number, dtype=np.bool_))
+        self.clear(self.flags)
         self.fault[0] = 0
         return found
+
+    def clear(self, flags: Any) -> None:
+        """Clear the flags of all bodies; waits for kernels on every stream, before and after."""
+        self.cuda.synchronize()
+        flags.copy_to_device(np.zeros(self.number, dtype=np.bool_))
+        self.cuda.synchronize()
 
     def report(self) -> None:
         """Warn of bodies that failed in an earlier call, if that is known by now; does not wait for the GPU."""

@@ -18,6 +18,7 @@ from .respa import SLOW
 from .translation_bath import VECTORS
 
 if TYPE_CHECKING:
+    from .gpu import GpuSteps
     from .translation import RigidStepper
 
 
@@ -32,8 +33,7 @@ class Translation:
 
     def __init__(self, stepper: RigidStepper) -> None:
         self.stepper = stepper
-        self.cuda = stepper.rotation.on_gpu().cuda
-        self.masses = self.cuda.to_device(np.atleast_1d(np.asarray(stepper.masses, dtype=float)))
+        self.masses = stepper.rotation.on_gpu().sent(np.atleast_1d(np.asarray(stepper.masses, dtype=float)))
         self.bath: Any = None
 
     # --- parts of a step ---------------------------------------------------------------------------
@@ -68,7 +68,7 @@ class Translation:
         """Make the exact step of friction and noise."""
         from ...compile.cuda_motion import relaxing
 
-        stepper, bath = self.stepper, self._of_bodies(trial.gpu.number)
+        stepper, bath = self.stepper, self._of_bodies(trial.gpu)
         assert stepper.bath is not None
         form = stepper.rotation.form.layout, stepper.bath.velocities, type(trial.h) is not float
         made = float(stepper.steps_made + k)
@@ -76,12 +76,12 @@ class Translation:
             relaxing, form, trial.seen[1], self.masses, bath, made, VECTORS + drawn, trial.h, fraction
         )  # fmt: skip
 
-    def _of_bodies(self, number: int) -> Any:
+    def _of_bodies(self, gpu: GpuSteps) -> Any:
         """Return the parameters of the heat bath: the rows kT, friction, seed, stream and first step."""
         assert self.stepper.bath is not None
-        if self.bath is None or self.bath.shape[1] != number:
-            columns = self.stepper.bath.of_bodies(number)
-            self.bath = self.cuda.to_device(np.ascontiguousarray(columns[[KT, FRICTION, SEED, STREAM, FIRST]]))
+        if self.bath is None or self.bath.shape[1] != gpu.number:
+            columns = self.stepper.bath.of_bodies(gpu.number)
+            self.bath = gpu.sent(np.ascontiguousarray(columns[[KT, FRICTION, SEED, STREAM, FIRST]]))
         return self.bath
 
     # --- calls -------------------------------------------------------------------------------------
@@ -91,10 +91,10 @@ class Translation:
         in_place: bool,
     ) -> tuple[Any, ...]:  # fmt: skip
         """Make the steps; `h` returns the step, or one for each body."""
-        gpu = self.stepper.rotation.on_gpu()
+        gpu: GpuSteps = self.stepper.rotation.on_gpu()
         given, stream = gpu.opened(given, in_place)
         states = self._states(gpu, given, stream)
-        steps = gpu.steps(h())
+        steps = gpu.steps(h(), stream)
         asked = arrays.is_function(force)
         method = check_function(gpu, steps) if asked else None
         trial = Trial(gpu, given, steps, stream, frame, self)
@@ -117,10 +117,10 @@ class Translation:
         gpu.close(*given)
         return given
 
-    def _states(self, gpu: Any, given: tuple[Any, ...], stream: int) -> tuple[Any, ...]:
+    def _states(self, gpu: GpuSteps, given: tuple[Any, ...], stream: int) -> tuple[Any, ...]:
         """Check the arrays of a call and return them as arrays of numba."""
-        x, p, *rotation = given
-        q, v = gpu.states(*rotation, stream)
+        x, p, q, v = given
+        q, v = gpu.states(q, v, stream)
         found = []
         for name, array in (("x", x), ("p", p)):
             seen = gpu.view(name, array)[0]

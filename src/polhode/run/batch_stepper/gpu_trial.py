@@ -10,8 +10,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ...errors import InputError
 from ...methods import Method
 from . import arrays
@@ -166,7 +164,7 @@ class Trial:
                 with stepper.thermostat.trial():
                     yield CardCoupling(stepper.thermostat, self)
         except BaseException:
-            self.gpu.lost.copy_to_device(np.zeros(self.gpu.number, dtype=np.bool_))
+            self.gpu.clear(self.gpu.lost)
             raise
 
 
