@@ -28,6 +28,7 @@ def crowd():
     return rng.uniform(1, 1.9, (N, 3)), q / np.linalg.norm(q, axis=1)[:, None], rng.normal(size=(N, 3))
 
 
+BATH = ph.fields.heat_bath(kT=1.5, friction=((1.0, 0.2, 0.0), (0.2, 2.0, 0.1), (0.0, 0.1, 0.5)), seed=3)
 FIELD = {"field": weight, "params": {"mgl": np.linspace(0.5, 2, N)}}
 STATISTICS = {"statistics": ["energy", "spatial_momentum"]}
 CASES = {
@@ -36,6 +37,7 @@ CASES = {
     "own steps": ("dmv4", {"dt": np.linspace(0.02, 0.06, N)}),
     "implicit": ("imidm", {"dt": 0.05} | FIELD),
     "kicks": ("strang(dmv4)", {"dt": 0.05, "t0": 1.5} | FIELD),
+    "noise": ("baoab(rot123)", {"dt": 0.05, "field": BATH}),
     "series": ("lietaylor(4)", {"dt": 0.05} | FIELD),
 }
 SLOW = {

@@ -39,3 +39,9 @@ class Count:
     def begin(self, further: int) -> None:
         """Number the first step of a call: the steps that were made, and `further` ones."""
         self.values[self._row] = self._first + (self.made + further)
+
+    def at_start(self) -> np.ndarray:
+        """Return the parameters of all bodies with the first steps as they were given, without the count."""
+        values = self.values.copy()
+        values[self._row] = self._first
+        return values

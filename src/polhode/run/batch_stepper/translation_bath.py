@@ -42,8 +42,8 @@ class TranslationBath:
                 "translation_bath",
             )
 
-    def _of_bodies(self, number: int) -> np.ndarray:
-        """One row for each parameter and one column for each body."""
+    def of_bodies(self, number: int) -> np.ndarray:
+        """Return the parameters, one row for each and one column for each body."""
         if self._columns.shape[1] != number:
             assert self.field is not None
             self._columns = np.ascontiguousarray(of_each(self.field, self.values, number).T)
@@ -58,7 +58,7 @@ class TranslationBath:
         from ...compile.program import program
         from ...compile.threads import share_out
 
-        number, velocities, columns = len(p), self.velocities, self._of_bodies(len(p))
+        number, velocities, columns = len(p), self.velocities, self.of_bodies(len(p))
         each = [np.ascontiguousarray(np.broadcast_to(x, (number,)), dtype=float) for x in (h, masses)]
         run = program(lambda: translation_noise.loop(velocities), "noise of translation", velocities).run
         given = (*each, *(columns[i] for i in (KT, FRICTION, SEED, STREAM)), columns[FIRST] + made, VECTORS + drawn)
