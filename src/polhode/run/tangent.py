@@ -32,7 +32,7 @@ from ..results.covariance import Covariance, checked_covariance
 from ..results.observables import matrices
 from ..results.trajectory import Trajectory
 from .adaptive import Path
-from .dense import path_of
+from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
 from .integrator import beginning, check_formula, state_space, structure, torque_kernel
 from .noise import without_noise
@@ -40,6 +40,9 @@ from .with_states import has_states
 
 WIDTHS = (4, 8, 16)
 """Numbers of directions processed together: whole vector registers."""
+
+MANY = 2000
+"""Pairs of states that are worth several threads: about five milliseconds of work."""
 
 STATE = 6
 """Numbers of a tangent: rotation and momentum."""
@@ -100,7 +103,15 @@ class Pairs:
         return self._with_state(spans)[..., 0]
 
     def _with_state(self, spans: Spans) -> np.ndarray:
-        return self._run(spans, self._data([Direction()] * STATE, (), 8), 8, True)
+        return self._run(spans, self._constants(8), 8, True)
+
+    def _constants(self, width: int) -> np.ndarray:
+        """Return the data of a run in which inertia and parameters do not vary."""
+        _, (inertia, inverse, parameters) = self.inner.kernel_data(floats.number)
+        numbers = [0.0 if isinstance(x, np.ndarray) else x for x in parameters]  # a column of data has a placeholder
+        data = np.zeros((COLUMNS + 6 + len(numbers), 1 + width))
+        data[COLUMNS:, 0] = *inertia, *inverse, *numbers
+        return data
 
     def by_data(self, spans: Spans, directions: list[Direction]) -> np.ndarray:
         """Return the derivatives (n, 6, directions) by inertia and parameters, at fixed states at the starts."""
@@ -138,7 +149,7 @@ class Pairs:
             if reached < end:
                 failed.append(reached)
 
-        share_out(work, number)
+        share_out(work, number, threads=None if number >= MANY else 1)
         if failed:
             raise StepError(
                 f"the step of {self.method.name} from t = {spans.starts[min(failed)]:g} failed with tangents"
@@ -213,8 +224,8 @@ class Tangent:
     @functools.cached_property
     def matrix(self) -> np.ndarray:
         """Derivatives by the initial state (n, 6, 6)."""
-        A = self._axes
-        return _blocks(A, _blocks(A, self._seen(None).swapaxes(1, 2)).swapaxes(1, 2))
+        A, found = self._axes, self._seen(None)
+        return found if A is None else _blocks(A, _blocks(A, found.swapaxes(1, 2)).swapaxes(1, 2))
 
     @functools.cached_property
     def inertia(self) -> np.ndarray:
@@ -297,9 +308,10 @@ class Tangent:
     # --- along the run ----------------------------------------------------------------------------
 
     @property
-    def _axes(self) -> np.ndarray:
-        problem = self._pairs.problem
-        return np.asarray(problem.body.axes) if problem.body.has_principal_rotation else np.eye(3)
+    def _axes(self) -> np.ndarray | None:
+        """The principal axes, columns; None if they are the user's."""
+        body = self._pairs.problem.body
+        return np.asarray(body.axes) if body.has_principal_rotation else None
 
     def _by_data(self, name: str) -> np.ndarray:
         """Return derivatives by inertia or parameters in the user's axes.
@@ -310,7 +322,7 @@ class Tangent:
         axes = np.array([d.axes if not d.other else (0, 0, 0) for d in self._directions(name)], float)
         tangents[:, :3] -= axes.T
         tangents[:, 3:] += np.cross(axes[None], rows[:, None, 4:7]).swapaxes(1, 2)
-        return _blocks(self._axes, tangents)
+        return tangents if self._axes is None else _blocks(self._axes, tangents)
 
     def _directions(self, name: str) -> list[Direction]:
         return directions_of(name, self._pairs.problem)
@@ -431,7 +443,8 @@ def with_tangent(problem: Problem, method: Method, sol: Trajectory) -> Trajector
     An exact solution of a free body has no steps. Its formulas have no derivatives at equal moments or at rest, so
     short steps of a pair take their place.
     """
-    path, longest, held = path_of(problem, sol), sol.dt or math.inf, sol.dt == 0
+    path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(problem, sol)
+    longest, held = sol.dt or math.inf, sol.dt == 0
     if method.name == jacobi.name and held:
         method = verner87
         speeds = np.linalg.norm(sol.omega, axis=1)
