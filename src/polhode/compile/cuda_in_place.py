@@ -17,7 +17,8 @@ from ..physics.validate import ROTATION_TOLERANCE
 from . import cuda as card
 from .batch.in_place import Call, Carrying, Form, principal, system_maker
 from .batch.layout import Sizes, inner, vector_in, vector_out
-from .cuda_bodies import from_text, kernel, of_body, reading, step_of, writing
+from .cuda import from_text
+from .cuda_bodies import kernel, of_body, reading, step_of, writing
 
 cuda: Any = None
 """numba.cuda; a module global, because numba's simulator replaces it by name."""
