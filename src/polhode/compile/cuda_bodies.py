@@ -7,20 +7,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
-
 from . import cuda as card
 from . import numba_target
 from .batch.layout import inner
 from .clock import counted
+from .cuda import from_text
 from .simd.interleaved import ROWS
-
-
-def from_text(arguments: str, body: str) -> Callable[..., Any]:
-    """Compiled function of a text, which depends on sizes alone."""
-    space: dict[str, Any] = {"np": np}
-    exec(f"def made({arguments}):\n    {body}\n", space)  # the text contains no user input
-    return inner(space["made"])
 
 
 def _place(layout: str, part: str, j: int) -> str:

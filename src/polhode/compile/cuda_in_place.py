@@ -15,9 +15,10 @@ from ..kernels.loops import ROTATION, stepping
 from ..kernels.so3 import times, unrotate
 from ..physics.validate import ROTATION_TOLERANCE
 from . import cuda as card
-from .batch.in_place import Call, Carrying, Form, principal, system_maker
+from .batch.in_place import Call, Form, principal, system_maker
 from .batch.layout import Sizes, inner, vector_in, vector_out
-from .cuda_bodies import from_text, kernel, of_body, reading, step_of, writing
+from .cuda import from_text
+from .cuda_bodies import kernel, of_body, reading, step_of, writing
 
 cuda: Any = None
 """numba.cuda; a module global, because numba's simulator replaces it by name."""
@@ -34,8 +35,33 @@ def _counted(width: int, count: int | None) -> Callable[..., Any]:
     return from_text("a, k, made", f"c = min(k, a.shape[1] - 1); return ({items})")
 
 
+def carrying(
+    start: Callable[..., Any], memory: bool
+) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Compiled functions start((q, m)), following(y, (q, m)) and number_of(k): the states of sub-steps.
+
+    Without a memory, every sub-step with a torque of its own is the first step of a run, from the last output (q, m).
+    With a memory it is step k of one run, and continues from the state y.
+    """
+
+    def from_output(y: Any, output: Any) -> Any:
+        return start(output)
+
+    def from_state(y: Any, output: Any) -> Any:
+        return y
+
+    def zero(k: int) -> int:
+        return 0
+
+    def same(k: int) -> int:
+        return k
+
+    return start, inner(from_state if memory else from_output), inner(same if memory else zero)
+
+
 def loop(
-    step: Callable[..., Any], torque: Callable[..., Any], size: Sizes, form: Form, call: Call, carried: Carrying,
+    step: Callable[..., Any], torque: Callable[..., Any], size: Sizes, form: Form, call: Call,
+    carried: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
     before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None, count: int | None = None,
 ) -> Any:  # fmt: skip
     """The steps of many bodies, a kernel.

@@ -198,9 +198,9 @@ class GpuSteps:
 
     def built(self, method: Method, frame: str | None, each: bool, own_dt: bool) -> Any:
         """Return the kernel of a step."""
-        from ...compile.batch.in_place import Call, carrying
+        from ...compile.batch.in_place import Call
         from ...compile.batch.layout import Sizes
-        from ...compile.cuda_in_place import loop
+        from ...compile.cuda_in_place import carrying, loop
 
         stepper, held, alone = self.stepper, frame is not None, self.field_of(method)
         field = field_with(alone, method, frame)

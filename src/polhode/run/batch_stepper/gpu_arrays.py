@@ -37,23 +37,26 @@ def current_stream(array: Any) -> int:
     return int(importlib.import_module("cupy").cuda.get_current_stream().ptr) if library == "cupy" else 0
 
 
-def duplicate(array: Any, double: bool = False) -> Any:
-    """Return a copy of an array on the GPU, by its own library; `double`: of doubles."""
+def duplicate(array: Any, dtype: Any = None) -> Any:
+    """Return a copy of an array on the GPU, by its own library, of these numbers (by default of the same ones)."""
     if library_of(array) == "torch":
         torch = importlib.import_module("torch")
-        return array.detach().to(torch.float64 if double else array.dtype, copy=True)
+        return array.detach().to(array.dtype if dtype is None else getattr(torch, np.dtype(dtype).name), copy=True)
+    dtype = array.dtype if dtype is None else dtype
     if arrays.is_functional(array):
-        copy = importlib.import_module("jax").numpy.array(array, dtype=np.float64 if double else None, copy=True)
+        jax = importlib.import_module("jax")
+        with jax.enable_x64(True):  # doubles, however JAX is set
+            copy = jax.numpy.array(array, dtype=dtype, copy=True)
         return copy.block_until_ready()  # it is written outside JAX, which does not know of this stream
-    return array.astype(np.float64 if double else array.dtype, copy=True)
+    return array.astype(dtype, copy=True)
 
 
 def empty(like: Any, shape: tuple[int, ...]) -> Any:
-    """Return an array of doubles on the GPU, of the library of another array, to be filled."""
+    """Return an array of doubles on the GPU, of the library of another array, to be filled; for JAX of its numbers."""
     if library_of(like) == "torch":
         return like.new_empty(shape, dtype=importlib.import_module("torch").float64)
     if arrays.is_functional(like):
-        return importlib.import_module("jax").numpy.zeros(shape, dtype=np.float64).block_until_ready()
+        return importlib.import_module("jax").numpy.zeros(shape, dtype=like.dtype).block_until_ready()
     return np.empty_like(like, shape=shape, dtype=np.float64)  # CuPy answers for its arrays
 
 

@@ -33,6 +33,7 @@ class Trial:
     ----------
     copies, seen : the copies as arrays of the user's library, and as arrays of numba; the last two are attitudes and
         momenta, before them are those of the translation
+    dtype : the numbers of the given states
     h, stream, frame : step, stream, and frame of the torques
     """
 
@@ -41,7 +42,7 @@ class Trial:
         translation: Translation | None = None,
     ) -> None:  # fmt: skip
         self.gpu, self.h, self.stream, self.frame, self.translation = gpu, h, stream, frame, translation
-        self.copies = tuple(duplicate(array, double=True) for array in given)
+        self.copies, self.dtype = tuple(duplicate(array, arrays.DOUBLE) for array in given), given[-1].dtype
         self.seen = tuple(gpu.view("a state", array)[0] for array in self.copies)
         self.q, self.v = self.seen[-2:]
         self.kept: list[Any] = []
@@ -108,14 +109,14 @@ class Trial:
         if not any(map(arrays.is_functional, shown)):
             return shown
         self.gpu.cuda.synchronize()  # JAX does not know of this stream, and that its array changes
-        return tuple(map(duplicate, shown))
+        return tuple(duplicate(array, self.dtype) for array in shown)
 
     def _answered(self, name: str, value: Any, copied: bool) -> Any:
         """Return vectors that a function returned as an array of numba, and keep their memory."""
         if arrays.is_functional(value):
             value.block_until_ready()
         if copied:
-            value = duplicate(value, double=True)
+            value = duplicate(value, arrays.DOUBLE)
         self.kept.append(value)
         return self.gpu.vectors(name, value)
 
