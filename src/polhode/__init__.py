@@ -5,7 +5,7 @@ from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C w
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import fields, math, problems, tableaus, thermostats, vector
+from . import fields, math, measurements, problems, tableaus, thermostats, vector
 from ._version import __version__
 from .errors import InputError, ResultWarning, StepError
 from .methods import Method, methods, mkrk
@@ -18,19 +18,25 @@ from .physics.fields.momentum_rate import momentum_rate
 from .physics.observers.event import Event, event
 from .physics.periodic_box import PeriodicBox
 from .physics.problem import Problem, Reference
+from .results.covariance import Covariance
 from .results.ensemble import Ensemble
 from .results.trajectory import Trajectory
 from .run.batch_stepper.api import batch_stepper
 from .run.batch_stepper.respa import Respa, respa
+from .run.chaos import Chaos, ChaosMap, chaos, chaos_map
 from .run.ensemble.api import ensemble
 from .run.exact import exact
+from .run.fit.api import fit
+from .run.fit.result import Fit
 from .run.gradient import Gradient, gradient
 from .run.loaded import load
+from .run.lyapunov import Lyapunov, lyapunov
 from .run.poinsot import period, precession_angle
 from .run.propagator import FinalState, Propagator, propagator
 from .run.sites import Sites, sites
 from .run.solve import solve
 from .run.stepper import State, stepper
+from .run.tangent import Tangent
 from .run.warm import warm
 from .symbolic.total import total
 
@@ -72,10 +78,11 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Body", "Ensemble", "Event", "FinalState", "Gradient", "InputError", "Method", "PeriodicBox", "Problem",
-    "Propagator", "Reference", "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau",
-    "Trajectory", "__version__", "batch_stepper", "ensemble", "event", "exact", "fields", "gradient", "jax",
-    "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
+    "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Event", "FinalState", "Fit", "Gradient", "InputError",
+    "Lyapunov", "Method", "PeriodicBox", "Problem", "Propagator", "Reference", "Respa", "ResultWarning", "Sites",
+    "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "__version__", "batch_stepper", "chaos",
+    "chaos_map", "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load",
+    "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
     "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
     "stepper", "surd", "tableaus", "thermostats", "torque", "total", "vector", "view", "warm", "where",
 ]  # fmt: skip

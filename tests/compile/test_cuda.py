@@ -22,12 +22,29 @@ def weight(R, *, mgl):
     return mgl * R[2][2]
 
 
+@ph.torque
+def pressure(R, sun, normals, areas):
+    s = R.T @ sun
+
+    def facet(normal, area):
+        return ph.math.cross(normal, -area * ph.math.dot(normal, s) ** 2 * s)
+
+    return ph.total(facet, normals, areas)
+
+
+ROWS = np.random.default_rng(8).normal(size=(6, 4))
+FACETS = pressure(sun=[0.6, 0.0, 0.8], normals=ROWS[:, :3], areas=0.1 * ROWS[:, 3] ** 2)
+TIMES_OF_TABLE = np.linspace(0.0, 3.0, 80)
+TABLE = ph.fields.tabulated(times=TIMES_OF_TABLE, torques=np.sin(np.outer(TIMES_OF_TABLE, [1, 2, 3])))
+
+
 def crowd():
     rng = np.random.default_rng(5)
     q = rng.normal(size=(N, 4))
     return rng.uniform(1, 1.9, (N, 3)), q / np.linalg.norm(q, axis=1)[:, None], rng.normal(size=(N, 3))
 
 
+BATH = ph.fields.heat_bath(kT=1.5, friction=((1.0, 0.2, 0.0), (0.2, 2.0, 0.1), (0.0, 0.1, 0.5)), seed=3)
 FIELD = {"field": weight, "params": {"mgl": np.linspace(0.5, 2, N)}}
 STATISTICS = {"statistics": ["energy", "spatial_momentum"]}
 CASES = {
@@ -36,10 +53,13 @@ CASES = {
     "own steps": ("dmv4", {"dt": np.linspace(0.02, 0.06, N)}),
     "implicit": ("imidm", {"dt": 0.05} | FIELD),
     "kicks": ("strang(dmv4)", {"dt": 0.05, "t0": 1.5} | FIELD),
+    "noise": ("baoab(rot123)", {"dt": 0.05, "field": BATH}),
+    "table": ("strang(dmv4)", {"dt": 0.05, "field": TABLE}),
     "series": ("lietaylor(4)", {"dt": 0.05} | FIELD),
 }
 SLOW = {
     "low parts": ("compensated(strang(dmv4))", {"dt": 0.05} | FIELD),
+    "sum over rows": ("strang(dmv4)", {"dt": 0.05, "field": FACETS}),
     "own times": ("reversible(strang(dmv4))", {"dt": 0.05} | FIELD),
     "processed": ("processed4(dmv10)", {"dt": 0.05} | FIELD),
 }
@@ -60,15 +80,15 @@ def runaway(device):
     return ph.ensemble(moments, q, m, "dmv2", dt=0.1, steps=STEPS, every=EVERY, device=device, **STATISTICS)
 
 
-ADAPTIVE = {"tol": 1e-5, "step_tol": 1e-3, "fine": 1e-8, "back": 1e-7}
+ADAPTIVE = {"tol": 1e-5, "step_tol": 1e-3, "fine": 1e-8, "back": 1e-7, "rows": 1e-6}
 """Tolerances with which the two pairs, and several runs of a body, are needed; the last runs backwards in time."""
 
 TIMES = {"fine": [0.3, 0.31, 2.0], "back": [-1.0, -3.0]}
 
 
 def adapted(case, device):
-    name = "tol" if case == "tol" else "step_tol"
-    return ph.ensemble(*crowd(), times=TIMES.get(case, [2.0]), device=device, **{name: ADAPTIVE[case]}, **FIELD)
+    name, field = "tol" if case == "tol" else "step_tol", {"field": FACETS} if case == "rows" else FIELD
+    return ph.ensemble(*crowd(), times=TIMES.get(case, [2.0]), device=device, **{name: ADAPTIVE[case]}, **field)
 
 
 @ph.torque(frame="body")

@@ -14,7 +14,8 @@ from polhode.kernels.state import collapse
 from polhode.numbers import floats
 from polhode.numbers.dual import Dual, plain
 from polhode.numbers.multiprecision import public
-from polhode.run.gradient import UNITS, Direction, Run, seeds
+from polhode.run.directions import UNITS, Direction, seeds
+from polhode.run.gradient import Run
 from polhode.run.integrator import beginning, engine, state_space, torque_kernel
 
 STEP, STEPS = 1 / 8, 2

@@ -21,7 +21,19 @@ from ..kernels.loops import ROTATION, StateSpace, stepping, write_timed_row
 from ..physics.observers.statistics import Watch
 from . import numba_target
 from .batch.fixed_step import watched
-from .batch.layout import INERTIA, INVERSE, PARAMETERS, STATE, Sizes, hand_all_over, lay_out, padded, sizes
+from .batch.layout import (
+    COLUMNS_OF_DATA,
+    INERTIA,
+    INVERSE,
+    PARAMETERS,
+    STATE,
+    Sizes,
+    hand_all_over,
+    inner,
+    lay_out,
+    padded,
+    sizes,
+)
 from .clock import counted
 
 THREADS = 128
@@ -83,26 +95,30 @@ def _put_behind(rows: Any, j: int, v: Any) -> None:
 _read_behind, _write_behind = (register_jitable(**numba_target.INNER)(f) for f in (_behind, _put_behind))
 
 
+def from_text(arguments: str, body: str) -> Callable[..., Any]:
+    """Compiled function of a text, which depends on sizes alone."""
+    space: dict[str, Any] = {"np": np}
+    exec(f"def made({arguments}):\n    {body}\n", space)  # the text contains no user input
+    return inner(space["made"])
+
+
 def _tuple_function(first: str, count: int) -> Callable[..., Any]:
     """Compiled function (data, k) -> the numbers `first`, `first` + 1, ... of body k."""
-    items = "".join(f"data[{first} + {j}, k], " for j in range(count))
-    space: dict[str, Any] = {}
-    exec(f"def made(data, k):\n    return ({items})\n", space)  # the text contains no user input
-    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(space["made"])
-    return made
+    return from_text("data, k", f"return ({''.join(f'data[{first} + {j}, k], ' for j in range(count))})")
 
 
-def reader(parameters: int) -> Callable[..., Any]:
-    """Compiled function (data, k) -> state and system of body k."""
+def reader(size: Sizes) -> Callable[..., Any]:
+    """Compiled function (data, k, tables) -> state and system of body k; `tables` are the rows of data of its field."""
     q, m = _tuple_function(str(STATE), 4), _tuple_function(str(STATE + 4), 3)
     moments, inverses = _tuple_function(str(INERTIA), 3), _tuple_function(str(INVERSE), 3)
-    values = _tuple_function(str(PARAMETERS), parameters)
+    at = {place: f"tables[{i}][0]" for i, place in enumerate(size.data)}
+    items = "".join(f"{at.get(j, f'data[{PARAMETERS + j}, k]')}, " for j in range(size.parameters))
+    values = from_text("data, k, tables", f"return ({items})")
 
-    def read(data: Any, k: int) -> Any:
-        return (q(data, k), m(data, k)), (moments(data, k), inverses(data, k), values(data, k))
+    def read(data: Any, k: int, tables: Any) -> Any:
+        return (q(data, k), m(data, k)), (moments(data, k), inverses(data, k), values(data, k, tables))
 
-    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(read)
-    return made
+    return inner(read)
 
 
 def loop(
@@ -117,8 +133,8 @@ def loop(
 ) -> Any:
     """The run of one chunk, a kernel of numba-cuda; `start` makes a state from (q, m).
 
-    ``run[blocks, threads, stream](t0, every, number, data, rows, failed)`` reads body k of `number` from column k of
-    `data` and writes its i-th output state to ``rows[i, :, k]``. If a step fails, ``failed[k]`` gets its number,
+    ``run[blocks, threads, stream](t0, every, number, data, rows, failed, tables)`` reads body k of `number` from column
+    k of `data` and writes its i-th output state to ``rows[i, :, k]``. If a step fails, ``failed[k]`` gets its number,
     counting from 1, and the last row of that body its last good state; rows between are NaN.
     With statistics there is one row: the last state and the accumulated numbers.
     """
@@ -127,12 +143,12 @@ def loop(
     space, opened = watched(plain, watch, _read_behind, _write_behind, clock)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     numba_target.teach()  # the kernels `stepping` made
-    read, write, dt = reader(size.parameters), plain.write, size.dt
+    read, write, dt = reader(size), plain.write, size.dt
 
-    def run(t0: Any, every: int, number: int, data: Any, rows: Any, failed: Any) -> None:
+    def run(t0: Any, every: int, number: int, data: Any, rows: Any, failed: Any, tables: Any) -> None:
         k = cuda.grid(1)
         if k < number:
-            y, system = read(data, k)
+            y, system = read(data, k, tables)
             own, count = rows[:, :, k], int(data[dt + 1, k])
             opened(own, t0, y, system)
             last, reached, filled, _, fine = advance(data[dt, k], t0, 0, count, every, count, start(y), system, own)
@@ -193,13 +209,22 @@ def chunk_size(numbers: int, free: int) -> int:
     return int(max(1, min(CHUNK, STAGED // (8 * numbers), SHARE * free // (2 * 8 * numbers))))
 
 
+def tables_of(given: tuple[np.ndarray, ...]) -> tuple[Any, ...]:
+    """Return the rows of data of a field in the memory of the GPU; waits until they are there, for all streams."""
+    tables = tuple(cuda.to_device(np.ascontiguousarray(x)) for x in given[COLUMNS_OF_DATA:])
+    if tables:
+        cuda.synchronize()
+    return tables
+
+
 def run_on_card(
     run: Any, t0: float, every: int, given: tuple[np.ndarray, ...], order: np.ndarray, columns: int, found: Any
 ) -> None:
     """Run all bodies in chunks; `found` are the result arrays."""
+    tables = tables_of(given)
 
     def launch(stream: Any, width: int, data: Any, rows: Any, failed: Any, counter: Any) -> None:
-        run[-(-width // THREADS), min(THREADS, width), stream](t0, every, width, data, rows, failed)
+        run[-(-width // THREADS), min(THREADS, width), stream](t0, every, width, data, rows, failed, tables)
 
     run_in_chunks(launch, given, order, columns, found)
 

@@ -54,22 +54,23 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
     `ends` are the kept times, an array if there are `several`; a single one is a number, because the array and the
     index of the next time would take registers, and a third of the speed at moderate accuracy.
 
-    ``run[blocks, threads, stream](t0, ends, longest, tolerance, angle, number, data, rows, failed, taken)`` integrates
-    the bodies of the columns of `data`. `angle` is that of the first step, and ``taken[0]`` the number of bodies that
-    have a thread: at the start the number of threads. The column of a body in ``rows[i]`` gets the state at
-    ``ends[i]``, the number of steps and the largest momentum until then. If no further step succeeds, ``failed[k]``
-    gets the number of that step, counting from 1, the last row the last good state, and the rows between are NaN.
+    ``run[blocks, threads, stream](t0, ends, longest, tolerance, angle, number, data, rows, failed, taken, tables)``
+    integrates the bodies of the columns of `data`; `tables` are the rows of data of their field. `angle` is that of the
+    first step, and ``taken[0]`` the number of bodies that have a thread: at the start the number of threads. The column
+    of a body in ``rows[i]`` gets the state at ``ends[i]``, the number of steps and the largest momentum until then. If
+    no further step succeeds, ``failed[k]`` gets the number of that step, counting from 1, the last row the last good
+    state, and the rows between are NaN.
     """
     global cuda
     cuda = fixed.card()
     attempt_step = register_jitable(**numba_target.INNER)(attempting_steps(controlled_step))
     numba_target.teach()  # the kernels made above
-    read, write = fixed.reader(size.parameters), ROTATION.write
+    read, write = fixed.reader(size), ROTATION.write
     number_of, time = map(register_jitable(**numba_target.INNER), (_number_of, _time) if several else (_one, _only))
 
     def run(
         t0: Any, ends: Any, longest: Any, tolerance: Any, angle: Any, number: int, data: Any, rows: Any, failed: Any,
-        taken: Any,
+        taken: Any, tables: Any,
     ) -> None:  # fmt: skip
         k = cuda.grid(1)
         if k >= number:
@@ -77,7 +78,7 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
         last, leg = number_of(ends) - 1, 0
         end, until = time(ends, last), time(ends, 0)
         span = min(until - t0, longest)
-        y, system = read(data, k)
+        y, system = read(data, k, tables)
         t, largest, steps, stalls = t0, 0.0, 0, 0
         proposal = first_step(angle, span, y[1], system)
         following = cuda.atomic.add(taken, 0, 1)  # long before it is needed: the answer takes as long as half a step
@@ -105,7 +106,7 @@ def loop(controlled_step: Callable[..., Any], size: Sizes, several: bool) -> Any
                 k = following
                 if k < number:
                     following = cuda.atomic.add(taken, 0, 1)
-                    y, system = read(data, k)
+                    y, system = read(data, k, tables)
                     t, largest, steps, stalls, leg, until = t0, 0.0, 0, 0, 0, time(ends, 0)
                     proposal = first_step(angle, span, y[1], system)
 
@@ -131,7 +132,7 @@ def has_several(ends: Any) -> bool:
 
 def launch(
     run: Any, times: tuple[float, Any, float], tolerance: float, angle: float, stream: Any, width: int, data: Any,
-    rows: Any, failed: Any, counter: Any,
+    rows: Any, failed: Any, counter: Any, tables: tuple[Any, ...] = (),
 ) -> None:  # fmt: skip
     """Start the run of `width` bodies, with as many threads as the GPU can hold; `times` as for `run_on_card`."""
     t0, ends, longest = times
@@ -139,7 +140,7 @@ def launch(
     threads = min(fixed.THREADS, width)
     blocks = min(-(-width // threads), resident_blocks(run))
     counter.copy_to_device(np.array([blocks * threads]), stream=stream)
-    run[blocks, threads, stream](t0, ends, longest, tolerance, angle, width, data, rows, failed, counter)
+    run[blocks, threads, stream](t0, ends, longest, tolerance, angle, width, data, rows, failed, counter, tables)
 
 
 def run_on_card(
@@ -150,4 +151,5 @@ def run_on_card(
 
     `times` are the start, the end or all kept times, and the longest step; `found` are the result arrays.
     """
-    fixed.run_in_chunks(functools.partial(launch, run, times, tolerance, angle), given, order, WIDTH, found)
+    start = functools.partial(launch, run, times, tolerance, angle, tables=fixed.tables_of(given))
+    fixed.run_in_chunks(start, given, order, WIDTH, found)

@@ -13,14 +13,12 @@ import numpy as np
 
 from ..kernels.loops import ROTATION, stepping
 from ..kernels.so3 import times, unrotate
-from ..numbers.primitives import finite
 from ..physics.validate import ROTATION_TOLERANCE
 from . import cuda as card
-from . import numba_target
 from .batch.in_place import Call, Form, principal, system_maker
 from .batch.layout import Sizes, inner, vector_in, vector_out
-from .clock import counted
-from .simd.interleaved import ROWS
+from .cuda import from_text
+from .cuda_bodies import kernel, of_body, reading, step_of, writing
 
 cuda: Any = None
 """numba.cuda; a module global, because numba's simulator replaces it by name."""
@@ -31,67 +29,55 @@ def _import() -> None:
     cuda = card.card()
 
 
-def _function(arguments: str, body: str) -> Callable[..., Any]:
-    space: dict[str, Any] = {"np": np}
-    exec(f"def made({arguments}):\n    {body}\n", space)  # the text contains no user input
-    return inner(space["made"])
+def _counted(width: int, count: int | None) -> Callable[..., Any]:
+    """Compiled function (a, k, made) -> as `of_body`, with `made` added to the number at the place `count`."""
+    items = "".join(f"a[{j}, c]{' + made' if j == count else ''}, " for j in range(width))
+    return from_text("a, k, made", f"c = min(k, a.shape[1] - 1); return ({items})")
 
 
-def _place(layout: str, part: str, j: int) -> str:
-    return f"a[{part}k, {j}]" if layout == ROWS else f"a[{part}{j}, k]"
+def carrying(
+    start: Callable[..., Any], memory: bool
+) -> tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]:
+    """Compiled functions start((q, m)), following(y, (q, m)) and number_of(k): the states of sub-steps.
 
+    Without a memory, every sub-step with a torque of its own is the first step of a run, from the last output (q, m).
+    With a memory it is step k of one run, and continues from the state y.
+    """
 
-def _reading(width: int, layout: str, parts: bool = False) -> Callable[..., Any]:
-    """Compiled function (a, s, k) -> `width` doubles of body k, with `parts` of sub-step s."""
-    items = "".join(f"np.float64({_place(layout, 's, ' * parts, j)}), " for j in range(width))
-    return _function("a, s, k", f"return ({items})")
+    def from_output(y: Any, output: Any) -> Any:
+        return start(output)
 
+    def from_state(y: Any, output: Any) -> Any:
+        return y
 
-def _writing(width: int, layout: str) -> Callable[..., Any]:
-    """Compiled function (a, k, x) that writes `width` numbers of body k."""
-    return _function("a, k, x", "; ".join(f"{_place(layout, '', j)} = x[{j}]" for j in range(width)))
+    def zero(k: int) -> int:
+        return 0
 
+    def same(k: int) -> int:
+        return k
 
-def _of_body(width: int) -> Callable[..., Any]:
-    """Compiled function (a, k) -> `width` numbers of body k, or of the one for all."""
-    items = "".join(f"a[{j}, c], " for j in range(width))
-    return _function("a, k", f"c = min(k, a.shape[1] - 1); return ({items})")
-
-
-def _own(h: Any, k: int) -> Any:
-    return h[k]
-
-
-def _shared(h: Any, k: int) -> Any:
-    return h
-
-
-def _kernel(function: Callable[..., Any]) -> Any:
-    """The function as a kernel of numba-cuda."""
-    numba_target.teach()  # kernels that were made for it
-    made: Any = cuda.jit(function)
-    if hasattr(made, "compile"):  # numba's simulator has nothing to compile
-        made.compile = counted(made.compile)
-    return made
+    return start, inner(from_state if memory else from_output), inner(same if memory else zero)
 
 
 def loop(
     step: Callable[..., Any], torque: Callable[..., Any], size: Sizes, form: Form, call: Call,
-    before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None,
+    carried: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
+    before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None, count: int | None = None,
 ) -> Any:  # fmt: skip
     """The steps of many bodies, a kernel.
 
-    ``run(q, v, force, moments, values, axes, h, n, flags, fault, number, t)``, with the arguments of `in_place.loop`.
-    If a step fails, the state of the body is unchanged, its flag is set, and ``fault[0]``, too.
+    ``run(q, v, force, moments, values, axes, tables, made, h, n, flags, fault, number, t)``, with the arguments of
+    `in_place.loop`. With noise, the number of the first step is at the place `count` among the values, and `made` is
+    added to it. If a step fails, the state of the body is unchanged, its flag is set, and ``fault[0]``, too.
     """
     _import()
     held, each = call.held, call.each
     advance = inner(stepping(step, torque, ROTATION, before, after))
-    read4, read3, write4, write3 = (make(w, form.layout) for make in (_reading, _writing) for w in (4, 3))
-    read_force = _reading(3, form.layout, each)
+    read4, read3, write4, write3 = (make(w, form.layout) for make in (reading, writing) for w in (4, 3))
+    read_force = reading(3, form.layout, each)
     (enter, leave), system_of = principal(form, size.axes > 0), system_maker(size, held)
-    inertia_of, values_of, axes_of = _of_body(6), _of_body(size.values - 3 * held), _of_body(size.axes)
-    dt_of = inner(_own if call.own_dt else _shared)
+    inertia_of, axes_of, values_of = of_body(6), of_body(size.axes), _counted(size.values - 3 * held, count)
+    (start, following, number_of), dt_of = carried, step_of(call.own_dt)
 
     def no_force(force: Any, s: int, k: int) -> Any:
         return ()
@@ -112,20 +98,22 @@ def loop(
     count_parts, time_of = inner(parts_of if each else one_part), inner(later if each else same)
 
     def run(
-        q: Any, v: Any, force: Any, moments: Any, values: Any, axes: Any, h: Any, n: int, flags: Any, fault: Any,
-        number: int, t: Any,
+        q: Any, v: Any, force: Any, moments: Any, values: Any, axes: Any, tables: Any, made: float, h: Any, n: int,
+        flags: Any, fault: Any, number: int, t: Any,
     ) -> None:  # fmt: skip
         k = cuda.grid(1)
         if k < number:
-            i, own, a, dt = inertia_of(moments, k), values_of(values, k), axes_of(axes, k), dt_of(h, k)
+            i, own, a, dt = inertia_of(moments, k), values_of(values, k, made), axes_of(axes, k), dt_of(h, k)
             inertia, inverse = (i[0], i[1], i[2]), (i[3], i[4], i[5])
             rows = cuda.local.array((1, 7), np.float64)
             state, excess = enter(read4(q, 0, k), read3(v, 0, k), inertia, a)
-            fine, s, some = excess <= 2 * ROTATION_TOLERANCE, 0, 1 if each else n
+            fine, s, some, y = excess <= 2 * ROTATION_TOLERANCE, 0, 1 if each else n, start(state)
             while fine and s < count_parts(force):
-                system = system_of(inertia, inverse, own, (), force_now(force, s, k), a)
-                _, _, _, _, fine = advance(dt, time_of(t, dt, s), 0, some, some, some, state, system, rows)
+                system, first = system_of(inertia, inverse, own, tables, force_now(force, s, k), a), number_of(s)
+                begin = time_of(t, dt, s - first)
+                y, _, _, _, fine = advance(dt, begin, first, some, some, first + some, y, system, rows)
                 state = (rows[0, 0], rows[0, 1], rows[0, 2], rows[0, 3]), (rows[0, 4], rows[0, 5], rows[0, 6])
+                y = following(y, state)
                 s += 1
             if fine:
                 attitude, vector = leave(state[0], state[1], inverse, a)
@@ -135,7 +123,7 @@ def loop(
                 flags[k] = True
                 fault[0] = 1
 
-    return _kernel(run)
+    return kernel(run)
 
 
 def kicking(form: Form, turned: bool, space_frame: bool, own_dt: bool) -> Any:
@@ -144,8 +132,8 @@ def kicking(form: Form, turned: bool, space_frame: bool, own_dt: bool) -> Any:
     ``run(q, v, force, moments, axes, h, fraction, number)``
     """
     _import()
-    read4, read3, write3 = _reading(4, form.layout), _reading(3, form.layout), _writing(3, form.layout)
-    inertia_of, axes_of, dt_of = _of_body(6), _of_body(4 * turned), inner(_own if own_dt else _shared)
+    read4, read3, write3 = reading(4, form.layout), reading(3, form.layout), writing(3, form.layout)
+    inertia_of, axes_of, dt_of = of_body(6), of_body(4 * turned), step_of(own_dt)
     last, omega = form.scalar_last, form.omega
 
     def run(
@@ -169,35 +157,13 @@ def kicking(form: Form, turned: bool, space_frame: bool, own_dt: bool) -> Any:
             x, y, z = read3(v, 0, k)
             write3(v, k, (x + dt * torque[0], y + dt * torque[1], z + dt * torque[2]))
 
-    return _kernel(run)
-
-
-def committing(form: Form) -> Any:
-    """A kernel that copies the states of all bodies that are finite and did not fail, and flags the others.
-
-    ``run(q, v, to_q, to_v, flags, fault, number)``
-    """
-    _import()
-    read4, read3, write4, write3 = (make(w, form.layout) for make in (_reading, _writing) for w in (4, 3))
-
-    def run(q: Any, v: Any, to_q: Any, to_v: Any, flags: Any, fault: Any, number: int) -> None:
-        k = cuda.grid(1)
-        if k < number:
-            a, b = read4(q, 0, k), read3(v, 0, k)
-            if finite(a[0] + a[1] + a[2] + a[3] + b[0] + b[1] + b[2]) and not flags[k]:
-                write4(to_q, k, a)
-                write3(to_v, k, b)
-            else:
-                flags[k] = True
-                fault[0] = 1
-
-    return _kernel(run)
+    return kernel(run)
 
 
 def checking(layout: str) -> Any:
     """A kernel that flags bodies without a unit quaternion: ``run(q, flags, fault, number)``."""
     _import()
-    read4 = _reading(4, layout)
+    read4 = reading(4, layout)
 
     def run(q: Any, flags: Any, fault: Any, number: int) -> None:
         k = cuda.grid(1)
@@ -207,4 +173,4 @@ def checking(layout: str) -> Any:
                 flags[k] = True
                 fault[0] = 1
 
-    return _kernel(run)
+    return kernel(run)

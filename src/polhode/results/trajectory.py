@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from ..physics.body import Body
     from ..physics.problem import Problem
     from ..plots import TrajectoryPlots
+    from ..run.tangent import Tangent
 
 PRIMARY = ("t", "quaternion", "momentum", "energy")
 """The stored arrays; everything else follows from them and the inertia tensor."""
@@ -104,6 +105,7 @@ class Trajectory:
     states : states of the field (`ph.states`) by name, each (n, ...)
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
+    tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
     events : for each requested event, a Trajectory of the states at which it occurred
     mp : with ``digits=...``, t, quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
     """
@@ -122,6 +124,7 @@ class Trajectory:
         self.dense = dense
         self.events: list[Trajectory] = []
         self._problem = problem
+        self.tangent: Tangent | None = None
 
     @property
     def problem(self) -> Problem | None:
@@ -132,7 +135,7 @@ class Trajectory:
         """Data to pickle: the states, read if they are in a file. Dense output is not pickled."""
         data: dict[str, Any] = {name: self._array(name) for name in PRIMARY} | {STATES: self.states}
         kept = {"_info": self.info, "mp": self.mp, "events": self.events}
-        return {"stored": data, "dense": None, "_problem": None, **kept}
+        return {"stored": data, "dense": None, "_problem": None, "tangent": None, **kept}
 
     def __copy__(self) -> Trajectory:
         """Copy within the process, with everything including dense output."""
@@ -228,9 +231,12 @@ class Trajectory:
                 "dense output needs a run that kept every step (every=1) with a compiled torque, or the file of a run "
                 "in double precision whose torque is a formula; concatenated and pickled trajectories do not have it"
             )
-        return Trajectory(
+        made = Trajectory(
             self.dense(t), dataclasses.replace(self.info, steps=0), dense=self.dense, problem=self._problem
-        )  # fmt: skip
+        )
+        if self.tangent is not None:
+            made.tangent = self.tangent.at(made.t)
+        return made
 
     # --- derived quantities ------------------------------------------------------------------------
 

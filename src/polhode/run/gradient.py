@@ -11,15 +11,14 @@ import numpy as np
 
 from ..errors import InputError, StepError
 from ..kernels.loops import COLUMNS
-from ..kernels.so3 import matrix, mul, unrotate
+from ..kernels.so3 import matrix
 from ..methods import Method, methods
 from ..numbers import floats
 from ..numbers.dual import Dual, plain
-from ..physics.fields import like
 from ..physics.observers.observable import Observable
 from ..physics.problem import Problem
 from ..physics.validate import positive
-from ..symbolic.rows import Rows
+from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
 from .integrator import beginning, check_fit, check_formula, state_space, structure, torque_kernel
 from .noise import without_noise
 from .step_count import number_of_steps
@@ -29,9 +28,6 @@ WRT = ("inertia", "momentum", "attitude", "params")
 
 WIDTHS = (4, 8, 16)
 """Numbers of directions processed together: whole vector registers."""
-
-CLOSE = 1e-8
-"""Moments this close, relative to the largest, count as equal when principal axes rotate: sqrt(epsilon)."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,20 +48,6 @@ class Gradient:
     momentum: np.ndarray | None = None
     attitude: np.ndarray | None = None
     params: dict[str, np.ndarray] | None = None
-
-
-@dataclasses.dataclass(frozen=True)
-class Direction:
-    """A variation of the initial data: rates of the moments, of the principal axes (a rotation in them), and so on."""
-
-    moments: Any = (0, 0, 0)
-    axes: Any = (0, 0, 0)
-    momentum: Any = (0, 0, 0)
-    attitude: Any = (0, 0, 0)
-    parameter: int = -1
-    """Index of the varied parameter, -1 for none."""
-    other: Any = ()
-    """Rotation (quaternion) from the principal axes to other principal axes, in which the variation is diagonal."""
 
 
 def gradient(
@@ -113,7 +95,7 @@ def gradient(
     R = tuple(tuple(float(x) for x in row) for row in matrix(problem.quaternion))
     omega = tuple(problem.omega.tolist())
     observable.check(problem.t0, R, omega, problem.momentum, f"at the start (t = {problem.t0:g})")
-    wanted = {name: _directions(name, problem) for name in names}
+    wanted = {name: directions_of(name, problem) for name in names}
     directions = [direction for some in wanted.values() for direction in some]
     value, tangents = Run(problem, chosen, dt, count).differentiated(observable, directions)
     return _sorted_out(value, tangents, wanted, observable.shape, problem)
@@ -121,7 +103,7 @@ def gradient(
 
 def _names(wrt: Any, problem: Problem) -> list[str]:
     """Return the checked names of `wrt`."""
-    parameters = _varied(problem)
+    parameters = varied_parameters(problem)
     if wrt is WRT:
         has = {"params": bool(parameters), "inertia": problem.body.linear_axis is None}
         return [name for name in WRT if has.get(name, True)]
@@ -140,48 +122,6 @@ def _names(wrt: Any, problem: Problem) -> list[str]:
             "remove 'inertia'"
         )
     return names
-
-
-def _varied(problem: Problem) -> list[int]:
-    """Return the places of the numbers among the parameters of the field; the others are columns of data."""
-    field = problem.field
-    return [] if field is None else [i for i in range(len(field.parameters)) if i not in field.columns]
-
-
-# --- directions -------------------------------------------------------------------------------------
-
-
-UNITS = ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-
-
-def _directions(name: str, problem: Problem) -> list[Direction]:
-    """Return the variations of the initial data for one name."""
-    if name == "params":
-        assert problem.field is not None
-        return [Direction(parameter=i) for i in _varied(problem)]
-    if name == "inertia":
-        diagonal = [Direction(moments=unit) for unit in UNITS]
-        return (
-            diagonal + [_off_diagonal(problem, k) for k in range(3)]
-            if problem.body.has_principal_rotation
-            else diagonal
-        )
-    return [dataclasses.replace(Direction(), **{name: unit}) for unit in UNITS]  # type: ignore[arg-type]
-
-
-def _off_diagonal(problem: Problem, k: int) -> Direction:
-    """Return the variation e_i e_j^T + e_j e_i^T of the tensor in principal axes, (i, j, k) cyclic.
-
-    The axes i and j rotate about k at the rate 1/(I_i - I_j). If these moments are equal, any two perpendicular axes of
-    their plane are principal. In axes rotated by 45 degrees the variation is diagonal: 1 and -1.
-    """
-    i, j = (k + 1) % 3, (k + 2) % 3
-    moments = problem.body.moments
-    gap = float(moments[i] - moments[j])
-    if abs(gap) > CLOSE * float(moments.max()):
-        return Direction(axes=tuple(x / gap for x in UNITS[k]))
-    rates = tuple(1 if x == i else -1 if x == j else 0 for x in range(3))
-    return Direction(moments=rates, other=(math.cos(math.pi / 8), *(math.sin(math.pi / 8) * x for x in UNITS[k])))
 
 
 # --- the run ----------------------------------------------------------------------------------------
@@ -264,38 +204,6 @@ class Run:
         return program(build_loop, "slopes", width, *structure(self.problem, self.method)).run
 
 
-def seeds(problem: Problem, directions: Sequence[Direction], other: Any) -> tuple[Any, Any, Any]:
-    """Return the initial state, system and principal axes as numbers with tangents.
-
-    `other` rotates the principal axes of the body to other principal axes.
-    """
-
-    def varied(value: float, tangents: Iterable[float]) -> Dual:
-        return Dual(1, float(value), np.array(list(tangents), dtype=float))
-
-    def vector(values: Any, name: str) -> Any:
-        return tuple(varied(values[i], (getattr(d, name)[i] for d in directions)) for i in range(3))
-
-    def turn(name: str) -> Any:
-        x, y, z = vector((0, 0, 0), name)
-        return (1 + 0 * x, x / 2, y / 2, z / 2)
-
-    q, m = mul(problem.quaternion, turn("attitude")), vector(problem.momentum, "momentum")
-    moments, principal_to_body = problem.principal(floats.number)
-    inertia = vector(moments, "moments")
-    if principal_to_body:
-        principal_to_body = mul(mul(principal_to_body, other) if other else principal_to_body, turn("axes"))
-        q, m = mul(q, principal_to_body), unrotate(principal_to_body, m)
-    m = tuple(x if i > 0 else 0 * x for i, x in zip(inertia, m, strict=True))
-    inverse = tuple(1 / x if x > 0 else x for x in inertia)
-    given = problem.field.parameters if problem.field is not None else ()
-    parameters = [
-        varied(0.0 if isinstance(p, np.ndarray) else p, (float(d.parameter == i) for d in directions))
-        for i, p in enumerate(given)
-    ]  # a column of data has a placeholder
-    return (q, m), (inertia, inverse, (*parameters, *principal_to_body)), principal_to_body
-
-
 # --- the result -------------------------------------------------------------------------------------
 
 
@@ -314,29 +222,7 @@ def _sorted_out(
         first += len(directions)
         found[name] = part
         if name == "inertia" and problem.body.has_principal_rotation:
-            found[name] = _tensor(part, problem)
+            found[name] = to_tensor(part, problem)
         if name == "params":
-            found[name] = _by_name(part, problem)
+            found[name] = by_name(part, problem)
     return Gradient(value.reshape(shape) if shape else float(value[0]), **found)
-
-
-def _tensor(part: np.ndarray, problem: Problem) -> np.ndarray:
-    """Convert derivatives by the six tensor components in principal axes to a matrix in the user's axes."""
-    G = np.zeros((*part.shape[:-1], 3, 3))
-    for k in range(3):
-        i, j = (k + 1) % 3, (k + 2) % 3
-        G[..., k, k] = part[..., k]
-        G[..., i, j] = G[..., j, i] = part[..., 3 + k] / 2
-    A = problem.body.axes
-    return np.asarray(A @ G @ A.T)
-
-
-def _by_name(part: np.ndarray, problem: Problem) -> dict[str, np.ndarray]:
-    assert problem.field is not None
-    values = {name: value for name, value in problem.field.values.items() if not isinstance(value, Rows)}
-    columns = [part[..., i] for i in range(part.shape[-1])]
-    shaped, _ = like(tuple(values.values()), columns)
-    return {
-        name: np.moveaxis(np.array(columns_of), range(np.ndim(values[name])), range(-np.ndim(values[name]), 0))
-        for name, columns_of in zip(values, shaped, strict=True)
-    }

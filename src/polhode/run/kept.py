@@ -106,6 +106,8 @@ def _at(sol: Trajectory, times: np.ndarray) -> Trajectory:
 def _with_data(sol: Trajectory, data: Any) -> Trajectory:
     made = Trajectory(data, sol.info, dense=sol.dense, problem=sol.problem)
     made.events = sol.events
+    if sol.tangent is not None:
+        made.tangent = sol.tangent.at(made.t)
     return made
 
 

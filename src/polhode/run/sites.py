@@ -21,7 +21,7 @@ from ..physics.body import TOLERANCE, Body
 from ..physics.fields.decorators import check_frame
 from ..physics.periodic_box import PeriodicBox
 from ..physics.validate import positive, real_array
-from .batch_stepper.arrays import check_apart
+from .batch_stepper.arrays import check_apart, is_functional, is_on_gpu
 
 MISFIT = 0.01
 """Largest distance of a site from its place in `fit`, in units of the longest arm."""
@@ -90,6 +90,23 @@ class Sites:
         self.axes = np.array([kind.body.axes for kind in found])[pick]
         for array in (self._arms, self._masses, self.moments, self.centre, self.axes, self.kinds):
             array.flags.writeable = False
+        self._gpu: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickle no memory of a GPU."""
+        return vars(self) | {"_gpu": None}
+
+    def _on_gpu(self, q: Any, out: tuple[Any, ...]) -> Any:
+        """Return what computes with arrays on a GPU; None if q is none."""
+        if not is_on_gpu(q):
+            return None
+        if any(map(is_functional, out)):
+            raise InputError("arrays of JAX cannot be filled; leave out and use the result", "out")
+        if self._gpu is None:
+            from .sites_on_gpu import SitesOnGpu
+
+            self._gpu = SitesOnGpu(self, self.kinds, self._arms)
+        return self._gpu
 
     @property
     def number(self) -> int:
@@ -101,9 +118,14 @@ class Sites:
 
         Parameters
         ----------
-        x, q : (N, 3) centres of mass and (N, 4) attitudes
+        x, q : (N, 3) centres of mass and (N, 4) attitudes; if they are on a GPU, so is the result, and a molecule
+            whose quaternion is not of unit length gets NaN
         out : array to fill
         """
+        card = self._on_gpu(q, (out,))
+        if card is not None:
+            placed: Any = card.positions(x, q, out)
+            return placed
         attitudes = self._attitudes(q)
         number = len(attitudes)
         centres = finite_rows("x", x, (number, 3))
@@ -136,20 +158,25 @@ class Sites:
         Parameters
         ----------
         forces : (N, S, 3) forces on the sites, in the space frame
-        q : (N, 4) attitudes
+        q : (N, 4) attitudes; if arrays are on a GPU, so is the result, as for `positions`
         frame : "body" or "space", the frame of the torque
         out : two arrays to fill, for force and torque
         """
+        if out is not None and not (isinstance(out, tuple | list) and len(out) == 2):
+            raise InputError("out must be two arrays, for force and torque", "out")
+        in_body = check_frame(frame) == "body"
+        card = self._on_gpu(q, tuple(out or ()))
+        if card is not None:
+            gathered: tuple[Any, Any] = card.gather(forces, q, in_body, out)
+            return gathered
         attitudes = self._attitudes(q)
         number = len(attitudes)
         given = real_array(forces, "forces must be an array (N, S, 3)", fresh=False, key="forces")
         if given.shape != (number, self.number, 3):  # NaN is the stepper's to report, molecule by molecule
             raise InputError(f"forces must have the shape {(number, self.number, 3)}; got {given.shape}", "forces")
-        if out is not None and not (isinstance(out, tuple | list) and len(out) == 2):
-            raise InputError("out must be two arrays, for force and torque", "out")
         force, torque = (target("out", None if out is None else one, (number, 3)) for one in (out or (None, None)))
         check_apart(q=attitudes, forces=given, force=force, torque=torque)
-        _program("gather", check_frame(frame) == "body")(given, attitudes, self.kinds, self._arms, force, torque)
+        _program("gather", in_body)(given, attitudes, self.kinds, self._arms, force, torque)
         return force, torque
 
     def fit(

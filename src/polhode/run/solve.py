@@ -31,6 +31,7 @@ from .kept import FOR_FILE, STEPS, Kept
 from .noise import between_steps_without_noise, check_forward, check_moving, check_noise
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
+from .tangent import check_tangent, with_tangent
 from .tolerance import Wish, solve_to
 
 BYTES_PER_ROW = 200
@@ -57,6 +58,7 @@ def solve(
     events: Any = (),
     stops: Any = None,
     max_step: float | None = None,
+    tangent: bool = False,
 ) -> Trajectory:
     """Integrate a problem with a method and a fixed step, or to a tolerance.
 
@@ -84,6 +86,8 @@ def solve(
     stops : with tol, times at which steps must end: jumps of a custom torque, start and end of a short pulse (those of
         `ph.where` conditions on t, thrusters and tables are found automatically)
     max_step : with tol, the longest step allowed
+    tangent : also give the derivatives of the states by the initial state, the inertia and the parameters of the field:
+        ``sol.tangent``, exact for the discrete steps
 
     Returns
     -------
@@ -98,6 +102,8 @@ def solve(
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     if with_states.has_states(problem):
         with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits)
+    if tangent is not False and flag("tangent", tangent):
+        _check_tangent(problem, method, out, resume, digits)
     wanted = [] if type(events) is tuple and not events else checked(events, problem)
     if out is not None or resume is not False or overwrite is not False:
         _check_resume(out, overwrite, resume)
@@ -115,7 +121,8 @@ def solve(
         if stops is not None or max_step is not None:
             wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
         if out is None:
-            return kept.applied(solve_to(problem, wish, end, wanted, progress))
+            sol = solve_to(problem, wish, end, wanted, progress)
+            return kept.applied(with_tangent(problem, methods[sol.method], sol) if tangent else sol)
         how = checkpoint.run_spec(
             problem, wish.method, **{wish.name: wish.tol}, t_end=end, events=checkpoint.events_spec(wanted),
             **wish.bounds.attributes, **kept.attributes, **({} if wish.digits is None else {"digits": wish.digits}),
@@ -137,7 +144,11 @@ def solve(
     if times is not None or max_turn is not None or (wanted and out is not None):
         kept = Kept.of(every, times, max_turn)
         _refuse_between_steps(kept.every, wanted)
-        given = {"dt": dt, "t_end": t_end, "steps": steps} | ({} if digits is None else {"digits": digits})
+        given = (
+            {"dt": dt, "t_end": t_end, "steps": steps}
+            | ({"tangent": True} if tangent else {})
+            | ({} if digits is None else {"digits": digits})
+        )
         sampled = functools.partial(_between_steps, kept, problem, chosen, progress, wanted, given)
         if out is None:
             return sampled()
@@ -182,12 +193,23 @@ def solve(
             _finished(failed.partial, problem, state)
         raise
     _finished(whole, problem, state)
+    if tangent:
+        with_tangent(problem, chosen, whole)
     return _with_events(problem, chosen, whole, wanted) if wanted else whole
 
 
 def _with_events(problem: Problem, method: Method, sol: Trajectory, events: Any) -> Trajectory:
     steps = Steps(problem, method.base or method, sol.dt, sol.info.digits)
     return with_events(problem, steps, sol, events)
+
+
+def _check_tangent(problem: Problem, method: Any, out: Any, resume: bool, digits: Any) -> None:
+    """Refuse what does not go with tangents."""
+    for name, value in {"out": out, "resume": resume or None, "digits": digits}.items():
+        if value is not None:
+            raise InputError(f"derivatives are computed in memory, in doubles; remove the argument {name} or tangent")
+    if method is not None:
+        check_tangent(problem, methods[method])
 
 
 def _check_resume(out: Any, overwrite: bool, resume: bool) -> None:

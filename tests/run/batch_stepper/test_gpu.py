@@ -1,8 +1,6 @@
 """Arrays on a GPU, by numba's simulator of one: the same kernels, not compiled, against the processor."""
 
-import os
 import re
-import subprocess
 import sys
 import warnings
 
@@ -10,6 +8,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from simulated_card import computed, on_card, share_memory
 
 N = 5
 EPS = np.finfo(float).eps
@@ -20,9 +19,30 @@ def height(R, *, mgl):
     return mgl * R[2][2]
 
 
+@ph.torque
+def pressure(R, sun, normals, areas):
+    s = R.T @ sun
+
+    def facet(normal, area):
+        return ph.math.cross(normal, -area * max(ph.math.dot(normal, s), 0.0) * s)
+
+    return ph.total(facet, normals, areas)
+
+
+TIMES = np.linspace(0.0, 1.0, 80)
+TABLE = ph.fields.tabulated(times=TIMES, torques=np.stack([np.sin(k * TIMES) for k in (1, 2, 3)], axis=1))
+NORMALS = np.random.default_rng(8).normal(size=(70, 3))
+FACETS = pressure(sun=[0.6, 0.0, 0.8], normals=NORMALS, areas=np.linspace(0.01, 0.02, 70))
+
+
 def weight(t, q):
     """A torque that depends on time and attitude."""
     return np.stack([q[:, 1] * q[:, 0], t - q[:, 2] * q[:, 3], 0 * t + q[:, 3]], axis=1).view(type(q))
+
+
+@ph.torque
+def not_a_formula(R, k):
+    return np.array([k, 0.0, 0.0]) if R[0, 0] > 0 else np.array([0.0, k, 0.0])
 
 
 def states(form, dtype=float):
@@ -40,6 +60,7 @@ def tensors():
     return np.einsum("nij,nj,nkj->nik", axes, rng.uniform(1, 1.9, (N, 3)), axes)
 
 
+BATH = ph.fields.heat_bath(kT=1.5, friction=((1.0, 0.2, 0.0), (0.2, 2.0, 0.1), (0.0, 0.1, 0.5)), seed=3)
 COLUMNS = {"layout": "columns", "scalar": "last", "vector": "omega"}
 OWN_STEPS = np.linspace(0.01, 0.03, N)
 CASES = {
@@ -49,14 +70,25 @@ CASES = {
     "singles": ("fem", [1.0, 1.5, 2.0], {"dtype": np.float32}, {"torque": 0}),
     "free": ("dmv4", tensors(), COLUMNS, {"n": 2}),
     "field": ("strang(dmv4)", [1.0, 1.5, 2.0], {"field": height, "params": {"mgl": np.linspace(1, 2, N)}}, {"n": 2}),
+    "table": ("strang(dmv4)", [1.0, 1.5, 2.0], {"field": TABLE}, {"n": 2, "t": 0.4}),
     "function": ("yoshida4(dmv4)", tensors(), {}, {"torque": weight, "n": 2, "t": 0.3, "frame": "space"}),
     "function of rates": ("strang(dmv4)", tensors(), {"vector": "omega"}, {"torque": weight}),
+    "noise": ("baoab(rot123)", [1.0, 1.5, 2.0], {"field": BATH}, {"torque": 0, "n": 3}),
+    "noise and a function": ("baoab(rot123)", [1.0, 1.5, 2.0], {"field": BATH}, {"torque": weight, "n": 2, "t": 0.3}),
     "not in place": ("fem", [1.0, 1.5, 2.0], {}, {"torque": 0, "in_place": False}),
 }
+SLOW = {
+    "noise of sub-steps": ("obabo(dmv4)", tensors(), COLUMNS | {"field": BATH}, {"torque": ..., "n": 2}),
+    "sum over rows": ("strang(dmv4)", tensors(), COLUMNS | {"field": FACETS}, {"n": 2}),
+    "brownian": ("brownian(2)", [1.0, 1.5, 2.0], {"field": BATH + height(mgl=1.5)}, {"n": 2}),
+}
+"""The processor's code for the first ones other tests need, too."""
+
+EVERY_CASE = CASES | SLOW
 
 
 def run(case, on=lambda x: x):
-    method, bodies, made, given = CASES[case]
+    method, bodies, made, given = EVERY_CASE[case]
     form = {k: x for k, x in made.items() if k != "dtype"}
     q, v, torque = states(form, made.get("dtype", float))
     given = dict(given)
@@ -64,6 +96,8 @@ def run(case, on=lambda x: x):
         given["torque"] = on(torque if given["torque"] is ... else np.ascontiguousarray(torque[given["torque"]]))
     stepper = ph.batch_stepper(bodies, method, 0.02, **form)
     q, v = on(q), on(v)
+    if stepper.method.noise is not None:
+        stepper.step(q, v, n=2)  # later steps have other random numbers
     new = stepper.step(q, v, **given)
     assert (new[0] is q) == given.get("in_place", True)
     return [np.array(x) for x in new]
@@ -72,33 +106,9 @@ def run(case, on=lambda x: x):
 # --- in the simulator ---------------------------------------------------------------------------------
 
 
-class OnCard(np.ndarray):
-    """An array that says that it is on a GPU."""
-
-    @property
-    def __cuda_array_interface__(self):
-        return self.__array_interface__
-
-
-def on_card(array):
-    return array.view(OnCard)
-
-
 def simulate(path):
-    from numba.cuda.simulator.cudadrv.devicearray import FakeCUDAArray
-
-    from polhode.run.batch_stepper import gpu
-
-    shared = gpu.GpuSteps._viewed
-
-    def view(steps, name, array):
-        if isinstance(array, OnCard):  # the simulator cannot share memory by its address
-            return FakeCUDAArray(array.view(np.ndarray))
-        return shared(steps, name, array)
-
-    gpu.GpuSteps._viewed = view
-    FakeCUDAArray.__cuda_array_interface__ = property(lambda self: self._ary.__array_interface__)
-    found = {f"{case} {i}": x for case in CASES for i, x in enumerate(run(case, on_card))}
+    share_memory()
+    found = {f"{case} {i}": x for case in EVERY_CASE for i, x in enumerate(run(case, on_card))}
     found |= spoiled()
     refused()
     np.savez(path, **found)
@@ -143,6 +153,8 @@ def refused():
         one = ph.batch_stepper([1.0, 1.5, 2.0], method, 0.02) if method else stepper
         with pytest.raises(ph.InputError, match=re.escape(message)):
             one.step(*given)
+    with pytest.raises(ph.InputError, match="only formulas run on a GPU"):
+        ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02, field=not_a_formula(k=1.0)).step(a, b)
     assert np.array_equal(a, q)
     assert np.array_equal(b, v)
 
@@ -153,13 +165,10 @@ def refused():
 @pytest.fixture(scope="module")
 def simulated(tmp_path_factory):
     path = tmp_path_factory.mktemp("gpu") / "simulated.npz"
-    environment = os.environ | {"NUMBA_ENABLE_CUDASIM": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    done = subprocess.run([sys.executable, __file__, str(path)], env=environment, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return np.load(path)
+    return computed(__file__, path)
 
 
-@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("case", [*CASES, *(pytest.param(case, marks=pytest.mark.slow) for case in SLOW)])
 def test_the_card_computes_what_the_processor_does(simulated, case):
     for i, expected in enumerate(run(case)):
         eps = np.finfo(expected.dtype).eps
@@ -178,18 +187,21 @@ def test_arrays_on_two_devices_are_refused():
         ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02).step(q, on_card(v))
 
 
-def test_translation_on_a_gpu_is_refused():
-    q, v, _ = states({})
-    x = on_card(np.zeros((N, 3)))
-    with pytest.raises(ph.InputError, match="a stepper with masses needs arrays of the processor"):
-        ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02, masses=1.0).step(x, x, on_card(q), on_card(v))
+def test_multiple_time_steps_of_rotation_alone_are_refused():
+    q, v, torque = states({})
+    stepper = ph.batch_stepper([1.0, 1.5, 2.0], ph.respa("strang(dmv4)", "strang(dmv4)", 2), 0.02)
+    with pytest.raises(ph.InputError, match="multiple time steps of rotation alone need arrays of the processor"):
+        stepper.step(on_card(q), on_card(v), torque[0], slow=torque[1])
 
 
-def test_noise_on_a_gpu_is_refused():
+def test_friction_that_turns_with_the_body_is_refused():
     q, v, _ = states({})
-    bath = ph.fields.heat_bath(kT=1.0, friction=1.0, seed=1)
-    with pytest.raises(ph.InputError, match="steps with noise, a thermostat or multiple time steps need arrays"):
-        ph.batch_stepper([1.0, 1.5, 2.0], "baoab(rot123)", 0.02, field=bath).step(on_card(q), on_card(v))
+    x, linear = on_card(np.zeros((N, 3))), ph.fields.heat_bath(kT=1.0, friction=[1.0, 1.0, 2.0])
+    bodies = ph.batch_stepper(
+        [1.0, 1.5, 2.0], "baoab(rot123)", 0.02, field=BATH, masses=1.0, translation_bath=linear
+    )  # fmt: skip
+    with pytest.raises(ph.InputError, match="friction of the translation that turns with the body needs arrays"):
+        bodies.step(x, on_card(np.zeros((N, 3))), on_card(q), on_card(v))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,19 @@ from collections.abc import Callable
 from typing import Any
 
 from ...kernels.so3 import add, apply, apply_transposed, cross, matrix
+from .layout import inner
+
+
+@inner
+def placed(centre: Any, R: Any, arms: Any, k: int, s: int) -> Any:
+    """The position of site s of a molecule of kind k: x + R a."""
+    return add(centre, apply(R, (arms[k, s, 0], arms[k, s, 1], arms[k, s, 2])))
+
+
+@inner
+def turned_by(f: Any, R: Any, arms: Any, k: int, s: int) -> Any:
+    """The torque of a force on site s of a molecule of kind k, in the body frame: a x R^T f."""
+    return cross((arms[k, s, 0], arms[k, s, 1], arms[k, s, 2]), apply_transposed(R, f))
 
 
 def placing() -> Callable[..., Any]:
@@ -17,8 +30,7 @@ def placing() -> Callable[..., Any]:
             R = matrix((q[i, 0], q[i, 1], q[i, 2], q[i, 3]))
             centre = (x[i, 0], x[i, 1], x[i, 2])
             for s in range(arms.shape[1]):
-                r = add(centre, apply(R, (arms[k, s, 0], arms[k, s, 1], arms[k, s, 2])))
-                out[i, s, 0], out[i, s, 1], out[i, s, 2] = r
+                out[i, s, 0], out[i, s, 1], out[i, s, 2] = placed(centre, R, arms, k, s)
 
     return place
 
@@ -34,7 +46,7 @@ def gathering(in_body: bool) -> Callable[..., Any]:
             for s in range(arms.shape[1]):
                 f = (forces[i, s, 0], forces[i, s, 1], forces[i, s, 2])
                 F = add(F, f)
-                T = add(T, cross((arms[k, s, 0], arms[k, s, 1], arms[k, s, 2]), apply_transposed(R, f)))
+                T = add(T, turned_by(f, R, arms, k, s))
             if not in_body:
                 T = apply(R, T)
             force[i, 0], force[i, 1], force[i, 2] = F

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 from numba.extending import register_jitable
 
 from ...kernels.loops import COLUMNS, StateSpace, stepping
@@ -69,3 +71,111 @@ def loop(
         return reached, fine
 
     return run
+
+
+def _seeding(seeded: bool) -> Callable[..., Any]:
+    """Compiled function (row, numbers): write a state and its tangents in the six directions of the state, or none.
+
+    The directions are a rotation by d in body axes, dq = q (0, d)/2, and a change of the momentum.
+    """
+
+    def seed(row: Any, numbers: Any) -> None:
+        for j in range(COLUMNS):
+            numbers[j, 0] = row[j]
+            if seeded:
+                numbers[j, 1:7] = 0.0
+        if seeded:
+            w, x, y, z = row[0] / 2, row[1] / 2, row[2] / 2, row[3] / 2
+            numbers[0, 1], numbers[1, 1], numbers[2, 1], numbers[3, 1] = -x, w, z, -y
+            numbers[0, 2], numbers[1, 2], numbers[2, 2], numbers[3, 2] = -y, -z, w, x
+            numbers[0, 3], numbers[1, 3], numbers[2, 3], numbers[3, 3] = -z, y, -x, w
+            for j in range(3):
+                numbers[4 + j, 4 + j] = 1.0
+
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(seed)
+    return made
+
+
+def between_states(
+    step: Callable[..., Any], torque: Callable[..., Any], space: StateSpace, start_state: Callable[..., Any],
+    parameters: int, columns: tuple[int, ...], width: int, seeded: bool, moment: int = -1,
+) -> Callable[..., Any]:  # fmt: skip
+    """The derivatives of one state by another, for many pairs of states, to be compiled.
+
+    ``run(starts, ends, parts, rows, data, columns, output, begin, end)`` makes ``parts[k]`` equal steps from
+    ``rows[k]``, the state at ``starts[k]``, to ``ends[k]``, for k from `begin` to `end`; ``output[k]`` gets the value
+    and the tangents of the seven numbers. Each pair begins with the tangents of the state itself if `seeded`, else
+    with none; `data` has those of moments and parameters as in `loop`. `moment` is the place of a parameter that is
+    set to the time in the middle of a pair, or -1. It returns the pair that failed, or `end`.
+    """
+    load, store = access(width)
+    advance = register_jitable(**numba_target.INNER)(stepping(step, torque, _row_space(space, store)))
+    attitude, momentum = _tuple_of(STATE, 4, load), _tuple_of(STATE + 4, 3, load)
+    inertia, inverse = _tuple_of(INERTIA, 3, load), _tuple_of(INVERSE, 3, load)
+    values, seed = _tuple_of(PARAMETERS, parameters, load, columns), _seeding(seeded)
+
+    def run(
+        starts: Any, ends: Any, parts: Any, rows: Any, data: Any, columns: Any, output: Any, begin: int, end: int
+    ) -> int:
+        numbers = data.copy()
+        for k in range(begin, end):
+            if moment >= 0:
+                numbers[PARAMETERS + moment, 0] = (starts[k] + ends[k]) / 2
+            seed(rows[k], numbers)
+            y = start_state((attitude(numbers, columns), momentum(numbers, columns)))
+            system = (inertia(numbers, columns), inverse(numbers, columns), values(numbers, columns))
+            count = parts[k]
+            h = (ends[k] - starts[k]) / count
+            _, _, _, _, fine = advance(h, starts[k], 0, count, count, count, y, system, output[k : k + 1])
+            if not fine:
+                return k
+        return end
+
+    return run
+
+
+def chain(steps: Any, first: Any, total: Any) -> None:
+    """Products of derivatives, to be compiled: total[0] = first, total[k + 1] = A_k total[k] + S_k.
+
+    ``steps[k]`` has six rows: A_k in the first six columns, then S_k, as many columns as `first` (or none).
+    """
+    extra = steps.shape[2] > 6
+    total[0] = first
+    for k in range(len(steps)):
+        for i in range(6):
+            for j in range(total.shape[2]):
+                found = steps[k, i, 6 + j] if extra else 0.0
+                for n in range(6):
+                    found += steps[k, i, n] * total[k, n, j]
+                total[k + 1, i, j] = found
+
+
+def orthonormal_chain(steps: Any, basis: Any, growth: Any) -> None:
+    """Logarithms of the growth of six volumes, to be compiled: growth[k + 1] - growth[k] = log diag(R), A_k Q = Q' R.
+
+    ``basis`` holds Q in its columns before and after; modified Gram-Schmidt (Benettin et al., Meccanica 15 (1980)
+    9-20).
+    """
+    new = np.empty((6, 6))
+    for k in range(len(steps)):
+        for i in range(6):
+            for j in range(6):
+                found = 0.0
+                for n in range(6):
+                    found += steps[k, i, n] * basis[n, j]
+                new[i, j] = found
+        for j in range(6):
+            for other in range(j):
+                along = 0.0
+                for i in range(6):
+                    along += new[i, other] * new[i, j]
+                for i in range(6):
+                    new[i, j] -= along * new[i, other]
+            square = 0.0
+            for i in range(6):
+                square += new[i, j] * new[i, j]
+            length = math.sqrt(square)
+            for i in range(6):
+                new[i, j] /= length
+            growth[k + 1, j] = growth[k, j] + math.log(length)
+        basis[:] = new

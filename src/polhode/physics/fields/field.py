@@ -27,7 +27,6 @@ from ...numbers import floats
 from ...numbers.nested import nested
 from ...symbolic.discrete_gradient import discrete_gradient
 from ...symbolic.expression import (
-    LOOK_UPS,
     Expr,
     called,
     gradient,
@@ -620,11 +619,6 @@ class Field:
         t, R, omega, leaves = at or (symbol("t"), _attitude_symbols(), _vector_symbols("w"), symbols)
         shaped, _ = like(tuple(self.values.values()), leaves)
         return t, R, omega, dict(zip(self.values, shaped, strict=True))
-
-    @of_formula
-    def has_tables(self) -> bool:
-        """True if its formula reads tables or sums over rows of data."""
-        return any(node.op in (*LOOK_UPS, "total") for node in ordered(self.graph[0]))
 
     @property
     def columns(self) -> dict[int, np.ndarray]:

@@ -64,7 +64,11 @@ class Observable:
         w = times(inverse, m)
         if principal_to_body:
             q, w, m = mul(q, conj(principal_to_body)), rotate(principal_to_body, w), rotate(principal_to_body, m)
-        values: tuple[Any, ...] = self._value(t, matrix(q), w, m, self.field.parameters)
+        return self.at(t, matrix(q), w, m)
+
+    def at(self, t: Any, R: Any, omega: Any, momentum: Any) -> tuple[Any, ...]:
+        """All its values, flattened, in the user's axes."""
+        values: tuple[Any, ...] = self._value(t, R, omega, momentum, self.field.parameters)
         return values
 
 

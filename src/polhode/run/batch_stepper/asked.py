@@ -165,6 +165,13 @@ def legs(method: Method, apart: bool = False) -> list[Leg]:
     return found
 
 
+def part_between_kicks(flow: Method, leg: Leg, h: Any) -> tuple[Method, Any]:
+    """Return the method that makes a part of a step h between two kicks, and its step."""
+    if any(part.flow == NOISE for part in leg.parts):
+        return without_kicks(flow, leg.parts, leg.drawn), h
+    return flow, leg.fraction * h
+
+
 class Drifts:
     """The parts of a scheme between its kicks: compiled steps of its free flow, and of friction and noise."""
 
@@ -176,10 +183,8 @@ class Drifts:
         for leg in scheme:
             if leg.is_kick or leg in self.made:
                 continue
-            if any(part.flow == NOISE for part in leg.parts):
-                inner, step = stepper.inner(without_kicks(flow, leg.parts, leg.drawn)), h
-            else:
-                inner, step = stepper.inner(flow), leg.fraction * h
+            method, step = part_between_kicks(flow, leg, h)
+            inner = stepper.inner(method)
             self.made[leg] = inner, inner.bound(q, v, h=step)
 
     def advance(self, leg: Leg, k: int) -> None:

@@ -50,3 +50,7 @@ class Count:
     def begin(self, further: int) -> None:
         """Number the first step of a call: the steps that were made, and `further` ones."""
         self.values[-self._memory] = self._first + (self.made + further)
+
+    def at_start(self) -> np.ndarray:
+        """Return the parameters of all bodies, with the first steps as they were given, without the count."""
+        return self.values[: -self._memory].copy()

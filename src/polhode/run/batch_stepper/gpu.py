@@ -6,8 +6,8 @@ call, or by `failed`, which waits for the GPU.
 
 from __future__ import annotations
 
-import importlib
 import warnings
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,10 +16,13 @@ from ..._memo import MADE
 from ...errors import InputError
 from ...methods import Method
 from ...numbers import floats
+from ...physics.fields import Field
 from ...physics.fields.decorators import check_frame
+from ...physics.fields.heat_bath import FIRST
 from ...physics.queries import answering
+from ..integrator import beginning
 from . import arrays
-from .asked import check_askable, is_written_out, legs, takes_vectors
+from .gpu_arrays import Views, check, check_apart, current_stream, duplicate
 from .held import check_bodies, field_with
 
 if TYPE_CHECKING:
@@ -28,100 +31,55 @@ if TYPE_CHECKING:
 THREADS = 128
 """Threads per block."""
 
-VIEWS = 64
-"""Most arrays whose form is remembered."""
-
-
-def library_of(array: Any) -> str:
-    """Return the name of the library that an array belongs to."""
-    return type(array).__module__.partition(".")[0]
-
-
-def description(array: Any) -> Any:
-    """Return what identifies the memory of an array and its form; None if its library has no quick answer."""
-    library = library_of(array)
-    if library == "torch":
-        return array.data_ptr(), array.shape, array.dtype, array.is_contiguous(), array.requires_grad
-    if library == "cupy":
-        return array.data.ptr, array.shape, array.dtype, array.flags.c_contiguous
-    return None
-
-
-def current_stream(array: Any) -> int:
-    """Return the address of the stream on which the library of an array works at present; 0 for the default one."""
-    library = library_of(array)
-    if library == "torch":
-        return int(importlib.import_module("torch").cuda.current_stream(array.device).cuda_stream)
-    return int(importlib.import_module("cupy").cuda.get_current_stream().ptr) if library == "cupy" else 0
-
-
-def duplicate(array: Any, double: bool = False) -> Any:
-    """Return a copy of an array on the GPU, by its own library; `double`: of doubles."""
-    if library_of(array) == "torch":
-        torch = importlib.import_module("torch")
-        return array.detach().to(torch.float64 if double else array.dtype, copy=True)
-    if arrays.is_functional(array):
-        copy = importlib.import_module("jax").numpy.array(array, dtype=np.float64 if double else None, copy=True)
-        return copy.block_until_ready()  # it is written outside JAX, which does not know of this stream
-    return array.astype(np.float64 if double else array.dtype, copy=True)
-
 
 class GpuSteps:
     """The steps of a `BatchStepper` in arrays on a GPU.
 
-    What depends only on the arrays of a call is kept for the next call with the same memory: to look at an array
-    takes longer than the steps of many thousand bodies.
+    Attributes
+    ----------
+    constants : moments, their inverses and principal axes of the bodies
+    values, tables : parameters of the field (with noise, of every body), and its rows of data
+    flags, lost : bodies that failed and were not reported, and bodies that failed so far in the present call
+    fault : whether there are any; in memory that the processor reads, too
+    nothing : in place of an array that is not given
     """
 
     def __init__(self, stepper: BatchStepper) -> None:
         from ...compile.cuda import card
 
+        field = stepper.bodies.field
+        if field is not None and field.opaque:
+            raise InputError(
+                f"only formulas run on a GPU, and {field.untraced[0].no_formula}; give its torque as an array"
+            )
         self.stepper, self.cuda = stepper, card()
         inertia, values, axes, tables = stepper.constants
-        if tables:
-            raise InputError("a stepper on a GPU takes no field with tables; give the torques as an array")
-        self.constants = [self.cuda.to_device(x) for x in (inertia, values, axes)]
+        self.constants = [self.sent(x) for x in (inertia, axes)]
+        self.values, self.tables = self.sent(values), tuple(map(self.sent, tables))
         self.turned = stepper.bodies.own is not None
-        self.nothing = self.cuda.to_device(np.zeros((1, 3)))
+        self.nothing = self.sent(np.zeros((1, 3)))
         self.fault = self.cuda.mapped_array((1,), dtype=np.int64)
         self.fault[0] = 0
         self.flags: Any = None
+        self.lost: Any = None
         self.number = 0
-        self.views: dict[Any, Any] = {}
-        self.admitted: set[Any] = set()
-        self.kernels: dict[Any, Any] = {}
+        self.view = Views(self.cuda)
+        self.made: dict[Any, Any] = {}
         self.launches: dict[Any, Any] = {}
 
     # --- arrays ------------------------------------------------------------------------------------
 
-    def view(self, name: str, array: Any) -> tuple[Any, Any]:
-        """Return an array as an array of numba that shares its memory, and what identifies it."""
-        key = description(array)
-        found = self.views.get(key)
-        if found is None:
-            found = self._viewed(name, array)
-            if len(self.views) >= VIEWS:
-                self.views.clear()
-                self.admitted.clear()
-            if key is not None:
-                self.views[key] = found
-        return found, key
+    def sent(self, array: np.ndarray) -> Any:
+        """Return constants in the memory of the GPU; waits until they are there, for kernels on every stream."""
+        found = self.cuda.to_device(array)
+        self.cuda.synchronize()
+        return found
 
-    def _viewed(self, name: str, array: Any) -> Any:
-        if getattr(array, "requires_grad", False):
-            raise InputError(f"{name} records gradients, which a step in place would break; pass {name}.detach()", name)
-        interface = getattr(array, "__cuda_array_interface__", None)
-        if interface is None:
-            raise InputError(
-                f"{name} must be on the GPU, as q is, and share its memory; got {type(array).__name__}", name
-            )
-        return self.cuda.from_cuda_array_interface(interface, sync=False)  # it does not keep the user's memory alive
-
-    def states(self, q: Any, v: Any, stream: Any) -> tuple[Any, Any]:
+    def states(self, q: Any, v: Any, stream: int) -> tuple[Any, Any]:
         """Return arrays of states as arrays of numba; check them if they are new."""
         stepper, form = self.stepper, self.stepper.form
         (a, one), (b, two) = self.view("q", q), self.view(stepper.vector, v)
-        if (one, two) in self.admitted and self.number == a.shape[0 if form.layout == "rows" else 1]:
+        if (one, two) in self.view.admitted and self.number == a.shape[0 if form.layout == "rows" else 1]:
             return a, b
         each = len(stepper.bodies.moments) > 1 or stepper.bodies.number > 1
         self.resize(check("q", a, 4, form.layout, stepper.bodies.number if each else None))
@@ -131,7 +89,7 @@ class GpuSteps:
         check_apart(q=a, **{stepper.vector: b})
         self.check_quaternions(a, stream)
         if one is not None and two is not None:
-            self.admitted.add((one, two))
+            self.view.admitted.add((one, two))
         return a, b
 
     def check_quaternions(self, a: Any, stream: int) -> None:
@@ -139,7 +97,7 @@ class GpuSteps:
         from ...compile.cuda_in_place import checking
 
         form = self.stepper.form
-        self.launch(self.kernel("check", lambda: checking(form.layout)), stream, a, self.flags, self.fault, self.number)
+        self.launch(self.kernel(checking, form.layout), stream, a, self.flags, self.fault, self.number)
         bad = self.collected()
         if len(bad):
             one = np.asarray(a.copy_to_host())
@@ -152,11 +110,16 @@ class GpuSteps:
 
     def resize(self, number: int) -> None:
         """Prepare for this number of bodies."""
-        if number != self.number:
-            self.number, self.flags = number, self.cuda.to_device(np.zeros(number, dtype=np.bool_))
+        self.stepper.resize(number)
+        if number == self.number:
+            return
+        self.number = number
+        self.flags, self.lost = (self.sent(np.zeros(number, dtype=np.bool_)) for _ in range(2))
+        if self.stepper.count is not None:
+            self.values = self.sent(self.stepper.count.at_start())
 
-    def torques(self, value: Any, parts: int | None, name: str = "torque") -> Any:
-        """Return torques as an array of numba: those of each body, or of each sub-step and body."""
+    def vectors(self, name: str, value: Any, parts: int | None = None) -> Any:
+        """Return vectors as an array of numba: those of each body, or of each sub-step and body."""
         array, layout = self.view(name, value)[0], self.stepper.form.layout
         shape = (self.number, 3) if layout == "rows" else (3, self.number)
         if array.shape != shape and array.shape != (parts, *shape):
@@ -168,10 +131,10 @@ class GpuSteps:
     def apart(self, a: Any, b: Any, force: Any) -> Any:
         """Return torques; refuse those that share memory with a state."""
         key = id(a), id(b), id(force)  # views of known arrays remain until all are forgotten
-        if key not in self.admitted:
+        if key not in self.view.admitted:
             check_apart(q=a, **{self.stepper.vector: b}, torque=force)
-            if all(any(x is known for known in self.views.values()) for x in (a, b, force)):
-                self.admitted.add(key)
+            if self.view.remain(a, b, force):
+                self.view.admitted.add(key)
         return force
 
     # --- steps -------------------------------------------------------------------------------------
@@ -180,106 +143,114 @@ class GpuSteps:
         self, q: Any, v: Any, torque: Any, frame: str, h: Any, n: int, t: float, in_place: bool
     ) -> tuple[Any, Any]:  # fmt: skip
         """Make the steps; `h` returns the step, or one for each body."""
-        self.report()
-        stream = current_stream(q)
-        functional = arrays.is_functional(q) or arrays.is_functional(v)
-        if functional or not in_place:
-            q, v = duplicate(q), duplicate(v)
+        (q, v), stream = self.opened((q, v), in_place)
         a, b = self.states(q, v, stream)
-        self.stepper.resize(self.number)
-        steps = h()
-        if type(steps) is not float:
-            steps = self.cuda.to_device(steps)
-        if torque is not None and arrays.is_function(torque):
-            self.ask(q, v, a, b, torque, check_frame(frame), steps, n, t, stream)
+        steps = self.steps(h(), stream)
+        if self.stepper.thermostat is not None or arrays.is_function(torque):
+            from .gpu_trial import rotational_steps
+
+            rotational_steps(self, (q, v), (a, b), torque, check_frame(frame), steps, n, t, stream)
         else:
-            force = self.nothing if torque is None else self.apart(a, b, self.torques(torque, n))
+            force = self.nothing if torque is None else self.apart(a, b, self.vectors("torque", torque, n))
             held = None if torque is None else check_frame(frame)
             self.advance(self.stepper.method, a, b, force, held, steps, n, t, stream)
-        if functional:
-            self.cuda.synchronize()
+        self.stepper.counted(0, n)
+        self.close(q, v)
         return q, v
 
+    def opened(self, given: tuple[Any, ...], in_place: bool) -> tuple[tuple[Any, ...], int]:
+        """Report earlier faults; return the arrays to be changed, and the stream of their library."""
+        self.report()
+        functional = any(map(arrays.is_functional, given))
+        return tuple(map(duplicate, given)) if functional or not in_place else given, current_stream(given[-1])
+
+    def close(self, *changed: Any) -> None:
+        """Wait for the steps if the library of the arrays does not: JAX does not know of the stream."""
+        if any(map(arrays.is_functional, changed)):
+            self.cuda.synchronize()
+
+    def steps(self, h: Any, stream: int) -> Any:
+        """Return the step, or those of all bodies in the memory of the GPU."""
+        return h if type(h) is float else self.cuda.to_device(h, stream=self.queue(stream))
+
     def advance(
-        self, method: Method, q: Any, v: Any, force: Any, frame: str | None, h: Any, n: int, t: float, stream: int
+        self, method: Method, q: Any, v: Any, force: Any, frame: str | None, h: Any, n: int, t: float, stream: int, *,
+        further: int = 0, flags: Any = None,
     ) -> None:  # fmt: skip
-        """Start the steps of a method with a torque held in a frame, or without one."""
+        """Start the steps of a method with a torque held in a frame, or without one.
+
+        further : number of steps of this call that were made before; flags : in place of those of the bodies
+        """
         kind = frame, force.ndim == 3, type(h) is not float
-        run = self.kernel((method, *kind), lambda: self.built(method, *kind))
-        self.launch(run, stream, q, v, force, *self.constants, h, n, self.flags, self.fault, self.number, t)
+        run = self.once((method, *kind), lambda: self.built(method, *kind))
+        made = 0.0 if self.stepper.count is None else float(self.stepper.count.made + further)
+        inertia, axes = self.constants
+        flags = self.flags if flags is None else flags
+        self.launch(
+            run, stream, q, v, force, inertia, self.values, axes, self.tables, made, h, n, flags, self.fault,
+            self.number, t,
+        )  # fmt: skip
+
+    def field_of(self, method: Method) -> Field | None:
+        """Return the field of the steps of a method: the free flow between kicks has none."""
+        is_whole = method is self.stepper.method or method.noise is not None
+        return self.stepper.bodies.field if is_whole else None
 
     def built(self, method: Method, frame: str | None, each: bool, own_dt: bool) -> Any:
         """Return the kernel of a step."""
         from ...compile.batch.in_place import Call
         from ...compile.batch.layout import Sizes
-        from ...compile.cuda_in_place import loop
+        from ...compile.cuda_in_place import carrying, loop
 
-        stepper, held = self.stepper, frame is not None
-        field = field_with(stepper.bodies.field, method, frame)
+        stepper, held, alone = self.stepper, frame is not None, self.field_of(method)
+        field = field_with(alone, method, frame)
         check_bodies(stepper.bodies, method, field)
-        size = Sizes(stepper.bodies.values.shape[1] + 3 * held, 4 * self.turned, ())
+        parameters = 0 if alone is None else stepper.bodies.values.shape[1]
+        size = Sizes(parameters + 3 * held, 4 * self.turned, () if field is None else tuple(field.columns))
         call, structure = Call(held, each, own_dt), None if field is None else field.structure
+        count = None if alone is None or alone.bath is None else alone.bath + FIRST
 
         def make() -> Any:
             torque = answering(method.asks, field, self.turned, floats.number)
-            parts = method.build(floats.number), torque, size, stepper.form, call
-            return loop(*parts, *method.processors(floats.number))
+            carried = carrying(beginning(method), bool(method.memory))
+            parts = method.build(floats.number), torque, size, stepper.form, call, carried
+            return loop(*parts, *method.processors(floats.number), count)
 
-        return MADE(("in place on a GPU", method, structure, size, stepper.form, call), make)
+        return MADE(("in place on a GPU", method, structure, size, stepper.form, call, count), make)
 
-    def ask(
-        self, q: Any, v: Any, a: Any, b: Any, function: Any, frame: str, h: Any, n: int, t: float, stream: int
-    ) -> None:  # fmt: skip
-        """Make the kicks and drifts of a scheme with torques from a function, on copies of the states."""
-        from ...compile.cuda_in_place import committing, kicking
+    def kernel(self, make: Callable[..., Any], *form: Any) -> Any:
+        """Return the kernel ``make(*form)``, made once for all steppers."""
+        return MADE((make, *form), lambda: make(*form))
 
-        stepper, form = self.stepper, self.stepper.form
-        method = stepper.method.unprocessed or stepper.method
-        check_askable(stepper.method)
-        if not is_written_out(method) or stepper.bodies.field is not None or type(h) is not float:
-            raise InputError(
-                f"on a GPU a function gives torques to kick-drift schemes over a free flow, such as strang(dmv10), "
-                f"without a field and with one dt; got {stepper.method.name}"
-            )
-        if takes_vectors(function):
-            raise InputError("on a GPU a torque function has two arguments, torque(t, q)")
-        q, v = duplicate(q, double=True), duplicate(v, double=True)
-        inside, vectors = self.view("q", q)[0], self.view(stepper.vector, v)[0]
-        inertia, _, axes = self.constants
-        push = self.kernel(("kick", frame), lambda: kicking(form, self.turned, frame == "space", False))
-        found: Any = None
-        for k in range(n):
-            clock = 0.0
-            for leg in legs(method):
-                if leg.is_kick:
-                    if found is None:
-                        value = function(t + k * h + clock * h, q)
-                        found = self.torques(value, None, "the result of the torque function")
-                    self.launch(push, stream, inside, vectors, found, inertia, axes, h, leg.fraction, self.number)
-                else:
-                    assert method.drift is not None
-                    self.advance(method.drift, inside, vectors, self.nothing, None, leg.fraction * h, 1, 0.0, stream)
-                    found, clock = None, clock + leg.fraction
-        commit = self.kernel("commit", lambda: committing(form))
-        self.launch(commit, stream, inside, vectors, a, b, self.flags, self.fault, self.number)
-
-    def kernel(self, key: Any, make: Any) -> Any:
-        """Return a kernel, made once."""
-        found = self.kernels.get(key)
+    def once(self, key: Any, make: Callable[[], Any]) -> Any:
+        """Return what is made once for this stepper."""
+        found = self.made.get(key)
         if found is None:
-            found = self.kernels[key] = make()
+            found = self.made[key] = make()
         return found
 
-    def launch(self, run: Any, stream: int, *arguments: Any) -> None:
-        """Start a kernel with one thread for each body."""
-        key = run, stream, self.number
+    def launch(self, run: Any, stream: int, *arguments: Any, threads: int | None = None) -> None:
+        """Start a kernel with one thread for each body, or with this number of threads."""
+        number = self.number if threads is None else threads
+        key = run, stream, number
         found = self.launches.get(key)
         if found is None:
-            queue = self.cuda.external_stream(stream) if stream else 0
+            queue = self.queue(stream)
             with warnings.catch_warnings():  # few bodies are not an error
                 warnings.filterwarnings("ignore", message=".*under-utilization")
-                found = self.launches[key] = run[-(-self.number // THREADS), min(THREADS, self.number), queue]
+                found = self.launches[key] = run[-(-number // THREADS), min(THREADS, number), queue]
         found(*arguments)
+
+    def queue(self, stream: int) -> Any:
+        """Return the stream of an address."""
+        return self.cuda.external_stream(stream) if stream else 0
+
+    def wait(self, stream: int) -> None:
+        """Wait for all that was started on a stream."""
+        if stream:
+            self.queue(stream).synchronize()
+        else:
+            self.cuda.synchronize()
 
     # --- faults ------------------------------------------------------------------------------------
 
@@ -289,30 +260,16 @@ class GpuSteps:
         if not self.fault[0]:
             return np.empty(0, dtype=np.int64)
         found = np.flatnonzero(self.flags.copy_to_host())
-        self.flags.copy_to_device(np.zeros(self.number, dtype=np.bool_))
+        self.clear(self.flags)
         self.fault[0] = 0
         return found
+
+    def clear(self, flags: Any) -> None:
+        """Clear the flags of all bodies; waits for kernels on every stream, before and after."""
+        self.cuda.synchronize()
+        flags.copy_to_device(np.zeros(self.number, dtype=np.bool_))
+        self.cuda.synchronize()
 
     def report(self) -> None:
         """Warn of bodies that failed in an earlier call, if that is known by now; does not wait for the GPU."""
         self.stepper.note(self.collected() if self.fault[0] else np.empty(0, dtype=np.int64))
-
-
-def check(name: str, array: Any, width: int, layout: str, number: int | None) -> int:
-    """Refuse an array on a GPU that cannot hold the states of bodies; return their number."""
-    if array.dtype not in (arrays.DOUBLE, arrays.SINGLE):
-        raise InputError(f"{name} must hold float64 or float32 numbers; got {array.dtype}", name)
-    found = arrays.check_shape(name, array.shape, width, layout, number)
-    if not array.is_c_contiguous():
-        raise InputError(f"{name} must be contiguous; its strides are {array.strides}", name)
-    return found
-
-
-def check_apart(**given: Any) -> None:
-    """Refuse arrays that share memory."""
-    begins = {name: int(array.__cuda_array_interface__["data"][0]) for name, array in given.items()}
-    spans = [(name, begin, begin + given[name].nbytes) for name, begin in begins.items()]
-    for i, (one, begin, end) in enumerate(spans):
-        for two, first, last in spans[i + 1 :]:
-            if begin < last and first < end:
-                raise InputError(f"{one} and {two} share memory, so one would overwrite the other; pass a copy")

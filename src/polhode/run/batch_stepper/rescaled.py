@@ -14,30 +14,39 @@ if TYPE_CHECKING:
     from .stepper import BatchStepper
 
 
-class Coupling:
+class Coupled:
     """A thermostat and the bodies whose momenta it rescales; with masses, also those of the translation."""
 
     def __init__(self, thermostat: Any, rotation: BatchStepper, masses: Any = None) -> None:
         self.thermostat, self.rotation, self.masses = thermostat, rotation, masses
         thermostat.take(self._degrees())
 
-    def __call__(self, h: float, v: np.ndarray, p: np.ndarray | None = None) -> None:
-        """Rescale the vectors of the rotation, and the momenta or velocities of the translation, over the time h."""
-        kinetic = (
-            [self._twice_rotational(v)] if p is None else [self._twice_translational(p), self._twice_rotational(v)]
-        )
+    def factors(self, h: float, kinetic: list[float]) -> list[float]:
+        """Return the factor of the momenta of each group over the time h, from twice its kinetic energy."""
         if sum(kinetic) == 0:
             raise InputError("all bodies are at rest, and no factor of their momenta moves them; give them momenta")
-        factors = self.thermostat.factors(h, kinetic)
-        v *= factors[-1]
-        if p is not None:
-            p *= factors[0]
+        found: list[float] = self.thermostat.factors(h, kinetic)
+        return found
 
     def _degrees(self) -> tuple[int, ...]:
         """Degrees of freedom of translation (with masses) and of rotation."""
         number, moments = len(self.rotation.flags), self.rotation.bodies.moments
         rotation = int((moments > 0).sum()) * (number if len(moments) == 1 else 1)
         return (rotation,) if self.masses is None else (3 * number, rotation)
+
+
+class Coupling(Coupled):
+    """A thermostat of bodies in arrays of the processor."""
+
+    def __call__(self, h: float, v: np.ndarray, p: np.ndarray | None = None) -> None:
+        """Rescale the vectors of the rotation, and the momenta or velocities of the translation, over the time h."""
+        kinetic = (
+            [self._twice_rotational(v)] if p is None else [self._twice_translational(p), self._twice_rotational(v)]
+        )
+        factors = self.factors(h, kinetic)
+        v *= factors[-1]
+        if p is not None:
+            p *= factors[0]
 
     def _twice_rotational(self, v: np.ndarray) -> float:
         """Twice the kinetic energy of the rotation, Pi . omega; a body that failed has none."""

@@ -225,17 +225,22 @@ class BatchStepper:
         self, q: Any, v: Any, torque: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
     ) -> tuple[Any, Any]:
         """Make the steps in arrays on a GPU."""
-        if self.count is not None or self.thermostat is not None or self.respa is not None:
+        if self.respa is not None:
             raise InputError(
-                "steps with noise, a thermostat or multiple time steps need arrays of the processor; these are on a GPU"
+                "multiple time steps of rotation alone need arrays of the processor; these are on a GPU, where "
+                "ph.respa needs masses"
             )
+        n, t, in_place = whole_number("n", n), finite_number("t", t), flag("in_place", in_place)
+        found: tuple[Any, Any] = self.on_gpu().step(q, v, torque, frame, lambda: self.steps(dt), n, t, in_place)
+        return found
+
+    def on_gpu(self) -> Any:
+        """Return the steps of these bodies in arrays on a GPU."""
         if self._gpu is None:
             from .gpu import GpuSteps
 
             self._gpu = GpuSteps(self)
-        n, t, in_place = whole_number("n", n), finite_number("t", t), flag("in_place", in_place)
-        found: tuple[Any, Any] = self._gpu.step(q, v, torque, frame, lambda: self.steps(dt), n, t, in_place)
-        return found
+        return self._gpu
 
     def bound(
         self, q: Any, v: Any, torque: Any = None, frame: Any = "body", *, h: Any, n: int = 1

@@ -64,6 +64,7 @@ class RigidStepper:
         self.rotation, self.respa = rotation, respa
         self.masses = _masses(masses, rotation.bodies.number)
         self.bath, self.thermostat = bath, thermostat
+        self._gpu: Any = None
 
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments."""
@@ -90,6 +91,7 @@ class RigidStepper:
             new = np.array(np.broadcast_to(self.masses, (self.rotation.bodies.number,)))
             new[indices] = _masses(masses, new[indices].size)
             self.masses = new
+        self._gpu = None
 
     def step(
         self, x: Any, p: Any, q: Any, pi: Any, force: Any = None, torque: Any = None, *, slow: Any = None,
@@ -111,21 +113,20 @@ class RigidStepper:
         x, p, q, pi : the arrays with the new states
         """
         rotation, given = self.rotation, (x, p, q, pi)
-        if any(map(arrays.is_on_gpu, given)):
-            raise InputError(
-                "a stepper with masses needs arrays of the processor; on a GPU use one without masses for q and pi, "
-                "and write x += dt p/m yourself"
-            )
-        in_place = flag("in_place", in_place)
-        states = self._checked(given, in_place)
-        h, n, t = rotation.steps(dt), whole_number("n", n), finite_number("t", t)
-        new = tuple(array.astype(float) for array in states)
+        in_place, n, t = flag("in_place", in_place), whole_number("n", n), finite_number("t", t)
         check_frame(frame)
         check_slow(self.respa, force, slow, masses=True)
+        if arrays.is_function(force) and torque is not None:
+            raise InputError("a function gives forces and torques together; remove the argument torque")
+        if any(map(arrays.is_on_gpu, given)):
+            found: tuple[Any, Any, Any, Any] = self._on_gpu(given).step(
+                given, force, torque, slow, frame, lambda: rotation.steps(dt), n, t, in_place
+            )
+            return found
+        states = self._checked(given, in_place)
+        h, new = rotation.steps(dt), tuple(array.astype(float) for array in states)
         with np.errstate(invalid="ignore", over="ignore"):
-            if force is not None and arrays.is_function(force):
-                if torque is not None:
-                    raise InputError("a function gives forces and torques together; remove the argument torque")
+            if arrays.is_function(force):
                 asked = {KICK: _Both(self, force, frame)}
                 if slow is not None:
                     asked[SLOW] = _Both(self, slow, frame)
@@ -162,6 +163,20 @@ class RigidStepper:
             for name, value in given.items()
         ]
         return lambda t, x, q: tuple(found)
+
+    def _on_gpu(self, given: tuple[Any, ...]) -> Any:
+        """Return the steps in arrays on a GPU."""
+        from .gpu_translation import Translation, check_one_device
+
+        check_one_device(given)
+        if self._turns:
+            raise InputError(
+                "friction of the translation that turns with the body needs arrays of the processor; these are on a "
+                "GPU, where the friction of translation_bath must be one number"
+            )
+        if self._gpu is None:
+            self._gpu = Translation(self)
+        return self._gpu
 
     @contextlib.contextmanager
     def _coupled(self, h: Any) -> Iterator[Couple]:

@@ -39,8 +39,8 @@ class TranslationBath:
         tensors = self.values[:, FRICTION:SEED].reshape(-1, 3, 3)
         self.is_isotropic = bool((tensors == tensors[:, :1, :1] * np.eye(3)).all())
 
-    def _of_bodies(self, number: int) -> np.ndarray:
-        """One row for each parameter and one column for each body."""
+    def of_bodies(self, number: int) -> np.ndarray:
+        """Return the parameters, one row for each and one column for each body."""
         if self._columns.shape[1] != number:
             assert self.field is not None
             self._columns = np.ascontiguousarray(of_each(self.field, self.values, number).T)
@@ -56,7 +56,7 @@ class TranslationBath:
         from ...compile.batch import translation_noise
         from ...compile.program import program
 
-        number, velocities, columns = len(p), self.velocities, self._of_bodies(len(p))
+        number, velocities, columns = len(p), self.velocities, self.of_bodies(len(p))
         each = [np.ascontiguousarray(np.broadcast_to(x, (number,)), dtype=float) for x in (h, masses)]
         counters = columns[SEED], columns[STREAM], columns[FIRST] + made, VECTORS + drawn
         if self.is_isotropic:

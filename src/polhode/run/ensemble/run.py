@@ -150,13 +150,12 @@ def _adaptively_on_cores(task: Task, times: tuple[float, np.ndarray, float], fou
 def _adaptively_on_card(task: Task, times: tuple[float, Any, float], found: Any, threads: int | None) -> None:
     """Run bodies with the same longest step on a GPU."""
     from ...compile import cuda, cuda_adaptive
-    from ...compile.batch import layout
 
     assert task.tolerance is not None
     _check_card(task)
     cuda.card()
     given, order = task.given()
-    steps, size = lane_steps(task.model, task.method, task.tolerance), layout.sizes(given)
+    steps, size = lane_steps(task.model, task.method, task.tolerance), _sizes(task)
     t0, ends, longest = times
     several = len(ends) > 1
     key = "cuda, adaptive", several, size, *steps.key
@@ -183,10 +182,6 @@ def _integrate_some_adaptively(task: Task, found: Any, threads: int | None, chos
 def _check_card(task: Task) -> None:
     """Refuse a field that cannot be compiled for a GPU."""
     field = task.batch.field
-    if field is not None and field.has_tables:
-        raise InputError(
-            "a table of more than 64 rows, or a sum over rows (ph.total), cannot be used on a GPU; use device='cpu'"
-        )
     if field is not None and field.opaque:
         raise InputError(f"only formulas run on a GPU, and {field.untraced[0].no_formula}; use device='cpu'")
 
@@ -194,7 +189,6 @@ def _check_card(task: Task) -> None:
 def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
     """Run a task on a GPU into the arrays `found`."""
     from ...compile import cuda
-    from ...compile.batch import layout
 
     if task.tolerance is not None:
         _integrate_adaptively(task, found, threads)
@@ -209,7 +203,7 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
 
     def build_loop() -> Any:
         torque = torque_kernel(task.model, floats.number, method)
-        parts = method.build(floats.number), torque, layout.sizes(given), beginning(method)
+        parts = method.build(floats.number), torque, _sizes(task), beginning(method)
         return cuda.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
 
     run = MADE(("cuda", *_structure(task)), build_loop)

@@ -1,0 +1,218 @@
+"""Indicators of chaos for many starts at once: largest Lyapunov exponent, FLI and MEGNO."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.so3 import matrix
+from ..physics.fields import Field, registry
+from ..physics.fields.variation import PREFIX, direction_at_start, variation
+from ..physics.problem import Problem, finite_number
+from ..physics.validate import positive
+from ..results.ensemble import Ensemble
+from .ensemble.api import ensemble
+from .integrator import check_formula
+from .with_states import has_states
+
+SOON = 1e-6
+"""Time at the start in which the mean of the MEGNO is not yet taken, relative to the run."""
+
+STEP_TOL = 1e-9
+"""Default error of a step."""
+
+FIXED = ("body", "field", "device", "out", "scheduler", "resume", "overwrite", "statistics", "events", "unit")
+"""Arguments of `ensemble` that a variation does not take."""
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Chaos:
+    """Indicators of chaos of many motions, at the start and at the kept times. Arrays are (n, N): time, body.
+
+    Attributes
+    ----------
+    t : (n,) times
+    growth : logarithm of the length of a small variation of the start, 0 at the start: the fast Lyapunov indicator
+    exponent : growth over time, which tends to the largest Lyapunov exponent
+    megno : MEGNO: tends to 2 for regular motion, oscillating; to exponent times time for chaotic motion
+    mean_megno : its mean over time: tends to 2 for regular, to half of exponent times time for chaotic motion
+    motions : the motions themselves, with the states of the variation
+    """
+
+    t: np.ndarray
+    growth: np.ndarray
+    exponent: np.ndarray
+    megno: np.ndarray
+    mean_megno: np.ndarray
+    motions: Ensemble = dataclasses.field(repr=False)
+
+    @property
+    def fli(self) -> np.ndarray:
+        """Largest `growth` until each of the times."""
+        return np.asarray(np.fmax.accumulate(self.growth, axis=0))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class ChaosMap:
+    """Indicators of chaos on a plane of starts, at the end of the motions: arrays (len(y), len(x)).
+
+    Attributes
+    ----------
+    x, y : the coordinates of the starts
+    growth, exponent, megno, mean_megno, fli : as in `Chaos`; NaN where a motion failed
+    """
+
+    x: np.ndarray
+    y: np.ndarray
+    names: tuple[str, str]
+    chaos: Chaos = dataclasses.field(repr=False)
+
+    def _end(self, values: np.ndarray) -> np.ndarray:
+        return np.asarray(values[-1].reshape(len(self.y), len(self.x)))
+
+    @property
+    def growth(self) -> np.ndarray:
+        """Logarithm of the growth of a small variation."""
+        return self._end(self.chaos.growth)
+
+    @property
+    def exponent(self) -> np.ndarray:
+        """Growth over time."""
+        return self._end(self.chaos.exponent)
+
+    @property
+    def megno(self) -> np.ndarray:
+        """MEGNO."""
+        return self._end(self.chaos.megno)
+
+    @property
+    def mean_megno(self) -> np.ndarray:
+        """Mean of the MEGNO over time."""
+        return self._end(self.chaos.mean_megno)
+
+    @property
+    def fli(self) -> np.ndarray:
+        """Largest growth."""
+        return self._end(self.chaos.fli)
+
+    def plot(self, indicator: str = "mean_megno", ax: Any = None) -> Any:
+        """Draw an indicator over the plane of starts; returns (figure, axes)."""
+        plots: Any = importlib.import_module("polhode.plots.chaos")  # on first use: matplotlib is slow to import
+        return plots.chaos_map(self, indicator, ax)
+
+
+def chaos(
+    problem: Problem,
+    *,
+    t_end: float | None = None,
+    step_tol: float | None = None,
+    tol: float | None = None,
+    frequency: float | None = None,
+    **starts: Any,
+) -> Chaos:
+    """Measure how fast neighbouring motions separate, for one start or many, in the SIMD lanes of all cores.
+
+    A variation of the start is integrated beside each body (`physics/fields/variation`), by the Runge-Kutta pair 8(7).
+
+    Parameters
+    ----------
+    problem : Problem; its body and field
+    t_end : end time (by default the problem's)
+    step_tol : error allowed in each step (default 1e-9)
+    tol : instead of it, the error allowed at the end; a chaotic motion may not reach it
+    frequency : angular velocity that a rotation by one radian is compared with, in the length of a variation; by
+        default that of the problem
+    starts : as in `ph.ensemble`: omega, momentum, attitude, euler, params, times and so on, with one value for each
+        body or one for all
+
+    Returns
+    -------
+    Chaos
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    wrong = [name for name in FIXED if starts.get(name) is not None]
+    if wrong:
+        raise InputError(f"{wrong[0]} is not available here; remove the argument {wrong[0]}")
+    check_formula(problem, "ph.chaos")
+    if has_states(problem):
+        raise InputError("ph.chaos is not available for a field with states of its own")
+    end = problem.t_end if t_end is None else finite_number("t_end", t_end)
+    if end is None or end <= problem.t0:
+        raise InputError(f"t_end must be a time after t0 = {problem.t0:g}; got {end!r}", "t_end")
+    if step_tol is None and tol is None:
+        step_tol = STEP_TOL
+    nu = _frequency(problem, end) if frequency is None else positive("frequency", frequency)
+    varied = copy.copy(problem)
+    varied.field = _varied(problem, nu, end)
+    many = ensemble(varied, t_end=end, step_tol=step_tol, tol=tol, **starts)
+    return _indicators(many, problem.t0)
+
+
+def _indicators(many: Ensemble, t0: float) -> Chaos:
+    growth, weighted, mean = (many.states[PREFIX + name] for name in ("growth", "weighted", "mean"))
+    s = (many.t - t0).reshape(len(many.t), -1)
+    passed = np.where(s > 0, s, 1.0)
+    return Chaos(many.t, growth, growth / passed, 2 * weighted / passed, mean / passed, many)
+
+
+def _varied(problem: Problem, frequency: float, end: float) -> Field:
+    """Return the field of a problem with a variation of the motion."""
+    base = problem.field if problem.field is not None else registry.make("constant_torque", torque=(0.0, 0.0, 0.0))
+    inertia = np.asarray(problem.body.inertia, float)
+    own = {
+        "inertia": tuple(map(tuple, inertia.tolist())), "inverse": tuple(map(tuple, np.linalg.inv(inertia).tolist())),
+        "frequency": frequency, "begin": float(problem.t0), "soon": SOON * (end - problem.t0),
+    }  # fmt: skip
+    return variation(base, own | direction_at_start())
+
+
+def _frequency(problem: Problem, end: float) -> float:
+    """Return the angular velocity at the start, or one that the torque causes within a radian."""
+    found = float(np.linalg.norm(problem.omega))
+    if problem.field is not None:
+        R = matrix(problem.quaternion)
+        torque = problem.field.torque_value(problem.t0, R, tuple(problem.omega.tolist()))
+        found = max(found, math.sqrt(math.hypot(*torque) / float(problem.body.moments.max())))
+    return found or 1 / (end - problem.t0)
+
+
+def chaos_map(problem: Problem, x: Any, y: Any, start: Any, **run: Any) -> ChaosMap:
+    """Measure chaos on a plane of starts.
+
+    Parameters
+    ----------
+    problem : Problem
+    x, y : (name, values) of the two coordinates, such as ("theta", np.linspace(0, np.pi, 200))
+    start : function of arrays of x and of y, one number for each start; it returns a dictionary with arguments of
+        `ph.chaos` for all of them, such as ``lambda theta, rate: {"euler": ("ZXZ", ...), "omega": ...}``
+    run : further arguments of `ph.chaos`: t_end, step_tol and so on
+
+    Returns
+    -------
+    ChaosMap : ``.plot()`` draws it
+    """
+    (first, a), (second, b) = (_coordinate(name, given) for name, given in (("x", x), ("y", y)))
+    if not callable(start):
+        raise InputError(f"start must be a function of arrays of x and y that returns a dictionary; got {start!r}")
+    u, v = (grid.ravel() for grid in np.meshgrid(a, b))
+    made = start(u, v)
+    if not isinstance(made, dict):
+        raise InputError(f"start must return a dictionary with arguments of ph.chaos; it returned {made!r}")
+    return ChaosMap(a, b, (first, second), chaos(problem, **made, **run))
+
+
+def _coordinate(name: str, given: Any) -> tuple[str, np.ndarray]:
+    expected = f"{name} must be a name and values, such as ('theta', np.linspace(0, 3, 100))"
+    if not isinstance(given, tuple | list) or len(given) != 2 or not isinstance(given[0], str):
+        raise InputError(f"{expected}; got {given!r}", name)
+    values = np.asarray(given[1], float)
+    if values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+        raise InputError(f"{expected}, in one dimension and finite; got shape {values.shape}", name)
+    return given[0], values

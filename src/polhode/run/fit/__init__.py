@@ -1,0 +1,1 @@
+"""Estimation of initial states, inertia and parameters from measurements."""

@@ -1,0 +1,298 @@
+"""Estimate the initial state, the inertia and parameters of a motion from measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...kernels.so3 import conj, mul
+from ...physics.problem import Problem
+from ...physics.validate import positive, whole_number
+from ..integrator import check_formula
+from ..solve import solve
+from .arcs import Model
+from .measurements import Measurement, rotation_vector
+from .parameters import BODY, Free, free_numbers
+from .result import Fit
+
+LOSSES = ("linear", "soft_l1", "huber", "cauchy", "arctan")
+STEP_TOL = 1e-11
+"""Error allowed in each step of a motion."""
+
+DETERMINED = 1e-7
+"""Smallest singular value of the derivatives, with columns of length 1, of a direction that the data determine."""
+
+HOLD = 1e-7
+"""Weight that holds numbers at the first guess, relative to that of all measurements, so that those stay there that the
+data do not determine."""
+
+ENDS = {
+    0: "stopped after the most motions allowed",
+    1: "the sum of squares has no slope",
+    2: "the sum of squares no longer changes",
+    3: "the numbers no longer change",
+    4: "neither the sum of squares nor the numbers change",
+}
+"""How a search ended, by SciPy's number."""
+
+NOTABLE = 0.1
+"""Smallest share of a number in an undetermined direction that is named."""
+
+
+def fit(
+    problem: Problem,
+    data: Measurement | Sequence[Measurement],
+    free: Any,
+    *,
+    priors: Mapping[str, Any] | None = None,
+    loss: str = "linear",
+    loss_scale: float = 1.0,
+    arcs: int = 1,
+    step_tol: float = STEP_TOL,
+    most: int = 200,
+) -> Fit:
+    """Estimate free numbers of a problem from measurements, by least squares with exact derivatives.
+
+    Parameters
+    ----------
+    problem : Problem, the first guess; its t0 is the time of the initial state
+    data : measurements made by ``ph.measurements.attitudes``, ``.rates``, ``.directions`` or ``.values``, or a list
+    free : what is estimated: any of "attitude" and "omega" (the initial state), "inertia" (the principal moments;
+        positive, and none exceeds the sum of the two others), "axes" (directions of the principal axes), and names of
+        parameters of the field
+    priors : what is known before, by name: (value, sigma), of "omega", "inertia" or parameters; shapes as in `values`
+    loss : "linear" for least squares; "huber", "soft_l1", "cauchy" or "arctan" if some measurements are wrong
+    loss_scale : residual, in standard deviations, above which such a loss counts less
+    arcs : number of arcs with free starts (multiple shooting), for long motions or a poor first guess; the last search
+        is along one motion again
+    step_tol : error allowed in each step of a motion
+    most : most motions in a search
+
+    Returns
+    -------
+    Fit
+
+    Raises
+    ------
+    InputError : an argument is invalid, or there are fewer measurements than free numbers
+    """
+    if not isinstance(problem, Problem):
+        raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    check_formula(problem, "ph.fit")
+    measured = [data] if isinstance(data, Measurement) else list(data)
+    if not measured or not all(isinstance(one, Measurement) for one in measured):
+        raise InputError("data must be measurements, such as ph.measurements.rates(t, omega, sigma=1e-3)", "data")
+    early = min(float(one.t[0]) for one in measured)
+    if early < problem.t0:
+        raise InputError(f"measurements must not be before the initial state at t0 = {problem.t0:g}; got t = {early:g}")
+    numbers = free_numbers(problem, free, measured)
+    if loss not in LOSSES:
+        raise InputError(f"loss must be one of {', '.join(LOSSES)}; got {loss!r}", "loss")
+    known = Priors(numbers, priors or {})
+    count = sum(_count(one) for one in measured) + known.count
+    if count < numbers.size:
+        raise InputError(f"{numbers.size} free numbers need at least as many measurements; there are {count}", "data")
+    arcs, most = whole_number("arcs", arcs), whole_number("most", most)
+    search = Search(numbers, measured, known, loss, positive("loss_scale", loss_scale), step_tol, most)
+    return search.result(search.started(arcs))
+
+
+def _count(one: Measurement) -> int:
+    return one.sigma.size
+
+
+class Priors:
+    """What is known before: residuals of the numbers as reported."""
+
+    def __init__(self, free: Free, given: Mapping[str, Any]) -> None:
+        self.free, self.places, value, sigma = free, list[int](), list[float](), list[float]()
+        for name, pair in given.items():
+            if name not in free.places or name in ("attitude", "axes"):
+                able = [x for x in free.places if x not in ("attitude", "axes")]
+                raise InputError(f"priors must be of some of {', '.join(able)}, which are free; got {name!r}", "priors")
+            place = free.places[name]
+            size = place.stop - place.start
+            try:
+                v, s = (np.broadcast_to(np.asarray(x, float), size) for x in pair)
+            except (TypeError, ValueError):
+                raise InputError(
+                    f"the prior of {name} must be (value, sigma), {size} numbers each; got {pair!r}"
+                ) from None
+            if not (np.isfinite(v).all() and np.isfinite(s).all() and (s > 0).all()):
+                raise InputError(f"the prior of {name} must be finite with positive sigma; got {pair!r}", "priors")
+            if name == "inertia" and (v.sum() - 2 * v <= 0).any():
+                raise InputError(
+                    f"the prior of inertia must be moments of a body, none more than the two others; got {v.tolist()}"
+                )
+            self.places += range(place.start, place.stop)
+            value += v.tolist()
+            sigma += s.tolist()
+        self.value, self.sigma = np.array(value), np.array(sigma)
+
+    @property
+    def count(self) -> int:
+        """Number of residuals."""
+        return len(self.places)
+
+    def residuals(self, x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return residuals and derivatives."""
+        value = (self.free.reported(x)[self.places] - self.value) / self.sigma
+        return value, self.free.reported_slope(x)[self.places] / self.sigma[:, None]
+
+
+class Search:
+    """The least-squares problem of a fit."""
+
+    def __init__(
+        self, free: Free, data: list[Measurement], priors: Priors, loss: str, scale: float, step_tol: float, most: int
+    ) -> None:  # fmt: skip
+        self.free, self.data, self.priors, self.step_tol, self.most = free, data, priors, step_tol, most
+        self.how = {"loss": loss, "f_scale": scale}
+        self.evaluations = 0
+
+    def model(self, x: np.ndarray, arcs: int) -> Model:
+        """Return the model with some arcs; their starts are taken from a motion and from the measurements."""
+        first, last = self.free.problem.t0, max(float(one.t[-1]) for one in self.data)
+        nodes = tuple((first + (last - first) * np.arange(arcs) / arcs).tolist())
+        guess = np.zeros((arcs - 1, 7))
+        if arcs > 1:
+            problem = self.free.problem_at(x)
+            sol = solve(problem, step_tol=self.step_tol, times=[first, *nodes[1:]])
+            guess[:, :4], guess[:, 4:] = sol.quaternion[1:], sol.momentum[1:]
+            for j, t in enumerate(nodes[1:]):
+                self._nearby(t, problem, guess[j])
+        return Model(self.free, self.data, self.step_tol, nodes, guess)
+
+    def _nearby(self, t: float, problem: Problem, row: np.ndarray) -> None:
+        """Replace a guess of a state by what was measured at the nearest time."""
+        for one in self.data:
+            i = int(abs(one.t - t).argmin())
+            if one.kind == "attitudes":
+                row[:4] = one.value[i]
+                if len(one.t) > 1:
+                    k = min(i, len(one.t) - 2)
+                    turn = np.array([mul(conj(tuple(one.value[k])), tuple(one.value[k + 1]))])
+                    omega = rotation_vector(turn)[0] / (one.t[k + 1] - one.t[k])
+                    row[4:] = np.asarray(problem.body.inertia) @ omega
+        for one in self.data:
+            if one.kind == "rates":
+                row[4:] = np.asarray(problem.body.inertia) @ one.value[int(abs(one.t - t).argmin())]
+
+    def started(self, arcs: int) -> Any:
+        """Search along arcs first, if there are several, and then along one motion."""
+        x = self.free.start
+        if arcs > 1:
+            x = self.searched(self.model(x, arcs), None).x[: self.free.size]
+        return self.searched(self.model(x, 1), x)
+
+    def searched(self, model: Model, x: np.ndarray | None) -> Any:
+        """Minimise the residuals of a model."""
+        from scipy.optimize import least_squares
+
+        begin = model.start if x is None else x
+        hold = HOLD * float(np.sqrt(sum((1 / one.sigma**2).sum() for one in self.data)))
+        last: list[Any] = [None, None, None]
+
+        def both(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+            if last[0] is None or not np.array_equal(last[0], x):
+                self.evaluations += 1
+                value, slope = model.tried(x)
+                more, more_slope = self.priors.residuals(x[: self.free.size])
+                padded = np.zeros((len(more), model.size))
+                padded[:, : self.free.size] = more_slope
+                last[:] = (
+                    x.copy(), np.concatenate([value, more, hold * (x - begin)]),
+                    np.concatenate([slope, padded, hold * np.eye(model.size)]),
+                )  # fmt: skip
+            return last[1], last[2]
+
+        return least_squares(
+            lambda x: both(x)[0], begin, lambda x: both(x)[1], x_scale="jac", max_nfev=self.most, xtol=1e-12,
+            ftol=1e-12, gtol=1e-12, **self.how,
+        )  # fmt: skip
+
+    def result(self, found: Any) -> Fit:
+        """Return the estimates with their covariance."""
+        x, free, model = found.x, self.free, self.model(found.x, 1)
+        value, slope = model.residuals(x)
+        more, more_slope = self.priors.residuals(x)
+        J = np.concatenate([slope, more_slope])
+        covariance, undetermined, rank = _covariance(J, free, x)
+        problem = free.problem_at(x)
+        times = np.unique(np.concatenate([[problem.t0], *(one.t for one in self.data)]))
+        sigma = np.sqrt(np.diagonal(covariance))
+        reported = free.reported(x)
+        own = np.split(value, np.cumsum([_count(one) for one in self.data])[:-1])
+        return Fit(
+            problem, _by_group(free, reported), _by_group(free, sigma), free.labels(), covariance, undetermined,
+            [part.reshape(one.sigma.shape) for part, one in zip(own, self.data, strict=True)],
+            float(value @ value + more @ more), len(J) - rank, bool(found.success), ENDS[int(found.status)],
+            self.evaluations, self.data, _motion(problem, times, self.step_tol),
+        )  # fmt: skip
+
+
+def _motion(problem: Problem, times: np.ndarray, step_tol: float) -> Any:
+    if len(times) == 1:
+        return solve(problem, step_tol=step_tol, t_end=float(times[0]) + 1.0).at(times)
+    return solve(problem, step_tol=step_tol, times=times)
+
+
+def _by_group(free: Free, numbers: np.ndarray) -> dict[str, Any]:
+    return {
+        name: float(numbers[place][0]) if place.stop - place.start == 1 else numbers[place].copy()
+        for name, place in free.places.items()
+    }
+
+
+def _covariance(J: np.ndarray, free: Free, x: np.ndarray) -> tuple[np.ndarray, list[str], int]:
+    """Return the covariance of the reported numbers, what is not determined, and the number of determined directions.
+
+    Numbers with a share in a direction that is not determined have infinite variances.
+    """
+    length = np.linalg.norm(J, axis=0)
+    scale = np.where(length > 0, length, 1.0)
+    _, s, V = np.linalg.svd(J / scale, full_matrices=False)
+    fine = s > DETERMINED * max(s[0], 1e-300)
+    W = V[fine] / s[fine, None]
+    inner = (W.T @ W) / np.outer(scale, scale)
+    slope = free.reported_slope(x)
+    covariance = slope @ inner @ slope.T
+    null = V[~fine]
+    if not len(null):
+        return covariance, [], int(fine.sum())
+    lost = (null**2).sum(0) > 1e-6
+    for place in _groups_of_inertia(free):
+        lost[place] = lost[place].any()
+    covariance[lost] = covariance[:, lost] = np.nan
+    covariance[lost, lost] = np.inf
+    return covariance, _undetermined(null, scale, free), int(fine.sum())
+
+
+def _undetermined(null: np.ndarray, scale: np.ndarray, free: Free) -> list[str]:
+    """Sentences on directions that the data do not determine: numbers by themselves, then combinations."""
+    alone = (null**2).sum(0) > 1 - 1e-6
+    said = []
+    if alone.any():
+        names = [name for name, lost in zip(free.labels(), alone, strict=True) if lost]
+        said.append(f"the data do not determine {', '.join(names)}")
+    _, s, rest = np.linalg.svd(np.where(alone, 0.0, null), full_matrices=False)
+    return said + [_sentence(row / scale, free) for row in rest[s > 0.5]]
+
+
+def _groups_of_inertia(free: Free) -> list[slice]:
+    return [free.places[name] for name in BODY if name == "inertia" and name in free.places]
+
+
+def _sentence(direction: np.ndarray, free: Free) -> str:
+    """Describe a direction that the data do not determine."""
+    parts = direction / abs(direction).max()
+    if "inertia" in free.places:
+        own = parts[free.places["inertia"]]
+        others = np.delete(parts, np.r_[free.places["inertia"]])
+        if np.ptp(own) < 1e-3 * abs(own).max() and (abs(others) < 1e-3).all():
+            return "the data determine the ratios of the moments only, not their size: no torque acts"
+    named = [name for name, part in zip(free.labels(), parts, strict=True) if abs(part) > NOTABLE]
+    return f"the data do not determine {', '.join(named)} separately"

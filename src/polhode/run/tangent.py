@@ -1,0 +1,454 @@
+"""The tangent of a run: derivatives of its states by the initial state, the inertia and the parameters of the field.
+
+With x = (d, Pi), where d in R exp(hat d) is a small rotation in body axes, the tangent of a step is
+
+    dx_1 = A dx_0 + S da,        A = dx_1/dx_0,    S = dx_1/da,
+
+a the moments and parameters. Both come from the kernels of the step on dual numbers, from each stored state to the
+next, and products of them are the derivatives along the run. So they are exact for the discrete steps, whatever chose
+the lengths of these.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..errors import InputError, StepError
+from ..kernels.loops import COLUMNS
+from ..kernels.so3 import mul, unrotate
+from ..methods import Method
+from ..methods.adaptive.verner87 import verner87
+from ..methods.families.jacobi import jacobi
+from ..numbers import floats
+from ..physics.fields.switches import PiecewiseField, between
+from ..physics.problem import Problem
+from ..results.covariance import Covariance, checked_covariance
+from ..results.observables import matrices
+from ..results.trajectory import Trajectory
+from .adaptive import Path
+from .dense import Dense, path_of
+from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
+from .integrator import beginning, check_formula, state_space, structure, torque_kernel
+from .noise import without_noise
+from .with_states import has_states
+
+WIDTHS = (4, 8, 16)
+"""Numbers of directions processed together: whole vector registers."""
+
+MANY = 2000
+"""Pairs of states that are worth several threads: about five milliseconds of work."""
+
+STATE = 6
+"""Numbers of a tangent: rotation and momentum."""
+
+
+def check_tangent(problem: Problem, method: Method) -> None:
+    """Refuse what has no tangent from one stored state to the next."""
+    what = "tangent=True"
+    check_formula(problem, what)
+    if has_states(problem):
+        raise InputError(f"{what} is not available for a field with states of its own; remove the argument tangent")
+    without_noise(method, what)
+    if not method.has_step:
+        raise InputError(f"{what} needs steps, and {method.name} has none; choose another method, or tol alone")
+    if method.memory or method.has_own_time or method.before is not None:
+        carried = "variables of its own between steps" if method.before is None else "a change of variables"
+        raise InputError(
+            f"{what} needs steps from state to state, and {method.name} has {carried}; use its base method"
+        )
+
+
+class Spans(NamedTuple):
+    """Pairs of states: times of the first and of the second, steps between them, and rows of the first."""
+
+    starts: np.ndarray
+    ends: np.ndarray
+    parts: np.ndarray
+    rows: np.ndarray
+
+
+@dataclasses.dataclass(frozen=True)
+class Pairs:
+    """Derivatives from states of a run to later ones, by the steps of a method.
+
+    `held` says that no step crosses a jump of the field in time: each sees one side of it only.
+    """
+
+    problem: Problem
+    method: Method
+    held: bool
+
+    @functools.cached_property
+    def inner(self) -> Problem:
+        """The problem with the field that the steps see."""
+        field = between(self.problem.field) if self.held else self.problem.field
+        if field is self.problem.field:
+            return self.problem
+        made = copy.copy(self.problem)
+        made.field = field
+        return made
+
+    def by_state(self, spans: Spans) -> np.ndarray:
+        """Return the derivatives (n, 6, 6) by the state at the start of each pair, in principal axes."""
+        return _rotation_and_momentum(self._with_state(spans))[..., :STATE]
+
+    def ends(self, spans: Spans) -> np.ndarray:
+        """Return the rows (n, 7) at the ends of the pairs."""
+        return self._with_state(spans)[..., 0]
+
+    def _with_state(self, spans: Spans) -> np.ndarray:
+        return self._run(spans, self._constants(8), 8, True)
+
+    def _constants(self, width: int) -> np.ndarray:
+        """Return the data of a run in which inertia and parameters do not vary."""
+        _, (inertia, inverse, parameters) = self.inner.kernel_data(floats.number)
+        numbers = [0.0 if isinstance(x, np.ndarray) else x for x in parameters]  # a column of data has a placeholder
+        data = np.zeros((COLUMNS + 6 + len(numbers), 1 + width))
+        data[COLUMNS:, 0] = *inertia, *inverse, *numbers
+        return data
+
+    def by_data(self, spans: Spans, directions: list[Direction]) -> np.ndarray:
+        """Return the derivatives (n, 6, directions) by inertia and parameters, at fixed states at the starts."""
+        found = np.empty((len(spans.starts), STATE, len(directions)))
+        for other in dict.fromkeys(d.other for d in directions):
+            here = [i for i, d in enumerate(directions) if d.other == other]
+            turned = spans._replace(rows=_turned(spans.rows, other))
+            for some in (here[i : i + WIDTHS[-1]] for i in range(0, len(here), WIDTHS[-1])):
+                width = next(w for w in WIDTHS if w >= len(some))
+                data = self._data([directions[i] for i in some], other, width)
+                output = _rotation_and_momentum(self._run(turned, data, width, False))
+                found[:, :, some] = _turned_back(output[..., : len(some)], other)
+        return found
+
+    def _data(self, directions: list[Direction], other: Any, width: int) -> np.ndarray:
+        y, system, _ = seeds(self.inner, directions, other)
+        numbers = [x for part in (*y, *system) for x in part]
+        data = np.zeros((len(numbers), 1 + width))
+        data[:, 0] = [x.value for x in numbers]
+        data[COLUMNS:, 1 : 1 + len(directions)] = [x.tangent for x in numbers[COLUMNS:]]
+        return data
+
+    def _run(self, spans: Spans, data: Any, width: int, seeded: bool) -> np.ndarray:
+        from ..compile.threads import share_out
+
+        field = self.inner.field
+        columns = {} if field is None else field.columns
+        number = len(spans.starts)
+        output = np.empty((number, COLUMNS, 1 + width))
+        run = self._program(len(data) - COLUMNS - 6, tuple(columns), width, seeded)
+        failed = []
+
+        def work(begin: int, end: int) -> None:
+            reached = run(*spans, data, tuple(columns.values()), output, begin, end)
+            if reached < end:
+                failed.append(reached)
+
+        share_out(work, number, threads=None if number >= MANY else 1)
+        if failed:
+            raise StepError(
+                f"the step of {self.method.name} from t = {spans.starts[min(failed)]:g} failed with tangents"
+            )
+        if not np.isfinite(output).all():
+            raise StepError(
+                f"the formulas of {self.method.name} have no finite derivative at this motion (equal moments, a spin "
+                f"about a principal axis, or a body at rest); use another method"
+            )
+        return output
+
+    def _program(self, parameters: int, columns: tuple[int, ...], width: int, seeded: bool) -> Any:
+        from ..compile.batch import tangents
+        from ..compile.program import program
+
+        problem, method, field = self.inner, self.method, self.inner.field
+        moment = len(field.parameters) - 1 if isinstance(field, PiecewiseField) else -1
+
+        def build_loop() -> Any:
+            return tangents.between_states(
+                method.build(floats.number), torque_kernel(problem, floats.number, method), state_space(method),
+                beginning(method), parameters, columns, width, seeded, moment,
+            )  # fmt: skip
+
+        return program(build_loop, "tangents between states", width, seeded, moment, *structure(problem, method)).run
+
+
+def _rotation_and_momentum(output: np.ndarray) -> np.ndarray:
+    """Return (d, dPi) (n, 6, directions) from the values and tangents of quaternion and momentum: d = 2 Im(q* dq)."""
+    w, x, y, z = (output[:, i, :1] for i in range(4))
+    a, b, c, d = (output[:, i, 1:] for i in range(4))
+    turn = (w * b - x * a - y * d + z * c, w * c - y * a - z * b + x * d, w * d - z * a - x * c + y * b)
+    return np.concatenate([2 * np.stack(turn, 1), output[:, 4:7, 1:]], 1)
+
+
+def _turned(rows: np.ndarray, other: Any) -> np.ndarray:
+    """Return rows in other principal axes."""
+    if not other:
+        return rows
+    q, m = tuple(rows[:, :4].T), tuple(rows[:, 4:7].T)
+    return np.stack([*mul(q, other), *unrotate(other, m)], 1)
+
+
+def _turned_back(tangents: np.ndarray, other: Any) -> np.ndarray:
+    return _blocks(matrices(np.array([other]))[0], tangents) if other else tangents
+
+
+def _blocks(A: np.ndarray, tangents: np.ndarray) -> np.ndarray:
+    """Return A applied to the rotation and to the momentum of tangents (..., 6, directions)."""
+    return np.concatenate([A @ tangents[..., :3, :], A @ tangents[..., 3:, :]], -2)
+
+
+class Tangent:
+    """Derivatives of the states of a run, in body axes: a rotation d in R exp(hat d), and the body momentum.
+
+    Attributes
+    ----------
+    matrix : (n, 6, 6) derivatives by the initial state (d, Pi), the state-transition matrix
+    inertia : (n, 6, 3) by the principal moments, at fixed initial state; for a body given by a tensor that is not
+        diagonal (n, 6, 3, 3), symmetric G with dx = sum G_ij dI_ij for every symmetric dI
+    params : by the parameters of the field, by name, each (n, 6) and the shape of the parameter
+    """
+
+    def __init__(
+        self, pairs: Pairs, path: Path, longest: float, every: int = 1, seen: np.ndarray | None = None
+    ) -> None:
+        self._pairs, self._path, self._longest, self._every = pairs, path, longest, every
+        self._path_t, self._rows = path.times, path.rows[:, :COLUMNS]
+        self.t = path.times if seen is None else seen
+        self._whole: dict[Any, np.ndarray] = {}
+
+    @functools.cached_property
+    def matrix(self) -> np.ndarray:
+        """Derivatives by the initial state (n, 6, 6)."""
+        A, found = self._axes, self._seen(None)
+        return found if A is None else _blocks(A, _blocks(A, found.swapaxes(1, 2)).swapaxes(1, 2))
+
+    @functools.cached_property
+    def inertia(self) -> np.ndarray:
+        """Derivatives by the inertia (n, 6, 3), or (n, 6, 3, 3) for a tensor that is not diagonal."""
+        problem = self._pairs.problem
+        if problem.body.linear_axis is not None:
+            raise InputError("the moments (0, I, I) of a linear body cannot vary independently")
+        found = self._by_data("inertia")
+        return to_tensor(found, problem) if problem.body.has_principal_rotation else found
+
+    @functools.cached_property
+    def params(self) -> dict[str, np.ndarray]:
+        """Derivatives by the parameters of the field, by name; empty if it has none."""
+        problem = self._pairs.problem
+        return by_name(self._by_data("params"), problem) if varied_parameters(problem) else {}
+
+    @functools.cached_property
+    def error(self) -> float:
+        """Estimated relative error of the matrix at the end due to the steps: what halving all steps changes."""
+        halves = self._chain(self._pairs.by_state(self._all(2)), np.eye(STATE))[-1]
+        whole = self._total(None)[-1]
+        return float(abs(halves - whole).max() / abs(halves).max())
+
+    @property
+    def symplectic_defect(self) -> np.ndarray:
+        """Largest entry of A^T W(Pi) A - W(Pi_0) at each time; round-off for symplectic methods in a potential.
+
+        W is the canonical form in body axes: W((d, p), (e, r)) = d.r - e.p + Pi.(d x e).
+        """
+        rows, A = self._seen_rows(), self._seen(None)
+        before, after = _canonical_form(self._rows[:1, 4:7]), _canonical_form(rows[:, 4:7])
+        return np.asarray(abs(A.swapaxes(1, 2) @ after @ A - before).max((1, 2)))
+
+    def growth_rates(self, block: int) -> np.ndarray:
+        """Return (n, 6) the logarithms of the growth of six directions over time, NaN at the start.
+
+        Tangents of at most `block` steps are in memory.
+        """
+        from ..compile.batch.tangents import orthonormal_chain
+        from ..compile.program import program
+
+        t, rows, size = self._path_t, self._rows, np.ones(STATE)
+        size[3:] = float(np.linalg.norm(rows[:, 4:7], axis=1).max()) or 1.0
+        run, basis = program(lambda: orthonormal_chain, "growth of tangents").run, _frame()
+        spans, found = self._all(), np.zeros((len(t), STATE))
+        for begin in range(0, len(t) - 1, block):
+            some = slice(begin, min(begin + block, len(t) - 1))
+            steps = self._pairs.by_state(Spans(*(part[some] for part in spans))) * size / size[:, None]
+            run(np.ascontiguousarray(steps), basis, found[some.start : some.stop + 1])
+        with np.errstate(invalid="ignore"):
+            return np.asarray(found / abs(t - t[0])[:, None])
+
+    def at(self, t: Any) -> Tangent:
+        """Return the derivatives at other times of the run."""
+        seen = np.atleast_1d(np.asarray(t, float))
+        return Tangent(self._pairs, self._path, self._longest, self._every, seen)
+
+    def covariance(self, initial: Any, *, inertia: Any = None, params: Any = None) -> Covariance:
+        """Propagate the covariance of the initial state (d, Pi), to first order: P(t) = A P A^T + S Q S^T.
+
+        Parameters
+        ----------
+        initial : (6, 6), in rad^2 and momentum^2; or six standard deviations
+        inertia : covariance (3, 3) of the principal moments, or their standard deviations; independent of the state
+        params : standard deviations of parameters of the field by name, independent of everything else
+        """
+        found = _carried(self.matrix, checked_covariance("initial", initial, STATE))
+        if inertia is not None:
+            if self.inertia.ndim > 3:
+                raise InputError("a covariance of the inertia needs a body given by its principal moments")
+            found = found + _carried(self.inertia, checked_covariance("inertia", inertia, 3))
+        for name, sigma in (params or {}).items():
+            if name not in self.params:
+                raise InputError(f"{name} is not a parameter of the field; its parameters are {', '.join(self.params)}")
+            slope = self.params[name].reshape(len(self.t), STATE, -1)
+            deviations = np.broadcast_to(np.asarray(sigma, float), self.params[name].shape[2:]).ravel()
+            found = found + _carried(slope, checked_covariance(name, deviations, slope.shape[2]))
+        return Covariance(self.t, found)
+
+    # --- along the run ----------------------------------------------------------------------------
+
+    @property
+    def _axes(self) -> np.ndarray | None:
+        """The principal axes, columns; None if they are the user's."""
+        body = self._pairs.problem.body
+        return np.asarray(body.axes) if body.has_principal_rotation else None
+
+    def _by_data(self, name: str) -> np.ndarray:
+        """Return derivatives by inertia or parameters in the user's axes.
+
+        If principal axes rotate by a, then d = A (d_p - a) and dPi = A (dPi_p + a x Pi_p).
+        """
+        tangents, rows = self._seen(name).copy(), self._seen_rows()
+        axes = np.array([d.axes if not d.other else (0, 0, 0) for d in self._directions(name)], float)
+        tangents[:, :3] -= axes.T
+        tangents[:, 3:] += np.cross(axes[None], rows[:, None, 4:7]).swapaxes(1, 2)
+        return tangents if self._axes is None else _blocks(self._axes, tangents)
+
+    def _directions(self, name: str) -> list[Direction]:
+        return directions_of(name, self._pairs.problem)
+
+    def _all(self, factor: int = 1) -> Spans:
+        """Return the pairs of neighbouring states."""
+        t = self._path_t
+        return Spans(t[:-1], t[1:], factor * self._parts(t[1:] - t[:-1]), self._rows[:-1])
+
+    def _parts(self, spans: np.ndarray) -> np.ndarray:
+        """Return the numbers of steps in spans of time."""
+        return np.maximum(1, np.ceil(abs(spans) / self._longest - 1e-6)).astype(int)
+
+    def _total(self, name: str | None) -> np.ndarray:
+        """Return the derivatives at all states of the path: by the initial state, or by what has a name."""
+        if name not in self._whole:
+            steps = self._steps
+            first = np.eye(STATE)
+            if name is not None:
+                directions = self._directions(name)
+                steps = np.concatenate([steps, self._pairs.by_data(self._all(), directions)], 2)
+                first = self._initial(directions)
+            self._whole[name] = self._chain(steps, first)
+        return self._whole[name]
+
+    @functools.cached_property
+    def _steps(self) -> np.ndarray:
+        return self._pairs.by_state(self._all())
+
+    def _initial(self, directions: list[Direction]) -> np.ndarray:
+        """Return the tangents of the initial state in principal axes: these may rotate in the body."""
+        found = np.empty((STATE, len(directions)))
+        for i, direction in enumerate(directions):
+            (q, m), _, _ = seeds(self._pairs.problem, [direction], direction.other)
+            row = np.array([[x.value, x.tangent[0]] for x in (*q, *m)])
+            found[:, i] = _turned_back(_rotation_and_momentum(row[None])[0], direction.other)[:, 0]
+        return found
+
+    def _chain(self, steps: np.ndarray, first: np.ndarray) -> np.ndarray:
+        from ..compile.batch.tangents import chain
+        from ..compile.program import program
+
+        total = np.empty((len(steps) + 1, *first.shape))
+        program(lambda: chain, "chain of tangents").run(np.ascontiguousarray(steps), first, total)
+        return total
+
+    @functools.cached_property
+    def _places(self) -> tuple[np.ndarray, np.ndarray]:
+        """The stored state before each time, and whether the time is between two states."""
+        t, sign = self._path_t, np.sign(self._path_t[-1] - self._path_t[0]) or 1.0
+        if not ((sign * (self.t - t[0]) >= 0) & (sign * (t[-1] - self.t) >= 0)).all():
+            raise InputError(f"t must be times between {t[0]:g} and {t[-1]:g}")
+        first = np.clip(np.searchsorted(sign * t, sign * self.t, side="right") - 1, 0, len(t) - 1)
+        between_two = t[first] != self.t
+        if between_two.any() and self._every > 1:
+            raise InputError("derivatives between kept states need every step; remove the argument every")
+        return first, between_two
+
+    def _within(self) -> Spans:
+        """Return the pairs of a stored state and a time after it."""
+        first, between_two = self._places
+        at = first[between_two]
+        starts, ends = self._path_t[at], self.t[between_two]
+        return Spans(starts, ends, self._parts(ends - starts), self._rows[at])
+
+    def _seen(self, name: str | None) -> np.ndarray:
+        """Return derivatives at the times, in principal axes."""
+        total = self._total(name)
+        if self.t is self._path_t:
+            return total
+        first, between_two = self._places
+        found = total[first]
+        if between_two.any():
+            spans = self._within()
+            found[between_two] = self._pairs.by_state(spans) @ found[between_two]
+            if name is not None:
+                found[between_two] += self._pairs.by_data(spans, self._directions(name))
+        return found
+
+    def _seen_rows(self) -> np.ndarray:
+        """Return the states at the times, in principal axes."""
+        if self.t is self._path_t:
+            return self._rows
+        first, between_two = self._places
+        found = self._rows[first].copy()
+        if between_two.any():
+            found[between_two] = self._pairs.ends(self._within())
+        return found
+
+
+def _frame() -> np.ndarray:
+    """Return an orthonormal frame (6, 6) whose directions are not special for any axis."""
+    frame = np.fromfunction(lambda i, j: np.cos(1 + 2.7 * i + 1.3 * j + i * j), (STATE, STATE))
+    return np.linalg.qr(frame)[0]
+
+
+def _canonical_form(momentum: np.ndarray) -> np.ndarray:
+    """Return the matrices (n, 6, 6) of the canonical form in body axes at some momenta."""
+    W = np.zeros((len(momentum), STATE, STATE))
+    W[:, :3, 3:], W[:, 3:, :3] = np.eye(3), -np.eye(3)
+    x, y, z = momentum.T
+    W[:, 0, 1], W[:, 1, 2], W[:, 2, 0] = z, x, y
+    W[:, 1, 0], W[:, 2, 1], W[:, 0, 2] = -z, -x, -y
+    return W
+
+
+def _carried(slope: np.ndarray, P: np.ndarray) -> np.ndarray:
+    return np.asarray(slope @ P @ slope.swapaxes(1, 2))
+
+
+SHORT = 0.1
+"""Longest step in radians where steps follow from an exact solution, not from a tolerance."""
+
+
+def with_tangent(problem: Problem, method: Method, sol: Trajectory) -> Trajectory:
+    """Add the tangent to a run whose states, or each k-th of them, are in memory.
+
+    An exact solution of a free body has no steps. Its formulas have no derivatives at equal moments or at rest, so
+    short steps of a pair take their place.
+    """
+    path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(problem, sol)
+    longest, held = sol.dt or math.inf, sol.dt == 0
+    if method.name == jacobi.name and held:
+        method = verner87
+        speeds = np.linalg.norm(sol.omega, axis=1)
+        longest = SHORT / speeds.max() if speeds.any() else math.inf
+    check_tangent(problem, method)
+    sol.tangent = Tangent(Pairs(problem, method, held), path, longest, sol.info.every)
+    return sol

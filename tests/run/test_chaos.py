@@ -1,0 +1,120 @@
+"""Chaos indicators and Lyapunov exponents."""
+
+import pickle
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+
+import polhode as ph
+from polhode.physics.fields.variation import direction_at_start
+
+TOP = ph.problems.get("heavy_top")
+CHAOTIC = ph.Problem(TOP.body, TOP.field, omega=(0.6, 0.3, 0.6))
+REGULAR = ph.Problem(TOP.body, TOP.field, omega=(0.6, 0.3, 3.8))
+TURN = np.linalg.qr(np.random.default_rng(5).normal(size=(3, 3)))[0]
+TENSOR = ph.Problem(
+    ph.Body(TURN @ np.diag([1.0, 2.0, 2.5]) @ TURN.T), ph.fields.gravity(mgl=1.5), omega=(0.3, 1.0, 0.2)
+)
+
+
+def test_growth_is_that_of_the_tangent():
+    problem = TENSOR
+    nu, t_end, inertia, start = 1.7, 4.0, np.array(problem.body.inertia), direction_at_start()
+    found = ph.chaos(problem, t_end=t_end, tol=1e-10, frequency=nu)
+    tangent = ph.solve(problem, tol=1e-11, t_end=t_end, tangent=True).tangent
+    end = tangent.matrix[-1] @ np.concatenate([start["turn"], nu * inertia @ start["spin"]])
+    length = np.linalg.norm([*end[:3], *np.linalg.solve(inertia, end[3:]) / nu])
+    assert found.growth[-1, 0] == pytest.approx(np.log(length), abs=1e-8)
+    assert found.exponent[-1, 0] == pytest.approx(np.log(length) / t_end, abs=1e-8)
+
+
+def test_indicators_tell_regular_from_chaotic_motion():
+    omega = np.array([CHAOTIC.omega, REGULAR.omega])
+    found = ph.chaos(TOP, t_end=600.0, omega=omega, times=np.linspace(10.0, 600.0, 60))
+    megno, mean = found.megno[-1], found.mean_megno[-1]
+    assert mean[1] == pytest.approx(2.0, abs=0.1)
+    assert found.fli[-1, 1] < 9
+    assert megno[0] == pytest.approx(found.exponent[-1, 0] * 600, rel=0.3)
+    assert mean[0] == pytest.approx(megno[0] / 2, rel=0.3)
+    assert megno[0] > 15
+    assert (np.diff(found.fli, axis=0) >= 0).all()
+    # MEGNO from its definition, 2/t int (growth' s) ds = 2 growth - 2/t int growth ds
+    s, growth = found.t, found.growth[:, 1]
+    integral = np.concatenate([[0.0], np.cumsum(np.diff(s) * (growth[1:] + growth[:-1]) / 2)])
+    assert found.megno[-1, 1] == pytest.approx(2 * growth[-1] - 2 * integral[-1] / s[-1], abs=0.3)
+
+
+def test_exponents_come_in_pairs_and_agree_with_the_variation():
+    run = {"t_end": 2000.0, "step_tol": 1e-9}
+    found = ph.lyapunov(CHAOTIC, **run)
+    assert abs(found.exponents + found.exponents[::-1]).max() < 0.002
+    assert (np.diff(found.exponents) <= 0).all()
+    assert found.exponents[0] == pytest.approx(ph.chaos(CHAOTIC, **run).exponent[-1, 0], abs=0.02)
+    assert found.exponents[0] > 0.04
+    assert abs(found.exponents[1:5]).max() < 0.01  # time, and the momentum about the vertical
+    assert found.time == 1 / found.exponents[0]
+    assert found.spread[0] < 0.05
+    assert np.isnan(found.history[0]).all()
+
+
+def test_a_fixed_step_gives_the_same_exponents():
+    found = ph.lyapunov(CHAOTIC, "strang(dmv2)", dt=0.02, t_end=1000.0)
+    assert found.exponents[0] > 0.04
+    assert abs(found.exponents + found.exponents[::-1]).max() < 0.002
+    assert abs(found.exponents.sum()) < 1e-9  # the method is symplectic and keeps volumes
+
+
+def test_free_bodies_are_regular():
+    problem = ph.problems.get("free_body")
+    assert ph.chaos(problem, t_end=200.0).mean_megno[-1, 0] == pytest.approx(2.0, abs=0.3)
+    found = ph.lyapunov(problem, tol=1e-10, t_end=200.0)
+    assert abs(found.exponents).max() < 5 / 200 * np.log(200)
+    assert ph.lyapunov(problem, "rot123", dt=0.1, steps=1).time > 0
+
+
+def test_maps_have_their_picture():
+    found = ph.chaos_map(
+        TOP, ("spin", np.linspace(0, 4, 5)), ("rate", np.linspace(-1, 1, 3)),
+        lambda spin, rate: {"omega": np.stack([rate, 0.3 + 0 * spin, spin], 1)}, t_end=30.0,
+    )  # fmt: skip
+    one = ph.chaos(TOP, omega=(1.0, 0.3, 3.0), t_end=30.0)
+    for name in ("growth", "exponent", "megno", "mean_megno", "fli"):
+        assert getattr(found, name).shape == (3, 5)
+        assert getattr(found, name)[2, 3] == pytest.approx(getattr(one, name)[-1, 0], rel=1e-4)
+    fig, ax = found.plot("fli")
+    assert ax.get_xlabel() == "spin"
+    plt.close(fig)
+    fig, ax = ph.lyapunov(TOP, step_tol=1e-6, t_end=5.0).plot()
+    assert len(ax.lines) == 6
+    plt.close(fig)
+    with pytest.raises(ph.InputError, match="indicator must be one of"):
+        found.plot("colour")
+
+
+def test_a_problem_with_a_variation_can_be_pickled():
+    field = ph.chaos(TOP, t_end=1.0).motions.bodies.field
+    again = pickle.loads(pickle.dumps(field))
+    assert dict(again.values) == dict(field.values)
+    assert repr(again.coupled) == repr(field.coupled)
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: ph.chaos(TOP.body), "must be a ph.Problem"),
+        (lambda: ph.chaos(CHAOTIC), "t_end"),
+        (lambda: ph.chaos(TOP, t_end=-1.0), "after t0"),
+        (lambda: ph.chaos(TOP, t_end=1.0, device="cuda"), "device"),
+        (lambda: ph.chaos(TOP, t_end=1.0, frequency=-1.0), "frequency"),
+        (lambda: ph.chaos(TOP, t_end=1.0, omega=np.ones((3, 2))), "omega"),
+        (lambda: ph.chaos_map(TOP, [1.0], ("b", [1.0]), dict), "x must be a name and values"),
+        (lambda: ph.chaos_map(TOP, ("a", [np.nan]), ("b", [1.0]), dict), "finite"),
+        (lambda: ph.chaos_map(TOP, ("a", [1.0]), ("b", [1.0]), 3), "start must be a function"),
+        (lambda: ph.chaos_map(TOP, ("a", [1.0]), ("b", [1.0]), lambda a, b: 3), "must return a dictionary"),
+        (lambda: ph.lyapunov(TOP, "abm4", dt=0.1, t_end=1.0), "from state to state"),
+    ],
+)
+def test_mistakes_are_told_in_a_sentence(call, sentence):
+    with pytest.raises(ph.InputError, match=sentence):
+        call()
