@@ -26,6 +26,7 @@ KEYWORDS = {
     "gyrostat": {"momentum": [0.5, -0.3, 1.0], "motor": [0.1, 0.0, -0.2]},
     "tabulated_gyrostat": {"times": [-1, 0.25, 5], "momenta": [[0, 0, 0], [0.3, 0.2, 0.1], [0, 0, 1]]},
     "pd_control": {"target": [0.6, 0.0, 0.8, 0.0], "stiffness": 2.0, "damping": 0.3},
+    "orbit_gravity_gradient": {"orbit": {"mu": 2.0, "periapsis": 0.9, "eccentricity": 1.3, "node": 0.4}},
 }
 
 

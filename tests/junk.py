@@ -166,6 +166,13 @@ def calls() -> dict[str, Call]:
         "fields.eccentric_gravity_gradient": (
             ph.fields.eccentric_gravity_gradient,
             {"body": body, "mu": 1.0, "semi_major_axis": 2.0, "eccentricity": 0.1, "mean_anomaly": 0.0}),
+        "fields.orbit_gravity_gradient": (
+            ph.fields.orbit_gravity_gradient,
+            {"body": body, "orbit": ph.Orbit(1.0, 2.0), "third_moments": np.zeros((3, 3, 3))}),
+        "Orbit": (ph.Orbit, {"mu": 1.0, "periapsis": 2.0, "eccentricity": 0.1, "periapsis_time": 0.0,
+                             "inclination": 0.0, "node": 0.0, "argument": 0.0}),
+        "Ephemeris": (ph.Ephemeris, {"mu": 1.0, "times": [0.0, 1.0], "positions": np.ones((2, 3)),
+                                     "velocities": np.ones((2, 3))}),
         "fields.internal_damping": (ph.fields.internal_damping, {"body": body, "rate": 0.1}),
         "fields.viscous_core": (ph.fields.viscous_core, {"body": body, "strength": 0.1}),
         "fields.distant_centre": (ph.fields.distant_centre, {"body": body, "strength": 0.1}),

@@ -16,6 +16,7 @@ from .physics.body import Body
 from .physics.fields import potential, states, torque
 from .physics.fields.momentum_rate import momentum_rate
 from .physics.observers.event import Event, event
+from .physics.orbits import Ephemeris, Orbit
 from .physics.periodic_box import PeriodicBox
 from .physics.problem import Problem, Reference
 from .results.ensemble import Ensemble
@@ -72,8 +73,8 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Body", "Ensemble", "Event", "FinalState", "Gradient", "InputError", "Method", "PeriodicBox", "Problem",
-    "Propagator", "Reference", "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau",
+    "Body", "Ensemble", "Ephemeris", "Event", "FinalState", "Gradient", "InputError", "Method", "Orbit", "PeriodicBox",
+    "Problem", "Propagator", "Reference", "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau",
     "Trajectory", "__version__", "batch_stepper", "ensemble", "event", "exact", "fields", "gradient", "jax",
     "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
     "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",

@@ -73,14 +73,16 @@ def clamped(t: Any, start: Any, end: Any) -> Any:
 
 
 def looked_up(t: Any, table: Any) -> tuple[Any, Any, Any]:
-    """The time t, clamped to a table of any length, the time since its knot, and the polynomial there.
+    """The time t, clamped to a table of any length (`rows_of`), the time since its knot, and the polynomial there."""
+    return found_in(t, table[0][0], table[-1][0], table.columns)
 
-    A row of the table (`Rows`) holds the start of a piece and its coefficients, three for each power.
-    """
-    at = clamped(t, table[0][0], table[-1][0])
-    knots, *columns = table.columns
+
+def found_in(t: Any, start: Any, end: Any, columns: Any) -> tuple[Any, Any, Any]:
+    """As `looked_up`, from the first and the last time of a table and its columns: knots, then coefficients."""
+    at = clamped(t, start, end)
+    knots, *powers = columns
     index = bracket(at, knots)
-    coefficients = [[take(index, column) for column in columns[i : i + 3]] for i in range(0, len(columns), 3)]
+    coefficients = [[take(index, column) for column in powers[i : i + 3]] for i in range(0, len(powers), 3)]
     return at, at - take(index, knots), coefficients
 
 

@@ -32,6 +32,7 @@ from .gravity import (
 )
 from .heat_bath import bath_kernel, heat_bath
 from .kernels import formula_kernel, no_answer, no_torque
+from .orbital import orbit_gravity_gradient
 from .registry import describe, get, keywords, make, names
 from .states import coupled_text, places, states, without_states
 
@@ -63,6 +64,7 @@ __all__ = [
     "names",
     "no_answer",
     "no_torque",
+    "orbit_gravity_gradient",
     "pd_control",
     "places",
     "potential",
