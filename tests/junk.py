@@ -173,6 +173,7 @@ def calls() -> dict[str, Call]:
                              "inclination": 0.0, "node": 0.0, "argument": 0.0}),
         "Ephemeris": (ph.Ephemeris, {"mu": 1.0, "times": [0.0, 1.0], "positions": np.ones((2, 3)),
                                      "velocities": np.ones((2, 3))}),
+        "tumbling": (ph.tumbling, {"body": body, "P_psi": 30.0, "P_phi": 7.0, "mode": "LAM"}),
         "fields.internal_damping": (ph.fields.internal_damping, {"body": body, "rate": 0.1}),
         "fields.viscous_core": (ph.fields.viscous_core, {"body": body, "strength": 0.1}),
         "fields.distant_centre": (ph.fields.distant_centre, {"body": body, "strength": 0.1}),

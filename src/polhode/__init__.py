@@ -32,6 +32,7 @@ from .run.propagator import FinalState, Propagator, propagator
 from .run.sites import Sites, sites
 from .run.solve import solve
 from .run.stepper import State, stepper
+from .run.tumbling import Tumbling, tumbling
 from .run.warm import warm
 from .symbolic.total import total
 
@@ -75,8 +76,8 @@ def __dir__() -> list[str]:
 __all__ = [
     "Body", "Ensemble", "Ephemeris", "Event", "FinalState", "Gradient", "InputError", "Method", "Orbit", "PeriodicBox",
     "Problem", "Propagator", "Reference", "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau",
-    "Trajectory", "__version__", "batch_stepper", "ensemble", "event", "exact", "fields", "gradient", "jax",
+    "Trajectory", "Tumbling", "__version__", "batch_stepper", "ensemble", "event", "exact", "fields", "gradient", "jax",
     "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
     "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
-    "stepper", "surd", "tableaus", "thermostats", "torque", "total", "vector", "view", "warm", "where",
+    "stepper", "surd", "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view", "warm", "where",
 ]  # fmt: skip
