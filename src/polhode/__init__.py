@@ -13,6 +13,7 @@ from .methods.tables.butcher import Tableau
 from .numbers.exact import Surd, surd
 from .numbers.primitives import where
 from .physics.body import Body
+from .physics.facets import Facets
 from .physics.fields import potential, states, torque
 from .physics.fields.momentum_rate import momentum_rate
 from .physics.observers.event import Event, event
@@ -74,10 +75,11 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Body", "Ensemble", "Ephemeris", "Event", "FinalState", "Gradient", "InputError", "Method", "Orbit", "PeriodicBox",
-    "Problem", "Propagator", "Reference", "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau",
-    "Trajectory", "Tumbling", "__version__", "batch_stepper", "ensemble", "event", "exact", "fields", "gradient", "jax",
-    "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
-    "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
-    "stepper", "surd", "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view", "warm", "where",
+    "Body", "Ensemble", "Ephemeris", "Event", "Facets", "FinalState", "Gradient", "InputError", "Method", "Orbit",
+    "PeriodicBox", "Problem", "Propagator", "Reference", "Respa", "ResultWarning", "Sites", "State", "StepError",
+    "Surd", "Tableau", "Trajectory", "Tumbling", "__version__", "batch_stepper", "ensemble", "event", "exact",
+    "fields", "gradient", "jax", "kinematics", "lie", "load", "math", "methods", "mkrk", "modified_energy",
+    "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "respa",
+    "sites", "solve", "states", "stepper", "surd", "tableaus", "thermostats", "torque", "total", "tumbling", "vector",
+    "view", "warm", "where",
 ]  # fmt: skip

@@ -413,14 +413,14 @@ def _shape(contents: BodyPart) -> Body:
     return at(where, lambda: Body.from_shape(name, **sizes, mass=contents.mass, density=contents.density))
 
 
-ORBIT = "orbit"
-"""The keyword of fields whose value is a table: the keywords of `ph.Orbit` or `ph.Ephemeris`."""
+TABLES = ("orbit", "facets")
+"""Keywords of fields whose values are tables: the keywords of `ph.Orbit` or `ph.Ephemeris`, and of `ph.Facets`."""
 
 
 def _field(i: int, contents: FieldPart, body: Body, path: Path, allow_code: bool) -> BoundField:
     parameters = contents.parameters
     for name, value in parameters.items():
-        for inner in value.values() if name == ORBIT and isinstance(value, dict) else (value,):
+        for inner in value.values() if name in TABLES and isinstance(value, dict) else (value,):
             _check_value(f"field.{i}.{name}", inner)
     keys = {"name", "python", *parameters}
     if contents.python is None:

@@ -35,6 +35,7 @@ from .kernels import formula_kernel, no_answer, no_torque
 from .orbital import orbit_gravity_gradient
 from .registry import describe, get, keywords, make, names
 from .states import coupled_text, places, states, without_states
+from .surface import facet_drag, radiation_pressure
 
 __all__ = [
     "CHECK_DIGITS",
@@ -49,6 +50,7 @@ __all__ = [
     "dipole",
     "distant_centre",
     "eccentric_gravity_gradient",
+    "facet_drag",
     "formula_kernel",
     "get",
     "gravity",
@@ -69,6 +71,7 @@ __all__ = [
     "places",
     "potential",
     "quadratic_drag",
+    "radiation_pressure",
     "rotating_dipole",
     "rotor",
     "soft_wall",
