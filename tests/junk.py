@@ -174,6 +174,12 @@ def calls() -> dict[str, Call]:
         "Ephemeris": (ph.Ephemeris, {"mu": 1.0, "times": [0.0, 1.0], "positions": np.ones((2, 3)),
                                      "velocities": np.ones((2, 3))}),
         "tumbling": (ph.tumbling, {"body": body, "P_psi": 30.0, "P_phi": 7.0, "mode": "LAM"}),
+        "fields.residual_dipole": (
+            ph.fields.residual_dipole,
+            {"moment": (1, 0, 0), "orbit": ph.Orbit(1.0, 2.0), "strength": 1.0, "tilt": 0.1, "rate": 0.0,
+             "phase": 0.0}),
+        "fields.magnetic_field": (ph.fields.magnetic_field, {"orbit": ph.Orbit(1.0, 2.0), "strength": 1.0, "tilt": 0.1,
+                                                             "rate": 0.0, "phase": 0.0}),
         "Facets": (ph.Facets, {"normals": np.eye(3), "areas": np.ones(3), "centres": np.eye(3)}),
         "Facets.from_triangles": (ph.Facets.from_triangles, {"vertices": np.eye(3), "faces": [[0, 1, 2]],
                                                              "centre": (0, 0, 0)}),

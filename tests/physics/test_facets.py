@@ -60,7 +60,7 @@ def test_symmetric_surfaces_about_their_centre_feel_no_torque(facets):
 
 
 def test_a_sphere_feels_no_torque_in_the_limit_of_small_facets():
-    """Centroids of the facets of an icosphere are not on their normals; the torque falls as the square of their size."""
+    """Centroids of the facets are not on their normals; the torque falls as the square of the size of the facets."""
     suns = Rotation.random(50, rng=np.random.default_rng(1)).as_matrix()[:, 0]
     sizes = []
     for k in (2, 3, 4):

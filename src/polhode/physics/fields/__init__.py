@@ -32,6 +32,7 @@ from .gravity import (
 )
 from .heat_bath import bath_kernel, heat_bath
 from .kernels import formula_kernel, no_answer, no_torque
+from .magnetic import magnetic_field, residual_dipole
 from .orbital import orbit_gravity_gradient
 from .registry import describe, get, keywords, make, names
 from .states import coupled_text, places, states, without_states
@@ -62,6 +63,7 @@ __all__ = [
     "leaves_of",
     "like",
     "linear_drag",
+    "magnetic_field",
     "make",
     "names",
     "no_answer",
@@ -72,6 +74,7 @@ __all__ = [
     "potential",
     "quadratic_drag",
     "radiation_pressure",
+    "residual_dipole",
     "rotating_dipole",
     "rotor",
     "soft_wall",
