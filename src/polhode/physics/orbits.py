@@ -17,11 +17,16 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.kepler import conic
 from ..numbers.user_math import cos, sin, sqrt, where
+from . import oem
 from .tables import FEW_ROWS, derivative, found_in, horner, interpolated, piecewise, rows_of
-from .validate import finite_number, positive, real_array
+from .validate import finite_number, positive, real_array, whole_number
 
 OUTSIDE = math.nan
 """Factor of a position before or after a table: no guess is made there, and a run that gets there stops."""
+
+
+OEM = "oem"
+"""Keyword of a table that names a file with an ephemeris."""
 
 
 class Path:
@@ -209,6 +214,9 @@ class Ephemeris(Path):
     velocities : three numbers for each time, or None
     """
 
+    meta: Mapping[str, str] = {}
+    """Metadata of the file, if there is one: CENTER_NAME, REF_FRAME, TIME_SYSTEM, ..."""
+
     def __init__(self, mu: float, times: Any, positions: Any, velocities: Any = None) -> None:
         slopes = None if velocities is None else ("velocities", velocities)
         knots, pieces = interpolated(times, positions, "positions", slopes=slopes)
@@ -223,6 +231,25 @@ class Ephemeris(Path):
         else:
             self.formula = in_table
             self.values |= {"knots": tuple(knots.tolist()), "pieces": _tuples(pieces.tolist())}
+
+    @classmethod
+    def from_oem(cls, path: Any, mu: float, *, epoch: str | None = None, segment: int | None = None) -> Ephemeris:
+        """Positions and velocities from an Orbit Ephemeris Message (CCSDS 502.0-B, text), in metres and seconds.
+
+        mu : G M of the centre that the file names, in m^3/s^2
+        epoch : the time t = 0, such as "2029-04-13T21:46:00" in the time system of the file (default: its first line)
+        segment : number of the segment, from 1; needed if there are several (a manoeuvre begins a new one)
+        """
+        segments = oem.read(path)
+        number = whole_number("segment", 1 if segment is None else segment)
+        if number > len(segments) or (segment is None and len(segments) > 1):
+            got = "none" if segment is None else repr(segment)
+            raise InputError(f"the file has {len(segments)} segments; give segment, from 1 on; got {got}", "segment")
+        chosen = segments[number - 1]
+        start = chosen.epochs[0] if epoch is None else oem.epoch_of(epoch)
+        made = cls(mu, chosen.times(start), chosen.states[:, :3], chosen.states[:, 3:])
+        made.meta = chosen.meta
+        return made
 
     @property
     def function(self) -> Callable[[Any], tuple[Any, Any]]:
@@ -303,15 +330,20 @@ def _gap(first: Any, second: Any) -> tuple[Any, Any]:
 
 
 def path_of(value: Any, name: str = "orbit") -> Path:
-    """The path that a user gave: an `Orbit`, an `Ephemeris`, or the keywords of one of them (as in a problem file)."""
+    """The path that a user gave: an `Orbit`, an `Ephemeris`, or the keywords of one of them (as in a problem file).
+
+    The keywords of `Ephemeris.from_oem` have the name of the file under "oem".
+    """
     if isinstance(value, Path):
         return value
     if not isinstance(value, Mapping):
         raise InputError(
             f"{name} must be a ph.Orbit, a ph.Ephemeris, or the keywords of one of them; got {value!r}", name
         )
-    kind = Ephemeris if "times" in value or "positions" in value else Orbit
+    kind: Any = Ephemeris if "times" in value or "positions" in value else Orbit
     try:
+        if OEM in value:
+            return Ephemeris.from_oem(value[OEM], **{name: x for name, x in value.items() if name != OEM})
         return kind(**value)
     except TypeError as problem:
         raise InputError(f"{name}: {str(problem).replace('__init__()', kind.__name__)}", name) from None
