@@ -26,7 +26,17 @@ KEYWORDS = {
     "gyrostat": {"momentum": [0.5, -0.3, 1.0], "motor": [0.1, 0.0, -0.2]},
     "tabulated_gyrostat": {"times": [-1, 0.25, 5], "momenta": [[0, 0, 0], [0.3, 0.2, 0.1], [0, 0, 1]]},
     "pd_control": {"target": [0.6, 0.0, 0.8, 0.0], "stiffness": 2.0, "damping": 0.3},
-}
+    "orbit_gravity_gradient": {"orbit": {"mu": 2.0, "periapsis": 0.9, "eccentricity": 1.3, "node": 0.4}},
+    "residual_dipole": {"moment": [0.3, -0.2, 0.5], "orbit": {"mu": 2.0, "periapsis": 0.9, "eccentricity": 0.3},
+                        "strength": 0.7, "tilt": 0.4, "rate": 0.6, "phase": 0.2},
+    "radiation_pressure": {"facets": {"box": [1.0, 2.0, 3.0], "centre": [0.1, -0.2, 0.3]}, "pressure": 0.1,
+                           "sun": [0.6, 0.3, -0.7], "specular": 0.3, "diffuse": 0.2},
+    "facet_drag": {"facets": {"box": [1.0, 2.0, 3.0], "centre": [0.1, -0.2, 0.3]}, "density": 0.1,
+                   "velocity": [0.6, 0.3, -0.7]},
+}  # fmt: skip
+
+SUMS = ("radiation_pressure", "facet_drag")
+"""Fields that sum over rows of data: they have no Taylor series, and their arrays are those of all bodies."""
 
 
 @ph.torque

@@ -166,6 +166,34 @@ def calls() -> dict[str, Call]:
         "fields.eccentric_gravity_gradient": (
             ph.fields.eccentric_gravity_gradient,
             {"body": body, "mu": 1.0, "semi_major_axis": 2.0, "eccentricity": 0.1, "mean_anomaly": 0.0}),
+        "fields.orbit_gravity_gradient": (
+            ph.fields.orbit_gravity_gradient,
+            {"body": body, "orbit": ph.Orbit(1.0, 2.0), "third_moments": np.zeros((3, 3, 3))}),
+        "Orbit": (ph.Orbit, {"mu": 1.0, "periapsis": 2.0, "eccentricity": 0.1, "periapsis_time": 0.0,
+                             "inclination": 0.0, "node": 0.0, "argument": 0.0}),
+        "Ephemeris": (ph.Ephemeris, {"mu": 1.0, "times": [0.0, 1.0], "positions": np.ones((2, 3)),
+                                     "velocities": np.ones((2, 3))}),
+        "tumbling": (ph.tumbling, {"body": body, "P_psi": 30.0, "P_phi": 7.0, "mode": "LAM"}),
+        "fields.residual_dipole": (
+            ph.fields.residual_dipole,
+            {"moment": (1, 0, 0), "orbit": ph.Orbit(1.0, 2.0), "strength": 1.0, "tilt": 0.1, "rate": 0.0,
+             "phase": 0.0}),
+        "fields.magnetic_field": (ph.fields.magnetic_field, {"orbit": ph.Orbit(1.0, 2.0), "strength": 1.0, "tilt": 0.1,
+                                                             "rate": 0.0, "phase": 0.0}),
+        "Facets": (ph.Facets, {"normals": np.eye(3), "areas": np.ones(3), "centres": np.eye(3)}),
+        "Facets.from_triangles": (ph.Facets.from_triangles, {"vertices": np.eye(3), "faces": [[0, 1, 2]],
+                                                             "centre": (0, 0, 0)}),
+        "Facets.plate": (ph.Facets.plate, {"centre": (1, 0, 0), "normal": (1, 0, 0), "area": 1.0}),
+        "Facets.mean_radiation_torque": (
+            ph.Facets.box(1, 2, 3).mean_radiation_torque,
+            {"pressure": 1.0, "axis": (0, 0, 1), "obliquity": 0.3, "specular": 0.1, "diffuse": 0.2, "angles": 4}),
+        "fields.radiation_pressure": (
+            ph.fields.radiation_pressure,
+            {"facets": ph.Facets.box(1, 2, 3), "pressure": 1.0, "sun": (1, 0, 0), "specular": 0.1, "diffuse": 0.2}),
+        "fields.facet_drag": (
+            ph.fields.facet_drag,
+            {"facets": ph.Facets.box(1, 2, 3), "density": 1.0, "orbit": ph.Orbit(1.0, 1.0), "radius": 1.0,
+             "scale_height": 0.1, "coefficient": 2.0}),
         "fields.internal_damping": (ph.fields.internal_damping, {"body": body, "rate": 0.1}),
         "fields.viscous_core": (ph.fields.viscous_core, {"body": body, "strength": 0.1}),
         "fields.distant_centre": (ph.fields.distant_centre, {"body": body, "strength": 0.1}),

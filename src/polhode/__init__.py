@@ -13,9 +13,11 @@ from .methods.tables.butcher import Tableau
 from .numbers.exact import Surd, surd
 from .numbers.primitives import where
 from .physics.body import Body
+from .physics.facets import Facets
 from .physics.fields import potential, states, torque
 from .physics.fields.momentum_rate import momentum_rate
 from .physics.observers.event import Event, event
+from .physics.orbits import Ephemeris, Orbit
 from .physics.periodic_box import PeriodicBox
 from .physics.problem import Problem, Reference
 from .results.covariance import Covariance
@@ -37,6 +39,7 @@ from .run.sites import Sites, sites
 from .run.solve import solve
 from .run.stepper import State, stepper
 from .run.tangent import Tangent
+from .run.tumbling import Tumbling, tumbling
 from .run.warm import warm
 from .symbolic.total import total
 
@@ -78,11 +81,12 @@ def __dir__() -> list[str]:
 
 
 __all__ = [
-    "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Event", "FinalState", "Fit", "Gradient", "InputError",
-    "Lyapunov", "Method", "PeriodicBox", "Problem", "Propagator", "Reference", "Respa", "ResultWarning", "Sites",
-    "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "__version__", "batch_stepper", "chaos",
-    "chaos_map", "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load",
-    "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
-    "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
-    "stepper", "surd", "tableaus", "thermostats", "torque", "total", "vector", "view", "warm", "where",
+    "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Ephemeris", "Event", "Facets", "FinalState", "Fit",
+    "Gradient", "InputError", "Lyapunov", "Method", "Orbit", "PeriodicBox", "Problem", "Propagator", "Reference",
+    "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "Tumbling",
+    "__version__", "batch_stepper", "chaos", "chaos_map", "ensemble", "event", "exact", "fields", "fit", "gradient",
+    "jax", "kinematics", "lie", "load", "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy",
+    "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "respa",
+    "sites", "solve", "states", "stepper", "surd", "tableaus", "thermostats", "torque", "total", "tumbling", "vector",
+    "view", "warm", "where",
 ]  # fmt: skip

@@ -46,6 +46,12 @@ def crowd():
 
 BATH = ph.fields.heat_bath(kT=1.5, friction=((1.0, 0.2, 0.0), (0.2, 2.0, 0.1), (0.0, 0.1, 0.5)), seed=3)
 FIELD = {"field": weight, "params": {"mgl": np.linspace(0.5, 2, N)}}
+CONICS = {
+    "field": ph.fields.orbit_gravity_gradient(ph.Body([1.0, 1.2, 1.5]), ph.Orbit(2.0, 1.5, node=0.4)),
+    "params": {"eccentricity": np.linspace(0, 2, N)},
+}
+"""Circle, ellipse, parabola and hyperbolas."""
+
 STATISTICS = {"statistics": ["energy", "spatial_momentum"]}
 CASES = {
     "statistics": ("symrot_auto", {"dt": 0.05} | STATISTICS),
@@ -61,6 +67,7 @@ SLOW = {
     "low parts": ("compensated(strang(dmv4))", {"dt": 0.05} | FIELD),
     "sum over rows": ("strang(dmv4)", {"dt": 0.05, "field": FACETS}),
     "own times": ("reversible(strang(dmv4))", {"dt": 0.05} | FIELD),
+    "orbits": ("fem", {"dt": 0.05} | CONICS),
     "processed": ("processed4(dmv10)", {"dt": 0.05} | FIELD),
 }
 """Methods of every kind of state and loop; the processor's code for the first ones other tests need too."""

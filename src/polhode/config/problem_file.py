@@ -28,6 +28,7 @@ from ..physics import fields
 from ..physics.body import SHAPES, Body, shape_sizes
 from ..physics.fields import Field as BoundField
 from ..physics.meshes import UNITS
+from ..physics.orbits import OEM
 from ..physics.problem import Problem
 from ..physics.validate import attitude_quaternion, whole_number
 from ..results.trajectory import Trajectory
@@ -413,10 +414,15 @@ def _shape(contents: BodyPart) -> Body:
     return at(where, lambda: Body.from_shape(name, **sizes, mass=contents.mass, density=contents.density))
 
 
+TABLES = ("orbit", "facets")
+"""Keywords of fields whose values are tables: the keywords of `ph.Orbit` or `ph.Ephemeris`, and of `ph.Facets`."""
+
+
 def _field(i: int, contents: FieldPart, body: Body, path: Path, allow_code: bool) -> BoundField:
-    parameters = contents.parameters
+    parameters = {name: _beside(value, path) for name, value in contents.parameters.items()}
     for name, value in parameters.items():
-        _check_value(f"field.{i}.{name}", value)
+        for inner in value.values() if name in TABLES and isinstance(value, dict) else (value,):
+            _check_value(f"field.{i}.{name}", inner)
     keys = {"name", "python", *parameters}
     if contents.python is None:
         return at(f"field.{i}", lambda: _built_in(i, contents.name or "", parameters, body), keys)
@@ -426,6 +432,13 @@ def _field(i: int, contents: FieldPart, body: Body, path: Path, allow_code: bool
         )
     template = at(f"field.{i}.python", lambda: python_field(contents.python or "", path.parent))
     return at(f"field.{i}", lambda: template(**parameters), keys)
+
+
+def _beside(value: Any, path: Path) -> Any:
+    """A table with the name of its ephemeris file, if it has one, relative to the problem file."""
+    if isinstance(value, dict) and isinstance(value.get(OEM), str):
+        return value | {OEM: str(path.parent / value[OEM])}
+    return value
 
 
 def _built_in(i: int, name: str, parameters: dict[str, Any], body: Body) -> BoundField:

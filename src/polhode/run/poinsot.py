@@ -131,11 +131,11 @@ def cycles(body: Body, points: int = 121) -> tuple[np.ndarray, np.ndarray, np.nd
     s = np.linspace(-1.0, 1.0, points)
     twice = middle + np.where(s < 0, middle - low, high - middle) * np.sign(s) * s**4
     twice = twice[np.abs(twice / middle - 1) > 1e-12]
-    found = np.array([_cycle(Problem(body, momentum=_on_level(body, e)), None) for e in twice])
+    found = np.array([_cycle(Problem(body, momentum=on_level(body, e)), None) for e in twice])
     return twice / middle, found[:, 0], found[:, 1]
 
 
-def _on_level(body: Body, twice: float) -> np.ndarray:
+def on_level(body: Body, twice: float) -> np.ndarray:
     """Return a unit momentum with energy twice/2 and no component along the intermediate axis."""
     order = np.argsort(-body.moments)
     low, _, high = (1 / body.moments[order]).tolist()

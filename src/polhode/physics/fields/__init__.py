@@ -32,8 +32,11 @@ from .gravity import (
 )
 from .heat_bath import bath_kernel, heat_bath
 from .kernels import formula_kernel, no_answer, no_torque
+from .magnetic import magnetic_field, residual_dipole
+from .orbital import orbit_gravity_gradient
 from .registry import describe, get, keywords, make, names
 from .states import coupled_text, places, states, without_states
+from .surface import facet_drag, radiation_pressure
 
 __all__ = [
     "CHECK_DIGITS",
@@ -48,6 +51,7 @@ __all__ = [
     "dipole",
     "distant_centre",
     "eccentric_gravity_gradient",
+    "facet_drag",
     "formula_kernel",
     "get",
     "gravity",
@@ -59,14 +63,18 @@ __all__ = [
     "leaves_of",
     "like",
     "linear_drag",
+    "magnetic_field",
     "make",
     "names",
     "no_answer",
     "no_torque",
+    "orbit_gravity_gradient",
     "pd_control",
     "places",
     "potential",
     "quadratic_drag",
+    "radiation_pressure",
+    "residual_dipole",
     "rotating_dipole",
     "rotor",
     "soft_wall",

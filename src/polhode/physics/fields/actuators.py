@@ -12,17 +12,13 @@ from ...errors import InputError
 from ...kernels.so3 import add, cross, dot, scale, solve3, sub
 from ...numbers.user_math import sqrt, where
 from ...symbolic.expression import Expr, gradient, lift, symbol
-from ...symbolic.rows import Rows
+from ..tables import FEW_ROWS, horner, interpolated, looked_up, piecewise, rows_of
 from ..validate import finite_number, real_array, vector
 from .decorators import check_frame, template_of, torque
 from .field import Field, FieldTemplate, of_formula
-from .formulas import clamped, inertia_of, looked_up, piecewise, quotient_of
+from .formulas import inertia_of, quotient_of
 from .gravity import attitude_spring
 from .registry import reading, ready
-
-FEW_ROWS = 64
-"""Most rows of a table whose numbers are parameters, each of which may vary within an ensemble; the formula evaluates a
-selection for every row. A longer table is an array, searched by bisection."""
 
 
 def _per_axis(name: str, value: Any) -> Any:
@@ -193,17 +189,10 @@ def tabulated(times: Any, torques: Any, frame: str = "body", between: str = "lin
     if not isinstance(outside, str) or outside not in ("zero", "hold"):
         raise InputError(f"outside must be 'zero' or 'hold'; got {outside!r}", "outside")
     frame = check_frame(frame)
-    knots, pieces = _pieces(times, torques, "torques", between)
+    knots, pieces = interpolated(times, torques, "torques", between)
     if len(knots) > FEW_ROWS:
-        return _long_table(frame, outside)(_rows(knots, pieces))
+        return _long_table(frame, outside)(rows_of(knots, pieces))
     return _tabulated(frame, outside)(knots, pieces)
-
-
-def _rows(knots: np.ndarray, pieces: np.ndarray) -> Rows:
-    """A row for each knot: its time, and the coefficients of the piece that follows (zeros for the last)."""
-    coefficients = np.zeros((len(knots), pieces[0].size))
-    coefficients[:-1] = pieces.reshape(len(pieces), -1)
-    return Rows.of(np.column_stack([knots, coefficients]), "table")
 
 
 @functools.cache
@@ -212,8 +201,8 @@ def _long_table(frame: str, outside: str) -> FieldTemplate:
 
     @torque(frame=frame)
     def tabulated(t: Any, table: Any) -> Any:
-        at, value = looked_up(t, table)
-        return scale(1 if hold else where(at == t, 1, 0), value)
+        at, x, coefficients = looked_up(t, table)
+        return scale(1 if hold else where(at == t, 1, 0), horner(x, coefficients))
 
     return tabulated
 
@@ -224,31 +213,10 @@ def _tabulated(frame: str, outside: str) -> FieldTemplate:
 
     @torque(frame=frame)
     def tabulated(t: Any, knots: Any, pieces: Any) -> Any:
-        at = clamped(t, knots[0], knots[-1])
-        return scale(1 if hold else where(at == t, 1, 0), piecewise(at, knots, pieces))
+        at, x, coefficients = piecewise(t, knots, pieces)
+        return scale(1 if hold else where(at == t, 1, 0), horner(x, coefficients))
 
     return tabulated
-
-
-def _pieces(times: Any, values: Any, name: str, between: str) -> tuple[np.ndarray, np.ndarray]:
-    """Knots, and the coefficients of the polynomials between them: (piece, power, axis)."""
-    knots = real_array(times, "times must be numbers", key="times")
-    table = real_array(values, f"{name} must be rows of three numbers", key=name)
-    if knots.ndim != 1 or table.shape != (len(knots), 3):
-        raise InputError(
-            f"{name} must be three numbers for each of the times; got shapes {table.shape}, {knots.shape}", name
-        )
-    if len(knots) < 2:
-        raise InputError(f"a table must have at least 2 times; got {len(knots)}", "times")
-    if not (np.isfinite(knots).all() and np.isfinite(table).all() and (np.diff(knots) > 0).all()):
-        raise InputError("times must increase, and all numbers of a table must be finite", "times")
-    if not isinstance(between, str) or between not in ("linear", "cubic"):
-        raise InputError(f"between must be 'linear' or 'cubic'; got {between!r}", "between")
-    if between == "linear":
-        return knots, np.stack([table[:-1], np.diff(table, axis=0) / np.diff(knots)[:, None]], axis=1)
-    from scipy.interpolate import CubicSpline
-
-    return knots, np.swapaxes(CubicSpline(knots, table).c[::-1], 0, 1)
 
 
 # --- rotors -----------------------------------------------------------------------------------------
@@ -305,18 +273,20 @@ def tabulated_gyrostat(times: Any, momenta: Any, between: str = "cubic") -> Fiel
     momenta : h at these times, relative to the body and in its axes
     between : "cubic" (a spline: the motors' torque h' is continuous between the ends) or "linear"
     """
-    knots, pieces = _pieces(times, momenta, "momenta", between)
+    knots, pieces = interpolated(times, momenta, "momenta", between)
     if len(knots) > FEW_ROWS:
-        return _long_gyrostat(_rows(knots, pieces))
+        return _long_gyrostat(rows_of(knots, pieces))
     return _tabulated_gyrostat(knots, pieces)
 
 
 def _long_rotor(t: Any, table: Any) -> Any:
-    return looked_up(t, table)[1]
+    _, x, coefficients = looked_up(t, table)
+    return horner(x, coefficients)
 
 
 def _short_rotor(t: Any, knots: Any, pieces: Any) -> Any:
-    return piecewise(clamped(t, knots[0], knots[-1]), knots, pieces)
+    _, x, coefficients = piecewise(t, knots, pieces)
+    return horner(x, coefficients)
 
 
 _long_rotor.__name__ = _short_rotor.__name__ = tabulated_gyrostat.__name__

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from ...errors import InputError
 from ...kernels.so3 import apply, cross, dot, scale, solve3, times
-from ...numbers.primitives import bracket, take
-from ...numbers.user_math import cos, sin, where
+from ...numbers.user_math import cos, sin
 from ..body import Body
 
 KEPLER_STEPS = 4
@@ -58,44 +57,3 @@ def eccentric_anomaly(e: Any, M: Any) -> Any:
         d = -f / (slope + d * s / 2)
         E = E - f / (slope + d * s / 2 + d * d * c / 6)
     return E
-
-
-def clamped(t: Any, start: Any, end: Any) -> Any:
-    """Clamp t to a range."""
-    return min(max(t, start), end)
-
-
-def looked_up(t: Any, table: Any) -> Any:
-    """The time t, clamped to a table of any length, and the value of its `piecewise` polynomial there.
-
-    A row of the table (`Rows`) holds the start of a piece and its coefficients, three for each power.
-    """
-    at = clamped(t, table[0][0], table[-1][0])
-    knots, *columns = table.columns
-    index = bracket(at, knots)
-    x = at - take(index, knots)
-    coefficients = [[take(index, column) for column in columns[i : i + 3]] for i in range(0, len(columns), 3)]
-    return at, horner(x, coefficients)
-
-
-def horner(x: Any, coefficients: Sequence[Any]) -> Any:
-    """A polynomial with vectors as coefficients."""
-    value = coefficients[-1]
-    for vector in reversed(coefficients[:-1]):
-        value = [a + x * b for a, b in zip(vector, value, strict=True)]
-    return value
-
-
-def piecewise(t: Any, knots: Sequence[Any], pieces: Sequence[Any]) -> Any:
-    """Piecewise polynomial, three numbers: sum_d pieces[k][d] (t - knots[k])^d for t in piece k.
-
-    The first and the last piece extrapolate.
-    """
-    start, chosen = knots[0], pieces[0]
-    for knot, here in zip(knots[1:-1], pieces[1:], strict=True):
-        later = knot <= t
-        start = where(later, knot, start)
-        chosen = [
-            [where(later, new, old) for new, old in zip(a, b, strict=True)] for a, b in zip(here, chosen, strict=True)
-        ]
-    return horner(t - start, chosen)
