@@ -98,8 +98,10 @@ def operations(method: Any) -> str:
     """Operations of one step on the heavy top, or on the free body."""
     if not method.has_step:
         return "no steps: theta functions, evaluated at each time that is asked for"
-    if method.noise is not None and method.noise.overdamped:
+    if method.noise is not None and method.noise.equation == "overdamped":
         return "for each torque a product of two matrices with a vector, and for each normal number a rotation"
+    if method.noise is not None and method.noise.equation == "rescaling":
+        return "those of the scheme; for each half step of the thermostat three normal numbers and two square roots"
     if method.noise is not None:
         return "those of its drifts and kicks; for each O step three normal numbers and two matrices times vectors"
     problem = ph.problems.get("heavy_top" if method.takes("potential") else "free_body")
@@ -184,8 +186,13 @@ def made_by(name: str, make: Callable[..., Any]) -> Any | None:
         return max(_of_numbers(make), key=lambda found: found.order)
     if all(found.order == base.order for base, found in made):
         return next((found for base, found in made if base.cite == found.cite), made[0][1])
-    best = max(found.order for _, found in made)
-    return next(found for _, found in made if found.order == best)
+    best = max(_reached(found) for _, found in made)
+    return next(found for _, found in made if _reached(found) == best)
+
+
+def _reached(method: Any) -> float:
+    """The order, or the weak order of a method with noise."""
+    return method.order if method.noise is None else method.noise.weak_order
 
 
 def _of_numbers(make: Callable[..., Any]) -> Iterator[Any]:

@@ -147,6 +147,7 @@ def cases(number: int) -> dict[str, tuple[Any, Any, dict[str, Any], dict[str, An
     columns = {"layout": "columns", "scalar": "last", "vector": "omega"}
     bath, masses = {"field": BATH}, {"masses": np.linspace(1.0, 2.0, number)}
     baths = masses | bath | {"translation_bath": ph.fields.heat_bath(kT=KT, friction=0.7, seed=5)}
+    turned = ph.fields.heat_bath(kT=KT, friction=[0.5, 1.0, 2.0], seed=5)
     chains, rescaled = ph.thermostats.nose_hoover(kT=KT, tau=0.5), ph.thermostats.bussi(kT=KT, tau=0.5, seed=4)
     strang, baoab, both = "strang(dmv4)", "baoab(rot123)", {"force": springs, "n": 2, "t": 0.3}
     held = {"force": "force", "torque": 0}
@@ -155,6 +156,7 @@ def cases(number: int) -> dict[str, tuple[Any, Any, dict[str, Any], dict[str, An
         "noise": (baoab, one, bath, {"torque": 0, "n": 3}),
         "noise, tensors, each sub-step": ("obabo(dmv4)", many, columns | bath, {"torque": ..., "n": 2}),
         "noise, function": (baoab, one, bath, {"torque": turning, "n": 2, "t": 0.3}),
+        "velocity rescaling": ("bussi(rot123)", one, bath, {"torque": 0, "n": 2}),
         "brownian": ("brownian(2)", one, bath, {"n": 2}),
         "table": (strang, one, {"field": TABLE}, {"n": 2, "t": 0.4}),
         "sum over rows": (strang, one, {"field": FACETS}, {"n": 2}),
@@ -165,6 +167,8 @@ def cases(number: int) -> dict[str, tuple[Any, Any, dict[str, Any], dict[str, An
         "translation, not in place": (strang, many, masses, both | {"in_place": False}),
         "translation, noise held": (baoab, one, baths, held | {"n": 3}),
         "translation, noise, function": (baoab, one, baths, both),
+        "translation, turning friction": (baoab, one, baths | {"translation_bath": turned}, both),
+        "fast and slow torques": (ph.respa(strang, strang, 2), many, {}, {"torque": turning, "slow": turning, "n": 2}),
         "fast and slow": (ph.respa(strang, strang, 2), many, masses, {"force": springs, "slow": slow, "n": 2}),
         "chains": (strang, many, masses | {"thermostat": chains}, both),
         "chains of velocities": (strang, many, masses | {"thermostat": chains, "vector": "omega"}, both),

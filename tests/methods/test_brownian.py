@@ -71,8 +71,8 @@ def test_false_orders_are_caught(lie):
 
 
 def test_the_two_equations_are_told_apart():
-    assert check(declared(overdamped=False))
-    assert check_overdamped_order(declared("baoab(rot123)", overdamped=True), (0,))
+    assert check(declared(equation="langevin"))
+    assert check_overdamped_order(declared("baoab(rot123)", equation="overdamped"), (0,))
 
 
 def with_draws(change):

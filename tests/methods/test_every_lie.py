@@ -98,7 +98,8 @@ LIARS = {
         ("fem", "strang(rot123)", "saba2c(dmv4)", "reversible(strang(rot123))", "baoab(rot123)"), (checks.check_parts,)
     ),
     "noise": Liars(
-        ("fem", "baoab(rot123)", "obabo(dmv4)"), (checks.check_drawn, checks.check_weak_order, checks.check_measure)
+        ("fem", "baoab(rot123)", "obabo(dmv4)", "bussi(rot123)"),
+        (checks.check_drawn, checks.check_weak_order, checks.check_measure),
     ),
     "estimated": Liars(("fem", "cf4", "verner87"), (checks.check_estimated,)),
     "symplectic_defect": Liars(("rot123", "imidm", "fem"), (checks.check_symplectic_defect,)),

@@ -4,6 +4,7 @@ import importlib.util
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 _path = Path(__file__).parents[2] / "validation" / "thermostats.py"
 _spec = importlib.util.spec_from_file_location("thermostats", _path)
@@ -13,6 +14,12 @@ _spec.loader.exec_module(statistics)
 
 def test_rescaled_kinetic_energies_are_canonical():
     scores = statistics.rescaled(300, tau=0.25)
+    assert np.all(np.abs(scores) < statistics.LIMIT), scores
+
+
+@pytest.mark.parametrize("moments", [(0.4, 1.0, 1.1), (0.9, 0.9, 0.0)], ids=["three degrees", "linear bodies"])
+def test_kinetic_energies_of_each_body_are_canonical(moments):
+    scores = statistics.each_rescaled(4000, moments)
     assert np.all(np.abs(scores) < statistics.LIMIT), scores
 
 

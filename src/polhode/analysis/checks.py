@@ -17,7 +17,7 @@ from typing import Any
 
 import mpmath
 
-from ..methods import NEEDS, Method, methods
+from ..methods import NEEDS, Method, methods, record
 from ..methods.queries import DiscreteGradient, FieldQuery, Torque, TorqueAndCorrector
 from ..methods.record import CONSERVABLE, ENDS, TOP
 from ..numbers.multiprecision import number
@@ -475,5 +475,5 @@ def check(method: Method) -> list[str]:
     """List all false declarations of a method; empty if all are correct."""
     if not method.has_step:
         return check_complete(method) + check_exact_top(method)
-    chosen = OVERDAMPED if method.noise is not None and method.noise.overdamped else CHECKS
+    chosen = OVERDAMPED if method.noise is not None and method.noise.equation == record.OVERDAMPED else CHECKS
     return [fault for one in chosen for fault in one(method)]

@@ -42,7 +42,7 @@ class Part(NamedTuple):
     @property
     def size(self) -> Any:
         """Size of a change: the counters of a heat bath are whole numbers."""
-        return 1 if isinstance(self.query, HeatBath) and self.place in HeatBath.counters else CHANGE
+        return 1 if isinstance(self.query, HeatBath) and self.place in self.query.counters else CHANGE
 
     def affected(self, y: Any) -> Any:
         """What a change must affect: state and memory; only the state for a heat bath, whose data are in the memory."""

@@ -3,9 +3,14 @@
 The weak order is that of the expectation of a polynomial f(R, Pi) after one step, by a cubature in the normal numbers,
 against exp(h L) f with the generator
 
-    L f = (R hat(omega)) : df/dR + (Pi x omega + T(R) - Gamma omega) . df/dPi + kT Gamma : d2f/dPi2,   omega = I^-1 Pi,
+    L f = (R hat(omega)) : df/dR + (Pi x omega + T(R)) . df/dPi + L_bath f,   omega = I^-1 Pi,
 
-which takes polynomials to polynomials. A local error h^(p + 1) is weak order p.
+which takes polynomials to polynomials. For Langevin dynamics L_bath f = -Gamma omega . df/dPi + kT Gamma : d2f/dPi2.
+For velocity rescaling of three degrees of freedom, with E = Pi . d/dPi, u = 1/(Pi . omega) and g = tr(Gamma I^-1)/3,
+
+    L_bath f = g (kT u (E^2 + E) - E) f,
+
+and the polynomials have the further variable u. A local error h^(p + 1) is weak order p.
 """
 
 from __future__ import annotations
@@ -18,9 +23,10 @@ from typing import Any
 
 import mpmath
 
-from ..kernels.so3 import cross, matrix, times
+from ..kernels.so3 import cross, dot, matrix, times
 from ..methods import Method
 from ..methods.queries import HeatBath
+from ..methods.record import LANGEVIN, RESCALING
 from ..numbers.multiprecision import number
 from ..numbers.philox import normals
 from ..physics.fields.kernels import formula_kernel
@@ -113,9 +119,15 @@ def expectation(method: Method, which: int, h: Any, f: Callable[[Any, Any], Any]
     return total
 
 
+Operator = Callable[[Polynomial], Polynomial]
+
+U = 12
+"""Place of the variable u, after those of R and Pi."""
+
+
 def _variables(one: Any) -> tuple[Any, Any]:
-    """R and Pi as polynomials in twelve variables."""
-    x = Polynomial.variables(12, one)
+    """R and Pi as polynomials; the last of thirteen variables is u = 1/(Pi . omega)."""
+    x = Polynomial.variables(U + 1, one)
     return ((x[0], x[1], x[2]), (x[3], x[4], x[5]), (x[6], x[7], x[8])), (x[9], x[10], x[11])
 
 
@@ -128,25 +140,58 @@ def observable(R: Any, m: Any) -> Any:
     )  # fmt: skip
 
 
-def generator(problem: Problem) -> Callable[[Polynomial], Polynomial]:
-    """The generator L of the Langevin equation of a problem with a polynomial torque."""
+def _langevin(inverse: Any) -> Operator:
+    """Friction and noise about all axes."""
+    _, m = _variables(number(1))
+    G, kT, w = [[number(g) for g in row] for row in FRICTION], number(KT), times(inverse, m)
+
+    def bath(f: Polynomial) -> Polynomial:
+        total, first = Polynomial({}), [f.derivative(9 + i) for i in range(3)]
+        for i, j in itertools.product(range(3), repeat=2):
+            total = total - first[i] * w[j] * G[i][j] + first[i].derivative(9 + j) * (kT * G[i][j])
+        return total
+
+    return bath
+
+
+def _times_degree(f: Polynomial) -> Polynomial:
+    """E f: every monomial times its degree in Pi, of which u has -2."""
+    return Polynomial({powers: c * (sum(powers[9:U]) - 2 * powers[U]) for powers, c in f.terms.items()})
+
+
+def _rescaling(inverse: Any) -> Operator:
+    """Friction and noise along the momentum."""
+    rate = sum(number(FRICTION[i][i]) * inverse[i] for i in range(3)) / 3
+    u = Polynomial.variables(U + 1, number(1))[U]
+
+    def bath(f: Polynomial) -> Polynomial:
+        once = _times_degree(f)
+        return ((_times_degree(once) + once) * u * number(KT) - once) * rate
+
+    return bath
+
+
+BATHS = {LANGEVIN: _langevin, RESCALING: _rescaling}
+"""The part L_bath of the generator of an equation, made from the inverse moments."""
+
+
+def generator(problem: Problem, equation: str = LANGEVIN) -> Operator:
+    """The generator L of a problem with a polynomial torque."""
     _, (_, inverse, p) = problem.kernel_data(number)
     R, m = _variables(number(1))
-    w = times(inverse, m)
-    G = [[number(g) for g in row] for row in FRICTION]
+    w, u = times(inverse, m), Polynomial.variables(U + 1, number(1))[U]
     assert problem.field is not None
     force = formula_kernel(problem.field.text[0], number)(number(0), R, w, p)
-    gyration = cross(m, w)
     rates = [x for row in R for x in cross(row, w)]  # a row of R hat(w)
-    rates += [gyration[i] + force[i] - (G[i][0] * w[0] + G[i][1] * w[1] + G[i][2] * w[2]) for i in range(3)]
-    kT = number(KT)
+    rates += [turn + push for turn, push in zip(cross(m, w), force, strict=True)]
+    power = w[0] * force[0] + w[1] * force[1] + w[2] * force[2]
+    rates.append(u * u * power * -2)  # of u
+    bath = BATHS[equation](inverse)
 
     def apply(f: Polynomial) -> Polynomial:
-        total = Polynomial({})
+        total = bath(f)
         for i, rate in enumerate(rates):
             total = total + f.derivative(i) * rate
-        for i, j in itertools.product(range(3), repeat=2):
-            total = total + f.derivative(9 + i).derivative(9 + j) * (kT * G[i][j])
         return total
 
     return apply
@@ -154,12 +199,13 @@ def generator(problem: Problem) -> Callable[[Polynomial], Polynomial]:
 
 @functools.cache
 @fifty
-def derivatives(which: int, count: int) -> tuple[Any, ...]:
+def derivatives(which: int, count: int, equation: str = LANGEVIN) -> tuple[Any, ...]:
     """(f, L f, L^2 f, ...) at a start, `count` of them after the first."""
     problem = generic("linear", which, True)
-    apply, (R, m) = generator(problem), _variables(number(1))
-    (q, momentum), _ = problem.kernel_data(number)
-    return repeated(apply, observable(R, m), [*(x for row in matrix(q) for x in row), *momentum], count)
+    apply, (R, m) = generator(problem, equation), _variables(number(1))
+    (q, momentum), (_, inverse, _) = problem.kernel_data(number)
+    point = [*(x for row in matrix(q) for x in row), *momentum, 1 / dot(momentum, times(inverse, momentum))]
+    return repeated(apply, observable(R, m), point, count)
 
 
 def repeated(
@@ -176,7 +222,8 @@ def repeated(
 @fifty
 def weak_slope(method: Method, which: int = 0, steps: tuple[float, float] = LOCAL_STEPS) -> float:
     """Order of the error of an expectation after one step, less one."""
-    return slope_of_expectation(method, which, steps, derivatives(which, 4), observable)
+    assert method.noise is not None
+    return slope_of_expectation(method, which, steps, derivatives(which, 3, method.noise.equation), observable)
 
 
 def slope_of_expectation(

@@ -153,6 +153,12 @@ def compensate(y: Any) -> Any:
     return q, m, (0 * q[0], 0 * q[1], 0 * q[2], 0 * q[3]), (0 * m[0], 0 * m[1], 0 * m[2])
 
 
+@kernel
+def counted(memory: Any) -> Any:
+    """The memory of the next step of a method with noise, whose first number is that of the step."""
+    return (memory[0] + 1, *memory[1:])
+
+
 @functools.cache
 def with_memory(numbers: int) -> Callable[[Any], Any]:
     """Kernel: append a memory of `numbers` zeros to the state (q, m)."""

@@ -23,7 +23,14 @@ def rescaling(h: Number, tau: Number, kT: Number, kinetic: Number, xi: Number, r
 
     kinetic : twice the kinetic energy; xi : a normal number; rest : the sum of squares of f - 1 normal numbers
     """
-    mean, spread = decay(h / (2 * tau), kT / kinetic)
-    along = mean + spread * xi
-    size = sqrt(along * along + spread * spread * rest)
+    mean, spread = decay(h / (2 * tau), kT)
+    return factor(mean, spread, kinetic, xi, rest)
+
+
+@kernel
+def factor(mean: Number, spread: Number, kinetic: Number, xi: Number, rest: Number) -> Number:
+    """The factor of all momenta, from the mean factor of a component and its standard deviation (`decay`)."""
+    part = spread / sqrt(kinetic)
+    along = mean + part * xi
+    size = sqrt(along * along + part * part * rest)
     return where(along < 0, -size, size)

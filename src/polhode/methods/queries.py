@@ -206,6 +206,17 @@ class HeatBath(FieldQuery):
         return "heat bath"
 
 
+@dataclasses.dataclass(frozen=True)
+class MeanFriction(HeatBath):
+    """The heat bath without the friction between two axes: (kT, G, seed, body, first)."""
+
+    shape = (NUMBER, VECTOR, NUMBER, NUMBER, NUMBER)  # type: ignore[assignment]
+    counters = (2, 3, 4)
+
+    def __str__(self) -> str:
+        return "heat bath without products of friction"
+
+
 USES = ("torque", "potential")
 """Use of the potential between two states: the mean torque, or only the change."""
 

@@ -75,10 +75,18 @@ class Estimate(NamedTuple):
     safety: Fraction = Fraction(9, 10)
 
 
-class Noise(NamedTuple):
-    """The declaration of a method with noise: a body in a heat bath of temperature kT and friction tensor Gamma,
+LANGEVIN, OVERDAMPED, RESCALING = "langevin", "overdamped", "rescaling"
+"""Equations of a body in a heat bath of temperature kT and friction tensor Gamma:
 
-        dR = R hat(I^-1 Pi) dt,   dPi = (Pi x I^-1 Pi + T(R) - Gamma I^-1 Pi) dt + sqrt(2 kT Gamma) dW.
+- langevin: dR = R hat(omega) dt, dPi = (Pi x omega + T(R) - Gamma omega) dt + sqrt(2 kT Gamma) dW, omega = I^-1 Pi
+- overdamped: dR = R hat(Gamma^-1 T dt + sqrt(2 kT Gamma^-1) o dW), without inertia
+- rescaling: dPi = (Pi x omega + T(R)) dt + ((f - 1) kT/(2 K) - 1) g Pi dt + sqrt(g kT/K) Pi dW, K the kinetic energy of
+  f degrees of freedom and g = tr(Gamma I^-1)/f, so that noise and friction act along the momentum only
+"""
+
+
+class Noise(NamedTuple):
+    """The declaration of a method with noise.
 
     Attributes
     ----------
@@ -89,8 +97,8 @@ class Noise(NamedTuple):
     vectors : number of vectors of three normal numbers in a step
     driven : builds the step from the conversion of exact coefficients and a kernel normals(seed, body, step, k), the
         k-th vector of normal numbers of a step; `build` takes those of `numbers.philox`
-    overdamped : whether the equation is the one without inertia, dR = R hat(Gamma^-1 T dt + sqrt(2 kT Gamma^-1) o dW);
-        the orders of the method are then those for this equation, and its momentum has no meaning
+    equation : the equation to which these orders refer, `LANGEVIN`, `OVERDAMPED` (the momentum then has no meaning, and
+        the orders of the method refer to it too) or `RESCALING`
     """
 
     weak_order: int
@@ -98,7 +106,7 @@ class Noise(NamedTuple):
     invariant_measure_free: float | None
     vectors: int
     driven: Callable[..., Step]
-    overdamped: bool = False
+    equation: str = LANGEVIN
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -267,7 +275,7 @@ UNDECLARED = (
 )
 """Attributes of a method that are not part of its printed declaration."""
 
-NOISE = ("weak_order", "invariant_measure", "invariant_measure_free", "vectors", "overdamped")
+NOISE = ("weak_order", "invariant_measure", "invariant_measure_free", "vectors", "equation")
 """Attributes of `Noise` that are printed."""
 
 

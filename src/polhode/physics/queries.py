@@ -11,6 +11,7 @@ from ..methods.queries import (
     DiscreteGradient,
     FieldQuery,
     HeatBath,
+    MeanFriction,
     MotionSeries,
     Together,
     Torque,
@@ -18,7 +19,7 @@ from ..methods.queries import (
     TorqueGradient,
     TorqueRates,
 )
-from ..numbers.dispatch import by_arguments
+from ..numbers.dispatch import by_arguments, kernel
 from .fields import Field, bath_kernel, no_answer
 from .taylor_steps import lie_taylor_kernel, taylor_kernel
 from .torque_gradient import no_gradient, rate_kernel
@@ -87,3 +88,17 @@ def _(query: HeatBath, field: Field | None, has_principal_rotation: bool, number
     if field is None or field.bath is None:
         return no_answer(query)
     return bath_kernel(field, has_principal_rotation)
+
+
+@answering.register
+def _(query: MeanFriction, field: Field | None, has_principal_rotation: bool, number: Number) -> Kernel:
+    if field is None or field.bath is None:
+        return no_answer(query)
+    whole = bath_kernel(field, has_principal_rotation)
+
+    @kernel
+    def bath(t: Any, q: Any, m: Any, system: Any, h: Any) -> Any:
+        kT, diagonal, _, seed, stream, first = whole(t, q, m, system, h)
+        return kT, diagonal, seed, stream, first
+
+    return bath

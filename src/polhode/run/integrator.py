@@ -14,7 +14,7 @@ from ..errors import InputError
 from ..kernels.loops import CLOCKED, COLUMNS, ROTATION, StateSpace, change_of_variables, stepping
 from ..kernels.so3 import matrix, unit
 from ..kernels.state import compensate, with_memory
-from ..methods import Method, methods
+from ..methods import Method
 from ..methods.adaptive.verner87 import verner87
 from ..methods.queries import Torque
 from ..numbers import floats
@@ -24,7 +24,7 @@ from ..physics.fields import without_states
 from ..physics.problem import Problem
 from ..physics.queries import answering
 from ..physics.validate import number_of_digits
-from .noise import check_noise
+from .noise import able, check_noise
 
 
 @dataclasses.dataclass
@@ -67,16 +67,16 @@ def check_fit(method: Method, problem: Problem) -> None:
     if not method.has_step:
         method.build(floats.number)  # raises the error
     if problem.body.linear_axis is not None and not method.linear_bodies:
-        able = ", ".join(m.name for m in methods.taking(problem.needs) if m.linear_bodies)
+        fitting = ", ".join(able(method, problem.needs, lambda m: m.linear_bodies))
         raise InputError(
             f"{method.name} divides by the zero moment of a linear body, or gives it momentum along its axis; "
-            f"methods that do not: {able}"
+            f"methods that do not: {fitting}"
         )
     if not (problem.body.has_thickness or method.flat_bodies):
-        able = ", ".join(m.name for m in methods.taking(problem.needs) if m.flat_bodies)
+        fitting = ", ".join(able(method, problem.needs, lambda m: m.flat_bodies))
         raise InputError(
             f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
-            f"for a flat body (and negative for unphysical moments); methods that do not: {able}"
+            f"for a flat body (and negative for unphysical moments); methods that do not: {fitting}"
         )
     if problem.field is not None and problem.field.states and method is not verner87:
         raise without_states(problem.field)
@@ -85,10 +85,10 @@ def check_fit(method: Method, problem: Problem) -> None:
         prepare(problem, method)
         return
     what = {"potential": "a potential", "attitude": "a torque", "velocity": "a torque that depends on omega"}
-    able = ", ".join(m.name for m in methods.taking(problem.needs)[:8])
+    fitting = ", ".join(able(method, problem.needs, lambda m: True)[:8])
     raise InputError(
         f"{method.name} takes at most a field of kind {method.needs!r}, and {problem.field!r} is "
-        f"{what[problem.needs]} ({problem.needs!r}); methods that take it: {able}, ..."
+        f"{what[problem.needs]} ({problem.needs!r}); methods that take it: {fitting}, ..."
     )
 
 
@@ -102,10 +102,10 @@ def prepare(problem: Problem, method: Method | None = None) -> None:
     if field is None or not field.opaque:
         return
     if method is not None and not method.asks.values_only:
-        able = ", ".join([m.name for m in methods.taking(problem.needs) if m.asks.values_only][:8])
+        fitting = ", ".join(able(method, problem.needs, lambda m: m.asks.values_only)[:8])
         raise InputError(
             f"{method.name} asks a field for {method.asks}, and {field.untraced[0].no_formula}; write it as a formula "
-            f"(ph.where instead of branches), or use a method that needs values only: {able}, ..."
+            f"(ph.where instead of branches), or use a method that needs values only: {fitting}, ..."
         )
     if all(function.mode for function in field.untraced):
         return

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from typing import Any
+
 import numpy as np
 
 from ..errors import InputError
-from ..methods import Method
+from ..methods import Method, methods
+from ..methods.record import OVERDAMPED, RESCALING
 from ..physics.fields.heat_bath import friction_of
 from ..physics.problem import Problem
 
@@ -24,7 +28,7 @@ def check_noise(method: Method | None, problem: Problem) -> None:
         raise InputError(
             f"{method and method.name} needs a heat bath: add ph.fields.heat_bath(kT=..., friction=...) to the field"
         )
-    if bath and method is not None and method.noise is not None and method.noise.overdamped:
+    if bath and method is not None and method.noise is not None and method.noise.equation == OVERDAMPED:
         _check_mobile(method, problem)
 
 
@@ -50,6 +54,48 @@ def check_forward(method: Method, dt: float) -> None:
     """Refuse a method with noise backwards in time: friction would heat."""
     if method.noise is not None and dt < 0:
         raise InputError(f"{method.name} has noise and runs forwards in time only; got dt = {dt:g}", "dt")
+
+
+def multiplies(method: Method) -> bool:
+    """Return whether a method has a thermostat that multiplies the momentum, so that it moves no body at rest."""
+    return method.noise is not None and method.noise.equation == RESCALING
+
+
+def check_moving(method: Method, momenta: Any) -> None:
+    """Refuse bodies at rest, one row of momenta each, for a thermostat that multiplies the momentum."""
+    resting = np.flatnonzero(~np.reshape(momenta, (-1, 3)).any(axis=1))
+    if len(resting) and multiplies(method):
+        raise InputError(
+            f"{method.name} multiplies the momentum by random factors, and that of body {resting[0]} is zero; give it "
+            "a momentum"
+        )
+
+
+def able(method: Method, kind: str, fits: Callable[[Method], bool]) -> list[str]:
+    """Return the names of methods that take a field of this kind and fit; with noise, if the method has noise.
+
+    These are made by the combinator of the method, if it makes any, else by `bussi`.
+    """
+    if method.noise is None:
+        return [m.name for m in methods.taking(kind) if fits(m)]
+    for name in (method.name.partition("(")[0], "bussi"):
+        found = [m.name for m in _made_by(name) if m.takes(kind) and fits(m)]
+        if found:
+            return found
+    return []
+
+
+def _made_by(name: str) -> Iterator[Method]:
+    """What a combinator makes of the methods that it takes."""
+    seen = set()
+    for part in methods.values():
+        try:
+            made = methods.combinators[name](part)
+        except InputError:
+            continue
+        if made.name not in seen:
+            seen.add(made.name)
+            yield made
 
 
 def between_steps_without_noise(method: Method) -> None:

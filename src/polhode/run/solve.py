@@ -28,7 +28,7 @@ from .integrator import check_compiled, engine
 from .into_file import written
 from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
-from .noise import between_steps_without_noise, check_forward, check_noise
+from .noise import between_steps_without_noise, check_forward, check_moving, check_noise
 from .schedule import Bounds
 from .step_count import end_time, length, signed_step
 from .tangent import check_tangent, with_tangent
@@ -157,6 +157,7 @@ def solve(
     dt, every = signed_step(problem, dt, t_end, steps), whole_number("every", every)
     digits = None if digits is None else number_of_digits(digits)
     check_forward(chosen, dt)
+    check_moving(chosen, problem.momentum)
     if wanted:
         _refuse_between_steps(every, wanted)
     if with_states.has_states(problem):

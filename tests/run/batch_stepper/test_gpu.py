@@ -80,6 +80,7 @@ CASES = {
 SLOW = {
     "noise of sub-steps": ("obabo(dmv4)", tensors(), COLUMNS | {"field": BATH}, {"torque": ..., "n": 2}),
     "sum over rows": ("strang(dmv4)", tensors(), COLUMNS | {"field": FACETS}, {"n": 2}),
+    "velocity rescaling": ("bussi(rot123)", [1.0, 1.5, 2.0], {"field": BATH}, {"torque": 0, "n": 2}),
     "brownian": ("brownian(2)", [1.0, 1.5, 2.0], {"field": BATH + height(mgl=1.5)}, {"n": 2}),
 }
 """The processor's code for the first ones other tests need, too."""

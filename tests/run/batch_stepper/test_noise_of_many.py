@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.linalg
 
 import polhode as ph
 from polhode.compile.simd.vector_types import LANES
@@ -54,6 +55,23 @@ def test_however_it_is_cut_a_run_has_the_bits_of_an_ensemble(method: str) -> Non
     _, pi = moved(made, {"n": 4}, {}, {"n": 2})
     np.testing.assert_array_equal(pi, many.momentum[-1])
     assert made.steps_made == 7
+
+
+@pytest.mark.parametrize("dts", [(DT, 2 * DT, DT), (DT, np.linspace(DT, 2 * DT, NUMBER), DT)], ids=["one", "each"])
+def test_what_is_kept_between_calls_follows_the_step_and_the_bodies(dts: Any) -> None:
+    """Against a new stepper for every call."""
+    made, others = stepper(), 1.1 * MOMENTS
+    q, pi = Q.copy(), PI.copy()
+    for k, dt in enumerate(dts):
+        found = made.step(q, pi, dt=dt, in_place=False)
+        new = stepper()
+        new.steps_made = k
+        assert_same(found, new.step(q, pi, dt=dt, in_place=False))
+        q, pi = found
+    made.replace(np.arange(NUMBER), others)
+    new = stepper(bodies=others)
+    new.steps_made = len(dts)
+    assert_same(made.step(q, pi, in_place=False), new.step(q, pi, in_place=False))
 
 
 def test_held_torques_have_the_bits_of_an_ensemble() -> None:
@@ -197,6 +215,53 @@ def test_every_body_may_have_its_own_translational_friction() -> None:
     assert np.flatnonzero(different).tolist() == [4]
 
 
+# --- friction of the translation that turns with the body -------------------------------------------
+
+GAMMA = np.array([[1.0, 0.3, 0.0], [0.3, 2.0, -0.4], [0.0, -0.4, 4.0]])
+TURNING = LINEAR.bind(friction=GAMMA)
+COLD = {"field": BATH.bind(kT=0.0), "translation_bath": TURNING.bind(kT=0.0)}
+
+
+def test_momenta_decay_by_the_friction_in_the_body() -> None:
+    """Bodies that do not turn, at the temperature zero: p = R exp(-Gamma t/m) R^T p."""
+    state = X.copy(), P.copy(), Q.copy(), np.zeros_like(PI)
+    rigid(**COLD).step(*state, n=3)
+    for i in (0, NUMBER - 1):
+        R = np.array(matrix(tuple(Q[i])))
+        exact = R @ scipy.linalg.expm(-3 * DT * GAMMA / MASSES[i]) @ R.T @ P[i]
+        np.testing.assert_allclose(state[1][i], exact, rtol=1e-12)
+
+
+@pytest.mark.parametrize("method", [METHOD, pytest.param("obabo(rot123)", marks=pytest.mark.slow)])
+def test_bodies_that_turn_lose_their_momenta_to_second_order(method: str) -> None:
+    def at(steps: int) -> np.ndarray:
+        state = X.copy(), P.copy(), Q.copy(), PI.copy()
+        rigid(method=method, **COLD).step(*state, FORCE, TORQUE, dt=1 / steps, n=steps)
+        return np.concatenate(state[:2])
+
+    errors = [np.abs(at(steps) - at(512)).max() for steps in (16, 32, 64)]
+    np.testing.assert_allclose(np.log2(np.array(errors[:-1]) / errors[1:]), 2, atol=0.25)
+
+
+def test_anisotropic_friction_keeps_the_temperature_in_all_directions() -> None:
+    """Means over 60000 bodies, within three standard deviations."""
+    number = 60_000
+    state = np.zeros((number, 3)), np.zeros((number, 3)), np.tile(Q[0], (number, 1)), np.zeros((number, 3))
+    made = ph.batch_stepper([MOMENTS[0]], METHOD, 0.2, field=BATH, masses=1.3, translation_bath=TURNING)
+    made.step(*state, n=50)
+    scaled = state[1] / math.sqrt(0.7 * 1.3)
+    assert np.abs((scaled**2).mean(0) - 1).max() < 3 * math.sqrt(2 / number)
+    assert max(abs((scaled[:, i] * scaled[:, i - 1]).mean()) for i in range(3)) < 3 / math.sqrt(number)
+
+
+def test_anisotropic_noise_is_the_same_however_the_run_is_cut() -> None:
+    given = {"force": FORCE, "torque": TORQUE}
+    whole = carried(rigid(translation_bath=TURNING), given | {"n": 3})
+    assert_same(whole, carried(rigid(translation_bath=TURNING), given, given | {"n": 2}))
+    asked = {"force": lambda t, x, q: (FORCE, TORQUE), "n": 3}
+    assert_same(whole, carried(rigid(translation_bath=TURNING), asked))
+
+
 REFUSED = {
     "no bath": (lambda: stepper(field=None), "needs a heat bath"),
     "no noise": (lambda: stepper("strang(rot123)"), "needs a method with noise"),
@@ -209,9 +274,12 @@ REFUSED = {
     "one body": (lambda: ph.stepper(ph.Body(MOMENTS[0]), METHOD, DT), "use ph.batch_stepper"),
     "temperature": (lambda: stepper(params={"kT": -np.ones(NUMBER)}), "kT, .*, must be 0 or more; got -1"),
     "negative friction": (lambda: rigid(translation_bath=LINEAR.bind(friction=-np.eye(3))), "positive semidefinite"),
-    "anisotropic": (
-        lambda: rigid(translation_bath=LINEAR.bind(friction=np.diag([1.0, 1.0, 2.0]))),
-        "translation_bath must be one number, the same in all directions; that of body 0 is",
+    "no scheme": (
+        lambda: rigid(method="bussi(rot123)"),
+        "translation_bath needs Langevin dynamics, such as .*; got bussi",
+    ),
+    "a field and anisotropic friction": (
+        lambda: carried(rigid(field=twist() + BATH, translation_bath=TURNING), {}), "takes torques as arrays",
     ),
     "no masses": (lambda: rigid(masses=None), "translation_bath needs masses"),
     "quiet": (lambda: rigid(method="fem", field=None), "translation_bath needs a method with noise"),

@@ -156,6 +156,76 @@ def test_steppers_with_multiple_steps_are_pickled() -> None:
     assert distance(*results) == 0
 
 
+# --- rotation alone ---------------------------------------------------------------------------------
+
+
+def pulling(strength: float) -> Any:
+    """Torques, in the body frame, of forces along a fixed direction on a point of every body."""
+
+    def torque(t: float, q: np.ndarray) -> np.ndarray:
+        w, x, y, z = q.T
+        down = np.stack([2 * (x * z - w * y), 2 * (y * z + w * x), 1 - 2 * (x * x + y * y)], axis=-1)
+        return strength * (1 + t / 2) * np.cross([0.3, 0.5, 1.0], down)
+
+    return torque
+
+
+turning, drifting = pulling(6.0), pulling(-0.8)
+
+
+def turned(scheme: Any, dt: float, n: int, torque: Any, state: Any = START[2:], **more: Any) -> Any:
+    stepper = ph.batch_stepper(MOMENTS, scheme, dt, thermostat=more.pop("thermostat", None))
+    return stepper.step(*(array.copy() for array in state), torque, n=n, **more)
+
+
+def together(t: Any, q: np.ndarray) -> np.ndarray:
+    return turning(t, q) + drifting(t, q)
+
+
+@pytest.mark.parametrize(("outer", "inner", "order"), [
+    ("strang(jacobi)", "strang(jacobi)", 2), ("blanes_moan4(jacobi)", "yoshida4(jacobi)", 4),
+])  # fmt: skip
+def test_rotation_alone_has_the_order_of_the_scheme(outer: str, inner: str, order: int) -> None:
+    scheme, fine = ph.respa(outer, inner, 3), turned("blanes_moan6(jacobi)", 0.8 / 64, 64, together)
+    errors = [distance(turned(scheme, 0.8 / m, m, turning, slow=drifting), fine) for m in (8, 16, 32)]
+    np.testing.assert_allclose(np.log2(np.array(errors[:-1]) / errors[1:]), order, atol=0.35)
+    assert scheme.order == order
+
+
+def test_rotation_alone_goes_back() -> None:
+    scheme = ph.respa(SLOW, FAST, 3)
+    there = turned(scheme, 0.1, 7, turning, slow=drifting)
+    back = turned(scheme, -0.1, 7, turning, there, slow=drifting, t=0.7)
+    assert distance(there, START[2:]) > 0.1
+    assert distance(back, START[2:]) < 1e-12
+
+
+@pytest.mark.parametrize("frame", ["body", "space"])
+def test_arrays_are_functions_that_do_not_change(frame: str) -> None:
+    scheme, held = ph.respa(SLOW, FAST, 2), START[0]
+    fast = {"body": turning, "space": lambda t, q: START[1]}[frame]
+    one = turned(scheme, 0.1, 3, fast, slow=held, frame=frame)
+    assert distance(one, turned(scheme, 0.1, 3, fast, slow=lambda t, q: held, frame=frame)) == 0
+    other = turned(scheme, 0.1, 3, held, slow=turning)
+    assert distance(other, turned(scheme, 0.1, 3, lambda t, q: held, slow=turning)) == 0
+
+
+def test_with_a_thermostat_both_torques_act() -> None:
+    """One inner step, and the same thermostat as the scheme without multiple time steps."""
+    bussi = ph.thermostats.bussi(kT=1.0, tau=0.5, seed=2)
+    one = turned(ph.respa(SLOW, FAST, 1), 0.1, 4, turning, slow=drifting, thermostat=bussi)
+    assert distance(one, turned(SLOW, 0.1, 4, together, thermostat=bussi)) < 1e-13
+
+
+def test_a_stepper_of_rotation_with_multiple_steps_is_pickled() -> None:
+    stepper = ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 2), 0.1)
+    both_ways = [
+        s.step(*(array.copy() for array in START[2:]), turning, slow=drifting)
+        for s in (stepper, pickle.loads(pickle.dumps(stepper)))
+    ]
+    assert distance(*both_ways) == 0
+
+
 BAD = [
     (lambda: ph.respa("fem", FAST, 2), "outer must be a kick-drift scheme over a free flow, such as .* got fem"),
     (lambda: ph.respa(SLOW, "jacobi", 2), "inner must be a kick-drift scheme over a free flow, such as .* got jacobi"),
@@ -164,7 +234,12 @@ BAD = [
         "outer and inner must have the same free flow; got jacobi and rot123",
     ),
     (lambda: ph.respa(SLOW, FAST, 0), "n must be a whole number of at least 1; got 0"),
-    (lambda: ph.batch_stepper(MOMENTS, ph.respa(SLOW, FAST, 2), 0.1), "is for bodies that also move; give masses"),
+    (lambda: turned(ph.respa(SLOW, FAST, 2), 0.1, 1, turning), r"fast and slow torques: step\(q, pi, fast, slow=slow"),
+    (lambda: turned(SLOW, 0.1, 1, turning, slow=drifting), "slow forces need multiple time steps"),
+    (
+        lambda: turned(ph.respa(SLOW, FAST, 2), 0.1, 2, turning, slow=np.zeros((2, NUMBER, 3))),
+        "slow must have the shape",
+    ),
     (
         lambda: ran(ph.respa(SLOW, FAST, 2), 0.1, 1, force=fast),
         r"needs two functions: step\(x, p, q, pi, fast, slow=slow",

@@ -17,6 +17,7 @@ from numba.extending import register_jitable
 from ...kernels.loops import StateSpace, stepping
 from ...kernels.so3 import norm2, times, unit
 from ...kernels.state import collapse
+from ...kernels.unroll import unrolled_kernel
 from ...numbers.primitives import all_lanes, where
 from ...physics.validate import ROTATION_TOLERANCE
 from .. import numba_target
@@ -254,7 +255,7 @@ def _spanning(
     read4, read3, write4, write3 = (make(w, form.layout) for make in (reading, writing) for w in (4, 3))
     (enter, leave), (dt_of, time_of) = principal(form, turned), _timing(call)
     system_of, inertia_of, axes_of = system_maker(size, held), _of_bodies(6), _of_bodies(size.axes)
-    values_of, (start, following, number_of) = _of_bodies(size.values - 3 * held), carrying
+    values_of, start = _of_bodies(size.values - 3 * held + carrying.width), carrying.start
 
     def force_of(force: Any, k: int, at: int) -> Any:
         return read3(force, k, at)
@@ -265,6 +266,7 @@ def _spanning(
     def one_part(force: Any) -> int:
         return 1
 
+    following, number_of = carrying.following, carrying.number_of
     force_now, count_parts = inner(force_of if held else no_force), len if each else inner(one_part)
 
     def span(
@@ -277,7 +279,7 @@ def _spanning(
             i, own, a, dt = inertia_of(moments, at), values_of(values, at), axes_of(axes, at), dt_of(h, at)
             inertia, inverse = (i[0], i[1], i[2]), (i[3], i[4], i[5])
             state, excess = enter(read4(q, 0, at), read3(v, 0, at), inertia, a)
-            fine, k, y = all_lanes(excess <= 2 * ROTATION_TOLERANCE), 0, start(state)
+            fine, k, y = all_lanes(excess <= 2 * ROTATION_TOLERANCE), 0, start(state, own)
             while fine and k < parts:
                 system, first = system_of(inertia, inverse, own, tables, force_now(force, k, at), a), number_of(k)
                 begin_time = time_of(t, dt, k - first)
@@ -296,30 +298,76 @@ def _spanning(
     return outer(span)
 
 
-Carrying = tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]
-"""What passes from sub-step to sub-step: see `carrying`."""
+class Carrying(NamedTuple):
+    """What passes from sub-step to sub-step, as compiled functions; made by `carrying` and `remembering`.
 
-
-def carrying(start: Callable[..., Any], memory: bool) -> Carrying:
-    """Compiled functions start((q, m)), following(y, (q, m)) and number_of(k): the states of sub-steps.
-
-    Without a memory, every sub-step with a torque of its own is the first step of a run, from the last output (q, m).
-    With a memory it is step k of one run, and continues from the state y.
+    Attributes
+    ----------
+    start : ((q, m), values of the bodies) -> the first state
+    following : (state, (q, m)) -> the state from which the next sub-step starts
+    number_of : k -> the number of the step with which sub-step k starts
+    width : count of the numbers of a memory among the values of the bodies, after the parameters
     """
 
-    def from_output(y: Any, output: Any) -> Any:
-        return start(output)
+    start: Callable[..., Any]
+    following: Callable[..., Any]
+    number_of: Callable[..., Any]
+    width: int
 
-    def from_state(y: Any, output: Any) -> Any:
-        return y
 
-    def zero(k: int) -> int:
+def carrying(begin: Callable[..., Any]) -> Carrying:
+    """Without a memory: a sub-step with a torque of its own is the first step of a run, from the last output (q, m)."""
+
+    def start(state: Any, own: Any) -> Any:
+        return begin(state)
+
+    def following(y: Any, output: Any) -> Any:
+        return begin(output)
+
+    def number_of(k: int) -> int:
         return 0
 
-    def same(k: int) -> int:
+    return Carrying(inner(start), inner(following), inner(number_of), 0)
+
+
+def remembering(width: int, parameters: int) -> Carrying:
+    """With a memory, which `filling` wrote after the parameters: sub-step k is step k of one run."""
+    items = "".join(f"own[{parameters + j}], " for j in range(width))
+    start = unrolled_kernel("state, own", f"(state[0], state[1], ({items}))")
+
+    def following(y: Any, output: Any) -> Any:
+        return y
+
+    def number_of(k: int) -> int:
         return k
 
-    return start, inner(from_state if memory else from_output), inner(same if memory else zero)
+    return Carrying(start, inner(following), inner(number_of), width)
+
+
+def filling(
+    begin: Callable[..., Any], before: Callable[..., Any], torque: Callable[..., Any], size: Sizes, width: int,
+    own_dt: bool,
+) -> Callable[..., Any]:  # fmt: skip
+    """The memory of all bodies at the start of a run, to be compiled; for memories that do not depend on the state.
+
+    ``fill(moments, values, axes, tables, h)`` writes it into the last `width` rows of `values`.
+    """
+    system_of, inertia_of, axes_of = system_maker(size, False), _of_bodies(6), _of_bodies(size.axes)
+    values_of, write = _of_bodies(size.values), writing(width, COLUMNS)
+    dt_of, _ = _timing(Call(False, False, own_dt))
+
+    def fill(moments: Any, values: Any, axes: Any, tables: Any, h: Any) -> None:
+        for g in range(values.shape[1] // LANES):
+            at = g * LANES
+            i, own, a = inertia_of(moments, at), values_of(values, at), axes_of(axes, at)
+            inertia, inverse = (i[0], i[1], i[2]), (i[3], i[4], i[5])
+            zero = 0 * i[0]
+            y = begin(((zero + 1, zero, zero, zero), (zero, zero, zero)))
+            system = system_of(inertia, inverse, own, tables, (), a)
+            filled, _ = before(dt_of(h, at) + zero, zero, y, system, torque)
+            write(values[size.values :], 0, at, filled[2])
+
+    return fill
 
 
 def _gathering(form: Form, call: Call) -> tuple[Callable[..., Any], ...]:
@@ -375,8 +423,8 @@ def loop(
     from `begin` to `end` by `n` steps and returns how many failed: ``failed[body]`` is then True and its state is
     unchanged. A negative result means that nothing was done. `moments` (and their inverses, zero for the axis
     of a linear body), `values` and `axes` have one row for each number and one column for each body (padded to whole
-    groups), or `LANES` equal columns. `h` is the step, or the
-    steps of the bodies (padded). With torques for each sub-step, there are as many of them as steps.
+    groups), or `LANES` equal columns. After the parameters, `values` has the memory of a method with noise. `h` is the
+    step, or the steps of the bodies (padded). With torques for each sub-step, there are as many of them as steps.
     """
     held, agree = call.held, _shapes(form, call)
     span = _spanning(step, torque, size, form, call, carried, before, after)

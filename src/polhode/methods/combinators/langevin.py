@@ -24,6 +24,7 @@ from ...errors import InputError
 from ...kernels.loops import Step
 from ...kernels.ornstein_uhlenbeck import relaxation, relaxed
 from ...kernels.so3 import along
+from ...kernels.state import counted
 from ...kernels.unroll import unrolled_kernel
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
@@ -66,12 +67,6 @@ def _filled(share: Any) -> Step:
     return filled
 
 
-@kernel
-def _counted(memory: Any) -> Any:
-    """The memory of the next step."""
-    return (memory[0] + 1, *memory[1:])
-
-
 KINDS: dict[str, Flow] = {"A": "T", "B": "U", "O": "O"}
 """Letters of a scheme and the names of their flows in `Method.sequence`."""
 
@@ -106,7 +101,7 @@ def _step(
             drawn += 1
     return unrolled_kernel(
         "h, t, y, system, torque", "(q, m, counted(memory)), residual", *lines, along=along, flow=flow, draw=draw,
-        relaxed=relaxed, mean_of=mean_of, noise_of=noise_of, counted=_counted, **space,
+        relaxed=relaxed, mean_of=mean_of, noise_of=noise_of, counted=counted, **space,
     )  # fmt: skip
 
 

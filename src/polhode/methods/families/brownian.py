@@ -23,11 +23,12 @@ from ...errors import InputError
 from ...kernels.loops import Step
 from ...kernels.ornstein_uhlenbeck import eigen, root
 from ...kernels.so3 import add, apply, apply_transposed, exp, mul, scale, times
+from ...kernels.state import counted
 from ...numbers.dispatch import kernel
 from ...numbers.exact import converted
 from ...numbers.philox import normals
 from ..queries import HeatBath, Torque
-from ..record import Method, Noise
+from ..record import OVERDAMPED, Method, Noise
 from ..registry import declare, methods
 
 Number = Callable[[Any], Any]
@@ -63,12 +64,6 @@ def _velocity(t: Any, q: Any, m: Any, memory: Any, system: Any, torque: Any) -> 
     return apply_transposed(axes, times(_inverses(memory), apply(axes, torque(t, q, m, system))))
 
 
-@kernel
-def _counted(memory: Any) -> Any:
-    """The memory of the next step."""
-    return (memory[0] + 1, *memory[1:])
-
-
 def _filled(share: Any) -> Step:
     """Kernel that fills the memory at the start of a run; `share` is the part of h that a random rotation takes."""
 
@@ -91,7 +86,7 @@ def _euler(number: Number, draw: Callable[..., Any]) -> Step:
         q, m, memory = y
         random = apply_transposed(_axes(memory), _angles(memory, draw(memory[1], memory[2], memory[0], 0)))
         mean = scale(h, _velocity(t, q, m, memory, system, torque))
-        return (mul(q, exp(add(mean, random))), m, _counted(memory)), 0 * h
+        return (mul(q, exp(add(mean, random))), m, counted(memory)), 0 * h
 
     return step
 
@@ -109,7 +104,7 @@ def _splitting(number: Number, draw: Callable[..., Any]) -> Step:
         q = mul(q, exp(scale(h, _velocity(t + h / 2, middle, m, memory, system, torque))))
         a, b, c = _angles(memory, draw(memory[1], memory[2], memory[0], 1))
         q = mul(mul(mul(q, exp(scale(c, w))), exp(scale(b, v))), exp(scale(a, u)))
-        return (q, m, _counted(memory)), 0 * h
+        return (q, m, counted(memory)), 0 * h
 
     return step
 
@@ -166,7 +161,7 @@ def brownian(weak_order: int | str) -> Method:
         order_free=math.inf, symmetric=False, symplectic=False, poisson=False, implicit=False, solves=0, conserves=(),
         needs="attitude", asks=Torque() & HeatBath(), memory=MEMORY,
         before=lambda number: _filled(converted(share, number)),
-        noise=Noise(order, order, math.inf, rest["vectors"], step, overdamped=True),
+        noise=Noise(order, order, math.inf, rest["vectors"], step, equation=OVERDAMPED),
         doc=f"Overdamped Brownian rotation, {rest['summary']}, of weak order {order}.\n{EQUATION}{rest['formula']}",
         **declared,
     )  # fmt: skip

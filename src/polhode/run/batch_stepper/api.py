@@ -9,6 +9,7 @@ from ...methods import Method
 from ..noise import NOISY
 from ..stepper import one_step
 from .arrays import SHAPES
+from .asked import is_written_out
 from .held import check_bodies
 from .inertia import bodies_of
 from .respa import Respa
@@ -43,7 +44,7 @@ def batch_stepper(
     Parameters
     ----------
     bodies : (N, 3) principal moments, (N, 3, 3) tensors, a list of `ph.Body`, or one of these for all bodies
-    method : a name, an expression, or a Method that needs no memory from step to step; or, with `masses`, `ph.respa`
+    method : a name, an expression, or a Method that needs no memory from step to step; or `ph.respa`
     dt : step, one for all bodies or one for each; may be given to each call instead
     field : a torque or potential that acts besides the torques given to each call
     params : values of its parameters, one for all bodies or one for each, as for `ph.ensemble`
@@ -64,8 +65,6 @@ def batch_stepper(
         if not isinstance(value, str) or value not in allowed:
             raise InputError(f"{name} must be {' or '.join(map(repr, allowed))}; got {value!r}", name)
     multiple = method if isinstance(method, Respa) else None
-    if multiple is not None and masses is None:
-        raise InputError(f"{multiple.name} is for bodies that also move; give masses", "masses")
     chosen = one_step(method.inner if isinstance(method, Respa) else method, counted=True)
     many = bodies_of(bodies, field, params)
     check_bodies(many, chosen, many.field)
@@ -75,7 +74,7 @@ def batch_stepper(
         given = {"translation_bath": translation_bath, "translation_params": translation_params}
         for name in (name for name, value in given.items() if value is not None):
             raise InputError(f"{name} needs masses", name)
-        return BatchStepper(many, chosen, dt, form, thermostat=acting)
+        return BatchStepper(many, chosen, dt, form, thermostat=acting, respa=multiple)
     bath = _bath(translation_bath, translation_params, chosen, many.number, vector == "omega")
     return RigidStepper(BatchStepper(many, chosen, dt, form), masses, bath, acting, multiple)
 
@@ -105,4 +104,8 @@ def _bath(
         return None
     if method.noise is None:
         raise InputError(f"translation_bath needs a method with noise, such as {NOISY!r}", "translation_bath")
+    if not is_written_out(method):  # friction and noise of the translation act where the scheme has those of rotation
+        raise InputError(
+            f"translation_bath needs Langevin dynamics, such as {NOISY!r}; got {method.name}", "translation_bath"
+        )
     return TranslationBath(bath, params, number, velocities)

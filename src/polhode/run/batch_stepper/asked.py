@@ -28,6 +28,7 @@ from ...numbers.arrays import components
 from ...numbers.exact import converted
 from ...physics.bodies import rows
 from ...physics.fields.heat_bath import BathField
+from ..noise import NOISY
 from . import arrays
 
 if TYPE_CHECKING:
@@ -35,6 +36,9 @@ if TYPE_CHECKING:
 
 KICK, NOISE = "U", "O"
 """The flow of a potential, and friction and noise, in the sequence of a kick-drift scheme."""
+
+SLOW = "slow"
+"""The name of the slow force in the legs of a scheme with multiple time steps; that of the other one is `KICK`."""
 
 
 Couple = Callable[..., None]
@@ -96,19 +100,21 @@ def scalar_first(q: np.ndarray, scalar_last: bool) -> Any:
 
 def asked_steps(
     stepper: BatchStepper, q: np.ndarray, v: np.ndarray, function: Callable[..., Any], frame: str, h: Any, n: int,
-    t: float, couple: Couple = uncoupled,
+    t: float, couple: Couple = uncoupled, slow: Callable[..., Any] | None = None,
 ) -> int:  # fmt: skip
     """Make steps with torques from a function; return the number of bodies that failed, whose states are kept.
 
-    ``couple(h/2, v)`` is called before and after every step of a kick-drift scheme.
+    ``couple(h/2, v)`` is called before and after every step of a kick-drift scheme. With multiple time steps, `slow` is
+    the function of the slow torques.
     """
     check_alone(stepper)
     check_askable(stepper.method)
     method, torque = stepper.method.unprocessed or stepper.method, Asked(stepper, function, frame)
+    asked = {KICK: torque} | ({} if slow is None else {SLOW: Asked(stepper, slow, frame)})
     new = q.astype(float), v.astype(float)  # doubles inside, and nothing is written if the function raises an error
     with np.errstate(invalid="ignore", over="ignore"):
         if is_written_out(method):
-            _kicks_and_drifts(stepper, method, *new, torque, h, n, t, couple)
+            _kicks_and_drifts(stepper, method, *new, asked, h, n, t, couple)
         else:
             _stages(stepper, method, *new, torque, own_steps(h, len(stepper.flags)), n, t)
     return write_good(stepper, (q, v), new)
@@ -144,11 +150,14 @@ class Leg(NamedTuple):
     force: str = KICK
 
 
-def legs(method: Method) -> list[Leg]:
-    """The kicks of a scheme and what is between them, in the order in which they act."""
+def legs(method: Method, apart: bool = False) -> list[Leg]:
+    """The kicks of a scheme and what is between them, in the order in which they act.
+
+    With `apart`, drifts and steps of friction and noise are legs of their own: attitudes are known between them.
+    """
     found, drawn = [], 0
-    for is_kick, group in itertools.groupby(method.sequence, lambda part: part.flow == KICK):
-        parts = tuple(group)
+    for key, group in itertools.groupby(method.sequence, lambda part: part.flow if apart else part.flow == KICK):
+        parts, is_kick = tuple(group), key in (KICK, True)
         fraction = sum(float(converted(part.time, floats.number)) for part in parts if part.flow != NOISE)
         found.append(Leg(parts, is_kick, fraction, drawn))
         drawn += sum(part.flow == NOISE for part in parts)
@@ -210,6 +219,11 @@ def check_askable(method: Method) -> None:
     alone = method.unprocessed or method
     if method.takes("attitude") and (is_written_out(alone) or (alone.asks == Torque() and not alone.implicit)):
         return
+    if method.noise is not None:
+        raise InputError(
+            f"{method.name} cannot ask a function for torques; methods with noise that can: Langevin dynamics, such as "
+            f"{NOISY}"
+        )
     able = [m.name for m in methods.taking("attitude") if m.asks == Torque() and not (m.implicit or m.memory)]
     raise InputError(
         f"{method.name} cannot ask a function for torques; methods that can: strang(dmv10) and every other kick-drift "
@@ -223,25 +237,26 @@ def own_steps(h: Any, number: int) -> Any:
 
 
 def _kicks_and_drifts(
-    stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, torque: Asked, h: Any, n: int, t: float,
-    couple: Couple,
+    stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, asked: dict[str, Asked], h: Any, n: int,
+    t: float, couple: Couple,
 ) -> None:  # fmt: skip
-    """Make the kicks and drifts of a scheme; neighbouring kicks share one torque."""
-    steps, scheme = own_steps(h, len(stepper.flags)), legs(method)
+    """Make the kicks and drifts of a scheme; neighbouring kicks share one torque of a function."""
+    steps = own_steps(h, len(stepper.flags))
+    scheme = legs(method) if stepper.respa is None else stepper.respa.legs
     drifts = Drifts(stepper, method.drift, scheme, q, v, h)
-    found: np.ndarray | None = None
+    found: dict[str, np.ndarray] = {}
     for k in range(n):
         clock = 0.0
         begin = t + k * steps
         couple(h / 2, v)
         for leg in scheme:
             if leg.is_kick:
-                if found is None:
-                    found = torque(begin + clock * steps, q, v)
-                kick(stepper, v, leg.fraction * steps, found)
+                if leg.force not in found:
+                    found[leg.force] = asked[leg.force](begin + clock * steps, q, v)
+                kick(stepper, v, leg.fraction * steps, found[leg.force])
             else:
                 drifts.advance(leg, k)
-                found, clock = None if leg.fraction else found, clock + leg.fraction
+                found, clock = {} if leg.fraction else found, clock + leg.fraction
         couple(h / 2, v)
     stepper.flags |= drifts.failed()
 

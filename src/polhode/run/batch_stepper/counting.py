@@ -1,7 +1,8 @@
-"""The count of steps of a stepper with noise: with the seed and the body, it numbers the random numbers."""
+"""What a stepper with noise keeps between calls: the count of steps, which numbers the random numbers, and memories."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,34 +15,38 @@ from .inertia import columns
 class Count:
     """Number of steps that were made, for bodies in a heat bath.
 
-    The compiled step reads it among the parameters of the bath, as the number of the first step of a call.
+    The compiled step reads it as the first number of a body's memory, as the number of the first step of a call.
 
     Attributes
     ----------
     made : the count
-    values : the parameters of the field of all bodies, as columns for the loop
+    values : the parameters of the field of all bodies, then their memories, as columns for the loop
     """
 
-    def __init__(self, made: int = 0) -> None:
-        self.made = made
+    def __init__(self, memory: int, made: int = 0) -> None:
+        self.made, self._memory = made, memory
         self.values = np.empty((0, 0))
         self._first: Any = 0
-        self._row = 0
+        self._filled_for: Any = None
 
     def prepare(self, bodies: Bodies, number: int) -> None:
         """Write out the parameters of this number of bodies."""
         assert bodies.field is not None
         assert bodies.field.bath is not None
-        self.values, self._row = columns(of_each(bodies.field, bodies.values, number)), bodies.field.bath + FIRST
-        self._first = self.values[self._row].copy()
-        self.begin(0)
+        parameters = columns(of_each(bodies.field, bodies.values, number))
+        self.values = np.concatenate([parameters, np.zeros((self._memory, parameters.shape[1]))])
+        self._first, self._filled_for = parameters[bodies.field.bath + FIRST], None
+
+    def fill(self, h: Any, filled_by: Callable[[], Any], inertia: np.ndarray, *rest: Any) -> None:
+        """Fill the memories for the steps h, unless they are those of the last call."""
+        if self._filled_for is None or not np.array_equal(self._filled_for, h):
+            filled_by()(inertia, self.values, *rest, h)
+            self._filled_for = np.copy(h)
 
     def begin(self, further: int) -> None:
         """Number the first step of a call: the steps that were made, and `further` ones."""
-        self.values[self._row] = self._first + (self.made + further)
+        self.values[-self._memory] = self._first + (self.made + further)
 
-    def at_start(self) -> np.ndarray:
-        """Return the parameters of all bodies with the first steps as they were given, without the count."""
-        values = self.values.copy()
-        values[self._row] = self._first
-        return values
+    def parameters(self) -> np.ndarray:
+        """Return the parameters of all bodies, without the memories."""
+        return np.ascontiguousarray(self.values[: -self._memory])

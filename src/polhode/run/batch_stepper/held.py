@@ -74,10 +74,33 @@ def compiled(bodies: Bodies, method: Method, form: Any, kind: Kind) -> Any:
 
     def build() -> Any:
         torque = answering(method.asks, field, turned, floats.number)
-        carried = in_place.carrying(beginning(method), bool(method.memory))
-        return in_place.loop(
-            method.build(floats.number), torque, size, form, call, carried, *method.processors(floats.number)
-        )  # fmt: skip
+        before, after = method.processors(floats.number)
+        if method.memory:  # `memories` has filled it
+            carried, before = in_place.remembering(method.memory, bodies.values.shape[1]), None
+        else:
+            carried = in_place.carrying(beginning(method))
+        return in_place.loop(method.build(floats.number), torque, size, form, call, carried, before, after)
 
-    structure = None if field is None else field.structure
-    return program(build, "in place", method, structure, size, form, call).run
+    return program(build, "in place", method, _structure(field), size, form, call).run
+
+
+def memories(bodies: Bodies, method: Method, own_dt: bool) -> Any:
+    """Return the compiled function that fills the memories of a method with noise, friction and noise of a step."""
+    from ...compile.batch import in_place
+    from ...compile.batch.layout import Sizes
+    from ...compile.program import program
+
+    field, turned = bodies.field, bodies.own is not None
+    size = Sizes(bodies.values.shape[1], 4 * turned, () if field is None else tuple(field.columns))
+
+    def build() -> Any:
+        torque, before = answering(method.asks, field, turned, floats.number), method.before
+        assert before is not None
+        begin, start = beginning(method), before(floats.number)
+        return in_place.filling(begin, start, torque, size, method.memory, own_dt)
+
+    return program(build, "memories", method, _structure(field), size, own_dt).run
+
+
+def _structure(field: Field | None) -> str | None:
+    return None if field is None else field.structure

@@ -81,15 +81,16 @@ def torques(rotation: BatchStepper, torque: Any, n: int) -> list[Any]:
 
 
 def rescaled_steps(
-    stepper: BatchStepper, q: np.ndarray, v: np.ndarray, torque: Any, frame: Any, h: Any, n: int, t: float
-) -> int:
+    stepper: BatchStepper, q: np.ndarray, v: np.ndarray, torque: Any, frame: Any, h: Any, n: int, t: float,
+    slow: Any = None,
+) -> int:  # fmt: skip
     """Make steps with a thermostat; return the number of bodies that failed, whose states are kept."""
     assert stepper.thermostat is not None
     h, couple = check_one_step(h), Coupling(stepper.thermostat, stepper)
     asked = torque is not None and arrays.is_function(torque)
     with stepper.thermostat.trial():
         if asked and is_written_out(stepper.method.unprocessed or stepper.method):
-            return asked_steps(stepper, q, v, torque, frame, h, n, t, couple)
+            return asked_steps(stepper, q, v, torque, frame, h, n, t, couple, slow)
         new = q.astype(float), v.astype(float)  # nothing is written if an error is raised
         for k, given in enumerate([torque] * n if asked else torques(stepper, torque, n)):
             couple(h / 2, new[1])

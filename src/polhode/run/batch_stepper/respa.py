@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
+from typing import Any
 
 from ...errors import InputError
 from ...methods import Method, methods
 from ...physics.validate import whole_number
-from .asked import Leg, is_written_out, legs
-
-SLOW = "slow"
-"""The name of the slow force in the legs of a scheme."""
+from . import arrays
+from .asked import SLOW, Leg, is_written_out, legs
 
 
 @dataclasses.dataclass(frozen=True)
@@ -78,11 +77,11 @@ def _shortened(leg: Leg, factor: float) -> Leg:
 
 
 def respa(outer: str | Method, inner: str | Method, n: int) -> Respa:
-    """Return a scheme with multiple time steps, for `ph.batch_stepper` with masses.
+    """Return a scheme with multiple time steps, for `ph.batch_stepper`.
 
         scheme = ph.respa("strang(dmv10)", "strang(dmv10)", 4)
-        stepper = ph.batch_stepper(moments, scheme, dt, masses=masses)
-        stepper.step(x, p, q, pi, fast, slow=slow)
+        ph.batch_stepper(moments, scheme, dt).step(q, pi, fast, slow=slow)
+        ph.batch_stepper(moments, scheme, dt, masses=masses).step(x, p, q, pi, fast, slow=slow)
 
     The step `dt` is the outer one. In every drift of the outer scheme the inner scheme makes `n` steps.
 
@@ -111,3 +110,17 @@ def respa(outer: str | Method, inner: str | Method, n: int) -> Respa:
             f"outer and inner must have the same free flow; got {first.drift.name} and {second.drift.name}", "inner"
         )
     return Respa(first, second, whole_number("n", n))
+
+
+def check_slow(respa: Respa | None, fast: Any, slow: Any, masses: bool = False) -> None:
+    """Refuse slow forces without multiple time steps, and the reverse.
+
+    With masses a function gives forces and torques together, so both must be functions.
+    """
+    if respa is None:
+        if slow is not None:
+            raise InputError("slow forces need multiple time steps: ph.batch_stepper(..., ph.respa(...))", "slow")
+    elif masses and not (arrays.is_function(fast) and arrays.is_function(slow)):
+        raise InputError(f"{respa.name} needs two functions: step(x, p, q, pi, fast, slow=slow)")
+    elif fast is None or slow is None:
+        raise InputError(f"{respa.name} needs fast and slow torques: step(q, pi, fast, slow=slow)")

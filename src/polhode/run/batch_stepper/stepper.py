@@ -16,11 +16,12 @@ from ...physics.bodies import NO_VALUES, Bodies
 from ...physics.fields.decorators import check_frame
 from ...physics.fields.heat_bath import counter
 from ...physics.validate import ROTATION_TOLERANCE, check_unit_of_time, finite_number, flag, real_array, whole_number
-from ..noise import check_forward
+from ..noise import check_forward, multiplies
 from . import arrays
 from .counting import Count
-from .held import Kind, compiled
+from .held import Kind, compiled, memories
 from .inertia import columns, replaced
+from .respa import Respa, check_slow
 from .thermostats import Acting
 
 MANY = 512
@@ -45,13 +46,15 @@ class BatchStepper:
     method, dt : the method, and the step that is used where a call gives none
     steps_made : with noise, the number of steps made so far
     thermostat : the thermostat in its present state, or None
+    respa : multiple time steps, or None
     """
 
     def __init__(
-        self, bodies: Bodies, method: Method, dt: Any, form: Any, steps_made: int = 0, thermostat: Acting | None = None
-    ) -> None:
-        self.method, self.form, self.dt, self.thermostat = method, form, dt, thermostat
-        self.count = None if method.noise is None else Count(steps_made)
+        self, bodies: Bodies, method: Method, dt: Any, form: Any, steps_made: int = 0,
+        thermostat: Acting | None = None, respa: Respa | None = None,
+    ) -> None:  # fmt: skip
+        self.method, self.form, self.dt, self.thermostat, self.respa = method, form, dt, thermostat, respa
+        self.count = None if method.noise is None else Count(method.memory, steps_made)
         self._failed: np.ndarray = NOBODY
         self._programs: dict[Any, Any] = {}
         self._q = self._v = self._torque = self._frame = UNKNOWN
@@ -88,7 +91,7 @@ class BatchStepper:
     def __reduce__(self) -> Any:
         """Pickle the constructor arguments; compiled steps are looked up again when needed."""
         made = 0 if self.count is None else self.count.made
-        return BatchStepper, (self.bodies, self.method, self.dt, self.form, made, self.thermostat)
+        return BatchStepper, (self.bodies, self.method, self.dt, self.form, made, self.thermostat, self.respa)
 
     @property
     def steps_made(self) -> int:
@@ -133,8 +136,8 @@ class BatchStepper:
     # --- steps -------------------------------------------------------------------------------------
 
     def step(
-        self, q: Any, pi: Any, torque: Any = None, *, frame: str = "body", dt: Any = None, n: int = 1, t: float = 0.0,
-        in_place: bool = True,
+        self, q: Any, pi: Any, torque: Any = None, *, slow: Any = None, frame: str = "body", dt: Any = None, n: int = 1,
+        t: float = 0.0, in_place: bool = True,
     ) -> tuple[Any, Any]:  # fmt: skip
         """Advance all bodies by one step, or by `n` steps.
 
@@ -146,6 +149,7 @@ class BatchStepper:
             further first dimension of length `n`, over each of the sub-steps. Or a function that returns such an array,
             ``torque(t, q)`` or, for methods that take torques which depend on omega, ``torque(t, q, pi)``. It is
             asked at the times and states where the method needs it, so the order of the method is kept
+        slow : with `ph.respa`, the slow torques: a function or an array, like `torque`, which is then the fast ones
         frame : "body" or "space", the frame of the torque
         dt : step, one for all bodies or one for each; by default that of the stepper
         n : number of steps
@@ -163,7 +167,7 @@ class BatchStepper:
         """
         if (
             q is self._q and pi is self._v and frame is self._frame and dt is None and n == 1 and in_place is True
-            and type(t) is float and q.flags.writeable and pi.flags.writeable
+            and type(t) is float and slow is None and q.flags.writeable and pi.flags.writeable
         ):  # fmt: skip
             # the arrays of the last call, or another array of torques like the last one
             if torque is self._torque:
@@ -176,25 +180,29 @@ class BatchStepper:
             ):  # fmt: skip
                 self.settle(self._run(q, pi, torque, *self._rest, t), torque)
                 return q, pi
-        return self._step_anew(q, pi, torque, frame, dt, n, t, in_place)
+        return self._step_anew(q, pi, torque, slow, frame, dt, n, t, in_place)
 
     def _step_anew(
-        self, given_q: Any, given_v: Any, torque: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
+        self, given_q: Any, given_v: Any, torque: Any, slow: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
     ) -> tuple[Any, Any]:
         """Check all arguments and make the steps."""
+        check_slow(self.respa, torque, slow)
         if arrays.is_on_gpu(given_q):
-            return self._step_on_gpu(given_q, given_v, torque, frame, dt, n, t, in_place)
+            return self._step_on_gpu(given_q, given_v, torque, slow, frame, dt, n, t, in_place)
         q, v = self._states(given_q, given_v, flag("in_place", in_place))
         h = self.steps(dt)
         n, t = whole_number("n", n), finite_number("t", t)
+        if self.respa is not None:
+            torque, slow = self._function("torque", torque), self._function("slow", slow)
         if self.thermostat is not None:
             from .rescaled import rescaled_steps
 
-            self.settle(rescaled_steps(self, q, v, torque, check_frame(frame), h, n, t), torque)
+            self.settle(rescaled_steps(self, q, v, torque, check_frame(frame), h, n, t, slow), torque)
         elif torque is not None and arrays.is_function(torque):
             from .asked import asked_steps
 
-            self.settle(self.counted(asked_steps(self, q, v, torque, check_frame(frame), h, n, t), n), torque)
+            lost = asked_steps(self, q, v, torque, check_frame(frame), h, n, t, slow=slow)
+            self.settle(self.counted(lost, n), torque)
         else:
             advance = self.bound(q, v, torque, frame, h=h, n=n)
             self._frame = UNKNOWN
@@ -206,12 +214,19 @@ class BatchStepper:
             self.settle(self.counted(advance(t), n), torque)
         return self._handed_back(q, v, given_q, given_v, in_place)
 
+    def _function(self, name: str, torque: Any) -> Any:
+        """Return torques as a function; an array is held over all steps in its frame."""
+        if arrays.is_function(torque):
+            return torque
+        held = arrays.vectors(name, torque, self.form.layout, len(self.flags), None)
+        return lambda t, q: held
+
     def _step_on_gpu(
-        self, q: Any, v: Any, torque: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
+        self, q: Any, v: Any, torque: Any, slow: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
     ) -> tuple[Any, Any]:
         """Make the steps in arrays on a GPU."""
         n, t, in_place = whole_number("n", n), finite_number("t", t), flag("in_place", in_place)
-        found: tuple[Any, Any] = self.on_gpu().step(q, v, torque, frame, lambda: self.steps(dt), n, t, in_place)
+        found: tuple[Any, Any] = self.on_gpu().step(q, v, torque, slow, frame, lambda: self.steps(dt), n, t, in_place)
         return found
 
     def on_gpu(self) -> Any:
@@ -227,6 +242,8 @@ class BatchStepper:
     ) -> functools.partial[int]:
         """Return the function that makes the steps from a time and returns the number of bodies that failed."""
         if self.count is not None:
+            inertia, _, *rest = self.constants
+            self.count.fill(h, lambda: memories(self.bodies, self.method, type(h) is not float), inertia, *rest)
             self.count.begin(0)
         number, force = len(self.flags), NO_TORQUE
         if torque is not None:
@@ -400,6 +417,8 @@ class BatchStepper:
                 return f"its quaternion is {q.tolist()}, of length {length:.8g}"
             if not np.isfinite(v).all():
                 return f"its {self.vector} is {v.tolist()}"
+            if multiplies(self.method) and not v.any():
+                return f"its {self.vector} is zero, and no factor moves it"
         return f"the equations of the step were not solved, or {NO_STATE}; try a smaller dt"
 
 

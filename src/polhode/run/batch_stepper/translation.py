@@ -23,6 +23,7 @@ from . import arrays
 from .asked import (
     KICK,
     NOISE,
+    SLOW,
     Asked,
     Couple,
     Drifts,
@@ -33,11 +34,12 @@ from .asked import (
     kick,
     legs,
     own_steps,
+    scalar_first,
     uncoupled,
     write_good,
 )
 from .rescaled import Coupling, check_one_step, torques
-from .respa import SLOW, Respa
+from .respa import Respa, check_slow
 from .stepper import BatchStepper
 from .thermostats import Acting
 from .translation_bath import TranslationBath
@@ -113,7 +115,7 @@ class RigidStepper:
         rotation, given = self.rotation, (x, p, q, pi)
         in_place, n, t = flag("in_place", in_place), whole_number("n", n), finite_number("t", t)
         check_frame(frame)
-        self._check_slow(force, slow)
+        check_slow(self.respa, force, slow, masses=True)
         if arrays.is_function(force) and torque is not None:
             raise InputError("a function gives forces and torques together; remove the argument torque")
         if any(map(arrays.is_on_gpu, given)):
@@ -130,6 +132,8 @@ class RigidStepper:
                     asked[SLOW] = _Both(self, slow, frame)
                 with self._coupled(h) as couple:
                     self._asked(new, asked, h, n, t, couple)
+            elif self.turns:
+                self._asked(new, {KICK: _Both(self, self._constant(force, torque), frame)}, h, n, t, uncoupled)
             elif self.thermostat is None:
                 self._held(new, force, torque, frame, h, n, t)
             else:
@@ -152,6 +156,22 @@ class RigidStepper:
         if self._gpu is None:
             self._gpu = Translation(self)
         return self._gpu
+
+    @property
+    def turns(self) -> bool:
+        """Whether the friction of the translation turns with the bodies."""
+        return self.bath is not None and not self.bath.is_isotropic
+
+    def _constant(self, force: Any, torque: Any) -> Callable[..., Any]:
+        """Forces and torques as a function that does not change; None is zero."""
+        layout, number = self.rotation.form.layout, len(self.rotation.flags)
+        none = np.zeros((number, 3) if layout == "rows" else (3, number))
+        given = {"force": force, "torque": torque}
+        found = [
+            none if value is None else arrays.vectors(name, value, layout, number, None)
+            for name, value in given.items()
+        ]
+        return lambda t, x, q: tuple(found)
 
     @contextlib.contextmanager
     def _coupled(self, h: Any) -> Iterator[Couple]:
@@ -198,15 +218,7 @@ class RigidStepper:
                 if leg.is_kick:
                     self._kick(p, leg.fraction * steps, F)
                 else:
-                    self._between_kicks(x, p, leg, steps, k)
-
-    def _check_slow(self, force: Any, slow: Any) -> None:
-        """Refuse slow forces without multiple time steps, and the reverse."""
-        if self.respa is None:
-            if slow is not None:
-                raise InputError("slow forces need multiple time steps: ph.batch_stepper(..., ph.respa(...))", "slow")
-        elif not (arrays.is_function(force) and arrays.is_function(slow)):
-            raise InputError(f"{self.respa.name} needs two functions: step(x, p, q, pi, fast, slow=slow)")
+                    self._between_kicks(x, p, q, leg, steps, k)
 
     def _scheme(self) -> tuple[Method | None, list[Leg]]:
         """Return the free flow of the scheme, and its kicks and drifts."""
@@ -218,7 +230,7 @@ class RigidStepper:
                 f"forces from a function need a kick-drift scheme over a free flow, such as strang(dmv10); got "
                 f"{rotation.method.name}"
             )
-        return method.drift, legs(method) if self.respa is None else self.respa.legs
+        return method.drift, legs(method, self.turns) if self.respa is None else self.respa.legs
 
     def _asked(
         self, state: tuple[Any, ...], asked: dict[str, _Both], h: Any, n: int, t: float, couple: Couple
@@ -238,13 +250,13 @@ class RigidStepper:
                     self._kick(p, leg.fraction * steps, found[leg.force][0])
                     kick(rotation, v, leg.fraction * steps, found[leg.force][1])
                 else:
-                    self._between_kicks(x, p, leg, steps, k)
+                    self._between_kicks(x, p, q, leg, steps, k)
                     drifts.advance(leg, k)
                     found, clock = {} if leg.fraction else found, clock + leg.fraction
             couple(h / 2, v, p)
         rotation.flags |= drifts.failed()
 
-    def _between_kicks(self, x: np.ndarray, p: np.ndarray, leg: Leg, steps: Any, k: int) -> None:
+    def _between_kicks(self, x: np.ndarray, p: np.ndarray, q: np.ndarray, leg: Leg, steps: Any, k: int) -> None:
         """Make the drifts and the steps of friction and noise of the translation between two kicks of step k."""
         drawn = leg.drawn
         for part in leg.parts:
@@ -253,8 +265,9 @@ class RigidStepper:
                 self._drift(x, p, h)
                 continue
             if self.bath is not None:
-                rows = by_rows(p, self.rotation.form.layout)
-                self.bath.relax(rows, h, self.masses, self.steps_made + k, drawn)
+                form = self.rotation.form
+                attitudes = scalar_first(by_rows(q, form.layout), form.scalar_last) if self.turns else None
+                self.bath.relax(by_rows(p, form.layout), attitudes, h, self.masses, self.steps_made + k, drawn)
             drawn += 1
 
     def _kick(self, p: np.ndarray, h: Any, force: Any) -> None:

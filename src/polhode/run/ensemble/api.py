@@ -20,7 +20,7 @@ from ...physics.validate import check_times, check_unit_of_time, flag, whole_num
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
 from .. import with_states
-from ..noise import check_forward
+from ..noise import check_forward, check_moving
 from ..schedule import Bounds
 from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time
@@ -252,6 +252,7 @@ def fixed_step(
     check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     check_forward(chosen, float(batch.dt.min()))
+    check_moving(chosen, batch.momentum)
     model = model_problem(batch, chosen, t0)
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
 
