@@ -134,8 +134,24 @@ def test_the_stepper_has_the_bits_of_an_ensemble_in_calls_of_any_length():
     stepper.step(q, pi, n=STEPS // 4)
     stepper.step(q, pi, n=STEPS - STEPS // 4)
     np.testing.assert_array_equal(pi, crowd(LANES + 1).momentum[-1])
-    with pytest.warns(ph.ResultWarning, match="its pi is zero, and no factor moves it"):
-        stepper.step(q, np.zeros_like(pi))
+    for torque in (None, lambda t, q: 0 * pi):
+        with pytest.warns(ph.ResultWarning, match="its pi is zero, and no factor moves it"):
+            stepper.step(q, np.zeros_like(pi), torque)
+
+
+@pytest.mark.parametrize("method", [NAME, pytest.param("brownian(2)", marks=pytest.mark.slow)])
+def test_functions_are_held_torques_that_do_not_change(method):
+    """The step on arrays against the compiled one: the same random numbers."""
+    torque = np.random.default_rng(4).normal(size=(LANES + 1, 3))
+    runs = []
+    for calls in ([(torque, 3)], [(lambda t, q: torque, 1), (lambda t, q: torque, 2)]):
+        q, pi = np.tile([1.0, 0.0, 0.0, 0.0], (LANES + 1, 1)), np.array([START] * (LANES + 1))
+        stepper = ph.batch_stepper([MOMENTS] * (LANES + 1), method, 0.05, field=BATH)
+        for given, n in calls:
+            stepper.step(q, pi, given, n=n)
+        runs.append(np.concatenate([q, pi], axis=1))
+        assert stepper.steps_made == 3
+    np.testing.assert_allclose(runs[1], runs[0], atol=1e-13)
 
 
 def test_the_thermostat_keeps_the_direction_of_the_momentum_in_space():
@@ -156,6 +172,12 @@ REFUSED = [
     (lambda: ph.methods["bussi(baoab(jacobi))"], "has noise"),
     (lambda: ph.methods["strang(bussi(jacobi))"], "has noise"),
     (lambda: ph.methods["bussi(taylor(6))"], "heat bath"),
+    (
+        lambda: ph.batch_stepper([MOMENTS], "bussi(imidm)", 0.1, field=BATH).step(
+            np.array([[1.0, 0.0, 0.0, 0.0]]), np.array([START]), lambda t, q: 0 * q[:, :3]
+        ),
+        "methods with noise that can: Langevin dynamics, such as baoab",
+    ),
 ]
 
 

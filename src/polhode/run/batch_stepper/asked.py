@@ -21,7 +21,7 @@ from ...kernels.so3 import conj, mul, unit, unrotate
 from ...methods import Method, methods
 from ...methods.combinators.compose import whole
 from ...methods.combinators.langevin import without_kicks
-from ...methods.queries import Torque
+from ...methods.queries import HeatBath, Torque
 from ...methods.tables.compositions import Part
 from ...numbers import floats
 from ...numbers.arrays import components
@@ -112,10 +112,11 @@ def asked_steps(
     method, torque = stepper.method.unprocessed or stepper.method, Asked(stepper, function, frame)
     asked = {KICK: torque} | ({} if slow is None else {SLOW: Asked(stepper, slow, frame)})
     new = q.astype(float), v.astype(float)  # doubles inside, and nothing is written if the function raises an error
-    with np.errstate(invalid="ignore", over="ignore"):
+    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
         if is_written_out(method):
             _kicks_and_drifts(stepper, method, *new, asked, h, n, t, couple)
         else:
+            stepper.remember(h)
             _stages(stepper, method, *new, torque, own_steps(h, len(stepper.flags)), n, t)
     return write_good(stepper, (q, v), new)
 
@@ -217,12 +218,13 @@ def check_alone(stepper: BatchStepper) -> None:
 def check_askable(method: Method) -> None:
     """Refuse a method that cannot take torques from a function."""
     alone = method.unprocessed or method
-    if method.takes("attitude") and (is_written_out(alone) or (alone.asks == Torque() and not alone.implicit)):
+    single = all(isinstance(query, Torque | HeatBath) for query in alone.asks.parts)
+    if method.takes("attitude") and (is_written_out(alone) or (single and not alone.implicit)):
         return
     if method.noise is not None:
         raise InputError(
             f"{method.name} cannot ask a function for torques; methods with noise that can: Langevin dynamics, such as "
-            f"{NOISY}"
+            f"{NOISY}, and bussi() over explicit schemes"
         )
     able = [m.name for m in methods.taking("attitude") if m.asks == Torque() and not (m.implicit or m.memory)]
     raise InputError(
@@ -271,15 +273,17 @@ def kick(stepper: BatchStepper, v: np.ndarray, h: Any, torque: np.ndarray) -> No
 def _stages(
     stepper: BatchStepper, method: Method, q: np.ndarray, v: np.ndarray, torque: Asked, h: Any, n: int, t: float
 ) -> None:
-    """Make steps of an explicit method on arrays of components, in principal axes."""
+    """Make steps of an explicit method on arrays of components, in principal axes; with noise, from its memories."""
     bodies, form = stepper.bodies, stepper.form
     own = None if bodies.own is None else components(bodies.own)
     attitude = unit(scalar_first(by_rows(q, form.layout), form.scalar_last))
     vector = by_rows(v, form.layout).astype(float)
     m = bodies.to_principal(components(bodies.momentum_of(vector) if form.omega else vector))
-    y = (attitude if own is None else mul(attitude, own)), m
+    y: Any = (attitude if own is None else mul(attitude, own)), m
     system = components(bodies.moments), components(bodies.inverse_moments), ()
     step = whole(method)(floats.number)
+    if stepper.count is not None:
+        y, step = (*y, stepper.count.memory(len(stepper.flags))), method.build(floats.number)
     seen_q, seen_v = np.empty_like(q, dtype=float), np.empty_like(v, dtype=float)
 
     def show(q: Any, m: Any, to_q: np.ndarray, to_v: np.ndarray) -> None:
@@ -297,4 +301,4 @@ def _stages(
         new, residual = step(h, t + k * h, y, system, asked)
         stepper.flags |= ~is_valid(new, residual)
         y = renormalise(new)
-    show(*y, q, v)
+    show(y[0], y[1], q, v)

@@ -43,6 +43,10 @@ class Count:
             filled_by()(inertia, self.values, *rest, h)
             self._filled_for = np.copy(h)
 
+    def memory(self, number: int) -> tuple[np.ndarray, ...]:
+        """The memories of this number of bodies, one array for each number in them."""
+        return tuple(row[:number] for row in self.values[-self._memory :])
+
     def begin(self, further: int) -> None:
         """Number the first step of a call: the steps that were made, and `further` ones."""
         self.values[-self._memory] = self._first + (self.made + further)

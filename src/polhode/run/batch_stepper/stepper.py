@@ -241,10 +241,7 @@ class BatchStepper:
         self, q: Any, v: Any, torque: Any = None, frame: Any = "body", *, h: Any, n: int = 1
     ) -> functools.partial[int]:
         """Return the function that makes the steps from a time and returns the number of bodies that failed."""
-        if self.count is not None:
-            inertia, _, *rest = self.constants
-            self.count.fill(h, lambda: memories(self.bodies, self.method, type(h) is not float), inertia, *rest)
-            self.count.begin(0)
+        self.remember(h)
         number, force = len(self.flags), NO_TORQUE
         if torque is not None:
             force = arrays.vectors("torque", torque, self.form.layout, number, n)
@@ -257,6 +254,13 @@ class BatchStepper:
         if self.groups < MANY:
             return functools.partial(bound, 0, self.groups)  # one partial, with all arguments
         return functools.partial(self._on_cores, bound)
+
+    def remember(self, h: Any) -> None:
+        """With noise, fill the memories of the bodies for steps h, and number the first step."""
+        if self.count is not None:
+            inertia, _, *rest = self.constants
+            self.count.fill(h, lambda: memories(self.bodies, self.method, type(h) is not float), inertia, *rest)
+            self.count.begin(0)
 
     def _program(self, *kind: Any) -> Any:
         """Return the compiled step for a frame, torques for each sub-step, and steps for each body."""
