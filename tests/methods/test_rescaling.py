@@ -196,6 +196,11 @@ def wind(t, R, omega, a):
 @pytest.mark.parametrize(("method", "given", "named"), [
     ("baoab(rot123)", ph.Problem(ph.Body([1.0, 1.0, 0.0]), BATH, momentum=[1, 0, 0]), "do not: baoab\\(dmv2\\), baoab"),
     ("bussi(rot123)", ph.Problem(ph.Body([1.0, 1.0, 0.0]), BATH, momentum=[1, 0, 0]), "do not: bussi\\("),
+    (
+        dataclasses.replace(ph.methods["baoab(rot123)"], name="mine"),
+        ph.Problem(ph.Body([1.0, 1.0, 0.0]), BATH, momentum=[1, 0, 0]),
+        "mine divides .* do not: bussi\\(",
+    ),
     ("obabo(mv_explicit)", ph.Problem(ph.Body([1.0, 1.0, 2.0]), BATH, momentum=[1, 0, 0]), "do not: obabo\\(dmv2\\)"),
     ("baoab(jacobi)", problem(BATH + wind(0.1)), "take it: bussi\\("),
 ])  # fmt: skip

@@ -17,6 +17,10 @@ NOISY = "baoab(jacobi)"
 """Example of a method with noise in messages."""
 
 
+OVER_SCHEMES = "bussi"
+"""The combinator that adds noise to any scheme, so that its methods take all bodies and fields that schemes take."""
+
+
 def check_noise(method: Method | None, problem: Problem) -> None:
     """Refuse a heat bath without a method with noise, and such a method without a heat bath."""
     bath = problem.field is not None and problem.field.bath is not None
@@ -63,8 +67,10 @@ def multiplies(method: Method) -> bool:
 
 def check_moving(method: Method, momenta: Any) -> None:
     """Refuse bodies at rest, one row of momenta each, for a thermostat that multiplies the momentum."""
+    if not multiplies(method):
+        return
     resting = np.flatnonzero(~np.reshape(momenta, (-1, 3)).any(axis=1))
-    if len(resting) and multiplies(method):
+    if len(resting):
         raise InputError(
             f"{method.name} multiplies the momentum by random factors, and that of body {resting[0]} is zero; give it "
             "a momentum"
@@ -74,11 +80,12 @@ def check_moving(method: Method, momenta: Any) -> None:
 def able(method: Method, kind: str, fits: Callable[[Method], bool]) -> list[str]:
     """Return the names of methods that take a field of this kind and fit; with noise, if the method has noise.
 
-    These are made by the combinator of the method, if it makes any, else by `bussi`.
+    These are made by the combinator of the method, if it makes any, else by `OVER_SCHEMES`.
     """
     if method.noise is None:
         return [m.name for m in methods.taking(kind) if fits(m)]
-    for name in (method.name.partition("(")[0], "bussi"):
+    own = method.name.partition("(")[0]
+    for name in (own, OVER_SCHEMES) if own in methods.combinators else (OVER_SCHEMES,):
         found = [m.name for m in _made_by(name) if m.takes(kind) and fits(m)]
         if found:
             return found
