@@ -1,6 +1,6 @@
 """The stepper of many bodies in arrays on a real NVIDIA GPU against the processor, for every library that is installed.
 
-    python validation/gpu_stepper.py [--library torch] [--bodies 10000] [--out results.json]
+    python validation/gpu_stepper.py [--library torch] [--bodies 10000] [--only cases] [--out results.json]
 
 Every case makes the same calls with NumPy arrays and with arrays of CuPy, PyTorch and JAX. Both round at every
 operation, and only the placement of fused multiply-adds and the last bits of elementary functions differ, so the
@@ -147,6 +147,7 @@ def cases(number: int) -> dict[str, tuple[Any, Any, dict[str, Any], dict[str, An
     columns = {"layout": "columns", "scalar": "last", "vector": "omega"}
     bath, masses = {"field": BATH}, {"masses": np.linspace(1.0, 2.0, number)}
     baths = masses | bath | {"translation_bath": ph.fields.heat_bath(kT=KT, friction=0.7, seed=5)}
+    turned = ph.fields.heat_bath(kT=KT, friction=[0.5, 1.0, 2.0], seed=5)
     chains, rescaled = ph.thermostats.nose_hoover(kT=KT, tau=0.5), ph.thermostats.bussi(kT=KT, tau=0.5, seed=4)
     strang, baoab, both = "strang(dmv4)", "baoab(rot123)", {"force": springs, "n": 2, "t": 0.3}
     held = {"force": "force", "torque": 0}
@@ -155,6 +156,7 @@ def cases(number: int) -> dict[str, tuple[Any, Any, dict[str, Any], dict[str, An
         "noise": (baoab, one, bath, {"torque": 0, "n": 3}),
         "noise, tensors, each sub-step": ("obabo(dmv4)", many, columns | bath, {"torque": ..., "n": 2}),
         "noise, function": (baoab, one, bath, {"torque": turning, "n": 2, "t": 0.3}),
+        "velocity rescaling": ("bussi(rot123)", one, bath, {"torque": 0, "n": 2}),
         "brownian": ("brownian(2)", one, bath, {"n": 2}),
         "table": (strang, one, {"field": TABLE}, {"n": 2, "t": 0.4}),
         "sum over rows": (strang, one, {"field": FACETS}, {"n": 2}),
@@ -165,6 +167,8 @@ def cases(number: int) -> dict[str, tuple[Any, Any, dict[str, Any], dict[str, An
         "translation, not in place": (strang, many, masses, both | {"in_place": False}),
         "translation, noise held": (baoab, one, baths, held | {"n": 3}),
         "translation, noise, function": (baoab, one, baths, both),
+        "translation, turning friction": (baoab, one, baths | {"translation_bath": turned}, both),
+        "fast and slow torques": (ph.respa(strang, strang, 2), many, {}, {"torque": turning, "slow": turning, "n": 2}),
         "fast and slow": (ph.respa(strang, strang, 2), many, masses, {"force": springs, "slow": slow, "n": 2}),
         "chains": (strang, many, masses | {"thermostat": chains}, both),
         "chains of velocities": (strang, many, masses | {"thermostat": chains, "vector": "omega"}, both),
@@ -321,6 +325,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--library", action="append", choices=LIBRARIES, help="default: all that are installed")
     parser.add_argument("--bodies", type=int, default=10_000)
+    parser.add_argument("--only", choices=("cases", "others"), help="the cases of the stepper, or all other checks")
     parser.add_argument("--out", type=Path, help="file for the results")
     given = parser.parse_args()
     libraries = [Library(name) for name in given.library or installed()]
@@ -328,18 +333,19 @@ def main() -> None:
         sys.exit("install one of torch, cupy and jax")
     lines, bad = [], 0
     changing = [library for library in libraries if library.name != "jax"]  # arrays of JAX cannot be changed
-    checks = [
-        check_cases(given.bodies, libraries),
+    others = [
         check_sites(given.bodies, libraries),
         check_faults(libraries),
         check_ensembles(given.bodies),
         *(check_temperatures(library) for library in changing[:1]),
     ]
-    for line, fine in (found for check in checks for found in check):
+    checks = {"cases": [check_cases(given.bodies, libraries)], "others": others}
+    chosen = checks[given.only] if given.only else [*checks["cases"], *others]
+    for line, fine in (found for check in chosen for found in check):
         bad += not fine
         lines.append(f"{'ok  ' if fine else 'BAD '} {line}")
         print(lines[-1], flush=True)
-    speed = speeds(changing[0]) if changing else {}
+    speed = speeds(changing[0]) if changing and given.only != "cases" else {}
     if given.out:
         given.out.write_text(json.dumps({"checks": lines, "body_steps_per_second": speed}, indent=1) + "\n", "utf-8")
     print(f"{len(lines) - bad} checks are fine, {bad} failed")

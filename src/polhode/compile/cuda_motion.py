@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 from ..kernels.so3 import dot, times
+from ..numbers.philox import normals
 from ..numbers.primitives import finite
 from . import cuda as card
 from .batch.in_place import Form
 from .batch.layout import inner, vector_in
+from .batch.translation_noise import matrices_of, relaxed_in_body
 from .batch.translation_noise import relaxing as relaxing_one
 from .cuda_bodies import kernel, of_body, reading, step_of, writing
 
@@ -73,6 +75,35 @@ def relaxing(layout: str, velocities: bool, own_dt: bool) -> Any:
             kT, friction, seed, stream, first = bath_of(bath, k)
             mass, dt = masses[min(k, len(masses) - 1)], fraction * dt_of(h, k)
             write3(p, k, relaxed(read3(p, 0, k), dt, mass, kT, friction, seed, stream, first + made, vector))
+
+    return kernel(run)
+
+
+def relaxing_in_body(form: Form, own_dt: bool) -> Any:
+    """The same with friction tensors in the bodies, a kernel.
+
+    ``run(p, q, masses, bath, made, vector, h, fraction, number)``: `bath` has nine rows for the friction
+    """
+    _import()
+    read4, read3, write3, bath_of = (
+        reading(4, form.layout),
+        reading(3, form.layout),
+        writing(3, form.layout),
+        of_body(13),
+    )
+    dt_of, matrices, bath_of, last = step_of(own_dt), inner(matrices_of(form.omega)), of_body(13), form.scalar_last
+
+    def run(
+        p: Any, q: Any, masses: Any, bath: Any, made: float, vector: int, h: Any, fraction: float, number: int
+    ) -> None:  # fmt: skip
+        k = cuda.grid(1)
+        if k < number:
+            b, a = bath_of(bath, k), read4(q, 0, k)
+            if last:
+                a = (a[3], a[0], a[1], a[2])
+            mean, noise = matrices(fraction * dt_of(h, k), masses[min(k, len(masses) - 1)], b[0], b[1:10])
+            xi = normals(b[10], b[11], b[12] + made, vector)
+            write3(p, k, relaxed_in_body(read3(p, 0, k), a, mean, noise, xi))
 
     return kernel(run)
 

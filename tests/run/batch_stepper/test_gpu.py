@@ -80,6 +80,7 @@ CASES = {
 SLOW = {
     "noise of sub-steps": ("obabo(dmv4)", tensors(), COLUMNS | {"field": BATH}, {"torque": ..., "n": 2}),
     "sum over rows": ("strang(dmv4)", tensors(), COLUMNS | {"field": FACETS}, {"n": 2}),
+    "velocity rescaling": ("bussi(rot123)", [1.0, 1.5, 2.0], {"field": BATH}, {"torque": 0, "n": 2}),
     "brownian": ("brownian(2)", [1.0, 1.5, 2.0], {"field": BATH + height(mgl=1.5)}, {"n": 2}),
 }
 """The processor's code for the first ones other tests need, too."""
@@ -185,23 +186,6 @@ def test_arrays_on_two_devices_are_refused():
     q, v, _ = states({})
     with pytest.raises(ph.InputError, match="pi is in the memory of a GPU, and the states are not"):
         ph.batch_stepper([1.0, 1.5, 2.0], "fem", 0.02).step(q, on_card(v))
-
-
-def test_multiple_time_steps_of_rotation_alone_are_refused():
-    q, v, torque = states({})
-    stepper = ph.batch_stepper([1.0, 1.5, 2.0], ph.respa("strang(dmv4)", "strang(dmv4)", 2), 0.02)
-    with pytest.raises(ph.InputError, match="multiple time steps of rotation alone need arrays of the processor"):
-        stepper.step(on_card(q), on_card(v), torque[0], slow=torque[1])
-
-
-def test_friction_that_turns_with_the_body_is_refused():
-    q, v, _ = states({})
-    x, linear = on_card(np.zeros((N, 3))), ph.fields.heat_bath(kT=1.0, friction=[1.0, 1.0, 2.0])
-    bodies = ph.batch_stepper(
-        [1.0, 1.5, 2.0], "baoab(rot123)", 0.02, field=BATH, masses=1.0, translation_bath=linear
-    )  # fmt: skip
-    with pytest.raises(ph.InputError, match="friction of the translation that turns with the body needs arrays"):
-        bodies.step(x, on_card(np.zeros((N, 3))), on_card(q), on_card(v))
 
 
 if __name__ == "__main__":

@@ -70,6 +70,7 @@ def turning(t, q):
 
 COLUMNS = {"layout": "columns", "scalar": "last", "vector": "omega"}
 BATHS = {"field": BATH, "translation_bath": ph.fields.heat_bath(kT=KT, friction=0.7, seed=5)}
+TURNING = {"field": BATH, "translation_bath": ph.fields.heat_bath(kT=KT, friction=[0.5, 1.0, 2.0], seed=5)}
 MOVING = {"masses": MASSES}
 CHAINS = {"thermostat": ph.thermostats.nose_hoover(kT=KT, tau=0.5)}
 RESCALING = {"thermostat": ph.thermostats.bussi(kT=KT, tau=0.5, seed=4)}
@@ -88,6 +89,10 @@ CASES = {
     "baths and a function": ("baoab(rot123)", MOMENTS, MOVING | BATHS, FUNCTION),
     "noise of the rotation": ("baoab(rot123)", MOMENTS, MOVING | {"field": BATH}, FUNCTION),
     "fast and slow": (RESPA, tensors(), MOVING, {"force": shared_memory(springs), "slow": shared_memory(slow), "n": 2}),
+    "fast and slow torques": (RESPA, tensors(), {}, {"torque": turning, "slow": 1, "n": 2}),
+    "turning friction": ("baoab(rot123)", MOMENTS, MOVING | TURNING, HELD | {"n": 3}),
+    "turning friction, function": ("baoab(rot123)", MOMENTS, MOVING | TURNING, FUNCTION),
+    "friction alone": ("baoab(rot123)", MOMENTS, {"masses": 2.0} | TURNING, {"n": 2}),
     "chains": ("strang(dmv4)", tensors(), MOVING | CHAINS, FUNCTION),
     "chains of velocities": ("strang(dmv4)", tensors(), MOVING | CHAINS | {"vector": "omega"}, FUNCTION),
     "rescaling": ("strang(dmv4)", tensors(), MOVING | RESCALING, HELD | {"n": 2}),
@@ -111,6 +116,8 @@ def run(case, on=lambda x: x):
         given["force"] = force
     if "torque" in given and not callable(given["torque"]):
         given["torque"] = torque if given["torque"] is ... else torque[given["torque"]]
+    if "slow" in given and not callable(given["slow"]):
+        given["slow"] = torque[given["slow"]]
     stepper = stepper_of(case)
     for _ in range(3):
         new = stepper.step(*states, **given)

@@ -51,6 +51,6 @@ class Count:
         """Number the first step of a call: the steps that were made, and `further` ones."""
         self.values[-self._memory] = self._first + (self.made + further)
 
-    def at_start(self) -> np.ndarray:
-        """Return the parameters of all bodies, with the first steps as they were given, without the count."""
-        return self.values[: -self._memory].copy()
+    def parameters(self) -> np.ndarray:
+        """Return the parameters of all bodies, without the memories."""
+        return np.ascontiguousarray(self.values[: -self._memory])

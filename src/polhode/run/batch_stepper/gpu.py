@@ -116,7 +116,7 @@ class GpuSteps:
         self.number = number
         self.flags, self.lost = (self.sent(np.zeros(number, dtype=np.bool_)) for _ in range(2))
         if self.stepper.count is not None:
-            self.values = self.sent(self.stepper.count.at_start())
+            self.values = self.sent(self.stepper.count.parameters())
 
     def vectors(self, name: str, value: Any, parts: int | None = None) -> Any:
         """Return vectors as an array of numba: those of each body, or of each sub-step and body."""
@@ -140,16 +140,16 @@ class GpuSteps:
     # --- steps -------------------------------------------------------------------------------------
 
     def step(
-        self, q: Any, v: Any, torque: Any, frame: str, h: Any, n: int, t: float, in_place: bool
+        self, q: Any, v: Any, torque: Any, slow: Any, frame: str, h: Any, n: int, t: float, in_place: bool
     ) -> tuple[Any, Any]:  # fmt: skip
         """Make the steps; `h` returns the step, or one for each body."""
         (q, v), stream = self.opened((q, v), in_place)
         a, b = self.states(q, v, stream)
         steps = self.steps(h(), stream)
-        if self.stepper.thermostat is not None or arrays.is_function(torque):
+        if slow is not None or self.stepper.thermostat is not None or arrays.is_function(torque):
             from .gpu_trial import rotational_steps
 
-            rotational_steps(self, (q, v), (a, b), torque, check_frame(frame), steps, n, t, stream)
+            rotational_steps(self, (q, v), (a, b), torque, slow, check_frame(frame), steps, n, t, stream)
         else:
             force = self.nothing if torque is None else self.apart(a, b, self.vectors("torque", torque, n))
             held = None if torque is None else check_frame(frame)

@@ -60,6 +60,14 @@ def empty(like: Any, shape: tuple[int, ...]) -> Any:
     return np.empty_like(like, shape=shape, dtype=np.float64)  # CuPy answers for its arrays
 
 
+def zeros(like: Any) -> Any:
+    """Return an array of zeros with the form of another array."""
+    library = library_of(like)
+    if library == "torch":
+        return importlib.import_module("torch").zeros_like(like)
+    return importlib.import_module("jax").numpy.zeros_like(like) if arrays.is_functional(like) else np.zeros_like(like)
+
+
 class Views:
     """Arrays of a user as arrays of numba that share their memory.
 

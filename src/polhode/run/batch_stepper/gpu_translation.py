@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,8 +13,8 @@ from ...numbers.exact import converted
 from ...physics.fields.heat_bath import FIRST, FRICTION, KT, SEED, STREAM
 from . import arrays
 from .asked import KICK, NOISE, SLOW, Leg, legs
-from .gpu_arrays import check, check_apart
-from .gpu_trial import Trial, check_function, torques
+from .gpu_arrays import check, check_apart, zeros
+from .gpu_trial import Trial, check_function, scheme_of, torques
 from .translation_bath import VECTORS
 
 if TYPE_CHECKING:
@@ -65,22 +66,23 @@ class Translation:
 
     def _relax(self, trial: Trial, fraction: float, k: int, drawn: int) -> None:
         """Make the exact step of friction and noise."""
-        from ...compile.cuda_motion import relaxing
+        from ...compile.cuda_motion import relaxing, relaxing_in_body
 
-        stepper, bath = self.stepper, self._of_bodies(trial.gpu)
-        assert stepper.bath is not None
-        form = stepper.rotation.form.layout, stepper.bath.velocities, type(trial.h) is not float
-        made = float(stepper.steps_made + k)
-        trial.launch(
-            relaxing, form, trial.seen[1], self.masses, bath, made, VECTORS + drawn, trial.h, fraction
-        )  # fmt: skip
+        stepper, form, own_dt = self.stepper, self.stepper.rotation.form, type(trial.h) is not float
+        counters = float(stepper.steps_made + k), VECTORS + drawn
+        rest = self.masses, self._of_bodies(trial.gpu), *counters, trial.h, fraction
+        if stepper.turns:
+            trial.launch(relaxing_in_body, (form, own_dt), trial.seen[1], trial.q, *rest)
+        else:
+            trial.launch(relaxing, (form.layout, form.omega, own_dt), trial.seen[1], *rest)
 
     def _of_bodies(self, gpu: GpuSteps) -> Any:
-        """Return the parameters of the heat bath: the rows kT, friction, seed, stream and first step."""
+        """Return the parameters of the heat bath: the rows kT, friction (one or nine), seed, stream and first step."""
         assert self.stepper.bath is not None
         if self.bath is None or self.bath.shape[1] != gpu.number:
             columns = self.stepper.bath.of_bodies(gpu.number)
-            self.bath = gpu.sent(np.ascontiguousarray(columns[[KT, FRICTION, SEED, STREAM, FIRST]]))
+            wanted = [KT, *(range(FRICTION, SEED) if self.stepper.turns else (FRICTION,)), SEED, STREAM, FIRST]
+            self.bath = gpu.sent(np.ascontiguousarray(columns[wanted]))
         return self.bath
 
     # --- calls -------------------------------------------------------------------------------------
@@ -94,16 +96,15 @@ class Translation:
         given, stream = gpu.opened(given, in_place)
         states = self._states(gpu, given, stream)
         steps = gpu.steps(h(), stream)
-        asked = arrays.is_function(force)
-        method = check_function(gpu, steps) if asked else None
+        if self.stepper.turns and not arrays.is_function(force):
+            force, torque = self._constant(gpu, given[-1], force, torque), None
+        method = check_function(gpu, steps) if arrays.is_function(force) else None
         trial = Trial(gpu, given, steps, stream, frame, self)
         with trial.coupled() as couple:
             if method is not None:
-                respa, functions = self.stepper.respa, {KICK: force}
-                if slow is not None:
-                    functions[SLOW] = slow
-                assert method.drift is not None
-                trial.asked(method.drift, legs(method) if respa is None else respa.legs, functions, n, t, couple)
+                functions = {KICK: force} | ({} if slow is None else {SLOW: slow})
+                scheme = scheme_of(method, self.stepper.respa, self.stepper.turns)
+                trial.asked(*scheme, functions, n, t, couple)
             elif self.stepper.thermostat is None:
                 self._held(trial, force, None if torque is None else gpu.vectors("torque", torque, n), n, t)
             else:
@@ -143,6 +144,14 @@ class Translation:
                     self._pushed(trial, leg.fraction, F)
                 else:
                     self.between_kicks(trial, leg, k)
+
+    def _constant(self, gpu: GpuSteps, like: Any, force: Any, torque: Any) -> Callable[..., Any]:
+        """Return forces and torques as a function that does not change; None is zero."""
+        given = {"force": force, "torque": torque}
+        for name in (name for name, value in given.items() if value is not None):
+            gpu.vectors(name, given[name])
+        found = tuple(zeros(like) if value is None else value for value in given.values())
+        return lambda t, x, q: found
 
     def _pushed(self, trial: Trial, fraction: float, force: Any) -> None:
         """Apply a kick, if there is a force."""

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any
 from ...errors import InputError
 from ...methods import Method
 from . import arrays
-from .asked import KICK, Leg, check_alone, check_askable, is_written_out, legs, part_between_kicks, takes_vectors
+from .asked import KICK, SLOW, Leg, check_alone, check_askable, is_written_out, legs, part_between_kicks, takes_vectors
 from .gpu_arrays import duplicate
 from .gpu_thermostat import CardCoupling
 from .rescaled import check_one_step
+from .respa import Respa
 
 if TYPE_CHECKING:
     from .gpu import GpuSteps
@@ -184,26 +185,46 @@ def check_function(gpu: GpuSteps, h: Any) -> Method:
 
 
 def rotational_steps(
-    gpu: GpuSteps, given: tuple[Any, Any], states: tuple[Any, Any], torque: Any, frame: str, h: Any, n: int, t: float,
-    stream: int,
+    gpu: GpuSteps, given: tuple[Any, Any], states: tuple[Any, Any], torque: Any, slow: Any, frame: str, h: Any, n: int,
+    t: float, stream: int,
 ) -> None:  # fmt: skip
-    """Make steps of the rotation with a torque from a function, or with a thermostat."""
-    function = arrays.is_function(torque)
-    if function:
-        method = check_function(gpu, h)
-        if takes_vectors(torque):
-            raise InputError("on a GPU a torque function has two arguments, torque(t, q)")
+    """Make steps of the rotation with torques from functions, with multiple time steps, or with a thermostat."""
+    functions = _functions(gpu, torque, slow)
+    method = check_function(gpu, h) if functions else None
     trial = Trial(gpu, given, h, stream, frame)
     with trial.coupled() as couple:
-        if function:
-            assert method.drift is not None
-            trial.asked(method.drift, legs(method), {KICK: torque}, n, t, couple)
+        if method is not None:
+            trial.asked(*scheme_of(method, gpu.stepper.respa), functions, n, t, couple)
         else:
             for k, one in enumerate(torques(gpu, torque, n)):
                 couple()
                 trial.held(one, 1, t + k * h, k)
                 couple()
     trial.commit(*states)
+
+
+def scheme_of(method: Method, respa: Respa | None, apart: bool = False) -> tuple[Method, list[Leg]]:
+    """Return the free flow of a scheme, and its kicks and drifts (with `apart`, as for `legs`)."""
+    assert method.drift is not None
+    return method.drift, legs(method, apart) if respa is None else respa.legs
+
+
+def _functions(gpu: GpuSteps, torque: Any, slow: Any) -> dict[str, Callable[..., Any]]:
+    """Return the functions to ask for torques; with multiple time steps, an array is held over all steps."""
+    if slow is None and not arrays.is_function(torque):
+        return {}
+    found = {}
+    for name, value in {KICK: torque, SLOW: slow}.items():
+        if arrays.is_function(value) and takes_vectors(value):
+            raise InputError("on a GPU a torque function has two arguments, torque(t, q)")
+        if value is not None:
+            found[name] = value if arrays.is_function(value) else _held(value)
+    return found
+
+
+def _held(torque: Any) -> Callable[..., Any]:
+    """Return torques that do not change as a function."""
+    return lambda t, q: torque
 
 
 def torques(gpu: GpuSteps, torque: Any, n: int) -> list[Any]:

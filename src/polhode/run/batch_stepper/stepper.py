@@ -188,7 +188,7 @@ class BatchStepper:
         """Check all arguments and make the steps."""
         check_slow(self.respa, torque, slow)
         if arrays.is_on_gpu(given_q):
-            return self._step_on_gpu(given_q, given_v, torque, frame, dt, n, t, in_place)
+            return self._step_on_gpu(given_q, given_v, torque, slow, frame, dt, n, t, in_place)
         q, v = self._states(given_q, given_v, flag("in_place", in_place))
         h = self.steps(dt)
         n, t = whole_number("n", n), finite_number("t", t)
@@ -222,16 +222,11 @@ class BatchStepper:
         return lambda t, q: held
 
     def _step_on_gpu(
-        self, q: Any, v: Any, torque: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
+        self, q: Any, v: Any, torque: Any, slow: Any, frame: Any, dt: Any, n: Any, t: Any, in_place: Any
     ) -> tuple[Any, Any]:
         """Make the steps in arrays on a GPU."""
-        if self.respa is not None:
-            raise InputError(
-                "multiple time steps of rotation alone need arrays of the processor; these are on a GPU, where "
-                "ph.respa needs masses"
-            )
         n, t, in_place = whole_number("n", n), finite_number("t", t), flag("in_place", in_place)
-        found: tuple[Any, Any] = self.on_gpu().step(q, v, torque, frame, lambda: self.steps(dt), n, t, in_place)
+        found: tuple[Any, Any] = self.on_gpu().step(q, v, torque, slow, frame, lambda: self.steps(dt), n, t, in_place)
         return found
 
     def on_gpu(self) -> Any:

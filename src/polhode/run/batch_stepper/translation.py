@@ -132,7 +132,7 @@ class RigidStepper:
                     asked[SLOW] = _Both(self, slow, frame)
                 with self._coupled(h) as couple:
                     self._asked(new, asked, h, n, t, couple)
-            elif self._turns:
+            elif self.turns:
                 self._asked(new, {KICK: _Both(self, self._constant(force, torque), frame)}, h, n, t, uncoupled)
             elif self.thermostat is None:
                 self._held(new, force, torque, frame, h, n, t)
@@ -148,8 +148,17 @@ class RigidStepper:
             return given
         return tuple(arrays.returned(a, like) for a, like in zip(target, given, strict=True))
 
+    def _on_gpu(self, given: tuple[Any, ...]) -> Any:
+        """Return the steps in arrays on a GPU."""
+        from .gpu_translation import Translation, check_one_device
+
+        check_one_device(given)
+        if self._gpu is None:
+            self._gpu = Translation(self)
+        return self._gpu
+
     @property
-    def _turns(self) -> bool:
+    def turns(self) -> bool:
         """Whether the friction of the translation turns with the bodies."""
         return self.bath is not None and not self.bath.is_isotropic
 
@@ -163,20 +172,6 @@ class RigidStepper:
             for name, value in given.items()
         ]
         return lambda t, x, q: tuple(found)
-
-    def _on_gpu(self, given: tuple[Any, ...]) -> Any:
-        """Return the steps in arrays on a GPU."""
-        from .gpu_translation import Translation, check_one_device
-
-        check_one_device(given)
-        if self._turns:
-            raise InputError(
-                "friction of the translation that turns with the body needs arrays of the processor; these are on a "
-                "GPU, where the friction of translation_bath must be one number"
-            )
-        if self._gpu is None:
-            self._gpu = Translation(self)
-        return self._gpu
 
     @contextlib.contextmanager
     def _coupled(self, h: Any) -> Iterator[Couple]:
@@ -235,7 +230,7 @@ class RigidStepper:
                 f"forces from a function need a kick-drift scheme over a free flow, such as strang(dmv10); got "
                 f"{rotation.method.name}"
             )
-        return method.drift, legs(method, self._turns) if self.respa is None else self.respa.legs
+        return method.drift, legs(method, self.turns) if self.respa is None else self.respa.legs
 
     def _asked(
         self, state: tuple[Any, ...], asked: dict[str, _Both], h: Any, n: int, t: float, couple: Couple
@@ -271,7 +266,7 @@ class RigidStepper:
                 continue
             if self.bath is not None:
                 form = self.rotation.form
-                attitudes = scalar_first(by_rows(q, form.layout), form.scalar_last) if self._turns else None
+                attitudes = scalar_first(by_rows(q, form.layout), form.scalar_last) if self.turns else None
                 self.bath.relax(by_rows(p, form.layout), attitudes, h, self.masses, self.steps_made + k, drawn)
             drawn += 1
 
