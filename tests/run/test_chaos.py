@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from polhode.physics.fields.variation import direction_at_start
+from polhode.physics.fields.variation import state_at_start
 
 TOP = ph.problems.get("heavy_top")
 CHAOTIC = ph.Problem(TOP.body, TOP.field, omega=(0.6, 0.3, 0.6))
@@ -20,10 +20,10 @@ TENSOR = ph.Problem(
 
 def test_growth_is_that_of_the_tangent():
     problem = TENSOR
-    nu, t_end, inertia, start = 1.7, 4.0, np.array(problem.body.inertia), direction_at_start()
+    nu, t_end, inertia, start = 1.7, 4.0, np.array(problem.body.inertia), np.array(state_at_start())
     found = ph.chaos(problem, t_end=t_end, tol=1e-10, frequency=nu)
     tangent = ph.solve(problem, tol=1e-11, t_end=t_end, tangent=True).tangent
-    end = tangent.matrix[-1] @ np.concatenate([start["turn"], nu * inertia @ start["spin"]])
+    end = tangent.matrix[-1] @ np.concatenate([start[:3], nu * inertia @ start[3:6]])
     length = np.linalg.norm([*end[:3], *np.linalg.solve(inertia, end[3:]) / nu])
     assert found.growth[-1, 0] == pytest.approx(np.log(length), abs=1e-8)
     assert found.exponent[-1, 0] == pytest.approx(np.log(length) / t_end, abs=1e-8)

@@ -13,16 +13,13 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.so3 import matrix
 from ..physics.fields import Field, registry
-from ..physics.fields.variation import PREFIX, direction_at_start, variation
+from ..physics.fields.variation import GROWTH, MEAN, PREFIX, STATE, WEIGHTED, state_at_start, variation
 from ..physics.problem import Problem, finite_number
 from ..physics.validate import positive
 from ..results.ensemble import Ensemble
 from .ensemble.api import ensemble
 from .integrator import check_formula
 from .with_states import has_states
-
-SOON = 1e-6
-"""Time at the start in which the mean of the MEGNO is not yet taken, relative to the run."""
 
 STEP_TOL = 1e-9
 """Default error of a step."""
@@ -156,21 +153,33 @@ def chaos(
 
 
 def _indicators(many: Ensemble, t0: float) -> Chaos:
-    growth, weighted, mean = (many.states[PREFIX + name] for name in ("growth", "weighted", "mean"))
+    state = many.states[PREFIX + STATE]
+    growth, weighted, mean = (state[..., place] for place in (GROWTH, WEIGHTED, MEAN))
     s = (many.t - t0).reshape(len(many.t), -1)
     passed = np.where(s > 0, s, 1.0)
-    return Chaos(many.t, growth, growth / passed, 2 * weighted / passed, mean / passed, many)
+    share = passed / s[-1]
+    return Chaos(many.t, growth, growth / passed, 2 * weighted / share, mean / share, many)
 
 
 def _varied(problem: Problem, frequency: float, end: float) -> Field:
     """Return the field of a problem with a variation of the motion."""
     base = problem.field if problem.field is not None else registry.make("constant_torque", torque=(0.0, 0.0, 0.0))
-    inertia = np.asarray(problem.body.inertia, float)
+    body, span = problem.body, end - problem.t0
+    inertia, inverse = body.moments, 1 / body.moments
+    if body.has_principal_rotation:
+        inertia = np.asarray(body.inertia, float)
+        inverse = np.linalg.inv(inertia)
     own = {
-        "inertia": tuple(map(tuple, inertia.tolist())), "inverse": tuple(map(tuple, np.linalg.inv(inertia).tolist())),
-        "frequency": frequency, "begin": float(problem.t0), "soon": SOON * (end - problem.t0),
+        "inertia": nested_floats(inertia), "inverse": nested_floats(inverse), "frequency": frequency,
+        "period": 1 / frequency, "per_span": 1 / span,
+        STATE: state_at_start(),
     }  # fmt: skip
-    return variation(base, own | direction_at_start())
+    return variation(base, own)
+
+
+def nested_floats(values: np.ndarray) -> tuple[Any, ...]:
+    """Return an array as nested tuples."""
+    return tuple(nested_floats(x) if np.ndim(x) else float(x) for x in values)
 
 
 def _frequency(problem: Problem, end: float) -> float:

@@ -7,11 +7,12 @@ With a rotation d in R exp(hat d) and a change of omega by nu e, in the user's b
 dT the change of the torque, and nu a frequency that makes both dimensionless. The direction v = (d, e)/|(d, e)| and the
 logarithm of the length stay of moderate size: with v' = A v the linear equation,
 
-    g = v.A v,    v' = A v - g v,    growth' = g,    weighted' = g s,    mean' = 2 weighted/s,
+    g = v.A v,    v' = A v - g v,    growth' = g,    weighted' = g s,    mean' = 2 weighted/(s T),    s' = 1/T,
 
-s the time since the start. Then growth = log |(d, e)|, the fast Lyapunov indicator (Froeschle, Lega and Gonczi, Celest.
-Mech. Dyn. Astr. 67 (1997) 41-62), and growth/s tends to the largest Lyapunov exponent. Y = 2 weighted/s is the MEGNO
-and mean/s its mean (Cincotta and Simo, Astron. Astrophys. Suppl. 147 (2000) 205-228).
+s the time since the start in units of the whole run T (|v| stays 1: it is attracted while the length grows). Then
+growth = log |(d, e)| is the fast Lyapunov indicator (Froeschle, Lega and Gonczi, Celest. Mech. Dyn. Astr. 67 (1997)
+41-62), and growth/(s T) tends to the largest Lyapunov exponent. Y = 2 weighted/s is the MEGNO and mean/s its mean
+(Cincotta and Simo, Astron. Astrophys. Suppl. 147 (2000) 205-228).
 """
 
 from __future__ import annotations
@@ -24,21 +25,32 @@ from typing import Any
 
 import numpy as np
 
-from ...kernels.so3 import cross, dot
+from ...kernels.so3 import cross, dot, times
 from ...symbolic.expression import Expr, gradient, lift, symbol
 from .field import STATE_ARGUMENTS, Field, Trace, changed, of_formula
 from .states import StatesField, StatesTemplate
 
-OWN = ("inertia", "inverse", "frequency", "begin", "soon")
-"""Parameters: I and I^-1, nu, the time of the start, and a short time below which weighted/s is taken as zero."""
+OWN = ("inertia", "inverse", "frequency", "period", "per_span")
+"""Parameters: I and I^-1 (three numbers if they are diagonal), nu, 1/nu, 1/T."""
 
-STATES = ("turn", "spin", "growth", "weighted", "mean")
-"""The states: d, e, log |(d, e)|, and the integrals of the MEGNO."""
+SOON = 1e-13
+"""Share of the run below which weighted/s is taken as zero."""
+
+STATE = "state"
+"""The state: d, e, growth, weighted, mean and s. Its error is measured as a whole, relative to its length, at least 1.
+
+The time is part of it: formulas of t itself are sampled for hidden features (`run/schedule`), which limits the steps.
+"""
+
+GROWTH, WEIGHTED, MEAN, TIME = 6, 7, 8, 9
+"""Places in the state."""
+
+SIZE = 10
 
 PREFIX = "variation_"
 """Distinguishes the names from those of the field."""
 
-NAMES = tuple(PREFIX + name for name in (*OWN, *STATES))
+NAMES = tuple(PREFIX + name for name in (*OWN, STATE))
 
 DIRECTION = (0.47, -0.31, 0.29), (0.36, 0.53, -0.44)
 """A direction at the start that is not special for any axis."""
@@ -79,7 +91,7 @@ class VariationTemplate(StatesTemplate):
         """That of the variation of the same formula."""
         assert self.base is not None
         of_base = self.base.template.trace_of(self.base, first)
-        made: Trace = of_base("variation", Trace)
+        made: Trace = of_base(("variation", np.shape(field.values[PREFIX + "inertia"])), Trace)
         return made
 
     def __reduce__(self) -> Any:
@@ -108,9 +120,10 @@ class VariationField(StatesField):
         assert base is not None
         torque = base.numbered(self.first).graph[0]
         number = self.first + len(base.parameters)
-        counts = {"inertia": 9, "inverse": 9, "turn": 3, "spin": 3}
+        entries = int(np.size(self.values[PREFIX + "inertia"]))
+        counts = {"inertia": entries, "inverse": entries, STATE: SIZE}
         found: dict[str, list[Expr]] = {}
-        for name in (*OWN, *STATES):
+        for name in (*OWN, STATE):
             size = counts.get(name, 1)
             found[name] = [symbol(f"p{number + i}") for i in range(size)]
             number += size
@@ -120,26 +133,26 @@ class VariationField(StatesField):
 def _rates(torque: Sequence[Expr], found: dict[str, list[Expr]]) -> list[Expr]:
     """Rates of the states, in their order."""
     w: Any = tuple(symbol(f"w{i}") for i in range(3))
-    inertia, inverse = (
-        [tuple(found[name][3 * i : 3 * i + 3]) for i in range(3)] for name in ("inertia", "inverse")
-    )  # fmt: skip
-    d: Any = tuple(found["turn"])
-    e: Any = tuple(found["spin"])
-    (nu,) = found["frequency"]
-    (begin,), (soon,), (weighted,) = found["begin"], found["soon"], found["weighted"]
+    inertia, inverse = found["inertia"], found["inverse"]
+    d: Any = tuple(found[STATE][:3])
+    e: Any = tuple(found[STATE][3:6])
+    (nu,), (period,) = found["frequency"], found["period"]
+    (per_span,), weighted, s = found["per_span"], found[STATE][WEIGHTED], found[STATE][TIME]
     spin = tuple(nu * x for x in e)
     turning: Any = tuple(x + y for x, y in zip(cross(d, w), spin, strict=True))
     change = changes_of_torque(torque, d, spin)
     b, c = cross(_times(inertia, e), w), cross(_times(inertia, w), e)
-    spinning = _times(inverse, tuple(x + y + z / nu for x, y, z in zip(b, c, change, strict=True)))
-    g = (dot(d, turning) + dot(e, spinning)) / (dot(d, d) + dot(e, e))
-    s = symbol("t") - begin
+    spinning = _times(inverse, tuple(x + y + period * z for x, y, z in zip(b, c, change, strict=True)))
+    g = dot(d, turning) + dot(e, spinning)
     rates = [x - g * y for x, y in zip((*turning, *spinning), (*d, *e), strict=True)]
-    return [*rates, g, g * s, 2 * weighted * s / (s * s + soon * soon)]
+    return [*rates, g, g * s, 2 * per_span * weighted * s / (s * s + SOON**2), per_span]
 
 
-def _times(matrix: Sequence[Any], v: Any) -> Any:
-    return tuple(dot(row, v) for row in matrix)
+def _times(entries: Sequence[Any], v: Any) -> Any:
+    """A matrix, given by its diagonal or by rows, times a vector."""
+    if len(entries) == 3:
+        return times((entries[0], entries[1], entries[2]), v)
+    return tuple(dot((entries[3 * i], entries[3 * i + 1], entries[3 * i + 2]), v) for i in range(3))
 
 
 def changes_of_torque(torque: Sequence[Expr], turn: Sequence[Any], spin: Sequence[Any]) -> list[Expr]:
@@ -160,19 +173,16 @@ def changes_of_torque(torque: Sequence[Expr], turn: Sequence[Any], spin: Sequenc
 
 
 def variation(base: Field, values: Mapping[str, Any]) -> Field:
-    """A field with the variation of its motion; `values` are those of `OWN`, and the direction at the start."""
-    own = {PREFIX + name: value for name, value in values.items()}
-    zeros = {PREFIX + name: 0.0 for name in ("growth", "weighted", "mean")}
-    given = dict(base.values) | own | zeros
+    """A field with the variation of its motion; `values` are those of `OWN` and the state at the start."""
+    given = dict(base.values) | {PREFIX + name: value for name, value in values.items()}
     template = variation_template(base)
     return template.bound({name: given[name] for name in template.parameters})
 
 
-def direction_at_start() -> dict[str, tuple[float, ...]]:
-    """The direction of the variation at the start, of length 1."""
+def state_at_start() -> tuple[float, ...]:
+    """The state at the start: a direction of length 1."""
     length = float(np.linalg.norm(DIRECTION))
-    turn, spin = (tuple(x / length for x in part) for part in DIRECTION)
-    return {"turn": turn, "spin": spin}
+    return (*(x / length for part in DIRECTION for x in part), 0.0, 0.0, 0.0, 0.0)
 
 
 def variation_template(base: Field) -> VariationTemplate:
@@ -183,8 +193,7 @@ def variation_template(base: Field) -> VariationTemplate:
         raise NotImplementedError
 
     value.__name__ = base.name
-    zeros: dict[str, Any] = {"turn": (0.0,) * 3, "spin": (0.0,) * 3}
-    initial = tuple((PREFIX + name, zeros.get(name, 0.0)) for name in STATES)
+    initial = ((PREFIX + STATE, (0.0,) * SIZE),)
     return VariationTemplate(value, "torque", "body", makes=VariationField, initial=initial, base=base)
 
 
