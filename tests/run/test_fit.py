@@ -55,7 +55,7 @@ def test_derivatives_of_all_residuals_are_exact(problem):
     guess = np.concatenate([middle.quaternion[1], middle.momentum[1]])[None]
     model = Model(free, data, 1e-11, (0.0, 2.3), guess)
     value, _ = model.residuals(model.start)
-    assert abs(value).max() < 2e-5  # gaps of 1e-11 over their deviation of 1e-6
+    assert abs(value).max() < 2e-5  # gaps of 1e-11 over their deviation of 1e-5
     x = model.start + 0.03 * np.random.default_rng(0).normal(size=model.size)
     _, slope = model.residuals(x)
     eps = 1e-5
@@ -96,11 +96,11 @@ def test_known_numbers_are_recovered(arcs):
 
 
 def test_a_poor_guess_needs_arcs():
-    t = np.linspace(0.0, 40.0, 121)
+    t = np.linspace(0.0, 40.0, 161)
     sol, rng = motion(TOP, t), np.random.default_rng(2)
     data = [M.attitudes(t, turned(sol.quaternion, 1e-3, rng), sigma=1e-3)]
     guess = ph.Problem(ph.Body([1.2, 1.8, 2.6]), TOP.field, omega=(0.6, 0.7, 1.1))
-    one, several = (ph.fit(guess, data, ["attitude", "omega", "inertia"], arcs=n) for n in (1, 10))
+    one, several = (ph.fit(guess, data, ["attitude", "omega", "inertia"], arcs=n) for n in (1, 8))
     assert several.chi2 / several.dof < 1.2
     assert one.chi2 / one.dof > 10
     assert (abs(several.values["inertia"] - TOP.body.moments) < 4 * several.sigma["inertia"]).all()

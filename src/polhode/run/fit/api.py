@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from ...physics.problem import Problem
 from ...physics.validate import positive, whole_number
 from ..integrator import check_formula
 from ..solve import solve
-from .arcs import Model
+from .arcs import GAPS, Model
 from .measurements import Measurement, rotation_vector
 from .parameters import BODY, Free, free_numbers
 from .result import Fit
@@ -185,14 +186,17 @@ class Search:
         """Search along arcs first, if there are several, and then along one motion."""
         x = self.free.start
         if arcs > 1:
-            x = self.searched(self.model(x, arcs), None).x[: self.free.size]
+            model = self.model(x, arcs)
+            whole = model.start
+            for gap in GAPS:
+                whole = self.searched(dataclasses.replace(model, gap=gap), whole).x
+            x = whole[: self.free.size]
         return self.searched(self.model(x, 1), x)
 
-    def searched(self, model: Model, x: np.ndarray | None) -> Any:
+    def searched(self, model: Model, begin: np.ndarray) -> Any:
         """Minimise the residuals of a model."""
         from scipy.optimize import least_squares
 
-        begin = model.start if x is None else x
         hold = HOLD * float(np.sqrt(sum((1 / one.sigma**2).sum() for one in self.data)))
         last: list[Any] = [None, None, None]
 

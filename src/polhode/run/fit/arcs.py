@@ -20,8 +20,8 @@ from ..solve import solve
 from .measurements import Measurement, inverse_right_jacobian, right_jacobian, rotation_vector
 from .parameters import Free, quaternion_of
 
-GAP = 1e-6
-"""Standard deviation of a gap between arcs: in rad, and relative to the momentum."""
+GAPS = (1e-1, 1e-2, 1e-3, 1e-4, 1e-5)
+"""Standard deviations of a gap between arcs, one search after the other: in rad, and relative to the momentum."""
 
 LOST = 1e8
 """Residual where a motion cannot be computed: such a trial is rejected."""
@@ -37,6 +37,8 @@ class Model:
     nodes: tuple[float, ...]
     guess: np.ndarray
     """(arcs - 1, 7) attitude and momentum at the later nodes, from which rotations are counted."""
+    gap: float = GAPS[-1]
+    """Standard deviation of a gap between arcs."""
 
     @property
     def size(self) -> int:
@@ -119,7 +121,7 @@ class Model:
         turn = np.array([mul(conj(q), tuple(sol.quaternion[-1]))])
         r = rotation_vector(turn)
         J, place = inverse_right_jacobian(r)[0], self._place(j + 1)
-        size = np.array([GAP] * 3 + [GAP * self.momentum] * 3)
+        size = self.gap * np.array([1.0] * 3 + [self.momentum] * 3)
         value = np.concatenate([r[0], sol.momentum[-1] - m])
         slope = np.concatenate([J @ by_state[:3], by_state[3:]])
         # the node rotates by d' in its own axes: the residual changes by -J_left^-1 d' = -J^T d'
