@@ -11,7 +11,7 @@ from polhode.numbers.multiprecision import number
 
 DIGITS = 70
 TINY = [1e-9, 1e-5, 1e-3, 0.03]
-ECCENTRICITIES = [0.0, 1e-3, 0.3, 0.7, 0.9, *(1 - x for x in TINY), 1.0, *(1 + x for x in TINY), 1.3, 2.0, 3.0]
+ECCENTRICITIES = [0.0, 1e-3, 0.3, 0.7, 0.9, *(1 - x for x in TINY), 1.0, *(1 + x for x in TINY), 1.3, 3.0, 20.0]
 TIMES = [0.0, 1e-6, -0.01, 0.3, -1.0, 4.0, -30.0, 1e3, -1e6, 1e9]
 
 

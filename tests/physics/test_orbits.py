@@ -1,6 +1,7 @@
 """Orbits, ephemerides and the gravity gradient along them: against Newton's equations and sums over point masses."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -184,6 +185,16 @@ def test_a_path_in_a_torque_of_ones_own():
     for path in (orbit, orbit.seen_from(ph.Orbit(1.0, 5.0), 1.0), few, many):
         bound = ph.torque(frame="space")(drag_along(path.function))(k=2.0)
         assert near(bound.torque_value(0.3, np.eye(3).tolist(), OMEGA), -2 * path.velocity(0.3), 1e-14)
+
+
+def test_paths_are_pickled():
+    orbit = ph.Orbit(2.0, 0.9, 1.3, **ELEMENTS)
+    times = np.linspace(-2, 2, 200)
+    few, many = (ph.Ephemeris(2.0, times[::k], orbit.position(times[::k])) for k in (10, 1))
+    for path in (orbit, orbit.seen_from(few, 1.0), few, many):
+        again = pickle.loads(pickle.dumps(path))
+        assert again == path
+        assert (again.position(0.3) == path.position(0.3)).all()
 
 
 def drag_along(here):

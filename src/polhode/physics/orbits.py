@@ -17,7 +17,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.kepler import conic
 from ..numbers.user_math import cos, sin, sqrt, where
-from . import oem
+from . import oem, spk
 from .tables import FEW_ROWS, derivative, found_in, horner, interpolated, piecewise, rows_of
 from .validate import finite_number, positive, real_array, whole_number
 
@@ -251,6 +251,18 @@ class Ephemeris(Path):
         made.meta = chosen.meta
         return made
 
+    @classmethod
+    def from_spk(cls, path: Any, mu: float, *, target: int, centre: int, times: Any, epoch: str) -> Ephemeris:
+        """A table of positions and velocities from an SPK kernel, in metres and seconds (extra ``polhode[spk]``).
+
+        mu : G M of the centre, in m^3/s^2
+        target, centre : NAIF numbers of the body and of the attracting centre (10 Sun, 399 Earth, 301 Moon)
+        times : times of the table, seconds of TDB after the epoch
+        epoch : the time t = 0, such as "2029-04-13T21:46:00", in TDB
+        """
+        positions, velocities = spk.states(path, target, centre, times, epoch)
+        return cls(mu, times, positions, velocities)
+
     @property
     def function(self) -> Callable[[Any], tuple[Any, Any]]:
         """Position and velocity as a plain function of t, for a ``@ph.torque`` of your own; the table is constant."""
@@ -308,6 +320,10 @@ class _Difference(Path):
             return _gap(orbit(t), source(t))
 
         return path
+
+    def __reduce__(self) -> Any:
+        """Made again of its parts: its formula is a closure."""
+        return _Difference, (*self.parts, self.mu)
 
     def __repr__(self) -> str:
         return f"{self.parts[0]!r}.seen_from({self.parts[1]!r}, mu={self.mu!r})"
