@@ -160,7 +160,7 @@ MUTATIONS = [
          "newtons_in_any_plane"),
         ("third-moments", "physics/fields/orbital.py", "scale(3 * strength / 2", "scale(3 * strength", "test_orbits.py",
          "sum_over_point_masses"),
-        ("outside-the-table", "physics/orbits.py", "where(at == t, 1, OUTSIDE)", "where(at == at, 1, OUTSIDE)",
+        ("outside-the-table", "physics/ephemeris.py", "where(at == t, 1, OUTSIDE)", "where(at == at, 1, OUTSIDE)",
          "test_orbits.py", "leaves_the_table"),
         ("lambert-reflection", "physics/fields/surface.py", "shiny * c + dull / 3", "shiny * c + dull / 2",
          "test_facets.py", "windmill"),
