@@ -42,8 +42,8 @@ class Path:
         return self._at(t)[1]
 
     def _at(self, t: Any) -> tuple[np.ndarray, np.ndarray]:
-        times = real_array(t, "t must be a time or an array of times", key="t")
-        found = np.array([self.function(x) for x in times.ravel().tolist()]).reshape(*times.shape, 2, 3)
+        times, path = real_array(t, "t must be a time or an array of times", key="t"), self.function
+        found = np.array([path(x) for x in times.ravel().tolist()]).reshape(*times.shape, 2, 3)
         return found[..., 0, :], found[..., 1, :]
 
     @property
