@@ -13,11 +13,12 @@ from .methods.tables.butcher import Tableau
 from .numbers.exact import Surd, surd
 from .numbers.primitives import where
 from .physics.body import Body
+from .physics.ephemeris import Ephemeris
 from .physics.facets import Facets
 from .physics.fields import potential, states, torque
 from .physics.fields.momentum_rate import momentum_rate
 from .physics.observers.event import Event, event
-from .physics.orbits import Ephemeris, Orbit
+from .physics.orbits import Orbit
 from .physics.periodic_box import PeriodicBox
 from .physics.problem import Problem, Reference
 from .results.covariance import Covariance

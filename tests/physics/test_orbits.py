@@ -1,6 +1,7 @@
 """Orbits, ephemerides and the gravity gradient along them: against Newton's equations and sums over point masses."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -186,6 +187,16 @@ def test_a_path_in_a_torque_of_ones_own():
         assert near(bound.torque_value(0.3, np.eye(3).tolist(), OMEGA), -2 * path.velocity(0.3), 1e-14)
 
 
+def test_paths_are_pickled():
+    orbit = ph.Orbit(2.0, 0.9, 1.3, **ELEMENTS)
+    times = np.linspace(-2, 2, 200)
+    few, many = (ph.Ephemeris(2.0, times[::k], orbit.position(times[::k])) for k in (10, 1))
+    for path in (orbit, orbit.seen_from(few, 1.0), few, many):
+        again = pickle.loads(pickle.dumps(path))
+        assert again == path
+        assert (again.position(0.3) == path.position(0.3)).all()
+
+
 def drag_along(here):
     def drag(t, k):
         return [-k * v for v in here(t)[1]]
@@ -209,9 +220,11 @@ MISTAKES = [
     (lambda: ph.Ephemeris(1.0, [0, 1], np.ones((2, 3)), np.ones(3)), "velocities must be three numbers for each"),
     (lambda: ph.Ephemeris(-1.0, [0, 1], np.ones((2, 3))), "mu must be positive; got -1"),
     (lambda: ph.Ephemeris(1.0, [0, 1], [[1, 0, 0], [0, 0, 0]]), "position 1 is at the attracting centre"),
-    (lambda: ph.Orbit(1.0, 1.0).seen_from("moon", 1.0), "source must be a ph.Orbit, a ph.Ephemeris"),
+    (lambda: ph.Orbit(1.0, 1.0).seen_from("moon", 1.0), "source must be a ph.Orbit or a ph.Ephemeris; got str"),
     (lambda: fields.orbit_gravity_gradient(TILTED, 7), "orbit must be a ph.Orbit, a ph.Ephemeris, or the keywords"),
-    (lambda: fields.orbit_gravity_gradient(TILTED, {"mu": 1.0, "radius": 1.0}), "unexpected keyword argument 'radius'"),
+    (lambda: fields.orbit_gravity_gradient(TILTED, {"mu": 1.0, "radius": 1.0}), "it has no keyword 'radius'"),
+    (lambda: fields.orbit_gravity_gradient(TILTED, {"periapsis": 1.0}), "orbit takes mu, periapsis, eccentricity"),
+    (lambda: fields.orbit_gravity_gradient(TILTED, {"oem": "x.oem"}), "orbit takes oem, mu, epoch, segment; 'mu' is"),
     (lambda: fields.orbit_gravity_gradient([1, 2, 3], ph.Orbit(1.0, 1.0)), "needs the inertia of a ph.Body"),
     (lambda: fields.orbit_gravity_gradient(TILTED, ph.Orbit(1.0, 1.0), np.ones((3, 3))), "shape (3, 3, 3)"),
     (lambda: fields.orbit_gravity_gradient(TILTED, ph.Orbit(1.0, 1.0), np.arange(27.0).reshape(3, 3, 3)),

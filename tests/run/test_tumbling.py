@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import polhode as ph
 
@@ -75,6 +76,17 @@ def test_the_ratio_of_the_periods_grows_towards_the_separatrix(moments):
             found = ph.tumbling(ph.Body(moments), energy=(end + share * (middle - end)) / 2, momentum=1.0)
             ratios.append(found.P_psi / found.P_phi)
         assert (np.diff(ratios) > 0).all()
+
+
+def test_a_body_in_any_axes():
+    """The start is in the axes of the body, which need not be the principal ones."""
+    tilted = ph.Body([1.0, 2.0, 3.0]).turned(Rotation.from_rotvec([0.3, -0.7, 0.4]))
+    found, goal = (ph.tumbling(body, energy=0.35, momentum=1.2) for body in (tilted, ph.Body([1.0, 2.0, 3.0])))
+    assert found.P_psi == pytest.approx(goal.P_psi, rel=1e-12)
+    assert found.P_phi == pytest.approx(goal.P_phi, rel=1e-12)
+    problem = ph.Problem(tilted, momentum=found.start)
+    assert problem.energy() == pytest.approx(0.35, rel=1e-13)
+    assert np.linalg.norm(found.start) == pytest.approx(1.2, rel=1e-14)
 
 
 def test_apophis():

@@ -28,7 +28,7 @@ from ..physics import fields
 from ..physics.body import SHAPES, Body, shape_sizes
 from ..physics.fields import Field as BoundField
 from ..physics.meshes import UNITS
-from ..physics.orbits import OEM
+from ..physics.path_input import OEM
 from ..physics.problem import Problem
 from ..physics.validate import attitude_quaternion, whole_number
 from ..results.trajectory import Trajectory

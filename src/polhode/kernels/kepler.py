@@ -23,21 +23,21 @@ HALVINGS = 4
 TERMS = 22
 """Terms of the continued fraction, enough for 1e-50 if |beta| s^2 < 900."""
 
-FEW_TERMS = 8
-"""Terms in the iterations that are followed by another one: 1e-13."""
-
-ROUGH_STEPS = 2
-"""Iterations of order four before the last one; they leave an error below 1e-12 (measured)."""
+ROUGH_TERMS = (5, 8)
+"""Terms in the iterations of order four before the last one; they leave an error below 1e-12 (measured)."""
 
 
-def stumpff(z: Number, terms: int = TERMS) -> tuple[Number, Number, Number, Number]:
-    """Stumpff functions c_0, c_1, c_2, c_3 of z < 16 pi^2.
+def stumpff(s: Number, beta: Number, terms: int = TERMS) -> tuple[Number, Number, Number, Number]:
+    """The functions G_0, G_1, G_2, G_3 of s, beta s^2 < 16 pi^2.
 
-    With z = x^2 and T = tan(x/2)/(x/2) = 1/(1 - K z/4), where K = 1/(3 - (z/4)/(5 - (z/4)/(7 - ...))) (Lambert's
-    continued fraction), c_2 = 2 T^2/(4 + z T^2) and c_3 = T (T - K)/(4 + z T^2), without cancellation. Then
-    c_2(4z) = c_1^2/2 and c_3(4z) = (c_2 + c_0 c_3)/4 double the argument x.
+    With z = x^2 = beta s^2/4^n and Lambert's continued fraction K = 1/(3 - (z/4)/(5 - (z/4)/(7 - ...))), the tangent is
+    T = tan(x/2)/(x/2) = 1/(1 - K z/4), and c_2 = 2 T^2/(4 + z T^2), c_3 = T (T - K)/(4 + z T^2) without cancellation.
+    Then c_2(4z) = c_1^2/2 and c_3(4z) = (c_2 + c_0 c_3)/4 double x, n times; v = 4^k c_2 and w = 4^k c_3 save
+    operations.
     """
-    z = z / 4**HALVINGS
+    part = s / 2**HALVINGS
+    square = part * part
+    z = beta * square
     quarter = z / 4
     K = 0 * z + 2 * terms + 1
     for odd in range(2 * terms - 1, 1, -2):
@@ -45,12 +45,11 @@ def stumpff(z: Number, terms: int = TERMS) -> tuple[Number, Number, Number, Numb
     K = 1 / K
     T = 1 / (1 - quarter * K)
     share = T / (4 + z * T * T)
-    c2, c3 = 2 * T * share, (T - K) * share
-    for _ in range(HALVINGS):
-        c0, c1 = 1 - z * c2, 1 - z * c3
-        c2, c3 = c1 * c1 / 2, (c2 + c0 * c3) / 4
-        z = 4 * z
-    return 1 - z * c2, 1 - z * c3, c2, c3
+    v, w = 2 * T * share, (T - K) * share
+    for k in range(HALVINGS):
+        c0, c1 = 1 - z * v, 1 - z * w
+        v, w = 2 * 4**k * (c1 * c1), v + c0 * w
+    return 1 - z * v, s * (1 - z * w), square * v, s * square * w
 
 
 def universal_functions(e: Number, tau: Number) -> tuple[Number, Number, Number]:
@@ -60,20 +59,13 @@ def universal_functions(e: Number, tau: Number) -> tuple[Number, Number, Number]
     at the root follow from those before the last correction d: G_2(s + d) = G_2 + G_1 g_1 + G_0 g_2 with g_k = G_k(d).
     """
     s, beta = _start(e, tau), 1 - e
-    for _ in range(ROUGH_STEPS):
-        s = s + _correction(e, tau, s, _powers(e, s, FEW_TERMS))
-    G0, G1, G2, G3 = _powers(e, s, TERMS)
+    for terms in ROUGH_TERMS:
+        s = s + _correction(e, tau, s, stumpff(s, beta, terms))
+    G0, G1, G2, G3 = stumpff(s, beta)
     d = _correction(e, tau, s, (G0, G1, G2, G3))
     g1, g2 = d - beta * d * d * d / 6, d * d / 2
     G2 = G2 + G1 * g1 + G0 * g2
     return 1 - beta * G2, G1 + G0 * g1 - beta * G1 * g2, G2
-
-
-def _powers(e: Number, s: Number, terms: int) -> tuple[Number, Number, Number, Number]:
-    """G_0, G_1, G_2, G_3 of s."""
-    square = s * s
-    c0, c1, c2, c3 = stumpff((1 - e) * square, terms)
-    return c0, s * c1, square * c2, s * square * c3
 
 
 def _correction(e: Number, tau: Number, s: Number, G: tuple[Number, Number, Number, Number]) -> Number:

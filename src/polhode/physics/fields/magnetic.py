@@ -8,7 +8,7 @@ from typing import Any
 
 from ...kernels.so3 import apply_transposed, cross, dot, scale, sub
 from ...numbers.user_math import cos, sin, sqrt
-from ..orbits import path_of
+from ..path_input import path_of
 from ..validate import finite_number, positive, vector
 from .field import Field, FieldTemplate
 from .orbital import along

@@ -17,7 +17,7 @@ import numpy as np
 from ...errors import InputError
 from ...kernels.so3 import add, apply, apply_transposed, cross, dot, scale
 from ...numbers.user_math import sqrt
-from ..orbits import path_of
+from ..path_input import path_of
 from ..validate import real_array
 from .decorators import torque
 from .field import Field, FieldTemplate

@@ -11,7 +11,7 @@ from ...numbers.user_math import exp, sqrt
 from ...symbolic.rows import Rows
 from ...symbolic.total import total
 from ..facets import facets_of
-from ..orbits import path_of
+from ..path_input import path_of
 from ..validate import positive, vector
 from .decorators import torque
 from .field import Field, FieldTemplate
