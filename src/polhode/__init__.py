@@ -13,6 +13,7 @@ from .methods.tables.butcher import Tableau
 from .numbers.exact import Surd, surd
 from .numbers.primitives import where
 from .physics.body import Body
+from .physics.control.controller import controller
 from .physics.fields import potential, states, torque
 from .physics.fields.momentum_rate import momentum_rate
 from .physics.observers.event import Event, event
@@ -81,8 +82,8 @@ __all__ = [
     "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Event", "FinalState", "Fit", "Gradient", "InputError",
     "Lyapunov", "Method", "PeriodicBox", "Problem", "Propagator", "Reference", "Respa", "ResultWarning", "Sites",
     "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "__version__", "batch_stepper", "chaos",
-    "chaos_map", "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load",
-    "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
-    "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
+    "chaos_map", "controller", "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie",
+    "load", "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim",
+    "period", "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
     "stepper", "surd", "tableaus", "thermostats", "torque", "total", "vector", "view", "warm", "where",
 ]  # fmt: skip

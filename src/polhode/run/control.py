@@ -1,0 +1,291 @@
+"""Runs under sampled-data control: steps end at the samples, at which a controller changes what is held in between.
+
+The commands and the memory of a controller are numbers z after attitude and momentum in a state (`kernels/sampled`).
+A controller that is a formula is compiled with the steps; any other one is called between compiled spans of steps.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.loops import COLUMNS, StateSpace, interpolating, one_step, stepping, with_states
+from ..kernels.sampled import broken_step, held_step, placing, sampling
+from ..kernels.so3 import times
+from ..methods import Method, methods
+from ..methods.combinators.compose import whole
+from ..numbers import floats
+from ..numbers.dispatch import kernel
+from ..physics.axes import axes
+from ..physics.control.controller import (
+    CLOCK,
+    PERIOD,
+    TORQUE,
+    ControlField,
+    Controller,
+    bound_controller,
+    control_in,
+)
+from ..physics.fields import Field, formula_kernel, places
+from ..physics.observers.event import Event
+from ..physics.problem import Problem
+from ..physics.validate import positive
+from ..results import recorder
+from ..results.progress import Progress
+from ..results.samples import Samples
+from ..results.trajectory import Trajectory, info_of
+from ..symbolic.tracing import UntraceableError
+from .adaptive import interpolated
+from .control_in_python import InPython
+from .dense import dense_between
+from .event_search import with_events
+from .failures import explain_in
+from .fixed_step import RunState, solved
+from .integrator import Engine, check_compiled, check_fit, structure, torque_kernel
+from .step_control import compiled
+from .step_count import is_whole, number_of_steps
+
+# --- what the user asks for -------------------------------------------------------------------------
+
+
+def read(control: Any, period: Any) -> tuple[Controller, float]:
+    """Return the checked controller and its period."""
+    if control is None:
+        raise InputError("period is the time between samples of a controller; also give control", "period")
+    found = bound_controller(control)
+    if period is None and found.period is None:
+        raise InputError("give period, the time between two samples of the controller", "period")
+    if period is not None and found.period is not None and period != found.period:
+        raise InputError(
+            f"the controller has the period {found.period:g}, and period = {period!r} is given too; give one", "period"
+        )
+    return found, positive(PERIOD, found.period if period is None else period)
+
+
+def refuse(**given: Any) -> None:
+    """Refuse arguments that are not available with a controller."""
+    for name, value in given.items():
+        if value is not None and value is not False:
+            raise InputError(f"{name} is not available with control; remove the argument {name}", name)
+
+
+def controlled(field: Field | None, control: Controller, period: float) -> Field:
+    """Return a field together with the torques of a controller."""
+    if field is not None and field.states:
+        raise InputError(
+            f"{field.name} has states of its own ({', '.join(field.states)}), which do not go with control; a "
+            "controller may have a memory, and wheels as actuators"
+        )
+    made = control.field(period)
+    return made if field is None else field + made
+
+
+def check_method(method: str | Method) -> Method:
+    """Return the method if its steps need nothing but attitude and momentum; else refuse it."""
+    chosen = methods[method]
+    if not chosen.has_step or chosen.has_own_time or chosen.compensated or chosen.memory or chosen.noise is not None:
+        raise InputError(
+            f"{chosen.name} carries more than attitude and momentum from step to step, or has no fixed steps; with "
+            "control use a one-step method"
+        )
+    return chosen
+
+
+def check_period(period: float, dt: float) -> int:
+    """Return the number of steps in a period, which must be whole."""
+    ratio = period / dt
+    if not is_whole(ratio):
+        fewer = max(1, int(ratio))
+        raise InputError(
+            f"period = {period:g} is not a whole number of steps dt = {dt:g} ({ratio:.6g}); the nearest dt are "
+            f"{period / (fewer + 1):.17g} and {period / fewer:.17g}", "dt",
+        )  # fmt: skip
+    return round(ratio)
+
+
+# --- parts of a run ---------------------------------------------------------------------------------
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """The parts of the loop of a problem whose field contains a controller, for one method."""
+
+    problem: Problem
+    method: Method
+
+    @property
+    def control(self) -> ControlField:
+        """The controller, with its parameters numbered as in the field."""
+        found = control_in(self.problem.field)
+        assert found is not None
+        return found
+
+    @property
+    def space(self) -> StateSpace:
+        """The state space (q, m, z)."""
+        return with_states(len(places(self.field)))
+
+    @property
+    def field(self) -> Field:
+        """The field, with the torques of the controller."""
+        assert self.problem.field is not None
+        return self.problem.field
+
+    @property
+    def structure(self) -> tuple[Hashable, ...]:
+        """What the kernels between samples are built from."""
+        texts = repr((self.control.later_text, self.control.breaks_text, places(self.field), self._place(CLOCK)))
+        return ("held", texts, *structure(self.problem, self.method))
+
+    def _place(self, name: str) -> int:
+        """Place of a number of the controller among the parameters of the field."""
+        control = self.control
+        counts = [np.size(np.asarray(control.values[n], float)) for n in control.values]
+        return control.first + sum(counts[: list(control.values).index(name)])
+
+    @property
+    def period_place(self) -> int:
+        """Place of the period among the parameters of the field."""
+        return self._place(PERIOD)
+
+    def _placing(self) -> Callable[..., Any]:
+        count = len(self.field.parameters) + len(self.problem.axes_quaternion)
+        return placing(count, places(self.field), self._place(CLOCK))
+
+    def step(self) -> Callable[..., Any]:
+        """Return the kernel of a step on (q, m, z)."""
+        control, place = self.control, self._placing()
+        plain = whole(self.method)(floats.number)
+        later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
+        if control.breaks_text is None:
+            return held_step(plain, place, later)
+        text, count = control.breaks_text
+        assert later is not None
+        return broken_step(plain, place, later, formula_kernel(text, floats.number), count)
+
+    def torque(self) -> Callable[..., Any]:
+        """Return the kernel of the torque."""
+        return torque_kernel(self.problem, floats.number, self.method)
+
+    def sample(self) -> Callable[..., Any]:
+        """Return the kernel of a sample of a controller that is a formula: (t, y, system) -> y."""
+        value, place = formula_kernel(self.control.sampled_text, floats.number), self._placing()
+        attitude, vector, _, _ = axes(self.problem.body.has_principal_rotation, len(self.field.parameters))
+
+        @kernel
+        def sample(t: Any, y: Any, system: Any) -> Any:
+            here = place(system, y[2], t)
+            z = value(t, attitude(y[0], here), vector(times(here[1], y[1]), here), here[2])
+            return y[0], y[1], z
+
+        return sample
+
+    def steps_per_sample(self) -> Callable[..., Any]:
+        """Return the kernel (h, system) -> the number of steps in a period."""
+        place = self.period_place
+
+        @kernel
+        def steps_per_sample(h: Any, system: Any) -> Any:
+            return int(system[2][place] / h + 0.5)
+
+        return steps_per_sample
+
+    def between_samples(self) -> Callable[..., Any]:
+        """Return the loop between two samples."""
+        return kernel(stepping(self.step(), self.torque(), self.space))
+
+    @property
+    def is_formula(self) -> bool:
+        """Whether the controller is a formula."""
+        try:
+            self.control.sampled_text  # noqa: B018 - traced here
+        except UntraceableError:
+            return False
+        return True
+
+
+def _engine(loop: Loop, sample: InPython) -> Engine:
+    """Return the loop, with the state after the first sample."""
+    from ..compile.program import program
+
+    problem, space = loop.problem, loop.space
+    (q, m, z), system = problem.kernel_data(floats.number)
+    y = q, m, sample.numbers(problem.t0, (q, m, z), f"at the start (t = {problem.t0:g})")
+    columns = COLUMNS + len(z)
+    key = (loop.period_place, *loop.structure)
+    if loop.is_formula:
+        made = program(
+            lambda: sampling(loop.between_samples(), loop.sample(), space, loop.steps_per_sample()),
+            "sampled loop", repr(loop.control.sampled_text), *key,
+        )  # fmt: skip
+        advance = made.run
+    else:
+        made = program(loop.between_samples, "loop between samples", *key)
+        advance = sampling(made.run, sample, space, loop.steps_per_sample())
+    return Engine(advance, y, system, float, lambda n: np.empty((n, columns)), made.is_warm, None)
+
+
+# --- fixed steps ------------------------------------------------------------------------------------
+
+
+def solve_fixed(
+    problem: Problem, control: Controller, period: float, method: Method, dt: float, t_end: Any, steps: Any,
+    every: int, progress: Any, events: Sequence[Event],
+) -> Trajectory:  # fmt: skip
+    """Integrate a problem under control, with equal steps."""
+    if dt < 0:
+        raise InputError("a controller acts forward in time; give t_end after t0, and dt > 0", "dt")
+    if problem.body.linear_axis is not None:
+        raise InputError("control is not available for linear bodies, on which no torque may act along the axis")
+    check_compiled(problem, "control", "write the torque as a formula")
+    inner = copy.copy(problem)
+    inner.field = controlled(problem.field, control, period)
+    count, per = number_of_steps(problem, dt, t_end, steps), check_period(period, dt)
+    check_fit(check_method(method), inner)
+    loop, sample = Loop(inner, method), InPython(inner)
+    state = RunState(_engine(loop, sample), inner, dt, count, every, method=method)
+    kept = recorder.recorder(inner, info_of(problem, method=method.name, dt=dt, every=every), None, False)
+
+    def reason(run: RunState[Problem]) -> str:
+        if not sample.fault and run.done and run.done % per == 0:
+            sample(run.t, run.y, run.run.system)
+        return sample.fault or explain_in(
+            run, lambda t: problem.check_field(t, *problem.user_axes(*run.y[:2]), "there")
+        )
+
+    sol = solved(state, kept, Progress(progress, method.name, count), reason)
+    if every == 1:
+        sol.dense = dense_between(inner, Steps(loop), sol)
+    sol.control = samples(loop, sol, period, per, every)
+    return with_events(inner, Steps(loop), sol, events) if events else sol
+
+
+def samples(loop: Loop, sol: Trajectory, period: float, per: int, every: int) -> Samples:
+    """Return what a controller decided at those samples that were kept."""
+    number = np.minimum(np.arange(len(sol)) * every, sol.info.steps)
+    chosen = np.flatnonzero(number % per == 0)
+    values = dict(zip(loop.control.states, sol.states.values(), strict=True))
+    found = {name: x[chosen] for name, x in values.items()}
+    return Samples(sol.t[chosen], found.pop(TORQUE), found, period, loop.is_formula)
+
+
+@dataclasses.dataclass
+class Steps:
+    """Dense output between equal steps: a row holds what acts from its time on."""
+
+    loop: Loop
+
+    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Return rows at any times within the run."""
+        loop = self.loop
+
+        def make() -> Any:
+            return interpolating(one_step(loop.step(), loop.torque()), loop.space)
+
+        evaluate = compiled(make, "interpolate under control", *loop.structure)
+        return interpolated(evaluate, times, path_times, rows, loop.problem.kernel_data(floats.number)[1], 0)
