@@ -16,7 +16,8 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.loops import COLUMNS, StateSpace, interpolating, one_step, stepping, with_states
 from ..kernels.sampled import broken_step, held_step, placing, sampling
-from ..kernels.so3 import times
+from ..kernels.so3 import matrix, times
+from ..kernels.unroll import unrolled_kernel
 from ..methods import Method, methods
 from ..methods.combinators.compose import whole
 from ..numbers import floats
@@ -31,7 +32,7 @@ from ..physics.control.controller import (
     bound_controller,
     control_in,
 )
-from ..physics.fields import Field, formula_kernel, places
+from ..physics.fields import Field, formula_kernel, leaves_of, places
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
 from ..physics.validate import positive
@@ -85,6 +86,17 @@ def controlled(field: Field | None, control: Controller, period: float) -> Field
     return made if field is None else field + made
 
 
+def is_controlled(problem: Problem) -> bool:
+    """Return whether the field of a problem contains a controller."""
+    return control_in(problem.field) is not None
+
+
+def check_body(has_axis: bool) -> None:
+    """Refuse linear bodies."""
+    if has_axis:
+        raise InputError("control is not available for linear bodies, on which no torque may act along the axis")
+
+
 def check_method(method: str | Method) -> Method:
     """Return the method if its steps need nothing but attitude and momentum; else refuse it."""
     chosen = methods[method]
@@ -98,6 +110,8 @@ def check_method(method: str | Method) -> Method:
 
 def check_period(period: float, dt: float) -> int:
     """Return the number of steps in a period, which must be whole."""
+    if dt < 0:
+        raise InputError("a controller acts forward in time; give dt > 0, and t_end after t0", "dt")
     ratio = period / dt
     if not is_whole(ratio):
         fewer = max(1, int(ratio))
@@ -109,6 +123,12 @@ def check_period(period: float, dt: float) -> int:
 
 
 # --- parts of a run ---------------------------------------------------------------------------------
+
+
+def place_of(control: ControlField, name: str) -> int:
+    """Return the place of a number of a controller among the parameters of the field that contains it."""
+    before = list(control.values)[: list(control.values).index(name)]
+    return control.first + sum(len(leaves_of(control.values[other])) for other in before)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -139,23 +159,24 @@ class Loop:
     @property
     def structure(self) -> tuple[Hashable, ...]:
         """What the kernels between samples are built from."""
-        texts = repr((self.control.later_text, self.control.breaks_text, places(self.field), self._place(CLOCK)))
+        texts = repr(
+            (self.control.later_text, self.control.breaks_text, places(self.field), place_of(self.control, CLOCK))
+        )
         return ("held", texts, *structure(self.problem, self.method))
 
-    def _place(self, name: str) -> int:
-        """Place of a number of the controller among the parameters of the field."""
-        control = self.control
-        counts = [np.size(np.asarray(control.values[n], float)) for n in control.values]
-        return control.first + sum(counts[: list(control.values).index(name)])
+    @property
+    def sampled_structure(self) -> tuple[Hashable, ...]:
+        """What the kernels with samples are built from, for a controller that is a formula."""
+        return repr(self.control.sampled_text), self.period_place, *self.structure
 
     @property
     def period_place(self) -> int:
         """Place of the period among the parameters of the field."""
-        return self._place(PERIOD)
+        return place_of(self.control, PERIOD)
 
     def _placing(self) -> Callable[..., Any]:
         count = len(self.field.parameters) + len(self.problem.axes_quaternion)
-        return placing(count, places(self.field), self._place(CLOCK))
+        return placing(count, places(self.field), place_of(self.control, CLOCK))
 
     def step(self) -> Callable[..., Any]:
         """Return the kernel of a step on (q, m, z)."""
@@ -176,12 +197,15 @@ class Loop:
         """Return the kernel of a sample of a controller that is a formula: (t, y, system) -> y."""
         value, place = formula_kernel(self.control.sampled_text, floats.number), self._placing()
         attitude, vector, _, _ = axes(self.problem.body.has_principal_rotation, len(self.field.parameters))
+        # constants of the formula become numbers of the type of the state
+        numbers = "".join(f"z[{i}] + zero, " for i in range(len(places(self.field))))
+        alike = unrolled_kernel("z, zero", f"({numbers})")
 
         @kernel
         def sample(t: Any, y: Any, system: Any) -> Any:
             here = place(system, y[2], t)
             z = value(t, attitude(y[0], here), vector(times(here[1], y[1]), here), here[2])
-            return y[0], y[1], z
+            return y[0], y[1], alike(z, 0 * y[0][0])
 
         return sample
 
@@ -198,6 +222,21 @@ class Loop:
     def between_samples(self) -> Callable[..., Any]:
         """Return the loop between two samples."""
         return kernel(stepping(self.step(), self.torque(), self.space))
+
+    def check_formula(self, what: str) -> None:
+        """Refuse a controller that is not a formula where it must be compiled."""
+        try:
+            self.control.sampled_text  # noqa: B018 - traced here
+        except UntraceableError as fault:
+            raise InputError(f"{what} needs a controller that is a formula: {fault}") from None
+
+    def first_samples(self, t0: float, q: np.ndarray, omega: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return what the controller decides at the start for many bodies, in the user's axes: (N, numbers)."""
+        from ..numbers import arrays  # noqa: F401 - makes arrays a number type
+
+        value = formula_kernel(self.control.sampled_text, floats.number)
+        found = value(t0, matrix(tuple(q.T)), tuple(omega.T), tuple(values.T))
+        return np.stack([np.broadcast_to(x, len(q)) for x in found], axis=1)
 
     @property
     def is_formula(self) -> bool:
@@ -217,15 +256,14 @@ def _engine(loop: Loop, sample: InPython) -> Engine:
     (q, m, z), system = problem.kernel_data(floats.number)
     y = q, m, sample.numbers(problem.t0, (q, m, z), f"at the start (t = {problem.t0:g})")
     columns = COLUMNS + len(z)
-    key = (loop.period_place, *loop.structure)
     if loop.is_formula:
         made = program(
             lambda: sampling(loop.between_samples(), loop.sample(), space, loop.steps_per_sample()),
-            "sampled loop", repr(loop.control.sampled_text), *key,
+            "sampled loop", *loop.sampled_structure,
         )  # fmt: skip
         advance = made.run
     else:
-        made = program(loop.between_samples, "loop between samples", *key)
+        made = program(loop.between_samples, "loop between samples", *loop.structure)
         advance = sampling(made.run, sample, space, loop.steps_per_sample())
     return Engine(advance, y, system, float, lambda n: np.empty((n, columns)), made.is_warm, None)
 
@@ -238,14 +276,11 @@ def solve_fixed(
     every: int, progress: Any, events: Sequence[Event],
 ) -> Trajectory:  # fmt: skip
     """Integrate a problem under control, with equal steps."""
-    if dt < 0:
-        raise InputError("a controller acts forward in time; give t_end after t0, and dt > 0", "dt")
-    if problem.body.linear_axis is not None:
-        raise InputError("control is not available for linear bodies, on which no torque may act along the axis")
+    check_body(problem.body.linear_axis is not None)
     check_compiled(problem, "control", "write the torque as a formula")
     inner = copy.copy(problem)
     inner.field = controlled(problem.field, control, period)
-    count, per = number_of_steps(problem, dt, t_end, steps), check_period(period, dt)
+    per, count = check_period(period, dt), number_of_steps(problem, dt, t_end, steps)
     check_fit(check_method(method), inner)
     loop, sample = Loop(inner, method), InPython(inner)
     state = RunState(_engine(loop, sample), inner, dt, count, every, method=method)
@@ -260,7 +295,7 @@ def solve_fixed(
 
     sol = solved(state, kept, Progress(progress, method.name, count), reason)
     if every == 1:
-        sol.dense = dense_between(inner, Steps(loop), sol)
+        sol.dense = dense_of(inner, method, sol)
     sol.control = samples(loop, sol, period, per, every)
     return with_events(inner, Steps(loop), sol, events) if events else sol
 
@@ -289,3 +324,8 @@ class Steps:
 
         evaluate = compiled(make, "interpolate under control", *loop.structure)
         return interpolated(evaluate, times, path_times, rows, loop.problem.kernel_data(floats.number)[1], 0)
+
+
+def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Any]:
+    """Return the dense output of a run with equal steps, all of them kept, of a problem that contains a controller."""
+    return dense_between(problem, Steps(Loop(problem, method)), sol)

@@ -1,0 +1,39 @@
+"""Ensembles under sampled-data control: the controller is a part of the field, with parameters for each body."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...methods import Method
+from ...physics.control.controller import PERIOD, control_in
+from ...physics.fields import FieldTemplate, unbound
+from .. import control
+from .batch import BodyBatch
+from .inputs import Inputs
+
+
+def with_controller(inputs: Inputs, law: Any, period: Any, dt: Any) -> Inputs:
+    """Return the inputs with the torques of a controller added to their field."""
+    found, checked = control.read(law, period)
+    if isinstance(inputs.field, FieldTemplate):
+        raise unbound(inputs.field)
+    if np.ndim(dt):
+        raise InputError("with control all bodies make the same steps; give one dt for all", "dt")
+    return dataclasses.replace(inputs, field=control.controlled(inputs.field, found, checked))
+
+
+def check_controlled(batch: BodyBatch, method: Method) -> None:
+    """Refuse bodies and parameters that do not go with a controller."""
+    assert batch.field is not None
+    own = control_in(batch.field)
+    assert own is not None
+    control.check_method(method)
+    control.check_period(own.values[PERIOD], float(batch.dt[0]))
+    control.check_body(bool((batch.moments == 0).any()))
+    place = control.place_of(own, PERIOD)
+    if (batch.values[:, place] != own.values[PERIOD]).any():
+        raise InputError("the period must be the same for all bodies; give it as period, not in params", PERIOD)
