@@ -5,7 +5,7 @@ from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C w
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import fields, math, measurements, problems, tableaus, thermostats, vector
+from . import actuators, fields, math, measurements, problems, tableaus, thermostats, vector
 from ._version import __version__
 from .errors import InputError, ResultWarning, StepError
 from .methods import Method, methods, mkrk
@@ -81,9 +81,9 @@ def __dir__() -> list[str]:
 __all__ = [
     "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Event", "FinalState", "Fit", "Gradient", "InputError",
     "Lyapunov", "Method", "PeriodicBox", "Problem", "Propagator", "Reference", "Respa", "ResultWarning", "Sites",
-    "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "__version__", "batch_stepper", "chaos",
-    "chaos_map", "controller", "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie",
-    "load", "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim",
+    "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "__version__", "actuators", "batch_stepper",
+    "chaos", "chaos_map", "controller", "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics",
+    "lie", "load", "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim",
     "period", "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
     "stepper", "surd", "tableaus", "thermostats", "torque", "total", "vector", "view", "warm", "where",
 ]  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -11,27 +12,30 @@ from ..errors import InputError
 from ..kernels.so3 import conj, matrix, mul, rotate, times
 from ..numbers import floats
 from ..physics.control.controller import PERIOD, control_in
+from ..physics.fields import formula_kernel
 from ..physics.problem import Problem
+from .step_control import compiled
 
 
 class InPython:
-    """Samples of a controller in plain Python; `fault` is what went wrong.
-
-    A function that returns three floats, the usual answer, is called without the detours that find mistakes.
-    """
+    """Samples of a controller in plain Python; `fault` is what went wrong."""
 
     def __init__(self, problem: Problem) -> None:
         control = control_in(problem.field)
         assert control is not None
-        self.control, self.fault = control, ""
+        self.control, self.fault = control.alone, ""
         self._own: Any = problem.axes_quaternion
         self._to_user: Any = conj(self._own) if self._own else ()  # type: ignore[arg-type]
         self._inverse = problem.kernel_data(floats.number)[1][1]
         template = control.template
+        self._function, self._takes = template.function, template.state_used
         fixed = [name for name in template.arguments if name in (*template.own, PERIOD)]
         self._constants = {name: _array(control.values[name]) for name in fixed}
         self._is_simple = not template.memory and not template.actuators
-        self._arrays_fit = False
+        self._memory = [part for part in _parts(template.initial) if part[0] in template.arguments]
+        if template.actuators:
+            text = control.alone.commanded_text
+            self.control.command = compiled(lambda: formula_kernel(text, floats.number), "commands", repr(text))
 
     def __call__(self, t: float, y: Any, system: Any) -> Any:
         """Return the state with the numbers after a sample; they are NaN if the function fails."""
@@ -43,29 +47,40 @@ class InPython:
 
     def numbers(self, t: float, y: Any, place: str) -> tuple[float, ...]:
         """Return commands and memory after a sample; messages name the `place`."""
-        q, omega = y[0], times(self._inverse, y[1])
+        q, omega, control = y[0], times(self._inverse, y[1]), self.control
         if self._own:
             q, omega = mul(q, self._to_user), rotate(self._own, omega)
-        R, control = matrix(q), self.control
-        if self._is_simple and self._arrays_fit:
-            found = self._called(t, R, omega)
-            if found is not None:
-                return found
-        found = control.sampled(t, R, omega, control.with_states(y[2]), place or f"at t = {t:g}")
-        self._arrays_fit = control._kinds == (np.array,)
-        return found
-
-    def _called(self, t: float, R: Any, omega: Any) -> tuple[float, ...] | None:
-        """Return the torque, if the function returns an array of three finite numbers."""
-        arguments: dict[str, Any] = {"t": t, "R": np.array(R), "omega": np.array(omega)}
-        takes = self.control.template.state_used
-        try:
-            value = self.control.template.function(**{name: arguments[name] for name in takes}, **self._constants)
+        R = matrix(q)
+        if control.kinds == (np.array,):
+            value = self._called(t, R, omega, y[2])
+        else:
+            value = control.called(t, R, omega, control.with_states(y[2]), place or f"at t = {t:g}")
+        if self._is_simple and len(value) == 3:  # the usual answer, without detours
             a, b, c = value.tolist() if type(value) is np.ndarray else value
-            a, b, c = float(a), float(b), float(c)
+            if type(a) is type(b) is type(c) is float and a - a == 0.0 == b - b == c - c:
+                return a, b, c
+        return control.sampled(value, omega, y[2], place or f"at t = {t:g}")
+
+    def _called(self, t: float, R: Any, omega: Any, z: Any) -> Any:
+        """Return the value of a function that takes arrays."""
+        state: dict[str, Any] = {"t": t, "R": np.array(R), "omega": np.array(omega)}
+        given = {name: state[name] for name in self._takes}
+        for name, first, last, shape in self._memory:
+            given[name] = np.array(z[first:last]).reshape(shape) if shape else z[first]
+        try:
+            return self._function(**given, **self._constants)
         except Exception as problem:
             raise self.control.template.user.raised(problem, f"at t = {t:g}") from problem
-        return (a, b, c) if a - a == 0.0 == b - b == c - c else None
+
+
+def _parts(initial: Mapping[str, Any]) -> list[tuple[str, int, int, tuple[int, ...]]]:
+    """Return names, places (first and last + 1) and shapes of the states of a controller."""
+    found, first = [], 0
+    for name, value in initial.items():
+        last = first + np.size(value)
+        found.append((name, first, last, np.shape(value)))
+        first = last
+    return found
 
 
 def _array(value: Any) -> Any:

@@ -11,17 +11,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from ...errors import InputError
+from ...numbers import floats
 from ...numbers.nested import nested
 from ...symbolic.expression import Expr, lift, source, symbol
 from ...symbolic.tracing import UntraceableError
 from ...symbolic.user_function import plain_function
 from ..fields.field import STATE_ARGUMENTS, Field, FieldTemplate, checked_value, leaves_of, like, of_formula
+from ..fields.kernels import formula_kernel
 from ..fields.sums import SumField
 from ..fields.untraced import shape_of
 from ..validate import flag, positive
@@ -127,7 +129,8 @@ class ControlField(Field):
             raise UntraceableError(f"{self.template.user.owner} is declared plain", "it is declared plain")
         t, R, omega, values = self._symbols()
         arguments = {name: nested(x) for name, x in self._arguments(t, R, omega, values).items()}
-        new = self.template.user.traced(arguments, lambda value: self.decided(value, omega, values, "in its formula"))
+        answer = self.template.user.traced(arguments, lambda value: self.answered(value, "in its formula"))
+        new = self._commanded(answer, omega, values)
         return source("sampled_value", "t, R, w, p", self._unpack(), [lift(x) for x in new])
 
     @of_formula
@@ -154,15 +157,34 @@ class ControlField(Field):
         """Source text of the symbols; as a part of a sum it may have parameters beyond its own number."""
         return self.unpack | {f"p{self.first + i}": f"p[{self.first + i}]" for i in range(len(self.parameters))}
 
-    def decided(self, value: Any, omega: Any, values: Mapping[str, Any], place: str) -> list[Any]:
-        """All numbers of the states after a sample at which the function returned `value`."""
+    @of_formula
+    def commanded_text(self) -> tuple[str, dict[str, Any]]:
+        """Source and constants of all numbers of the states after a sample, as a function of the answer c, w and p."""
+        _, _, omega, values = self._symbols()
+        count = len(leaves_of(tuple(self._answer_shapes.values())))
+        answer = [symbol(f"c{i}") for i in range(count)]
+        outputs = [lift(x) for x in self._commanded(answer, omega, values)]
+        return source("commanded", "c, w, p", self._unpack() | {f"c{i}": f"c[{i}]" for i in range(count)}, outputs)
+
+    @functools.cached_property
+    def _answer_shapes(self) -> dict[str, Any]:
+        """Numbers in the shape of each part of an answer, by name: torque, memory, commands of the actuators."""
+        commands = {owner: (0.0,) * actuator.commands for owner, actuator in self.template.actuators}
+        return {TORQUE: (0.0, 0.0, 0.0), **dict(self.template.memory), **commands}
+
+    def answered(self, value: Any, place: str) -> list[Any]:
+        """All numbers of the answer, from the value that the function returned: torque, memory, commands."""
         torque, new = self._split(value, place)
-        found: dict[str, Any] = {TORQUE: torque}
-        for name, before in self.template.memory:
-            found[name] = self._shaped(name, new[name], before, place)
+        given = {TORQUE: torque, **new}
+        parts = [self._shaped(name, given[name], shape, place) for name, shape in self._answer_shapes.items()]
+        return [x for part in parts for x in leaves_of(part)]
+
+    def _commanded(self, answer: Sequence[Any], omega: Any, values: Mapping[str, Any]) -> list[Any]:
+        """All numbers of the states after a sample with this answer."""
+        shapes = self._answer_shapes
+        found = dict(zip(shapes, like(tuple(shapes.values()), answer)[0], strict=True))
         for owner, actuator in self.template.actuators:
-            command = self._shaped(owner, new[owner], (0.0,) * actuator.commands, place)
-            held = actuator.held(command, self._of(owner, values), omega, values[PERIOD])
+            held = actuator.held(found.pop(owner), self._of(owner, values), omega, values[PERIOD])
             found |= {full_name(owner, name): x for name, x in held.items()}
         return [x for name in self.template.initial for x in leaves_of(found[name])]
 
@@ -171,7 +193,7 @@ class ControlField(Field):
         actuator = dict(self.template.actuators)[owner]
         return {name: values[full_name(owner, name)] for name in (*actuator.parameters, *actuator.states)}
 
-    def _split(self, value: Any, place: str) -> tuple[tuple[Any, ...], Mapping[str, Any]]:
+    def _split(self, value: Any, place: str) -> tuple[Any, Mapping[str, Any]]:
         """The torque, and what else the function returned, by name."""
         refused, expected = self.template.user.refused, self.template.expected
         names = {*dict(self.template.memory), *dict(self.template.actuators)}
@@ -183,8 +205,8 @@ class ControlField(Field):
             torque, new = value, {}
         if set(new) != names:
             got = ", ".join(map(str, new)) or "no names"
-            raise refused(expected, f"{got}", place)
-        return self._shaped(TORQUE, torque, (0.0, 0.0, 0.0), place), new
+            raise refused(expected, got, place)
+        return torque, new
 
     def _shaped(self, name: str, value: Any, like_this: Any, place: str) -> Any:
         """Nested tuples of numbers in a shape that is known."""
@@ -201,11 +223,11 @@ class ControlField(Field):
         state = {"t": t, "R": R, "omega": omega}
         return {name: state[name] if name in state else values[name] for name in self.template.arguments}
 
-    def sampled(self, t: float, R: Any, omega: Any, values: Mapping[str, Any], place: str) -> tuple[float, ...]:
-        """All numbers of the states after a sample, by a call of the function in plain Python."""
+    def called(self, t: float, R: Any, omega: Any, values: Mapping[str, Any], place: str) -> Any:
+        """The value of the function in plain Python, with vectors in a form that it accepts: arrays if possible."""
         user, arguments = self.template.user, self._arguments(t, R, omega, values)
         fault: Exception | None = None
-        for kind in self._kinds:
+        for kind in self.kinds:
             try:
                 value = user.function(**{k: kind(x) if isinstance(x, tuple) else x for k, x in arguments.items()})
             except InputError:
@@ -213,23 +235,35 @@ class ControlField(Field):
             except Exception as problem:
                 fault = fault or problem
                 continue
-            self._kinds = (kind,)
-            return self._checked(self.decided(value, omega, values, place), value, place)
+            self.kinds = (kind,)
+            return value
         assert fault is not None
         raise user.raised(fault, place) from fault
 
-    _kinds: tuple[Callable[[Any], Any], ...] = (np.array, nested)
-    """Forms of vectors and matrices that the function accepts; the first that works is kept."""
+    kinds: tuple[Callable[[Any], Any], ...] = (np.array, nested)
+    """Forms of vectors and matrices that the function may accept; the first that works is kept."""
 
-    def _checked(self, numbers: list[Any], value: Any, place: str) -> tuple[float, ...]:
-        """Plain floats; they must be finite."""
+    def sampled(self, value: Any, omega: Any, z: Sequence[float], place: str) -> tuple[float, ...]:
+        """All numbers of the states after a sample, from the value that the function returned; they must be finite."""
         try:
-            found = tuple(map(float, numbers))
-        except (TypeError, ValueError):
+            answer = list(map(float, self.answered(value, place)))
+        except (TypeError, ValueError) as fault:
+            if isinstance(fault, InputError):
+                raise
             raise self.template.user.refused("numbers", repr(value), place) from None
-        if not all(x - x == 0.0 for x in found):
+        if not all(x - x == 0.0 for x in answer):
             raise self.template.user.refused("finite numbers", repr(value), place)
-        return found
+        return tuple(self.command(tuple(answer), omega, (*self.parameters[: -len(z)], *z)))
+
+    @property
+    def alone(self) -> ControlField:
+        """The same with its parameters numbered from 0 on."""
+        return self.numbered(0)  # type: ignore[return-value]
+
+    @functools.cached_property
+    def command(self) -> Callable[..., Any]:
+        """The states after a sample, in floats, as a function of answer, omega and the parameters."""
+        return formula_kernel(self.alone.commanded_text, floats.number)
 
     def with_states(self, z: Any) -> dict[str, Any]:
         """Values of all parameters, with these numbers of the states."""
@@ -238,7 +272,8 @@ class ControlField(Field):
 
     def check(self, t: float, R: Any, omega: Any, context: str) -> None:
         """Evaluate the function once in plain Python; raise a clear error if it fails."""
-        self.sampled(t, R, tuple(omega), self.values, context)
+        z = self.parameters[-len(leaves_of(tuple(self.template.initial.values()))) :]
+        self.sampled(self.called(t, R, tuple(omega), self.values, context), omega, z, context)
 
 
 def _tuples(value: Any) -> Any:
