@@ -141,6 +141,17 @@ def test_pulses_of_thrusters():
     assert np.abs(coarse.omega[-1]).max() < 0.02
 
 
+def test_wheels_and_thrusters_to_a_tolerance():
+    law = ph.controller(slewing, wheels=ph.actuators.wheels(AXES, **RUBBING))
+    sol = ph.solve(PROBLEM, t_end=20.0, control=law, period=PERIOD, tol=1e-11)
+    L = total_momentum(sol)
+    assert np.abs(L - L[0]).max() < 1e-11
+    fine = ph.solve(PROBLEM, "verner87", dt=0.0125, t_end=5.0, control=jetting, period=PERIOD)
+    sol = ph.solve(PROBLEM, t_end=5.0, control=jetting, period=PERIOD, tol=1e-11)
+    assert np.abs(sol.at(fine.t).momentum - fine.momentum).max() < 1e-11
+    assert len(sol) > len(sol.control)  # steps that end with pulses
+
+
 def test_the_impulse_of_a_pulse():
     """The momentum gained is torque times duration; a command beyond the period is the period."""
     still = ph.Problem(ph.Body([1.0, 1.0, 1.0]), omega=[0.0, 0.0, 0.0])

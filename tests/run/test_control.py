@@ -132,6 +132,41 @@ def test_kept_states_and_events():
     np.testing.assert_array_equal(again.control.torque, whole.control.torque)
 
 
+def test_to_a_tolerance():
+    """Adaptive steps end at the samples, and follow the fixed steps."""
+    fine = ph.solve(DRAG, "verner87", dt=0.05, t_end=6.0, control=pid, period=PERIOD)
+    for given in (
+        {"tol": 1e-11},
+        {"step_tol": 1e-12},
+        {"tol": 1e-11, "times": fine.t},
+        {"tol": 1e-11, "max_turn": 0.01},
+    ):
+        sol = ph.solve(DRAG, t_end=6.0, control=pid, period=PERIOD, **given)
+        assert np.abs(sol.momentum[-1] - fine.momentum[-1]).max() < 1e-11
+        assert np.abs(sol.at(fine.t).momentum - fine.momentum).max() < 1e-11
+        np.testing.assert_allclose(sol.control.t, fine.control.t, atol=1e-14)
+        np.testing.assert_allclose(sol.control.torque, fine.control.torque, atol=1e-11)
+    plain = ph.controller(pid.template.function, plain=True, integral=[0.0, 0.0, 0.0])
+    sol = ph.solve(DRAG, t_end=6.0, control=plain, period=PERIOD, step_tol=1e-12)
+    assert np.abs(sol.momentum[-1] - fine.momentum[-1]).max() < 1e-11
+    with pytest.raises(ph.InputError, match="tol repeats a run"):
+        ph.solve(DRAG, t_end=6.0, control=plain, period=PERIOD, tol=1e-10)
+    seen = ph.solve(DRAG, t_end=6.0, control=pid, period=PERIOD, tol=1e-11, events=[ph.event(lambda omega: omega[0])])
+    assert np.abs(seen.events[0].omega[:, 0]).max() < 1e-12
+
+
+def test_a_long_period_is_covered_by_several_steps():
+    fast = FREE.starting(omega=[1.0, -2.0, 3.0])
+    fine = ph.solve(fast, "verner87", dt=0.01, t_end=8.0, control=pd(0.02, 0.05), period=4.0)
+    sol = ph.solve(fast, t_end=8.0, control=pd(0.02, 0.05), period=4.0, tol=1e-9)
+    assert len(sol) > 10
+    assert len(sol.control) == 3
+    assert np.abs(sol.momentum[-1] - fine.momentum[-1]).max() < 1e-8
+    part = ph.solve(fast, t_end=7.0, control=pd(0.02, 0.05), period=4.0, tol=1e-9)
+    assert np.abs(part.momentum[-1] - sol.at(7.0).momentum[0]).max() < 1e-8
+    assert part.control.t.tolist() == [0.0, 4.0]
+
+
 def test_new_parameters_and_periods_compile_nothing():
     ph.solve(FREE, "verner87", dt=0.05, t_end=1.0, control=pd, period=PERIOD)
     sol = ph.solve(FREE, "verner87", dt=0.05, t_end=1.0, control=pd(0.3, damping=1.0), period=0.1)
@@ -180,6 +215,9 @@ REFUSED = {
     "acts forward in time": {"t_end": -1.0},
     "with control use a one-step method": {"method": "compensated(strang(dmv6))"},
     "digits is not available with control": {"digits": 30},
+    "remove the argument method": {"tol": 1e-9, "dt": None},
+    "forward in time": {"tol": 1e-9, "dt": None, "method": None, "t_end": -1.0},
+    "steps end at samples only": {"tol": 1e-9, "dt": None, "method": None, "stops": [0.5]},
 }
 
 

@@ -125,3 +125,79 @@ def sampling(
         return y, n, filled, 0 * h, True
 
     return sampled
+
+
+# --- adaptive steps ---------------------------------------------------------------------------------
+
+WHOLE = 1 - 1e-12
+"""Share of the way to a break from which on a step counts as all of it: step lengths are rounded to fit the time."""
+
+
+def held_adaptively(
+    controlled_step: Callable[..., Any],
+    place: Callable[..., Any],
+    later: Callable[..., Any] | None,
+    breaks: Callable[..., Any] | None,
+    count: int,
+) -> Callable[..., Any]:
+    """Controlled step on (q, m, z), from one on (q, m): steps end at breaks (see `broken_step`)."""
+    until = _until_break(count)
+
+    @kernel
+    def constant(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+        here = place(system, y[2], t)
+        new, step, proposal, fine = controlled_step(t, (y[0], y[1]), proposal, left, here, tolerance, order)
+        return (new[0], new[1], y[2]), step, proposal, fine
+
+    @kernel
+    def changing(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+        here = place(system, y[2], t)
+        new, step, proposal, fine = controlled_step(t, (y[0], y[1]), proposal, left, here, tolerance, order)
+        return (new[0], new[1], later(step, here[2])), step, proposal, fine  # type: ignore[misc]
+
+    @kernel
+    def broken(t: Any, y: Any, proposal: Any, left: Any, system: Any, tolerance: Any, order: int) -> Any:
+        here = place(system, y[2], t)
+        ahead = until(left, breaks(here[2]))  # type: ignore[misc]
+        new, step, proposal, fine = controlled_step(t, (y[0], y[1]), proposal, ahead, here, tolerance, order)
+        made = where(step >= WHOLE * ahead, ahead, step)
+        return (new[0], new[1], later(made, here[2])), step, proposal, fine  # type: ignore[misc]
+
+    if later is None:
+        return constant
+    return changing if breaks is None else broken
+
+
+def sampling_adaptively(
+    adaptive_loop: Callable[..., Any], sample: Callable[..., Any], space: StateSpace, period: int, start: int
+) -> Callable[..., Any]:
+    """Build the loop of a controlled body from the loop over adaptive steps between samples.
+
+    The period and the time of the first sample are at these places among the parameters. Steps end at the samples, and
+    the row of such a step has the z of the sample. Arguments and results are those of `loops.adaptive_stepping`.
+    """
+    is_valid, write = space.is_valid, space.write
+
+    def sampled(
+        t: Any, end: Any, last: Any, longest: Any, proposal: Any, y: Any, system: Any, tolerance: Any, largest: Any,
+        order: int, times: Any, rows: Any,
+    ) -> Any:  # fmt: skip
+        filled, rejected, turned, fine = 0, 0, 0 * t, True
+        t0, between = system[2][start], system[2][period]
+        while fine and t < end and filled < len(times):
+            k = int((t - t0) / between + 1e-6) + 1
+            stop = t0 + k * between
+            target = min(stop, end)
+            y, t, proposal, largest, angle, count, lost, fine = adaptive_loop(
+                t, target, last, longest, proposal, y, system, tolerance, largest, order, times[filled:], rows[filled:]
+            )
+            filled, rejected, turned = filled + count, rejected + lost, turned + angle
+            if fine and t >= stop:
+                new = sample(t, y, system)
+                fine = is_valid(new, 0 * t)
+                if fine:
+                    y = new
+                    write(rows, filled - 1, y)
+        return y, t, proposal, largest, turned, filled, rejected, fine
+
+    return sampled

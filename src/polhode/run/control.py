@@ -75,14 +75,14 @@ def refuse(**given: Any) -> None:
             raise InputError(f"{name} is not available with control; remove the argument {name}", name)
 
 
-def controlled(field: Field | None, control: Controller, period: float) -> Field:
-    """Return a field together with the torques of a controller."""
+def controlled(field: Field | None, control: Controller, period: float, t0: float) -> Field:
+    """Return a field together with the torques of a controller that is first sampled at t0."""
     if field is not None and field.states:
         raise InputError(
             f"{field.name} has states of its own ({', '.join(field.states)}), which do not go with control; a "
             "controller may have a memory, and wheels as actuators"
         )
-    made = control.field(period)
+    made = control.field(period, t0)
     return made if field is None else field + made
 
 
@@ -174,13 +174,14 @@ class Loop:
         """Place of the period among the parameters of the field."""
         return place_of(self.control, PERIOD)
 
-    def _placing(self) -> Callable[..., Any]:
+    def placing(self) -> Callable[..., Any]:
+        """Return the kernel that puts z and the time among the parameters."""
         count = len(self.field.parameters) + len(self.problem.axes_quaternion)
         return placing(count, places(self.field), place_of(self.control, CLOCK))
 
     def step(self) -> Callable[..., Any]:
         """Return the kernel of a step on (q, m, z)."""
-        control, place = self.control, self._placing()
+        control, place = self.control, self.placing()
         plain = whole(self.method)(floats.number)
         later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
         if control.breaks_text is None:
@@ -195,7 +196,7 @@ class Loop:
 
     def sample(self) -> Callable[..., Any]:
         """Return the kernel of a sample of a controller that is a formula: (t, y, system) -> y."""
-        value, place = formula_kernel(self.control.sampled_text, floats.number), self._placing()
+        value, place = formula_kernel(self.control.sampled_text, floats.number), self.placing()
         attitude, vector, _, _ = axes(self.problem.body.has_principal_rotation, len(self.field.parameters))
         # constants of the formula become numbers of the type of the state
         numbers = "".join(f"z[{i}] + zero, " for i in range(len(places(self.field))))
@@ -279,7 +280,7 @@ def solve_fixed(
     check_body(problem.body.linear_axis is not None)
     check_compiled(problem, "control", "write the torque as a formula")
     inner = copy.copy(problem)
-    inner.field = controlled(problem.field, control, period)
+    inner.field = controlled(problem.field, control, period, problem.t0)
     per, count = check_period(period, dt), number_of_steps(problem, dt, t_end, steps)
     check_fit(check_method(method), inner)
     loop, sample = Loop(inner, method), InPython(inner)
@@ -296,14 +297,21 @@ def solve_fixed(
     sol = solved(state, kept, Progress(progress, method.name, count), reason)
     if every == 1:
         sol.dense = dense_of(inner, method, sol)
-    sol.control = samples(loop, sol, period, per, every)
-    return with_events(inner, Steps(loop), sol, events) if events else sol
+    if events:
+        sol = with_events(inner, Steps(loop), sol, events)
+        sol._problem = None
+    sol.control = samples(loop, sol, period)
+    return sol
 
 
-def samples(loop: Loop, sol: Trajectory, period: float, per: int, every: int) -> Samples:
+ON_SAMPLE = 1e-9
+"""Distance of a time from a sample, in periods, that is round-off."""
+
+
+def samples(loop: Loop, sol: Trajectory, period: float) -> Samples:
     """Return what a controller decided at those samples that were kept."""
-    number = np.minimum(np.arange(len(sol)) * every, sol.info.steps)
-    chosen = np.flatnonzero(number % per == 0)
+    number = (sol.t - loop.problem.t0) / period
+    chosen = np.flatnonzero(np.abs(number - np.round(number)) <= ON_SAMPLE * np.maximum(1.0, number))
     values = dict(zip(loop.control.states, sol.states.values(), strict=True))
     found = {name: x[chosen] for name, x in values.items()}
     return Samples(sol.t[chosen], found.pop(TORQUE), found, period, loop.is_formula)

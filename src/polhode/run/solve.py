@@ -19,7 +19,7 @@ from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, trajectory_store
 from ..results.trajectory import Info, Trajectory, info_of
 from . import control as sampled_control
-from . import with_states
+from . import control_to_tolerance, with_states
 from .dense import Steps, dense_of
 from .event_search import with_events
 from .exact import top_at_steps
@@ -109,7 +109,7 @@ def solve(
     asked = None
     if control is not None or period is not None:
         asked = sampled_control.read(control, period)
-        sampled_control.refuse(out=out, resume=resume, digits=digits, tangent=tangent, tol=tol, step_tol=step_tol)
+        sampled_control.refuse(out=out, resume=resume, digits=digits, tangent=tangent)
     if with_states.has_states(problem):
         with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits)
     if tangent is not False and flag("tangent", tangent):
@@ -130,6 +130,8 @@ def solve(
         kept.check(problem.t0, end)
         if stops is not None or max_step is not None:
             wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
+        if asked is not None:
+            return kept.applied(control_to_tolerance.solve_to(problem, *asked, wish, end, wanted))
         if out is None:
             sol = solve_to(problem, wish, end, wanted, progress)
             return kept.applied(with_tangent(problem, methods[sol.method], sol) if tangent else sol)

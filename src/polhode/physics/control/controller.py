@@ -30,7 +30,10 @@ from ..validate import flag, positive
 from .actuators import Actuator
 
 TORQUE, PERIOD, CLOCK = "torque", "period", "clock"
-"""Names of the torque that a controller commands directly, of the period, and of the start of a step."""
+"""Names of the torque that a controller commands directly, of the period, and of the start of a step.
+
+The value of the last one in a field is the time of the first sample; every step replaces it.
+"""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -305,12 +308,12 @@ class Controller:
     def __repr__(self) -> str:
         return f"{self.template.function.__name__}({', '.join(f'{k}={v!r}' for k, v in self.values.items())})"
 
-    def field(self, period: float) -> ControlField:
-        """Its torques as a field, for one period."""
+    def field(self, period: float, t0: float) -> ControlField:
+        """Its torques as a field, for one period and the time of the first sample."""
         template = self.template
         states = {name: self.values.get(name, value) for name, value in template.initial.items()}
         own = {name: self.values[name] for name in template.own}
-        return ControlField(template, {**own, PERIOD: period, **template.constants, CLOCK: 0.0, **states})
+        return ControlField(template, {**own, PERIOD: period, **template.constants, CLOCK: t0, **states})
 
 
 @dataclasses.dataclass(frozen=True)

@@ -23,7 +23,7 @@ def with_controller(inputs: Inputs, law: Any, period: Any, dt: Any) -> Inputs:
         raise unbound(inputs.field)
     if np.ndim(dt):
         raise InputError("with control all bodies make the same steps; give one dt for all", "dt")
-    return dataclasses.replace(inputs, field=control.controlled(inputs.field, found, checked))
+    return dataclasses.replace(inputs, field=control.controlled(inputs.field, found, checked, inputs.t0))
 
 
 def check_controlled(batch: BodyBatch, method: Method) -> None:
