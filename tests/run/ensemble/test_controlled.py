@@ -66,7 +66,7 @@ def test_a_controller_that_fails_stops_its_body_only():
 
 REFUSED = {
     "an ensemble needs a controller that is a formula": {"control": ph.controller(lambda omega: np.clip(omega, -1, 1))},
-    "the period must be the same for all bodies": {"params": {"period": np.linspace(0.1, 0.2, 5)}},
+    "period is the same for all bodies": {"params": {"period": np.linspace(0.1, 0.2, 5)}},
     "give one dt for all": {"dt": [0.05, 0.1]},
     "not a whole number of steps": {"dt": 0.03},
     "statistics is not available with control": {"statistics": "energy"},

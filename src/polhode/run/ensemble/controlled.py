@@ -9,8 +9,9 @@ import numpy as np
 
 from ...errors import InputError
 from ...methods import Method
-from ...physics.control.controller import PERIOD, control_in
+from ...physics.control.controller import CLOCK, PERIOD, control_in
 from ...physics.fields import FieldTemplate, unbound
+from ...physics.fields.sums import SumField
 from .. import control
 from .batch import BodyBatch
 from .inputs import Inputs
@@ -23,7 +24,15 @@ def with_controller(inputs: Inputs, law: Any, period: Any, dt: Any) -> Inputs:
         raise unbound(inputs.field)
     if np.ndim(dt):
         raise InputError("with control all bodies make the same steps; give one dt for all", "dt")
-    return dataclasses.replace(inputs, field=control.controlled(inputs.field, found, checked, inputs.t0))
+    field = control.controlled(inputs.field, found, checked, inputs.t0)
+    names = field.template.names if isinstance(field, SumField) else [(0, name, name) for name in field.values]
+    own = control_in(field)
+    assert own is not None
+    reserved = [full for _, name, full in names[-len(own.values) :] if name in (PERIOD, CLOCK)]
+    taken = [name for name in inputs.params if name in reserved]
+    if taken:
+        raise InputError(f"{taken[0]} is the same for all bodies; give period as an argument, not in params", taken[0])
+    return dataclasses.replace(inputs, field=field)
 
 
 def check_controlled(batch: BodyBatch, method: Method) -> None:
@@ -34,6 +43,3 @@ def check_controlled(batch: BodyBatch, method: Method) -> None:
     control.check_method(method)
     control.check_period(own.values[PERIOD], float(batch.dt[0]))
     control.check_body(bool((batch.moments == 0).any()))
-    place = control.place_of(own, PERIOD)
-    if (batch.values[:, place] != own.values[PERIOD]).any():
-        raise InputError("the period must be the same for all bodies; give it as period, not in params", PERIOD)
