@@ -5,7 +5,7 @@ from . import _interrupt as _  # isort: skip  # noqa: F401 - first, for Ctrl-C w
 import importlib
 from typing import TYPE_CHECKING, Any
 
-from . import fields, math, measurements, problems, tableaus, thermostats, vector
+from . import actuators, fields, math, measurements, problems, tableaus, thermostats, vector
 from ._version import __version__
 from .errors import InputError, ResultWarning, StepError
 from .methods import Method, methods, mkrk
@@ -13,6 +13,7 @@ from .methods.tables.butcher import Tableau
 from .numbers.exact import Surd, surd
 from .numbers.primitives import where
 from .physics.body import Body
+from .physics.control.controller import controller
 from .physics.ephemeris import Ephemeris
 from .physics.facets import Facets
 from .physics.fields import potential, states, torque
@@ -85,9 +86,9 @@ __all__ = [
     "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Ephemeris", "Event", "Facets", "FinalState", "Fit",
     "Gradient", "InputError", "Lyapunov", "Method", "Orbit", "PeriodicBox", "Problem", "Propagator", "Reference",
     "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "Tumbling",
-    "__version__", "batch_stepper", "chaos", "chaos_map", "ensemble", "event", "exact", "fields", "fit", "gradient",
-    "jax", "kinematics", "lie", "load", "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy",
-    "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "respa",
-    "sites", "solve", "states", "stepper", "surd", "tableaus", "thermostats", "torque", "total", "tumbling", "vector",
-    "view", "warm", "where",
+    "__version__", "actuators", "batch_stepper", "chaos", "chaos_map", "controller", "ensemble", "event", "exact",
+    "fields", "fit", "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math", "measurements", "methods",
+    "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle",
+    "problems", "propagator", "respa", "sites", "solve", "states", "stepper", "surd", "tableaus", "thermostats",
+    "torque", "total", "tumbling", "vector", "view", "warm", "where",
 ]  # fmt: skip

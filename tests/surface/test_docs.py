@@ -124,8 +124,8 @@ MADE = ("methods/index.md", "which_method.md", "combinations.md", "gallery/index
 """Pages that docs/generate.py makes."""
 
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
-COMPILING = ("libration", "soft_wall", "tumblers")
-"""Scripts that compile several methods."""
+COMPILING = ("libration", "slew", "soft_wall", "tumblers")
+"""Scripts that compile for several seconds."""
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ import numpy as np
 from ..errors import InputError
 from ..physics.shapes import Shape
 from . import observables
+from .samples import Samples
 
 if TYPE_CHECKING:
     import xarray
@@ -105,6 +106,7 @@ class Trajectory:
     states : states of the field (`ph.states`) by name, each (n, ...)
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
+    control : with ``control=...``, what the controller decided at its samples: ``.t``, ``.torque``, ``.memory``
     tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
     events : for each requested event, a Trajectory of the states at which it occurred
     mp : with ``digits=...``, t, quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
@@ -125,6 +127,7 @@ class Trajectory:
         self.events: list[Trajectory] = []
         self._problem = problem
         self.tangent: Tangent | None = None
+        self.control: Samples | None = None
 
     @property
     def problem(self) -> Problem | None:
@@ -134,7 +137,7 @@ class Trajectory:
     def __getstate__(self) -> dict[str, Any]:
         """Data to pickle: the states, read if they are in a file. Dense output is not pickled."""
         data: dict[str, Any] = {name: self._array(name) for name in PRIMARY} | {STATES: self.states}
-        kept = {"_info": self.info, "mp": self.mp, "events": self.events}
+        kept = {"_info": self.info, "mp": self.mp, "events": self.events, "control": self.control}
         return {"stored": data, "dense": None, "_problem": None, "tangent": None, **kept}
 
     def __copy__(self) -> Trajectory:

@@ -78,7 +78,7 @@ def check_fit(method: Method, problem: Problem) -> None:
             f"{method.name} divides by half the difference between the sum of two moments and the third, which is zero "
             f"for a flat body (and negative for unphysical moments); methods that do not: {fitting}"
         )
-    if problem.field is not None and problem.field.states and method is not verner87:
+    if problem.field is not None and problem.field.states and problem.field.coupled[1] and method is not verner87:
         raise without_states(problem.field)
     check_noise(method, problem)
     if method.takes(problem.needs):

@@ -105,6 +105,7 @@ def _at(sol: Trajectory, times: np.ndarray) -> Trajectory:
 
 def _with_data(sol: Trajectory, data: Any) -> Trajectory:
     made = Trajectory(data, sol.info, dense=sol.dense, problem=sol.problem)
+    made.control = sol.control
     made.events = sol.events
     if sol.tangent is not None:
         made.tangent = sol.tangent.at(made.t)

@@ -18,7 +18,8 @@ from ..results import recorder
 from ..results.progress import Progress
 from ..results.store import checkpoint, integrity, trajectory_store
 from ..results.trajectory import Info, Trajectory, info_of
-from . import with_states
+from . import control as sampled_control
+from . import control_to_tolerance, with_states
 from .dense import Steps, dense_of
 from .event_search import with_events
 from .exact import top_at_steps
@@ -59,6 +60,8 @@ def solve(
     stops: Any = None,
     max_step: float | None = None,
     tangent: bool = False,
+    control: Any = None,
+    period: float | None = None,
 ) -> Trajectory:
     """Integrate a problem with a method and a fixed step, or to a tolerance.
 
@@ -88,6 +91,9 @@ def solve(
     max_step : with tol, the longest step allowed
     tangent : also give the derivatives of the states by the initial state, the inertia and the parameters of the field:
         ``sol.tangent``, exact for the discrete steps
+    control : a function of t, R, omega that returns the torque of a controller, or one made by `ph.controller`; it is
+        called once in each period, and what it returns is held until the next sample. ``sol.control`` has the samples
+    period : the time between two samples; no step crosses a sample
 
     Returns
     -------
@@ -100,6 +106,10 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    asked = None
+    if control is not None or period is not None:
+        asked = sampled_control.read(control, period)
+        sampled_control.refuse(out=out, resume=resume, digits=digits, tangent=tangent)
     if with_states.has_states(problem):
         with_states.check_arguments(problem, method, out=out, resume=resume, digits=digits)
     if tangent is not False and flag("tangent", tangent):
@@ -120,6 +130,8 @@ def solve(
         kept.check(problem.t0, end)
         if stops is not None or max_step is not None:
             wish.bounds = Bounds.of(problem.t0, end, stops, max_step)
+        if asked is not None:
+            return kept.applied(control_to_tolerance.solve_to(problem, *asked, wish, end, wanted))
         if out is None:
             sol = solve_to(problem, wish, end, wanted, progress)
             return kept.applied(with_tangent(problem, methods[sol.method], sol) if tangent else sol)
@@ -148,6 +160,7 @@ def solve(
             {"dt": dt, "t_end": t_end, "steps": steps}
             | ({"tangent": True} if tangent else {})
             | ({} if digits is None else {"digits": digits})
+            | ({} if asked is None else {"control": control, "period": period})
         )
         sampled = functools.partial(_between_steps, kept, problem, chosen, progress, wanted, given)
         if out is None:
@@ -160,6 +173,8 @@ def solve(
     check_moving(chosen, problem.momentum)
     if wanted:
         _refuse_between_steps(every, wanted)
+    if asked is not None:
+        return sampled_control.solve_fixed(problem, *asked, chosen, dt, t_end, steps, every, progress, wanted)
     if with_states.has_states(problem):
         return with_states.solve_fixed(problem, dt, t_end, steps, every, progress, wanted)
     count, end = length(problem, chosen, dt, t_end, steps)

@@ -46,7 +46,7 @@ def number_of_steps(problem: Timed, dt: float, t_end: float | None, steps: int |
             f"t_end = {end:g} is {exact:.3g} steps of {step} = {dt:g} away, and at most {MOST_STEPS:.3g} can be "
             f"counted; choose a larger {step}"
         )
-    if not _is_whole(exact):
+    if not is_whole(exact):
         low = max(1, math.floor(exact))
         raise InputError(
             f"t_end - t0 = {end - problem.t0:g} is not a whole number of steps {step} = {dt:g} ({exact:.6g}); "
@@ -94,7 +94,7 @@ def signed_step(problem: Timed, dt: float, t_end: float | None, steps: int | Non
 def step_numbers(t0: float, dt: float, times: np.ndarray) -> np.ndarray:
     """Return the numbers of the steps at whose ends these times lie; refuse a time between two steps."""
     exact = (times - t0) / dt
-    between = [t for t, n in zip(times.tolist(), exact.tolist(), strict=True) if not _is_whole(n)]
+    between = [t for t, n in zip(times.tolist(), exact.tolist(), strict=True) if not is_whole(n)]
     if between:
         raise InputError(
             f"times must be ends of steps, t0 + n dt, and {between[0]:g} lies between two of them (dt = {dt:g}); give "
@@ -108,7 +108,7 @@ def _about(time: float, dt: float) -> int:
     return max(1, min(MOST_STEPS, math.ceil(time / dt)))
 
 
-def _is_whole(steps: float) -> bool:
+def is_whole(steps: float) -> bool:
     """Return whether this is a whole number to 1e-9 (or to round-off, if it is very large)."""
     return steps > 0.5 and abs(steps - round(steps)) <= max(1e-9, 4e-16 * steps)
 
@@ -118,6 +118,6 @@ def _end_time(t0: float, dt: float, count: int) -> str:
     for digits in range(6, 17):
         text = f"{t0 + count * dt:.{digits}g}"
         steps = (float(text) - t0) / dt
-        if round(steps) == count and _is_whole(steps):
+        if round(steps) == count and is_whole(steps):
             return text
     return repr(t0 + count * dt)

@@ -10,6 +10,7 @@ import numpy as np
 from numba.extending import register_jitable
 
 from ...kernels.loops import COLUMNS, ROTATION, StateSpace, stepping, with_states
+from ...kernels.sampled import sampling
 from ...kernels.state import collapse
 from ...physics.observers.statistics import Watch, nothing
 from .. import numba_target
@@ -136,6 +137,16 @@ def copier(size: Sizes) -> Callable[..., Any]:
     return made
 
 
+def _steps_per_sample(period: int) -> Callable[..., Any]:
+    """Compiled function (h, system) -> the number of steps h in the period, which is the same for all bodies."""
+
+    def steps_per_sample(h: Any, system: Any) -> int:
+        return int(extract(system[2][period], 0) / h + 0.5)
+
+    made: Callable[..., Any] = register_jitable(**numba_target.INNER)(steps_per_sample)
+    return made
+
+
 def _next_count(steps: Any, i: int, done: int) -> int:
     """The next number of steps, after `done`, at which lane i (any lane for i < 0) ends."""
     if i >= 0:
@@ -209,8 +220,12 @@ def loop(
     after: Callable[..., Any] | None = None,
     clock: bool = False,
     watch: Watch | None = None,
+    sample: Callable[..., Any] | None = None,
+    period: int = 0,
 ) -> Callable[..., Any]:
     """The run of an ensemble, to be compiled; `start` makes a state from (q, m).
+
+    With a controller, `sample` is the kernel of a sample, and `period` the place of the period among the parameters.
 
     ``run(h, t0, every, given, order, end, quota, place, rows, saved, q, m, extra_columns, failed)`` runs the groups of
     bodies, in the given order, from the position of a `Cursor` to `end`. It writes the initial and the output states to
@@ -223,6 +238,9 @@ def loop(
     plain = lane_space(size, clock)
     space, opened = watched(plain, watch, _read_extra, _write_extra, clock)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
+    if sample is not None:
+        controlled = sampling(advance, sample, space, _steps_per_sample(period), at_start=True)
+        advance = register_jitable(**numba_target.INNER)(controlled)
     start_state, write, folded = start, plain.write, watch is not None
     save, restore = _keeping(sizes_of_state(start, len(size.states)))
     read, copies, dt_row, numbers = reader(size), copier(size), size.dt, size.rows

@@ -630,7 +630,7 @@ class Field:
         """The kind of this field, one of `methods.NEEDS`."""
         if self.kind == "potential":
             return "potential"
-        return "velocity" if self.states or "w" in self.reads else "attitude"
+        return "velocity" if self.coupled[1] or "w" in self.reads else "attitude"
 
     @of_formula
     def reads(self) -> frozenset[str]:

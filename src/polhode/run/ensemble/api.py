@@ -12,6 +12,7 @@ import numpy as np
 from ...errors import InputError, ResultWarning
 from ...methods import Method, methods
 from ...methods.families.jacobi import jacobi
+from ...physics.control.controller import control_in
 from ...physics.fields import Field, FieldTemplate
 from ...physics.fields.switches import switches_of
 from ...physics.observers.statistics import watch
@@ -19,6 +20,7 @@ from ...physics.problem import finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
+from .. import control as sampled_control
 from .. import with_states
 from ..noise import check_forward, check_moving
 from ..schedule import Bounds
@@ -26,6 +28,7 @@ from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time
 from . import kept_times
 from .batch import model_problem, step_counts
+from .controlled import check_controlled, with_controller
 from .events import wanted_events
 from .inputs import Inputs, read
 from .lane_steps import adaptive_method
@@ -69,6 +72,8 @@ def ensemble(
     resume: bool = False,
     unit: int | None = None,
     progress: Any = None,
+    control: Any = None,
+    period: float | None = None,
 ) -> Ensemble:
     """Integrate many bodies with one method, in the SIMD lanes of all cores, or on an NVIDIA GPU with one thread each.
 
@@ -131,6 +136,8 @@ def ensemble(
     scheduler : a Dask cluster, "tcp://host:port" or a `distributed.Client`, whose workers write to `out`
     unit : shard size, the number of bodies run and written together; by default about a second of work
     progress : None (a bar if stderr is a terminal), True, False, or a function of the fraction done
+    control, period : a controller that is a formula, and the time between its samples, as in `ph.solve`; its
+        parameters and the initial values of its memory are among `params`. ``.states`` has what it decided
 
     Returns
     -------
@@ -147,6 +154,10 @@ def ensemble(
         "params": params, "t0": t0, "t_end": t_end,
     }  # fmt: skip
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
+    if control is not None or period is not None:
+        given = {"tol": tol, "step_tol": step_tol, "statistics": statistics, "out": out, "scheduler": scheduler}
+        sampled_control.refuse(**given, device=None if device == "cpu" else device)
+        inputs = with_controller(inputs, control, period, dt)
     inputs = kept_times.ending(inputs, times, t_end)
     if tol is not None or step_tol is not None or (t_end is not None and method is None):
         _refuse_with_tolerance(every, method=method, dt=dt, steps=steps)
@@ -253,7 +264,11 @@ def fixed_step(
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     check_forward(chosen, float(batch.dt.min()))
     check_moving(chosen, batch.momentum)
+    if batch.field is not None and control_in(batch.field) is not None:
+        check_controlled(batch, chosen)
     model = model_problem(batch, chosen, t0)
+    if batch.field is not None and control_in(batch.field) is not None:
+        sampled_control.Loop(model, chosen).check_formula("an ensemble")
     return Task(batch, chosen, model, t0, count, every, device, watch(statistics, model))
 
 

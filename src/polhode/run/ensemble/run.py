@@ -14,7 +14,7 @@ from ...errors import InputError
 from ...kernels.loops import COLUMNS
 from ...numbers import floats
 from ...physics.fields import places
-from .. import with_states
+from .. import control, with_states
 from ..integrator import beginning, structure, torque_kernel
 from . import backwards, kept_times
 from .lane_steps import lane_steps
@@ -32,6 +32,9 @@ def _compiled(task: Task) -> Any:
 
     def build_loop() -> Any:
         parts = *_step(task), _sizes(task), batch.per_body_dt, beginning(method)
+        if control.is_controlled(task.model):
+            loop = control.Loop(task.model, method)
+            return fixed_step.loop(*parts, sample=loop.sample(), period=loop.period_place)
         return fixed_step.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
 
     return program(build_loop, "lanes", batch.per_body_dt, *_structure(task)).run
@@ -39,6 +42,9 @@ def _compiled(task: Task) -> Any:
 
 def _step(task: Task) -> tuple[Any, Any]:
     """Return the kernels of the step and of the torque."""
+    if control.is_controlled(task.model):
+        loop = control.Loop(task.model, task.method)
+        return loop.step(), loop.torque()
     if with_states.has_states(task.model):
         return with_states.fixed_step(task.model), with_states.torque(task.model)
     return task.method.build(floats.number), torque_kernel(task.model, floats.number, task.method)
@@ -57,6 +63,8 @@ def _structure(task: Task) -> tuple[Hashable, ...]:
     """Return what the kernels of a task are built from."""
     observed = None if task.wanted is None else task.wanted.structure
     model, method = task.model, task.method
+    if control.is_controlled(model):
+        return task.batch.own is not None, *control.Loop(model, method).sampled_structure
     kernels = with_states.structure(model) if with_states.has_states(model) else structure(model, method)
     return task.batch.own is not None, observed, *kernels
 

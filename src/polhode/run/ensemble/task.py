@@ -18,7 +18,7 @@ from ...physics.observers.statistics import Watch
 from ...physics.problem import Problem
 from ...results.ensemble import Ensemble
 from ...results.trajectory import Trajectory
-from .. import with_states
+from .. import control, with_states
 from ..dense import dense_of
 from ..step_control import EPS
 from ..step_count import step_numbers
@@ -133,6 +133,8 @@ class Task:
         kept = self.every == 1 and self.wanted is None and self.counts is None
         if not kept or self.tolerance is not None or self.method.has_own_time or self.method.noise is not None:
             return None
+        if control.is_controlled(self.model):
+            return lambda t: control.dense_of(self.problem(i), self.method, sol)(t)
         if with_states.has_states(self.model):
             return lambda t: with_states.dense_of(self.problem(i), sol)(t)
         method = self.method.base or self.method
@@ -218,7 +220,9 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         dt=None if clock or task.tolerance is not None else batch.dt,
     )  # fmt: skip
     if task.states:
-        states = dataclasses.replace(states, states=_states_of_fields(batch, extra_columns[..., -task.states :]))
+        first = _first_samples(task) if control.is_controlled(task.model) else None
+        found_states = _states_of_fields(batch, extra_columns[..., -task.states :], first)
+        states = dataclasses.replace(states, states=found_states)
     if task.tolerance is not None:
         return dataclasses.replace(states, steps=extra_columns[-1, :, 0].astype(np.int64))
     if task.wanted is None:
@@ -227,11 +231,22 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
     return dataclasses.replace(states, statistics=task.wanted.results(extra_columns[0, :, int(clock) :], samples))
 
 
-def _states_of_fields(batch: BodyBatch, extra_columns: np.ndarray) -> dict[str, np.ndarray]:
+def _first_samples(task: Task) -> np.ndarray:
+    """Return what a controller decides at the start."""
+    batch = task.batch
+    omega = batch.omega_of(batch.momentum)
+    q, w, values = (np.broadcast_to(x, (batch.number, x.shape[-1])) for x in (batch.quaternion, omega, batch.values))
+    return control.Loop(task.model, task.method).first_samples(task.t0, q, w, values)
+
+
+def _states_of_fields(
+    batch: BodyBatch, extra_columns: np.ndarray, first_states: np.ndarray | None = None
+) -> dict[str, np.ndarray]:
     """Return the states of the fields by name, from those at the start and those after the kept steps."""
     if batch.field is None:
         return {}
-    start = np.broadcast_to(batch.values[:, places(batch.field)], extra_columns.shape[1:])
+    start = batch.values[:, places(batch.field)] if first_states is None else first_states
+    start = np.broadcast_to(start, extra_columns.shape[1:])
     numbers, found, first = np.concatenate([start[None], extra_columns]), dict[str, np.ndarray](), 0
     for name, value in batch.field.states.items():
         last = first + math.prod(np.shape(value))

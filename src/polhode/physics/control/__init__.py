@@ -1,0 +1,1 @@
+"""Sampled-data control: controllers, and the actuators that they command."""

@@ -1,0 +1,339 @@
+"""Runs under sampled-data control: steps end at the samples, at which a controller changes what is held in between.
+
+The commands and the memory of a controller are numbers z after attitude and momentum in a state (`kernels/sampled`).
+A controller that is a formula is compiled with the steps; any other one is called between compiled spans of steps.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ..errors import InputError
+from ..kernels.loops import COLUMNS, StateSpace, interpolating, one_step, stepping, with_states
+from ..kernels.sampled import broken_step, held_step, placing, sampling
+from ..kernels.so3 import matrix, times
+from ..kernels.unroll import unrolled_kernel
+from ..methods import Method, methods
+from ..methods.combinators.compose import whole
+from ..numbers import floats
+from ..numbers.dispatch import kernel
+from ..physics.axes import axes
+from ..physics.control.controller import (
+    CLOCK,
+    PERIOD,
+    TORQUE,
+    ControlField,
+    Controller,
+    bound_controller,
+    control_in,
+)
+from ..physics.fields import Field, formula_kernel, leaves_of, places
+from ..physics.observers.event import Event
+from ..physics.problem import Problem
+from ..physics.validate import positive
+from ..results import recorder
+from ..results.progress import Progress
+from ..results.samples import Samples
+from ..results.trajectory import Trajectory, info_of
+from ..symbolic.tracing import UntraceableError
+from .adaptive import interpolated
+from .control_in_python import InPython
+from .dense import dense_between
+from .event_search import with_events
+from .failures import explain_in
+from .fixed_step import RunState, solved
+from .integrator import Engine, check_compiled, check_fit, structure, torque_kernel
+from .step_control import compiled
+from .step_count import is_whole, number_of_steps
+
+# --- what the user asks for -------------------------------------------------------------------------
+
+
+def read(control: Any, period: Any) -> tuple[Controller, float]:
+    """Return the checked controller and its period."""
+    if control is None:
+        raise InputError("period is the time between samples of a controller; also give control", "period")
+    found = bound_controller(control)
+    if period is None and found.period is None:
+        raise InputError("give period, the time between two samples of the controller", "period")
+    if period is not None and found.period is not None and period != found.period:
+        raise InputError(
+            f"the controller has the period {found.period:g}, and period = {period!r} is given too; give one", "period"
+        )
+    return found, positive(PERIOD, found.period if period is None else period)
+
+
+def refuse(**given: Any) -> None:
+    """Refuse arguments that are not available with a controller."""
+    for name, value in given.items():
+        if value is not None and value is not False:
+            raise InputError(f"{name} is not available with control; remove the argument {name}", name)
+
+
+def controlled(field: Field | None, control: Controller, period: float, t0: float) -> Field:
+    """Return a field together with the torques of a controller that is first sampled at t0."""
+    if field is not None and field.states:
+        raise InputError(
+            f"{field.name} has states of its own ({', '.join(field.states)}), which do not go with control; a "
+            "controller may have a memory, and wheels as actuators"
+        )
+    made = control.field(period, t0)
+    return made if field is None else field + made
+
+
+def is_controlled(problem: Problem) -> bool:
+    """Return whether the field of a problem contains a controller."""
+    return control_in(problem.field) is not None
+
+
+def check_body(has_axis: bool) -> None:
+    """Refuse linear bodies."""
+    if has_axis:
+        raise InputError("control is not available for linear bodies, on which no torque may act along the axis")
+
+
+def check_method(method: str | Method) -> Method:
+    """Return the method if its steps need nothing but attitude and momentum; else refuse it."""
+    chosen = methods[method]
+    if not chosen.has_step or chosen.has_own_time or chosen.compensated or chosen.memory or chosen.noise is not None:
+        raise InputError(
+            f"{chosen.name} carries more than attitude and momentum from step to step, or has no fixed steps; with "
+            "control use a one-step method"
+        )
+    return chosen
+
+
+def check_period(period: float, dt: float) -> int:
+    """Return the number of steps in a period, which must be whole."""
+    if dt < 0:
+        raise InputError("a controller acts forward in time; give dt > 0, and t_end after t0", "dt")
+    ratio = period / dt
+    if not is_whole(ratio):
+        fewer = max(1, int(ratio))
+        raise InputError(
+            f"period = {period:g} is not a whole number of steps dt = {dt:g} ({ratio:.6g}); the nearest dt are "
+            f"{period / (fewer + 1):.17g} and {period / fewer:.17g}", "dt",
+        )  # fmt: skip
+    return round(ratio)
+
+
+# --- parts of a run ---------------------------------------------------------------------------------
+
+
+def place_of(control: ControlField, name: str) -> int:
+    """Return the place of a number of a controller among the parameters of the field that contains it."""
+    before = list(control.values)[: list(control.values).index(name)]
+    return control.first + sum(len(leaves_of(control.values[other])) for other in before)
+
+
+@dataclasses.dataclass(frozen=True)
+class Loop:
+    """The parts of the loop of a problem whose field contains a controller, for one method."""
+
+    problem: Problem
+    method: Method
+
+    @property
+    def control(self) -> ControlField:
+        """The controller, with its parameters numbered as in the field."""
+        found = control_in(self.problem.field)
+        assert found is not None
+        return found
+
+    @property
+    def space(self) -> StateSpace:
+        """The state space (q, m, z)."""
+        return with_states(len(places(self.field)))
+
+    @property
+    def field(self) -> Field:
+        """The field, with the torques of the controller."""
+        assert self.problem.field is not None
+        return self.problem.field
+
+    @property
+    def structure(self) -> tuple[Hashable, ...]:
+        """What the kernels between samples are built from."""
+        texts = repr(
+            (self.control.later_text, self.control.breaks_text, places(self.field), place_of(self.control, CLOCK))
+        )
+        return ("held", texts, *structure(self.problem, self.method))
+
+    @property
+    def sampled_structure(self) -> tuple[Hashable, ...]:
+        """What the kernels with samples are built from, for a controller that is a formula."""
+        return repr(self.control.sampled_text), self.period_place, *self.structure
+
+    @property
+    def period_place(self) -> int:
+        """Place of the period among the parameters of the field."""
+        return place_of(self.control, PERIOD)
+
+    def placing(self) -> Callable[..., Any]:
+        """Return the kernel that puts z and the time among the parameters."""
+        count = len(self.field.parameters) + len(self.problem.axes_quaternion)
+        return placing(count, places(self.field), place_of(self.control, CLOCK))
+
+    def step(self) -> Callable[..., Any]:
+        """Return the kernel of a step on (q, m, z)."""
+        control, place = self.control, self.placing()
+        plain = whole(self.method)(floats.number)
+        later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
+        if control.breaks_text is None:
+            return held_step(plain, place, later)
+        text, count = control.breaks_text
+        assert later is not None
+        return broken_step(plain, place, later, formula_kernel(text, floats.number), count)
+
+    def torque(self) -> Callable[..., Any]:
+        """Return the kernel of the torque."""
+        return torque_kernel(self.problem, floats.number, self.method)
+
+    def sample(self) -> Callable[..., Any]:
+        """Return the kernel of a sample of a controller that is a formula: (t, y, system) -> y."""
+        value, place = formula_kernel(self.control.sampled_text, floats.number), self.placing()
+        attitude, vector, _, _ = axes(self.problem.body.has_principal_rotation, len(self.field.parameters))
+        # constants of the formula become numbers of the type of the state
+        numbers = "".join(f"z[{i}] + zero, " for i in range(len(places(self.field))))
+        alike = unrolled_kernel("z, zero", f"({numbers})")
+
+        @kernel
+        def sample(t: Any, y: Any, system: Any) -> Any:
+            here = place(system, y[2], t)
+            z = value(t, attitude(y[0], here), vector(times(here[1], y[1]), here), here[2])
+            return y[0], y[1], alike(z, 0 * y[0][0])
+
+        return sample
+
+    def steps_per_sample(self) -> Callable[..., Any]:
+        """Return the kernel (h, system) -> the number of steps in a period."""
+        place = self.period_place
+
+        @kernel
+        def steps_per_sample(h: Any, system: Any) -> Any:
+            return int(system[2][place] / h + 0.5)
+
+        return steps_per_sample
+
+    def between_samples(self) -> Callable[..., Any]:
+        """Return the loop between two samples."""
+        return kernel(stepping(self.step(), self.torque(), self.space))
+
+    def check_formula(self, what: str) -> None:
+        """Refuse a controller that is not a formula where it must be compiled."""
+        try:
+            self.control.sampled_text  # noqa: B018 - traced here
+        except UntraceableError as fault:
+            raise InputError(f"{what} needs a controller that is a formula: {fault}") from None
+
+    def first_samples(self, t0: float, q: np.ndarray, omega: np.ndarray, values: np.ndarray) -> np.ndarray:
+        """Return what the controller decides at the start for many bodies, in the user's axes: (N, numbers)."""
+        from ..numbers import arrays  # noqa: F401 - makes arrays a number type
+
+        value = formula_kernel(self.control.sampled_text, floats.number)
+        found = value(t0, matrix(tuple(q.T)), tuple(omega.T), tuple(values.T))
+        return np.stack([np.broadcast_to(x, len(q)) for x in found], axis=1)
+
+    @property
+    def is_formula(self) -> bool:
+        """Whether the controller is a formula."""
+        try:
+            self.control.sampled_text  # noqa: B018 - traced here
+        except UntraceableError:
+            return False
+        return True
+
+
+def _engine(loop: Loop, sample: InPython) -> Engine:
+    """Return the loop, with the state after the first sample."""
+    from ..compile.program import program
+
+    problem, space = loop.problem, loop.space
+    (q, m, z), system = problem.kernel_data(floats.number)
+    y = q, m, sample.numbers(problem.t0, (q, m, z), f"at the start (t = {problem.t0:g})")
+    columns = COLUMNS + len(z)
+    if loop.is_formula:
+        made = program(
+            lambda: sampling(loop.between_samples(), loop.sample(), space, loop.steps_per_sample()),
+            "sampled loop", *loop.sampled_structure,
+        )  # fmt: skip
+        advance = made.run
+    else:
+        made = program(loop.between_samples, "loop between samples", *loop.structure)
+        advance = sampling(made.run, sample, space, loop.steps_per_sample())
+    return Engine(advance, y, system, float, lambda n: np.empty((n, columns)), made.is_warm, None)
+
+
+# --- fixed steps ------------------------------------------------------------------------------------
+
+
+def solve_fixed(
+    problem: Problem, control: Controller, period: float, method: Method, dt: float, t_end: Any, steps: Any,
+    every: int, progress: Any, events: Sequence[Event],
+) -> Trajectory:  # fmt: skip
+    """Integrate a problem under control, with equal steps."""
+    check_body(problem.body.linear_axis is not None)
+    check_compiled(problem, "control", "write the torque as a formula")
+    inner = copy.copy(problem)
+    inner.field = controlled(problem.field, control, period, problem.t0)
+    per, count = check_period(period, dt), number_of_steps(problem, dt, t_end, steps)
+    check_fit(check_method(method), inner)
+    loop, sample = Loop(inner, method), InPython(inner)
+    state = RunState(_engine(loop, sample), inner, dt, count, every, method=method)
+    kept = recorder.recorder(inner, info_of(problem, method=method.name, dt=dt, every=every), None, False)
+
+    def reason(run: RunState[Problem]) -> str:
+        if not sample.fault and run.done and run.done % per == 0:
+            sample(run.t, run.y, run.run.system)
+        return sample.fault or explain_in(
+            run, lambda t: problem.check_field(t, *problem.user_axes(*run.y[:2]), "there")
+        )
+
+    sol = solved(state, kept, Progress(progress, method.name, count), reason)
+    if every == 1:
+        sol.dense = dense_of(inner, method, sol)
+    if events:
+        sol = with_events(inner, Steps(loop), sol, events)
+        sol._problem = None
+    sol.control = samples(loop, sol, period)
+    return sol
+
+
+ON_SAMPLE = 1e-9
+"""Distance of a time from a sample, in periods, that is round-off."""
+
+
+def samples(loop: Loop, sol: Trajectory, period: float) -> Samples:
+    """Return what a controller decided at those samples that were kept."""
+    number = (sol.t - loop.problem.t0) / period
+    chosen = np.flatnonzero(np.abs(number - np.round(number)) <= ON_SAMPLE * np.maximum(1.0, number))
+    values = dict(zip(loop.control.states, sol.states.values(), strict=True))
+    found = {name: x[chosen] for name, x in values.items()}
+    return Samples(sol.t[chosen], found.pop(TORQUE), found, period, loop.is_formula)
+
+
+@dataclasses.dataclass
+class Steps:
+    """Dense output between equal steps: a row holds what acts from its time on."""
+
+    loop: Loop
+
+    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Return rows at any times within the run."""
+        loop = self.loop
+
+        def make() -> Any:
+            return interpolating(one_step(loop.step(), loop.torque()), loop.space)
+
+        evaluate = compiled(make, "interpolate under control", *loop.structure)
+        return interpolated(evaluate, times, path_times, rows, loop.problem.kernel_data(floats.number)[1], 0)
+
+
+def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Any]:
+    """Return the dense output of a run with equal steps, all of them kept, of a problem that contains a controller."""
+    return dense_between(problem, Steps(Loop(problem, method)), sol)

@@ -1,0 +1,154 @@
+"""Runs under sampled-data control to a tolerance: adaptive steps of Verner's pair 8(7) that end at the samples."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import functools
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from ..compile.clock import Stopwatch
+from ..errors import InputError, ResultWarning, StepError
+from ..kernels.loops import adaptive_stepping
+from ..kernels.sampled import held_adaptively, sampling_adaptively
+from ..methods.adaptive.controller import controlled_step_from_estimate
+from ..methods.adaptive.verner87 import verner87
+from ..numbers import floats
+from ..numbers.dispatch import kernel
+from ..physics.control.controller import CLOCK, Controller
+from ..physics.fields import formula_kernel
+from ..physics.fields.switches import switches_of
+from ..physics.observers.event import Event
+from ..physics.problem import Problem
+from ..results.trajectory import Trajectory, info_of
+from .adaptive import Run
+from .control import Loop, check_body, controlled, place_of, samples
+from .control_in_python import InPython
+from .dense import Dense, states_of
+from .error_estimate import estimated
+from .event_search import found_on
+from .integrator import check_compiled, check_fit
+from .schedule import Leg, Schedule
+from .step_control import PAIR_STEPS, AdaptiveStep, compiled
+from .tolerance import Wish, check_tolerance
+
+REASON = "control: a Runge-Kutta pair 8(7), steps end at the samples"
+
+
+@dataclasses.dataclass(frozen=True)
+class SampledStep(AdaptiveStep):
+    """Adaptive steps with samples of a controller in between."""
+
+    parts: Loop | None = None
+    in_python: InPython | None = None
+
+    @functools.cached_property
+    def adaptive_loop(self) -> Any:
+        """The loop over steps and samples: compiled if the controller is a formula."""
+        assert self.parts is not None
+        loop, key = self.parts, (self.name, *self.structure)
+        places = loop.period_place, place_of(loop.control, CLOCK)
+
+        def between() -> Any:
+            return kernel(adaptive_stepping(self.make(), self.space))
+
+        if not loop.is_formula:
+            inner = compiled(between, "adaptive loop", *key)
+            return sampling_adaptively(inner, self.in_python, self.space, *places)  # type: ignore[arg-type]
+        return compiled(
+            lambda: sampling_adaptively(between(), loop.sample(), self.space, *places),
+            "sampled adaptive loop", *loop.sampled_structure,
+        )  # fmt: skip
+
+    @property
+    def is_warm(self) -> bool:
+        """True: no message is shown while it is compiled."""
+        return True
+
+
+def _kind(loop: Loop, sample: InPython) -> SampledStep:
+    control, order = loop.control, int(verner87.order)
+    later = None if control.later_text is None else formula_kernel(control.later_text, floats.number)
+    text, count = control.breaks_text or (None, 0)
+    breaks = None if text is None else formula_kernel(text, floats.number)
+
+    def make() -> Any:
+        plain = controlled_step_from_estimate(verner87, floats.number, loop.torque())
+        return held_adaptively(plain, loop.placing(), later, breaks, count)
+
+    return SampledStep(
+        verner87.name, loop.structure, make, lambda tolerance: order, PAIR_STEPS, space=loop.space, parts=loop,
+        in_python=sample,
+    )  # fmt: skip
+
+
+def solve_to(
+    problem: Problem, control: Controller, period: float, wish: Wish, end: float, events: Sequence[Event] = ()
+) -> Trajectory:
+    """Integrate a problem under control, with adaptive steps."""
+    check_tolerance(wish)
+    _check(problem, wish, end)
+    watch, inner = Stopwatch(), copy.copy(problem)
+    inner.field = controlled(problem.field, control, period, problem.t0)
+    check_fit(verner87, inner)
+    loop, sample = Loop(inner, verner87), InPython(inner)
+    if not (loop.is_formula or wish.of_steps):
+        raise InputError(
+            f"tol repeats a run with smaller steps, and {loop.control.template.user.owner} is called as plain Python, "
+            "which may remember what it was asked; give step_tol, or write it as a formula"
+        )
+    run = Run(inner, _kind(loop, sample), end, wish.tol, Schedule(inner, (Leg(end, wish.bounds.max_step, end),)))
+    run.y = (*run.y[:2], sample.numbers(problem.t0, run.y, f"at the start (t = {problem.t0:g})"))
+    run.problem = problem  # errors at the end are those of attitude and momentum
+    error, reason = None, REASON
+    if wish.of_steps:
+        path = run()
+    else:
+        found = estimated(run, wish.tol)
+        run, path, error = found.run, found.path, found.error
+    happened: list[Any] = []
+    if events:
+        path, happened = found_on(path, run, inner, events)
+    steps = len(path.times) - 1
+    info = info_of(
+        problem, method=verner87.name, dt=0.0, reason=reason, error_estimate=error, seconds=watch.seconds,
+        compile_seconds=watch.compile_seconds, steps=steps, accepted=steps, rejected=path.rejected,
+        status="finished" if path.finished else "failed", **{wish.name: wish.tol},
+    )  # fmt: skip
+    sol = Trajectory(states_of(inner, path, None), info, dense=Dense(inner, run, path))
+    sol.control = samples(loop, sol, period)
+    sol.events = [sol.at(times) for times in happened]
+    if not path.finished:
+        t = float(path.times[-1])
+        if not sample.fault:
+            sample(t, tuple(map(tuple, _state(path.rows[-1].tolist()))), None)
+        why = sample.fault or "no step, however short, gives a finite state"
+        many = f"the {len(path.times)} states before it are in .partial"
+        raise StepError(f"{verner87.name} failed at t = {t:g}: {why}", sol, many)
+    if error is not None and error > wish.tol:
+        warnings.warn(
+            f"the error at the end is about {error:.1g}, more than tol={wish.tol:g}: round-off and the spread of the "
+            "motion do not allow it; give a larger tol", ResultWarning, stacklevel=4,
+        )  # fmt: skip
+    return sol
+
+
+def _state(row: list[float]) -> tuple[list[float], list[float], list[float]]:
+    return row[:4], row[4:7], row[7:]
+
+
+def _check(problem: Problem, wish: Wish, end: float) -> None:
+    """Refuse what does not go with a controller and adaptive steps."""
+    if end < problem.t0:
+        raise InputError("a controller acts forward in time; give t_end after t0", "t_end")
+    if wish.method is not None and wish.method is not verner87:
+        raise InputError(f"with control and a tolerance the method is {verner87.name}; remove the argument method")
+    check_body(problem.body.linear_axis is not None)
+    check_compiled(problem, "control", "write the torque as a formula")
+    if wish.bounds.stops or (problem.field is not None and not problem.field.states and switches_of(problem.field)):
+        raise InputError(
+            "with control and a tolerance steps end at samples only, not at stops or where a torque switches in time; "
+            "give a method and dt"
+        )

@@ -1,0 +1,45 @@
+"""Ensembles under sampled-data control: the controller is a part of the field, with parameters for each body."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+
+from ...errors import InputError
+from ...methods import Method
+from ...physics.control.controller import CLOCK, PERIOD, control_in
+from ...physics.fields import FieldTemplate, unbound
+from ...physics.fields.sums import SumField
+from .. import control
+from .batch import BodyBatch
+from .inputs import Inputs
+
+
+def with_controller(inputs: Inputs, law: Any, period: Any, dt: Any) -> Inputs:
+    """Return the inputs with the torques of a controller added to their field."""
+    found, checked = control.read(law, period)
+    if isinstance(inputs.field, FieldTemplate):
+        raise unbound(inputs.field)
+    if np.ndim(dt):
+        raise InputError("with control all bodies make the same steps; give one dt for all", "dt")
+    field = control.controlled(inputs.field, found, checked, inputs.t0)
+    names = field.template.names if isinstance(field, SumField) else [(0, name, name) for name in field.values]
+    own = control_in(field)
+    assert own is not None
+    reserved = [full for _, name, full in names[-len(own.values) :] if name in (PERIOD, CLOCK)]
+    taken = [name for name in inputs.params if name in reserved]
+    if taken:
+        raise InputError(f"{taken[0]} is the same for all bodies; give period as an argument, not in params", taken[0])
+    return dataclasses.replace(inputs, field=field)
+
+
+def check_controlled(batch: BodyBatch, method: Method) -> None:
+    """Refuse bodies and parameters that do not go with a controller."""
+    assert batch.field is not None
+    own = control_in(batch.field)
+    assert own is not None
+    control.check_method(method)
+    control.check_period(own.values[PERIOD], float(batch.dt[0]))
+    control.check_body(bool((batch.moments == 0).any()))

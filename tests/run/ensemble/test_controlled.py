@@ -1,0 +1,81 @@
+"""Ensembles under sampled-data control: each body as if alone, with parameters of its own."""
+
+import numpy as np
+import pytest
+
+import polhode as ph
+
+BODY = ph.Body([[1.0, 0.1, 0.0], [0.1, 2.0, 0.0], [0.0, 0.0, 2.5]])
+PROBLEM = ph.Problem(BODY, ph.fields.linear_drag(0.1), euler=("XYZ", [0.5, 1.0, -0.7]), omega=[0.1, -0.2, 0.3])
+RUN = {"method": "fem", "dt": 0.05, "steps": 40, "period": 0.2}
+N = 21
+
+
+@ph.controller(integral=[0.0, 0.0, 0.0])
+def pid(t, R, omega, integral, period, stiffness=1.0, damping=2.0):
+    """PID control of the attitude."""
+    e = (R[2, 1] - R[1, 2]) / 2, (R[0, 2] - R[2, 0]) / 2, (R[1, 0] - R[0, 1]) / 2
+    new = [integral[i] + period * e[i] for i in range(3)]
+    return [-stiffness * e[i] - damping * omega[i] - 0.1 * new[i] for i in range(3)], {"integral": new}
+
+
+@pytest.fixture(scope="module")
+def inputs():
+    rng = np.random.default_rng(1)
+    return {
+        "omega": rng.normal(size=(N, 3)),
+        "params": {"stiffness": rng.uniform(0.5, 1.5, N), "integral": rng.normal(size=(N, 3))},
+    }
+
+
+def test_each_body_as_if_alone(inputs):
+    many = ph.ensemble(PROBLEM, control=pid, every=1, **RUN, **inputs)
+    assert many.states["torque"].shape == (41, N, 3)
+    for i in (0, 7, N - 1):
+        values = {name: x[i] for name, x in inputs["params"].items()}
+        alone = ph.solve(PROBLEM.starting(omega=inputs["omega"][i]), control=pid(**values), **RUN)
+        assert np.abs(many.momentum[:, i] - alone.momentum).max() < 1e-14
+        for name, found in alone.states.items():
+            assert np.abs(many.states[name][:, i] - found).max() < 1e-13
+        assert np.abs(many[i].at([0.33, 1.61]).momentum - alone.at([0.33, 1.61]).momentum).max() < 1e-14
+
+
+def test_the_end_does_not_depend_on_what_is_kept(inputs):
+    whole = ph.ensemble(PROBLEM, control=pid, every=1, **RUN, **inputs)
+    end = ph.ensemble(PROBLEM, control=pid, **RUN, **inputs)
+    third = ph.ensemble(PROBLEM, control=pid, every=3, **RUN, **inputs)
+    np.testing.assert_array_equal(end.momentum[-1], whole.momentum[-1])
+    np.testing.assert_array_equal(third.states["integral"][:-1], whole.states["integral"][::3][:14])
+    np.testing.assert_array_equal(third.states["integral"][-1], whole.states["integral"][-1])
+
+
+def test_a_controller_that_fails_stops_its_body_only():
+    @ph.controller
+    def fails(t, omega, limit):
+        return 0.0, 0.0, ph.math.sqrt(limit - t)
+
+    limits = np.full(N, 10.0)
+    limits[4] = 1.1
+    with pytest.warns(ph.ResultWarning, match="1 of 21 bodies"):
+        many = ph.ensemble(PROBLEM, control=fails(10.0), params={"limit": limits}, every=1, **RUN)
+    assert np.flatnonzero(many.failed >= 0).tolist() == [4]
+    assert many.failed[4] == 25  # the sample after step 24
+    alone = ph.solve(PROBLEM, control=fails(10.0), **RUN)
+    assert np.abs(many.momentum[-1, 3] - alone.momentum[-1]).max() < 1e-14
+
+
+REFUSED = {
+    "an ensemble needs a controller that is a formula": {"control": ph.controller(lambda omega: np.clip(omega, -1, 1))},
+    "period is the same for all bodies": {"params": {"period": np.linspace(0.1, 0.2, 5)}},
+    "give one dt for all": {"dt": [0.05, 0.1]},
+    "not a whole number of steps": {"dt": 0.03},
+    "statistics is not available with control": {"statistics": "energy"},
+    "with control use a one-step method": {"method": "compensated(strang(dmv6))"},
+    "acts forward in time": {"dt": -0.05},
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_what_is_refused(message):
+    with pytest.raises(ph.InputError, match=message):
+        ph.ensemble(PROBLEM, **({"control": pid} | RUN | REFUSED[message]))
