@@ -285,7 +285,7 @@ def solve_fixed(
     check_fit(check_method(method), inner)
     loop, sample = Loop(inner, method), InPython(inner)
     state = RunState(_engine(loop, sample), inner, dt, count, every, method=method)
-    kept = recorder.recorder(inner, info_of(problem, method=method.name, dt=dt, every=every), None, False)
+    kept = recorder.recorder(inner, info_of(inner, method=method.name, dt=dt, every=every), None, False)
 
     def reason(run: RunState[Problem]) -> str:
         if not sample.fault and run.done and run.done % per == 0:

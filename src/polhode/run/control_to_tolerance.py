@@ -113,7 +113,7 @@ def solve_to(
         path, happened = found_on(path, run, inner, events)
     steps = len(path.times) - 1
     info = info_of(
-        problem, method=verner87.name, dt=0.0, reason=reason, error_estimate=error, seconds=watch.seconds,
+        inner, method=verner87.name, dt=0.0, reason=reason, error_estimate=error, seconds=watch.seconds,
         compile_seconds=watch.compile_seconds, steps=steps, accepted=steps, rejected=path.rejected,
         status="finished" if path.finished else "failed", **{wish.name: wish.tol},
     )  # fmt: skip

@@ -98,6 +98,10 @@ class ControlField(Field):
 
     template: ControlTemplate
 
+    def __repr__(self) -> str:
+        shown = {name: self.values[name] for name in (*self.template.own, PERIOD)}
+        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
     @property
     def states(self) -> dict[str, Any]:
         """Initial values of commands, memory and states of the actuators."""
@@ -125,14 +129,26 @@ class ControlField(Field):
 
     # --- what happens at a sample -------------------------------------------------------------------
 
-    @of_formula
+    @property
     def sampled_text(self) -> tuple[str, dict[str, Any]]:
         """Source and constants of all numbers of the states after a sample, as a function of t, R, w, p."""
+        found = self._sampled
+        if isinstance(found, UntraceableError):
+            raise found
+        return found
+
+    @of_formula
+    def _sampled(self) -> tuple[str, dict[str, Any]] | UntraceableError:
+        """The same, or the error that says why the function is not a formula: it is traced only once."""
+        owner = self.template.user.owner
         if self.template.plain:
-            raise UntraceableError(f"{self.template.user.owner} is declared plain", "it is declared plain")
+            return UntraceableError(f"{owner} is declared plain", "it is declared plain")
         t, R, omega, values = self._symbols()
         arguments = {name: nested(x) for name, x in self._arguments(t, R, omega, values).items()}
-        answer = self.template.user.traced(arguments, lambda value: self.answered(value, "in its formula"))
+        try:
+            answer = self.template.user.traced(arguments, lambda value: self.answered(value, "in its formula"))
+        except UntraceableError as fault:
+            return UntraceableError(str(fault), fault.why)
         new = self._commanded(answer, omega, values)
         return source("sampled_value", "t, R, w, p", self._unpack(), [lift(x) for x in new])
 
@@ -385,6 +401,14 @@ def controller(
     return ControlLaw(made, period)
 
 
+@functools.lru_cache(maxsize=64)
+def _law_of(function: Any) -> ControlLaw:
+    """The controller of a plain function; kept, so that it is traced once."""
+    made = controller(function)
+    assert isinstance(made, ControlLaw)
+    return made
+
+
 def bound_controller(control: Any) -> Controller:
     """The controller given by a user: bound, or a function or decorated function whose parameters have defaults."""
     if isinstance(control, Controller):
@@ -392,9 +416,7 @@ def bound_controller(control: Any) -> Controller:
     if isinstance(control, ControlLaw):
         return control()
     if callable(control) and not isinstance(control, type):
-        made = controller(control)
-        assert isinstance(made, ControlLaw)
-        return made()
+        return _law_of(control)()
     raise InputError(
         f"control must be a function of t, R, omega that returns a torque, or made by @ph.controller; got "
         f"{type(control).__name__}", "control",
