@@ -141,6 +141,7 @@ def test_pulses_of_thrusters():
     assert np.abs(coarse.omega[-1]).max() < 0.02
 
 
+@pytest.mark.slow
 def test_wheels_and_thrusters_to_a_tolerance():
     law = ph.controller(slewing, wheels=ph.actuators.wheels(AXES, **RUBBING))
     sol = ph.solve(PROBLEM, t_end=20.0, control=law, period=PERIOD, tol=1e-11)

@@ -203,6 +203,41 @@ def test_a_controller_that_raises():
         ph.solve(FREE, "fem", dt=0.1, t_end=3.0, control=raises, period=PERIOD)
 
 
+class Counting:
+    """A controller with a state of its own."""
+
+    def __init__(self):
+        self.times = []
+
+    def __call__(self, t, omega):
+        self.times.append(t)
+        return -omega
+
+    def step(self, t, omega):
+        return self(t, omega)
+
+
+def test_objects_are_called_once_at_each_sample():
+    for name in ("step", "__call__"):
+        counting = Counting()
+        ph.solve(FREE, "fem", dt=0.1, t_end=1.0, control=getattr(counting, name), period=PERIOD)
+        np.testing.assert_allclose(counting.times, np.arange(6) * PERIOD, atol=1e-15)
+    counting = Counting()
+    sol = ph.solve(FREE, t_end=1.0, control=counting, period=PERIOD, step_tol=1e-9)
+    assert len(counting.times) == 6
+    assert not sol.control.compiled
+
+
+def test_results_do_not_hold_the_controller_in_their_problem():
+    event = ph.event(lambda omega: omega[0] - 0.05, terminal=True)
+    for how in ({"method": "verner87", "dt": 0.05}, {"tol": 1e-9}):
+        for events in ([], [event]):
+            sol = ph.solve(FREE, **how, t_end=6.0, control=pd, period=PERIOD, events=events)
+            assert sol.problem is None
+            assert bool(sol.t[-1] < 6.0) is bool(events)
+            assert sol.control.t[-1] <= sol.t[-1]
+
+
 REFUSED = {
     "period must be positive": {"period": 0.0},
     "give period": {"period": None},
@@ -211,6 +246,10 @@ REFUSED = {
     "also give control": {"control": None},
     "must return three numbers; it returned": {"control": lambda omega: (1.0, 2.0)},
     "must return finite numbers": {"control": lambda omega: (1.0, 2.0, float("nan"))},
+    "three numbers; it returned 3.0": {"control": lambda omega: 3.0},
+    "three numbers; it returned None": {"control": lambda omega: None},
+    "must name its arguments": {"control": lambda *state: state},
+    "must be a function of t, R, omega that returns a torque; got": {"control": max},
     "raised KeyError": {"control": lambda omega: {}["a"]},
     "acts forward in time": {"t_end": -1.0},
     "with control use a one-step method": {"method": "compensated(strang(dmv6))"},

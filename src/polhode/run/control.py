@@ -97,6 +97,14 @@ def check_body(has_axis: bool) -> None:
         raise InputError("control is not available for linear bodies, on which no torque may act along the axis")
 
 
+def refuse_controlled(field: Any) -> None:
+    """Refuse a field that contains a controller, where none is asked for."""
+    if isinstance(field, Field) and control_in(field) is not None:
+        raise InputError(
+            f"the field {field!r} contains a controller; give the problem without it, and the argument control", "field"
+        )
+
+
 def check_method(method: str | Method) -> Method:
     """Return the method if its steps need nothing but attitude and momentum; else refuse it."""
     chosen = methods[method]
@@ -117,7 +125,7 @@ def check_period(period: float, dt: float) -> int:
         fewer = max(1, int(ratio))
         raise InputError(
             f"period = {period:g} is not a whole number of steps dt = {dt:g} ({ratio:.6g}); the nearest dt are "
-            f"{period / (fewer + 1):.17g} and {period / fewer:.17g}", "dt",
+            f"{period / (fewer + 1):.12g} and {period / fewer:.12g}", "dt",
         )  # fmt: skip
     return round(ratio)
 
@@ -285,7 +293,7 @@ def solve_fixed(
     check_fit(check_method(method), inner)
     loop, sample = Loop(inner, method), InPython(inner)
     state = RunState(_engine(loop, sample), inner, dt, count, every, method=method)
-    kept = recorder.recorder(inner, info_of(problem, method=method.name, dt=dt, every=every), None, False)
+    kept = recorder.recorder(inner, info_of(inner, method=method.name, dt=dt, every=every), None, False)
 
     def reason(run: RunState[Problem]) -> str:
         if not sample.fault and run.done and run.done % per == 0:
@@ -299,7 +307,7 @@ def solve_fixed(
         sol.dense = dense_of(inner, method, sol)
     if events:
         sol = with_events(inner, Steps(loop), sol, events)
-        sol._problem = None
+        sol.stored, sol._problem = dict(sol.stored), None  # the problem without the controller is another one
     sol.control = samples(loop, sol, period)
     return sol
 

@@ -55,8 +55,11 @@ class InPython:
             value = self._called(t, R, omega, y[2])
         else:
             value = control.called(t, R, omega, control.with_states(y[2]), place or f"at t = {t:g}")
-        if self._is_simple and len(value) == 3:  # the usual answer, without detours
-            a, b, c = value.tolist() if type(value) is np.ndarray else value
+        listed = value.tolist() if type(value) is np.ndarray else value
+        if (
+            self._is_simple and isinstance(listed, list | tuple) and len(listed) == 3
+        ):  # the usual answer, without detours
+            a, b, c = listed
             if type(a) is type(b) is type(c) is float and a - a == 0.0 == b - b == c - c:
                 return a, b, c
         return control.sampled(value, omega, y[2], place or f"at t = {t:g}")

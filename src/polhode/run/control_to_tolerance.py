@@ -22,11 +22,12 @@ from ..physics.fields import formula_kernel
 from ..physics.fields.switches import switches_of
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
+from ..results import convert
 from ..results.trajectory import Trajectory, info_of
 from .adaptive import Run
 from .control import Loop, check_body, controlled, place_of, samples
 from .control_in_python import InPython
-from .dense import Dense, states_of
+from .dense import Dense
 from .error_estimate import estimated
 from .event_search import found_on
 from .integrator import check_compiled, check_fit
@@ -113,11 +114,11 @@ def solve_to(
         path, happened = found_on(path, run, inner, events)
     steps = len(path.times) - 1
     info = info_of(
-        problem, method=verner87.name, dt=0.0, reason=reason, error_estimate=error, seconds=watch.seconds,
+        inner, method=verner87.name, dt=0.0, reason=reason, error_estimate=error, seconds=watch.seconds,
         compile_seconds=watch.compile_seconds, steps=steps, accepted=steps, rejected=path.rejected,
         status="finished" if path.finished else "failed", **{wish.name: wish.tol},
     )  # fmt: skip
-    sol = Trajectory(states_of(inner, path, None), info, dense=Dense(inner, run, path))
+    sol = Trajectory(convert.states(inner, path.times, path.rows, None), info, dense=Dense(inner, run, path))
     sol.control = samples(loop, sol, period)
     sol.events = [sol.at(times) for times in happened]
     if not path.finished:

@@ -107,6 +107,7 @@ def solve(
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
     asked = None
+    sampled_control.refuse_controlled(problem.field)
     if control is not None or period is not None:
         asked = sampled_control.read(control, period)
         sampled_control.refuse(out=out, resume=resume, digits=digits, tangent=tangent)

@@ -20,7 +20,7 @@ from ..numbers.dispatch import kernel
 from ..numbers.primitives import finite
 from ..physics.axes import axes
 from ..physics.body import Body
-from ..physics.fields import FRAMES, Field, FieldTemplate, unbound
+from ..physics.fields import FRAMES, Field, FieldTemplate, unbound, without_states
 from ..physics.fields import torque as field_torque
 from ..physics.fields.decorators import check_frame
 from ..physics.problem import ROTATION_TOLERANCE, Problem, _attitude, _vector, check_axial, finite_number
@@ -208,6 +208,8 @@ class Stepper:
     def _bound(self, field: Field, q: Any, m: Any, t: float) -> _Bound:
         """Return the step for a field; check the field if it is new."""
         if self._last is None or self._last.field is not field:
+            if field.states:
+                raise without_states(field)
             problem = Problem(self.body, field, attitude=q, momentum=m, t0=t)
             check_fit(self.method, problem)
             torque = torque_kernel(problem, floats.number, self.method)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import inspect
+import types
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -21,7 +22,7 @@ from ...numbers import floats
 from ...numbers.nested import nested
 from ...symbolic.expression import Expr, lift, source, symbol
 from ...symbolic.tracing import UntraceableError
-from ...symbolic.user_function import plain_function
+from ..fields.decorators import template_of
 from ..fields.field import STATE_ARGUMENTS, Field, FieldTemplate, checked_value, leaves_of, like, of_formula
 from ..fields.kernels import formula_kernel
 from ..fields.sums import SumField
@@ -98,6 +99,10 @@ class ControlField(Field):
 
     template: ControlTemplate
 
+    def __repr__(self) -> str:
+        shown = {name: self.values[name] for name in (*self.template.own, PERIOD)}
+        return f"{self.name}({', '.join(f'{name}={value!r}' for name, value in shown.items())})"
+
     @property
     def states(self) -> dict[str, Any]:
         """Initial values of commands, memory and states of the actuators."""
@@ -125,14 +130,26 @@ class ControlField(Field):
 
     # --- what happens at a sample -------------------------------------------------------------------
 
-    @of_formula
+    @property
     def sampled_text(self) -> tuple[str, dict[str, Any]]:
         """Source and constants of all numbers of the states after a sample, as a function of t, R, w, p."""
+        found = self._sampled
+        if isinstance(found, UntraceableError):
+            raise found
+        return found
+
+    @of_formula
+    def _sampled(self) -> tuple[str, dict[str, Any]] | UntraceableError:
+        """The same, or the error that says why the function is not a formula: it is traced only once."""
+        owner = self.template.user.owner
         if self.template.plain:
-            raise UntraceableError(f"{self.template.user.owner} is declared plain", "it is declared plain")
+            return UntraceableError(f"{owner} is declared plain", "it is declared plain")
         t, R, omega, values = self._symbols()
         arguments = {name: nested(x) for name, x in self._arguments(t, R, omega, values).items()}
-        answer = self.template.user.traced(arguments, lambda value: self.answered(value, "in its formula"))
+        try:
+            answer = self.template.user.traced(arguments, lambda value: self.answered(value, "in its formula"))
+        except UntraceableError as fault:
+            return UntraceableError(str(fault), fault.why)
         new = self._commanded(answer, omega, values)
         return source("sampled_value", "t, R, w, p", self._unpack(), [lift(x) for x in new])
 
@@ -360,14 +377,16 @@ def controller(
     ...     error = ...
     ...     return -gain * (error + integral) - omega, {"integral": integral + period * error}
 
-    Call the result to bind the parameters. A formula is compiled with the steps. Any other function, and one with
-    ``plain=True``, is called as plain Python, with NumPy arrays.
+    Call the result to bind the parameters. A formula is compiled with the steps. Any other function, one with
+    ``plain=True``, a method, and an object that can be called, is called as plain Python, with NumPy arrays.
     """
     flag("plain", plain)
     period = None if period is None else positive(PERIOD, period)
     if function is None:
         return lambda f: controller(f, period=period, plain=plain, **memory)  # type: ignore[return-value]
-    plain_function(function, "@ph.controller decorates a plain Python function")
+    if not isinstance(function, types.FunctionType):
+        function, plain = _function_of(function), True
+    template_of(function, "controller")
     devices = {name: value for name, value in memory.items() if isinstance(value, Actuator)}
     numbers = {name: value for name, value in memory.items() if name not in devices}
     taken = [name for name in memory if name in (*STATE_ARGUMENTS, TORQUE, PERIOD, CLOCK)]
@@ -385,6 +404,32 @@ def controller(
     return ControlLaw(made, period)
 
 
+def _function_of(control: Any) -> types.FunctionType:
+    """A function with the name and the arguments of a method or of an object that can be called."""
+    try:
+        signature = inspect.signature(control)
+    except (TypeError, ValueError):
+        raise InputError(
+            f"a controller must be a function of t, R, omega that returns a torque; got {type(control).__name__}"
+        ) from None
+
+    def function(**arguments: Any) -> Any:
+        return control(**arguments)
+
+    function.__name__ = getattr(control, "__name__", type(control).__name__)
+    function.__signature__ = signature  # type: ignore[attr-defined]
+    assert isinstance(function, types.FunctionType)
+    return function
+
+
+@functools.lru_cache(maxsize=64)
+def _law_of(function: Any) -> ControlLaw:
+    """The controller of a plain function; kept, so that it is traced once."""
+    made = controller(function)
+    assert isinstance(made, ControlLaw)
+    return made
+
+
 def bound_controller(control: Any) -> Controller:
     """The controller given by a user: bound, or a function or decorated function whose parameters have defaults."""
     if isinstance(control, Controller):
@@ -392,9 +437,7 @@ def bound_controller(control: Any) -> Controller:
     if isinstance(control, ControlLaw):
         return control()
     if callable(control) and not isinstance(control, type):
-        made = controller(control)
-        assert isinstance(made, ControlLaw)
-        return made()
+        return _law_of(control)() if isinstance(control, types.FunctionType) else _law_of.__wrapped__(control)()
     raise InputError(
         f"control must be a function of t, R, omega that returns a torque, or made by @ph.controller; got "
         f"{type(control).__name__}", "control",

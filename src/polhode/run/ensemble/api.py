@@ -154,6 +154,7 @@ def ensemble(
         "params": params, "t0": t0, "t_end": t_end,
     }  # fmt: skip
     inputs, method = read(bodies, attitudes, momenta, method, said, timed=steps is None)
+    sampled_control.refuse_controlled(inputs.field)
     if control is not None or period is not None:
         given = {"tol": tol, "step_tol": step_tol, "statistics": statistics, "out": out, "scheduler": scheduler}
         sampled_control.refuse(**given, device=None if device == "cpu" else device)
