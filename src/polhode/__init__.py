@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from . import jax, lie, ndim, plots
     from .analysis.backward_error import modified_energy
     from .lie.kinematics import kinematics
+    from .lie.strapdown import strapdown
     from .viewer import view
 
 _LAZY = {
@@ -56,6 +57,7 @@ _LAZY = {
     "modified_energy": "analysis.backward_error:modified_energy",
     "ndim": "ndim",
     "plots": "plots",
+    "strapdown": "lie.strapdown:strapdown",
     "view": "viewer:view",
 }
 """Modules of the public names imported on first use, because the import is slow or needs an optional dependency."""
@@ -87,6 +89,6 @@ __all__ = [
     "__version__", "batch_stepper", "chaos", "chaos_map", "ensemble", "event", "exact", "fields", "fit", "gradient",
     "jax", "kinematics", "lie", "load", "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy",
     "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "respa",
-    "sites", "solve", "states", "stepper", "surd", "tableaus", "thermostats", "torque", "total", "tumbling", "vector",
-    "view", "warm", "where",
+    "sites", "solve", "states", "stepper", "strapdown", "surd", "tableaus", "thermostats", "torque", "total",
+    "tumbling", "vector", "view", "warm", "where",
 ]  # fmt: skip
