@@ -20,6 +20,7 @@ from .physics.observers.event import Event, event
 from .physics.orbits import Ephemeris, Orbit
 from .physics.periodic_box import PeriodicBox
 from .physics.problem import Problem, Reference
+from .physics.varying_body import VaryingBody
 from .results.covariance import Covariance
 from .results.ensemble import Ensemble
 from .results.trajectory import Trajectory
@@ -86,9 +87,9 @@ __all__ = [
     "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Ephemeris", "Event", "Facets", "FinalState", "Fit",
     "Gradient", "InputError", "Lyapunov", "Method", "Orbit", "PeriodicBox", "Problem", "Propagator", "Reference",
     "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "Tumbling",
-    "__version__", "batch_stepper", "chaos", "chaos_map", "ensemble", "event", "exact", "fields", "fit", "gradient",
-    "jax", "kinematics", "lie", "load", "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy",
-    "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems", "propagator", "respa",
-    "sites", "solve", "states", "stepper", "strapdown", "surd", "tableaus", "thermostats", "torque", "total",
-    "tumbling", "vector", "view", "warm", "where",
+    "VaryingBody", "__version__", "batch_stepper", "chaos", "chaos_map", "ensemble", "event", "exact", "fields", "fit",
+    "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math", "measurements", "methods", "mkrk",
+    "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle", "problems",
+    "propagator", "respa", "sites", "solve", "states", "stepper", "strapdown", "surd", "tableaus", "thermostats",
+    "torque", "total", "tumbling", "vector", "view", "warm", "where",
 ]  # fmt: skip
