@@ -45,7 +45,7 @@ CHOSEN = {
     "slow top, Taylor steps": (lambda: ph.solve(ph.problems.slow_top(), tol=1e-12, t_end=0.5), {"taylor("}),
     "soft wall, a pair": (lambda: ph.solve(ph.problems.soft_wall(), tol=1e-6), {"verner87"}),
     "fast top, a pair": (lambda: ph.solve(ph.problems.fast_top(), tol=1e-8), {"verner87"}),
-    "a field with branches": (lambda: ph.solve(branching(), tol=1e-6, t_end=2.0), {"mkrk(dormand_prince)"}),
+    "a field with branches": (lambda: ph.solve(branching(), tol=1e-6, t_end=2.0), {"verner87"}),
     "exact free body": (lambda: ph.exact(free(), [1.0]), {"jacobi"}),
     "exact top": (lambda: ph.exact(top(), [1.0]), {"lagrange"}),
     "exact top with digits": (lambda: ph.exact(top(), [1.0], digits=30), {"lagrange"}),
