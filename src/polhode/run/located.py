@@ -21,8 +21,9 @@ from ..physics.fields.sides import SidedField, conditions_of
 from ..physics.fields.switches import PiecewiseField
 from ..physics.problem import Problem
 from .adaptive import Path, Run, interpolated
-from .event_search import GLANCES, HALVINGS
+from .event_search import GLANCES
 from .schedule import Leg, Schedule
+from .step_control import EPS
 
 FEW, MANY = 4, 256
 """Steps between two looks for changes: the first number after a change, doubled up to the last while there is none."""
@@ -204,11 +205,13 @@ class _Walk:
 
 
 def bracketed(differs: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> float:
-    """Return the first double at which `differs` is true, between `low`, where it is not, and `high`, where it is.
+    """Return the first time at which `differs` is true, between `low`, where it is not, and `high`, where it is.
 
-    The interval is divided into `PARTS` at a time: many states cost little more than one.
+    It is exact to the spacing of doubles, or to round-off of the interval if that is more (near t = 0). The interval is
+    divided into `PARTS` at a time: many states cost little more than one.
     """
-    for _ in range(HALVINGS):
+    smallest = EPS * (high - low)
+    while high - low > smallest:
         inside = np.unique(low + (high - low) * np.arange(1, PARTS) / PARTS)
         inside = inside[(inside > low) & (inside < high)]
         if not len(inside):
