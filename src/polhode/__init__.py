@@ -22,6 +22,7 @@ from .physics.observers.event import Event, event
 from .physics.orbits import Orbit
 from .physics.periodic_box import PeriodicBox
 from .physics.problem import Problem, Reference
+from .physics.varying_body import VaryingBody
 from .results.covariance import Covariance
 from .results.ensemble import Ensemble
 from .results.trajectory import Trajectory
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from . import jax, lie, ndim, plots
     from .analysis.backward_error import modified_energy
     from .lie.kinematics import kinematics
+    from .lie.strapdown import strapdown
     from .viewer import view
 
 _LAZY = {
@@ -58,6 +60,7 @@ _LAZY = {
     "modified_energy": "analysis.backward_error:modified_energy",
     "ndim": "ndim",
     "plots": "plots",
+    "strapdown": "lie.strapdown:strapdown",
     "view": "viewer:view",
 }
 """Modules of the public names imported on first use, because the import is slow or needs an optional dependency."""
@@ -86,9 +89,9 @@ __all__ = [
     "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Ephemeris", "Event", "Facets", "FinalState", "Fit",
     "Gradient", "InputError", "Lyapunov", "Method", "Orbit", "PeriodicBox", "Problem", "Propagator", "Reference",
     "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "Tumbling",
-    "__version__", "actuators", "batch_stepper", "chaos", "chaos_map", "controller", "ensemble", "event", "exact",
-    "fields", "fit", "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math", "measurements", "methods",
-    "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential", "precession_angle",
-    "problems", "propagator", "respa", "sites", "solve", "states", "stepper", "surd", "tableaus", "thermostats",
-    "torque", "total", "tumbling", "vector", "view", "warm", "where",
+    "VaryingBody", "__version__", "actuators", "batch_stepper", "chaos", "chaos_map", "controller", "ensemble",
+    "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math",
+    "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
+    "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states", "stepper", "strapdown", "surd",
+    "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view", "warm", "where",
 ]  # fmt: skip

@@ -35,6 +35,16 @@ def branching():
     return ph.Problem(TURNING, ramp(), omega=OMEGA)
 
 
+@ph.torque
+def singled_out(omega):
+    """A condition without sides, whose changes are not located."""
+    return ph.where(omega[0] == 0, 0.0, 0.1 * omega[1]), 0.0, 0.0
+
+
+def unlocated():
+    return ph.Problem(TURNING, singled_out(), omega=OMEGA)
+
+
 def several(method=None, field=None, **named):
     momenta = [[1.0, 0.2, 0.3], [0.4, -1.0, 0.2]]
     return ph.ensemble([[1.0, 1.7, 2.3]] * 2, None, momenta, method, field=field, **named)
@@ -45,7 +55,11 @@ CHOSEN = {
     "slow top, Taylor steps": (lambda: ph.solve(ph.problems.slow_top(), tol=1e-12, t_end=0.5), {"taylor("}),
     "soft wall, a pair": (lambda: ph.solve(ph.problems.soft_wall(), tol=1e-6), {"verner87"}),
     "fast top, a pair": (lambda: ph.solve(ph.problems.fast_top(), tol=1e-8), {"verner87"}),
-    "a field with branches": (lambda: ph.solve(branching(), tol=1e-6, t_end=2.0), {"mkrk(dormand_prince)"}),
+    "a field with branches": (lambda: ph.solve(branching(), tol=1e-6, t_end=2.0), {"verner87"}),
+    "a field with other branches": (
+        lambda: ph.solve(unlocated(), tol=1e-6, t_end=2.0),
+        {"mkrk(dormand_prince)"},
+    ),
     "exact free body": (lambda: ph.exact(free(), [1.0]), {"jacobi"}),
     "exact top": (lambda: ph.exact(top(), [1.0]), {"lagrange"}),
     "exact top with digits": (lambda: ph.exact(top(), [1.0], digits=30), {"lagrange"}),
@@ -93,9 +107,13 @@ def test_a_pair_in_lanes():
     assert np.abs(many.quaternion[-1] - one.quaternion[-1]).max() < 1e-13
 
 
-def test_a_given_pair_makes_the_steps_that_it_makes_when_it_is_chosen():
-    chosen = ph.solve(branching(), tol=1e-6, t_end=2.0)
-    given = ph.solve(branching(), chosen.method, tol=1e-6, t_end=2.0)
+@pytest.mark.parametrize(
+    ("make", "name"), [(ph.problems.soft_wall, "verner87"), (lambda: unlocated(), "mkrk(dormand_prince)")]
+)
+def test_a_given_pair_makes_the_steps_that_it_makes_when_it_is_chosen(make, name):
+    chosen = ph.solve(make(), tol=1e-6, t_end=2.0)
+    given = ph.solve(make(), name, tol=1e-6, t_end=2.0)
+    assert chosen.method == name
     assert np.array_equal(chosen.t, given.t)
     assert np.array_equal(chosen.quaternion, given.quaternion)
 

@@ -15,6 +15,7 @@ from ..numbers.arrays import components
 from .body import TOLERANCE, Body
 from .fields import Field
 from .fields.field import like
+from .fields.varying_inertia import VaryingField
 
 NO_VALUES = np.empty((1, 0))
 """Parameter array for bodies without a field."""
@@ -107,6 +108,14 @@ class Bodies:
         """Momenta Pi = I omega, both in user axes."""
         parts = zip(components(self.moments), self.to_principal(components(omega)), strict=True)
         return rows(self.from_principal(tuple(i * x for i, x in parts)))
+
+    def inertia_at(self, t: np.ndarray) -> np.ndarray | None:
+        """Tensors (n, N, 3, 3) at times (n,) or (n, N) if the inertia varies (`ph.VaryingBody`), else None."""
+        if not isinstance(self.field, VaryingField):
+            return None
+        times = t[:, None] if t.ndim == 1 else t
+        found = self.field.inertia_at(times, self._with_data(components(self.values)))
+        return np.broadcast_to(found, (len(t), self.number, 3, 3))
 
     def omega_of(self, momentum: np.ndarray) -> np.ndarray:
         """Angular velocities omega = I^-1 Pi, both in user axes."""

@@ -14,6 +14,7 @@ from ..kernels.so3 import apply, apply_transposed, conj, matrix, mul, rotate, ti
 from ..numbers import floats
 from .body import TOLERANCE, Body
 from .fields import Field, FieldTemplate, coupled_text, formula_kernel, places, unbound
+from .fields.varying_inertia import VaryingField
 from .validate import (  # noqa: F401 - imported from here by other modules
     ROTATION_TOLERANCE,
     finite_number,
@@ -23,9 +24,13 @@ from .validate import (  # noqa: F401 - imported from here by other modules
 )
 from .validate import attitude_quaternion as _attitude  # noqa: F401 - imported from here by other modules
 from .validate import vector as _vector  # noqa: F401 - as above
+from .varying_body import VaryingBody
 
 PROBES = 6
 """Attitudes at which the torque on a linear body is checked."""
+
+REFERENCE_TOLERANCE = 1e-9
+"""Allowed difference, due to round-off, of a body from the one that a field of varying inertia was made for."""
 
 PROBE_TOLERANCE = 1e-9
 """Allowed axial torque, relative to the torque, due to round-off in a user's formula."""
@@ -50,7 +55,7 @@ class Problem:
 
     Parameters
     ----------
-    body : Body
+    body : Body, or VaryingBody: `body` is then the body at t0, and `field` includes the change of inertia
     field : a bound `ph.torque` or `ph.potential`, or None for the free body
     attitude : body to space: a scipy Rotation, a 3x3 matrix, or a quaternion with the SCALAR FIRST
     euler, euler_deg : instead of `attitude`, Euler angles in radians or degrees: ("ZXZ", [a, b, c]); capitals are
@@ -66,7 +71,7 @@ class Problem:
 
     def __init__(
         self,
-        body: Body,
+        body: Body | VaryingBody,
         field: Field | None = None,
         *,
         attitude: Any = None,
@@ -82,19 +87,29 @@ class Problem:
         dt: float | None = None,
         reference: Reference | None = None,
     ) -> None:
-        if not isinstance(body, Body):
+        if not isinstance(body, Body | VaryingBody):
             raise InputError(f"body must be a ph.Body; got {type(body).__name__}. Write ph.Body([I1, I2, I3])")
         if isinstance(field, FieldTemplate):
             raise unbound(field)
         if field is not None and not isinstance(field, Field):
             raise InputError(f"field must be made by @ph.torque or @ph.potential; got {type(field).__name__}")
-        self.body, self.field, self.name, self.reference = body, field, name, reference
-        self.t0 = finite_number("t0", t0)
+        self.name, self.reference, self.t0 = name, reference, finite_number("t0", t0)
+        self.body, self.field = self._at_start(body, field)
         self.t_end = None if t_end is None else finite_number("t_end", t_end)
         self.dt = None if dt is None else finite_number("dt", dt)
         self.quaternion = start_quaternion(attitude, euler, euler_deg)
         self.momentum = self._start(omega, momentum, spatial_momentum, spatial_omega)
         self._check_at_start()
+
+    def _at_start(self, body: Body | VaryingBody, field: Field | None) -> tuple[Body, Field | None]:
+        """The body at t0, and the field that makes it move as if its inertia varied, if it does."""
+        if isinstance(body, VaryingBody):
+            return body.at(self.t0, field)
+        if isinstance(field, VaryingField):
+            gap = np.abs(np.array(field.template.reference) - body.inertia).max()
+            if gap > REFERENCE_TOLERANCE * np.abs(body.inertia).max():
+                raise InputError("a field that varies the inertia of a body acts on that body only; use ph.VaryingBody")
+        return body, field
 
     def starting(
         self,
@@ -118,6 +133,8 @@ class Problem:
             self.body, self.field, self.t_end, self.dt, "", None
         )  # fmt: skip
         made.t0 = self.t0 if t0 is None else finite_number("t0", t0)
+        if isinstance(self.field, VaryingField) and made.t0 != self.t0:
+            made.body, made.field = VaryingBody.of(self.field).at(made.t0, self.field.base)
         made.quaternion = self.quaternion
         if attitude is not None or euler is not None or euler_deg is not None:
             made.quaternion = start_quaternion(attitude, euler, euler_deg)

@@ -117,10 +117,10 @@ class TrajectoryPlots:
 
     @styled
     def polhode(self, ax: Any = None) -> Picture:
-        """Path of the momentum in the body on the momentum sphere, with the polhodes of the free body."""
+        """Path of the momentum in the body on the momentum sphere, with the polhodes if I is constant."""
         fig, ax = axes_of(ax, (4.6, 4.6), "3d")
         sphere(ax)
-        for curve in polhodes(np.array(self.sol.info.inertia)):
+        for curve in [] if self.sol.has_varying_inertia else polhodes(np.array(self.sol.info.inertia)):
             path_on(ax, curve, "0.55", "", 0.6)
         points = momentum_directions(self._curve)
         path_on(ax, points, COLOURS[1], r"$\Pi(t)/|\Pi(t)|$")

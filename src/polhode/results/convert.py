@@ -10,8 +10,10 @@ import numpy as np
 
 from ..kernels.loops import COLUMNS
 from ..kernels.so3 import conj, dot, mul, rotate, times
+from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import Problem
-from .trajectory import STATES, Rounded
+from . import observables
+from .trajectory import INERTIA, STATES, Rounded
 
 
 def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.ndarray]:
@@ -23,7 +25,19 @@ def primary(problem: Problem, t: np.ndarray, rows: np.ndarray) -> dict[str, np.n
         q, m = problem.user_axes(q, m)
         energy = kinetic + problem.potential(q)
     arrays = {"t": t, "quaternion": np.stack(q, 1), "momentum": np.stack(m, 1), "energy": energy}
+    if isinstance(problem.field, VaryingField):
+        arrays |= _with_inertia(problem.field.inertia_at(t), problem.body.inertia, arrays, energy - kinetic)
     return arrays | {STATES: _states(problem, rows)}
+
+
+def _with_inertia(
+    inertia: np.ndarray, constant: np.ndarray, arrays: dict[str, np.ndarray], potential: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Momentum and energy with the inertia of every moment; those of the run belong to a constant inertia."""
+    omega = observables.angular_velocity(arrays["momentum"], constant)
+    momentum = observables.product(inertia, omega)
+    energy = observables.kinetic_energy(omega, momentum) + potential
+    return {"momentum": momentum, "energy": energy, INERTIA: inertia}
 
 
 def _states(problem: Problem, rows: np.ndarray) -> dict[str, np.ndarray]:

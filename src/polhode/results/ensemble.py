@@ -98,7 +98,14 @@ class Ensemble:
     @functools.cached_property
     def omega(self) -> np.ndarray:
         """Body angular velocity (n, N, 3)."""
+        if self.inertia is not None:
+            return observables.angular_velocity(self.momentum, self.inertia)
         return self.known_bodies.omega_of(self.momentum)
+
+    @functools.cached_property
+    def inertia(self) -> np.ndarray | None:
+        """Inertia tensors (n, N, 3, 3) if they vary (`ph.VaryingBody`), else None."""
+        return None if self.bodies is None else self.bodies.inertia_at(self.t)
 
     @functools.cached_property
     def spatial_omega(self) -> np.ndarray:
@@ -109,10 +116,15 @@ class Ensemble:
     def energy(self) -> np.ndarray:
         """Kinetic plus potential energy (n, N); kinetic energy alone if there is no potential."""
         with np.errstate(all="ignore"):  # `failed` reports a body that blows up
+            if self.inertia is not None:
+                kinetic = observables.kinetic_energy(self.omega, self.momentum)
+                return kinetic + self.known_bodies.energies(self.quaternion, np.zeros_like(self.momentum))
             return self.known_bodies.energies(self.quaternion, self.momentum)
 
     def energy_of(self, i: int, chosen: np.ndarray) -> np.ndarray:
         """Energies of some states of body i; those of the other bodies are not computed."""
+        if self.inertia is not None:
+            return self.energy[chosen, i]
         q, m = self.quaternion[chosen, i], self.momentum[chosen, i]
         with np.errstate(all="ignore"):  # `failed` reports a body that blows up
             return self.known_bodies.some(np.array([i])).energies(q[:, None], m[:, None])[:, 0]

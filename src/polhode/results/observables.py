@@ -24,12 +24,22 @@ def to_space(quaternion: np.ndarray, vectors: np.ndarray) -> np.ndarray:
 
 
 def angular_velocity(momentum: np.ndarray, inertia: np.ndarray) -> np.ndarray:
-    """Body angular velocity; the pseudo-inverse covers linear bodies.
+    """Body angular velocity; the pseudo-inverse covers linear bodies. The inertia is one tensor, or one for each state.
 
     Columns are summed, because the bits of a matrix product may depend on how many rows are multiplied at once.
     """
-    inverse, (x, y, z) = np.linalg.pinv(inertia, hermitian=True), components(momentum)
-    return np.stack([x * a + y * b + z * c for a, b, c in inverse], -1)
+    return product(np.linalg.pinv(inertia, hermitian=True), momentum)
+
+
+def product(tensor: np.ndarray, vectors: np.ndarray) -> np.ndarray:
+    """A tensor (3, 3), or one for each vector (..., 3, 3), times vectors (..., 3)."""
+    rows, (x, y, z) = np.moveaxis(tensor, (-2, -1), (0, 1)), components(vectors)
+    return np.stack([x * a + y * b + z * c for a, b, c in rows], -1)
+
+
+def kinetic_energy(omega: np.ndarray, momentum: np.ndarray) -> np.ndarray:
+    """Kinetic energy omega.Pi/2."""
+    return np.asarray((omega * momentum).sum(axis=-1) / 2)
 
 
 def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of: Any = np.max) -> dict[str, Any]:

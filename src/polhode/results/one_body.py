@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..physics.validate import real_array
-from .trajectory import STATES, Info, Trajectory
+from .trajectory import INERTIA, STATES, Info, Trajectory
 
 if TYPE_CHECKING:
     from .ensemble import Ensemble
@@ -34,6 +34,8 @@ def trajectory(many: Ensemble, i: Any) -> Trajectory:
         "t": t, "quaternion": many.quaternion[chosen, number], "momentum": many.momentum[chosen, number],
         "energy": many.energy_of(number, chosen), STATES: {name: x[chosen, number] for name, x in many.states.items()},
     }  # fmt: skip
+    if many.inertia is not None:
+        data[INERTIA] = many.inertia[chosen, number]
     sol = Trajectory(data, info(many, number, t))
     if many.dense is not None:
         sol.dense = many.dense(number, sol)

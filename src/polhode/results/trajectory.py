@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 PRIMARY = ("t", "quaternion", "momentum", "energy")
 """The stored arrays; everything else follows from them and the inertia tensor."""
 
+INERTIA = "inertia"
+"""Name of the inertia tensors (n, 3, 3) among the stored data, if they vary (`ph.VaryingBody`)."""
+
 STATES = "states"
 """Name of the states of the field among the stored data: a dictionary of arrays."""
 
@@ -104,6 +107,7 @@ class Trajectory:
     spatial_momentum, spatial_omega : (n, 3) space frame
     energy : (n,) kinetic plus potential energy (kinetic alone if there is no potential)
     states : states of the field (`ph.states`) by name, each (n, ...)
+    inertia : (3, 3) inertia tensor, or (n, 3, 3) for a `ph.VaryingBody`
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
     control : with ``control=...``, what the controller decided at its samples: ``.t``, ``.torque``, ``.memory``
@@ -137,6 +141,8 @@ class Trajectory:
     def __getstate__(self) -> dict[str, Any]:
         """Data to pickle: the states, read if they are in a file. Dense output is not pickled."""
         data: dict[str, Any] = {name: self._array(name) for name in PRIMARY} | {STATES: self.states}
+        if self.has_varying_inertia:
+            data[INERTIA] = self.inertia
         kept = {"_info": self.info, "mp": self.mp, "events": self.events, "control": self.control}
         return {"stored": data, "dense": None, "_problem": None, "tangent": None, **kept}
 
@@ -186,6 +192,16 @@ class Trajectory:
     def states(self) -> dict[str, np.ndarray]:
         """States of the field (`ph.states`) by name, each an array with time first; empty if it has none."""
         return {} if hasattr(self.stored, "blocks") else dict(self.stored.get(STATES, {}))  # files hold none
+
+    @property
+    def has_varying_inertia(self) -> bool:
+        """True for a `ph.VaryingBody`."""
+        return not hasattr(self.stored, "blocks") and INERTIA in self.stored  # files hold none
+
+    @functools.cached_property
+    def inertia(self) -> np.ndarray:
+        """Inertia tensor (3, 3), or if it varies with time, (n, 3, 3)."""
+        return self._array(INERTIA) if self.has_varying_inertia else np.array(self.info.inertia)
 
     @property
     def method(self) -> str:
@@ -251,7 +267,7 @@ class Trajectory:
     @functools.cached_property
     def omega(self) -> np.ndarray:
         """Body angular velocity (n, 3)."""
-        return observables.angular_velocity(self.momentum, np.array(self.info.inertia))
+        return observables.angular_velocity(self.momentum, self.inertia)
 
     @functools.cached_property
     def spatial_momentum(self) -> np.ndarray:
@@ -359,5 +375,6 @@ def selected(sol: Trajectory, chosen: Any) -> dict[str, Any]:
     """Data of some states of a trajectory, chosen by their indices."""
     if sol.mp is None:
         states = {name: values[chosen] for name, values in sol.states.items()}
-        return {name: getattr(sol, name)[chosen] for name in PRIMARY} | {STATES: states}
+        names = (*PRIMARY, INERTIA) if sol.has_varying_inertia else PRIMARY
+        return {name: getattr(sol, name)[chosen] for name in names} | {STATES: states}
     return Rounded(types.SimpleNamespace(**{name: values[chosen] for name, values in vars(sol.mp).items()}))

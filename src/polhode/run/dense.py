@@ -13,10 +13,11 @@ from ..kernels.so3 import mul, unrotate
 from ..methods import Method
 from ..numbers.precision import guarded
 from ..physics.body import real_array
+from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import Problem
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, rescaled, units_of_steps
-from ..results import convert
-from ..results.trajectory import PRIMARY, STATES, Trajectory
+from ..results import convert, observables
+from ..results.trajectory import INERTIA, PRIMARY, STATES, Trajectory
 from . import adaptive
 from .adaptive import Path
 from .integrator import number_type
@@ -38,10 +39,11 @@ class Lazy(Mapping[str, np.ndarray]):
 
     def __iter__(self) -> Iterator[str]:
         """Iterate over the names."""
-        return iter((*PRIMARY, STATES))
+        varying = isinstance(self.problem.field, VaryingField)
+        return iter((*PRIMARY, STATES, *([INERTIA] if varying else [])))
 
     def __len__(self) -> int:
-        return len(PRIMARY) + 1
+        return len(list(iter(self)))
 
 
 def states_of(problem: Problem, path: Path, digits: int | None) -> Mapping[str, np.ndarray]:
@@ -95,7 +97,8 @@ def dense_between(problem: Problem, steps: Any, sol: Trajectory) -> Callable[[An
 def path_of(problem: Problem, sol: Trajectory) -> Path:
     """Convert a trajectory to times and rows in principal axes, in its number type, with the states of its field."""
     if sol.mp is None:
-        path = _in_principal_axes(problem.axes_quaternion, sol.t, sol.quaternion, sol.momentum)
+        momentum = observables.product(problem.body.inertia, sol.omega) if sol.has_varying_inertia else sol.momentum
+        path = _in_principal_axes(problem.axes_quaternion, sol.t, sol.quaternion, momentum)
         states = [values.reshape(len(values), -1) for values in sol.states.values()]
         return dataclasses.replace(path, rows=np.hstack([path.rows, *states])) if states else path
     from ..numbers.multiprecision import number

@@ -22,7 +22,7 @@ from ..physics.problem import Problem
 from ..physics.units import BACKWARD, NO_UNITS, ScaledRun, Units, rescaled, units_of
 from ..results.progress import Progress
 from ..results.trajectory import Info, Trajectory, info_of
-from . import adaptive, precise_steps, step_control, with_states
+from . import adaptive, located, precise_steps, step_control, with_states
 from .adaptive import Path, Run, joined
 from .dense import Dense, in_digits, states_of
 from .error_estimate import estimated
@@ -30,6 +30,7 @@ from .event_search import found_on
 from .fixed_to_tolerance import MOST_STEPS, measured_steps
 from .integrator import check_fit
 from .kept import SHOWN
+from .located import LocatedRun
 from .schedule import NO_BOUNDS, Bounds, Schedule, scheduled
 from .step_control import EPS, LARGEST, MOST_DIGITS, SMALLEST, AdaptiveStep, Formula, formula, working_eps
 
@@ -157,7 +158,8 @@ def _in_moderate_units(problem: Problem, end: float, wish: Wish, t_end: float, e
     legs = wish.schedule(problem, end)
     if with_states.has_states(problem):
         return _adaptively(legs, wish.kinds(legs)[0], wish, lambda: with_states.reason(problem))
-    found = (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
+    sided = _with_located_jumps(legs, wish)
+    found = sided or (_with_best_method if wish.method is None else _with_given_method)(legs, wish, t_end)
     if legs.spacing:
         reason, spacing = found.reason, math.ldexp(legs.spacing, exponent)
         found.reason = lambda: f"{reason()}; {_sampled(spacing)}"
@@ -235,8 +237,28 @@ def angle(legs: Schedule) -> float:
     return math.hypot(*problem.velocity) * (legs.legs[-1].end - problem.t0)
 
 
-def _adaptively(legs: Schedule, kind: AdaptiveStep, wish: Wish, reason: Callable[[], str]) -> Solution:
-    run = Run(legs.problem, kind, legs.legs[-1].end, wish.tol, legs)
+def _with_located_jumps(legs: Schedule, wish: Wish) -> Solution | None:
+    """Run with steps that end where conditions on the state change; None if they cannot be located, or miss tol.
+
+    Runs into files keep their pieces by themselves, and do not know of sides.
+    """
+    inner = None if wish.method or wish.digits or adaptive.is_journaled() else located.held(legs)
+    if inner is None:
+        return None
+    for kind in formula(inner.problem).ranked(wish.tol, angle(inner)):
+        found = _adaptively(inner, kind, wish, lambda: LOCATED, LocatedRun)
+        if found.path.finished and (found.error or 0.0) <= wish.tol:
+            return found
+    return None
+
+
+LOCATED = "the field has branches: steps end where a condition on the state changes, and keep their order between"
+
+
+def _adaptively(
+    legs: Schedule, kind: AdaptiveStep, wish: Wish, reason: Callable[[], str], make: type[Run] = Run
+) -> Solution:
+    run = make(legs.problem, kind, legs.legs[-1].end, wish.tol, legs)
     if wish.of_steps:
         return Solution(run, run(), kind.label(run.order), lambda: reason() + NOT_ESTIMATED)
     found = estimated(run, wish.tol)

@@ -117,7 +117,7 @@ def _motion(body: Body, twice: float, mode: str) -> tuple[float, float, np.ndarr
 
 
 def _of_periods(body: Body, P_psi: float, P_phi: float, mode: str | None) -> Tumbling:
-    if mode is not None and mode not in MODES:
+    if mode is not None and not (isinstance(mode, str) and mode in MODES):
         raise InputError(f"mode must be 'SAM' or 'LAM'; got {mode!r}", "mode")
     lowest = {one: _motion(body, _level(body, one, 0.0), one)[1] for one in MODES if _width(body, one) > 0}
     possible = [one for one in lowest if P_psi / P_phi >= lowest[one] and mode in (None, one)]

@@ -14,7 +14,7 @@ from ..methods import citations
 from ..methods.record import Method, formatted
 from ..results.ensemble import Ensemble
 from ..results.observables import thinned_indices
-from ..results.trajectory import PRIMARY, Trajectory
+from ..results.trajectory import Trajectory, selected
 
 DRAWN = 2000
 """Most states of a trajectory in its picture."""
@@ -82,7 +82,7 @@ def _picture(sol: Trajectory) -> str:
 
     from ..plots import TrajectoryPlots
 
-    some = Trajectory({name: getattr(sol, name)[kept] for name in PRIMARY}, sol.info, dense=sol.dense)
+    some = Trajectory(selected(sol, kept), sol.info, dense=sol.dense)
     figure: Any = Figure(figsize=(INCHES, INCHES), layout="constrained")
     draw = TrajectoryPlots(some)
     (draw.attitude if sol.info.field else draw.polhode)(ax=figure.add_subplot(projection="3d"))

@@ -360,6 +360,9 @@ class Field:
     bath: int | None = None
     """Place of the heat bath's first parameter among its own (`heat_bath`); None without a heat bath."""
 
+    stands_alone = ""
+    """The reason why it cannot be added to other fields, if there is one."""
+
     _trace: Trace | None = None
 
     def __init__(self, template: FieldTemplate, values: Mapping[str, Any]) -> None:

@@ -71,10 +71,10 @@ class SumTemplate(FieldTemplate):
         own: list[dict[str, Any]] = [{} for _ in self.parts]
         for i, name, full in self.names:
             own[i][name] = values[full]
-        made = object.__new__(SumTemplate)
+        made = object.__new__(type(self))
         vars(made).update(vars(self))  # with the names, which are the same
         vars(made)["parts"] = tuple(part.template.bound(x) for part, x in zip(self.parts, own, strict=True))
-        return SumField(made, values)
+        return (self.makes or SumField)(made, values)
 
     def trace_of(self, field: Field, first: int) -> Trace:
         """That of the same sum of formulas."""
@@ -164,6 +164,8 @@ def total(fields: tuple[Any, ...]) -> Field:
     for field in fields:
         if not isinstance(field, Field):
             raise InputError(f"a field can be added to a field with its parameters bound; got {field!r}")
+        if field.stands_alone:
+            raise InputError(field.stands_alone)
         # copies: a part that occurs twice counts as two parts
         addends = field.template.parts if isinstance(field, SumField) else (field,)
         parts += [part.numbered(0) for part in addends]

@@ -26,7 +26,7 @@ from ..noise import check_forward, check_moving
 from ..schedule import Bounds
 from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time
-from . import kept_times
+from . import kept_times, varying
 from .batch import model_problem, step_counts
 from .controlled import check_controlled, with_controller
 from .events import wanted_events
@@ -261,6 +261,7 @@ def fixed_step(
     t0, batch = inputs.t0, inputs.batch(dt)
     if batch.field is not None and batch.field.states:
         with_states.refuse(statistics=statistics, device=None if device == "cpu" else device)
+        varying.check_same_start(batch, t0)
     check_times(t0, float(batch.dt[np.abs(batch.dt).argmin()]), count)
     check_unit_of_time("dt", float(np.abs(batch.dt).min()), float(np.abs(batch.dt).max()))
     check_forward(chosen, float(batch.dt.min()))
@@ -300,6 +301,7 @@ def to_tolerance(
     check_device(device)
     if batch.field is not None and batch.field.states:
         with_states.refuse(device=None if device == "cpu" else device)
+        varying.check_same_start(batch, t0)
     if not (free or is_smooth(batch.field) or _can_use_pair(batch.field)):
         raise InputError(
             f"{name} needs a field without branches (where, abs, comparisons); give a method, dt and steps"

@@ -23,7 +23,7 @@ from ..dense import dense_of
 from ..step_control import EPS
 from ..step_count import step_numbers
 from . import events as event_search
-from . import kept_times
+from . import kept_times, varying
 from . import tolerance as ensemble_tolerance
 from .batch import BodyBatch
 from .lane_steps import adaptive_method
@@ -185,6 +185,7 @@ def _to_accuracy(task: Task, tol: float, threads: int | None = None) -> Ensemble
     )
     moments = np.broadcast_to(task.batch.moments, (task.batch.number, 3))
     times = kept_times.inner(task).times()
+    m = varying.momenta(task.batch, times, m, ends.failed)
     many = Ensemble(
         times, q, m, moments, ends.failed, highest.name, watch.seconds, steps=ends.steps, error_estimate=error,
         bodies=task.batch.bodies, tol=tol, compile_seconds=watch.compile_seconds,
@@ -214,6 +215,7 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         steps = task.kept[:, None] if task.counts is None else np.stack([np.zeros_like(task.counts), task.counts])
         t = task.t0 + steps * batch.dt if task.per_body_times else task.times()
     moments = np.broadcast_to(batch.moments, (batch.number, 3))
+    m = varying.momenta(batch, t, m, failed)
     states = Ensemble(
         t, q, m, moments, failed, task.method.name, watch.seconds, bodies=batch.bodies, every=task.every,
         dense=task.dense, compile_seconds=watch.compile_seconds,

@@ -1,0 +1,111 @@
+"""Conditions in a field that depend on the state: the field held on one side of each of them.
+
+Coulomb friction, a dead band or a user's `ph.where(omega[0] > 0, ...)` is one smooth formula on each side of a surface
+in the space of states. `SidedField` is that formula, with a further parameter for each condition: 1 where it holds,
+else 0. It can be continued across the surface, so a step of full order may end on it (`run/located.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ...numbers import arrays, floats  # noqa: F401 - arrays: conditions are evaluated at many states at once
+from ...symbolic.expression import COMPARISONS, Expr, lift, ordered, source, symbol
+from .field import Field, Trace, of_formula, once_for_formula
+from .kernels import formula_kernel
+from .switches import _depends, _rebuilt
+
+LOCATED = ("lt", "le", "abs")
+"""Operations with two sides."""
+
+OTHERS = ("eq", "ne", "call", "bracket", "total")
+"""Operations on the state whose jumps are not located: they have no sides, or more than two."""
+
+assert set(COMPARISONS) <= {*LOCATED, *OTHERS}
+
+
+@once_for_formula
+def conditions_of(field: Field) -> list[Expr]:
+    """Comparisons and absolute values in the torque that depend on the state; none if some jump cannot be located."""
+    if field.states:
+        return []
+    nodes = ordered(field.graph[0])
+    moving = _depends(nodes, "Rwm")
+    found = [node for node in nodes if node in moving and node.op in LOCATED]
+    return [] if any(node.op in OTHERS and node in moving for node in nodes) else found
+
+
+class SidedField(Field):
+    """A field on one side of each of its conditions; the last parameters, added here, are the sides, 1 or 0."""
+
+    def __init__(self, field: Field) -> None:
+        self.whole, self.template, self.values = field, field.template, field.values
+        self.name, self.kind = field.name, field.kind
+
+    @property
+    def count(self) -> int:
+        """Number of conditions."""
+        return len(conditions_of(self.whole))
+
+    @property
+    def parameters(self) -> tuple[float, ...]:
+        """The parameters of the field, then the sides (0 until a run sets them)."""
+        return (*self.whole.parameters, *[0.0] * self.count)
+
+    def __reduce__(self) -> Any:
+        """Sent as the whole field."""
+        return SidedField, (self.whole,)
+
+    def find_trace(self) -> Trace:
+        """That of the field's formula on one side."""
+        made: Trace = self.whole.trace(SidedField, Trace)
+        return made
+
+    @of_formula
+    def graph(self) -> tuple[tuple[Expr, Expr, Expr], Expr | None]:
+        """The torque with its conditions replaced by the sides."""
+        force, U = self.whole.graph
+        new = self._held
+        a, b, c = (new[node] for node in force)
+        return (a, b, c), U
+
+    @property
+    def written(self) -> Any:
+        """The torque, in the body frame."""
+        return self.graph[0]
+
+    @of_formula
+    def _held(self) -> dict[Expr, Expr]:
+        """Every node of the torque, with the conditions in it replaced by the sides."""
+        sides = {node: _side(self.whole, k) for k, node in enumerate(conditions_of(self.whole))}
+        new: dict[Expr, Expr] = {}
+        for node in ordered(self.whole.graph[0]):
+            if node not in sides:
+                new[node] = _rebuilt(node, new)
+            elif node.op == "abs":
+                x = new[node.args[0]]
+                new[node] = Expr.make("where", sides[node], x, -x)
+            else:
+                new[node] = sides[node]
+        return new
+
+    @of_formula
+    def _truths(self) -> Any:
+        """The conditions as a function of t, R, omega and the parameters; a condition inside another has its side."""
+        new = self._held
+        found = [
+            Expr.make("le", lift(0), new[node.args[0]]) if node.op == "abs"
+            else Expr.make(node.op, *(new[a] for a in node.args))
+            for node in conditions_of(self.whole)
+        ]  # fmt: skip
+        return formula_kernel(source("conditions", "t, R, w, p", self.unpack, found), floats.number)
+
+    def truths(self, t: Any, R: Any, omega: Any, parameters: Sequence[Any]) -> Any:
+        """Whether each condition holds, at one state or at many."""
+        return self._truths(t, R, omega, parameters)
+
+
+def _side(field: Field, k: int) -> Expr:
+    """The condition that replaces condition k: its side is 1."""
+    return Expr.make("lt", lift(0.5), symbol(f"p{len(field.parameters) + k}"))

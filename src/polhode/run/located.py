@@ -1,0 +1,222 @@
+"""Runs whose steps end where a condition on the state changes: on the surface of a jump, a kink or a dead band.
+
+Between two changes the field is held on one side of every condition (`physics/fields/sides.py`), so it is smooth and
+steps keep their order. Each step is looked at in a few places; the first place at which a condition differs from its
+side is bracketed to two neighbouring doubles with the dense output. The run goes on from there on the other
+side. Where both sides lead back to the surface (sliding, as in Coulomb friction at rest), the run stops unfinished.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..kernels.so3 import matrix
+from ..numbers.arrays import components
+from ..physics.fields.sides import SidedField, conditions_of
+from ..physics.fields.switches import PiecewiseField
+from ..physics.problem import Problem
+from .adaptive import Path, Run, interpolated
+from .event_search import GLANCES
+from .schedule import Leg, Schedule
+from .step_control import EPS
+
+FEW, MANY = 4, 256
+"""Steps between two looks for changes: the first number after a change, doubled up to the last while there is none."""
+
+SHORT = 1e-9
+"""Time between two changes, relative to the run, that counts as none."""
+
+PARTS = 32
+"""Parts into which an interval with a change is divided, again and again."""
+
+MOST_SHORT = 100
+"""Most changes in a row without time between them: then the motion slides along the surface."""
+
+
+def held(legs: Schedule) -> Schedule | None:
+    """The schedule with the field held on one side of its conditions; None if there are none that can be located."""
+    field = legs.problem.field
+    if field is None or not conditions_of(field):
+        return None
+    problem = copy.copy(legs.problem)
+    problem.field = SidedField(field)
+    return Schedule(problem, legs.legs, legs.spacing)
+
+
+class Side(NamedTuple):
+    """A part of a run between two changes: its end, and the kernel data with the sides."""
+
+    end: float
+    system: Any
+
+
+class LocatedRun(Run):
+    """A run, as `Run`, of a problem whose field is a `SidedField`."""
+
+    def __init__(self, problem: Problem, *rest: Any) -> None:
+        super().__init__(problem, *rest)
+        assert isinstance(problem.field, SidedField)
+        self.field = problem.field
+        self.first = len(problem.field.whole.parameters)
+        self.sides: list[Side] = []
+
+    def __call__(self) -> Path:
+        """Return the whole path; it is not finished if the motion slides, or if a step fails."""
+        self.sides = []
+        return _Walk(self).path()
+
+    def at(self, leg: Leg, sides: tuple[float, ...]) -> Any:
+        """Return the kernel data of a leg, on these sides."""
+        inertia, inverse, p = self.system
+        own = p[: self.first]
+        if isinstance(self.field.whole, PiecewiseField):
+            own = (*own[:-1], leg.moment)
+        return inertia, inverse, (*own, *sides, *p[self.first + self.field.count :])
+
+    def truths(self, times: np.ndarray, rows: np.ndarray, system: Any) -> np.ndarray:
+        """Return whether the conditions hold at some states, as numbers 1 and 0: (states, conditions)."""
+        q, m = self.problem.user_axes(components(rows[:, :4]), components(rows[:, 4:7]))
+        omega = self.problem._velocity(m)
+        with np.errstate(all="ignore"):
+            found = self.field.truths(times, matrix(q), omega, system[2])
+        return np.stack([np.broadcast_to(x, times.shape) for x in found], -1).astype(float)
+
+    def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        """Return rows at any times within the run, each by one step from the last stored state on its side."""
+        seen = np.empty((len(times), rows.shape[1]))
+        which = np.minimum(np.searchsorted([x.end for x in self.sides], times, side="left"), len(self.sides) - 1)
+        for k in np.unique(which):
+            part = self._between(self.sides[k].system, times[which == k], path_times, rows)
+            if part is None:
+                return None
+            seen[which == k] = part
+        return seen
+
+    def _between(self, system: Any, times: np.ndarray, starts: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
+        return interpolated(self.controlled_step.interpolate, times, starts, rows, system, self.order)
+
+
+class _Walk:
+    """One run: the states so far, and the sides on which it is."""
+
+    def __init__(self, run: LocatedRun) -> None:
+        self.run, self.t, self.y = run, run.problem.t0, run.y
+        self.row = np.array([x for part in run.y for x in part])
+        self.proposal, self.largest, self.turned = run.proposal(), 0.0, 0.0
+        self.times, self.rows = [np.array([self.t])], [self.row[None]]
+        self.rejected = self.tried = self.short = 0
+        self.changed = -math.inf
+
+    def path(self) -> Path:
+        """Walk to the end."""
+        run, sides = self.run, (0.0,) * self.run.field.count
+        legs = list(zip(run.schedule.legs, run.longest, strict=True))
+        finished = all(self._leg(leg, longest, sides) for leg, longest in legs)
+        times, rows = np.concatenate(self.times), np.concatenate(self.rows)
+        largest = max(self.largest, math.hypot(*self.y[1]))
+        return Path(times, rows, self.rejected, finished, largest=largest, turned=self.turned)
+
+    def _leg(self, leg: Leg, longest: float, sides: tuple[float, ...]) -> bool:
+        """Walk to the end of a leg; return whether that succeeded."""
+        run, size = self.run, FEW
+        while self.t < leg.end:
+            system = self._settled(leg, sides)
+            if system is None or self.short > MOST_SHORT or self.tried > run.controlled_step.most:
+                return False
+            change = None
+            while change is None and self.t < leg.end:
+                times, rows, fine = self._steps(leg, longest, system, size)
+                change = self._change(times, rows, system)
+                self._keep(times, rows, change, system)
+                if change is None and not fine:
+                    return False
+                size = FEW if change else min(2 * size, MANY)
+            run.sides.append(Side(self.t, system))
+        return True
+
+    def _settled(self, leg: Leg, sides: tuple[float, ...]) -> Any:
+        """Return the kernel data with the sides of the current state; None if no sides agree with the conditions.
+
+        A condition inside another one may change with the side of the other.
+        """
+        for _ in range(len(sides) + 1):
+            system = self.run.at(leg, sides)
+            found = tuple(self.run.truths(np.array([self.t]), self.row[None], system)[0].tolist())
+            if found == sides:
+                return system
+            sides = found
+        return None
+
+    def _steps(self, leg: Leg, longest: float, system: Any, size: int) -> tuple[np.ndarray, np.ndarray, bool]:
+        """Make some steps; return the state now and those after it."""
+        run = self.run
+        times, rows = np.empty(size + 1), np.empty((size + 1, len(self.row)))
+        times[0], rows[0] = self.t, self.row
+        self.y, self.t, self.proposal, self.largest, angle, count, lost, fine = run.controlled_step.adaptive_loop(
+            self.t, leg.end, run.end, longest, self.proposal, self.y, system, run.tolerance, self.largest, run.order,
+            times[1:], rows[1:],
+        )  # fmt: skip
+        self.rejected, self.tried, self.turned = self.rejected + lost, self.tried + count + lost, self.turned + angle
+        run._tell(self.t)
+        return times[: count + 1], rows[: count + 1], fine
+
+    def _change(self, times: np.ndarray, rows: np.ndarray, system: Any) -> tuple[float, np.ndarray] | None:
+        """Return the first time at which a condition differs from its side, and the state there; None if none does."""
+        if len(times) < 2:
+            return None
+        parts = np.arange(GLANCES) / GLANCES
+        glances = np.append((times[:-1, None] + np.diff(times)[:, None] * parts).ravel(), times[-1])
+
+        def differs(moments: np.ndarray) -> np.ndarray:
+            seen = self.run._between(system, moments, times, rows)
+            if seen is None:
+                return np.ones(len(moments), dtype=bool)
+            first = self.run.first
+            sides = np.array(system[2][first : first + self.run.field.count])
+            return np.asarray((self.run.truths(moments, seen, system) != sides).any(axis=1))
+
+        at = np.flatnonzero(differs(glances)[1:])
+        if not len(at):
+            return None
+        moment = bracketed(differs, glances[at[0]], glances[at[0] + 1])
+        seen = self.run._between(system, np.array([moment]), times, rows)
+        return None if seen is None else (moment, seen[0])
+
+    def _keep(self, times: np.ndarray, rows: np.ndarray, change: Any, system: Any) -> None:
+        """Keep the steps up to the change, and the state there."""
+        if change is None:
+            self.times.append(times[1:])
+            self.rows.append(rows[1:])
+            self.row = rows[-1]
+            return
+        moment, row = change
+        before = times < moment
+        self.times.append(np.append(times[before][1:], moment))
+        self.rows.append(np.concatenate([rows[before][1:], row[None]]))
+        self.t, self.row, self.y = moment, row, (tuple(row[:4].tolist()), tuple(row[4:7].tolist()))
+        self.proposal = self.run.proposal()
+        near = moment - self.changed <= SHORT * (self.run.end - self.run.problem.t0)
+        self.short, self.changed = self.short + 1 if near else 0, moment
+
+
+def bracketed(differs: Callable[[np.ndarray], np.ndarray], low: float, high: float) -> float:
+    """Return the first time at which `differs` is true, between `low`, where it is not, and `high`, where it is.
+
+    It is exact to the spacing of doubles, or to round-off of the interval if that is more (near t = 0). The interval is
+    divided into `PARTS` at a time: many states cost little more than one.
+    """
+    smallest = EPS * (high - low)
+    while high - low > smallest:
+        inside = np.unique(low + (high - low) * np.arange(1, PARTS) / PARTS)
+        inside = inside[(inside > low) & (inside < high)]
+        if not len(inside):
+            break
+        at = np.flatnonzero(differs(inside))
+        first = int(at[0]) if len(at) else len(inside)
+        low, high = inside[first - 1] if first else low, inside[first] if first < len(inside) else high
+    return float(high)
