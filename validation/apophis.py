@@ -77,14 +77,13 @@ def picture(found: np.ndarray) -> None:
     import matplotlib.pyplot as plt
 
     fig, ax = plt.subplots(figsize=(6, 4), layout="constrained")
-    for mode, colour in ((0, "C0"), (1, "C3")):
+    for mode, (name, colour) in enumerate((("short-axis mode", "C0"), ("long-axis mode", "C3"))):
         some = found[found[:, 2] == mode]
-        ax.plot(
-            some[:, 0], some[:, 1], ".", markersize=1, color=colour, label=("short-axis mode", "long-axis mode")[mode]
-        )
-    ax.plot(27.38, 263, "k*", markersize=12, label="before")
-    ax.set(xlabel=r"$P_\phi$ after the flyby [h]", ylabel=r"$P_\psi$ after the flyby [h]", yscale="log")
-    ax.legend(markerscale=6)
+        ax.plot(some[:, 0], some[:, 1], ".", markersize=1, color=colour)
+        ax.plot([], [], "o", color=colour, label=f"after, {name}")
+    ax.plot(27.38, 263, "k*", markersize=10, label="before, short-axis mode")
+    ax.set(xlabel=r"$P_\phi$ [h]", ylabel=r"$P_\psi$ [h]")
+    ax.legend(loc="lower right")
     fig.savefig(PICTURE, dpi=120)
 
 
