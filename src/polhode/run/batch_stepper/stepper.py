@@ -25,8 +25,8 @@ from .respa import Respa, check_slow
 from .thermostats import Acting
 
 MANY = 2048
-"""Groups of bodies, times steps, from which on explicit steps are offered to several cores: those of ten thousand bodies
-take 120 microseconds on one core, and 170 if they are offered to two."""
+"""Groups of bodies, times steps, from which on explicit steps are offered to several cores: those of ten thousand
+bodies take 120 microseconds on one core, and 170 if they are offered to two."""
 
 MANY_IMPLICIT = 256
 """The same for implicit steps, which take about ten times as long."""
