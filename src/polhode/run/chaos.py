@@ -18,7 +18,7 @@ from ..physics.problem import Problem, finite_number
 from ..physics.validate import positive
 from ..results.ensemble import Ensemble
 from .ensemble.api import ensemble
-from .integrator import check_formula
+from .tangent import check_smooth
 from .with_states import has_states
 
 STEP_TOL = 1e-9
@@ -137,7 +137,9 @@ def chaos(
     wrong = [name for name in FIXED if starts.get(name) is not None]
     if wrong:
         raise InputError(f"{wrong[0]} is not available here; remove the argument {wrong[0]}")
-    check_formula(problem, "ph.chaos")
+    check_smooth(problem, "ph.chaos")
+    if problem.body.linear_axis is not None:
+        raise InputError("ph.chaos is not available for a linear body, whose inertia tensor has no inverse")
     if has_states(problem):
         raise InputError("ph.chaos is not available for a field with states of its own")
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)

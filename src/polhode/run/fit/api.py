@@ -12,8 +12,8 @@ from ...errors import InputError
 from ...kernels.so3 import conj, mul
 from ...physics.problem import Problem
 from ...physics.validate import positive, whole_number
-from ..integrator import check_formula
 from ..solve import solve
+from ..tangent import check_smooth
 from .arcs import GAPS, Model
 from .measurements import Measurement, rotation_vector
 from .parameters import BODY, Free, free_numbers
@@ -82,7 +82,9 @@ def fit(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
-    check_formula(problem, "ph.fit")
+    check_smooth(problem, "ph.fit")
+    if problem.body.linear_axis is not None:
+        raise InputError("ph.fit is not available for a linear body, whose inertia tensor has no inverse")
     measured = [data] if isinstance(data, Measurement) else list(data)
     if not measured or not all(isinstance(one, Measurement) for one in measured):
         raise InputError("data must be measurements, such as ph.measurements.rates(t, omega, sigma=1e-3)", "data")
