@@ -26,7 +26,7 @@ from ..methods import Method
 from ..methods.adaptive.verner87 import verner87
 from ..methods.families.jacobi import jacobi
 from ..numbers import floats
-from ..physics.fields.sides import conditions_of
+from ..physics.fields.sides import has_conditions
 from ..physics.fields.switches import PiecewiseField, between
 from ..physics.problem import Problem
 from ..results.covariance import Covariance, checked_covariance
@@ -52,7 +52,7 @@ STATE = 6
 def check_smooth(problem: Problem, what: str) -> None:
     """Refuse a torque whose derivatives are missing or jump with the state: tangents would need the jumps, too."""
     check_formula(problem, what)
-    if problem.field is not None and not has_states(problem) and conditions_of(problem.field):
+    if problem.field is not None and not has_states(problem) and has_conditions(problem.field):
         raise InputError(
             f"{what} needs a torque that is smooth in the state, and {problem.field.name} has conditions on it "
             "(where, abs, comparisons of R or omega), at which derivatives jump; use a smooth formula"

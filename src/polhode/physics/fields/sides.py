@@ -36,6 +36,14 @@ def conditions_of(field: Field) -> list[Expr]:
     return [] if any(node.op in OTHERS and node in moving for node in nodes) else found
 
 
+@once_for_formula
+def has_conditions(field: Field) -> bool:
+    """Whether its torque has comparisons or absolute values that depend on the state, located or not."""
+    nodes = ordered(field.graph[0])
+    moving = _depends(nodes, "Rwm")
+    return any(node in moving and node.op in (*LOCATED, *OTHERS) for node in nodes)
+
+
 class SidedField(Field):
     """A field on one side of each of its conditions; the last parameters, added here, are the sides, 1 or 0."""
 
