@@ -60,6 +60,13 @@ def test_pre_commit_has_the_ruff_of_the_lock():
     assert {repo["repo"].rpartition("/")[2]: repo["rev"] for repo in repos}["ruff-pre-commit"] == f"v{LOCKED['ruff']}"
 
 
+def test_the_list_of_slow_tests_names_tests():
+    listed = (ROOT / "tests/slow.txt").read_text("utf-8").splitlines()
+    assert listed == sorted(set(listed))
+    for file, name in {tuple(test.split("[")[0].split("::")) for test in listed}:
+        assert f"\ndef {name}(" in (ROOT / file).read_text("utf-8"), f"{file}::{name}"
+
+
 @pytest.mark.parametrize("path", FORMS, ids=lambda path: path.name)
 def test_workflows_and_templates(path):
     form = yaml.safe_load(path.read_text("utf-8"))
