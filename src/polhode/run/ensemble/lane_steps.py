@@ -31,7 +31,7 @@ from ...physics.problem import Problem
 from ...physics.taylor_steps import motion_series
 from .. import with_states
 from ..integrator import structure, torque_kernel
-from ..step_control import PAIR_FINEST, has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
+from ..step_control import has_series, mixed_orders, mixed_taylor, taylor_order, torque_flops
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,6 +85,8 @@ HIGH_STEPS = ((2.7, 0.61), (3.6, 0.67), (4.4, 0.73), (6.0, 0.94), (8.0, 1.4), (9
 LOW_STEPS = ((2.7, 1.1), (3.7, 1.16), (6.0, 1.45), (12.0, 2.6))
 """The same with the steps of `enright_verner76` per step of `verner87`; the last is extrapolated."""
 
+PAIRS_FINEST = 1e-11
+"""Tightest tolerance of a step of a pair in lanes; a second run that estimates the error has a tighter one."""
 
 ON_CARD = 3e-5
 """On a GPU the pair of lower order is used from this step tolerance on. Taylor steps are not: their coefficients do not
@@ -109,7 +111,7 @@ def _cheapest(field: Field, digits: float) -> Method:
     high = steps * _pair_ns(HIGH, flops)
     low = steps * _interpolated(LOW_STEPS, digits) * _pair_ns(LOW, flops)
     kinds = [(series, taylor(order))]
-    if 10.0**-digits >= PAIR_FINEST:
+    if 10.0**-digits >= PAIRS_FINEST:
         kinds += [(high, verner87), (low, enright_verner76)]
     return min(kinds, key=lambda kind: kind[0])[1]
 
