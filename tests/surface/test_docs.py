@@ -120,7 +120,7 @@ def test_no_command_stands_outside_of_a_block_that_runs():
             assert not re.search(r"^polhode (?!.*tcp://)", block, re.MULTILINE), page
 
 
-MADE = ("methods/index.md", "which_method.md", "combinations.md", "gallery/index.md")
+MADE = ("api/index.md", "methods/index.md", "which_method.md", "combinations.md", "gallery/index.md")
 """Pages that docs/generate.py makes."""
 
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))

@@ -148,6 +148,12 @@ class Method:
     flows : the exact flows that compose the step, in the order in which they act; empty if there are none
     noise : for a method with noise, which needs a heat bath, its declaration; `order` is that without friction
     family : the kind of space the method is for, if not the rotations of a body: "lie", "ndim"; else empty
+
+    Examples
+    --------
+    >>> method = ph.methods["imidm"]
+    >>> method.order, method.implicit, method.symplectic
+    (2, True, False)
     """
 
     name: str

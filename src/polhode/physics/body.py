@@ -54,6 +54,14 @@ class Body:
     `box`, `ellipsoid`, `cylinder`, `cone`, `torus`, `t_handle`, `from_points` and `from_mesh` build bodies from their
     geometry; the solids have their centre of mass at the origin. ``a + b`` joins two bodies, ``a - b`` cuts b out of a.
     Lengths and masses are in any consistent units.
+
+    Examples
+    --------
+    >>> body = ph.Body([5.0, 5.0, 1.0])
+    >>> body.moments
+    array([5., 5., 1.])
+    >>> ph.Body.box(1.0, 2.0, 3.0, mass=12.0).moments
+    array([13., 10.,  5.])
     """
 
     def __init__(

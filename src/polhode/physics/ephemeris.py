@@ -32,6 +32,13 @@ class Ephemeris(Path):
         gradient cannot vary
     positions : three numbers for each time, from the centre to the body
     velocities : three numbers for each time, or None
+
+    Examples
+    --------
+    >>> positions = [[1.0, 0.0, 0.0], [0.9, 0.4, 0.0], [0.6, 0.8, 0.0], [0.2, 1.0, 0.0]]
+    >>> moving = ph.Ephemeris(1.0, [0.0, 1.0, 2.0, 3.0], positions)
+    >>> moving.mu
+    1.0
     """
 
     meta: Mapping[str, str] = {}

@@ -19,6 +19,13 @@ class Covariance:
     ----------
     t : (n,) times
     matrix : (n, 6, 6) covariances
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> sol = ph.solve(ph.problems.free_body(), "imidm", dt=0.1, steps=10, tangent=True)
+    >>> sol.tangent.covariance(np.diag([1e-4] * 6)).matrix.shape
+    (11, 6, 6)
     """
 
     t: np.ndarray

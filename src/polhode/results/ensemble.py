@@ -53,6 +53,12 @@ class Ensemble:
     states : states of the field (`ph.states`) by name, each (n, N, ...)
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
         the momentum error relative to the largest momentum; NaN for a body that failed. Otherwise None
+
+    Examples
+    --------
+    >>> many = ph.ensemble([1.5, 2.0, 2.5], None, [[1.0, 0.01, 0.0], [0.0, 1.0, 0.01]], "dmv10", dt=0.1, steps=10)
+    >>> many.energy.shape
+    (2, 2)
     """
 
     t: np.ndarray

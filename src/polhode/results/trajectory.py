@@ -114,6 +114,14 @@ class Trajectory:
     tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
     events : for each requested event, a Trajectory of the states at which it occurred
     mp : with ``digits=...``, t, quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
+
+    Examples
+    --------
+    >>> sol = ph.solve(ph.problems.free_body(), "dmv10", dt=0.1, steps=100)
+    >>> sol.quaternion.shape, sol.omega.shape
+    ((101, 4), (101, 3))
+    >>> sol.drift()["energy"] < 1e-12
+    True
     """
 
     def __init__(

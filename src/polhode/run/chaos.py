@@ -40,6 +40,11 @@ class Chaos:
     megno : MEGNO: tends to 2 for regular motion, oscillating; to exponent times time for chaotic motion
     mean_megno : its mean over time: tends to 2 for regular, to half of exponent times time for chaotic motion
     motions : the motions themselves, with the states of the variation
+
+    Examples
+    --------
+    >>> ph.chaos(ph.problems.heavy_top(), t_end=20.0, step_tol=1e-7).exponent.shape
+    (2, 1)
     """
 
     t: np.ndarray
@@ -63,6 +68,17 @@ class ChaosMap:
     ----------
     x, y : the coordinates of the starts
     growth, exponent, megno, mean_megno, fli : as in `Chaos`; NaN where a motion failed
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def start(x, y):
+    ...     return {"omega": np.stack([x, y, 0 * x + 2.0], axis=1)}
+    ...
+    >>> x, y = ("x", [0.5, 1.0]), ("y", [0.1, 0.2, 0.3])
+    >>> found = ph.chaos_map(ph.problems.heavy_top(), x, y, start, t_end=20.0, step_tol=1e-7)
+    >>> found.names
+    ('x', 'y')
     """
 
     x: np.ndarray
@@ -131,6 +147,13 @@ def chaos(
     Returns
     -------
     Chaos
+
+    Examples
+    --------
+    >>> top = ph.problems.heavy_top()
+    >>> found = ph.chaos(top, t_end=20.0, step_tol=1e-7)
+    >>> found.megno.shape
+    (2, 1)
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
@@ -208,6 +231,17 @@ def chaos_map(problem: Problem, x: Any, y: Any, start: Any, **run: Any) -> Chaos
     Returns
     -------
     ChaosMap : ``.plot()`` draws it
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> def start(x, y):
+    ...     return {"omega": np.stack([x, y, 0 * x + 2.0], axis=1)}
+    ...
+    >>> x, y = ("x", [0.5, 1.0]), ("y", [0.1, 0.2, 0.3])
+    >>> found = ph.chaos_map(ph.problems.heavy_top(), x, y, start, t_end=20.0, step_tol=1e-7)
+    >>> found.megno.shape
+    (3, 2)
     """
     (first, a), (second, b) = (_coordinate(name, given) for name, given in (("x", x), ("y", y)))
     if not callable(start):

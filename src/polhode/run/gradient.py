@@ -41,6 +41,13 @@ class Gradient:
     momentum : (3,), with respect to the initial body momentum at fixed attitude
     attitude : (3,), with respect to d in R exp(hat d), a small initial rotation in body axes, at fixed body momentum
     params : for every parameter of the field, by name, an array of its shape
+
+    Examples
+    --------
+    >>> body = ph.problems.free_body()
+    >>> found = ph.gradient(lambda momentum: momentum[2], body, "imidm", dt=0.1, steps=10, wrt=["inertia"])
+    >>> found.inertia.shape
+    (3,)
     """
 
     value: Any
@@ -80,6 +87,13 @@ def gradient(
     ------
     InputError : an argument is invalid
     StepError : a step failed, or the method's formulas have no derivative for this motion
+
+    Examples
+    --------
+    >>> body = ph.problems.free_body()
+    >>> found = ph.gradient(lambda momentum: momentum[0] ** 2, body, "imidm", dt=0.1, steps=10, wrt=["momentum"])
+    >>> found.momentum.shape
+    (3,)
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the second argument must be a ph.Problem; got {type(problem).__name__}")

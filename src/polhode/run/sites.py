@@ -40,6 +40,12 @@ def sites(masses: Any, positions: Any, kinds: Any = None) -> Sites:
     masses : (S,) of the sites of a molecule, or (K, S) of those of K kinds. Sites without mass have forces, too
     positions : (S, 3), or (K, S, 3), in any axes and from any origin
     kinds : (N,) the kind of each molecule; only for several kinds
+
+    Examples
+    --------
+    >>> water = ph.sites([16.0, 1.0, 1.0], [[0.0, 0.0, 0.0], [0.8, 0.6, 0.0], [-0.8, 0.6, 0.0]])
+    >>> water.positions([[0.0, 0.0, 0.0]], [[1.0, 0.0, 0.0, 0.0]]).shape
+    (1, 3, 3)
     """
     weights = real_array(
         masses, "masses must be the masses of sites, (S,), or of sites of K kinds, (K, S)", key="masses"
@@ -74,6 +80,12 @@ class Sites:
     centre, axes : (3,) and (3, 3), or (K, 3) and (K, 3, 3): the centre of mass and the principal axes (columns), in the
         axes of the given positions
     kinds : (N,) the kind of each molecule; empty if there is one kind
+
+    Examples
+    --------
+    >>> water = ph.sites([16.0, 1.0, 1.0], [[0.0, 0.0, 0.0], [0.8, 0.6, 0.0], [-0.8, 0.6, 0.0]])
+    >>> float(water.masses[0])
+    16.0
     """
 
     def __init__(self, found: list[_Kind], kinds: np.ndarray) -> None:

@@ -103,6 +103,16 @@ def solve(
     ------
     InputError : an argument is invalid; nothing was changed
     StepError : a step failed; ``.partial`` holds the states before it
+
+    Examples
+    --------
+    >>> top = ph.problems.fast_top()
+    >>> sol = ph.solve(top, "imidm", dt=0.01, t_end=1.0)
+    >>> len(sol.t), sol.quaternion.shape
+    (101, (101, 4))
+    >>> to_tolerance = ph.solve(top, tol=1e-9, t_end=1.0)
+    >>> to_tolerance.error_estimate < 1e-9
+    True
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")

@@ -38,7 +38,13 @@ FINE, UNFIT, FAILED = 0, 1, 2
 
 
 class State(NamedTuple):
-    """Attitude (unit quaternion, scalar first, body to space), body momentum, time."""
+    """Attitude (unit quaternion, scalar first, body to space), body momentum, time.
+
+    Examples
+    --------
+    >>> ph.State((1.0, 0.0, 0.0, 0.0), (0.1, 0.2, 3.0)).t
+    0.0
+    """
 
     quaternion: tuple[float, float, float, float]
     momentum: tuple[float, float, float]
@@ -273,7 +279,18 @@ def _numbers(name: str, value: Any, count: int) -> Any:
 
 
 def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
-    """Return a stepper for your own loop: ``state = ph.stepper(body, "imidm", dt).step(state, torque)``."""
+    """Return a stepper for your own loop: ``state = ph.stepper(body, "imidm", dt).step(state, torque)``.
+
+    Examples
+    --------
+    >>> step = ph.stepper(ph.Body([1.0, 2.0, 3.0]), "fem", dt=0.01).step
+    >>> state = ph.State((1.0, 0.0, 0.0, 0.0), (0.1, 0.2, 3.0))
+    >>> for _ in range(10):
+    ...     state = step(state, torque=(0.0, 0.1, 0.0))
+    ...
+    >>> round(state.t, 6)
+    0.1
+    """
     if not isinstance(body, Body):
         raise InputError(f"body must be a ph.Body; got {type(body).__name__}. Write ph.Body([I1, I2, I3])")
     dt = finite_number("dt", dt)

@@ -222,6 +222,12 @@ class Tangent:
     inertia : (n, 6, 3) by the principal moments, at fixed initial state; for a body given by a tensor that is not
         diagonal (n, 6, 3, 3), symmetric G with dx = sum G_ij dI_ij for every symmetric dI
     params : by the parameters of the field, by name, each (n, 6) and the shape of the parameter
+
+    Examples
+    --------
+    >>> sol = ph.solve(ph.problems.free_body(), "imidm", dt=0.1, steps=10, tangent=True)
+    >>> sol.tangent.matrix.shape
+    (11, 6, 6)
     """
 
     def __init__(

@@ -58,6 +58,15 @@ def batch_stepper(
         velocities instead of momenta
     layout : "rows" for arrays (N, 4) and (N, 3), "columns" for (4, N) and (3, N)
     scalar : "first" or "last", the place of the scalar in a quaternion
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> q, pi = np.tile([1.0, 0.0, 0.0, 0.0], (1000, 1)), np.ones((1000, 3))
+    >>> stepper = ph.batch_stepper([1.5, 2.0, 2.5], "fem", dt=0.01)
+    >>> _ = stepper.step(q, pi, torque=-0.1 * pi)
+    >>> q.shape
+    (1000, 4)
     """
     from ...compile.batch.in_place import Form
 

@@ -146,6 +146,14 @@ def ensemble(
     Warns
     -----
     ResultWarning : bodies failed (`failed` has the step numbers), or may be less accurate than `tol`
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> omega = np.random.default_rng(1).normal(size=(100, 3))
+    >>> many = ph.ensemble([1.5, 2.0, 2.5], omega=omega, method="dmv10", dt=0.1, steps=10)
+    >>> many.quaternion.shape
+    (2, 100, 4)
     """
     overwrite, resume = flag("overwrite", overwrite), flag("resume", resume)
     said = {
