@@ -5,6 +5,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import docstrings  # noqa: E402
 import generate  # noqa: E402
 
 import polhode  # noqa: E402
@@ -17,6 +18,7 @@ extensions = ["myst_parser", "mathml", "sphinx.ext.autodoc", "sphinx.ext.napoleo
 autodoc_typehints = "none"
 autodoc_member_order = "bysource"
 napoleon_google_docstring = False
+napoleon_use_ivar = True
 default_role = "code"
 html_math_renderer = "mathml"
 myst_enable_extensions = ["dollarmath", "colon_fence"]
@@ -31,5 +33,6 @@ suppress_warnings = ["myst.xref_missing", "myst.header"]  # pages also stand in 
 
 
 def setup(app):
-    """Write the generated pages before Sphinx looks for sources."""
+    """Write the generated pages before Sphinx looks for sources, and prepare docstrings."""
+    app.connect("autodoc-process-docstring", docstrings.separate, priority=400)  # before napoleon
     app.connect("builder-inited", lambda app: generate.write(HERE))

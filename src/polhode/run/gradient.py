@@ -34,8 +34,10 @@ WIDTHS = (4, 8, 16)
 class Gradient:
     """The value of an observable at the end of a run, and its derivatives; None for those not requested.
 
-    The derivatives have the shape of the value, followed by
+    The derivatives have the shape of the value, followed by those below.
 
+    Attributes
+    ----------
     inertia : (3,), with respect to the principal moments at fixed initial body momentum; for a body given by a tensor
         that is not diagonal (3, 3), a symmetric G with d value = sum G_ij dI_ij for every symmetric dI
     momentum : (3,), with respect to the initial body momentum at fixed attitude

@@ -33,6 +33,8 @@ def batch_stepper(
 ) -> Any:  # fmt: skip
     """Return a stepper of many bodies for your own loop, which changes your arrays in place.
 
+    ::
+
         step = ph.batch_stepper(moments, "fem", dt=0.01).step
         for _ in range(1000):
             torque[:] = ...
