@@ -10,8 +10,8 @@ and with that of the bodies its energy is conserved:
     sum_k Q_k v_k^2/2 + f kT eta_1 + kT sum_(k > 1) eta_k.
 
 G. J. Martyna, M. L. Klein and M. Tuckerman, J. Chem. Phys. 97 (1992) 2635-2643; the step: G. J. Martyna,
-M. E. Tuckerman, D. J. Tobias and M. L. Klein, Mol. Phys. 87 (1996) 1117-1157; for rigid bodies: Kamberaj, Li and
-Hansen, J. Chem. Phys. 122 (2005) 224114.
+M. E. Tuckerman, D. J. Tobias and M. L. Klein, Mol. Phys. 87 (1996) 1117-1157; for rigid bodies: H. Kamberaj,
+R. J. Low and M. P. Neal, J. Chem. Phys. 122 (2005) 224114.
 """
 
 from __future__ import annotations

@@ -61,6 +61,12 @@ def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of
     return dict(zip(names, relative(largest, scales), strict=True))
 
 
+def extended_drift(energy: np.ndarray, chain: np.ndarray, largest_of: Any = np.max) -> Any:
+    """Largest relative change of the energy of bodies and chains since the first state."""
+    extended = energy + chain
+    return relative(largest_of(np.abs(extended - extended[0]), axis=0), np.abs(extended[0]))
+
+
 def thinned_indices(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:
     """Indices of the states to show: the finite ones, evenly thinned to at most `most`."""
     fine = np.flatnonzero(np.isfinite(quaternion).all(axis=1) & np.isfinite(momentum).all(axis=1))

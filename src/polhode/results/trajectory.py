@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..methods.record import CHAIN_ENERGY
 from ..physics.shapes import Shape
 from . import observables
 from .samples import Samples
@@ -87,11 +88,14 @@ def info_of(problem: Problem, **fields: Any) -> Info:
     )  # fmt: skip
 
 
-class Rounded(dict[str, np.ndarray]):
+NO_STATES: Mapping[str, np.ndarray] = types.MappingProxyType({})
+
+
+class Rounded(dict[str, Any]):
     """Data of a trajectory, rounded to doubles from the arrays of mpmath numbers in `mp`."""
 
-    def __init__(self, mp: types.SimpleNamespace) -> None:
-        super().__init__({name: getattr(mp, name).astype(float) for name in PRIMARY})
+    def __init__(self, mp: types.SimpleNamespace, states: Mapping[str, np.ndarray] = NO_STATES) -> None:
+        super().__init__({name: getattr(mp, name).astype(float) for name in PRIMARY} | {STATES: dict(states)})
         self.mp = mp
 
 
@@ -106,7 +110,7 @@ class Trajectory:
     momentum, omega : (n, 3) body frame
     spatial_momentum, spatial_omega : (n, 3) space frame
     energy : (n,) kinetic plus potential energy (kinetic alone if there is no potential)
-    states : states of the field (`ph.states`) by name, each (n, ...)
+    states : states of the field (`ph.states`), or of a chain of Nosé and Hoover, by name, each (n, ...)
     inertia : (3, 3) inertia tensor, or (n, 3, 3) for a `ph.VaryingBody`
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
@@ -190,7 +194,7 @@ class Trajectory:
 
     @functools.cached_property
     def states(self) -> dict[str, np.ndarray]:
-        """States of the field (`ph.states`) by name, each an array with time first; empty if it has none."""
+        """States of the field (`ph.states`), or of the method, by name, with time first; empty if there are none."""
         return {} if hasattr(self.stored, "blocks") else dict(self.stored.get(STATES, {}))  # files hold none
 
     @property
@@ -302,8 +306,13 @@ class Trajectory:
         return np.asarray(self.rotation.as_mrp())
 
     def drift(self) -> dict[str, float]:
-        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|."""
+        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|.
+
+        With a chain of Nosé and Hoover, also of the extended energy, that of body and chain.
+        """
         found = observables.drift((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
+        if CHAIN_ENERGY in self.states:
+            found["extended_energy"] = observables.extended_drift(self.energy, self.states[CHAIN_ENERGY])
         return {name: float(value) for name, value in found.items()}
 
     def parts(self) -> Iterator[Trajectory]:
@@ -373,8 +382,8 @@ class Trajectory:
 
 def selected(sol: Trajectory, chosen: Any) -> dict[str, Any]:
     """Data of some states of a trajectory, chosen by their indices."""
+    states = {name: values[chosen] for name, values in sol.states.items()}
     if sol.mp is None:
-        states = {name: values[chosen] for name, values in sol.states.items()}
         names = (*PRIMARY, INERTIA) if sol.has_varying_inertia else PRIMARY
         return {name: getattr(sol, name)[chosen] for name in names} | {STATES: states}
-    return Rounded(types.SimpleNamespace(**{name: values[chosen] for name, values in vars(sol.mp).items()}))
+    return Rounded(types.SimpleNamespace(**{name: values[chosen] for name, values in vars(sol.mp).items()}), states)

@@ -20,7 +20,7 @@ from ...numbers.dispatch import kernel
 from ..axes import axes
 from ..validate import finite_number, real_array
 from .decorators import potential
-from .field import Field, FieldTemplate, leaves_of
+from .field import HEAT_BATH, Field, FieldTemplate, leaves_of
 from .registry import reading
 
 LARGEST = 2**53
@@ -36,7 +36,7 @@ ROUND_OFF = 1e-12
 class BathField(Field):
     """A heat bath with its parameters bound."""
 
-    bath = 0
+    bath, bath_kind = 0, (HEAT_BATH, FIRST + 1)
 
 
 def temperature(name: str, value: Any) -> float:
