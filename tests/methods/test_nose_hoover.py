@@ -1,6 +1,7 @@
 """A chain of Nosé and Hoover for one body: true declarations and false ones, runs, what is refused."""
 
 import dataclasses
+import pickle
 
 import numpy as np
 import pytest
@@ -233,6 +234,53 @@ def test_ensembles_have_dense_output_statistics_and_chains_of_their_own():
     np.testing.assert_array_equal(seen.states["chain_energy"][-1], many.states["chain_energy"][-1])
 
 
+def stepper_of(number, **given):
+    return ph.batch_stepper([ph.Body(MOMENTS)] * number, NAME, 0.05, **({"field": THERMOSTAT} | given))
+
+
+def at_start(number):
+    return np.tile([1.0, 0.0, 0.0, 0.0], (number, 1)), np.array([START] * number)
+
+
+@pytest.mark.parametrize("number", [2, LANES + 1])
+def test_the_stepper_has_the_bits_of_an_ensemble_in_calls_of_any_length(number):
+    many = crowd(number)
+    params = {"kT": np.linspace(0.5, 2.5, number)}
+    (q, pi), stepper = at_start(number), stepper_of(number, params=params)
+    stepper.step(q, pi, n=STEPS // 4)
+    stepper.step(q, pi)
+    other = stepper_of(number, params=params)
+    other.chains = stepper.chains
+    pickle.loads(pickle.dumps(other)).step(q.copy(), pi.copy())
+    other.step(q, pi, n=STEPS - STEPS // 4 - 1)
+    np.testing.assert_array_equal(pi, many.momentum[-1])
+    np.testing.assert_array_equal(other.chains[:, 0], many.states["chain_position"][-1])
+    np.testing.assert_array_equal(other.chains[:, 1], many.states["chain_velocity"][-1])
+
+
+def test_a_body_that_fails_keeps_its_chain_and_disturbs_no_other():
+    number = LANES + 2
+    (q, pi), (q1, pi1), torque = at_start(number), at_start(number), np.zeros((number, 3))
+    good, bad = stepper_of(number), stepper_of(number)
+    good.step(q, pi, torque)
+    torque[[1, LANES]] = np.nan
+    with pytest.warns(ph.ResultWarning, match="2 of"):
+        bad.step(q1, pi1, torque)
+    fine = np.delete(np.arange(number), [1, LANES])
+    np.testing.assert_array_equal(pi1[fine], pi[fine])
+    np.testing.assert_array_equal(bad.chains[fine], good.chains[fine])
+    assert not bad.chains[[1, LANES]].any()
+
+
+def test_replaced_bodies_keep_their_chains():
+    (q, pi), stepper = at_start(3), stepper_of(3)
+    stepper.step(q, pi, n=3)
+    before = stepper.chains
+    stepper.replace([1], [ph.Body([1.0, 1.1, 1.2])])
+    np.testing.assert_array_equal(stepper.chains, before)
+    assert before.any()
+
+
 def test_gradients_pass_through_the_chain():
     found = ph.gradient(lambda R, omega: omega[0], problem(), NAME, dt=0.05, steps=STEPS, wrt=["params"])
     for name, step in (("kT", 1e-5), ("tau", 1e-5)):
@@ -247,13 +295,21 @@ def test_gradients_pass_through_the_chain():
 # --- what is refused --------------------------------------------------------------------------------
 
 REFUSED = [
+    (lambda: stepper_of(2).step(*at_start(2), lambda t, q: 0 * q[:, :3]), "moves rotations alone, with torques as arr"),
+    (
+        lambda: stepper_of(2, masses=1.0).step(np.ones((2, 3)), np.ones((2, 3)), *at_start(2), np.ones((2, 3))),
+        "moves rotations alone",
+    ),
+    (lambda: stepper_of(2, thermostat=ph.thermostats.bussi(kT=1, tau=1)), "has chains"),
+    (lambda: setattr(stepper_of(2), "chains", np.zeros((3, 2, 3))), "of shape \\(2, 2, 3\\)"),
+    (lambda: ph.batch_stepper([MOMENTS], "dmv4", 0.1).chains, "dmv4 has no chains"),
     (lambda: ph.fields.nose_hoover(kT=-1.0, tau=1.0), "kT must be positive; got -1"),
     (lambda: ph.fields.nose_hoover(kT=0.0, tau=1.0), "kT must be positive; got 0"),
     (lambda: ph.fields.nose_hoover(kT=1.0, tau=0.0), "tau must be positive; got 0"),
     (lambda: ph.fields.nose_hoover(kT=1.0, tau=1.0, chain=[1.0, 2.0]), "chain must be 0, at rest, or"),
     (lambda: ph.fields.nose_hoover(kT=1.0, tau=1.0, chain=1.0), "chain must be 0, at rest, or"),
     (lambda: crowd(2, params={"kT": [1.0, -1.0]}), "body 1: kT must be positive"),
-    (lambda: crowd(2, out="crowd.zarr"), "do not hold the chains of nose_hoover"),
+    (lambda: crowd(2, out="crowd.zarr"), "stores of ensembles hold no chains"),
     (lambda: ph.methods["nose_hoover(rot123,0)"], "number of links .* at least 1; got '0'"),
     (lambda: ph.methods["nose_hoover(rot123,two)"], "number of links .* at least 1; got 'two'"),
     (lambda: ph.methods["nose_hoover(rot123,3,suzuki4,0)"], "number of repeated steps .* at least 1; got '0'"),
@@ -276,7 +332,7 @@ REFUSED = [
         "a chain of 3 links, and the thermostat begins with 2 of them",
     ),
     (lambda: ph.solve(problem(), NAME, dt=0.1, steps=1, tangent=True), "also depends on its chain"),
-    (lambda: ph.stepper(ph.Body(MOMENTS), NAME, 0.1), "memory from step to step"),
+    (lambda: ph.stepper(ph.Body(MOMENTS), NAME, 0.1), "has a chain, which a stepper of one body does not store"),
     (
         lambda: ph.solve(problem(), NAME, dt=0.1, steps=1, control=lambda t, R, omega: (0.0,) * 3, period=0.1),
         "carries more than attitude and momentum",

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels.loops import ROTATION, stepping
+from ..kernels.loops import ROTATION, stepping, with_states
 from ..kernels.so3 import times, unrotate
 from ..physics.validate import ROTATION_TOLERANCE
 from . import cuda as card
-from .batch.in_place import Call, Form, principal, system_maker
+from .batch.in_place import Call, Chain, Form, principal, system_maker
 from .batch.layout import Sizes, inner, vector_in, vector_out
 from .cuda import from_text
 from .cuda_bodies import kernel, of_body, reading, step_of, writing
@@ -33,6 +33,13 @@ def _counted(width: int, count: int | None) -> Callable[..., Any]:
     """Compiled function (a, k, made) -> as `of_body`, with `made` added to the number at the place `count`."""
     items = "".join(f"a[{j}, c]{' + made' if j == count else ''}, " for j in range(width))
     return from_text("a, k, made", f"c = min(k, a.shape[1] - 1); return ({items})")
+
+
+def _keeping(chain: Chain | None) -> Callable[..., Any]:
+    """Compiled function (values, k, y) that writes the chain of body k for the next call; without one, nothing."""
+    places = range(0 if chain is None else chain.count)
+    text = "; ".join(f"values[{chain.values + j}, k] = y[2][{chain.memory + j}]" for j in places if chain is not None)
+    return from_text("values, k, y", text or "pass")
 
 
 def carrying(
@@ -63,16 +70,20 @@ def loop(
     step: Callable[..., Any], torque: Callable[..., Any], size: Sizes, form: Form, call: Call,
     carried: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
     before: Callable[..., Any] | None = None, after: Callable[..., Any] | None = None, count: int | None = None,
+    chain: Chain | None = None,
 ) -> Any:  # fmt: skip
     """The steps of many bodies, a kernel.
 
     ``run(q, v, force, moments, values, axes, tables, made, h, n, flags, fault, number, t)``, with the arguments of
     `in_place.loop`. With noise, the number of the first step is at the place `count` among the values, and `made` is
-    added to it. If a step fails, the state of the body is unchanged, its flag is set, and ``fault[0]``, too.
+    added to it. A `chain` among the values is changed. If a step fails, the state of the body is unchanged, its flag is
+    set, and ``fault[0]``, too.
     """
     _import()
     held, each = call.held, call.each
-    advance = inner(stepping(step, torque, ROTATION, before, after))
+    is_valid = ROTATION.is_valid if chain is None else with_states(chain.memory + chain.count).is_valid
+    advance = inner(stepping(step, torque, ROTATION._replace(is_valid=is_valid), before, after))
+    keep = _keeping(chain)
     read4, read3, write4, write3 = (make(w, form.layout) for make in (reading, writing) for w in (4, 3))
     read_force = reading(3, form.layout, each)
     (enter, leave), system_of = principal(form, size.axes > 0), system_maker(size, held)
@@ -119,6 +130,7 @@ def loop(
                 attitude, vector = leave(state[0], state[1], inverse, a)
                 write4(q, k, attitude)
                 write3(v, k, vector)
+                keep(values, k, y)
             else:
                 flags[k] = True
                 fault[0] = 1

@@ -20,6 +20,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ..numbers.dispatch import NO_FMA
 from ..numbers.primitives import exp
 from ..numbers.types import Number
 from .unroll import unrolled_kernel
@@ -59,10 +60,17 @@ def chain_step(h: Number, kinetic: Number, chain: Chain, weights: Sequence[Numbe
 # --- kernels for chains of a given length ----------------------------------------------------------
 
 
+def _rounded(*text: str, **space: Any) -> Callable[..., Any]:
+    """Kernel that rounds after every operation: a b - c d could be fused in two ways, by the code around it."""
+    made = unrolled_kernel(*text, **space)
+    NO_FMA.add(made)
+    return made
+
+
 @functools.cache
 def masses_kernel(length: int) -> Callable[..., Any]:
     """Kernel (kT, tau, degrees) -> the masses of the links."""
-    return unrolled_kernel("kT, tau, degrees", f"(degrees * mass, {'mass, ' * (length - 1)})", "mass = kT * tau * tau")
+    return _rounded("kT, tau, degrees", f"(degrees * mass, {'mass, ' * (length - 1)})", "mass = kT * tau * tau")
 
 
 @functools.cache
@@ -70,7 +78,7 @@ def energy_kernel(length: int) -> Callable[..., Any]:
     """Kernel (kT, degrees, masses, positions, velocities) -> the energy of a chain."""
     terms = ["degrees * kT * x[0]", *(f"kT * x[{k}]" for k in range(1, length))]
     terms += [f"masses[{k}] * v[{k}] * v[{k}] / 2" for k in range(length)]
-    return unrolled_kernel("kT, degrees, masses, x, v", " + ".join(terms))
+    return _rounded("kT, degrees, masses, x, v", " + ".join(terms))
 
 
 @functools.cache
@@ -85,7 +93,7 @@ def chain_kernel(length: int, weights: tuple[Any, ...]) -> Callable[..., Any]:
         lines.append(f"one, x, v = stage(w{i} * h, factor * factor * kinetic, kT, degrees, masses, x, v)")
         lines.append("factor = factor * one")
     named = {f"w{i}": weight for i, weight in enumerate(weights)}
-    return unrolled_kernel(
+    return _rounded(
         "h, kinetic, kT, degrees, masses, x, v", "factor, x, v", *lines, stage=_stage_kernel(length), **named
     )
 
@@ -101,9 +109,7 @@ def _stage_kernel(length: int) -> Callable[..., Any]:
     for k in range(length):
         lines += _push(k, length, "factor * factor * kinetic")
     positions, velocities = ("".join(f"{letter}{k}, " for k in range(length)) for letter in "xv")
-    return unrolled_kernel(
-        "h, kinetic, kT, degrees, masses, x, v", f"factor, ({positions}), ({velocities})", *lines, exp=exp
-    )
+    return _rounded("h, kinetic, kT, degrees, masses, x, v", f"factor, ({positions}), ({velocities})", *lines, exp=exp)
 
 
 def _push(k: int, length: int, kinetic: str) -> list[str]:

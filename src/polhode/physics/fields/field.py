@@ -322,6 +322,12 @@ def leaves_of(value: Any) -> list[Any]:
     return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
+def name_of_parameter(field: Field, place: int) -> str:
+    """The name of the parameter to which the number at a place belongs; in a sum, its name there."""
+    leaves = (name for name, value in field.values.items() for _ in leaves_of(value))
+    return next(itertools.islice(leaves, place, None))
+
+
 def check_size(template: FieldTemplate, count: int) -> None:
     """Refuse more parameters than compiled code can hold."""
     if count > MOST_PARAMETERS:

@@ -16,7 +16,7 @@ from ...errors import InputError
 from ...kernels.unroll import unrolled_kernel
 from ..validate import positive, real_array
 from .decorators import potential
-from .field import THERMOSTAT, Field, FieldTemplate
+from .field import THERMOSTAT, Field, FieldTemplate, name_of_parameter
 from .registry import reading
 
 KT, TAU, START = 0, 1, 2
@@ -76,6 +76,17 @@ def of_all(field: Field, values: np.ndarray, own: Collection[str]) -> np.ndarray
             i = int(wrong[0])
             positive(f"body {i}: {name}", float(values[i, field.bath + place]))
     return values
+
+
+def written_out(field: Field, values: np.ndarray, links: int) -> tuple[Field, np.ndarray]:
+    """The field, and the parameters of all bodies, with the initial state of every link, also of chains at rest."""
+    assert field.bath is not None
+    if links_at_start(field) is not None:
+        return field, values
+    place = field.bath + START
+    bound = field.bind(**{name_of_parameter(field, place): np.zeros((2, links))})
+    at_rest = np.zeros((len(values), 2 * links))
+    return bound, np.concatenate([values[:, :place], at_rest, values[:, place + 1 :]], axis=1)
 
 
 def chain_kernel(field: Field, links: int) -> Callable[..., Any]:

@@ -195,9 +195,7 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
         with_states.refuse(out=out, scheduler=scheduler)
     if task.method.states and (out is not None or scheduler is not None):
         name = "scheduler" if out is None else "out"
-        raise InputError(
-            f"stores of ensembles do not hold the chains of {task.method.name}; remove the argument {name}"
-        )
+        raise InputError(f"stores of ensembles hold no chains, and {task.method.name} has them; remove {name}")
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()
