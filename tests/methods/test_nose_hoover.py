@@ -272,6 +272,16 @@ def test_a_body_that_fails_keeps_its_chain_and_disturbs_no_other():
     assert not bad.chains[[1, LANES]].any()
 
 
+def test_translation_leaves_the_chains_of_the_rotation_alone():
+    (q, pi), (q1, pi1), x, p = at_start(3), at_start(3), np.zeros((3, 3)), np.ones((3, 3))
+    alone, moving = stepper_of(3), stepper_of(3, masses=2.0)
+    alone.step(q, pi, n=4)
+    moving.step(x, p, q1, pi1, np.ones((3, 3)), n=4)
+    np.testing.assert_array_equal(pi1, pi)
+    np.testing.assert_array_equal(moving.rotation.chains, alone.chains)
+    assert x == pytest.approx(np.full((3, 3), 0.2 / 2 + 0.2**2 / 4))
+
+
 def test_replaced_bodies_keep_their_chains():
     (q, pi), stepper = at_start(3), stepper_of(3)
     stepper.step(q, pi, n=3)
@@ -295,10 +305,9 @@ def test_gradients_pass_through_the_chain():
 # --- what is refused --------------------------------------------------------------------------------
 
 REFUSED = [
-    (lambda: stepper_of(2).step(*at_start(2), lambda t, q: 0 * q[:, :3]), "moves rotations alone, with torques as arr"),
     (
-        lambda: stepper_of(2, masses=1.0).step(np.ones((2, 3)), np.ones((2, 3)), *at_start(2), np.ones((2, 3))),
-        "moves rotations alone",
+        lambda: stepper_of(2).step(*at_start(2), lambda t, q: 0 * q[:, :3]),
+        "takes torques as arrays; for torques from a function",
     ),
     (lambda: stepper_of(2, thermostat=ph.thermostats.bussi(kT=1, tau=1)), "has chains"),
     (lambda: setattr(stepper_of(2), "chains", np.zeros((3, 2, 3))), "of shape \\(2, 2, 3\\)"),

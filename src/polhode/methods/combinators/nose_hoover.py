@@ -109,7 +109,7 @@ def _whole(name: str, given: int | str) -> int:
 
 
 def _composition(given: str) -> Composition:
-    if given not in compositions:
+    if not isinstance(given, str) or given not in compositions:
         raise InputError(f"the composition of nose_hoover() must be one of {', '.join(compositions)}; got {given!r}")
     return compositions[given]
 

@@ -213,8 +213,8 @@ def check_alone(stepper: BatchStepper) -> None:
     field = stepper.bodies.field
     if stepper.method.thermostat is not None:
         raise InputError(
-            f"{stepper.method.name} moves rotations alone, with torques as arrays; with masses, or torques from a "
-            "function, use ph.thermostats.nose_hoover, chains of all bodies together"
+            f"{stepper.method.name} takes torques as arrays; for torques from a function use "
+            "ph.thermostats.nose_hoover, a chain of all bodies together"
         )
     if field is not None and not isinstance(field, BathField):
         raise InputError("a stepper with a field takes torques as arrays; add the field's torque to your function's")
