@@ -1,6 +1,7 @@
 """A chain of Nosé and Hoover for one body: true declarations and false ones, runs, what is refused."""
 
 import dataclasses
+import json
 import pickle
 
 import numpy as np
@@ -13,6 +14,7 @@ from polhode.analysis.extended import check_extended, measure_defect
 from polhode.compile.simd.vector_types import LANES
 from polhode.methods.combinators.compose import whole
 from polhode.methods.combinators.nose_hoover import _step
+from polhode.results.store import integrity
 
 NAME = "nose_hoover(strang(rot123))"
 
@@ -140,6 +142,30 @@ def test_the_extended_energy_is_conserved_and_reported():
     assert [drift["energy"] > 0.5 for drift in drifts] == [True, True]
     assert drifts[0]["extended_energy"] / drifts[1]["extended_energy"] == pytest.approx(4, rel=0.1)
     assert drifts[1]["extended_energy"] < 1e-4
+
+
+@pytest.mark.parametrize("suffix", [".zarr", ".nc"])
+def test_files_hold_the_chain(tmp_path, suffix):
+    given, file = {"dt": 0.05, "every": 3}, tmp_path / f"run{suffix}"
+    whole = ph.solve(problem(), NAME, steps=STEPS, **given)
+    ph.solve(problem(), NAME, steps=STEPS // 2, out=file, **given)
+    ph.solve(problem(), NAME, steps=STEPS, out=file, resume=True, **given)
+    ph.load(file).save(tmp_path / f"copy{suffix}")
+    for again in (ph.load(file), ph.load(tmp_path / f"copy{suffix}")):
+        assert list(again.states) == ["chain_energy", "chain_position", "chain_velocity"]
+        for name, values in whole.states.items():
+            np.testing.assert_array_equal(again.states[name], values)
+        assert again.drift() == whole.drift()
+        np.testing.assert_array_equal(again.last().states["chain_velocity"], whole.states["chain_velocity"][-1:])
+
+
+def test_a_file_with_wrong_states_is_refused(tmp_path):
+    ph.solve(problem(), NAME, dt=0.05, steps=3, out=tmp_path / "run.zarr")
+    for wrong in ('[["../t", [3]]]', '[["chain_energy", [-1]]]', "7"):
+        attrs = json.loads((tmp_path / "run.zarr" / "zarr.json").read_text())["attributes"]
+        integrity.replace_attributes(tmp_path / "run.zarr", attrs | {"states": wrong})
+        with pytest.raises(ph.InputError, match="damaged"):
+            ph.load(tmp_path / "run.zarr")
 
 
 def test_a_run_can_be_cut_and_resumed(tmp_path):

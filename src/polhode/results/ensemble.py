@@ -52,6 +52,7 @@ class Ensemble:
     tol : the tolerance, if one was given
     events : for each requested event, a list with one Trajectory per body: the states at which it occurred
     states : states of the field (`ph.states`), or of chains of Nosé and Hoover, by name, each (n, N, ...)
+    kept : names of those among them that are states of the method
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
         the momentum error relative to the largest momentum; NaN for a body that failed. Otherwise None
     """
@@ -74,6 +75,7 @@ class Ensemble:
     dense: Callable[[int, Trajectory], Any] | None = dataclasses.field(default=None, repr=False)
     events: list[list[Trajectory]] = dataclasses.field(default_factory=list, repr=False)
     states: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
+    kept: tuple[str, ...] = dataclasses.field(default=(), repr=False)
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -140,7 +142,7 @@ class Ensemble:
             found = observables.drift([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
             if CHAIN_ENERGY in self.states:
                 chain = self.states[CHAIN_ENERGY]
-                found["extended_energy"] = observables.extended_drift(self.energy, chain, np.fmax.reduce)
+                found["extended_energy"] = observables.extended_drift([(self.energy, chain)], np.fmax.reduce)
             return found
 
     def worst_drift(self) -> dict[str, float]:

@@ -62,6 +62,8 @@ class Info:
     error_estimate: float | None = None
     accepted: int | None = None
     rejected: int | None = None
+    states: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Names and shapes of the states of the method that are kept with every state of the body."""
     shapes: tuple[Shape, ...] = dataclasses.field(default=(), compare=False, repr=False)
     """Shapes of the body with the pivot at the origin, for pictures; files omit large meshes."""
 
@@ -83,7 +85,7 @@ def info_of(problem: Problem, **fields: Any) -> Info:
     """Metadata for a trajectory of a problem."""
     return Info(
         inertia=problem.body.principal.tensor, problem=problem.name,
-        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks,
+        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, states=problem.kept,
         torque=problem.field.evaluated if problem.field and problem.field.opaque else "", **fields,
     )  # fmt: skip
 
@@ -195,7 +197,7 @@ class Trajectory:
     @functools.cached_property
     def states(self) -> dict[str, np.ndarray]:
         """States of the field (`ph.states`), or of the method, by name, with time first; empty if there are none."""
-        return {} if hasattr(self.stored, "blocks") else dict(self.stored.get(STATES, {}))  # files hold none
+        return self.stored.states() if hasattr(self.stored, "blocks") else dict(self.stored.get(STATES, {}))
 
     @property
     def has_varying_inertia(self) -> bool:
@@ -311,8 +313,10 @@ class Trajectory:
         With a chain of Nosé and Hoover, also of the extended energy, that of body and chain.
         """
         found = observables.drift((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
-        if CHAIN_ENERGY in self.states:
-            found["extended_energy"] = observables.extended_drift(self.energy, self.states[CHAIN_ENERGY])
+        if CHAIN_ENERGY in dict(self.info.states):
+            found["extended_energy"] = observables.extended_drift(
+                (part.energy, part.states[CHAIN_ENERGY]) for part in self.parts()
+            )
         return {name: float(value) for name, value in found.items()}
 
     def parts(self) -> Iterator[Trajectory]:
@@ -320,8 +324,8 @@ class Trajectory:
         if not hasattr(self.stored, "blocks"):
             yield self
             return
-        for block in self.stored.blocks(PRIMARY):
-            yield Trajectory(block, self.info)
+        for block in self.stored.blocks(self.stored.primary):
+            yield Trajectory(self.stored.with_states(block), self.info)
 
     def last(self) -> Trajectory:
         """Last state; from a file, nothing else is read."""
@@ -347,7 +351,7 @@ class Trajectory:
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
-        if self.states:
+        if self.states and not self.info.states:
             raise InputError("files do not hold the states of a field; use sol.to_xarray() or pickle")
         from .store import trajectory_store
 

@@ -230,7 +230,8 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         states = dataclasses.replace(states, states=found_states)
     if task.method.states:
         numbers = np.concatenate([_first_memory(task)[None], extra_columns[..., : task.method.kept_memory]])
-        states = dataclasses.replace(states, states=_by_name(numbers, task.method.states))
+        kept = tuple(name for name, _ in task.method.states)
+        states = dataclasses.replace(states, states=_by_name(numbers, task.method.states), kept=kept)
     if task.tolerance is not None:
         return dataclasses.replace(states, steps=extra_columns[-1, :, 0].astype(np.int64))
     if task.wanted is None:
