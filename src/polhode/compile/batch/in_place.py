@@ -300,7 +300,7 @@ def _spanning(
 
 
 class Carrying(NamedTuple):
-    """What passes from sub-step to sub-step, as compiled functions; made by `carrying` and `remembering`.
+    """What passes from sub-step to sub-step, as compiled functions; made by `carrying`, `remembering` and `continuing`.
 
     Attributes
     ----------
@@ -340,33 +340,47 @@ class Chain(NamedTuple):
     count: int
 
 
-def carrying(begin: Callable[..., Any]) -> Carrying:
-    """Without a memory: a sub-step with a torque of its own is the first step of a run, from the last output (q, m)."""
+def between_parts(begin: Callable[..., Any], memory: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Compiled functions `following` and `number_of` of a `Carrying`.
+
+    Without a memory, every sub-step with a torque of its own is the first step of a run, from the last output (q, m).
+    With a memory it is step k of one run, and continues from the state y.
+    """
+
+    def from_output(y: Any, output: Any) -> Any:
+        return begin(output)
+
+    def from_state(y: Any, output: Any) -> Any:
+        return y
+
+    def zero(k: int) -> int:
+        return 0
+
+    def same(k: int) -> int:
+        return k
+
+    return inner(from_state if memory else from_output), inner(same if memory else zero)
+
+
+def _beginning(begin: Callable[..., Any]) -> Callable[..., Any]:
+    """Compiled function ((q, m), values) -> the first state, which does not depend on the values."""
 
     def start(state: Any, own: Any) -> Any:
         return begin(state)
 
-    def following(y: Any, output: Any) -> Any:
-        return begin(output)
-
-    def number_of(k: int) -> int:
-        return 0
-
-    return Carrying(inner(start), inner(following), inner(number_of), 0, _nothing_kept, _nothing_put)
+    return inner(start)
 
 
-def remembering(width: int, parameters: int) -> Carrying:
-    """With a memory, which `filling` wrote after the parameters: sub-step k is step k of one run."""
+def carrying(begin: Callable[..., Any]) -> Carrying:
+    """Without a memory."""
+    return Carrying(_beginning(begin), *between_parts(begin, False), 0, _nothing_kept, _nothing_put)
+
+
+def remembering(begin: Callable[..., Any], width: int, parameters: int) -> Carrying:
+    """With a memory, which `filling` wrote after the parameters."""
     items = "".join(f"own[{parameters + j}], " for j in range(width))
     start = unrolled_kernel("state, own", f"(state[0], state[1], ({items}))")
-
-    def following(y: Any, output: Any) -> Any:
-        return y
-
-    def number_of(k: int) -> int:
-        return k
-
-    return Carrying(start, inner(following), inner(number_of), width, _nothing_kept, _nothing_put)
+    return Carrying(start, *between_parts(begin, True), width, _nothing_kept, _nothing_put)
 
 
 def continuing(begin: Callable[..., Any], chain: Chain) -> Carrying:
@@ -376,19 +390,9 @@ def continuing(begin: Callable[..., Any], chain: Chain) -> Carrying:
     )
     space: dict[str, Any] = {"store": store}
     exec(f"def keep(values, at, y):\n{lines}", space)  # the text contains no user input
-
-    def start(state: Any, own: Any) -> Any:
-        return begin(state)
-
-    def following(y: Any, output: Any) -> Any:
-        return y
-
-    def number_of(k: int) -> int:
-        return k
-
     _, put_back = _copying(COLUMNS)
     return Carrying(
-        inner(start), inner(following), inner(number_of), 0, inner(space["keep"]), put_back,
+        _beginning(begin), *between_parts(begin, True), 0, inner(space["keep"]), put_back,
         with_states(chain.memory + chain.count).is_valid,
     )  # fmt: skip
 

@@ -202,7 +202,7 @@ class GpuSteps:
         """Return the kernel of a step."""
         from ...compile.batch.in_place import Call
         from ...compile.batch.layout import Sizes
-        from ...compile.cuda_in_place import carrying, loop
+        from ...compile.cuda_in_place import loop
 
         stepper, held, alone = self.stepper, frame is not None, self.field_of(method)
         field = field_with(alone, method, frame)
@@ -217,8 +217,7 @@ class GpuSteps:
 
         def make() -> Any:
             torque = answering(method.asks, field, self.turned, floats.number)
-            carried = carrying(beginning(method), bool(method.memory))
-            parts = method.build(floats.number), torque, size, stepper.form, call, carried
+            parts = method.build(floats.number), torque, size, stepper.form, call, beginning(method), method.memory > 0
             return loop(*parts, *method.processors(floats.number), count, chain)
 
         return MADE(("in place on a GPU", method, structure, size, stepper.form, call, count, chain), make)

@@ -79,7 +79,8 @@ def compiled(bodies: Bodies, method: Method, form: Any, kind: Kind) -> Any:
         if method.thermostat is not None:
             carried = in_place.continuing(beginning(method), chain_of(bodies, method))
         elif method.memory:  # `memories` has filled it
-            carried, before = in_place.remembering(method.memory, bodies.values.shape[1]), None
+            width = bodies.values.shape[1]
+            carried, before = in_place.remembering(beginning(method), method.memory, width), None
         else:
             carried = in_place.carrying(beginning(method))
         return in_place.loop(method.build(floats.number), torque, size, form, call, carried, before, after)
