@@ -189,6 +189,16 @@ def _agrees(measured: float, declared: float) -> bool:
     return measured == declared or abs(measured - declared) <= SLOPE_TOLERANCE
 
 
+def _is_bound(method: Method) -> bool:
+    """Whether the declared orders of the extended energy are lower bounds.
+
+    The energy error of a scheme without structure may be of higher order than the scheme, by its coefficients: that of
+    the explicit midpoint rule is of order 3.
+    """
+    assert method.thermostat is not None
+    return not (method.symmetric or method.thermostat.extended_measure)
+
+
 def check_extended(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[str]:
     """A thermostat is declared if one is asked for, and only then; its energy and measure are as declared."""
     declared, asked = method.thermostat, method.asks.find(ChainStart)
@@ -207,7 +217,7 @@ def check_extended(method: Method, starts: Sequence[int] = ALL_STARTS) -> list[s
             measured = extended_energy_slope(method, kind, which)
             if not _agrees(measured, order):
                 measured = extended_energy_slope(method, kind, which, FINE_STEPS)
-            if not _agrees(measured, order):
+            if not (_agrees(measured, order) or (_is_bound(method) and measured > order)):
                 faults.append(f"{name} declared {order}, measured {measured:.2f} on start {which}")
     return faults + _check_measure(method, list(kinds), starts)
 

@@ -121,7 +121,8 @@ class Thermostat(NamedTuple):
     Attributes
     ----------
     links : number of links of the chain
-    extended_energy : order of the change of the energy of body and chain over a time, with a potential
+    extended_energy : order of the change of the energy of body and chain over a time, with a potential; a lower bound
+        if the method is not symmetric and does not keep the measure
     extended_energy_free : the same for the free body
     extended_measure : whether a step keeps the measure exp(f eta_1 + eta_2 + ...) dR dPi deta dv, free and with a
         potential; None = unproven
