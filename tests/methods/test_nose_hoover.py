@@ -15,6 +15,7 @@ from polhode.compile.simd.vector_types import LANES
 from polhode.methods.combinators.compose import whole
 from polhode.methods.combinators.nose_hoover import _step
 from polhode.results.store import integrity
+from polhode.run.jax_flow import _traceable
 
 NAME = "nose_hoover(strang(rot123))"
 
@@ -367,6 +368,7 @@ REFUSED = [
         "a chain of 3 links, and the thermostat begins with 2 of them",
     ),
     (lambda: ph.solve(problem(), NAME, dt=0.1, steps=1, tangent=True), "also depends on its chain"),
+    (lambda: _traceable(ph.methods[NAME], problem()), "ph.jax takes .* also depends on its chain"),
     (lambda: ph.stepper(ph.Body(MOMENTS), NAME, 0.1), "has a chain, which a stepper of one body does not store"),
     (
         lambda: ph.solve(problem(), NAME, dt=0.1, steps=1, control=lambda t, R, omega: (0.0,) * 3, period=0.1),
