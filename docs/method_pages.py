@@ -73,6 +73,12 @@ def properties(method: Any) -> str:
         rows += [
             (f"order of the invariant measure, {when}", word(getattr(method.noise, name))) for when, name in measures
         ]
+    if method.thermostat is not None:
+        orders = (("with a potential", "extended_energy"), ("without torque", "extended_energy_free"))
+        rows += [
+            (f"order of the extended energy, {when}", word(getattr(method.thermostat, name))) for when, name in orders
+        ]
+        rows.append(("keeps the extended measure", word(method.thermostat.extended_measure)))
     if method.estimate_order:
         rows.append(("order of the error estimate, for steps to a tolerance", word(method.estimate_order)))
     rows += [(f"takes {kind} bodies", "no") for kind in ("linear", "flat") if not getattr(method, f"{kind}_bodies")]
@@ -102,6 +108,8 @@ def operations(method: Any) -> str:
         return "for each torque a product of two matrices with a vector, and for each normal number a rotation"
     if method.noise is not None and method.noise.equation == "rescaling":
         return "those of the scheme; for each half step of the thermostat three normal numbers and two square roots"
+    if method.thermostat is not None:
+        return "those of the scheme; for each half step of the chain about 25 exponentials with three links"
     if method.noise is not None:
         return "those of its drifts and kicks; for each O step three normal numbers and two matrices times vectors"
     problem = ph.problems.get("heavy_top" if method.takes("potential") else "free_body")
@@ -131,8 +139,22 @@ print(sol.energy.mean())
 """A run of a method with noise."""
 
 
+CHAINED_RUN = """```python
+import polhode as ph
+
+top = ph.problems.heavy_top()
+field = top.field + ph.fields.nose_hoover(kT=0.1, tau=0.2)
+problem = ph.Problem(top.body, field, attitude=top.quaternion, omega=top.omega)
+sol = ph.solve(problem, "%s", dt=0.01, t_end=1.0)
+print(sol.drift()["extended_energy"], sol.states["chain_velocity"][-1])
+```"""
+"""A run of a method with a chain."""
+
+
 def example(method: Any) -> str:
     """A run."""
+    if method.thermostat is not None:
+        return CHAINED_RUN % method.name
     if method.noise is not None:
         return NOISY_RUN % method.name
     problem = "fast_top" if method.needs == TOP else "heavy_top" if method.takes("potential") else "free_body"

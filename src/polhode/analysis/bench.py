@@ -15,7 +15,7 @@ import numpy as np
 
 from .._version import __version__
 from ..errors import InputError, StepError
-from ..kernels.loops import COLUMNS, stepping
+from ..kernels.loops import stepping
 from ..kernels.so3 import add, mul
 from ..methods import NEEDS, Method, methods
 from ..methods.mechanics import gyration, velocity
@@ -28,7 +28,7 @@ from ..results.observables import attitude_error, matrices
 from ..results.store.atomic import place_for
 from ..run.cost import cost
 from ..run.ensemble.api import ensemble
-from ..run.integrator import engine, state_space, torque_kernel
+from ..run.integrator import Engine, engine, state_space, torque_kernel
 from ..run.solve import solve
 
 STEP_SIZES = {"free_body": 0.01, "slow_top": 0.001, "fast_top": 0.001, "soft_wall": 0.01, "heavy_top": 0.01}
@@ -58,14 +58,12 @@ def _best(work: Callable[[int], Any], start: int, repeats: int) -> float:
     return spent / n
 
 
-def _step_ns(
-    advance: Callable[..., Any], problem: Problem, dt: float, y: Any, system: Any, last: Any, steps: int, repeats: int
-) -> float:
+def _step_ns(advance: Callable[..., Any], problem: Problem, dt: float, run: Engine, steps: int, repeats: int) -> float:
     """Nanoseconds per step, from repeated short runs without output.
 
     Each run restarts from the initial state, so that a method that gains energy does not blow up during the timing.
     """
-    rows = np.empty((2, COLUMNS + 1))
+    rows, y, system, last = run.buffer(2), run.y, run.system, run.last(steps)
 
     def work(runs: int) -> None:
         for _ in range(runs):
@@ -80,14 +78,14 @@ def _step_ns(
 def compiled_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one compiled step."""
     run = engine(problem, method)
-    return _step_ns(run.advance, problem, dt, run.y, run.system, run.last(500), steps=500, repeats=7)
+    return _step_ns(run.advance, problem, dt, run, steps=500, repeats=7)
 
 
 def plain_ns(method: Method, problem: Problem, dt: float) -> float:
     """Nanoseconds of one step of the same kernel in plain Python."""
     run, torque = engine(problem, method), torque_kernel(problem, floats.number, method)
     advance = stepping(method.build(floats.number), torque, state_space(method), *method.processors(floats.number))
-    return _step_ns(advance, problem, dt, run.y, run.system, run.last(50), steps=50, repeats=2)
+    return _step_ns(advance, problem, dt, run, steps=50, repeats=2)
 
 
 # --- many bodies ------------------------------------------------------------------------------------
@@ -125,7 +123,7 @@ def lanes_over_scalar(method: Method, statistics: str | None = None) -> dict[str
     for i in range(BATCH):
         field = _weight(mgl[i]) if heavy else None
         runs.append(engine(Problem(Body(moments[i]), field, attitude=q[i], momentum=m[i]), method))
-    rows = np.empty((2, COLUMNS + 1))
+    rows = runs[0].buffer(2)
 
     def one_by_one(steps: int) -> list[float]:
         spent = []

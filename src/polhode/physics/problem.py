@@ -81,6 +81,9 @@ class Problem:
     _loop_data: tuple[Any, ...]
     """Cached initial data of the loop, with the objects they were computed from; not part of ``vars(problem)``."""
 
+    kept: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Names and shapes of the numbers that the method of a run keeps with every state (`Method.states`)."""
+
     def __init__(
         self,
         body: Body | VaryingBody,

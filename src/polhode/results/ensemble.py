@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..methods.record import CHAIN_ENERGY
 from ..physics.bodies import Bodies
 from ..physics.observers.statistics import Statistic
 from . import observables, one_body
@@ -50,7 +51,8 @@ class Ensemble:
     every : number of steps between two stored states
     tol : the tolerance, if one was given
     events : for each requested event, a list with one Trajectory per body: the states at which it occurred
-    states : states of the field (`ph.states`) by name, each (n, N, ...)
+    states : states of the field (`ph.states`), or of chains of Nosé and Hoover, by name, each (n, N, ...)
+    kept : names of those among them that are states of the method
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
         the momentum error relative to the largest momentum; NaN for a body that failed. Otherwise None
 
@@ -79,6 +81,7 @@ class Ensemble:
     dense: Callable[[int, Trajectory], Any] | None = dataclasses.field(default=None, repr=False)
     events: list[list[Trajectory]] = dataclasses.field(default_factory=list, repr=False)
     states: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
+    kept: tuple[str, ...] = dataclasses.field(default=(), repr=False)
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
@@ -138,10 +141,15 @@ class Ensemble:
     def drift(self) -> dict[str, np.ndarray]:
         """Largest relative changes (N,) of energy, spatial momentum (as a vector) and |momentum| of every body.
 
-        They are taken over the stored states; `statistics` covers every step.
+        With a chain of Nosé and Hoover, also of the extended energy, that of body and chain. They are taken over the
+        stored states; `statistics` covers every step.
         """
         with np.errstate(all="ignore"):
-            return observables.drift([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
+            found = observables.drift([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
+            if CHAIN_ENERGY in self.states:
+                chain = self.states[CHAIN_ENERGY]
+                found["extended_energy"] = observables.extended_drift([(self.energy, chain)], np.fmax.reduce)
+            return found
 
     def worst_drift(self) -> dict[str, float]:
         """Largest drift among the bodies; NaN if no body has one."""

@@ -61,6 +61,15 @@ def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of
     return dict(zip(names, relative(largest, scales), strict=True))
 
 
+def extended_drift(parts: Iterable[tuple[np.ndarray, np.ndarray]], largest_of: Any = np.max) -> Any:
+    """Largest relative change of the energy of body and chain since the first state, from blocks of both energies."""
+    first, largest = None, np.zeros(())
+    for energy, chain in parts:
+        first = energy[0] + chain[0] if first is None else first
+        largest = np.maximum(largest, largest_of(np.abs(energy + chain - first), axis=0))
+    return relative(largest, np.abs(first))
+
+
 def thinned_indices(quaternion: np.ndarray, momentum: np.ndarray, most: int) -> np.ndarray:
     """Indices of the states to show: the finite ones, evenly thinned to at most `most`."""
     fine = np.flatnonzero(np.isfinite(quaternion).all(axis=1) & np.isfinite(momentum).all(axis=1))

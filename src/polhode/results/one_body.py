@@ -89,6 +89,7 @@ def info(many: Ensemble, i: int, t: np.ndarray) -> Info:
         field=repr(field) if field else "", status="finished" if failed < 0 else "failed", every=many.every,
         steps=own or (round((t[-1] - t[0]) / dt) if dt else 0), tol=many.tol, accepted=own, shapes=body.looks,
         error_estimate=None if many.error_estimate is None else float(many.error_estimate[i]),
+        states=tuple((name, many.states[name].shape[2:]) for name in many.kept if name in many.states),
     )  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import InputError
+from ..methods.record import CHAIN_ENERGY
 from ..physics.shapes import Shape
 from . import observables
 from .samples import Samples
@@ -61,6 +62,8 @@ class Info:
     error_estimate: float | None = None
     accepted: int | None = None
     rejected: int | None = None
+    states: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    """Names and shapes of the states of the method that are kept with every state of the body."""
     shapes: tuple[Shape, ...] = dataclasses.field(default=(), compare=False, repr=False)
     """Shapes of the body with the pivot at the origin, for pictures; files omit large meshes."""
 
@@ -82,16 +85,19 @@ def info_of(problem: Problem, **fields: Any) -> Info:
     """Metadata for a trajectory of a problem."""
     return Info(
         inertia=problem.body.principal.tensor, problem=problem.name,
-        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks,
+        field=repr(problem.field) if problem.field else "", shapes=problem.body.looks, states=problem.kept,
         torque=problem.field.evaluated if problem.field and problem.field.opaque else "", **fields,
     )  # fmt: skip
 
 
-class Rounded(dict[str, np.ndarray]):
+NO_STATES: Mapping[str, np.ndarray] = types.MappingProxyType({})
+
+
+class Rounded(dict[str, Any]):
     """Data of a trajectory, rounded to doubles from the arrays of mpmath numbers in `mp`."""
 
-    def __init__(self, mp: types.SimpleNamespace) -> None:
-        super().__init__({name: getattr(mp, name).astype(float) for name in PRIMARY})
+    def __init__(self, mp: types.SimpleNamespace, states: Mapping[str, np.ndarray] = NO_STATES) -> None:
+        super().__init__({name: getattr(mp, name).astype(float) for name in PRIMARY} | {STATES: dict(states)})
         self.mp = mp
 
 
@@ -106,7 +112,7 @@ class Trajectory:
     momentum, omega : (n, 3) body frame
     spatial_momentum, spatial_omega : (n, 3) space frame
     energy : (n,) kinetic plus potential energy (kinetic alone if there is no potential)
-    states : states of the field (`ph.states`) by name, each (n, ...)
+    states : states of the field (`ph.states`), or of a chain of Nosé and Hoover, by name, each (n, ...)
     inertia : (3, 3) inertia tensor, or (n, 3, 3) for a `ph.VaryingBody`
     rotation : scipy Rotation
     method, dt, status : how it was computed; `info` has the rest
@@ -198,8 +204,8 @@ class Trajectory:
 
     @functools.cached_property
     def states(self) -> dict[str, np.ndarray]:
-        """States of the field (`ph.states`) by name, each an array with time first; empty if it has none."""
-        return {} if hasattr(self.stored, "blocks") else dict(self.stored.get(STATES, {}))  # files hold none
+        """States of the field (`ph.states`), or of the method, by name, with time first; empty if there are none."""
+        return self.stored.states() if hasattr(self.stored, "blocks") else dict(self.stored.get(STATES, {}))
 
     @property
     def has_varying_inertia(self) -> bool:
@@ -310,8 +316,15 @@ class Trajectory:
         return np.asarray(self.rotation.as_mrp())
 
     def drift(self) -> dict[str, float]:
-        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|."""
+        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|.
+
+        With a chain of Nosé and Hoover, also of the extended energy, that of body and chain.
+        """
         found = observables.drift((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
+        if CHAIN_ENERGY in dict(self.info.states):
+            found["extended_energy"] = observables.extended_drift(
+                (part.energy, part.states[CHAIN_ENERGY]) for part in self.parts()
+            )
         return {name: float(value) for name, value in found.items()}
 
     def parts(self) -> Iterator[Trajectory]:
@@ -319,8 +332,8 @@ class Trajectory:
         if not hasattr(self.stored, "blocks"):
             yield self
             return
-        for block in self.stored.blocks(PRIMARY):
-            yield Trajectory(block, self.info)
+        for block in self.stored.blocks(self.stored.primary):
+            yield Trajectory(self.stored.with_states(block), self.info)
 
     def last(self) -> Trajectory:
         """Last state; from a file, nothing else is read."""
@@ -346,7 +359,7 @@ class Trajectory:
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
-        if self.states:
+        if self.states and not self.info.states:
             raise InputError("files do not hold the states of a field; use sol.to_xarray() or pickle")
         from .store import trajectory_store
 
@@ -381,8 +394,8 @@ class Trajectory:
 
 def selected(sol: Trajectory, chosen: Any) -> dict[str, Any]:
     """Data of some states of a trajectory, chosen by their indices."""
+    states = {name: values[chosen] for name, values in sol.states.items()}
     if sol.mp is None:
-        states = {name: values[chosen] for name, values in sol.states.items()}
         names = (*PRIMARY, INERTIA) if sol.has_varying_inertia else PRIMARY
         return {name: getattr(sol, name)[chosen] for name in names} | {STATES: states}
-    return Rounded(types.SimpleNamespace(**{name: values[chosen] for name, values in vars(sol.mp).items()}))
+    return Rounded(types.SimpleNamespace(**{name: values[chosen] for name, values in vars(sol.mp).items()}), states)

@@ -126,10 +126,15 @@ class Steps:
 
     def __post_init__(self) -> None:
         between_steps_without_noise(self.method)
+        if self.method.states and self.digits is not None:
+            raise InputError(
+                f"states between the steps of {self.method.name} are computed in doubles; remove the argument digits"
+            )
 
     def state_at(self, times: np.ndarray, path_times: np.ndarray, rows: np.ndarray) -> np.ndarray | None:
         """Return rows at any times within the run."""
-        units = NO_UNITS if self.dt is None else self._units(max(1, len(path_times) - 1))
+        plain = self.dt is None or self.method.states
+        units = NO_UNITS if plain else self._units(max(1, len(path_times) - 1))
         if units is not NO_UNITS:
             inner = Steps(rescaled(self.problem, units), self.method, None, self.digits)
             return ScaledRun(inner, units).state_at(times, path_times, rows)

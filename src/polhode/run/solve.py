@@ -25,7 +25,7 @@ from .event_search import with_events
 from .exact import top_at_steps
 from .failures import explain
 from .fixed_step import RunState, solved
-from .integrator import check_compiled, engine
+from .integrator import check_compiled, engine, keeping
 from .into_file import written
 from .journal import Journal
 from .kept import FOR_FILE, STEPS, Kept
@@ -162,6 +162,7 @@ def solve(
             "ph.solve(problem, tol=1e-10)"
         )
     chosen = methods[method]
+    problem = keeping(problem, chosen)
     if times is not None or max_turn is not None or wanted:
         between_steps_without_noise(chosen)
     if times is not None or max_turn is not None or (wanted and out is not None):
@@ -194,8 +195,8 @@ def solve(
             raise InputError(f"{chosen.name} is evaluated at the times asked for; remove the arguments events and out")
         _check_memory(count // every + 2)
         return top_at_steps(problem, dt, count, every, digits)
-    units = NO_UNITS if dt > 0 else BACKWARD
-    if not chosen.has_own_time and digits is None:
+    units = NO_UNITS if dt > 0 or chosen.states else BACKWARD  # steps of a chain go backwards themselves
+    if not (chosen.states or chosen.has_own_time) and digits is None:
         units = units_of_steps(problem, dt, count)
     inner = rescaled(problem, units)
     run = engine(inner, chosen, digits)

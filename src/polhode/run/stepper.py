@@ -301,7 +301,7 @@ def stepper(body: Body, method: str | Method, dt: float) -> Stepper:
 
 
 def one_step(method: str | Method, counted: bool = False) -> Method:
-    """Return a method whose steps need nothing but the state (with `counted`, and the number of the step)."""
+    """Return a method whose steps need nothing but the state (with `counted`, also a number of steps, or a chain)."""
     chosen = methods[method]
     if chosen.compensated:
         raise InputError(
@@ -313,7 +313,9 @@ def one_step(method: str | Method, counted: bool = False) -> Method:
             f"{chosen.name} has noise, counted by body and step, which a stepper of one body does not; use "
             "ph.batch_stepper"
         )
-    if chosen.memory and chosen.noise is None:
+    if chosen.thermostat is not None and not counted:
+        raise InputError(f"{chosen.name} has a chain, which a stepper of one body does not store; use ph.batch_stepper")
+    if chosen.memory and chosen.noise is None and chosen.thermostat is None:
         raise InputError(
             f"{chosen.name} has memory from step to step, which a stepper does not store; use ph.solve, or a "
             "one-step method"

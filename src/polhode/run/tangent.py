@@ -36,7 +36,7 @@ from .adaptive import Path
 from .dense import Dense, path_of
 from .directions import Direction, by_name, directions_of, seeds, to_tensor, varied_parameters
 from .integrator import beginning, check_formula, state_space, structure, torque_kernel
-from .noise import without_noise
+from .noise import without_chain, without_noise
 from .with_states import has_states
 
 WIDTHS = (4, 8, 16)
@@ -66,6 +66,7 @@ def check_tangent(problem: Problem, method: Method) -> None:
     if has_states(problem):
         raise InputError(f"{what} is not available for a field with states of its own; remove the argument tangent")
     without_noise(method, what)
+    without_chain(method, what)
     if not method.has_step:
         raise InputError(f"{what} needs steps, and {method.name} has none; choose another method, or tol alone")
     if method.memory or method.has_own_time or method.before is not None:

@@ -322,6 +322,12 @@ def leaves_of(value: Any) -> list[Any]:
     return [x for v in value for x in leaves_of(v)] if isinstance(value, tuple) else [value]
 
 
+def name_of_parameter(field: Field, place: int) -> str:
+    """The name of the parameter to which the number at a place belongs; in a sum, its name there."""
+    leaves = (name for name, value in field.values.items() for _ in leaves_of(value))
+    return next(itertools.islice(leaves, place, None))
+
+
 def check_size(template: FieldTemplate, count: int) -> None:
     """Refuse more parameters than compiled code can hold."""
     if count > MOST_PARAMETERS:
@@ -351,6 +357,10 @@ def unbound(template: FieldTemplate) -> InputError:
     return InputError(f"the field {name} has no parameters bound; call it: {name}({', '.join(template.parameters)})")
 
 
+HEAT_BATH, THERMOSTAT = "heat bath", "thermostat"
+"""What a field may bring that is no torque: `heat_bath`, `thermostat`. Only methods that ask for it take it."""
+
+
 class Field:
     """A torque or potential with its parameters bound. Fields are added with ``+`` (see `sums`)."""
 
@@ -358,7 +368,10 @@ class Field:
     """Index of its first parameter among the symbols p0, p1, ... of its graph; not zero for a part of a sum."""
 
     bath: int | None = None
-    """Place of the heat bath's first parameter among its own (`heat_bath`); None without a heat bath."""
+    """Place of the first parameter of its heat bath (`heat_bath`) or thermostat (`thermostat`); None without one."""
+
+    bath_kind: tuple[str, int] = ("", 0)
+    """What stands at `bath`, and its number of parameters."""
 
     stands_alone = ""
     """The reason why it cannot be added to other fields, if there is one."""
@@ -661,7 +674,7 @@ class Field:
     @of_formula
     def structure(self) -> str:
         """Text that determines its kernels, without parameter values: fields of equal structure share kernels."""
-        bath = () if self.bath is None else (self.bath,)
+        bath = () if self.bath is None else (self.bath, *self.bath_kind)
         return repr((type(self).__name__, self.kind, self.template.frame, len(self.parameters), self.text, *bath))
 
     def torque_value(self, t: float, R: Any, omega: Any) -> Any:

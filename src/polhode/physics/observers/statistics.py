@@ -261,14 +261,14 @@ class Watch:
         return Watch, (self.sizes, self.text)
 
     def state_space(
-        self, plain: StateSpace, clock: bool, read: Any, write: Any
+        self, plain: StateSpace, clock: bool, kept: int, read: Any, write: Any
     ) -> tuple[StateSpace, Callable[..., Any]]:
         """The state space of a run that accumulates statistics in columns after the state, and its initial kernel.
 
         `plain` writes the state to the single row; ``read(rows, j)`` and ``write(rows, j, v)`` access the extra
-        columns. With `clock`, the method keeps its own time in the state.
+        columns, of which the first `kept` are in use. With `clock`, the method keeps its own time in the state.
         """
-        observed, write_state, columns = self.observed, plain.write, COLUMNS + clock
+        observed, write_state, columns = self.observed, plain.write, COLUMNS + kept
 
         @kernel
         def observe(t: Any, y: Any, system: Any) -> Any:

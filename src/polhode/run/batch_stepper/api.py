@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 from ...errors import InputError
 from ...methods import Method
+from ...physics.fields.thermostat import written_out
 from ..noise import NOISY
 from ..stepper import one_step
 from .arrays import SHAPES
@@ -79,6 +81,9 @@ def batch_stepper(
     chosen = one_step(method.inner if isinstance(method, Respa) else method, counted=True)
     many = bodies_of(bodies, field, params)
     check_bodies(many, chosen, many.field)
+    if chosen.thermostat is not None and many.field is not None:
+        bound, values = written_out(many.field, many.values, chosen.thermostat.links)
+        many = dataclasses.replace(many, field=bound, values=values)
     form = Form(layout, scalar == "last", vector == "omega")
     acting = _acting(thermostat, chosen, 1 if masses is None else 2)
     if masses is None:
@@ -102,6 +107,10 @@ def _acting(thermostat: Any, method: Method, groups: int) -> Acting | None:
         )
     if method.noise is not None:
         raise InputError(f"{method.name} has a heat bath; give a method without noise, or no thermostat", "thermostat")
+    if method.thermostat is not None:
+        raise InputError(
+            f"{method.name} has chains already; give a method without them, or no thermostat", "thermostat"
+        )
     return thermostat.begin(groups)
 
 

@@ -201,6 +201,9 @@ def _run(task: Task, out: Any, overwrite: bool, resume: bool, scheduler: Any, un
     """Run a task in memory, or shard by shard into a store."""
     if task.states:
         with_states.refuse(out=out, scheduler=scheduler)
+    if task.method.states and (out is not None or scheduler is not None):
+        name = "scheduler" if out is None else "out"
+        raise InputError(f"stores of ensembles hold no chains, and {task.method.name} has them; remove {name}")
     if out is None and scheduler is None:
         _refuse_without_file(overwrite=overwrite, resume=resume, unit=unit)
         return task.run()

@@ -16,8 +16,9 @@ from ...numbers.arrays import components
 from ...physics.bodies import Bodies
 from ...physics.body import TOLERANCE, Body, real_array
 from ...physics.fields import Field, FieldTemplate, leaves_of
-from ...physics.fields.field import check_size
-from ...physics.fields.heat_bath import of_all
+from ...physics.fields.field import HEAT_BATH, THERMOSTAT, check_size
+from ...physics.fields.heat_bath import of_all as in_heat_baths
+from ...physics.fields.thermostat import of_all as with_thermostats
 from ...physics.problem import Problem
 from ...symbolic.rows import Rows
 from ..integrator import check_compiled, check_fit
@@ -118,7 +119,11 @@ def parameters_of(field: Any, params: dict[str, Any], number: int) -> tuple[Fiel
     ]
     values = np.concatenate(columns, axis=1) if columns else np.empty((1, 0))
     check_finite("params", values)
-    return bound, values if bound.bath is None else of_all(bound, values, own)
+    return bound, values if bound.bath is None else OF_ALL[bound.bath_kind[0]](bound, values, own)
+
+
+OF_ALL = {HEAT_BATH: in_heat_baths, THERMOSTAT: with_thermostats}
+"""Functions that check the parameters of all bodies, by what their field brings."""
 
 
 MOST_READINGS = 256

@@ -35,7 +35,9 @@ def _compiled(task: Task) -> Any:
         if control.is_controlled(task.model):
             loop = control.Loop(task.model, method)
             return fixed_step.loop(*parts, sample=loop.sample(), period=loop.period_place)
-        return fixed_step.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
+        return fixed_step.loop(
+            *parts, *method.processors(floats.number), method.has_own_time, task.wanted, kept=method.kept_memory
+        )
 
     return program(build_loop, "lanes", batch.per_body_dt, *_structure(task)).run
 
@@ -212,7 +214,9 @@ def _run_on_card(task: Task, found: Any, threads: int | None) -> None:
     def build_loop() -> Any:
         torque = torque_kernel(task.model, floats.number, method)
         parts = method.build(floats.number), torque, _sizes(task), beginning(method)
-        return cuda.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
+        return cuda.loop(
+            *parts, *method.processors(floats.number), method.has_own_time, task.wanted, method.kept_memory
+        )
 
     run = MADE(("cuda", *_structure(task)), build_loop)
     cuda.run_on_card(run, task.t0, task.every, given, order, COLUMNS + task.extra_columns, found)

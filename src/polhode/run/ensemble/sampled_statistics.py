@@ -36,7 +36,7 @@ def statistics(wanted: Watch, batch: BodyBatch, many: Ensemble) -> dict[str, Sta
     The kernels are those of the running statistics, applied to arrays with a number for each body.
     """
     number, columns = len(many), Accumulators(wanted.columns, len(many))
-    space, opened = wanted.state_space(ROTATION._replace(write=_no_state), False, columns.read, columns.write)
+    space, opened = wanted.state_space(ROTATION._replace(write=_no_state), False, 0, columns.read, columns.write)
     system, samples = _system(batch), np.zeros(number, dtype=np.int64)
     with np.errstate(all="ignore"):  # `failed` reports a body that blows up
         for k, t in enumerate(many.t.tolist()):

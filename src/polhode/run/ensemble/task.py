@@ -12,6 +12,8 @@ import numpy as np
 from ...compile.clock import Stopwatch
 from ...kernels.loops import kept_rows
 from ...methods import Method
+from ...numbers import floats
+from ...numbers.arrays import components
 from ...physics.fields import places
 from ...physics.observers.event import Event
 from ...physics.observers.statistics import Watch
@@ -20,6 +22,7 @@ from ...results.ensemble import Ensemble
 from ...results.trajectory import Trajectory
 from .. import control, with_states
 from ..dense import dense_of
+from ..integrator import keeping, with_first_states
 from ..step_control import EPS
 from ..step_count import step_numbers
 from . import events as event_search
@@ -86,11 +89,11 @@ class Task:
     def extra_columns(self) -> int:
         """Number of columns after the state in a row: own time and statistics, or step count and largest momentum.
 
-        Or the states of the field.
+        Or the states of the field or of the method.
         """
         if self.tolerance is not None:
             return 2 + self.states
-        return self.states + self.method.has_own_time + (self.wanted.columns if self.wanted is not None else 0)
+        return self.states + self.method.kept_memory + (self.wanted.columns if self.wanted is not None else 0)
 
     @property
     def states(self) -> int:
@@ -144,7 +147,7 @@ class Task:
         """Return body i as a problem."""
         batch = self.batch
         q, m = batch.of(batch.quaternion, i), batch.of(batch.momentum, i)
-        return Problem(batch.body(i), batch.field_of(i), attitude=q, momentum=m, t0=self.t0)
+        return keeping(Problem(batch.body(i), batch.field_of(i), attitude=q, momentum=m, t0=self.t0), self.method)
 
     def result(self, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ensemble:
         """Return the result of a run from its arrays `found`."""
@@ -225,12 +228,17 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         first = _first_samples(task) if control.is_controlled(task.model) else None
         found_states = _states_of_fields(batch, extra_columns[..., -task.states :], first)
         states = dataclasses.replace(states, states=found_states)
+    if task.method.states:
+        numbers = np.concatenate([_first_memory(task)[None], extra_columns[..., : task.method.kept_memory]])
+        kept = tuple(name for name, _ in task.method.states)
+        states = dataclasses.replace(states, states=_by_name(numbers, task.method.states), kept=kept)
     if task.tolerance is not None:
         return dataclasses.replace(states, steps=extra_columns[-1, :, 0].astype(np.int64))
     if task.wanted is None:
         return states
+    numbers_of_statistics = extra_columns[0, :, task.method.kept_memory :]
     samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)
-    return dataclasses.replace(states, statistics=task.wanted.results(extra_columns[0, :, int(clock) :], samples))
+    return dataclasses.replace(states, statistics=task.wanted.results(numbers_of_statistics, samples))
 
 
 def _first_samples(task: Task) -> np.ndarray:
@@ -249,8 +257,26 @@ def _states_of_fields(
         return {}
     start = batch.values[:, places(batch.field)] if first_states is None else first_states
     start = np.broadcast_to(start, extra_columns.shape[1:])
-    numbers, found, first = np.concatenate([start[None], extra_columns]), dict[str, np.ndarray](), 0
-    for name, value in batch.field.states.items():
-        last = first + math.prod(np.shape(value))
-        found[name], first = numbers[..., first:last].reshape(*numbers.shape[:2], *np.shape(value)), last
+    shapes = tuple((name, np.shape(value)) for name, value in batch.field.states.items())
+    return _by_name(np.concatenate([start[None], extra_columns]), shapes)
+
+
+def _by_name(numbers: np.ndarray, shapes: tuple[tuple[str, tuple[int, ...]], ...]) -> dict[str, np.ndarray]:
+    """Return the states of all bodies by name, from their numbers (n, N, ...) one after the other."""
+    found, first = dict[str, np.ndarray](), 0
+    for name, shape in shapes:
+        last = first + math.prod(shape)
+        found[name], first = numbers[..., first:last].reshape(*numbers.shape[:2], *shape), last
     return found
+
+
+def _first_memory(task: Task) -> np.ndarray:
+    """Return the numbers that a method keeps, at the start."""
+    batch, number = task.batch, task.batch.number
+    inverse = np.divide(1.0, batch.moments, out=np.zeros_like(batch.moments), where=batch.moments > 0)
+    columns = (np.broadcast_to(x, (number, x.shape[-1])) for x in (
+        batch.quaternion, batch.momentum, batch.moments, inverse, batch.values
+    ))  # fmt: skip
+    q, m, inertia, inverse, values = (components(x) for x in columns)
+    y = with_first_states(task.model, task.method, (q, m), (inertia, inverse, values), floats.number)
+    return np.stack([np.broadcast_to(x, number) for x in y[2][: task.method.kept_memory]], axis=-1)
