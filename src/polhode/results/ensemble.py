@@ -51,6 +51,7 @@ class Ensemble:
     tol : the tolerance, if one was given
     events : for each requested event, a list with one Trajectory per body: the states at which it occurred
     states : states of the field (`ph.states`) by name, each (n, N, ...)
+    tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
         the momentum error relative to the largest momentum; NaN for a body that failed. Otherwise None
     """
@@ -73,6 +74,7 @@ class Ensemble:
     dense: Callable[[int, Trajectory], Any] | None = dataclasses.field(default=None, repr=False)
     events: list[list[Trajectory]] = dataclasses.field(default_factory=list, repr=False)
     states: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
+    tangent: Any = dataclasses.field(default=None, repr=False)
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:
