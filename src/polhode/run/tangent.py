@@ -411,7 +411,7 @@ def with_tangent(problem: Problem, method: Method, sol: Trajectory) -> Trajector
     short steps of a pair take their place.
     """
     path = sol.dense.path if isinstance(sol.dense, Dense) else path_of(problem, sol)
-    longest, held = sol.dt or math.inf, sol.dt == 0
+    longest, held = abs(sol.dt) or math.inf, sol.dt == 0
     if method.name == jacobi.name and held:
         method = verner87
         speeds = np.linalg.norm(sol.omega, axis=1)

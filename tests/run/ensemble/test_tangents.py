@@ -14,7 +14,10 @@ PROBLEM = ph.Problem(UNEQUAL, FIELD, omega=(0.3, 1.0, 0.2))
 OMEGA = RNG.normal(size=(3, 3))
 MGL = np.array([1.5, 0.7, 1.1])
 MANY = {"body": [UNEQUAL, EQUAL, UNEQUAL], "omega": OMEGA, "params": {"mgl": MGL}, "tangent": True}
-FIXED = {"method": "strang(rot123)", "dt": 0.05}
+FIXED = {
+    "method": "strang(dmv2)",
+    "dt": 0.05,
+}  # does not depend on the axes, so derivatives at equal moments are unique
 
 
 def one(i, body=None):
@@ -40,7 +43,7 @@ def test_derivatives_with_equal_steps_are_those_of_each_body(kept):
     many = ph.ensemble(PROBLEM, **FIXED, t_end=2.0, **kept, **MANY)
     assert many.tangent.matrix.shape == (len(many.t), 3, 6, 6)
     assert many.tangent.inertia.shape == (len(many.t), 3, 6, 3, 3)
-    assert many.tangent.symplectic_defect.max() < 1e-13
+    assert many.tangent.symplectic_defect.max() < 1e-12
     for i in range(3):
         sol = ph.solve(one(i), **FIXED, t_end=2.0, tangent=True)
         compare(many.tangent, i, sol.at(many.t).tangent, 1e-13)
@@ -114,6 +117,6 @@ def test_conditions_and_linear_bodies_are_refused():
     with pytest.raises(ph.InputError, match="smooth in the state"):
         ph.ensemble(problem, "mkrk(rk4)", dt=0.1, t_end=1.0, omega=OMEGA, tangent=True)
     rod = ph.Problem(ph.Body((0.0, 1.0, 1.0)), omega=(0.0, 0.2, 0.3))
-    many = ph.ensemble(rod, "rot123", dt=0.1, t_end=1.0, omega=[[0.0, 0.2, 0.3]] * 2, tangent=True)
+    many = ph.ensemble(rod, "jacobi", dt=0.1, t_end=1.0, omega=[[0.0, 0.2, 0.3]] * 2, tangent=True)
     with pytest.raises(ph.InputError, match="linear body"):
         _ = many.tangent.inertia

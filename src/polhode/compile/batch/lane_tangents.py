@@ -12,9 +12,12 @@ from typing import Any, NamedTuple
 
 from numba.extending import register_jitable
 
-from ...kernels.so3 import conj, mul
+from ...kernels.so3 import conj, dot, mul, times
 from ...kernels.state import collapse
+from ...kernels.unroll import unrolled_kernel
 from ...numbers.dispatch import kernel, noinline
+from ...numbers.primitives import log, sqrt, where
+from ...physics.fields.variation import GROWTH, MEAN, PER_SPAN, PERIOD, TIME, WEIGHTED
 from .. import numba_target
 from ..simd.dual import tangents_of, value_of, with_tangents
 
@@ -35,16 +38,18 @@ class Places(NamedTuple):
     """Places of columns of data among the parameters; these do not vary."""
     data: bool = False
     varied: int = 0
+    size: int = SIZE
+    """Numbers of the tangent; more if a variation and its growth are integrated (`growing_step`)."""
 
     @property
     def states(self) -> tuple[int, ...]:
         """Places of the initial tangent."""
-        return tuple(range(self.parameters, self.parameters + SIZE))
+        return tuple(range(self.parameters, self.parameters + self.size))
 
     @property
     def numbers(self) -> list[int]:
         """Places of what a torque reads: the parameters, and the axes."""
-        first = self.parameters + SIZE + (3 + self.axes + self.varied if self.data else 0)
+        first = self.parameters + self.size + (3 + self.axes + self.varied if self.data else 0)
         return [*range(self.parameters), *range(first, first + self.axes)]
 
 
@@ -112,6 +117,38 @@ def fixed_step(step: Callable[..., Any], start: Callable[..., Any], places: Plac
         return _split(q, m), value_of(residual)
 
     return step_with_tangent
+
+
+def growing_step(step: Callable[..., Any]) -> Callable[..., Any]:
+    """Kernel of a step of (q, m, z) with a variation of length 1 and its growth (`physics/fields/variation`).
+
+    The length is that of (d, I^-1 dPi/nu). Integrals over a step are those of the trapezoidal rule.
+    """
+
+    @kernel
+    def grow(h: Any, t: Any, y: Any, system: Any, torque: Any) -> Any:
+        new, residual = step(h, t, y, system, torque)
+        v, old = new[2], y[2]
+        e = times(system[1], (v[3], v[4], v[5]))
+        length = sqrt(v[0] * v[0] + v[1] * v[1] + v[2] * v[2] + old[PERIOD] * old[PERIOD] * dot(e, e))
+        g, share, over = log(length), abs(h) * old[PER_SPAN], 1 / length
+        s = old[TIME] + share
+        weighted = old[WEIGHTED] + g * (s - share / 2)
+        before = where(old[TIME] > 0, 2 * old[WEIGHTED] / where(old[TIME] > 0, old[TIME], 1.0), 0.0)
+        mean = old[MEAN] + share * (before + 2 * weighted / s) / 2
+        z = (
+            over * v[0], over * v[1], over * v[2], over * v[3], over * v[4], over * v[5],
+            old[GROWTH] + g, weighted, mean, s, old[PERIOD], old[PER_SPAN],
+        )  # fmt: skip
+        return (new[0], new[1], z), residual
+
+    return grow
+
+
+def observed_system(places: Places) -> Callable[..., Any]:
+    """Kernel (y, system) -> the system that statistics read, with the variation as its last part."""
+    numbers = _tuple(f"system[2][{j}]" for j in places.numbers)
+    return unrolled_kernel("y, system", f"(system[0], system[1], {numbers}, y[2])")
 
 
 def estimated_step(attempt: Callable[..., Any], places: Places) -> Callable[..., Any]:

@@ -16,7 +16,7 @@ from ...physics.control.controller import control_in
 from ...physics.fields import Field, FieldTemplate
 from ...physics.fields.switches import switches_of
 from ...physics.observers.statistics import watch
-from ...physics.problem import finite_number
+from ...physics.problem import Problem, finite_number
 from ...physics.validate import check_times, check_unit_of_time, flag, whole_number
 from ...results.ensemble import Ensemble
 from ...results.store import checkpoint
@@ -27,7 +27,7 @@ from ..schedule import Bounds
 from ..step_control import LARGEST, SMALLEST, has_series, is_smooth
 from ..step_count import end_time
 from ..tangent import check_tangent
-from . import kept_times, varying
+from . import chaos_words, kept_times, varying
 from .batch import model_problem, step_counts
 from .controlled import check_controlled, with_controller
 from .events import wanted_events
@@ -124,10 +124,12 @@ def ensemble(
     device : "cpu", or "cuda" for an NVIDIA GPU (extra `cuda`); the results agree to round-off, with
         tol or step_tol to the tolerance
     statistics : observables to accumulate instead of storing the path: "energy", "momentum_norm", "spatial_momentum",
-        "momentum", "omega", functions of t, R, omega and parameters that return a number (as for `ph.event`), or
-        a list of these. They are evaluated at the start, after every `every`-th step (by default every step) and
-        at the end: ``.statistics["energy"].drift`` and so on. With `times` they are evaluated at the start, at these
-        times and at the end. Adaptive steps need `times`: a mean over steps would count fast phases more often
+        "momentum", "omega", the indicators of chaos "megno", "mean_megno", "fli" (whose largest value is the fast
+        Lyapunov indicator) and "lyapunov" (the largest exponent), functions of t, R, omega and parameters that return
+        a number (as for `ph.event`), or a list of these. They are evaluated at the start, after every `every`-th step
+        (by default every step) and at the end: ``.statistics["energy"].drift`` and so on. With `times` they are
+        evaluated at the start, at these times and at the end. Adaptive steps need `times`: a mean over steps would
+        count fast phases more often
     events : events from `ph.event`, none of them terminal; ``.events[k][i]`` holds the states of body i at event k.
         Every step is kept, unless `every`, `times`, `statistics` or `out` is given. Each body takes some milliseconds;
         with `tol` or `step_tol` it is run by itself for the search, as by `ph.solve`
@@ -170,6 +172,12 @@ def ensemble(
         _refuse_with_tolerance(every, method=method, dt=dt, steps=steps)
         task = to_tolerance(inputs, tol, step_tol, max_step, device, times, statistics, tangent)
         task = dataclasses.replace(task, events=wanted_events(task, events))
+        if task.chaos:
+            _refuse_with_chaos(out=out, scheduler=scheduler, events=events)
+            like = bodies if isinstance(bodies, Problem) else task.model
+            varied = dataclasses.replace(inputs, field=chaos_words.varied_problem(task, like).field)
+            run = to_tolerance(varied, tol, step_tol, max_step, device, times)
+            return _with_warnings(run, chaos_words.observed(task, run.run()), tol)
         return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress), tol)
     Bounds.refuse(None, max_step)
     if method is None or dt is None or (steps is None and inputs.t_end is None):
@@ -192,6 +200,9 @@ def ensemble(
             raise InputError("give every or times, not both: each of them chooses the states that are kept")
         task = kept_times.among_steps(task, times)
     task = dataclasses.replace(task, events=wanted_events(task, events))
+    if task.chaos:
+        _refuse_with_chaos(out=out, scheduler=scheduler)
+        task = chaos_words.with_variation(task, bodies if isinstance(bodies, Problem) else task.model)
     return _with_warnings(task, _run(task, out, overwrite, resume, scheduler, unit, progress))
 
 
@@ -248,6 +259,12 @@ def _refuse_with_tangent(device: str, **given: Any) -> None:
             )
     if device != "cpu":
         raise InputError("tangent=True runs on processors, with device='cpu'; remove the argument device or tangent")
+
+
+def _refuse_with_chaos(**given: Any) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(f"indicators of chaos do not go with {name}; remove the argument {name}")
 
 
 def _refuse_without_file(**given: Any) -> None:

@@ -36,7 +36,8 @@ def _compiled(task: Task) -> Any:
         if control.is_controlled(task.model):
             loop = control.Loop(task.model, method)
             return fixed_step.loop(*parts, sample=loop.sample(), period=loop.period_place)
-        return fixed_step.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted)
+        more = {} if not task.chaos else {"system_of": _observed_system(task)}
+        return fixed_step.loop(*parts, *method.processors(floats.number), method.has_own_time, task.wanted, **more)
 
     return program(build_loop, "lanes", batch.per_body_dt, *_structure(task)).run
 
@@ -57,7 +58,16 @@ def _with_tangent(task: Task, step: Any) -> Any:
     from ...compile.batch import lane_tangents
 
     assert task.tangent_places is not None
-    return lane_tangents.fixed_step(step, beginning(task.method), task.tangent_places)
+    made = lane_tangents.fixed_step(step, beginning(task.method), task.tangent_places)
+    return lane_tangents.growing_step(made) if task.chaos else made
+
+
+def _observed_system(task: Task) -> Any:
+    """Return the kernel of the system that indicators of chaos read."""
+    from ...compile.batch import lane_tangents
+
+    assert task.tangent_places is not None
+    return lane_tangents.observed_system(task.tangent_places)
 
 
 def _beginning(task: Task) -> Any:

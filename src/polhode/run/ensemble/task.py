@@ -105,6 +105,11 @@ class Task:
         return 0 if self.batch.field is None else len(places(self.batch.field))
 
     @property
+    def chaos(self) -> bool:
+        """Whether a variation is integrated beside each body, for indicators of chaos."""
+        return self.wanted is not None and self.wanted.chaos
+
+    @property
     def tangent_places(self) -> Places | None:
         """The places of the numbers of a tangent beside each body; None if there is none."""
         batch = self.batch
@@ -112,6 +117,8 @@ class Task:
             return None
         from ...compile.batch.lane_tangents import SIZE, Places
 
+        if self.chaos:
+            return Places(batch.values.shape[1], 0 if batch.own is None else 4, size=batch.tangents.shape[1])
         axes, columns = 0 if batch.own is None else 4, () if batch.field is None else tuple(batch.field.columns)
         more = batch.tangents.shape[1] - SIZE
         return Places(batch.values.shape[1], axes, columns, more > 0, more - 3 - axes if more else 0)
@@ -241,7 +248,7 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
         dense=task.dense, compile_seconds=watch.compile_seconds,
         dt=None if clock or task.tolerance is not None else batch.dt,
     )  # fmt: skip
-    if task.states:
+    if task.states and task.tangent_places is None:
         first = _first_samples(task) if control.is_controlled(task.model) else None
         found_states = _states_of_fields(batch, extra_columns[..., -task.states :], first)
         states = dataclasses.replace(states, states=found_states)
@@ -250,7 +257,8 @@ def _result(task: Task, found: tuple[np.ndarray, ...], watch: Stopwatch) -> Ense
     if task.wanted is None:
         return states
     samples = 1 + np.where(failed < 0, kept_rows(task.count, task.every), (failed - 1) // task.every)
-    return dataclasses.replace(states, statistics=task.wanted.results(extra_columns[0, :, int(clock) :], samples))
+    accumulated = extra_columns[0, :, clock + task.states :]
+    return dataclasses.replace(states, statistics=task.wanted.results(accumulated, samples))
 
 
 def _first_samples(task: Task) -> np.ndarray:
