@@ -53,6 +53,7 @@ class Ensemble:
     events : for each requested event, a list with one Trajectory per body: the states at which it occurred
     states : states of the field (`ph.states`), or of chains of Nosé and Hoover, by name, each (n, N, ...)
     kept : names of those among them that are states of the method
+    tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
     error_estimate : (N,) with `tol`, the estimated error at the end: the larger of the attitude error (an angle) and
         the momentum error relative to the largest momentum; NaN for a body that failed. Otherwise None
 
@@ -82,6 +83,7 @@ class Ensemble:
     events: list[list[Trajectory]] = dataclasses.field(default_factory=list, repr=False)
     states: Mapping[str, np.ndarray] = dataclasses.field(default_factory=dict, repr=False)
     kept: tuple[str, ...] = dataclasses.field(default=(), repr=False)
+    tangent: Any = dataclasses.field(default=None, repr=False)
 
     @functools.cached_property
     def matrix(self) -> np.ndarray:

@@ -63,7 +63,8 @@ def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of
 
 def extended_drift(parts: Iterable[tuple[np.ndarray, np.ndarray]], largest_of: Any = np.max) -> Any:
     """Largest relative change of the energy of body and chain since the first state, from blocks of both energies."""
-    first, largest = None, np.zeros(())
+    first: Any = None
+    largest = np.zeros(())
     for energy, chain in parts:
         first = energy[0] + chain[0] if first is None else first
         largest = np.maximum(largest, largest_of(np.abs(energy + chain - first), axis=0))

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from scipy.spatial.transform import Rotation
 
     from ..physics.body import Body
+    from ..physics.observers.statistics import Statistic
     from ..physics.problem import Problem
     from ..plots import TrajectoryPlots
     from ..run.tangent import Tangent
@@ -118,6 +119,7 @@ class Trajectory:
     method, dt, status : how it was computed; `info` has the rest
     control : with ``control=...``, what the controller decided at its samples: ``.t``, ``.torque``, ``.memory``
     tangent : with ``tangent=True``, derivatives: ``.matrix``, ``.inertia``, ``.params``, ``.covariance(...)``
+    statistics : with ``statistics=...``, the requested statistics, by name
     events : for each requested event, a Trajectory of the states at which it occurred
     mp : with ``digits=...``, t, quaternion, momentum, omega, spatial_momentum and energy as arrays of mpmath numbers
 
@@ -146,6 +148,7 @@ class Trajectory:
         self._problem = problem
         self.tangent: Tangent | None = None
         self.control: Samples | None = None
+        self.statistics: Mapping[str, Statistic] = {}
 
     @property
     def problem(self) -> Problem | None:
@@ -158,6 +161,7 @@ class Trajectory:
         if self.has_varying_inertia:
             data[INERTIA] = self.inertia
         kept = {"_info": self.info, "mp": self.mp, "events": self.events, "control": self.control}
+        kept["statistics"] = dict(self.statistics)
         return {"stored": data, "dense": None, "_problem": None, "tangent": None, **kept}
 
     def __copy__(self) -> Trajectory:

@@ -5,21 +5,17 @@ from __future__ import annotations
 import copy
 import dataclasses
 import importlib
-import math
 from typing import Any
 
 import numpy as np
 
 from ..errors import InputError
-from ..kernels.so3 import matrix
-from ..physics.fields import Field, registry
-from ..physics.fields.variation import GROWTH, MEAN, PREFIX, STATE, WEIGHTED, state_at_start, variation
+from ..physics.fields.variation import GROWTH, MEAN, PREFIX, STATE, WEIGHTED
 from ..physics.problem import Problem, finite_number
 from ..physics.validate import positive
 from ..results.ensemble import Ensemble
+from .ensemble import chaos_words
 from .ensemble.api import ensemble
-from .tangent import check_smooth
-from .with_states import has_states
 
 STEP_TOL = 1e-9
 """Default error of a step."""
@@ -160,19 +156,15 @@ def chaos(
     wrong = [name for name in FIXED if starts.get(name) is not None]
     if wrong:
         raise InputError(f"{wrong[0]} is not available here; remove the argument {wrong[0]}")
-    check_smooth(problem, "ph.chaos")
-    if problem.body.linear_axis is not None:
-        raise InputError("ph.chaos is not available for a linear body, whose inertia tensor has no inverse")
-    if has_states(problem):
-        raise InputError("ph.chaos is not available for a field with states of its own")
+    chaos_words.check(problem, "ph.chaos")
     end = problem.t_end if t_end is None else finite_number("t_end", t_end)
     if end is None or end <= problem.t0:
         raise InputError(f"t_end must be a time after t0 = {problem.t0:g}; got {end!r}", "t_end")
     if step_tol is None and tol is None:
         step_tol = STEP_TOL
-    nu = _frequency(problem, end) if frequency is None else positive("frequency", frequency)
+    nu = chaos_words.frequency(problem, end) if frequency is None else positive("frequency", frequency)
     varied = copy.copy(problem)
-    varied.field = _varied(problem, nu, end)
+    varied.field = chaos_words.varied_field(problem, nu, end)
     many = ensemble(varied, t_end=end, step_tol=step_tol, tol=tol, **starts)
     return _indicators(many, problem.t0)
 
@@ -184,37 +176,6 @@ def _indicators(many: Ensemble, t0: float) -> Chaos:
     passed = np.where(s > 0, s, 1.0)
     share = passed / s[-1]
     return Chaos(many.t, growth, growth / passed, 2 * weighted / share, mean / share, many)
-
-
-def _varied(problem: Problem, frequency: float, end: float) -> Field:
-    """Return the field of a problem with a variation of the motion."""
-    base = problem.field if problem.field is not None else registry.make("constant_torque", torque=(0.0, 0.0, 0.0))
-    body, span = problem.body, end - problem.t0
-    inertia, inverse = body.moments, 1 / body.moments
-    if body.has_principal_rotation:
-        inertia = np.asarray(body.inertia, float)
-        inverse = np.linalg.inv(inertia)
-    own = {
-        "inertia": nested_floats(inertia), "inverse": nested_floats(inverse), "frequency": frequency,
-        "period": 1 / frequency, "per_span": 1 / span,
-        STATE: state_at_start(),
-    }  # fmt: skip
-    return variation(base, own)
-
-
-def nested_floats(values: np.ndarray) -> tuple[Any, ...]:
-    """Return an array as nested tuples."""
-    return tuple(nested_floats(x) if np.ndim(x) else float(x) for x in values)
-
-
-def _frequency(problem: Problem, end: float) -> float:
-    """Return the angular velocity at the start, or one that the torque causes within a radian."""
-    found = float(np.linalg.norm(problem.omega))
-    if problem.field is not None:
-        R = matrix(problem.quaternion)
-        torque = problem.field.torque_value(problem.t0, R, tuple(problem.omega.tolist()))
-        found = max(found, math.sqrt(math.hypot(*torque) / float(problem.body.moments.max())))
-    return found or 1 / (end - problem.t0)
 
 
 def chaos_map(problem: Problem, x: Any, y: Any, start: Any, **run: Any) -> ChaosMap:

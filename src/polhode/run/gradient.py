@@ -238,7 +238,7 @@ def _sorted_out(
         first += len(directions)
         found[name] = part
         if name == "inertia" and problem.body.has_principal_rotation:
-            found[name] = to_tensor(part, problem)
+            found[name] = to_tensor(part, problem.body.axes)
         if name == "params":
             found[name] = by_name(part, problem)
     return Gradient(value.reshape(shape) if shape else float(value[0]), **found)

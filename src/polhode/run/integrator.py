@@ -161,7 +161,8 @@ def state_space(method: Method) -> StateSpace:
 
 
 @kernel
-def _unchanged(y: Any) -> Any:
+def unchanged(y: Any) -> Any:
+    """The state itself."""
     return y
 
 
@@ -169,7 +170,7 @@ def beginning(method: Method) -> Callable[..., Any]:
     """Kernel: the initial state of a method, from (q, m)."""
     if method.memory:
         return with_memory(method.memory)
-    return compensate if method.compensated else _unchanged
+    return compensate if method.compensated else unchanged
 
 
 def start(problem: Problem, method: Method, number: Callable[[Any], Any]) -> tuple[Any, Any]:

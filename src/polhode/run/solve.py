@@ -11,6 +11,7 @@ from typing import Any
 from ..errors import InputError, StepError
 from ..methods import EXAMPLE, Method, methods
 from ..physics.observers.event import checked
+from ..physics.observers.statistics import PARTS, Statistic
 from ..physics.problem import Problem, finite_number
 from ..physics.units import BACKWARD, NO_UNITS, rescaled, units_of_steps
 from ..physics.validate import MOST_STEPS, flag, number_of_digits, whole_number
@@ -62,6 +63,7 @@ def solve(
     tangent: bool = False,
     control: Any = None,
     period: float | None = None,
+    statistics: Any = None,
 ) -> Trajectory:
     """Integrate a problem with a method and a fixed step, or to a tolerance.
 
@@ -94,6 +96,8 @@ def solve(
     control : a function of t, R, omega that returns the torque of a controller, or one made by `ph.controller`; it is
         called once in each period, and what it returns is held until the next sample. ``sol.control`` has the samples
     period : the time between two samples; no step crosses a sample
+    statistics : as in `ph.ensemble`, of which this is one body: names such as "energy", "megno" or "lyapunov",
+        functions, or a list of these. They are evaluated in a second run, in lanes; ``sol.statistics``
 
     Returns
     -------
@@ -116,6 +120,15 @@ def solve(
     """
     if not isinstance(problem, Problem):
         raise InputError(f"the first argument must be a ph.Problem; got {type(problem).__name__}")
+    if statistics is not None:
+        others = {"out": out, "digits": digits, "max_turn": max_turn, "stops": stops, "control": control}
+        _refuse_with_statistics(others)
+        shared = {"dt": dt, "tol": tol, "step_tol": step_tol, "t_end": t_end, "steps": steps, "times": times}
+        shared |= {"max_step": max_step}
+        found = _statistics(problem, method, statistics, every, shared)
+        sol = solve(problem, method, **shared, every=every, progress=progress, events=events, tangent=tangent)
+        sol.statistics = found
+        return sol
     asked = None
     sampled_control.refuse_controlled(problem.field)
     if control is not None or period is not None:
@@ -223,6 +236,29 @@ def solve(
     if tangent:
         with_tangent(problem, chosen, whole)
     return _with_events(problem, chosen, whole, wanted) if wanted else whole
+
+
+def _refuse_with_statistics(others: dict[str, Any]) -> None:
+    """Refuse what a one-body ensemble does not know."""
+    for name, value in others.items():
+        if value is not None:
+            raise InputError(f"statistics are computed in memory, without {name}; remove the argument {name}")
+
+
+def _statistics(
+    problem: Problem, method: Any, statistics: Any, every: int, shared: dict[str, Any]
+) -> dict[str, Statistic]:
+    """Return the statistics of a run: those of an ensemble of one body."""
+    from .ensemble.api import ensemble
+
+    to_tolerance = shared["tol"] is not None or shared["step_tol"] is not None
+    chosen: dict[str, Any] = {} if to_tolerance or shared["times"] is not None else {"every": every}
+    many = ensemble(
+        problem, method=None if to_tolerance else method, **shared, **chosen, statistics=statistics, progress=False
+    )
+    if many.failed[0] >= 0:
+        raise StepError(f"step {many.failed[0]} failed, so that there are no statistics of the whole run")
+    return {name: Statistic(**{part: getattr(one, part)[0] for part in PARTS}) for name, one in many.statistics.items()}
 
 
 def _with_events(problem: Problem, method: Method, sol: Trajectory, events: Any) -> Trajectory:

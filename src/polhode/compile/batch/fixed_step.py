@@ -12,7 +12,7 @@ from numba.extending import register_jitable
 from ...kernels.loops import COLUMNS, ROTATION, StateSpace, stepping, with_states
 from ...kernels.sampled import sampling
 from ...kernels.state import collapse
-from ...physics.observers.statistics import Watch, nothing
+from ...physics.observers.statistics import Watch, nothing, same_system
 from .. import numba_target
 from ..simd.vector_types import LANES, extract, load, spread, store
 from ..threads import share_out, sliced
@@ -75,13 +75,13 @@ _read_extra, _write_extra = (register_jitable(**numba_target.INNER)(f) for f in 
 
 
 def watched(
-    space: StateSpace, watch: Watch | None, read: Any, write: Any, clock: bool, kept: int
+    space: StateSpace, watch: Watch | None, read: Any, write: Any, clock: bool, kept: int, *variation: Any
 ) -> tuple[StateSpace, Callable[..., Any]]:
     """The state space of a run with statistics, and its initial kernel; without statistics the space is unchanged.
 
     The statistics follow the state and the first `kept` numbers of the memory.
     """
-    return watch.state_space(space, clock, kept, read, write) if watch is not None else (space, nothing)
+    return watch.state_space(space, clock, kept, read, write, *variation) if watch is not None else (space, nothing)
 
 
 def _tuple_function(
@@ -230,11 +230,13 @@ def loop(
     sample: Callable[..., Any] | None = None,
     period: int = 0,
     kept: int = 0,
+    system_of: Callable[..., Any] = same_system,
 ) -> Callable[..., Any]:
     """The run of an ensemble, to be compiled; `start` makes a state from (q, m).
 
     The first `kept` numbers in the memory of the method are written after the state (with a `clock`, its time).
-    With a controller, `sample` is the kernel of a sample, and `period` the place of the period among the parameters.
+    `system_of` is the system that statistics read (`Watch.state_space`). With a controller, `sample` is the kernel of a
+    sample, and `period` the place of the period among the parameters.
 
     ``run(h, t0, every, given, order, end, quota, place, rows, saved, q, m, extra_columns, failed)`` runs the groups of
     bodies, in the given order, from the position of a `Cursor` to `end`. It writes the initial and the output states to
@@ -245,7 +247,7 @@ def loop(
     numbers of steps; each is written when it ends.
     """
     plain = lane_space(size, clock, kept)
-    space, opened = watched(plain, watch, _read_extra, _write_extra, clock, kept)
+    space, opened = watched(plain, watch, _read_extra, _write_extra, clock, kept, len(size.states), system_of)
     advance = register_jitable(**numba_target.INNER)(stepping(step, torque, space, before, after))
     if sample is not None:
         controlled = sampling(advance, sample, space, _steps_per_sample(period), at_start=True)

@@ -36,6 +36,8 @@ class BodyBatch(Bodies):
     per_body_dt: bool
     plain: bool = False
     """Whether it is known that no body is linear, flat, or has rotated principal axes."""
+    tangents: np.ndarray | None = None
+    """Numbers of a tangent beside each body (`compile/batch/lane_tangents.py`), or None."""
 
     @property
     def bodies(self) -> Bodies:
@@ -51,7 +53,10 @@ class BodyBatch(Bodies):
         axes = np.empty((1, 0)) if self.own is None else self.own
         columns = (self.dt.reshape(-1, 1), np.reshape(steps, (-1, 1)))
         data = () if self.field is None else (column[None, :] for column in self.field.columns.values())
-        all_of_it = (self.quaternion, self.momentum, self.moments, self.values, axes, *columns, *data)
+        values = self.values
+        if self.tangents is not None:
+            values = np.concatenate([np.broadcast_to(x, (self.number, x.shape[1])) for x in (values, self.tangents)], 1)
+        all_of_it = (self.quaternion, self.momentum, self.moments, values, axes, *columns, *data)
         return tuple(np.require(array, float, ("C", "W")) for array in all_of_it)
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from ..._memo import MADE
 from ...methods import Method
 from ...methods.adaptive.components import Pair
-from ...methods.adaptive.controller import beginning, controlled_step_from_estimate, first_angle
+from ...methods.adaptive.controller import beginning, controlled_steps, first_angle
 from ...methods.adaptive.enright_verner76 import PAIR as LOW
 from ...methods.adaptive.enright_verner76 import enright_verner76
 from ...methods.adaptive.verner87 import PAIR as HIGH
@@ -62,8 +62,7 @@ def lane_steps(problem: Problem, method: Method, tolerance: float) -> LaneSteps:
         return LaneSteps((kind.name, *kind.structure), with_them, first_angle(int(method.order), tolerance))
 
     def make() -> tuple[Callable[..., Any], ...]:
-        step = controlled_step_from_estimate(method, floats.number, torque_kernel(problem, floats.number, method))
-        return beginning(step), step
+        return controlled_steps(method, floats.number, torque_kernel(problem, floats.number, method))
 
     angle = first_angle(int(method.order), tolerance)
     return LaneSteps((method.name, *structure(problem, method)), make, angle)
@@ -93,11 +92,14 @@ ON_CARD = 3e-5
 fit into registers."""
 
 
-def adaptive_method(field: Field, tolerance: float, device: str = "cpu") -> Method:
-    """Return the method with the least work on a device for a tolerance of one step."""
+def adaptive_method(field: Field, tolerance: float, device: str = "cpu", tangent: bool = False) -> Method:
+    """Return the method with the least work on a device for a tolerance of one step.
+
+    With a tangent it is a pair: the steps of the result and those on dual numbers are then the same.
+    """
     if not has_series(field):
         return verner87
-    if device == "cuda":
+    if device == "cuda" or tangent:
         return enright_verner76 if tolerance >= ON_CARD else verner87
     digits = round(-math.log10(tolerance), 1)
     found: Method = MADE(("lane steps", field.structure, digits), lambda: _cheapest(field, digits))
