@@ -155,6 +155,21 @@ def test_parameters_and_axes_are_found():
     assert np.allclose(found.problem.body.inertia, truth.body.inertia, atol=0.02)
 
 
+def test_the_centre_of_mass_is_found():
+    """The parameter `arm` of uniform gravity, on an air bearing, with the weight known."""
+    body = ph.Body(
+        [[1.0, 0.1, 0.0], [0.1, 2.0, 0.2], [0.0, 0.2, 2.5]], mass=3.0, centre=[0.02, -0.03, -0.05], pivot=[0, 0, 0]
+    )
+    truth = ph.Problem(body, ph.fields.uniform_gravity(body), omega=(0.3, 1.0, 0.8))
+    guess = ph.Problem(body, truth.field.bind(arm=[0.0, 0.0, -0.03]), omega=(0.3, 1.0, 0.8))
+    found = ph.fit(guess, noisy(truth, 8), ["attitude", "omega", "arm"])
+    assert (abs(found.values["arm"] - [0.02, -0.03, -0.05]) < 4 * found.sigma["arm"]).all()
+    assert (found.sigma["arm"] < 1e-3).all()
+    both = ph.fit(guess, noisy(truth, 8), ["omega", "inertia", "arm"])  # the torque is the arm times the weight
+    assert "arm" in both.undetermined[0]
+    assert np.isinf(both.sigma["arm"]).all()
+
+
 LIGHT = ph.Problem(TOP.body, TOP.field, attitude=(0.1, 0.7, 0.7, -0.1), omega=(0.3, 1.0, 0.8))
 Q_NEAR = np.array([0.14, 0.7, 0.66, -0.1]) / np.linalg.norm([0.14, 0.7, 0.66, -0.1])
 FAR = ph.Problem(TOP.body, TOP.field, omega=(0.2, 0.7, 1.1))

@@ -334,20 +334,21 @@ def _undetermined(null: np.ndarray, scale: np.ndarray, free: Free) -> list[str]:
         names = [name for name, lost in zip(free.labels(), alone, strict=True) if lost]
         said.append(f"the data do not determine {', '.join(names)}")
     _, s, rest = np.linalg.svd(np.where(alone, 0.0, null), full_matrices=False)
-    return said + [_sentence(row / scale, free) for row in rest[s > 0.5]]
+    return said + [_sentence(row, row / scale, free) for row in rest[s > 0.5]]
 
 
 def _groups_of_inertia(free: Free) -> list[slice]:
     return [free.places[name] for name in BODY if name == "inertia" and name in free.places]
 
 
-def _sentence(direction: np.ndarray, free: Free) -> str:
-    """Describe a direction that the data do not determine."""
+def _sentence(effect: np.ndarray, direction: np.ndarray, free: Free) -> str:
+    """Describe a direction that the data do not determine, by the numbers and by their effects on the residuals."""
     parts = direction / abs(direction).max()
+    shares = np.maximum(abs(parts), abs(effect) / abs(effect).max())  # a number may be small in its unit
     if "inertia" in free.places:
         own = parts[free.places["inertia"]]
-        others = np.delete(parts, np.r_[free.places["inertia"]])
-        if np.ptp(own) < 1e-3 * abs(own).max() and (abs(others) < 1e-3).all():
+        others = np.delete(shares, np.r_[free.places["inertia"]])
+        if np.ptp(own) < 1e-3 * abs(own).max() and (others < 1e-3).all():
             return "the data determine the ratios of the moments only, not their size: no torque acts"
-    named = [name for name, part in zip(free.labels(), parts, strict=True) if abs(part) > NOTABLE]
+    named = [name for name, share in zip(free.labels(), shares, strict=True) if share > NOTABLE]
     return f"the data do not determine {', '.join(named)} separately"
