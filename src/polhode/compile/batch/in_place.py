@@ -385,9 +385,7 @@ def remembering(begin: Callable[..., Any], width: int, parameters: int) -> Carry
 
 def continuing(begin: Callable[..., Any], chain: Chain) -> Carrying:
     """With a chain among the parameters: that of the start of a call is replaced by that of its end."""
-    lines = "".join(
-        f"    store(values[{chain.values + j}], at, y[2][{chain.memory + j}])\n" for j in range(chain.size)
-    )
+    lines = "".join(f"    store(values[{chain.values + j}], at, y[2][{chain.memory + j}])\n" for j in range(chain.size))
     space: dict[str, Any] = {"store": store}
     exec(f"def keep(values, at, y):\n{lines}", space)  # the text contains no user input
     _, put_back = _copying(COLUMNS)

@@ -12,6 +12,7 @@ import numpy as np
 from ...physics.problem import Problem
 from ...results.trajectory import Trajectory
 from .measurements import Measurement
+from .starts import Starts
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -32,6 +33,7 @@ class Fit:
     success, message : whether the search ended, and how
     evaluations : motions computed
     solution : the motion at the times of the measurements
+    starts : with several starting guesses, how they ended
 
     Examples
     --------
@@ -58,6 +60,7 @@ class Fit:
     evaluations: int
     data: list[Measurement] = dataclasses.field(repr=False)
     solution: Trajectory = dataclasses.field(repr=False)
+    starts: Starts | None = dataclasses.field(default=None, repr=False)
 
     @functools.cached_property
     def correlation(self) -> np.ndarray:
@@ -75,7 +78,8 @@ class Fit:
         lines = [f"chi2 = {self.chi2:.4g} for {self.dof} degrees of freedom; {self.message}"]
         numbers = zip(self.names, _flat(self.values), _flat(self.sigma), strict=True)
         lines += [f"{name:16} {value: .9g} +- {sigma:.2g}" for name, value, sigma in numbers]
-        return "\n".join([*lines, *self.undetermined])
+        starts = [] if self.starts is None else [str(self.starts)]
+        return "\n".join([*lines, *self.undetermined, *starts])
 
 
 def _flat(values: dict[str, Any]) -> list[float]:
