@@ -5,14 +5,12 @@ from __future__ import annotations
 import dataclasses
 
 from .nodes import (
-
     Assign,
     Break,
     Function,
     If,
     Loop,
     Node,
-
     SetItem,
     Statement,
     Var,
@@ -201,5 +199,3 @@ def _insert(body: list[Statement], var: Var, path: Path) -> None:
         if any(isinstance(s, Assign) and s.var is var for s in inside):
             body.insert(i, Assign(var, None))
             return
-
-

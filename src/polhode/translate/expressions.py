@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 from typing import Any
 
 from .nodes import ARRAY, INT, NUM, Node, Static, Value, Var
@@ -23,6 +24,8 @@ from .values import (
 
 ARITHMETIC = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/"}
 COMPARISONS = {ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=", ast.Eq: "==", ast.NotEq: "!="}
+OF_KNOWN = {ast.Pow: operator.pow, ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod}
+"""Operators that only numbers known while translating may have."""
 LOGIC = {ast.BitAnd: "&&", ast.BitOr: "||", ast.And: "&&", ast.Or: "||"}
 
 
@@ -101,9 +104,8 @@ class Expressions:
             return logic(LOGIC[type(node.op)], a, b)
         if type(node.op) in ARITHMETIC:
             return arithmetic(ARITHMETIC[type(node.op)], a, b)
-        if isinstance(a, Static) and isinstance(b, Static):
-            code = compile(ast.Expression(ast.BinOp(ast.Constant(a.value), node.op, ast.Constant(b.value))), "", "eval")
-            return Static(eval(code))  # two known numbers
+        if isinstance(a, Static) and isinstance(b, Static) and type(node.op) in OF_KNOWN:
+            return Static(OF_KNOWN[type(node.op)](a.value, b.value))
         raise Untranslatable(f"{name_of(self.source)} uses {ast.unparse(node)}: that operator has no translation")
 
     def _unaryop(self, node: ast.UnaryOp) -> Value:

@@ -37,6 +37,7 @@ from .nodes import (
     ref,
     tup,
 )
+from .reserved import RESERVED
 from .source import Untranslatable, assigned, counting_parameters, definition, name_of
 from .values import (
     converted,
@@ -105,29 +106,6 @@ class Program:
                 self._names.add(candidate)
                 return candidate
         raise AssertionError(name)
-
-
-RESERVED = {
-    "exp", "log", "sin", "cos", "tan", "conj", "nearest", "norm", "tail", "step", "round", "div", "abs", "sqrt", "pow",
-    "main", "free", "index", "min", "max", "mix", "dot", "cross", "length", "sign", "loop", "move", "match", "fn",
-    "half", "double", "float", "int", "long", "short", "new", "this", "in", "var", "let", "ref", "type", "mod", "use",
-    "function", "final", "from", "near", "far", "default", "switch", "case", "auto", "register", "union", "struct",
-    "enum", "static", "const", "void", "char", "bool", "signed", "unsigned", "volatile", "inline", "restrict", "goto",
-    "if", "else", "for", "while", "do", "break", "continue", "return", "sizeof", "typedef", "extern", "and", "or", "not",
-    "class", "public", "private", "protected", "template", "typename", "operator", "delete", "try", "catch", "throw",
-    "using", "namespace", "virtual", "friend", "explicit", "export", "mutable", "impl", "trait", "where", "self", "super",
-    "crate", "dyn", "box", "move", "unsafe", "async", "await", "yield", "with", "arguments", "eval", "package",
-    "interface", "override", "abstract", "become", "macro", "priv", "unsized", "virtual", "pub", "mut", "as", "true",
-    "false", "null", "undefined", "typeof", "instanceof", "quat", "vec3", "state", "pair", "mat3", "vec3_pair", "body", "y0", "y1", "j0", "j1",
-    "gamma", "select", "all", "any", "array", "atomic", "fma", "fract", "exp2", "log2", "sinh", "cosh", "tanh", "fmin",
-    "fmax", "floor", "ceil", "trunc", "modf", "frexp", "ldexp", "asin", "acos", "atan", "atan2", "power", "fixed",
-    "active", "filter", "common", "partition", "shared", "resource", "precise", "pass", "layout", "invariant", "input",
-    "output", "inout", "sampler", "texture", "uniform", "attribute", "varying", "unless", "up", "coherent", "fragment",
-    "vertex", "compute", "demote", "discard", "std", "meta", "regardless", "target", "technique", "unorm", "snorm",
-    "writeonly", "readonly", "diff", "get", "set", "handle", "hook", "import", "is", "lowp", "highp", "mediump", "of",
-    "premerge", "quat_", "set_", "external", "none", "noinline", "nil", "module", "mat3x3", "require", "rsqrt",
-}  # fmt: skip
-"""Words that are reserved, or names of library functions, in one of the languages."""
 
 
 def _readable(source: Any, called: str) -> str:
@@ -349,7 +327,9 @@ class Translation(Expressions):
     def _on_for(self, node: ast.For) -> bool:
         iterated = node.iter
         if not (isinstance(iterated, ast.Call) and isinstance(iterated.func, ast.Name) and iterated.func.id == "range"):
-            raise Untranslatable(f"{name_of(self.source)} loops over {ast.unparse(iterated)}; only ranges have a translation")
+            raise Untranslatable(
+                f"{name_of(self.source)} loops over {ast.unparse(iterated)}; only ranges have a translation"
+            )
         ends = [self.value(x) for x in iterated.args]
         first, end = (Static(0), ends[0]) if len(ends) == 1 else ends
         saved = self._snapshot()
@@ -420,7 +400,10 @@ class Translation(Expressions):
             raise Untranslatable(f"{name_of(self.source)} calls {ast.unparse(node.func)}, which has no translation")
         if node.keywords:
             named = {k.arg: self.value(k.value) for k in node.keywords}
-            arguments = [*arguments, *(named[n] for n in list(inspect.signature(function).parameters)[len(arguments) :])]
+            arguments = [
+                *arguments,
+                *(named[n] for n in list(inspect.signature(function).parameters)[len(arguments) :]),
+            ]
         return self._called(function, arguments, node.func.id if isinstance(node.func, ast.Name) else "")
 
     def _called(self, function: Any, arguments: list[Value], called: str) -> Value:
@@ -464,4 +447,3 @@ def translated(program: Program, kernel: Any, kinds: tuple[Type, ...], name: str
     made = program.function(kernel, kinds, name)
     made.name = name
     return made
-

@@ -97,7 +97,7 @@ def interface(
     """Translate the entries of a method for a problem; names of functions for users begin with `name`."""
     check_translatable(method, problem)
     number = floats.number
-    (q, momentum, *rest), (inertia, inverse, given) = start(problem, method, number)
+    (q, momentum, *_), (inertia, inverse, given) = start(problem, method, number)
     parameters = tuple(x for x in given if not isinstance(x, np.ndarray))
     memory = LOW_PARTS if method.compensated else method.memory
     made = Interface(
@@ -135,14 +135,16 @@ def _entry(
 
     `first` makes the state of the method from (q, m); `last` makes (q, m) of its result, which is written elsewhere.
     """
-    output = ("q_out", "momentum_out") if last else ()
-    arrays = (*made.data, *made.state, *output)
+    output = ("q_out", "momentum_out") if last else ("q", "momentum")
+    arrays = (*made.data, *made.state, *(output if last else ()))
     rows = {f"rows{i}": x for i, x in enumerate(given) if isinstance(x, np.ndarray)}
     numbers = iter(range(len(given)))
-    parameters = "".join(f"rows{i}, " if f"rows{i}" in rows else f"params[{next(numbers)}], " for i in range(len(given)))
+    parameters = "".join(
+        f"rows{i}, " if f"rows{i}" in rows else f"params[{next(numbers)}], " for i in range(len(given))
+    )
     state = _state(made, first is not None)
-    places = [(f"{output[0] if last else 'q'}[{i}]", f"new[0][{i}]") for i in range(4)]
-    places += [(f"{output[1] if last else 'momentum'}[{i}]", f"new[1][{i}]") for i in range(3)]
+    places = [(f"{output[0]}[{i}]", f"new[0][{i}]") for i in range(4)]
+    places += [(f"{output[1]}[{i}]", f"new[1][{i}]") for i in range(3)]
     if not last:
         places += [(f"memory[{i}]", item) for i, item in enumerate(_memory_items(made))]
     lines = [

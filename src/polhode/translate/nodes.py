@@ -222,7 +222,9 @@ def parts(node: Node) -> list[Node]:
 
 def const(value: float | int | bool) -> Node:
     """A number or truth value as a node."""
-    return Node("const", (), BOOL if isinstance(value, bool) else NUM, value if isinstance(value, bool) else float(value))
+    return Node(
+        "const", (), BOOL if isinstance(value, bool) else NUM, value if isinstance(value, bool) else float(value)
+    )
 
 
 def ref(var: Var) -> Node:

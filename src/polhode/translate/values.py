@@ -136,7 +136,7 @@ def _numeric(value: Value) -> Value:
 
 
 def arithmetic(op: str, a: Value, b: Value) -> Value:
-    """a op b for numbers; integers stay integers, except in a quotient."""
+    """Sum, difference, product or quotient; integers stay integers, except in a quotient."""
     a, b = _numeric(a), _numeric(b)
     if isinstance(a, Static) and isinstance(b, Static):
         return Static(ARITHMETIC[op](a.value, b.value))
@@ -150,12 +150,12 @@ def comparison(op: str, a: Value, b: Value) -> Value:
     if isinstance(a, Static) and isinstance(b, Static):
         return Static(bool(COMPARISONS[op](a.value, b.value)))
     kinds = {x.type if isinstance(x, Node) else INT if isinstance(x.value, int) else NUM for x in (a, b)}
-    kind = INT if kinds == {INT} else NUM
+    kind = BOOL if BOOL in kinds else INT if kinds == {INT} else NUM
     return Node(op, (converted(a, kind), converted(b, kind)), BOOL)
 
 
 def logic(op: str, a: Value, b: Value) -> Value:
-    """a && b or a || b."""
+    """Conjunction (&&) or disjunction (||)."""
     for one, other in ((a, b), (b, a)):
         if isinstance(one, Static):
             return other if bool(one.value) == (op == "&&") else one
@@ -163,7 +163,7 @@ def logic(op: str, a: Value, b: Value) -> Value:
 
 
 def negative(a: Value) -> Value:
-    """-a."""
+    """Minus a."""
     a = _numeric(a)
     return Static(-a.value) if isinstance(a, Static) else Node("neg", (a,), a.type)
 

@@ -33,7 +33,7 @@ def written(made: Interface, printer: Printer, trial: Trial) -> str:
 
 ENTRY_DOCS = {
     "step": "One step of dt from the time t. Returns 0; or 1, and leaves the state, if the step failed.",
-    "begin": "Prepare q, momentum and memory, which may hold anything, for the first step. Returns 0, or 1 if it failed.",
+    "begin": "Call it once with q and momentum at the start: it prepares the state. Returns 0, or 1 if it failed.",
     "result": "Attitude and momentum at the time t, from the state between steps. Returns 0, or 1 if it failed.",
 }
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from ..nodes import (
     ARRAY,
     BOOL,
     INT,
-    NUM,
     Assign,
     Break,
     Do,
@@ -58,7 +58,7 @@ class Printer:
     number, boolean, integer = "double", "bool", "int"
     true, false = "true", "false"
     end = ";"
-    functions: dict[str, str] = {}
+    functions: Mapping[str, str] = MappingProxyType({})
     """Names of the elementary functions."""
     has_fma = True
     """Whether the language has a fused multiply-add; without it the error of a product needs 17 operations."""

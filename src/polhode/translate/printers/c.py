@@ -40,7 +40,9 @@ class C(Printer):
     def made(self, shape: tuple[Any, ...], items: list[str]) -> str:
         """A compound literal."""
         text = ", ".join(items)
-        return f"({self.tuple_name(shape)}){{{{{text}}}}}" if is_long(shape) else f"({self.tuple_name(shape)}){{{text}}}"
+        return (
+            f"({self.tuple_name(shape)}){{{{{text}}}}}" if is_long(shape) else f"({self.tuple_name(shape)}){{{text}}}"
+        )
 
     def declared(self, var: Var, value: str) -> str:
         """The declaration of a variable; the type of a struct stands there once."""
@@ -86,14 +88,11 @@ class C(Printer):
 
     def table_lines(self) -> list[str]:
         """The constant arrays."""
-        return [
-            line
-            for values, name in self.tables.items()
-            for line in wrapped(
-                f"{self.constant_words} {self.number} {name}[{len(values)}] = {{{', '.join(map(self.literal, values))}}};",
-                0,
-            )
-        ]
+        return [line for values, name in self.tables.items() for line in self._table(name, values)]
+
+    def _table(self, name: str, values: tuple[float, ...]) -> list[str]:
+        items = ", ".join(map(self.literal, values))
+        return wrapped(f"{self.constant_words} {self.number} {name}[{len(values)}] = {{{items}}};", 0)
 
     constant_words = "static const"
 
@@ -110,15 +109,16 @@ class C(Printer):
     def rounding(self, made: Any) -> str:
         """What equality with the Python kernel depends on."""
         return (
-            "The numbers equal those of the Python kernel to the bit where sin, cos and the like are the same functions "
-            "and the compiler fuses no product with a sum: gcc and clang need -ffp-contract=off (gcc -std=c99 implies "
+            "The numbers equal those of the Python kernel to the bit where sin, cos and the like are the same "
+            "functions and the compiler fuses no product with a sum: gcc and clang need -ffp-contract=off (gcc -std=c99 implies "
             "it), and never -ffast-math. Without these options the accuracy is the same, the last bits are not."
         )
 
     def how_to_test(self, made: Any) -> str:
         """How the self-test is run."""
         file = f"{made.name}.{self.suffix}"
-        return f"Self-test: {self.compiler} {self.standard} -O2 -ffp-contract=off -DPOLHODE_SELF_TEST {file} -lm && ./a.out"
+        options = f"{self.standard} -O2 -ffp-contract=off -DPOLHODE_SELF_TEST"
+        return f"Self-test: {self.compiler} {options} {file} -lm && ./a.out"
 
     def closing(self, made: Any, trial: Any) -> list[str]:
         """The self-test."""

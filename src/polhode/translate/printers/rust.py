@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..nodes import ARRAY, Assign, Function, Node, Statement, Var, expressions, parts, statements
+from ..nodes import ARRAY, NUM, Assign, Function, Node, Statement, Var, expressions, parts, statements
 from .base import Printer, is_array, is_long, read_variables, wrapped, written_arrays
 
 
@@ -16,7 +16,8 @@ class Rust(Printer):
     number, integer = "f64", "i32"
     infinity, not_a_number = "f64::INFINITY", "f64::NAN"
     functions = {
-        name: name for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp")
+        name: name
+        for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp")
     } | {"log": "ln", "abs": "abs", "power": "powf", "fma": "mul_add"}
     table_prefix = "TABLE_"
 
@@ -85,7 +86,8 @@ class Rust(Printer):
 
     def declared(self, var: Var, value: str) -> str:
         """A declaration."""
-        return f"let {'mut ' if var in self._changing else ''}{var.name} = {value}"
+        kind = ": f64" if var.type == NUM else ""  # otherwise a literal would have no type
+        return f"let {'mut ' if var in self._changing else ''}{var.name}{kind} = {value}"
 
     def zero(self, var: Var) -> str:
         """A declaration with zeros."""
@@ -136,7 +138,9 @@ class Rust(Printer):
 
     def opening(self, made: Any) -> list[str]:
         """Lints that do not concern printed code."""
-        return ["#![allow(dead_code, unused_assignments, unused_parens, unexpected_cfgs)]\n#![allow(clippy::all)]"]
+        return [
+            "#![allow(dead_code, non_snake_case, unused_assignments, unused_parens, unexpected_cfgs)]\n#![allow(clippy::all)]"
+        ]
 
     def rounding(self, made: Any) -> str:
         """What equality with the Python kernel depends on."""
@@ -167,7 +171,7 @@ class Rust(Printer):
             f"    let (t0, dt) = ({trial.t0!r}_f64, {trial.dt!r}_f64);",
             *([f"    assert_eq!({calls['begin']}, 0);"] if "begin" in calls else []),
             f"    for n in 0..{trial.steps} {{",
-            f"        assert_eq!({calls['step']}, 0, \"step {{}} failed\", n + 1);",
+            f'        assert_eq!({calls["step"]}, 0, "step {{}} failed", n + 1);',
             "    }",
             *([f"    assert_eq!({calls['result']}, 0);"] if "result" in calls else []),
             "    let mut largest = 0.0_f64;",
