@@ -56,6 +56,15 @@ def _length(x: Value) -> Value:
     return Static(length(x))
 
 
+def _of_known(function: Callable[..., Any]) -> Callable[..., Value]:
+    def apply(*arguments: Value) -> Value:
+        if not all(map(is_number, arguments)):
+            raise Untranslatable(f"it uses {function.__name__} of numbers that vary; ph.where has a translation")
+        return Static(function(*(x.value for x in arguments)))
+
+    return apply
+
+
 def _refused(name: str) -> Callable[..., Value]:
     def refuse(*arguments: Value) -> Value:
         raise Untranslatable(f"it uses {name}, which has no translation")
@@ -79,6 +88,8 @@ def table(epsilon: float, has_fma: bool) -> dict[Any, Callable[..., Value]]:
         **{getattr(math, name): _function(name) for name in FUNCTIONS if name != "power"},
         abs: _function("abs"),
         len: _length,
+        min: _of_known(min),
+        max: _of_known(max),
         float: _same,
         generic.sincos: _sincos,
         generic.where: select,

@@ -6,6 +6,7 @@ import ast
 import builtins
 import inspect
 import textwrap
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -17,8 +18,18 @@ class Untranslatable(InputError):
     """A kernel uses something that the other languages do not have; the message says what."""
 
 
+_KNOWN: weakref.WeakKeyDictionary[Callable[..., Any], ast.FunctionDef] = weakref.WeakKeyDictionary()
+"""Definitions read so far: reading a file for each call takes most of the time."""
+
+
 def definition(function: Callable[..., Any]) -> ast.FunctionDef:
     """The definition of a kernel as a syntax tree."""
+    if function not in _KNOWN:
+        _KNOWN[function] = _definition(function)
+    return _KNOWN[function]
+
+
+def _definition(function: Callable[..., Any]) -> ast.FunctionDef:
     try:
         text = text_of(function) or textwrap.dedent(inspect.getsource(function))
     except (OSError, TypeError):

@@ -81,11 +81,15 @@ def _declared(made: Interface) -> list[str]:
     if method.order_free != method.order:
         order += f" (free body: {formatted(method.order_free)})"
     words = [w for w in ("symmetric", "symplectic", "implicit") if getattr(method, w)]
-    cost = [f"{method.torque_evals} torques"] if made.problem.field is not None else []
-    cost += [f"{method.solves} solved equations"] if method.solves else []
+    cost = [_counted(method.torque_evals, "torque")] if made.problem.field is not None else []
+    cost += [_counted(method.solves, "solved equation")] if method.solves else []
     lines = [f"Declared: {', '.join([order, *words])}."]
     lines += [f"Conserves exactly: {formatted(method.conserves).replace('_', ' ')}."] if method.conserves else []
     return lines + ([f"Cost of a step: {', '.join(cost)}."] if cost else [])
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count} {what}{'s' * (count != 1)}"
 
 
 def _arguments(made: Interface) -> list[str]:

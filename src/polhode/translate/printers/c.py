@@ -110,8 +110,9 @@ class C(Printer):
         """What equality with the Python kernel depends on."""
         return (
             "The numbers equal those of the Python kernel to the bit where sin, cos and the like are the same "
-            "functions and the compiler fuses no product with a sum: gcc and clang need -ffp-contract=off (gcc -std=c99 implies "
-            "it), and never -ffast-math. Without these options the accuracy is the same, the last bits are not."
+            "functions and the compiler fuses no product with a sum: gcc and clang need -ffp-contract=off (gcc "
+            "-std=c99 implies it), and never -ffast-math. Without the former the last bits differ, with the latter "
+            "anything may."
         )
 
     def how_to_test(self, made: Any) -> str:

@@ -138,9 +138,8 @@ class Rust(Printer):
 
     def opening(self, made: Any) -> list[str]:
         """Lints that do not concern printed code."""
-        return [
-            "#![allow(dead_code, non_snake_case, unused_assignments, unused_parens, unexpected_cfgs)]\n#![allow(clippy::all)]"
-        ]
+        lints = ("dead_code", "non_snake_case", "unused_assignments", "unused_parens", "unexpected_cfgs", "clippy::all")
+        return [f"#![allow({', '.join(lints)})]"]
 
     def rounding(self, made: Any) -> str:
         """What equality with the Python kernel depends on."""
