@@ -7,17 +7,24 @@ import numpy as np
 import pytest
 
 import polhode as ph
+from foreign_compilers import in_javascript, self_test
 from polhode.kernels.loops import stepping
 from polhode.numbers import floats
 from polhode.run.integrator import start, state_space, torque_kernel
-from foreign_compilers import in_javascript, self_test
 
 EPSILON = 2.0**-52
 STEPS = 100
 NAMES = [m.name for m in ph.methods.values() if m.has_step]
 FAST = ("symrot123", "dmv4", "akw", "abm4", "jacobi", "lietaylor(4)", "mkrk(gauss2)")
-"""One of each way in which kernels are written: explicit, a quartic, Newton, a memory, series, tables of coefficients."""
-COMPOSED = ("strang(dmv10)", "compensated(dmv4)", "processed4(jacobi)", "reversible(imidm)", "ep(buss3)", "yoshida4(trap)")
+"""One of each way in which kernels are written: explicit, a quartic, Newton, a memory, series, coefficients."""
+COMPOSED = (
+    "strang(dmv10)",
+    "compensated(dmv4)",
+    "processed4(jacobi)",
+    "reversible(imidm)",
+    "ep(buss3)",
+    "yoshida4(trap)",
+)
 
 
 @ph.torque(frame="body")
@@ -43,9 +50,7 @@ def in_python(method, problem, dt):
     """Quaternion and momentum after the steps of the self-test, by the kernels on Python's own numbers."""
     number = floats.number
     before, after = method.processors(number)
-    advance = stepping(
-        method.build(number), torque_kernel(problem, number, method), state_space(method), before, after
-    )
+    advance = stepping(method.build(number), torque_kernel(problem, number, method), state_space(method), before, after)
     y, system = start(problem, method, number)
     rows = np.empty((1, 8))
     last = (STEPS, math.inf) if method.has_own_time else STEPS

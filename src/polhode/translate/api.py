@@ -15,11 +15,19 @@ from .printers.base import Printer
 from .printers.c import C, Cpp, Cuda
 from .printers.javascript import JavaScript
 from .printers.rust import Rust
+from .printers.wgsl import Wgsl
 from .self_test import trial
 from .source import Untranslatable
 from .writing import written
 
-LANGUAGES: dict[str, type[Printer]] = {"c": C, "c++": Cpp, "cuda": Cuda, "rust": Rust, "javascript": JavaScript}
+LANGUAGES: dict[str, type[Printer]] = {
+    "c": C,
+    "c++": Cpp,
+    "cuda": Cuda,
+    "rust": Rust,
+    "javascript": JavaScript,
+    "wgsl": Wgsl,
+}
 """Printers by the names of their languages."""
 
 ALIASES = {"cpp": "c++", "cxx": "c++", "js": "javascript", "rs": "rust", "cu": "cuda"}
@@ -50,7 +58,7 @@ def emit(
     ----------
     method : a name, alias or expression, or a Method
     problem : the body, field and start: a Problem or the name of one; or a field only. Default: a free body
-    to : the language: "c", "c++", "cuda", "rust", "javascript"
+    to : the language: "c", "c++", "cuda", "rust", "javascript", "wgsl" (single precision)
     name : prefix of the functions, such as polhode_step
     dt : step of the self-test in the text; by default the body turns by 0.05 radians in it
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+from .inlining import inline
 from .nodes import (
     Assign,
     Break,
@@ -15,6 +16,7 @@ from .nodes import (
     Statement,
     Var,
     blocks,
+    change_expressions,
     expressions,
     parts,
     statements,
@@ -23,6 +25,7 @@ from .nodes import (
 
 def cleaned(functions: list[Function], entries: list[Function]) -> list[Function]:
     """The functions that the entries need, without unused variables, parameters and functions."""
+    inline(functions)
     changed = True
     while changed:
         changed = False
@@ -111,7 +114,7 @@ def _without_unused_parameters(function: Function, functions: list[Function]) ->
     function.parameters = [function.parameters[i] for i in keep]
     for caller in functions:
         for statement in statements(caller.body):
-            _replace(statement, lambda node: _with_arguments(node, function, keep))
+            change_expressions(statement, lambda node: _with_arguments(node, function, keep))
     return True
 
 
@@ -120,14 +123,6 @@ def _with_arguments(node: Node, function: Function, keep: list[int]) -> Node:
     if node.op == "call" and node.data is function:
         args = tuple(args[i] for i in keep)
     return node if args == node.args else dataclasses.replace(node, args=args)
-
-
-def _replace(statement: Statement, change: object) -> None:
-    """Replace the expressions of a statement."""
-    for field in dataclasses.fields(statement):
-        value = getattr(statement, field.name)
-        if isinstance(value, Node):
-            setattr(statement, field.name, change(value))  # type: ignore[operator]
 
 
 # --- declarations -----------------------------------------------------------------------------------

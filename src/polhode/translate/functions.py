@@ -101,11 +101,16 @@ class Program:
         """A name that no other function has."""
         if name in RESERVED:
             name = f"{getattr(source, '__module__', '').rpartition('.')[2]}_{name}"
-        for candidate in (name, *(f"{name}_{i}" for i in range(2, 1000))):
-            if candidate not in self._names and candidate not in RESERVED:
-                self._names.add(candidate)
-                return candidate
-        raise AssertionError(name)
+        return free_name(name, self._names, "_")
+
+
+def free_name(name: str, taken: set[str], joint: str) -> str:
+    """The name, with a number if it is taken or reserved; it is taken then."""
+    candidate, i = name, 2
+    while candidate in taken or candidate in RESERVED:
+        candidate, i = f"{name}{joint}{i}", i + 1
+    taken.add(candidate)
+    return candidate
 
 
 def _readable(source: Any, called: str) -> str:
@@ -143,11 +148,7 @@ class Translation(Expressions):
 
     def _unique(self, name: str) -> str:
         name = name.lstrip("_") or "unused"
-        for candidate in (name, *(f"{name}{'_' if name[-1].isdigit() else ''}{i}" for i in range(2, 10000))):
-            if candidate not in self._names and candidate not in RESERVED:
-                self._names.add(candidate)
-                return candidate
-        raise AssertionError(name)
+        return free_name(name, self._names, "_" if name[-1].isdigit() else "")
 
     # --- the whole ----------------------------------------------------------------------------------
 
@@ -180,6 +181,8 @@ class Translation(Expressions):
 
     def _on_return(self, node: ast.Return) -> bool:
         value = Static(None) if node.value is None else self.value(node.value)
+        if sum(isinstance(n, ast.Return) for n in ast.walk(self.tree)) > 1:  # they may need another type
+            value = self._readable_as(value, stored_type(type_of(value)))
         statement = Return(value)
         self.returned.append(statement)
         self.body.append(statement)
@@ -266,7 +269,7 @@ class Translation(Expressions):
             return
         if name in self.pinned:
             var = self.pinned[name]
-            self.body.append(Assign(var, converted(value, var.type)))
+            self.body.append(Assign(var, converted(self._readable_as(value, var.type), var.type)))
             return
         if self.depth:
             kind = stored_type(kind)
@@ -278,7 +281,7 @@ class Translation(Expressions):
             var = old.data
         else:
             var = Var(self._unique(name), kind)
-        self.body.append(Assign(var, converted(value, kind)))
+        self.body.append(Assign(var, converted(self._readable_as(value, kind), kind)))
         self.bindings[name] = ref(var)
 
     # --- branches and loops -------------------------------------------------------------------------
@@ -409,7 +412,11 @@ class Translation(Expressions):
     def _called(self, function: Any, arguments: list[Value], called: str) -> Value:
         kinds = self._argument_types(function, arguments)
         made = self.program.function(function, kinds, called)
-        passed = tuple(converted(a, k) for a, k in zip(arguments, kinds, strict=True) if is_stored(k))
+        ready = [self._readable_as(a, k) for a, k in zip(arguments, kinds, strict=True)]
+        passed = tuple(converted(a, k) for a, k in zip(ready, kinds, strict=True) if is_stored(k))
+        for var, node in zip(made.parameters, passed, strict=True):
+            if node.type == ARRAY:
+                var.size = var.size or node.data.size
         if not is_stored(made.result):
             if not made.is_pure:
                 self.body.append(Do(Node("call", passed, made.result, made)))
@@ -426,6 +433,14 @@ class Translation(Expressions):
             keep = is_integers(value) if is_tuple(value) else name in counts
             kinds.append(type_of(value) if keep else _passed(type_of(value)))
         return tuple(kinds)
+
+    def _readable_as(self, value: Value, kind: Type) -> Value:
+        """The value, stored first if its items must be read one by one to convert it to a type."""
+        if isinstance(kind, Tup) and isinstance(value, tuple) and len(value) == len(kind.items):
+            return tuple(self._readable_as(v, k) for v, k in zip(value, kind.items, strict=True))
+        if isinstance(value, Node) and isinstance(value.type, Tup) and value.type != kind and not is_place(value):
+            return self._temporary(value, "parts")
+        return value
 
     def _workspace(self, count: Value) -> Value:
         if not isinstance(count, Static):

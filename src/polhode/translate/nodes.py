@@ -7,6 +7,7 @@ it is stored, then a `Node` of type `Tup`.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from typing import Any
 
 
@@ -213,6 +214,14 @@ def expressions(statement: Statement) -> list[Node]:
     if isinstance(statement, Loop):
         return [statement.first, statement.end]
     return [statement.value] if isinstance(statement, Return) and isinstance(statement.value, Node) else []
+
+
+def change_expressions(statement: Statement, change: Callable[[Node], Node]) -> None:
+    """Replace the expressions that a statement itself evaluates."""
+    for field in dataclasses.fields(statement):
+        value = getattr(statement, field.name)
+        if isinstance(value, Node):
+            setattr(statement, field.name, change(value))
 
 
 def parts(node: Node) -> list[Node]:

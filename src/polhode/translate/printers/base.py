@@ -244,13 +244,17 @@ class Printer:
             text = self.text(statement.value)
             return self.declared(statement.var, text) if statement.declares else f"{statement.var.name} = {text}"
         if isinstance(statement, SetItem):
-            return f"{statement.var.name}[{self.index(statement.index)}] = {self.text(statement.value)}"
+            return f"{self.place(statement.var)}[{self.index(statement.index)}] = {self.text(statement.value)}"
         if isinstance(statement, Do):
             return self.text(statement.call)
         if isinstance(statement, Break):
             return "break"
         assert isinstance(statement, Return)
         return "return" if statement.value is None else f"return {self.text(statement.value)}"
+
+    def place(self, var: Var) -> str:
+        """An array where it is written."""
+        return var.name
 
     def declared(self, var: Var, value: str) -> str:
         """The declaration of a variable with its value."""
@@ -354,8 +358,8 @@ def _best_break(line: str, first: int) -> int | None:
     depth, best, least = 0, None, math.inf
     for i, char in enumerate(line[: WIDTH + 1]):
         depth += (char in "({[") - (char in ")}]")
-        after_comma = char == " " and line[i - 1] == ","
-        before_sign = char == " " and line[i + 1 : i + 3] in ("+ ", "- ", "? ", ": ", "&&", "||", "= ")
+        after_comma = char == " " and line[i - 1] == "," and "<" not in line[max(0, i - 6) : i]  # array<f32, 3>
+        before_sign = char == " " and line[i + 1 : i + 3] in ("+ ", "- ", "? ", ": ", "&&", "||")
         level = depth + (0 if after_comma else 0.5)
         if i > first and (after_comma or before_sign) and level <= least:
             best, least = i, level
