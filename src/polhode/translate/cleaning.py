@@ -6,6 +6,7 @@ import dataclasses
 
 from .inlining import inline
 from .nodes import (
+    ARRAY,
     Assign,
     Break,
     Function,
@@ -36,6 +37,8 @@ def cleaned(functions: list[Function], entries: list[Function]) -> list[Function
                 changed |= _without_unused_parameters(function, functions)
     needed = _needed(entries)
     functions = [f for f in functions if f in needed]
+    for function in reversed(functions):  # from callers to those they call
+        _pass_sizes(function)
     for function in functions:
         _declare(function)
         _rename(function, {f.name for f in functions})
@@ -52,6 +55,15 @@ def _rename(function: Function, taken: set[str]) -> None:
         if var.name in taken:
             var.name = next(n for n in (f"{var.name}_{i}" for i in range(1, 1000)) if n not in names)
             names.add(var.name)
+
+
+def _pass_sizes(function: Function) -> None:
+    """Tell the functions that a function calls how long the arrays are that it passes."""
+    for statement in statements(function.body):
+        for node in (n for e in expressions(statement) for n in parts(e) if n.op == "call"):
+            for var, argument in zip(node.data.parameters, node.args, strict=True):
+                if var.type == ARRAY:
+                    var.size = var.size or argument.data.size
 
 
 def _needed(entries: list[Function]) -> set[Function]:

@@ -414,9 +414,6 @@ class Translation(Expressions):
         made = self.program.function(function, kinds, called)
         ready = [self._readable_as(a, k) for a, k in zip(arguments, kinds, strict=True)]
         passed = tuple(converted(a, k) for a, k in zip(ready, kinds, strict=True) if is_stored(k))
-        for var, node in zip(made.parameters, passed, strict=True):
-            if node.type == ARRAY:
-                var.size = var.size or node.data.size
         if not is_stored(made.result):
             if not made.is_pure:
                 self.body.append(Do(Node("call", passed, made.result, made)))
