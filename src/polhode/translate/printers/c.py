@@ -17,7 +17,7 @@ class C(Printer):
         name: name
         for name in ("sqrt", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh", "cosh", "tanh", "exp", "log")
     } | {"abs": "fabs", "power": "pow", "fma": "fma"}
-    inner = "static "
+    inner = "static inline "
     """Words before a function that only this file uses."""
     outer = ""
     """Words before a function for users."""
