@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import polhode as ph
-from foreign_compilers import in_javascript, self_test
+from foreign_compilers import in_javascript, on_webgpu, self_test
 from polhode.kernels.loops import stepping
 from polhode.numbers import floats
 from polhode.run.integrator import start, state_space, torque_kernel
@@ -87,6 +87,33 @@ def test_javascript_differs_by_the_rounding_of_its_functions_only(name, tmp_path
         expected = in_python(method, problem, step_in(text))
         gap = np.abs(np.subtract(self_test(text, "javascript", tmp_path), expected)).max()
         assert gap <= 2 * STEPS * EPSILON * max(1, *map(abs, expected))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FAST)
+def test_cuda_on_the_host_equals_the_python_kernel_to_the_bit(name, tmp_path):
+    method = ph.methods[name]
+    for problem in problems_for(method):
+        dt = step_in(ph.emit(method, problem))
+        assert self_test(ph.emit(method, problem, "cuda"), "cuda", tmp_path) == in_python(method, problem, dt)
+
+
+ON_WEBGPU = [name for name in NAMES if not ph.methods[name].memory and name != "jacobi"]
+
+
+@pytest.mark.parametrize("name", slow_unless(("akw",), ON_WEBGPU))
+def test_wgsl_agrees_to_single_precision(name):
+    method = ph.methods[name]
+    for problem in ("free_body", "heavy_top")[: 1 + method.takes("potential")]:
+        failed, reached, stated = on_webgpu(ph.emit(method, problem, "wgsl"))
+        assert failed == 0
+        assert np.abs(np.subtract(reached, stated)).max() <= 100 * 2.0**-23 * max(1, *map(abs, stated))
+
+
+@pytest.mark.parametrize("name", ["jacobi", "compensated(dmv4)"])
+def test_wgsl_refuses_methods_that_need_exact_rounding(name):
+    with pytest.raises(ph.InputError, match="to the bit, which WGSL does not guarantee"):
+        ph.emit(name, to="wgsl")
 
 
 def test_a_method_without_a_step_is_refused():

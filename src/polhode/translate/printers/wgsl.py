@@ -127,8 +127,8 @@ class Wgsl(Printer):
         """Refuse what relies on the rounding of each operation."""
         if made.exact_roundings:
             raise InputError(
-                f"{made.method.name} needs errors of sums and products to the bit ({', '.join(made.exact_roundings)}), "
-                "which WGSL does not guarantee; choose another method or language"
+                f"{made.method.name} needs the rounding errors of sums and products to the bit, which WGSL does not "
+                "guarantee; choose another method or language"
             )
         return []
 
