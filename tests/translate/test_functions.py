@@ -9,9 +9,9 @@ from foreign_compilers import needed
 from polhode.kernels.unroll import unrolled_kernel
 from polhode.numbers.primitives import all_lanes, sincos, where, workspace
 from polhode.translate.cleaning import cleaned
-from polhode.translate.functions import Program, translated
 from polhode.translate.nodes import NUM
 from polhode.translate.printers.javascript import JavaScript
+from polhode.translate.program import Program, translated
 from polhode.translate.source import Untranslatable
 
 INPUTS = ((0.3, 1.7), (-2.5, 0.4), (7.0, -7.0))
@@ -67,8 +67,8 @@ def series(a, b):
     return total
 
 
-def powers(work, a, count):
-    work[0] = 1 + 0 * a
+def powers(work, a, count, first=1):
+    work[0] = first + 0 * a
     for k in range(1, count):
         work[k] = work[k - 1] * a
 
@@ -117,6 +117,23 @@ def unknown_call(a, b):
     return json.dumps(a)
 
 
+def meanings(a, b):
+    if a > b:
+        chosen = exchanged
+        a = a + 1
+    else:
+        chosen = counted
+    return chosen(a, b)
+
+
+def loop_with_else(a, b):
+    for _ in range(3):
+        a = a + b
+    else:
+        a = 2 * a
+    return a
+
+
 def shapes(a, b):
     if a > b:
         return a
@@ -129,6 +146,8 @@ def shapes(a, b):
         (while_loop, "while_loop uses while a < b"),
         (unknown_call, "uses .*|calls .*"),
         (shapes, "different shapes"),
+        (meanings, "gives chosen different meanings on different paths"),
+        (loop_with_else, "a loop of a kind that has no translation"),
         (lambda a, b: a, "not written as a function"),
     ],
 )

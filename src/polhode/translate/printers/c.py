@@ -208,7 +208,7 @@ class Cpp(C):
 
     language = "C++17"
     suffix = "cpp"
-    headers: tuple[str, ...] = ("cmath",)
+    headers: tuple[str, ...] = ("math.h",)
     nothing = ""
     standard, compiler = "-std=c++17", "c++"
     inner = "static inline "

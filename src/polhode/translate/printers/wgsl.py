@@ -125,7 +125,7 @@ class Wgsl(Printer):
 
     def opening(self, made: Any) -> list[str]:
         """Refuse what relies on the rounding of each operation."""
-        if made.exact_roundings:
+        if made.needs_exact_rounding:
             raise InputError(
                 f"{made.method.name} needs the rounding errors of sums and products to the bit, which WGSL does not "
                 "guarantee; choose another method or language"
