@@ -3,11 +3,11 @@
     python benchmarks/emit.py --out benchmarks/emit.json
     python benchmarks/emit.py --page docs/emit.md
 
-The first line compiles and times every registered method (or those named) on the heavy top, or on a free body where a
-method takes no field; it takes about ten minutes and needs cc, rustc and node. The second writes the table of the
-page. Each step is called from another file, so that no constant of the body is compiled into it; 100 steps from the
-start are timed 3000 times, and the best time counts, because machines are shared. "C, fused" is cc -O3 -march=native
--ffp-contract=fast, whose last bits differ; so do those of our own compiled steps.
+The first line compiles and times every registered method, or those named (the others stay in the file), on the heavy
+top, or on a free body where a method takes no field. It takes half a minute for each and needs cc, rustc and node. The
+second line writes the table of the page. Each step is called from another file, so that no constant of the body is
+compiled into it; 100 steps from the start are timed 3000 times, and the best time counts, because machines are shared.
+"C, fused" is cc -O3 -march=native -ffp-contract=fast, whose last bits differ; so do those of our own compiled steps.
 """
 
 from __future__ import annotations
@@ -241,12 +241,19 @@ def main() -> None:
         arguments.page.write_text(before + BEGIN + "\n" + table(json.loads(FILE.read_text())) + "\n" + END + after)
         return
     chosen = [ph.methods[name] for name in arguments.methods] or [m for m in ph.methods.values() if m.has_step]
-    rows = []
     for method in chosen:
-        rows.append(row(method))
-        print(json.dumps(rows[-1]), flush=True)
+        found = row(method)
+        print(json.dumps(found), flush=True)
         if arguments.out:
-            arguments.out.write_text(json.dumps({"machine": machine(), "rows": rows}, indent=1) + "\n")
+            add(found, arguments.out)
+
+
+def add(found: dict[str, Any], path: Path) -> None:
+    """Enter the figures of a method in the file; those of the others stay."""
+    rows = json.loads(path.read_text())["rows"] if path.exists() else []
+    kept = {r["method"]: r for r in rows} | {found["method"]: found}
+    ordered = [kept[name] for name in ph.methods if name in kept]
+    path.write_text(json.dumps({"machine": machine(), "rows": ordered}, indent=1) + "\n")
 
 
 if __name__ == "__main__":
