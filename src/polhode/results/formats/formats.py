@@ -37,6 +37,7 @@ FORMATS = {
         Format("parquet", ".parquet", "results.formats.arrow:write_parquet", "Parquet, one row for each state"),
         Format("arrow", ".arrow", "results.formats.arrow:write_arrow", "Arrow (Feather), one row for each state"),
         Format("mat", ".mat", "results.formats.matlab:write", "MATLAB"),
+        Format("aem", ".aem", "results.formats.aem:write", "attitudes by CCSDS 504.0-B-2, scalar last"),
     )
 }
 """All formats by name; files of the library itself, .zarr and .nc, are written by `save`."""
