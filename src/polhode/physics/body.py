@@ -52,7 +52,8 @@ class Body:
         `ResultWarning`; Euler's equations are still defined for them. None accepts them without a warning
 
     `box`, `ellipsoid`, `cylinder`, `cone`, `torus`, `t_handle`, `from_points` and `from_mesh` build bodies from their
-    geometry; the solids have their centre of mass at the origin. ``a + b`` joins two bodies, ``a - b`` cuts b out of a.
+    geometry; the solids have their centre of mass at the origin. `from_urdf`, `from_sdf` and `from_mjcf` read the
+    inertia of a part of a robot. ``a + b`` joins two bodies, ``a - b`` cuts b out of a.
     Lengths and masses are in any consistent units.
     """
 
@@ -194,6 +195,40 @@ class Body:
         mass = _one_of(mass, density, volume)
         shape = Shape("mesh", vertices=surface.vertices, faces=surface.faces)
         return cls(_tidied(_of_squares(second * (mass / volume))), mass=mass, centre=centre, shapes=[shape])
+
+    @classmethod
+    def from_urdf(cls, path: Any, link: str | None = None) -> Body:
+        """The inertia of a link of a URDF file (robots, ROS), in the axes of the link; SI units.
+
+        link : its name; needed if several links have an inertia
+        """
+        from . import robots
+
+        return cls._of_inertial(robots.urdf(path, link))
+
+    @classmethod
+    def from_sdf(cls, path: Any, link: str | None = None) -> Body:
+        """The inertia of a link of an SDF file (Gazebo), in the axes of the link; SI units.
+
+        link : its name, or model::link; needed if several links have an inertia
+        """
+        from . import robots
+
+        return cls._of_inertial(robots.sdf(path, link))
+
+    @classmethod
+    def from_mjcf(cls, path: Any, body: str | None = None) -> Body:
+        """The inertia of a body of an MJCF file (MuJoCo), in the axes of the body.
+
+        body : its name; needed if several bodies have an inertia
+        """
+        from . import robots
+
+        return cls._of_inertial(robots.mjcf(path, body))
+
+    @classmethod
+    def _of_inertial(cls, found: Any) -> Body:
+        return cls(_tidied(found.turned), mass=found.mass, centre=found.centre)
 
     @classmethod
     def from_shape(cls, name: str, **sizes: Any) -> Body:
