@@ -38,6 +38,8 @@ FORMATS = {
         Format("arrow", ".arrow", "results.formats.arrow:write_arrow", "Arrow (Feather), one row for each state"),
         Format("mat", ".mat", "results.formats.matlab:write", "MATLAB"),
         Format("aem", ".aem", "results.formats.aem:write", "attitudes by CCSDS 504.0-B-2, scalar last"),
+        Format("xyz", ".xyz", "results.formats.molecules:write_xyz", "extended XYZ, atoms of the bodies"),
+        Format("gsd", ".gsd", "results.formats.molecules:write_gsd", "GSD of HOOMD-blue, bodies and their atoms"),
     )
 }
 """All formats by name; files of the library itself, .zarr and .nc, are written by `save`."""
