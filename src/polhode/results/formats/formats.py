@@ -38,6 +38,7 @@ FORMATS = {
         Format("arrow", ".arrow", "results.formats.arrow:write_arrow", "Arrow (Feather), one row for each state"),
         Format("mat", ".mat", "results.formats.matlab:write", "MATLAB"),
         Format("aem", ".aem", "results.formats.aem:write", "attitudes by CCSDS 504.0-B-2, scalar last"),
+        Format("ck", ".bc", "results.formats.ck:write", "SPICE C-kernel, with a text kernel of its clock beside it"),
         Format("xyz", ".xyz", "results.formats.molecules:write_xyz", "extended XYZ, atoms of the bodies"),
         Format("gsd", ".gsd", "results.formats.molecules:write_gsd", "GSD of HOOMD-blue, bodies and their atoms"),
     )
