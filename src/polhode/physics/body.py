@@ -289,6 +289,13 @@ class Body:
             shapes=[s.turned(R) for s in self.shapes],
         )
 
+    def placed(self, pose: Any) -> Body:
+        """The body rotated about the origin of its axes and then translated, by a scipy RigidTransform."""
+        from .poses import from_rigid_transform
+
+        shift, rotation = from_rigid_transform(pose)
+        return self.turned(rotation).moved(shift)
+
     @property
     def looks(self) -> tuple[Shape, ...]:
         """Its shapes with the pivot at the origin, for pictures."""
