@@ -39,6 +39,7 @@ FORMATS = {
         Format("mat", ".mat", "results.formats.matlab:write", "MATLAB"),
         Format("aem", ".aem", "results.formats.aem:write", "attitudes by CCSDS 504.0-B-2, scalar last"),
         Format("ck", ".bc", "results.formats.ck:write", "SPICE C-kernel, with a text kernel of its clock beside it"),
+        Format("vtk", ".pvd", "results.formats.vtk:write", "VTK for ParaView, surfaces of the bodies at every state"),
         Format("xyz", ".xyz", "results.formats.molecules:write_xyz", "extended XYZ, atoms of the bodies"),
         Format("gsd", ".gsd", "results.formats.molecules:write_gsd", "GSD of HOOMD-blue, bodies and their atoms"),
     )

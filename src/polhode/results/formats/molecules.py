@@ -38,15 +38,15 @@ def write_gsd(result: Any, place: Place, *, points: Any, symbols: Any, centres: 
 def _write(kind: str, result: Any, place: Place, points: Any, symbols: Any, centres: Any, box: Any) -> None:
     arms = finite_rows("points", points, (None, 3))
     q = result.quaternion if isinstance(result, Ensemble) else result.quaternion[:, None]
-    _check(result, q)
-    x = _centres(centres, q.shape[1])
+    check_complete(result, q)
+    x = centres_of(centres, q.shape[1])
     names = np.array([atoms.checked_symbols(symbols, len(arms))] * q.shape[1])
     with contextlib.closing(atoms.writer(kind, place.file, atoms.Layout(names, box=box))) as file:
         for frame in _frames(result.t, q, x, arms):
             file.add(frame)
 
 
-def _check(result: Any, q: np.ndarray) -> None:
+def check_complete(result: Any, q: np.ndarray) -> None:
     """Refuse results whose bodies do not all have all states at the same times."""
     if result.t.ndim != 1:
         raise InputError("the bodies have times of their own; run them with times=..., or use many.at(...)")
@@ -55,7 +55,8 @@ def _check(result: Any, q: np.ndarray) -> None:
         raise InputError(f"body {bad} does not have all states; export single bodies, such as many[0].export(...)")
 
 
-def _centres(centres: Any, number: int) -> np.ndarray:
+def centres_of(centres: Any, number: int) -> np.ndarray:
+    """Return the places of the pivots; that of a single body is the origin, unless it is given."""
     if centres is None and number > 1:
         raise InputError(f"give centres, the places of the {number} bodies, as an array ({number}, 3)", "centres")
     return np.zeros((1, 3)) if centres is None else finite_rows("centres", centres, (number, 3))
