@@ -17,10 +17,13 @@ import pyarrow.parquet
 import pytest
 import xarray
 from scipy.io import loadmat
+from typer.testing import CliRunner
 
 import polhode as ph
+from polhode import cli
 from polhode.results.formats import formats, table
 from polhode.results.formats.place import placed
+from polhode.results.store import trajectory_store
 
 pytestmark = pytest.mark.xdist_group("trajectory")
 
@@ -148,16 +151,16 @@ def test_arrow_by_feather(sol: ph.Trajectory) -> None:
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
-def test_tables_of_files_are_written_block_by_block(suffix: str) -> None:
-    ph.solve(TOP, "imidm", dt=0.001, steps=17_000, out="run.zarr")
-    stored = ph.load("run.zarr")
+def test_tables_of_files_are_written_block_by_block(
+    sol: ph.Trajectory, suffix: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sol.save("run.nc")
+    monkeypatch.setattr(trajectory_store, "ROWS_PER_CHUNK", 40)
+    stored = ph.load("run.nc")
+    assert [len(block["t"]) for block in table.blocks_of(stored)] == [40, 40, 21]
     stored.export(f"run.{suffix}")
-    found = {
-        "csv": pandas.read_csv,
-        "parquet": pandas.read_parquet, "arrow": pandas.read_feather,
-    }[suffix](f"run.{suffix}")  # fmt: skip
-    assert len(found) == 17_001
-    np.testing.assert_array_equal(found["momentum_y"], stored.momentum[:, 1])
+    read = {"csv": pandas.read_csv, "parquet": pandas.read_parquet, "arrow": pandas.read_feather}[suffix]
+    assert_table(read(f"run.{suffix}"), sol)
 
 
 @pytest.mark.parametrize("suffix", ["csv", "parquet", "arrow"])
@@ -320,3 +323,47 @@ def test_a_missing_package_is_named(sol: ph.Trajectory, monkeypatch: pytest.Monk
 def test_every_format_can_be_imported() -> None:
     for one in formats.FORMATS.values():
         assert callable(one.write)
+
+
+# --- the command line -------------------------------------------------------------------------------
+
+
+def typed(*words: str) -> Any:
+    return CliRunner().invoke(cli.app, ["export", *words])
+
+
+def test_formats_by_command(sol: ph.Trajectory, many: ph.Ensemble) -> None:
+    sol.save("run.nc")
+    done = typed("run.nc", "table.csv")
+    assert done.output == "written       table.csv: imidm, 100 steps, finished\n"
+    assert_table(pandas.read_csv("table.csv"), sol)
+    assert typed("run.nc", "--to", "parquet").exit_code == 0
+    assert_table(pandas.read_parquet("run.parquet"), sol)
+    epoch = ("--option", "epoch=2029-04-13T21:46:00")
+    assert typed("run.nc", "run.aem", *epoch, "--option", "omega=true").exit_code == 0
+    np.testing.assert_allclose(ph.formats.read_aem("run.aem")[0].omega, sol.omega, rtol=1e-15)
+    many.save("crowd.zarr")
+    assert typed("crowd.zarr", "one.aem", *epoch, "--body", "3").exit_code == 0
+    np.testing.assert_allclose(ph.formats.read_aem("one.aem")[0].quaternion, many[3].quaternion, atol=1e-15)
+    lattice = ("--option", "points=[[0, 0, 1.5]]", "--option", "symbols=C", "--option", "box=[9, 9, 9]")
+    assert typed("run.nc", "run.xyz", *lattice).exit_code == 0
+    assert Path("run.xyz").read_text("ascii").startswith('1\nLattice="9.0 0.0 0.0 ')
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["run.nc"], "give the name of the new file, or --to with one of csv, parquet"),
+        (["run.nc", "a.csv", "--to", "excel"], "the format must be one of csv, parquet"),
+        (["run.nc", "a.aem"], "the format aem needs the option epoch"),
+        (["run.nc", "a.csv", "--option", "comments"], "--option must be NAME=VALUE; got 'comments'"),
+        (["run.nc", "a.csv", "--body", "1"], "--body is for ensembles; the file holds one body"),
+        (["none.nc", "a.csv"], "there is no file none.nc"),
+    ],
+)
+def test_mistakes_by_command(sol: ph.Trajectory, words: list[str], said: str) -> None:
+    sol.save("run.nc")
+    done = typed(*words)
+    assert done.exit_code == 2
+    assert done.output.startswith(f"polhode: {said}")
+    assert [path.name for path in Path().iterdir()] == ["run.nc"]

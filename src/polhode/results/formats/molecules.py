@@ -17,20 +17,18 @@ from . import atoms
 from .place import Place
 
 
-def write_xyz(
-    result: Any, place: Place, *, points: Any, symbols: Any, centres: Any = None, box: PeriodicBox | None = None
-) -> None:
+def write_xyz(result: Any, place: Place, *, points: Any, symbols: Any, centres: Any = None, box: Any = None) -> None:
     """Write the atoms of a body, or of all bodies of an ensemble, at all stored times.
 
     points : (S, 3) atoms in the axes of the body, from its pivot
     symbols : (S,) their names, such as ["O", "H", "H"]
     centres : (N, 3) places of the pivots; needed for an ensemble
-    box : a periodic box
+    box : a periodic box, or its edges
     """
     _write(".xyz", result, place, points, symbols, centres, box)
 
 
-def write_gsd(result: Any, place: Place, *, points: Any, symbols: Any, centres: Any = None, box: PeriodicBox) -> None:
+def write_gsd(result: Any, place: Place, *, points: Any, symbols: Any, centres: Any = None, box: Any) -> None:
     """Write bodies and their atoms at all stored times; the arguments are those of `write_xyz`."""
     _write(".gsd", result, place, points, symbols, centres, box)
 
@@ -40,6 +38,7 @@ def _write(kind: str, result: Any, place: Place, points: Any, symbols: Any, cent
     q = result.quaternion if isinstance(result, Ensemble) else result.quaternion[:, None]
     check_complete(result, q)
     x = centres_of(centres, q.shape[1])
+    box = box if box is None or isinstance(box, PeriodicBox) else PeriodicBox(box)
     names = np.array([atoms.checked_symbols(symbols, len(arms))] * q.shape[1])
     with contextlib.closing(atoms.writer(kind, place.file, atoms.Layout(names, box=box))) as file:
         for frame in _frames(result.t, q, x, arms):
