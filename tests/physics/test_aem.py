@@ -247,6 +247,16 @@ def test_leap_seconds_are_written() -> None:
         np.testing.assert_array_equal(epochs.seconds_since(start, map(epochs.epoch_of, far), system), [-4e8, 4e8])
 
 
+def test_times_beyond_the_calendar_are_refused() -> None:
+    for far in (-1e12, 1e12, 1e300):
+        with pytest.raises(ph.InputError, match="the times reach beyond the calendar, the years 1 to 9999"):
+            epochs.written((730000, 0.0), [far], "UTC")
+
+
+def test_a_mark_of_the_byte_order_is_skipped() -> None:
+    assert len(read("\ufeff" + GOOD)[0]) == 4
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

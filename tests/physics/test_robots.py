@@ -133,6 +133,7 @@ MISTAKES = [
     ),
     ("m.sdf", sdf("<inertial auto='true'/>"), "link 'm::arm' of m.sdf needs <mass> and <inertia> within <inertial>"),
     ("m.sdf", of_sdf(OWN, "<pose relative_to='x'>0 0 0 0 0 0</pose>"), "is relative to another frame"),
+    ("m.sdf", f"<sdf>{'<model>' * 9999}{'</model>' * 9999}</sdf>", "models are nested more than 100 times"),
     ("m.xml", mjcf(""), "give body, one of those of m.xml that have an inertia: none"),
     ("m.xml", of_mjcf("", "<compiler settotalmass='3'/>"), "lets MuJoCo change the inertia (settotalmass)"),
     ("m.xml", of_mjcf(""), "diaginertia, or fullinertia, of body 'arm' of m.xml must be 3 numbers; got None"),

@@ -24,6 +24,7 @@ from polhode import cli
 from polhode.results.formats import formats, table
 from polhode.results.formats.place import placed
 from polhode.results.store import trajectory_store
+from polhode.results.trajectory import selected
 
 pytestmark = pytest.mark.xdist_group("trajectory")
 
@@ -323,6 +324,23 @@ def test_a_missing_package_is_named(sol: ph.Trajectory, monkeypatch: pytest.Monk
 def test_every_format_can_be_imported() -> None:
     for one in formats.FORMATS.values():
         assert callable(one.write)
+
+
+@pytest.mark.parametrize("suffix", [one.suffix for one in formats.FORMATS.values()])
+def test_one_state_and_none(sol: ph.Trajectory, suffix: str) -> None:
+    """The last state alone is a file in every format; without states, there are only tables and arrays."""
+    epoch = {"epoch": "2029-04-13T21:46:00"} if suffix in (".aem", ".bc") else {}
+    atom = {"points": [[0, 0, 1.0]], "symbols": "C", "box": 9.0} if suffix in (".xyz", ".gsd") else {}
+    sol.last().export(f"one{suffix}", **epoch, **atom)
+    assert Path(f"one{suffix}").stat().st_size
+    none = ph.Trajectory(selected(sol, slice(0)), sol.info)
+    if suffix in (".csv", ".parquet", ".arrow", ".mat"):
+        none.export(f"none{suffix}")
+    else:
+        with pytest.raises(ph.InputError, match="the trajectory has no states"):
+            none.export(f"none{suffix}", **epoch, **atom)
+    if suffix == ".csv":
+        assert Path("none.csv").read_text() == ",".join(COLUMNS) + "\n"
 
 
 # --- the command line -------------------------------------------------------------------------------

@@ -94,4 +94,7 @@ def _text(day: int, ticks: int) -> str:
     minute = min(second // 60, 1439)  # a leap second is 23:59:60
     decimals = f"{part:0{DECIMALS}d}".rstrip("0").ljust(3, "0")
     clock = f"{minute // 60:02d}:{minute % 60:02d}:{second - 60 * minute:02d}.{decimals}"
-    return f"{datetime.date.fromordinal(day).isoformat()}T{clock}"
+    try:
+        return f"{datetime.date.fromordinal(day).isoformat()}T{clock}"
+    except (ValueError, OverflowError):
+        raise InputError("the times reach beyond the calendar, the years 1 to 9999") from None

@@ -76,7 +76,7 @@ class Reader:
 
     def _text(self) -> str:
         try:
-            text = self.file.read_text("utf-8")
+            text = self.file.read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as problem:
             raise InputError(f"{self.file.name} cannot be read: {problem}") from None
         if text.lstrip().startswith("<"):

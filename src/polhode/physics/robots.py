@@ -41,7 +41,7 @@ class _File:
     def __init__(self, path: Any, kind: str, root: str) -> None:
         self.file, self.kind = file_path(path, f"this must be a file in the {kind} format"), kind
         try:
-            text = self.file.read_text("utf-8")
+            text = self.file.read_text("utf-8-sig")
         except (OSError, UnicodeDecodeError) as problem:
             raise InputError(f"{self.file.name} cannot be read: {problem}") from None
         if "<!DOCTYPE" in text or "<!ENTITY" in text:  # entities may expand without limit
@@ -87,6 +87,11 @@ class _File:
         return Rotation.from_quat(unit_quaternion(tuple((quaternion / length).tolist())), scalar_first=True)
 
 
+TRUE = ("true", "1")
+MOST = 100
+"""Deepest nesting of models."""
+
+
 def _symmetric(entries: dict[str, float]) -> np.ndarray:
     return np.array([[entries["i" + "".join(sorted(a + b))] for b in "xyz"] for a in "xyz"])
 
@@ -117,7 +122,7 @@ def sdf(path: Any, link: str | None) -> Inertial:
     name, inertial = file.chosen(list(_links(file.root, "")), link, "link")
     where = f"link {name!r}"
     mass, inertia, pose = (inertial.find(tag) for tag in ("mass", "inertia", "pose"))
-    if inertial.get("auto", "false") == "true" or mass is None or inertia is None:
+    if inertial.get("auto") in TRUE or mass is None or inertia is None:
         raise InputError(f"{where} of {file.file.name} needs <mass> and <inertia> within <inertial>")
     centre, turned = _pose(file, pose, where)
     texts = {key: inertia.findtext(key, "0" if key[1] != key[2] else None) for key in ENTRIES}
@@ -127,14 +132,16 @@ def sdf(path: Any, link: str | None) -> Inertial:
     )
 
 
-def _links(element: Any, within: str) -> Iterator[tuple[str, Any]]:
+def _links(element: Any, within: str, depth: int = 0) -> Iterator[tuple[str, Any]]:
     """Links with an inertia, by names such as model::link."""
+    if depth > MOST:
+        raise InputError(f"models are nested more than {MOST} times")
     for one in element:
         name = within + one.get("name", "")
         if one.tag == "link" and one.find("inertial") is not None:
             yield name, one.find("inertial")
         elif one.tag in ("world", "model"):
-            yield from _links(one, within if one.tag == "world" else f"{name}::")
+            yield from _links(one, within if one.tag == "world" else f"{name}::", depth + 1)
 
 
 def _pose(file: _File, pose: Any, where: str) -> tuple[np.ndarray, Any]:
@@ -149,7 +156,7 @@ def _pose(file: _File, pose: Any, where: str) -> tuple[np.ndarray, Any]:
         numbers = file.numbers(pose.text, 7, f"the pose of {where}")
         return numbers[:3], file.rotation(numbers[[6, 3, 4, 5]], where)
     numbers = file.numbers(pose.text, 6, f"the pose of {where}")
-    return numbers[:3], Rotation.from_euler("xyz", numbers[3:], degrees=pose.get("degrees", "false") == "true")
+    return numbers[:3], Rotation.from_euler("xyz", numbers[3:], degrees=pose.get("degrees") in TRUE)
 
 
 REWRITES = ("settotalmass", "boundmass", "boundinertia", "balanceinertia", "inertiafromgeom")

@@ -15,6 +15,7 @@ from ...physics.validate import flag
 from ..ensemble import Ensemble
 from .place import Place
 
+NO_STATES = "the trajectory has no states"
 SYSTEMS = ("UTC", "TAI", "TT", "GPS", "TDB", "TCB")
 
 
@@ -75,7 +76,7 @@ def ordered(sol: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Times, quaternions and angular velocities in the body frame, in the order of time."""
     t, q, rates = sol.t, sol.quaternion, sol.omega
     if not len(t):
-        raise InputError("the trajectory has no states")
+        raise InputError(NO_STATES)
     return (t, q, rates) if t[0] <= t[-1] else (t[::-1], q[::-1], rates[::-1])
 
 

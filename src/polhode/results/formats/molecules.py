@@ -14,6 +14,7 @@ from ...physics.periodic_box import PeriodicBox
 from .. import observables
 from ..ensemble import Ensemble
 from . import atoms
+from .aem import NO_STATES
 from .place import Place
 
 
@@ -46,7 +47,9 @@ def _write(kind: str, result: Any, place: Place, points: Any, symbols: Any, cent
 
 
 def check_complete(result: Any, q: np.ndarray) -> None:
-    """Refuse results whose bodies do not all have all states at the same times."""
+    """Refuse results without states, or whose bodies do not all have all states at the same times."""
+    if not len(q):
+        raise InputError(NO_STATES)
     if result.t.ndim != 1:
         raise InputError("the bodies have times of their own; run them with times=..., or use many.at(...)")
     if not np.isfinite(q).all():

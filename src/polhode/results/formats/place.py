@@ -30,6 +30,7 @@ class Place:
     def beside(self, name: str) -> Path:
         """Return the hidden name of a further file, or folder, beside the main one."""
         path = self.path.with_name(name)
+        atomic.tidy(path, alone=False)  # its lock is that of the main file
         _check_free(path, self.overwrite)
         self._beside[path] = atomic.hidden(path)
         return self._beside[path]
@@ -56,15 +57,22 @@ def _check_free(path: Path, overwrite: bool) -> None:
         raise InputError(f"{path} is a folder that holds other files, so it is not replaced; choose another name")
 
 
-@contextlib.contextmanager
-def placed(path: str | Path, overwrite: bool = False) -> Iterator[Place]:
-    """Yield the place of a new file. The file appears complete at the end of the block, or not at all."""
+def ready(path: str | Path, overwrite: bool = False) -> Path:
+    """Return the path if a file may be written there; to be called before the work whose result it will hold."""
     path = file_path(path, "the new file must be a path")
     if not path.parent.is_dir():
         raise InputError(f"the folder {path.parent} does not exist; create it first")
+    _check_free(path, flag("overwrite", overwrite))
+    return atomic.place_for(path)
+
+
+@contextlib.contextmanager
+def placed(path: str | Path, overwrite: bool = False) -> Iterator[Place]:
+    """Yield the place of a new file. The file appears complete at the end of the block, or not at all."""
+    path = ready(path, overwrite)
     try:
         with atomic.writing(path):
-            place = Place(path, flag("overwrite", overwrite))
+            place = Place(path, overwrite)
             try:
                 yield place
                 place.move()
