@@ -10,7 +10,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..numbers.user_math import where
-from . import oem, spk
+from . import epochs, oem, spk
 from .paths import Path, with_constants
 from .tables import FEW_ROWS, derivative, found_in, horner, interpolated, piecewise, rows_of
 from .validate import positive, whole_number
@@ -73,7 +73,7 @@ class Ephemeris(Path):
             got = "none" if segment is None else repr(segment)
             raise InputError(f"the file has {len(segments)} segments; give segment, from 1 on; got {got}", "segment")
         chosen = segments[number - 1]
-        start = chosen.epochs[0] if epoch is None else oem.epoch_of(epoch)
+        start = chosen.epochs[0] if epoch is None else epochs.epoch_of(epoch)
         made = cls(mu, chosen.times(start), chosen.states[:, :3], chosen.states[:, 3:])
         made.meta = chosen.meta
         return made

@@ -20,6 +20,7 @@ from .one_body import NOT_YET
 from .trajectory import Trajectory
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
 
     from ..plots import EnsemblePlots
@@ -188,11 +189,30 @@ class Ensemble:
         return self.quaternion[-1, i], self.momentum[-1, i]
 
     def to_xarray(self) -> xarray.Dataset:
-        """Arrays with labelled dimensions; conventions are in the attributes. Arrays in a file are read when needed."""
+        """Arrays with labelled dimensions; conventions are in the attributes. Arrays in a file are read when needed.
+
+        If all bodies have the same times, there is an index on them: ``ds.sel(t=5.0, method="nearest")``.
+        """
         self._check_without_states()
         from .store import ensemble_files
 
-        return ensemble_files.dataset(self)
+        made = ensemble_files.dataset(self)
+        return made.set_xindex("t") if made["t"].ndim == 1 else made
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row for each state of each body, with a column `body`; units are in ``attrs``.
+
+        A body that failed has the states before its failure, and one that has not been run has none.
+        """
+        from .formats import table
+
+        return table.frame(self)
+
+    def export(self, path: str | Path, to: str | None = None, overwrite: bool = False, **options: Any) -> Path:
+        """Write a file for other programs, in the format of its suffix or of the name `to`; see docs/formats.md."""
+        from .formats import formats
+
+        return formats.export(self, path, to, overwrite, **options)
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""

@@ -19,6 +19,7 @@ from . import observables
 from .samples import Samples
 
 if TYPE_CHECKING:
+    import pandas
     import xarray
     from scipy.spatial.transform import Rotation
 
@@ -356,10 +357,25 @@ class Trajectory:
     # --- output ------------------------------------------------------------------------------------
 
     def to_xarray(self) -> xarray.Dataset:
-        """All variables with labelled dimensions; units and conventions are in the attributes."""
+        """All variables with labelled dimensions and an index on time: ``ds.sel(t=5.0, method="nearest")``.
+
+        Units and conventions are in the attributes.
+        """
         from .store import file_format
 
-        return file_format.dataset(self)
+        return file_format.dataset(self).set_xindex("t")
+
+    def to_dataframe(self) -> pandas.DataFrame:
+        """One row for each state, with columns such as t, quaternion_w and momentum_x; units are in ``attrs``."""
+        from .formats import table
+
+        return table.frame(self)
+
+    def export(self, path: str | Path, to: str | None = None, overwrite: bool = False, **options: Any) -> Path:
+        """Write a file for other programs, in the format of its suffix or of the name `to`; see docs/formats.md."""
+        from .formats import formats
+
+        return formats.export(self, path, to, overwrite, **options)
 
     def save(self, path: str | Path, overwrite: bool = False) -> Path:
         """Write to ``.zarr`` or ``.nc`` (NetCDF), by suffix."""
