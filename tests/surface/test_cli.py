@@ -115,7 +115,7 @@ BAD = {
     "unknown method": (("run", "free_body", "-m", METHOD.name + "x", "--dt", "1"), METHOD.name),
     "unknown problem": (("run", "fre_body", "-m", METHOD.name, "--dt", "1"), "free_body"),
     "negative dt": (("run", "free_body", "-m", METHOD.name, "--dt", "-1"), "goes backwards in time"),
-    "zero dt": (("run", "free_body", "-m", METHOD.name, "--dt", "0"), "positive"),
+    "zero dt": (("run", "free_body", "-m", METHOD.name, "--dt", "0"), "must not be zero"),
     "dt not a number": (("run", "free_body", "-m", METHOD.name, "--dt", "nan"), "finite"),
     "dt does not fit": (("run", "free_body", "-m", METHOD.name, "--dt", "0.3"), "nearest t_end"),
     "no steps": (("run", "free_body", "-m", METHOD.name, "--dt", "1", "--steps", "0"), "at least 1"),

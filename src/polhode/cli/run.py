@@ -213,13 +213,12 @@ def _with_steps(
     plot: Path | None, **between: Any,
 ) -> Trajectory:  # fmt: skip
     """Run with a fixed step."""
-    from ..analysis import convergence
     from ..physics.validate import whole_number
+    from ..run.integrator import check_fit
     from ..run.solve import solve
     from ..run.step_count import length, signed_step
 
-    if not how.has_own_time:
-        convergence.check(what, [how], [abs(dt)])
+    check_fit(how, what)
     if between.get("times") is None:
         count, _ = length(what, how, signed_step(what, dt, t_end, steps), t_end, steps)
     new_picture(plot, overwrite or resume)
