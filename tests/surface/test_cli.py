@@ -5,6 +5,7 @@ import json
 import math
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from rich.console import Console
 import polhode as ph
 from commands import good, polhode, refused
 from polhode import cli
+from polhode.analysis import comparison
 from polhode.cli.console import sheet
 from polhode.physics import library
 from waiting import PATIENCE
@@ -190,20 +192,39 @@ def test_compare_writes_everything_and_says_where():
     for word in (METHOD.name, EXPLICIT.name, "ns/step", "deep/here", "Next:"):
         assert word in output
     folder = Path("deep/here")
-    assert sorted(p.name for p in folder.iterdir()) == sorted(cli.FILES)
+    assert sorted(p.name for p in folder.iterdir()) == sorted((*cli.FILES, "trajectories"))
     found = json.loads((folder / "results.json").read_text())
     assert len(found["rows"]) == 6
     assert found["measured_order"][METHOD.name] == pytest.approx(2, abs=0.05)
     assert len((folder / "results.csv").read_text().splitlines()) == 7
-    with xarray.open_dataset(folder / "trajectories.nc") as data:
-        assert data.integrator.values.tolist() == [METHOD.name, EXPLICIT.name]
-        assert data.quaternion.sel(integrator=METHOD.name).shape == (len(data.t), 4)
+    with xarray.open_dataset(folder / "trajectories" / f"{METHOD.name}.nc") as data:
+        assert data.quaternion.shape == (len(data.t), 4)
         assert float(data.t[-1]) == 100.0
     assert "already holds results" in refused(*args)
     stranger = folder / "mine.txt"
     stranger.write_text("kept")
     good(*args, "--overwrite")
     assert stranger.read_text() == "kept"
+
+
+def test_what_compare_writes_can_be_opened():
+    """By ph.load, view and export; the trajectories of an earlier comparison do not stay."""
+    args = ("compare", "free_body", "--dt", "0.5", "--t-end", "2", "--out", "here", "--overwrite", "--methods")
+    good(*args, EXPLICIT.name)
+    output = good(*args, METHOD.name)
+    files = list(Path("here/trajectories").iterdir())
+    assert [file.name for file in files] == [f"{METHOD.name}.nc"]
+    sol = ph.load(files[0])
+    assert (sol.method, sol.t[-1], len(sol)) == (METHOD.name, 2.0, 5)
+    assert "steps" in good("export", files[0], "again.zarr")
+    for command in re.findall(r"^  polhode (.*)", output, re.MULTILINE):
+        good(*shlex.split(command))
+    assert Path("free_body.html").stat().st_size > 10_000
+
+
+def test_files_of_methods_have_names_of_their_own():
+    names = comparison.file_names(["mkrk(rk4)", "mkrk_rk4", "galpha(0.8)"])
+    assert list(names.values()) == ["mkrk_rk4.nc", "mkrk_rk4-2.nc", "galpha_0_8.nc"]
 
 
 def test_compare_refuses_a_file_as_folder():

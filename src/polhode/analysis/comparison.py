@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -21,9 +22,6 @@ from ..run.solve import solve
 from ..run.step_count import number_of_steps
 from .convergence import Row, by_method, measured_order, partial_of
 
-if TYPE_CHECKING:
-    import xarray
-
 LADDER = 7
 """Step sizes of a comparison, each half of the one before."""
 
@@ -32,6 +30,9 @@ COARSEST = 2.0
 
 KEPT_STATES = 1000
 """States recorded of each trajectory."""
+
+TRAJECTORIES = "trajectories"
+"""Folder of the trajectories, one file for each method."""
 
 
 def default_methods(problem: Problem) -> list[Method]:
@@ -81,24 +82,30 @@ def _drifts(problem: Problem, method: Method, dt: float, t_end: float | None, ev
         return partial_of(stop)
 
 
-def combined(paths: Sequence[Trajectory]) -> xarray.Dataset:
-    """Trajectories of several methods as one Dataset; NaN after a failure.
-
-    The new dimension is called ``integrator``, for ``data.sel(integrator=name)``: xarray's ``sel`` has an
-    argument ``method`` of its own.
-    """
-    import xarray
-
-    longest = max(paths, key=len)
-    parts = [p.to_xarray().drop_vars("t").pad(time=(0, len(longest) - len(p))) for p in paths]
-    names = xarray.IndexVariable("integrator", [p.method for p in paths])
-    whole = xarray.concat(parts, names, combine_attrs="drop_conflicts", join="override")
-    return whole.assign_coords(t=("time", longest.t), status=("integrator", [p.status for p in paths]))
+def file_names(methods: Sequence[str]) -> dict[str, str]:
+    """A file name for each method that needs no quotes in a shell: mkrk_rk4.nc for mkrk(rk4)."""
+    stems = [re.sub(r"\W+", "_", method).strip("_") for method in methods]
+    numbers = [stems[:i].count(stem) + 1 for i, stem in enumerate(stems)]
+    names = [f"{stem}.nc" if n == 1 else f"{stem}-{n}.nc" for stem, n in zip(stems, numbers, strict=True)]
+    return dict(zip(methods, names, strict=True))
 
 
-def write_trajectories(path: Path, paths: Sequence[Trajectory]) -> None:
-    """Write them as one classic NetCDF file, which every NetCDF reader opens."""
-    combined(paths).to_netcdf(path, engine="scipy", format="NETCDF3_64BIT")
+def write_trajectories(folder: Path, paths: Sequence[Trajectory]) -> None:
+    """Write one file for each method, which `ph.load`, `polhode view`, `polhode export` and xarray open."""
+    folder.mkdir(exist_ok=True)
+    names = file_names([path.method for path in paths])
+    for path in paths:
+        path.save(folder / names[path.method], overwrite=True)
+
+
+def old_trajectories(folder: Path) -> list[Path]:
+    """The files of trajectories that the comparison in a folder has written, by its results.json."""
+    try:
+        rows = json.loads((folder / "results.json").read_text("utf-8"))["rows"]
+        names = file_names(list(dict.fromkeys(row["method"] for row in rows)))
+    except (OSError, ValueError, TypeError, KeyError):
+        return []
+    return [folder / TRAJECTORIES / name for name in names.values()]
 
 
 def table(rows: Iterable[Row], dt: float) -> list[tuple[Row, float]]:

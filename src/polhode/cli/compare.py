@@ -46,7 +46,6 @@ COMPARE_HELP = examples(
 PICTURES = ("error_vs_dt", "error_vs_time", "drift")
 FILES = (
     *(f"{name}{kind}" for name in PICTURES for kind in (".png", ".svg")),
-    "trajectories.nc",
     "results.csv",
     "results.json",
 )
@@ -148,7 +147,9 @@ def _write_comparison(
     }
     for name in PICTURES:
         draw_figure(drawings[name], folder / f"{name}.png", folder / f"{name}.svg")
-    comparison.write_trajectories(folder / "trajectories.nc", paths)
+    for old in comparison.old_trajectories(folder):
+        old.unlink(missing_ok=True)
+    comparison.write_trajectories(folder / comparison.TRAJECTORIES, paths)
     comparison.write_csv(folder / "results.csv", rows)
     comparison.write_json(folder / "results.json", problem, reference, rows)
 
@@ -158,10 +159,11 @@ def _farewell(folder: Path, problem: Problem, rows: Sequence[Row], dt: float) ->
     from ..analysis import comparison
 
     best = comparison.table(rows, dt)[0][0].method
-    other = next((name for name in library.names() if name != problem.name), problem.name)
+    shown = folder / comparison.TRAJECTORIES / comparison.file_names([best])[best]
     typer.echo(
-        f"\nEverything is in {folder}: error_vs_dt, error_vs_time and drift as .png and .svg, "
-        "trajectories.nc (xarray), results.csv, results.json. Next: "
-        f'`polhode run {problem.name} --method "{best}" --dt {dt:g} --plot {problem.name}.png`, '
-        f'`polhode methods "{best}"`, `polhode compare {other}`.'
+        f"\nEverything is in {folder}: {', '.join(PICTURES)} as .png and .svg, results.csv, results.json, and a "
+        f"file for each method in {comparison.TRAJECTORIES}/. Next:\n"
+        f'  polhode run {problem.name} --method "{best}" --dt {dt:g} --plot {problem.name}.png\n'
+        f'  polhode methods "{best}"\n'
+        f"  polhode view {shown} --out {problem.name}.html"
     )
