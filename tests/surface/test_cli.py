@@ -222,6 +222,24 @@ def test_what_compare_writes_can_be_opened():
     assert Path("free_body.html").stat().st_size > 10_000
 
 
+def test_a_failed_run_has_no_drift_and_is_not_recommended():
+    """The free body turns by 5 rad in a step of 1, which dmv2 cannot solve: it fails in its first step."""
+    args = ("compare", "t_handle", "--methods", f"dmv2, {METHOD.name}", "--t-end", "2")
+    output = good(*args, "--dt", "1, 0.1, 0.05", "--out", "some")
+    found = json.loads(Path("some/results.json").read_text())["rows"]
+    failed = [row for row in found if row["failure"]]
+    assert [row["method"] for row in failed] == ["dmv2"]
+    assert all(failed[0][name] is None for name in ("attitude_error", "energy_drift", "momentum_drift", "seconds"))
+    picture = Path("some/error_vs_dt.svg").read_text()
+    assert "dmv2 (1 of 3 failed)" in picture
+    output = good(*args[:3], "dmv2", *args[4:], "--dt", "1", "--out", "none")
+    assert re.search(r"dmv2 +2( +-){4} +failed", output)
+    assert ph.load("none/trajectories/dmv2.nc").status == "failed"
+    proposed = re.findall(r"^  polhode (.*)", output, re.MULTILINE)
+    assert proposed[0] == 'compare t_handle --methods "dmv2" --dt "0.1"'
+    good(*shlex.split(proposed[0]), "--t-end", "2")
+
+
 def test_files_of_methods_have_names_of_their_own():
     names = comparison.file_names(["mkrk(rk4)", "mkrk_rk4", "galpha(0.8)"])
     assert list(names.values()) == ["mkrk_rk4.nc", "mkrk_rk4-2.nc", "galpha_0_8.nc"]

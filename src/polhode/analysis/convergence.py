@@ -44,9 +44,9 @@ class Row:
     ----------
     order : declared for the problem's kind of field
     attitude_error : spectral norm of R - R_ref at the end; NaN if the run failed
-    momentum_error : |Pi - Pi_ref| / |Pi_ref| at the end, body frame
-    energy_drift : largest relative change of the energy
-    momentum_drift : largest relative change of the part of the spatial momentum the problem conserves
+    momentum_error : |Pi - Pi_ref| / |Pi_ref| at the end, body frame; NaN if the run failed
+    energy_drift : largest relative change of the energy; NaN if the run failed, however little it was before that
+    momentum_drift : largest relative change of the part of the spatial momentum the problem conserves; likewise
     noise : error of the reference plus round-off of the steps: errors below it are not significant
     seconds, ns_per_step : time of the compiled loop, without compilation
     failure : why a run ended early, else empty
@@ -157,15 +157,15 @@ def measured(problem: Problem, method: Method, dt: float, reference: Reference, 
     try:
         path = solve(problem, method, dt=dt, steps=steps, every=max(1, steps // WATCHED_STATES), progress=False)
         attitude, momentum = end_errors(path, reference)
+        energy_drift = float(np.abs(energy_change(path.energy)).max())
+        momentum_drift = float(momentum_change(path.spatial_momentum, directions).max())
         seconds = loop_seconds(problem, method, dt, steps, path.info.seconds)
     except StepError as stop:
-        path, failure = partial_of(stop), stop.reason
-        attitude = momentum = seconds = math.nan
+        failure = stop.reason
+        attitude = momentum = energy_drift = momentum_drift = seconds = math.nan
     return Row(
         method=method.name, order=method.order_free if problem.needs == "free" else method.order, dt=dt, steps=steps,
-        attitude_error=attitude, momentum_error=momentum,
-        energy_drift=float(np.abs(energy_change(path.energy)).max()),
-        momentum_drift=float(momentum_change(path.spatial_momentum, directions).max()),
+        attitude_error=attitude, momentum_error=momentum, energy_drift=energy_drift, momentum_drift=momentum_drift,
         noise=reference.error + steps * float(np.finfo(float).eps),
         seconds=seconds, ns_per_step=1e9 * seconds / steps, failure=failure,
     )  # fmt: skip

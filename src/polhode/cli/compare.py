@@ -22,6 +22,7 @@ from .console import (
     app,
     compiling,
     console,
+    count,
     draw_figure,
     examples,
     guarded,
@@ -75,9 +76,9 @@ def compare_command(
     clock = Stopwatch()
     cold = sum(convergence.is_cold(what, m) for m in chosen)
     if cold:
-        typer.echo(f"first run: compiling {cold} methods, about 2 s each (cached for later runs)", err=True)
+        typer.echo(f"first run: compiling {count(cold, 'method')}, about 2 s each (cached for later runs)", err=True)
     try:
-        with watched(f"{problem}, {len(chosen)} methods") as watch:
+        with watched(f"{problem}, {count(len(chosen), 'method')}") as watch:
             rows = convergence.convergence(what, chosen, sizes, t_end=t_end, watch=watch)
     except KeyboardInterrupt:
         raise stop(f"interrupted; nothing was written to {folder}", INTERRUPTED) from None
@@ -156,14 +157,25 @@ def _write_comparison(
 
 def _farewell(folder: Path, problem: Problem, rows: Sequence[Row], dt: float) -> None:
     """Print where the results are and what to try next."""
-    from ..analysis import comparison
-
-    best = comparison.table(rows, dt)[0][0].method
-    shown = folder / comparison.TRAJECTORIES / comparison.file_names([best])[best]
     typer.echo(
         f"\nEverything is in {folder}: {', '.join(PICTURES)} as .png and .svg, results.csv, results.json, and a "
-        f"file for each method in {comparison.TRAJECTORIES}/. Next:\n"
-        f'  polhode run {problem.name} --method "{best}" --dt {dt:g} --plot {problem.name}.png\n'
-        f'  polhode methods "{best}"\n'
-        f"  polhode view {shown} --out {problem.name}.html"
+        f"file for each method in trajectories/. Next:"
     )
+    for command in _next(folder, problem, rows, dt):
+        typer.echo(f"  polhode {command}")
+
+
+def _next(folder: Path, problem: Problem, rows: Sequence[Row], dt: float) -> list[str]:
+    """Commands that continue from here: with the method of the smallest error, if one did not fail."""
+    from ..analysis import comparison
+
+    best, _ = comparison.table(rows, dt)[0]
+    if best.failure:
+        finer = ", ".join(f"{size / 10:g}" for size in sorted({row.dt for row in rows}, reverse=True))
+        return [f'compare {problem.name} --methods "{best.method}" --dt "{finer}"', f"run {problem.name} --tol 1e-6"]
+    path = folder / comparison.TRAJECTORIES / comparison.file_names([best.method])[best.method]
+    return [
+        f'run {problem.name} --method "{best.method}" --dt {dt:g} --plot {problem.name}.png',
+        f'methods "{best.method}"',
+        f"view {path} --out {problem.name}.html",
+    ]

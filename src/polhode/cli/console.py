@@ -156,6 +156,11 @@ def small(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.1e}"
 
 
+def count(number: int, what: str) -> str:
+    """A number of things: 1 method, 2 methods."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
 def vector(values: Any, digits: int = 12) -> str:
     """Components in parentheses."""
     return "(" + ", ".join(f"{float(x): .{digits}g}" for x in values) + ")"

@@ -174,7 +174,7 @@ def momentum_directions(sol: Trajectory) -> np.ndarray:
 
 @styled
 def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Picture:
-    """Largest relative change of the energy so far, for several trajectories."""
+    """Largest relative change of the energy so far, for several trajectories; a cross is the end of a failed run."""
     paths = [sols] if isinstance(sols, Trajectory) else list(sols)
     if not paths or not all(isinstance(s, Trajectory) for s in paths):
         raise InputError("drift_plot draws trajectories, one or several: drift_plot([sol, other])")
@@ -182,6 +182,8 @@ def drift_plot(sols: Trajectory | Iterable[Trajectory], ax: Any = None) -> Pictu
     worst = [worst_so_far(energy_change(s.energy)) for s in paths]
     for i, (s, line) in enumerate(zip(paths, worst, strict=True)):
         ax.plot(s.t[1:], line, label=_description(s), markevery=(0.08 + 0.06 * (i % 3), 0.2), **look(i))
+        if s.status == "failed" and line.size:
+            ax.plot(s.t[-1], line[-1], color=look(i)["color"], marker="x", linestyle="none")
     ax.set_yscale("log")
     ax.set(xlabel=TIME, ylabel=r"largest $|E - E_0|/|E_0|$ so far", title=_common_title(paths))
     ax.margins(x=0.01)
