@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 
 import polhode as ph
 from polhode import cli, vector
+from polhode.analysis import comparison
 from polhode.methods import citations
 from polhode.symbolic.latex import plain
 
@@ -109,6 +110,16 @@ def test_code_in_documents_runs(page, kinds, plain, tmp_path, monkeypatch, reque
             typed(line)
     matplotlib.pyplot.close("all")
     assert list(ph.methods) == book, "a document must not leave methods in the book: use register=False"
+
+
+def test_the_picture_of_the_readme_is_drawn_by_make_run():
+    """It shows the methods that `polhode compare fast_top` takes now."""
+    problem = ph.problems.fast_top()
+    texts = re.findall(r"<!-- (.*?) -->", (ROOT / "docs" / "fast_top.svg").read_text("utf-8"))
+    shown = {text.partition(" (")[0] for text in texts} & set(ph.methods)
+    assert shown == {method.name for method in comparison.default_methods(problem)}
+    assert f"fast_top, dt = {comparison.middle(comparison.default_steps(problem)):g}" in texts
+    assert "overview.svg" in cli.FILES
 
 
 def test_no_command_stands_outside_of_a_block_that_runs():

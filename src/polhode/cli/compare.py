@@ -44,7 +44,7 @@ COMPARE_HELP = examples(
     "polhode compare slow_top --t-end 10 --overwrite",
 )
 
-PICTURES = ("error_vs_dt", "error_vs_time", "drift")
+PICTURES = ("overview", "error_vs_dt", "error_vs_time", "drift")
 FILES = (
     *(f"{name}{kind}" for name in PICTURES for kind in (".png", ".svg")),
     "results.csv",
@@ -58,7 +58,7 @@ def compare_command(
     problem: Annotated[str, typer.Argument(help="A named problem; `polhode problems` lists them.")],
     methods: Annotated[
         str | None,
-        typer.Option(help="Comma-separated names or expressions (default: about twelve suitable methods)."),
+        typer.Option(help="Comma-separated names or expressions (default: one of each kind and order that suits)."),
     ] = None,
     dt: Annotated[str | None, typer.Option(help="Comma-separated step sizes (default: seven).")] = None,
     t_end: Annotated[float | None, typer.Option(help="End time (default: that of the problem).")] = None,
@@ -142,6 +142,7 @@ def _write_comparison(
     folder.mkdir(parents=True, exist_ok=True)
     title = f"{problem.name}, t = {reference.t:g}"
     drawings: dict[str, Callable[[Any], Any]] = {
+        "overview": lambda plots: plots.comparison_plot(rows, paths, title=title),
         "error_vs_dt": lambda plots: plots.convergence_plot(rows, title=title),
         "error_vs_time": lambda plots: plots.work_precision_plot(rows, title=title),
         "drift": lambda plots: plots.drift_plot(paths),

@@ -11,7 +11,7 @@ import numpy as np
 from ..analysis.convergence import Row, by_method
 from ..errors import InputError
 from ..results.trajectory import Trajectory
-from .style import SMALLEST, Picture, axes_of, legend_right, log_axes, look, styled
+from .style import LEGEND_ROWS, SMALLEST, Picture, axes_of, legend_right, log_axes, look, styled
 from .trajectories import drift_plot
 
 FAILED_ROWS = 0.03
@@ -122,8 +122,9 @@ def comparison_plot(rows: Iterable[Row], sols: Iterable[Trajectory], title: str 
     """Error against step size and energy drift over time side by side, methods in the same order in both."""
     import matplotlib.pyplot as plt
 
-    fig, axes = plt.subplots(1, 2, figsize=(9.2, 3.8), layout="constrained")
     paths = list(sols)
+    width = 9.2 if len(paths) <= LEGEND_ROWS else 11.6  # the legend has a second column
+    fig, axes = plt.subplots(1, 2, figsize=(width, 4.0), layout="constrained")
     convergence_plot(rows, axes[0], title)
     drift_plot(paths, axes[1])
     axes[0].get_legend().remove()
