@@ -102,6 +102,15 @@ def test_drift_of_one_trajectory(sol):
     assert [text.get_text()[:6] for text in ax.get_legend().get_texts()] == ["energy", "spatia", "its le"]
 
 
+def test_drift_of_a_top_and_of_a_body_with_drag():
+    """What is conserved, or all if nothing is."""
+    top = ph.solve(ph.problems.fast_top(), METHOD, dt=0.01, steps=20)
+    drag = ph.Problem(ph.Body([1.0, 2.0, 2.5]), ph.fields.linear_drag(0.1), omega=[1.0, 0.2, 0.3])
+    for sol, sizes in ((top, top.drift()), (slowed := ph.solve(drag, METHOD, dt=0.1, steps=20), slowed.changes())):
+        ends = [line.get_ydata()[-1] for line in sol.plot.drift()[1].lines]
+        assert ends == pytest.approx([max(size, plots.style.SMALLEST) for size in sizes.values()], rel=1e-6)
+
+
 def test_herpolhode_of_a_free_trajectory(sol):
     """Its distance from the momentum is the part of omega across it, and lies in the ring."""
     _, ax = sol.plot.herpolhode()

@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import numpy as np
 import typer
 
 from .. import viewer
@@ -301,15 +300,10 @@ def _summary(problem: Problem, method: Method, sol: Trajectory, steps: int, writ
 
 def print_quality(problem: Problem, sol: Trajectory) -> None:
     """Print the drifts of conserved quantities, and the error if the solution is known."""
-    from ..analysis import convergence, invariants
+    from ..analysis import convergence
 
-    drift = sol.drift()
-    directions = invariants.conserved_directions(problem)
-    label = invariants.momentum_label(directions)
-    kept = _largest_change(sol, directions)
-    conserved = f", {label} {small(float(kept))}" if label else ""
-    typer.echo(f"drift         energy {small(drift['energy'])}{conserved}, |momentum| {small(drift['momentum_norm'])}"
-               "   (largest relative change)")  # fmt: skip
+    drifts = ", ".join(f"{DRIFTS.get(name, name)} {small(size)}" for name, size in sol.drift().items())
+    typer.echo(f"drift         {drifts}   (largest relative change)" if drifts else _nothing_conserved(sol))
     reference = problem.reference
     if reference is not None and math.isclose(reference.t, float(sol.last().t[0]), rel_tol=1e-12):
         attitude, momentum = convergence.end_errors(sol.last(), reference)
@@ -317,16 +311,18 @@ def print_quality(problem: Problem, sol: Trajectory) -> None:
                    f"momentum {small(momentum)} (relative); reference error {small(reference.error)}")  # fmt: skip
 
 
-def _largest_change(sol: Trajectory, directions: np.ndarray) -> float:
-    """Largest change of the conserved part of the momentum, with bounded memory."""
-    from ..analysis import invariants
+DRIFTS = {
+    "spatial_momentum": "spatial momentum",
+    "vertical_momentum": "vertical momentum",
+    "conserved_momentum": "conserved part of the momentum",
+    "momentum_norm": "|momentum|",
+}
+"""Names of conserved quantities, for readers."""
 
-    first, largest = None, -math.inf
-    for part in sol.parts():
-        momentum = part.spatial_momentum
-        first = momentum[0] if first is None else first
-        largest = np.maximum(largest, invariants.momentum_change(momentum, directions, first).max())
-    return float(largest)
+
+def _nothing_conserved(sol: Trajectory) -> str:
+    changes = ", ".join(f"{DRIFTS.get(name, name)} {small(size)}" for name, size in sol.changes().items())
+    return f"changes       {changes}   (largest relative ones; this motion conserves none of them)"
 
 
 def print_state(sol: Trajectory) -> None:

@@ -135,7 +135,7 @@ class Ensemble:
         They are taken over the stored states; `statistics` covers every step.
         """
         with np.errstate(all="ignore"):
-            return observables.drift([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
+            return observables.largest_changes([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
 
     def worst_drift(self) -> dict[str, float]:
         """Largest drift among the bodies; NaN if no body has one."""
