@@ -122,6 +122,14 @@ def test_the_picture_of_the_readme_is_drawn_by_make_run():
     assert "overview.svg" in cli.FILES
 
 
+def test_examples_of_many_digits_print_them():
+    """print alone shows 15 digits of an mpmath number."""
+    for page in PAGES:
+        for _, block in blocks(page):
+            for line in re.findall(r"^ *print\(.*(?:\.mp\.|digits=).*$", block, re.MULTILINE):
+                assert "nstr(" in line or "abs(" in line, f"{page.name}: {line}"
+
+
 def test_no_command_stands_outside_of_a_block_that_runs():
     """Other than in a sentence: what is not run is marked sh and needs something from outside."""
     for page in PAGES:
