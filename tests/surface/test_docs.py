@@ -196,6 +196,29 @@ def test_every_combinator_has_a_page_with_formulas():
         assert method.formula in pages.combinator_page(name, method)
 
 
+def test_the_page_of_a_combinator_is_about_all_that_it_makes():
+    """Not only about its example: strang(symrot123) is symplectic, strang(dmv10) is not."""
+    pages = made_by("method_pages")
+    page = pages.combinator_page("strang", pages.combinators()["strang"])
+    rows = re.findall(r"^\| (`strang.*?) \| (\w+) \| (\w+) \| ([\w ]+) \|", page, re.MULTILINE)
+    said = {name: row[1:] for row in rows for name in re.findall(r"`(.*?)`", row[0])}
+    assert len(said) > 5
+    for name, (order, symmetric, symplectic) in said.items():
+        method = ph.methods[name]
+        assert (order, symmetric, symplectic) == tuple(
+            map(pages.word, (method.order, method.symmetric, method.symplectic))
+        )
+    assert len(set(said.values())) > 1
+
+
+def test_no_two_pages_share_a_file():
+    names = [made_by("method_pages").slug(m.name).lower() for m in ph.methods.values()]
+    names += [name.lower() for name in made_by("method_pages").combinators()]
+    assert len(set(names)) == len(names), "some systems do not tell capitals from small letters"
+    written = [p.name.lower() for p in (ROOT / "docs").glob("*.md")]
+    assert len(set(written)) == len(written)
+
+
 @pytest.mark.parametrize("method", vector.methods.values(), ids=lambda method: method.name)
 def test_methods_for_vector_spaces_have_formulas(method):
     assert "$$" in method.formula
