@@ -59,7 +59,7 @@ def test_methods_json_says_what_is_declared():
 def test_one_method_in_full():
     output = good("methods", METHOD.name)
     assert METHOD.summary in output
-    for word in ("order", "symmetric", "conserves", "torque evals", "source"):
+    for word in ("order", "symmetric", "conserves", "torque evaluations", "source"):
         assert word in output
     if METHOD.aliases:
         assert good("methods", METHOD.aliases[0].swapcase()) == output
@@ -85,7 +85,7 @@ def test_version():
 
 def test_run_says_frames_drift_error_and_time():
     output = good("run", "free_body", "--method", METHOD.name, "--dt", "0.5")
-    for word in ("scalar first", "body frame", "space frame", "drift", "spectral norm", "ns/step"):
+    for word in ("scalar first", "body frame", "space frame", "drift", "spectral norm", "per step"):
         assert word in output
     sol = ph.solve(ph.problems.free_body(), METHOD, dt=0.5)
     first = float(re.search(r"quaternion\s+\(\s*(\S+),", output)[1])
@@ -405,7 +405,7 @@ def test_errors_of_the_system_are_told_in_words(monkeypatch):
 def test_a_run_with_a_file_does_not_call_writing_a_step():
     output = good("run", "fast_top", "--method", METHOD.name, "--dt", "0.1", "--steps", "3", "--out", "a.nc")
     assert "including writing" in output
-    assert "ns/step" not in output
+    assert "per step" not in output
 
 
 @pytest.mark.parametrize("columns", ["40", "120"])

@@ -256,6 +256,17 @@ def test_formulas_are_readable_in_a_terminal():
     assert "Π_1 = Π_0 + h (Π_0 \u00d7 ω_0 + T_0)" in plain(ph.methods["fe"].doc)
 
 
+def test_which_method_sorts_by_what_one_gets_for_the_time():
+    """A cheap step with a large error comes late, and what was not measured last."""
+    guide = made_by("guide")
+    shown = re.findall(r"^\| \[`(.*?)`\]", guide.velocity(), re.MULTILINE)
+    assert shown.index("imidm") < shown.index("akw")
+    times = [guide._to_error("heavy_top").get(name, math.inf) for name in shown]
+    first = next(i for i in range(1, len(times)) if times[i] < times[i - 1])  # the second table begins
+    assert times == sorted(times[:first]) + sorted(times[first:])
+    assert sum(map(math.isfinite, times)) > 0.8 * len(times)
+
+
 def test_which_method_names_what_is_declared():
     """Every method by what it takes and keeps, and nothing that is not so."""
     said = made_by("guide").what_is_kept()

@@ -17,6 +17,7 @@ from ..errors import StepError
 from ..methods import Method
 from ..methods import methods as registry
 from ..physics.problem import Problem, Reference
+from ..results.plain_data import plain
 from ..results.trajectory import Trajectory
 from ..run.solve import solve
 from ..run.step_count import number_of_steps
@@ -114,27 +115,20 @@ def table(rows: Iterable[Row], dt: float) -> list[tuple[Row, float]]:
     return sorted(found, key=lambda pair: (math.isnan(pair[0].attitude_error), pair[0].attitude_error))
 
 
-def write_json(path: Path, problem: Problem, reference: Reference, rows: Sequence[Row]) -> None:
-    """Write all results as JSON; NaN and infinities become null."""
-    contents = {
+def facts(problem: Problem, reference: Reference, rows: Sequence[Row]) -> dict[str, Any]:
+    """All results of a comparison."""
+    return {
         "polhode_version": _version.__version__,
         "problem": problem.name,
         "reference": dataclasses.asdict(reference),
         "measured_order": {name: measured_order(of) for name, of in by_method(rows).items()},
         "rows": [dataclasses.asdict(row) for row in rows],
     }
-    path.write_text(json.dumps(plain(contents), indent=1) + "\n", encoding="utf-8")
 
 
-def plain(value: Any) -> Any:
-    """Convert a value for JSON: non-finite numbers become None, sets become sorted lists."""
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
-    if isinstance(value, set | frozenset):
-        return sorted(value)
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def write_json(path: Path, problem: Problem, reference: Reference, rows: Sequence[Row]) -> None:
+    """Write all results as JSON; NaN and infinities become null."""
+    path.write_text(json.dumps(plain(facts(problem, reference, rows)), indent=1) + "\n", encoding="utf-8")
 
 
 def write_csv(path: Path, rows: Sequence[Row]) -> None:
