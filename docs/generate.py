@@ -8,6 +8,7 @@ import runpy
 from pathlib import Path
 
 import combinations
+import command_pages
 import guide
 import method_pages
 
@@ -22,6 +23,7 @@ def write(folder: Path) -> None:
         _put(folder / "methods" / f"{name}.md", text)
     _put(folder / "which_method.md", guide.page())
     _put(folder / "combinations.md", combinations.page())
+    _put(folder / "commands.md", command_pages.page())
     _put(folder / "gallery" / "index.md", gallery(folder / "gallery"))
 
 

@@ -17,6 +17,7 @@ import matplotlib
 import matplotlib.pyplot
 import pytest
 import trimesh
+import typer
 from typer.testing import CliRunner
 
 import polhode as ph
@@ -29,7 +30,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "src" / "polhode"
 PAGES = [
     ROOT / "README.md",
-    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem not in ("which_method", "combinations")),
+    *sorted(p for p in (ROOT / "docs").glob("*.md") if p.stem not in ("which_method", "combinations", "commands")),
     ROOT / "CONTRIBUTING.md",
 ]
 NOTATION = ROOT / "docs" / "notation.md"
@@ -49,6 +50,10 @@ def typed(line):
     assert name == "polhode", f"blocks marked console hold commands of polhode, which are run; got {line!r}"
     done = CliRunner().invoke(cli.app, words, prog_name=name)
     assert done.exit_code == 0, f"{line}\n{done.output}"
+
+
+COMPLETE = ("README", "cli")
+"""Pages whose commands need no file that the commands before them did not make."""
 
 
 def prepared(folder):
@@ -100,7 +105,7 @@ def test_code_in_documents_runs(page, kinds, plain, tmp_path, monkeypatch, reque
     book = list(ph.methods)
     space = {"__name__": "__main__"}
     parts = list(blocks(page, kinds))
-    if any(kind == "console" for kind, _ in parts):
+    if any(kind == "console" for kind, _ in parts) and page.stem not in COMPLETE:
         prepared(tmp_path)
     for kind, block in parts:
         if kind == "python":
@@ -122,6 +127,17 @@ def test_the_picture_of_the_readme_is_drawn_by_make_run():
     assert "overview.svg" in cli.FILES
 
 
+def test_the_page_of_commands_has_every_option():
+    page = made_by("command_pages").page()
+    group = typer.main.get_command(cli.app)
+    for name, command in group.commands.items():
+        part = re.search(rf"^## {name}\n(.*?)(?=^## |\Z)", page, re.DOTALL | re.MULTILINE)[1]
+        assert all(f"`{option}`" in part for p in command.params for option in p.opts if option.startswith("-"))
+        assert f"polhode {name}" in part.partition("```text")[2], "every command has examples"
+        for p in command.params:
+            assert p.help, f"{name}: {p.name} has no help text"
+
+
 def test_examples_of_many_digits_print_them():
     """print alone shows 15 digits of an mpmath number."""
     for page in PAGES:
@@ -139,7 +155,7 @@ def test_no_command_stands_outside_of_a_block_that_runs():
             assert not re.search(r"^polhode (?!.*tcp://)", block, re.MULTILINE), page
 
 
-MADE = ("methods/index.md", "which_method.md", "combinations.md", "gallery/index.md")
+MADE = ("methods/index.md", "which_method.md", "combinations.md", "commands.md", "gallery/index.md")
 """Pages that docs/generate.py makes."""
 
 GALLERY = sorted((ROOT / "docs" / "gallery").glob("*.py"))
@@ -280,7 +296,12 @@ def test_which_method_names_what_is_declared():
 def test_every_page_is_in_the_table_of_contents():
     listed = re.findall(r"^[\w/]+$", (ROOT / "docs" / "index.md").read_text("utf-8"), re.MULTILINE)
     made = {name.removesuffix(".md") for name in MADE}
-    written = {page.stem for page in (ROOT / "docs").glob("*.md")} - {"index", "which_method", "combinations"}
+    written = {page.stem for page in (ROOT / "docs").glob("*.md")} - {
+        "index",
+        "which_method",
+        "combinations",
+        "commands",
+    }
     assert set(listed) - made == written
 
 
