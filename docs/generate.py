@@ -9,6 +9,7 @@ from pathlib import Path
 
 import api
 import combinations
+import command_pages
 import guide
 import method_pages
 
@@ -27,6 +28,7 @@ def write(folder: Path) -> None:
         _put(folder / "api" / f"{name}.md", text)
     _put(folder / "which_method.md", guide.page())
     _put(folder / "combinations.md", combinations.page())
+    _put(folder / "commands.md", command_pages.page())
     _put(folder / "gallery" / "index.md", gallery(folder / "gallery"))
     _moving_page(folder / "moving" / "t_handle.html")
 

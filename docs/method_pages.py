@@ -196,20 +196,24 @@ def made_by(name: str, make: Callable[..., Any]) -> Any | None:
     """
     if any(re.fullmatch(rf"{name}(\d+|\(.*\))", registered) for registered in ph.methods):
         return None
-    made = []
-    for base in ph.methods.values():
-        try:
-            found = make(base)
-        except ph.InputError:
-            continue
-        if found is not base:
-            made.append((base, found))
+    made = of_methods(make)
     if not made:
         return max(_of_numbers(make), key=lambda found: found.order)
     if all(found.order == base.order for base, found in made):
         return next((found for base, found in made if base.cite == found.cite), made[0][1])
     best = max(_reached(found) for _, found in made)
     return next(found for _, found in made if _reached(found) == best)
+
+
+def of_methods(make: Callable[..., Any]) -> list[tuple[Any, Any]]:
+    """The methods of the book that a combinator takes, each with what it makes of it."""
+    made = []
+    for base in ph.methods.values():
+        with contextlib.suppress(ph.InputError):
+            found = make(base)
+            if found is not base:
+                made.append((base, found))
+    return made
 
 
 def _reached(method: Any) -> float:
@@ -236,9 +240,36 @@ def told(name: str) -> str:
 
 
 def combinator_page(name: str, example: Any) -> str:
-    """The page of a combinator, with the formulas of an example."""
-    intro = f"{told(name)}\n\nShown for `{example.name}`: {example.summary}"
-    return page(example, title=f"{name}( )", intro=intro)
+    """The page of a combinator: what it makes of each method, then the formulas of an example."""
+    made = [found for _, found in of_methods(ph.methods.combinators[name])]
+    parts = [told(name)]
+    if made:
+        parts += [
+            f"## What {name}( ) makes",
+            'The properties depend on the method inside. `polhode methods "' + example.name + '"` prints the formulas '
+            "and properties of one of these, or of any other expression.",
+            table(("methods", "order", *FLAGS[:2], "conserves without torque"), results(made)),
+        ]
+    parts.append(f"The rest of this page is about one of them, `{example.name}`: {example.summary}")
+    return page(example, title=f"{name}( )", intro="\n\n".join(parts))
+
+
+NAMED = 4
+"""Methods named in a row of a table; the others are counted."""
+
+
+def results(made: list[Any]) -> list[tuple[str, ...]]:
+    """Rows of a table, one for each combination of properties, with the methods that have it."""
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for method in made:
+        order = word(method.order) if method.noise is None else f"weak {word(method.noise.weak_order)}"
+        groups.setdefault((order, *(word(getattr(method, flag)) for flag in FLAGS[:2]), kept(method)), []).append(
+            f"`{method.name}`"
+        )
+    return [
+        (", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else ""), *properties)
+        for properties, names in groups.items()
+    ]
 
 
 # --- the list ---------------------------------------------------------------------------------------
@@ -309,14 +340,18 @@ def vector_page() -> str:
 KEPT = {"energy": "energy", "spatial_momentum": "momentum", "momentum_norm": "norm"}
 
 
+def kept(method: Any) -> str:
+    """What a method conserves without torque, in short."""
+    return ", ".join(said for name, said in KEPT.items() if name in method.conserves) or "-"
+
+
 def line(method: Any) -> tuple[str, ...]:
     """A method in the list."""
     order = word(method.order)
     if method.order != method.order_free:
         order += f" (free: {word(method.order_free)})"
-    kept = ", ".join(said for name, said in KEPT.items() if name in method.conserves) or "-"
     return (
-        link(method), order, word(method.symmetric), word(method.symplectic), kept, str(method.solves),
+        link(method), order, word(method.symmetric), word(method.symplectic), kept(method), str(method.solves),
         str(method.torque_evals), method.needs,
     )  # fmt: skip
 
@@ -325,5 +360,11 @@ def pages() -> dict[str, str]:
     """All of them, by file name."""
     made = combinators()
     found = {"index": index(made), "vector_spaces": vector_page()}
-    found |= {slug(method.name): page(method) for method in ph.methods.values()}
-    return found | {slug(name): combinator_page(name, method) for name, method in made.items()}
+    for name, text in (
+        *((method.name, page(method)) for method in ph.methods.values()),
+        *((name, combinator_page(name, method)) for name, method in made.items()),
+    ):
+        if slug(name) in found:
+            raise ValueError(f"two pages would have the name {slug(name)}: {name} and another one")
+        found[slug(name)] = text
+    return found

@@ -257,19 +257,37 @@ def _commit() -> str:
         return ""
 
 
-def measure(names: list[str] | None, tell: Callable[[str, int, int], Any]) -> dict[str, Any]:
-    """Time methods (all by default) on the problems of STEP_SIZES, in one run; `tell(what, done, total)` reports."""
+def measure(
+    names: list[str] | None, tell: Callable[[str, int, int], Any], problem: Problem | None = None
+) -> dict[str, Any]:
+    """Time methods (all by default) on the problems of STEP_SIZES, or on one problem, in one run.
+
+    `tell(what, done, total)` reports. The step of another problem turns the body by TURN.
+    """
     chosen = [methods[name] for name in names] if names else methods.taking(NEEDS[0])
-    known = {name: library.get(name) for name in STEP_SIZES}
-    pairs = [(m, known[name]) for m in chosen for name in STEP_SIZES if m.takes(known[name].needs)]
+    known = [library.get(name) for name in STEP_SIZES] if problem is None else [problem]
+    pairs = [(m, one) for m in chosen for one in known if m.takes(one.needs)]
+    if not pairs:
+        raise InputError(f"none of these methods takes the field of this problem: {', '.join(m.name for m in chosen)}")
     tell("scipy DOP853", 0, len(pairs))
-    curve = dop853_curve(known[RIVAL], [10.0**-k for k in range(3, 14)])
+    rival = next((one for one in known if one.name == RIVAL and one.reference is not None), None)
+    curve = [] if rival is None else dop853_curve(rival, [10.0**-k for k in range(3, 14)])
     rows = []
-    for done, (method, problem) in enumerate(pairs):
-        tell(f"{method.name} on {problem.name}", done, len(pairs))
-        rows.append(_row(method, problem, STEP_SIZES[problem.name], curve))
+    for done, (method, one) in enumerate(pairs):
+        tell(f"{method.name} on {one.name}", done, len(pairs))
+        rows.append(_row(method, one, step_size(one), curve))
     tell("done", len(pairs), len(pairs))
     return {"machine": machine(), "dop853": curve, "rows": rows}
+
+
+TURN = 0.01
+"""Angle in radians by which a body turns in a step of a timing."""
+
+
+def step_size(problem: Problem) -> float:
+    """The step with which methods are timed on a problem."""
+    speed = float(np.linalg.norm(problem.omega)) or 1.0
+    return STEP_SIZES[problem.name] if problem.reference is not None and problem.name in STEP_SIZES else TURN / speed
 
 
 def _row(method: Method, problem: Problem, dt: float, curve: list[dict[str, float]]) -> dict[str, Any]:
@@ -287,7 +305,7 @@ def _row(method: Method, problem: Problem, dt: float, curve: list[dict[str, floa
         "solves": method.solves,
         "torque_evals": method.torque_evals,
     }
-    return row | (_against_scipy(method, problem, dt, ns, curve) if problem.name == RIVAL else {})
+    return row | (_against_scipy(method, problem, dt, ns, curve) if curve and problem.name == RIVAL else {})
 
 
 def checked(path: Path, overwrite: bool) -> Path:

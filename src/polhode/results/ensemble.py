@@ -148,7 +148,7 @@ class Ensemble:
         stored states; `statistics` covers every step.
         """
         with np.errstate(all="ignore"):
-            found = observables.drift([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
+            found = observables.largest_changes([(self.energy, self.spatial_momentum, self.momentum)], np.fmax.reduce)
             if CHAIN_ENERGY in self.states:
                 chain = self.states[CHAIN_ENERGY]
                 found["extended_energy"] = observables.extended_drift([(self.energy, chain)], np.fmax.reduce)

@@ -14,6 +14,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..methods.record import CHAIN_ENERGY
+from ..physics.conserved import Conserved, conserved
 from ..physics.shapes import Shape
 from . import observables
 from .samples import Samples
@@ -103,6 +104,15 @@ class Rounded(dict[str, Any]):
         self.mp = mp
 
 
+class Drift(dict[str, float]):
+    """Changes of conserved quantities by name; asking for a quantity that is not conserved is explained."""
+
+    def __missing__(self, name: str) -> float:
+        """Explain what is missing."""
+        there = ", ".join(self) or "nothing"
+        raise KeyError(f"{name} is not conserved in this motion, {there} is; sol.changes() has its change")
+
+
 class Trajectory:
     """States of a body over time. Arrays are float64 with time first.
 
@@ -147,6 +157,7 @@ class Trajectory:
         self.dense = dense
         self.events: list[Trajectory] = []
         self._problem = problem
+        self._conserved: Conserved | None = None
         self.tangent: Tangent | None = None
         self.control: Samples | None = None
         self.statistics: Mapping[str, Statistic] = {}
@@ -163,7 +174,7 @@ class Trajectory:
             data[INERTIA] = self.inertia
         kept = {"_info": self.info, "mp": self.mp, "events": self.events, "control": self.control}
         kept["statistics"] = dict(self.statistics)
-        return {"stored": data, "dense": None, "_problem": None, "tangent": None, **kept}
+        return {"stored": data, "dense": None, "_problem": None, "_conserved": self.conserved, "tangent": None, **kept}
 
     def __copy__(self) -> Trajectory:
         """Copy within the process, with everything including dense output."""
@@ -320,16 +331,45 @@ class Trajectory:
         """Modified Rodrigues parameters (n, 3), tan(angle/4) times the axis, |mrp| <= 1."""
         return np.asarray(self.rotation.as_mrp())
 
-    def drift(self) -> dict[str, float]:
-        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|.
+    @property
+    def conserved(self) -> Conserved | None:
+        """What the exact motion conserves; None if it is not known."""
+        if self._conserved is None and self.problem is not None and self.control is None:
+            self._conserved = conserved(self.problem)
+        return self._conserved
 
-        With a chain of Nosé and Hoover, also of the extended energy, that of body and chain.
+    def drift(self) -> dict[str, float]:
+        """Largest relative changes of the quantities that the exact motion conserves.
+
+        ``energy``; for a free body ``spatial_momentum`` (as a vector) and ``momentum_norm``; else the part of the
+        spatial momentum that the torque does not change, ``vertical_momentum`` or ``conserved_momentum``. Where it is
+        not known what is conserved, the result is that of `changes`. With a chain of Nosé and Hoover only the extended
+        energy is conserved, that of body and chain.
         """
-        found = observables.drift((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
         if CHAIN_ENERGY in dict(self.info.states):
-            found["extended_energy"] = observables.extended_drift(
-                (part.energy, part.states[CHAIN_ENERGY]) for part in self.parts()
-            )
+            parts = ((part.energy, part.states[CHAIN_ENERGY]) for part in self.parts())
+            return Drift(extended_energy=float(observables.extended_drift(parts)))
+        kept = self.conserved
+        if kept is None:
+            return self.changes()
+        seen = kept.momentum if self.mp is None or kept.is_exact else ""  # directions are known to doubles
+        names = (*(["energy"] if kept.energy else []), *([seen] if seen else []))
+        found = self._changes(kept.directions) if names else {}
+        drift = Drift({name: found[name if name in found else "spatial_momentum"] for name in names})
+        if kept.momentum == "spatial_momentum":
+            drift["momentum_norm"] = found["momentum_norm"]
+        return drift
+
+    def changes(self) -> dict[str, float]:
+        """Largest relative changes of energy, spatial momentum (as a vector) and |momentum|, conserved or not."""
+        return self._changes(None)
+
+    def _changes(self, directions: Any) -> dict[str, float]:
+        if self.mp is None:
+            parts = ((part.energy, part.spatial_momentum, part.momentum) for part in self.parts())
+            found = observables.largest_changes(parts, directions=directions)
+        else:
+            found = observables.largest_precise_changes(self.mp, self.info.digits or 0, directions)
         return {name: float(value) for name, value in found.items()}
 
     def parts(self) -> Iterator[Trajectory]:

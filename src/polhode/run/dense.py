@@ -11,7 +11,7 @@ import numpy as np
 from ..errors import InputError
 from ..kernels.so3 import mul, unrotate
 from ..methods import Method
-from ..numbers.precision import guarded
+from ..numbers.precision import guarded, in_digits
 from ..physics.body import real_array
 from ..physics.fields.varying_inertia import VaryingField
 from ..physics.problem import Problem
@@ -72,16 +72,6 @@ class Dense:
         if rows is None:
             raise InputError("the states between two steps could not be computed; choose other times")
         return convert.states(self.problem, exact, rows, self.digits)
-
-
-def in_digits(values: Any) -> np.ndarray:
-    """Convert numbers to the working precision: doubles exactly, mpmath numbers with all their digits."""
-    from ..numbers.multiprecision import number
-
-    given = np.atleast_1d(np.array(values, dtype=object))
-    converted = np.empty(given.size, dtype=object)
-    converted[:] = [number(x if hasattr(x, "_mpf_") else float(x)) for x in given.ravel()]
-    return converted.reshape(given.shape)
 
 
 def dense_of(problem: Problem, method: Method, sol: Trajectory) -> Callable[[Any], Mapping[str, np.ndarray]]:

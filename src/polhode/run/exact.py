@@ -124,7 +124,7 @@ def exact(problem: Problem, t: Any, *, digits: int | None = None) -> Trajectory:
         data = _free(problem, times)
     else:
         data = (_doubles if digits is None else functools.partial(_precise, digits=digits))(problem, times, top)
-    return Trajectory(data, _info(problem, times, digits, watch, top))
+    return Trajectory(data, _info(problem, times, digits, watch, top), problem=problem)
 
 
 def _times(t: Any) -> np.ndarray:

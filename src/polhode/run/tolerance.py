@@ -15,7 +15,7 @@ from ..compile.clock import Stopwatch
 from ..errors import InputError, ResultWarning, StepError
 from ..methods import Method
 from ..methods.families.jacobi import jacobi
-from ..numbers.precision import guarded
+from ..numbers.precision import guarded, in_digits
 from ..physics.fields.switches import PiecewiseField
 from ..physics.observers.event import Event
 from ..physics.problem import Problem
@@ -24,7 +24,7 @@ from ..results.progress import Progress
 from ..results.trajectory import Info, Trajectory, info_of
 from . import adaptive, located, precise_steps, step_control, with_states
 from .adaptive import Path, Run, joined
-from .dense import Dense, in_digits, states_of
+from .dense import Dense, states_of
 from .error_estimate import FIRST, RATIO, estimated
 from .event_search import found_on
 from .fixed_to_tolerance import MOST_STEPS, measured_steps
