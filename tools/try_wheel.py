@@ -22,8 +22,14 @@ README = ROOT / "README.md"
 EXTRAS = "mesh"
 """Extras that README's commands need: `polhode body part.stl` reads a mesh."""
 
-INSTALLED = "import polhode, sys; assert polhode.__file__.startswith(sys.prefix), polhode.__file__"
-"""The installed package answers, not the source tree."""
+INSTALLED = """
+import importlib, pkgutil, sys, polhode
+assert polhode.__file__.startswith(sys.prefix), polhode.__file__
+for module in pkgutil.walk_packages(polhode.__path__, "polhode."):
+    if not module.name.endswith("__main__"):
+        importlib.import_module(module.name)
+"""
+"""The installed package answers, not the source tree, and no module of it needs the source tree or an extra."""
 
 
 def build() -> list[Path]:
