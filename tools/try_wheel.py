@@ -22,7 +22,7 @@ README = ROOT / "README.md"
 EXTRAS = "mesh"
 """Extras that README's commands need: `polhode body part.stl` reads a mesh."""
 
-OPTIONAL = ("dask", "distributed", "jax", "jaxlib", "jplephem")
+OPTIONAL = ("dask", "distributed", "gsd", "jax", "jaxlib", "jplephem", "pyarrow", "spiceypy")
 """Packages of other extras, which some modules import."""
 
 INSTALLED = f"""
