@@ -5,6 +5,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
+import cited  # noqa: E402
 import docstrings  # noqa: E402
 import generate  # noqa: E402
 
@@ -32,7 +33,14 @@ exclude_patterns = ["_build", "gallery/*.py"]
 suppress_warnings = ["myst.xref_missing", "myst.header"]  # pages also stand in the repository, with links to its files
 
 
+def read_paper(app, page, source):
+    """Give Sphinx the paper as a page; the other pages stay as they are."""
+    if page == "paper":
+        source[0] = cited.for_the_site(source[0])
+
+
 def setup(app):
-    """Write the generated pages before Sphinx looks for sources, and prepare docstrings."""
+    """Write the generated pages before Sphinx looks for sources; prepare docstrings and the paper when it reads them."""
     app.connect("autodoc-process-docstring", docstrings.separate, priority=400)  # before napoleon
     app.connect("builder-inited", lambda app: generate.write(HERE))
+    app.connect("source-read", read_paper)

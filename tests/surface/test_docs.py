@@ -16,8 +16,8 @@ from pathlib import Path
 import matplotlib
 import matplotlib.pyplot
 import pytest
-import trimesh
 import typer
+from tools.documents import blocks, command_lines, reader_files
 from typer.testing import CliRunner
 
 import polhode as ph
@@ -37,17 +37,9 @@ NOTATION = ROOT / "docs" / "notation.md"
 LABELS = re.compile(r"(<!-- labels: .*? -->\n)(.*?)(<!-- end of labels -->)", re.DOTALL)
 
 
-def blocks(page, kinds="python"):
-    """Blocks of a page: the language, and the text behind as many empty lines as keep its line numbers true."""
-    text = page.read_text("utf-8")
-    for found in re.finditer(rf"^```({kinds})\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
-        yield found[1], "\n" * text[: found.start(2)].count("\n") + found[2]
-
-
 def typed(line):
     """Run a command line of a document, as a user would."""
     name, *words = shlex.split(line, comments=True)
-    assert name == "polhode", f"blocks marked console hold commands of polhode, which are run; got {line!r}"
     done = CliRunner().invoke(cli.app, words, prog_name=name)
     assert done.exit_code == 0, f"{line}\n{done.output}"
 
@@ -57,10 +49,8 @@ COMPLETE = ("README", "cli")
 
 
 def prepared(folder):
-    """The files that a reader has: a solid, a sweep (that of docs/sweeps.md), a run that was killed."""
-    trimesh.creation.box((10, 20, 30)).export(folder / "part.stl")
-    sweep = next(text for _, text in blocks(ROOT / "docs" / "sweeps.md", "toml"))
-    (folder / "tops.toml").write_text(sweep.lstrip("\n"), "utf-8")
+    """The files that a reader has: those of README, and a run that was killed."""
+    reader_files(folder)
     ph.solve(ph.problems.fast_top(), "fem", dt=0.01, steps=20).save(folder / "killed.nc.partial.zarr")
 
 
@@ -111,7 +101,7 @@ def test_code_in_documents_runs(page, kinds, plain, tmp_path, monkeypatch, reque
         if kind == "python":
             exec(compile(block, str(page), "exec"), space)
             continue
-        for line in filter(None, block.splitlines()):
+        for line in command_lines(block):
             typed(line)
     matplotlib.pyplot.close("all")
     assert list(ph.methods) == book, "a document must not leave methods in the book: use register=False"
