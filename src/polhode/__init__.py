@@ -52,6 +52,8 @@ if TYPE_CHECKING:
     from .lie.kinematics import kinematics
     from .lie.strapdown import strapdown
     from .viewer import view
+    from .viewer.animation import animate
+    from .viewer.many import view_many
 
 _LAZY = {
     "jax": "jax",
@@ -61,7 +63,9 @@ _LAZY = {
     "ndim": "ndim",
     "plots": "plots",
     "strapdown": "lie.strapdown:strapdown",
+    "animate": "viewer.animation:animate",
     "view": "viewer:view",
+    "view_many": "viewer.many:view_many",
 }
 """Modules of the public names imported on first use, because the import is slow or needs an optional dependency."""
 
@@ -89,9 +93,9 @@ __all__ = [
     "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Ephemeris", "Event", "Facets", "FinalState", "Fit",
     "Gradient", "InputError", "Lyapunov", "Method", "Orbit", "PeriodicBox", "Problem", "Propagator", "Reference",
     "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "Tumbling",
-    "VaryingBody", "__version__", "actuators", "batch_stepper", "chaos", "chaos_map", "controller", "ensemble",
-    "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math",
+    "VaryingBody", "__version__", "actuators", "animate", "batch_stepper", "chaos", "chaos_map", "controller",
+    "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math",
     "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
     "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states", "stepper", "strapdown", "surd",
-    "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view", "warm", "where",
+    "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view", "view_many", "warm", "where",
 ]  # fmt: skip

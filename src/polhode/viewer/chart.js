@@ -1,7 +1,7 @@
 // The chart of energy and momentum: its curves are drawn once for a size, then shown up to the time.
 
 const FLOOR = -17;
-const ROOF = Math.ceil(Math.max(FLOOR + 2, ...runs.flatMap((run) => [run.energy, run.spatial].map((all) =>
+const ROOF = Math.ceil(Math.max(FLOOR + 2, ...runs.flatMap((run) => (run.free ? [run.energy, run.spatial] : [run.energy]).map((all) =>
   all.reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.log10(x)) : most), FLOOR)))));
 const chartSheet = element("chart"), curves = document.createElement("canvas");
 const LEFT = 52, TOP = 8, BELOW = 20;
@@ -15,7 +15,7 @@ function drawCurves(width, height, ratio) {
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.lineWidth = 1.5;
   for (const panel of panels) {
-    for (const [values, dash] of [[panel.run.energy, []], [panel.run.spatial, [4, 3]]]) {
+    for (const [values, dash] of [[panel.run.energy, []], ...(panel.run.free ? [[panel.run.spatial, [4, 3]]] : [])]) {
       pen.strokeStyle = panel.colour;
       pen.setLineDash(dash);
       pen.beginPath();

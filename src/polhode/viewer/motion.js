@@ -16,9 +16,11 @@ const runs = given.runs.map((run) => ({
   ...run, t: numbers(run.t), quaternion: numbers(run.quaternion), momentum: numbers(run.momentum),
   energy: numbers(run.energy_change), spatial: numbers(run.momentum_change),
   principal: new THREE.Quaternion(run.axes[1], run.axes[2], run.axes[3], run.axes[0]),
+  ...Object.fromEntries(Object.entries(run.angles).map(([name, values]) => [name, numbers(values)])),
 }));
-const START = Math.min(...runs.map((run) => run.t[0]));
-const END = Math.max(...runs.map((run) => run.t[run.t.length - 1]));
+const clocks = given.many ? [numbers(given.many.t)] : runs.map((run) => run.t);
+const START = Math.min(...clocks.map((t) => t[0]));
+const END = Math.max(...clocks.map((t) => t[t.length - 1]));
 
 /** The last place in a rising list at or before a time, and the fraction of the way to the next. */
 function frame(t, time) {
