@@ -51,11 +51,13 @@ if TYPE_CHECKING:
     from .analysis.backward_error import modified_energy
     from .lie.kinematics import kinematics
     from .lie.strapdown import strapdown
+    from .translate.api import emit
     from .viewer import view
     from .viewer.animation import animate
     from .viewer.many import view_many
 
 _LAZY = {
+    "emit": "translate.api:emit",
     "jax": "jax",
     "kinematics": "lie.kinematics:kinematics",
     "lie": "lie",
@@ -93,7 +95,7 @@ __all__ = [
     "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Ephemeris", "Event", "Facets", "FinalState", "Fit",
     "Gradient", "InputError", "Lyapunov", "Method", "Orbit", "PeriodicBox", "Problem", "Propagator", "Reference",
     "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "Tumbling",
-    "VaryingBody", "__version__", "actuators", "animate", "batch_stepper", "chaos", "chaos_map", "controller",
+    "VaryingBody", "__version__", "actuators", "animate", "batch_stepper", "chaos", "chaos_map", "controller", "emit",
     "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math",
     "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
     "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states", "stepper", "strapdown", "surd",
