@@ -54,6 +54,7 @@ if TYPE_CHECKING:
     from .translate.api import emit
     from .viewer import view
     from .viewer.animation import animate
+    from .viewer.live import view_live
     from .viewer.many import view_many
 
 _LAZY = {
@@ -67,6 +68,7 @@ _LAZY = {
     "strapdown": "lie.strapdown:strapdown",
     "animate": "viewer.animation:animate",
     "view": "viewer:view",
+    "view_live": "viewer.live:view_live",
     "view_many": "viewer.many:view_many",
 }
 """Modules of the public names imported on first use, because the import is slow or needs an optional dependency."""
@@ -99,5 +101,6 @@ __all__ = [
     "ensemble", "event", "exact", "fields", "fit", "gradient", "jax", "kinematics", "lie", "load", "lyapunov", "math",
     "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period", "plots", "potential",
     "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states", "stepper", "strapdown", "surd",
-    "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view", "view_many", "warm", "where",
+    "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view", "view_live", "view_many", "warm",
+    "where",
 ]  # fmt: skip

@@ -9,7 +9,7 @@ import typer
 
 from .. import _interrupt
 from .._version import __version__
-from . import bench, body, cache, compare, emit, exact, export, init, reproduce, run, show, sweep, view
+from . import bench, body, cache, compare, emit, exact, export, init, live, reproduce, run, show, sweep, view
 from .compare import FILES
 from .console import INTERRUPTED, app
 

@@ -31,17 +31,9 @@ PANELS = 9
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#7f7f7f", "#8c564b", "#17becf")
 
 SCRIPTS = (
-    "motion.js",
-    "things.js",
-    "panel.js",
-    "top.js",
-    "many.js",
-    "stage.js",
-    "chart.js",
-    "angles.js",
-    "view.js",
-    "record.js",
-)
+    "motion.js", "live.js", "runs.js", "things.js", "panel.js", "top.js", "many.js", "stage.js", "chart.js",
+    "angles.js", "view.js", "record.js",
+)  # fmt: skip
 
 
 def view(
@@ -95,14 +87,14 @@ def page(sols: Sequence[Trajectory], title: str = "", body: Body | None = None) 
     return filled(title or _title(sols), data)
 
 
-def filled(title: str, data: Mapping[str, Any]) -> str:
-    """The text of a page with its data."""
+def filled(title: str, data: Mapping[str, Any], kernel: str = "") -> str:
+    """The text of a page with its data, and the kernel if it computes itself."""
     parts = {
         "title": html.escape(title),
         "style": _file("view.css"),
         "data": json.dumps(data, allow_nan=False).replace("<", "\\u003c"),
         "three": _file("three.js").replace("</script", "<\\/script"),
-        "script": "\n".join(map(_file, SCRIPTS)),
+        "script": "\n".join([_file("data.js"), kernel.replace("</script", "<\\/script"), *map(_file, SCRIPTS)]),
     }
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], _file("page.html"))
 

@@ -1,16 +1,22 @@
 // The chart of a top: tilt, precession and spin over time, one row each.
 
 const ROWS = [["tilt", "tilt, degrees"], ["precession", "precession, turns"], ["spin", "spin ω·c"]];
-const heavy = panels.filter((panel) => panel.run && panel.run.pull);
 const anglesSheet = element("angles");
-element("angles-figure").hidden = !heavy.length;
+let heavy = [], ranges = {};
 
-const ranges = Object.fromEntries(ROWS.map(([name]) => {
+/** The panels with angles, and the ranges of these. */
+function measureAngles() {
+  heavy = panels.filter((panel) => panel.pull);
+  element("angles-figure").hidden = !heavy.length;
+  ranges = Object.fromEntries(ROWS.map(([name]) => [name, rangeOf(name)]));
+}
+
+function rangeOf(name) {
   let low = Infinity, high = -Infinity;
-  for (const { run } of heavy) for (const x of run[name]) [low, high] = [Math.min(low, x), Math.max(high, x)];
+  for (const { pull } of heavy) for (const x of pull.angles[name]) [low, high] = [Math.min(low, x), Math.max(high, x)];
   const least = 1e-9 * Math.max(Math.abs(low), Math.abs(high), 1e-9); // a constant is a line, not its round-off
-  return [name, high - low > least ? [low, high] : [low - Math.max(1, Math.abs(low)) / 2, high + Math.max(1, Math.abs(high)) / 2]];
-}));
+  return high - low > least ? [low, high] : [low - Math.max(1, Math.abs(low)) / 2, high + Math.max(1, Math.abs(high)) / 2];
+}
 
 function drawAngles(time) {
   if (!heavy.length) return;
@@ -29,14 +35,14 @@ function drawAngles(time) {
     pen.globalAlpha = 0.15;
     pen.fillRect(LEFT, top, width - 10 - LEFT, 1);
     pen.fillRect(LEFT, bottom, width - 10 - LEFT, 1);
-    for (const { run, colour } of heavy) {
-      const t = run.times, here = frame(t, time)[0], every = Math.max(1, Math.floor(t.length / (4 * width)));
+    for (const { pull: { angles }, colour } of heavy) {
+      const t = angles.times, here = frame(t, time)[0], every = Math.max(1, Math.floor(t.length / (4 * width)));
       for (const [end, alpha] of [[t.length - 1, 0.3], [here, 1]]) {
         pen.globalAlpha = alpha;
         pen.strokeStyle = colour;
         pen.lineWidth = 1.5;
         pen.beginPath();
-        for (let i = 0; i <= end; i += every) pen.lineTo(across(t[i], width), y(run[name][i]));
+        for (let i = 0; i <= end; i += every) pen.lineTo(across(t[i], width), y(angles[name][i]));
         pen.stroke();
       }
     }

@@ -16,7 +16,7 @@ from ..results.observables import thinned_indices
 from ..results.trajectory import Trajectory
 from .looks import default_shapes
 from .solids import Mesh, meshes, reach
-from .uniform_pull import UniformPull, angles, uniform_pull
+from .uniform_pull import UniformPull, uniform_pull
 
 SPEEDS = (0.001, 0.01, 0.0625, 0.125, 0.25, 0.5, 1, 2, 4, 8, 16, 64, 256, 1024, 10_000, 100_000)
 """Playback speeds in units of time per second."""
@@ -79,7 +79,6 @@ def run_data(sol: Trajectory, kept: np.ndarray, look: Sequence[Shape], pull: Uni
         "reach": reach(parts),
         "free": is_free(sol),
         "pull": None if pull is None else _pull_data(pull),
-        "angles": {} if pull is None else {name: packed(x) for name, x in angles(sol, pull, kept).items()},
         **{name: packed(array) for name, array in arrays.items()},
     }
 

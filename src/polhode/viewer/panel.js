@@ -120,7 +120,7 @@ function panelFor(run, number) {
     const [done] = frame(times, time);
     for (const line of trails) line.upTo(done);
     const q = state.attitude, last = run.t[run.t.length - 1];
-    said.textContent = (run.pull ? `${anglesAt(run, time)}\n` : "") + `ΔE/E = ${run.energy[state.index].toExponential(1)}`
+    said.textContent = (pull ? `${anglesAt(pull.angles, time)}\n` : "") + `ΔE/E = ${run.energy[state.index].toExponential(1)}`
       + (run.free ? `\n|ΔL|/|L| = ${run.spatial[state.index].toExponential(1)}` : "")
       + (time > last ? `\nended at t = ${Number(last.toPrecision(6))}` : "");
     more.textContent = `|ω| = ${state.omega.length().toPrecision(4)}\nq = ${[q.w, q.x, q.y, q.z].map((x) => x.toFixed(3)).join(", ")}`;

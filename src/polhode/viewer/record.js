@@ -30,20 +30,25 @@ function copyStage(sheet) {
 function record() {
   if (recording) return recording.stop();
   const even = (x) => 2 * Math.round(x / 2);
-  const sheet = Object.assign(document.createElement("canvas"), { width: even(canvas.width), height: even(canvas.height) });
-  const pieces = [], loop = now.loop;
-  recording = new MediaRecorder(sheet.captureStream(30), { mimeType: format, videoBitsPerSecond: 6e6 });
+  const sheet = Object.assign(document.createElement("canvas"), { width: even(canvas.width), height: even(canvas.height), className: "recorded" });
+  document.body.append(sheet); // browsers record nothing that is not on the screen
+  const pieces = [], loop = now.loop, stream = sheet.captureStream(0);
+  recording = new MediaRecorder(stream, { mimeType: format, videoBitsPerSecond: 6e6 });
   recording.ondataavailable = ({ data }) => pieces.push(data);
   recording.onstop = () => {
     afterRefresh = null;
     now.loop = loop;
     recording = null;
+    sheet.remove();
     play(false);
     element("record").textContent = "Record";
-    save(new Blob(pieces, { type: format.split(";")[0] }));
+    const film = new Blob(pieces, { type: format.split(";")[0] });
+    if (film.size) save(film);
+    else element("note").textContent = "This browser recorded nothing; `polhode export run.nc --to mp4` writes a film, too";
   };
   afterRefresh = () => {
     copyStage(sheet);
+    stream.getVideoTracks()[0].requestFrame();
     if (!now.playing && recording && recording.state === "recording") recording.stop();
   };
   now.loop = false;

@@ -9,7 +9,7 @@ const KINDS = given.many ? [["body", "Bodies"], ["space", "Space axes"]] : [
 ];
 const OFF = pulled ? ["axes", "polhode", "herpolhode"] : []; // at first: the path of the axis is what a top shows
 const shown = Object.fromEntries(KINDS.map(([kind]) => [kind, !OFF.includes(kind)]));
-const panels = given.many ? [crowdPanel(crowdOf(given.many))] : runs.map(panelFor);
+let panels = given.many ? [crowdPanel(crowdOf(given.many))] : runs.map(panelFor);
 
 const FIELD_OF_VIEW = 35; // degrees
 const canvas = element("scene");
@@ -57,6 +57,26 @@ function lookFrom(round, rise, nearer) {
   camera.position.multiplyScalar(nearer).add(controls.target);
   controls.update();
   draw();
+}
+
+/** Show other trajectories. */
+function replaceRuns(made) {
+  for (const panel of panels) {
+    panel.box.remove();
+    panel.scene.traverse((thing) => { if (thing.geometry) thing.geometry.dispose(); });
+  }
+  runs = made;
+  panels = runs.map(panelFor);
+  measure();
+}
+
+/** What depends on the trajectories as a whole. */
+function measure() {
+  for (const panel of panels) for (const [kind, parts] of Object.entries(panel.parts)) for (const part of parts) part.visible = shown[kind];
+  if (given.many) return;
+  measureDrift();
+  measureAngles();
+  stale = true;
 }
 
 /** So many columns that the panels become large and few places stay empty. */

@@ -93,7 +93,12 @@ function materials(colour, hole = false) {
 /** The body as its shape, drawn about as large as the unit sphere. */
 function shape(run, colour) {
   const inner = new THREE.Group();
-  for (const part of run.shape) inner.add(new THREE.Mesh(geometryOf(part), materials(colour, part.hole)));
+  for (const part of run.shape) {
+    const mesh = new THREE.Mesh(geometryOf(part), materials(colour, part.hole));
+    if (part.stretch) mesh.scale.set(...part.stretch);
+    if (part.place) mesh.position.set(...part.place);
+    inner.add(mesh);
+  }
   inner.scale.setScalar(1.25 / run.reach);
   return inner;
 }

@@ -48,13 +48,8 @@ function ground(up, stands) {
 /** Everything that a pull adds to a panel; what it returns says where the labels are. */
 function addPull(run, times, put, scene, body) {
   const arm = vectorOf(run.pull.arm), down = vectorOf(run.pull.down), up = down.clone().negate();
-  const points = [];
-  let lowest = 1;
-  for (const time of times) {
-    const tip = arm.clone().applyQuaternion(stateAt(run, time).attitude);
-    lowest = Math.min(lowest, tip.dot(up));
-    points.push(...tip.multiplyScalar(SPHERE).toArray());
-  }
+  const points = [], angles = axisAngles(run, times, arm, up, points);
+  const lowest = Math.cos(Math.PI / 180 * angles.tilt.reduce((most, x) => Math.max(most, x), 0));
   const stands = run.pull.weight && lowest > 0.1;
   const faint = put("trace", scene, path(points, 0.3)), bold = put("trace", scene, trail(points, AXIS));
   const stand = put("trace", body, arrow(AXIS, 0.016));
@@ -66,11 +61,33 @@ function addPull(run, times, put, scene, body) {
   const force = put("pull", scene, arrow(PULL, 0.03));
   force.position.copy(from);
   force.point(down.clone().multiplyScalar(0.8));
-  return { stands, weight: run.pull.weight, faint: [faint, ...lines.children], trail: bold, points, end: from.addScaledVector(down, 0.95) };
+  return { angles, stands, weight: run.pull.weight, faint: [faint, ...lines.children], trail: bold, points, end: from.addScaledVector(down, 0.95) };
+}
+
+/**
+ * Tilt of the arm from the vertical in degrees, its precession about the vertical since the start in turns, and the spin ω·c about the arm:
+ * θ, φ and ω3 of the symmetric top (Goldstein, Poole and Safko 2002, section 5.7). The points of its path are appended to `points`.
+ */
+function axisAngles(run, times, arm, up, points) {
+  const east = new THREE.Vector3().crossVectors(up, new THREE.Vector3().setComponent(Math.abs(up.x) < 0.9 ? 0 : 1, 1)).normalize();
+  const north = new THREE.Vector3().crossVectors(up, east);
+  const found = { times, tilt: [], precession: [], spin: [] };
+  let before = null, turns = 0;
+  for (const time of times) {
+    const state = stateAt(run, time), tip = arm.clone().applyQuaternion(state.attitude);
+    const [x, y, z] = [tip.dot(east), tip.dot(north), tip.dot(up)], azimuth = Math.atan2(y, x) / (2 * Math.PI);
+    if (before !== null) turns += azimuth - before - Math.round(azimuth - before);
+    before = azimuth;
+    found.tilt.push(Math.atan2(Math.hypot(x, y), z) * 180 / Math.PI);
+    found.precession.push(turns);
+    found.spin.push(state.omega.dot(arm));
+    points.push(...tip.multiplyScalar(SPHERE).toArray());
+  }
+  return found;
 }
 
 /** The angles of a top in words. */
-function anglesAt(run, time) {
-  const [index] = frame(run.times, time);
-  return `tilt ${run.tilt[index].toFixed(2)}°\nprecession ${run.precession[index].toFixed(3)} turns\nspin ${run.spin[index].toPrecision(4)}`;
+function anglesAt({ times, tilt, precession, spin }, time) {
+  const [index] = frame(times, time);
+  return `tilt ${tilt[index].toFixed(2)}°\nprecession ${precession[index].toFixed(3)} turns\nspin ${spin[index].toPrecision(4)}`;
 }

@@ -8,15 +8,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy.interpolate import CubicSpline
 
 from ..physics.body import Body
 from ..physics.fields.sums import SumField
 from ..physics.problem import Problem
 from ..physics.shapes import Shape
-from ..results.observables import matrices, to_space
-from ..results.trajectory import Trajectory
-from .motion import attitudes_at
+from ..results.observables import matrices
 from .solids import meshes
 
 TRIALS = 40
@@ -24,9 +21,6 @@ TRIALS = 40
 
 LINEAR = 1e-9
 """Largest misfit of a potential that counts as linear in R, relative to its size."""
-
-FINE, MOST_BETWEEN = 0.1, 100
-"""Largest rotation between two times of the chart, in radians, and most times between two states."""
 
 MAGNETIC = "dipole"
 """Name of the field in `ph.fields` whose pull is not weight."""
@@ -83,36 +77,3 @@ def _potentials(field: Any) -> list[Any]:
     """The parts of a field that are potentials."""
     parts = field.template.parts if isinstance(field, SumField) else (field,)
     return [part for part in parts if part.energy is not None]
-
-
-def angles(sol: Trajectory, pull: UniformPull, kept: np.ndarray) -> dict[str, np.ndarray]:
-    """Tilt of the arm from the vertical, its precession about it since the start, and the spin omega . c about it.
-
-    Goldstein, Poole and Safko 2002, section 5.7: theta, phi and omega_3 of the symmetric top. They are taken at the
-    states and between them, `FINE` apart, so that the precession is continuous.
-    """
-    times = _fine_times(sol, kept)
-    q = attitudes_at(sol, kept, times)
-    axis = to_space(q, np.broadcast_to(pull.arm, (len(times), 3)))
-    up = -pull.down
-    east = np.cross(up, np.eye(3)[np.abs(up).argmin()])
-    east /= np.linalg.norm(east)
-    north = np.cross(up, east)
-    azimuth = np.unwrap(np.arctan2(axis @ north, axis @ east))
-    spin = sol.omega[kept] @ pull.arm
-    rising = np.concatenate([[True], np.diff(sol.t[kept]) > 0])
-    smooth = CubicSpline(sol.t[kept][rising], spin[rising]) if rising.sum() > 1 else lambda t: np.full(len(t), spin[0])
-    return {
-        "times": times,
-        "tilt": np.degrees(np.arctan2(np.linalg.norm(np.cross(axis, up), axis=1), axis @ up)),
-        "precession": (azimuth - azimuth[0]) / (2 * np.pi),
-        "spin": smooth(times),
-    }
-
-
-def _fine_times(sol: Trajectory, kept: np.ndarray) -> np.ndarray:
-    """The times of the states, with as many between them as keep the rotation below `FINE`."""
-    t, spin = sol.t[kept], np.linalg.norm(sol.omega[kept], axis=1)
-    pieces = np.clip(np.ceil(np.maximum(spin[1:], spin[:-1]) * np.diff(t) / FINE), 1, MOST_BETWEEN).astype(int)
-    parts = [start + (end - start) * np.arange(n) / n for start, end, n in zip(t[:-1], t[1:], pieces, strict=True)]
-    return np.concatenate([*parts, t[-1:]])

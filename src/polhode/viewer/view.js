@@ -6,8 +6,10 @@ let before = null, afterRefresh = null;
 function refresh() {
   for (const panel of panels) panel.show(now.time);
   draw();
-  if (!given.many) chart(now.time);
-  drawAngles(now.time);
+  if (!given.many) {
+    chart(now.time);
+    drawAngles(now.time);
+  }
   element("clock").textContent = `t = ${now.time.toFixed(END - START < 10 ? 3 : 2)}`;
   const share = END > START ? (now.time - START) / (END - START) : 0;
   element("scrub").value = Math.round(10000 * share);
@@ -115,14 +117,16 @@ element("note").textContent = [given.note, renderer ? "" : "This browser draws n
 window.polhode = {
   seek, play: () => play(true), pause: () => play(false),
   state: () => ({ ...now, attitudes: panels.flatMap((panel) => panel.attitudes()) }),
+  run: (i) => ({ t: [...runs[i].t], quaternion: [...runs[i].quaternion], momentum: [...runs[i].momentum] }),
   places: (i) => panels[i].places(),
   drawn: (i) => {
     const { scale, spin, plane, polhode, herpolhode, pull } = panels[i];
-    return { scale, tip: spin.end.toArray(), plane: plane && plane.position.toArray(), polhode, herpolhode, trace: pull && pull.points };
+    return { scale, tip: spin.end.toArray(), plane: plane && plane.position.toArray(), polhode, herpolhode, trace: pull && pull.points, angles: pull && pull.angles };
   },
 };
-for (const panel of panels) for (const kind of OFF) for (const part of panel.parts[kind]) part.visible = false;
+measure();
 element("drift").hidden = Boolean(given.many);
+if (given.live) liveControls();
 pace(given.speed);
 arrange();
 firstView();
