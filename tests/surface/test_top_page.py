@@ -11,7 +11,6 @@ import pytest
 
 import polhode as ph
 from pages import paused, until
-from waiting import PATIENCE
 
 pytestmark = pytest.mark.xdist_group("browser")
 
@@ -73,11 +72,11 @@ def test_from_a_file(opened: Any, top: ph.Trajectory, tmp_path: Path) -> None:
 
 def test_a_film_recorded_in_the_page(browser: Any, top: ph.Trajectory, tmp_path: Path) -> None:
     context = browser.new_context(viewport={"width": 320, "height": 300}, accept_downloads=True, offline=True)
-    context.set_default_timeout(1000 * PATIENCE)
+    context.set_default_timeout(20_000)
     page = context.new_page()
     page.goto(top.view(tmp_path / "top.html").as_uri())
     until(page, "Boolean(window.polhode)")
-    page.select_option("#speed", "8")
+    paused(page).select_option("#speed", "2")
     with page.expect_download() as waiting:
         page.click("#record")
         assert page.inner_text("#record") == "Stop"

@@ -2,6 +2,7 @@
 
 const FORMATS = ["video/mp4;codecs=avc1.42E01F", "video/mp4", "video/webm;codecs=vp9", "video/webm"];
 const format = window.MediaRecorder && renderer && FORMATS.find((kind) => MediaRecorder.isTypeSupported(kind));
+const LAST = 800; // milliseconds that the last picture is shown
 let recording = null;
 
 /** The stage with its words on one canvas: the scene itself holds no text. */
@@ -46,14 +47,21 @@ function record() {
     if (film.size) save(film);
     else element("note").textContent = "This browser recorded nothing; `polhode export run.nc --to mp4` writes a film, too";
   };
-  afterRefresh = () => {
+  play(false);
+  seek(START);
+  const take = () => {
     copyStage(sheet);
     stream.getVideoTracks()[0].requestFrame();
-    if (!now.playing && recording && recording.state === "recording") recording.stop();
+  };
+  afterRefresh = () => {
+    take();
+    if (now.playing || !recording) return;
+    afterRefresh = null;
+    setTimeout(take, LAST / 2); // the last picture stays, and the encoder has time for it
+    setTimeout(() => { if (recording) recording.stop(); }, LAST);
   };
   now.loop = false;
   element("record").textContent = "Stop";
-  seek(START);
   recording.start();
   play(true);
   return recording;
