@@ -53,6 +53,9 @@ if TYPE_CHECKING:
     from .lie.strapdown import strapdown
     from .translate.api import emit
     from .viewer import view
+    from .viewer.animation import animate
+    from .viewer.live import view_live
+    from .viewer.many import view_many
 
 _LAZY = {
     "emit": "translate.api:emit",
@@ -63,7 +66,10 @@ _LAZY = {
     "ndim": "ndim",
     "plots": "plots",
     "strapdown": "lie.strapdown:strapdown",
+    "animate": "viewer.animation:animate",
     "view": "viewer:view",
+    "view_live": "viewer.live:view_live",
+    "view_many": "viewer.many:view_many",
 }
 """Modules of the public names imported on first use, because the import is slow or needs an optional dependency."""
 
@@ -91,10 +97,10 @@ __all__ = [
     "Body", "Chaos", "ChaosMap", "Covariance", "Ensemble", "Ephemeris", "Event", "Facets", "FinalState", "Fit",
     "Gradient", "InputError", "Lyapunov", "Method", "Orbit", "PeriodicBox", "Problem", "Propagator", "Reference",
     "Respa", "ResultWarning", "Sites", "State", "StepError", "Surd", "Tableau", "Tangent", "Trajectory", "Tumbling",
-    "VaryingBody", "__version__", "actuators", "batch_stepper", "chaos", "chaos_map", "controller", "emit",
+    "VaryingBody", "__version__", "actuators", "animate", "batch_stepper", "chaos", "chaos_map", "controller", "emit",
     "ensemble", "event", "exact", "fields", "fit", "formats", "gradient", "jax", "kinematics", "lie", "load",
     "lyapunov", "math", "measurements", "methods", "mkrk", "modified_energy", "momentum_rate", "ndim", "period",
     "plots", "potential", "precession_angle", "problems", "propagator", "respa", "sites", "solve", "states",
     "stepper", "strapdown", "surd", "tableaus", "thermostats", "torque", "total", "tumbling", "vector", "view",
-    "warm", "where",
+    "view_live", "view_many", "warm", "where",
 ]  # fmt: skip

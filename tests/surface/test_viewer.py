@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,28 +13,12 @@ import trimesh
 from typer.testing import CliRunner
 
 import polhode as ph
+from pages import paused, turned, until
 from polhode.cli import app
 from polhode.physics.shapes import to_json
 from waiting import PATIENCE
 
-if TYPE_CHECKING:
-    from playwright.sync_api import Page
-
-playwright = pytest.importorskip("playwright.sync_api", reason="the viewer is tested with playwright")
-SWITCHES = ("--no-sandbox", "--use-angle=swiftshader", "--enable-unsafe-swiftshader", "--disable-background-networking")
-NAMES = ("chromium", "chromium-browser", "google-chrome")
 pytestmark = pytest.mark.xdist_group("browser")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        pytest.skip("no Chromium on the path, in which the viewer is tested; `make browser` installs it")
-    with playwright.sync_playwright() as driver:
-        made = driver.chromium.launch(executable_path=found, args=list(SWITCHES))
-        yield made
-        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -51,48 +32,6 @@ def flip() -> ph.Trajectory:
 def coarse() -> ph.Trajectory:
     problem = ph.Problem(ph.Body([1.0, 2.0, 3.0]), omega=[0.01, 2.0, 0.01])
     return ph.solve(problem, "symrot", dt=0.1, t_end=20.0)
-
-
-@pytest.fixture
-def opened(browser: Any) -> Iterator[Any]:
-    """A function that opens a page, and fails afterwards if anything was said on its console or asked of a network."""
-    faults: list[str] = []
-    context = browser.new_context(viewport={"width": 720, "height": 560}, offline=True)
-    context.set_default_timeout(1000 * PATIENCE)
-
-    def open_page(path: Path) -> Page:
-        page: Page = context.new_page()
-        page.on("console", lambda message: faults.append(message.text) if message.type == "error" else None)
-        page.on("pageerror", lambda fault: faults.append(str(fault)))
-        page.on("request", lambda asked: None if asked.url.startswith(("file:", "data:")) else faults.append(asked.url))
-        page.goto(path.resolve().as_uri())
-        until(page, "Boolean(window.polhode)")
-        return page
-
-    yield open_page
-    context.close()
-    assert faults == []
-
-
-def until(page: Page, condition: str) -> None:
-    """Wait for a condition; the page's policy forbids the driver to compile one within it."""
-    end = monotonic() + PATIENCE
-    while monotonic() < end:
-        if page.evaluate(condition):
-            return
-        page.wait_for_timeout(50)
-    raise AssertionError(f"never {condition}")
-
-
-def turned(one: Any, other: Any) -> float:
-    """The angle of the rotation from one attitude to another, unit quaternions of either sign."""
-    apart = min(np.linalg.norm(np.subtract(one, other)), np.linalg.norm(np.add(one, other)))
-    return float(4 * math.asin(apart / 2))
-
-
-def paused(page: Page) -> Page:
-    page.evaluate("polhode.pause()")
-    return page
 
 
 def test_the_picture_changes_when_played(opened: Any, flip: ph.Trajectory, tmp_path: Path) -> None:
@@ -421,9 +360,9 @@ def test_a_large_mesh_is_drawn_as_long_as_it_is_at_hand(tmp_path: Path) -> None:
     egg = trimesh.creation.icosphere(4).apply_scale([1.0, 0.6, 0.4])
     egg.export(tmp_path / "egg.stl")
     sol = ph.solve(ph.Problem(ph.Body.from_mesh(tmp_path / "egg.stl"), omega=[0.0, 3.0, 0.1]), "dmv6", dt=0.1, steps=9)
-    assert '"kind": "mesh"' in sol.view(tmp_path / "egg.html").read_text("utf-8")
+    assert '"vertices"' in sol.view(tmp_path / "egg.html").read_text("utf-8")
     sol.save(tmp_path / "egg.nc")
-    assert '"kind": "mesh"' not in ph.load(tmp_path / "egg.nc").view(tmp_path / "file.html").read_text("utf-8")
+    assert '"vertices"' not in ph.load(tmp_path / "egg.nc").view(tmp_path / "file.html").read_text("utf-8")
 
 
 def test_a_body_turns_about_its_pivot() -> None:

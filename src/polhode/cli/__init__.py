@@ -19,6 +19,7 @@ from . import (
     exact,
     export,
     init,
+    live,
     methods,
     problems,
     reproduce,

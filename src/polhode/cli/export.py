@@ -9,19 +9,25 @@ from typing import Annotated, Any
 import typer
 
 from ..errors import InputError
+from ..physics.body import Body
 from ..results.ensemble import Ensemble
 from ..results.formats.formats import FORMATS, OWN, export
 from ..results.store import trajectory_store
+from ..viewer.animation import RATE, SIZE, SUFFIXES, animate
 from .console import app, examples, guarded
+from .view import trajectory_in
 
 EXPORT_HELP = examples(
     "polhode export run.zarr run.nc",
     "polhode export run.zarr run.csv",
     "polhode export run.zarr --to parquet",
     "polhode export run.zarr run.aem --option epoch=2029-04-13T21:46:00 --option system=UTC",
+    "polhode export run.nc spin.mp4 --speed 0.25",
     "polhode export run.nc.partial.zarr so_far.zarr --overwrite",
 )
-KINDS = ", ".join(FORMATS)
+FILMS = tuple(suffix.removeprefix(".") for suffix in SUFFIXES)
+SUFFIX_OF = {name: one.suffix for name, one in FORMATS.items()} | {name: f".{name}" for name in FILMS}
+KINDS = ", ".join(SUFFIX_OF)
 
 
 @app.command("export", epilog=EXPORT_HELP)
@@ -30,18 +36,30 @@ def export_command(
     source: Annotated[Path, typer.Argument(help="The file of a finished or unfinished run: .zarr or .nc.")],
     path: Annotated[
         Path | None,
-        typer.Argument(help=f"The new file, by its suffix: {' '.join([*OWN, *(f.suffix for f in FORMATS.values())])}."),
+        typer.Argument(help=f"The new file, by its suffix: {' '.join([*OWN, *SUFFIX_OF.values()])}."),
     ] = None,
     to: Annotated[str | None, typer.Option(help=f"The format, instead of a suffix: {KINDS}.")] = None,
     body: Annotated[int | None, typer.Option(help="Of an ensemble, only this body, counting from 0.")] = None,
+    speed: Annotated[float | None, typer.Option(help="Film, scene: units of time per second.")] = None,
+    seconds: Annotated[float | None, typer.Option(help="Film, scene: longest duration (film: 12).")] = None,
+    fps: Annotated[int, typer.Option(help="Film: pictures per second.")] = RATE,
+    size: Annotated[tuple[int, int], typer.Option(help="Film: width and height in pixels.")] = SIZE,
+    mesh: Annotated[Path | None, typer.Option(help="Film, scene: draw this mesh (.stl, .obj, .ply).")] = None,
     option: Annotated[
         list[str] | None, typer.Option(help="An option of the format, NAME=VALUE, such as epoch=2029-04-13T21:46:00.")
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace an existing file.")] = False,
 ) -> None:
-    """Copy the trajectory or ensemble in a file to NetCDF or Zarr, or to a format of other programs."""
+    """Copy the trajectory or ensemble in a file to NetCDF or Zarr, to a format of other programs, or to a film."""
     given = dict(map(_option, option or ()))
     place = _place(source, path, to)
+    if to in FILMS or (to is None and place.suffix.lower() in SUFFIXES):
+        if given:
+            raise InputError("--option is for the formats of other programs; films have --speed, --seconds and --fps")
+        _film(source, place, to, body, mesh, overwrite, speed=speed, seconds=seconds, fps=fps, size=size)
+        return
+    if speed is not None or seconds is not None or mesh is not None:
+        raise InputError("--speed, --seconds and --mesh are for films and scenes: .gif, .mp4, .glb")
     if to is None and place.suffix in OWN and body is None and not given:
         trajectory_store.export(source, place, overwrite)
         result = trajectory_store.load(place)
@@ -53,13 +71,24 @@ def export_command(
     typer.echo(f"written       {place}: {description}, {result.status}")
 
 
+def _film(
+    source: Path, place: Path, to: str | None, body: int | None, mesh: Path | None, overwrite: bool, **how: Any
+) -> None:
+    """Write a run as a film or a moving scene."""
+    if to is not None and place.suffix.lower() != f".{to}":
+        raise InputError(f"--to {to} does not fit the name {place}; leave one of them out")
+    sol = trajectory_in(source) if body is None else _chosen(trajectory_store.load(source), body)
+    made = animate(sol, place, body=None if mesh is None else Body.from_mesh(mesh), overwrite=overwrite, **how)
+    typer.echo(f"written       {made}")
+
+
 def _place(source: Path, path: Path | None, to: str | None) -> Path:
     """The new file; with a format and no name, it stands beside the source."""
     if path is not None:
         return path
-    if to not in FORMATS:
+    if to not in SUFFIX_OF:
         raise InputError(f"give the name of the new file, or --to with one of {KINDS}")
-    return source.with_suffix(FORMATS[to].suffix)
+    return source.with_suffix(SUFFIX_OF[to])
 
 
 def _option(text: str) -> tuple[str, Any]:

@@ -5,15 +5,17 @@ from __future__ import annotations
 import difflib
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import resources
 from typing import Any
 
 from ..errors import InputError
+from . import equimomental
 from .body import Body
 from .fields import dipole, distant_centre, gravity, potential
 from .fields import soft_wall as wall
 from .problem import Problem, Reference
+from .shapes import Shape
 
 _MAKERS: dict[str, Callable[[], Problem]] = {}
 
@@ -76,6 +78,11 @@ def describe(name: str) -> str:
     return (_MAKERS[name].__doc__ or "").strip().splitlines()[0]
 
 
+def _drawn(look: Callable[[Sequence[float]], tuple[Shape, ...]], moments: Sequence[float]) -> Body:
+    """A body with these moments, drawn as a solid that has them."""
+    return Body(moments, shapes=look(moments))
+
+
 @named
 def free_body() -> Problem:
     """Torque-free asymmetric body (Krysl 2006, section 5.1, after McLachlan and Zanna)."""
@@ -84,7 +91,8 @@ def free_body() -> Problem:
 
 def _top(tilt: float, spin: float, dt: float) -> Problem:
     attitude = (math.cos(tilt / 2), math.sin(tilt / 2), 0.0, 0.0)
-    return Problem(Body([5.0, 5.0, 1.0]), gravity(20.0), attitude=attitude, omega=[0.0, 0.0, spin], t_end=20.0, dt=dt)
+    body = _drawn(equimomental.cone, [5.0, 5.0, 1.0])
+    return Problem(body, gravity(20.0), attitude=attitude, omega=[0.0, 0.0, spin], t_end=20.0, dt=dt)
 
 
 @named
@@ -126,7 +134,7 @@ def coulomb_wall() -> Problem:
 @named
 def book() -> Problem:
     """The nearly flat issue of Crelle's journal of Vilmart (2013), Figure 1."""
-    return Problem(Body([0.376, 0.627, 1.0]), momentum=[0.0, 0.6, -0.8], t_end=40.0, dt=0.5)
+    return Problem(_drawn(equimomental.box, [0.376, 0.627, 1.0]), momentum=[0.0, 0.6, -0.8], t_end=40.0, dt=0.5)
 
 
 @named
@@ -146,13 +154,13 @@ def prism() -> Problem:
     tilt, turn = math.radians(70.0), math.radians(0.5)
     momentum = [math.sin(tilt) * math.cos(turn), math.sin(tilt) * math.sin(turn), math.cos(tilt)]
     end = 43.21718909128118  # 16276 degrees of rotation
-    return Problem(Body([340 / 325, 1.0, 17 / 325]), momentum=momentum, t_end=end, dt=end / 2048)
+    return Problem(_drawn(equimomental.box, [340 / 325, 1.0, 17 / 325]), momentum=momentum, t_end=end, dt=end / 2048)
 
 
 @named
 def t_handle() -> Problem:
     """A thin T-handle spun near its intermediate axis, which flips periodically: I = (1, 2, 3)."""
-    return Problem(Body([1.0, 2.0, 3.0]), omega=[0.01, 5.0, 0.0], t_end=20.0, dt=0.1)
+    return Problem(_drawn(equimomental.tee, [1.0, 2.0, 3.0]), omega=[0.01, 5.0, 0.0], t_end=20.0, dt=0.1)
 
 
 ASYMMETRIC = (0.6, 0.8, 1.0)

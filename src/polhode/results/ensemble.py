@@ -176,9 +176,29 @@ class Ensemble:
         return plots.EnsemblePlots(self)
 
     def view(
-        self, path: str | Path, bodies: Iterable[int] | None = None, *, title: str = "", overwrite: bool = False
+        self,
+        path: str | Path,
+        bodies: Iterable[int] | None = None,
+        *,
+        together: bool = False,
+        colour: Any = None,
+        positions: Any = None,
+        title: str = "",
+        overwrite: bool = False,
     ) -> Path:
-        """Write a web page that animates some bodies (by default the first four); see `ph.view`."""
+        """Write a web page that animates some bodies, by default the first four, side by side; see `ph.view`.
+
+        together : show them in one scene instead, by default all of them
+        colour : with `together`, what colours the bodies: numbers (N,) or (n, N), or a name: "energy", "drift" (of the
+            energy), "steps", "error_estimate", or a statistic and its part such as "spin.max"
+        positions : with `together`, where they stand, (N, 3); by default in rows
+        """
+        if together:
+            page: Any = importlib.import_module("polhode.viewer.many")
+            chosen = list(range(len(self)) if bodies is None else bodies)
+            return page.view_ensemble(self, path, chosen, colour, positions, title, overwrite)
+        if colour is not None or positions is not None:
+            raise InputError("colour and positions are for together=True, which shows the bodies in one scene")
         viewer: Any = importlib.import_module("polhode.viewer")
         return viewer.view(
             [sol for _, sol in one_body.some(self, bodies, SHOWN)], path, title=title, overwrite=overwrite

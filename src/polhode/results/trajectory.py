@@ -446,6 +446,11 @@ class Trajectory:
         viewer: Any = importlib.import_module("polhode.viewer")
         return viewer.view([self, *others], path, body=body, title=title, overwrite=overwrite)
 
+    def animate(self, path: str | Path, **how: Any) -> Path:
+        """Write a film (``.gif``, ``.mp4``) or a moving scene (``.glb``); see `ph.animate`."""
+        animation: Any = importlib.import_module("polhode.viewer.animation")
+        return animation.animate(self, path, **how)
+
     def _repr_html_(self) -> str:
         """Summary for notebooks: method, drift, and the path on the sphere."""
         notebook: Any = importlib.import_module("polhode.viewer.notebook")

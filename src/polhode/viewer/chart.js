@@ -1,21 +1,24 @@
 // The chart of energy and momentum: its curves are drawn once for a size, then shown up to the time.
 
 const FLOOR = -17;
-const ROOF = Math.ceil(Math.max(FLOOR + 2, ...runs.flatMap((run) => [run.energy, run.spatial].map((all) =>
-  all.reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.log10(x)) : most), FLOOR)))));
+let ROOF = 0;
+const measureDrift = () => { ROOF = Math.ceil(Math.max(FLOOR + 2, ...runs.flatMap((run) => (run.free ? [run.energy, run.spatial] : [run.energy]).map((all) =>
+  all.reduce((most, x) => (Number.isFinite(x) ? Math.max(most, Math.log10(x)) : most), FLOOR))))); };
 const chartSheet = element("chart"), curves = document.createElement("canvas");
+let stale = true; // the curves are those of other runs
 const LEFT = 52, TOP = 8, BELOW = 20;
 
 const across = (t, width) => LEFT + (width - 10 - LEFT) * (END > START ? (t - START) / (END - START) : 0);
 const upwards = (value, height) => height - BELOW - (height - BELOW - TOP) * (Math.log10(Math.max(value, 1e-17)) - FLOOR) / (ROOF - FLOOR);
 
 function drawCurves(width, height, ratio) {
+  stale = false;
   for (const sheet of [chartSheet, curves]) Object.assign(sheet, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
   const pen = curves.getContext("2d");
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.lineWidth = 1.5;
   for (const panel of panels) {
-    for (const [values, dash] of [[panel.run.energy, []], [panel.run.spatial, [4, 3]]]) {
+    for (const [values, dash] of [[panel.run.energy, []], ...(panel.run.free ? [[panel.run.spatial, [4, 3]]] : [])]) {
       pen.strokeStyle = panel.colour;
       pen.setLineDash(dash);
       pen.beginPath();
@@ -28,7 +31,7 @@ function drawCurves(width, height, ratio) {
 
 function chart(time) {
   const ratio = Math.min(2, window.devicePixelRatio), width = chartSheet.clientWidth, height = chartSheet.clientHeight;
-  if (curves.width !== Math.round(width * ratio) || curves.height !== Math.round(height * ratio)) drawCurves(width, height, ratio);
+  if (stale || curves.width !== Math.round(width * ratio) || curves.height !== Math.round(height * ratio)) drawCurves(width, height, ratio);
   const pen = chartSheet.getContext("2d"), ink = getComputedStyle(document.body).color, here = across(time, width);
   pen.setTransform(ratio, 0, 0, ratio, 0, 0);
   pen.clearRect(0, 0, width, height);

@@ -1,24 +1,4 @@
-"use strict";
-// The trajectories as the page is given them, and the motion between their states.
-
-const given = JSON.parse(document.getElementById("data").textContent);
-
-function bytes(text) {
-  const raw = atob(text);
-  const all = new Uint8Array(raw.length);
-  for (let i = 0; i < raw.length; i++) all[i] = raw.charCodeAt(i);
-  return all.buffer;
-}
-
-const numbers = (text) => new Float64Array(bytes(text));
-
-const runs = given.runs.map((run) => ({
-  ...run, t: numbers(run.t), quaternion: numbers(run.quaternion), momentum: numbers(run.momentum),
-  energy: numbers(run.energy_change), spatial: numbers(run.momentum_change),
-  principal: new THREE.Quaternion(run.axes[1], run.axes[2], run.axes[3], run.axes[0]),
-}));
-const START = Math.min(...runs.map((run) => run.t[0]));
-const END = Math.max(...runs.map((run) => run.t[run.t.length - 1]));
+// The motion between the states of a trajectory.
 
 /** The last place in a rising list at or before a time, and the fraction of the way to the next. */
 function frame(t, time) {

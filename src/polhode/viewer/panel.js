@@ -9,7 +9,7 @@ function drawingScale(run) {
     energy = Math.max(energy, omega.dot(momentum));
   }
   const least = Math.min(...run.moments);
-  const longest = least > 0 ? Math.sqrt(energy / least) : 0;
+  const longest = run.free && least > 0 ? Math.sqrt(energy / least) : 0;
   return Math.min(1.6 / spin, 2.15 / Math.max(longest, 1e-300));
 }
 
@@ -19,28 +19,46 @@ function words(kind, name) {
   return made;
 }
 
-function panelFor(run, number) {
-  const colour = given.colours[number % given.colours.length];
-  const scale = drawingScale(run);
+function lightedScene() {
   const scene = new THREE.Scene();
   scene.add(new THREE.HemisphereLight("#ffffff", "#777788", 2.2));
   const sun = new THREE.DirectionalLight("#ffffff", 1.6);
   sun.position.set(3, 5, 4);
   scene.add(sun);
+  return scene;
+}
+
+/** A word at a place of the scene; `where` returns the place. */
+function placedLabel(kind, text, ink, box, where) {
+  const tag = words("i", "label");
+  tag.textContent = text;
+  if (ink) tag.style.color = ink;
+  box.append(tag);
+  return { kind, tag, where };
+}
+
+/** The names of three axes; `at` returns the place of a name from the end of its axis. */
+const axisLabels = (kind, names, three, box, at) =>
+  three.children.map((one, i) => placedLabel(kind, names[i], AXES[i], box, () => at(one.end.clone())));
+
+function panelFor(run, number) {
+  const colour = given.colours[number % given.colours.length];
+  const scale = drawingScale(run);
+  const scene = lightedScene();
   const body = new THREE.Group();
   scene.add(body);
-  const parts = { body: [], axes: [], vectors: [], polhode: [], herpolhode: [], space: [] };
+  const parts = Object.fromEntries(KINDS.map(([kind]) => [kind, []]));
   const put = (kind, where, thing) => { where.add(thing); parts[kind].push(thing); return thing; };
 
   const principal = new THREE.Group();
   principal.quaternion.copy(run.principal);
   body.add(principal);
   const empty = run.moments.findIndex((i) => !(i > 0));
-  const rolling = empty < 0 && new THREE.Mesh(
+  const rolling = run.free && empty < 0 && new THREE.Mesh(
     octants("#9ecae1", "#fdd0a2"),
     new THREE.MeshStandardMaterial({ vertexColors: true, transparent: true, opacity: run.shape ? 0.25 : 0.7, depthWrite: !run.shape, roughness: 0.8 }));
   if (rolling) put(run.shape ? "polhode" : "body", principal, rolling);
-  if (run.shape) put("body", body, shape(run.shape, colour));
+  if (run.shape) put("body", body, shape(run, colour));
   else if (!rolling) put("body", principal, rod(empty, colour));
   const bodyAxes = put("axes", body, axes(1.55, 0.014));
   const corner = put("space", scene, axes(0.5, 0.012));
@@ -54,11 +72,16 @@ function panelFor(run, number) {
   }
   const faint = [put("polhode", body, path(inBody, 0.3)), put("herpolhode", scene, path(inSpace, 0.3))];
   const trails = [put("polhode", body, trail(inBody, OMEGA)), put("herpolhode", scene, trail(inSpace, TRAIL))];
-  const plane = put("herpolhode", scene, new THREE.Mesh(
+  const plane = run.free && put("herpolhode", scene, new THREE.Mesh(
     new THREE.CircleGeometry(2, 64),
     new THREE.MeshBasicMaterial({ color: "#8888a0", transparent: true, opacity: 0.16, side: THREE.DoubleSide, depthWrite: false })));
   const spin = put("vectors", scene, arrow(OMEGA, 0.022));
   const momentum = put("vectors", scene, arrow(theme().L, 0.022));
+  const pull = run.pull && addPull(run, times, put, scene, body);
+  if (pull) {
+    faint.push(...pull.faint);
+    trails.push(pull.trail);
+  }
 
   const box = words("div", "panel");
   const name = words("b", "name");
@@ -68,18 +91,13 @@ function panelFor(run, number) {
   box.append(name, said, more);
   document.getElementById("panels").append(box);
 
-  const labels = [];
-  const label = (kind, text, ink, where) => {
-    const tag = words("i", "label");
-    tag.textContent = text;
-    if (ink) tag.style.color = ink;
-    box.append(tag);
-    labels.push({ kind, tag, where });
-  };
-  bodyAxes.children.forEach((one, i) => label("axes", `${i + 1}`, AXES[i], () => one.end.clone().multiplyScalar(1.07).applyQuaternion(body.quaternion)));
-  corner.children.forEach((one, i) => label("space", "xyz"[i], AXES[i], () => one.end.clone().multiplyScalar(1.25).add(corner.position)));
-  label("vectors", "ω", OMEGA, () => spin.end.clone().addScaledVector(spin.end.clone().normalize(), 0.14));
-  label("vectors", "L", "", () => momentum.end.clone().multiplyScalar(1.07));
+  const labels = [
+    ...axisLabels("axes", "123", bodyAxes, box, (end) => end.multiplyScalar(1.07).applyQuaternion(body.quaternion)),
+    ...axisLabels("space", "xyz", corner, box, (end) => end.multiplyScalar(1.25).add(corner.position)),
+    placedLabel("vectors", "ω", OMEGA, box, () => spin.end.clone().addScaledVector(spin.end.clone().normalize(), 0.14)),
+    placedLabel("vectors", "L", "", box, () => momentum.end.clone().multiplyScalar(1.07)),
+  ];
+  if (pull) labels.push(placedLabel("pull", run.pull.name, PULL, box, () => pull.end.clone()));
 
   function paint() {
     momentum.paint(theme().L);
@@ -93,8 +111,8 @@ function panelFor(run, number) {
     spin.point(state.omega.clone().applyQuaternion(state.attitude).multiplyScalar(scale));
     momentum.point(size > 0 ? state.L.clone().multiplyScalar(1.9 / size) : state.L);
     if (rolling) rolling.scale.set(...run.moments.map((i) => Math.max(1e-3, scale * Math.sqrt(Math.max(0, state.twice) / i))));
-    plane.visible = shown.herpolhode && size > 0;
-    if (size > 0) {
+    if (plane) plane.visible = shown.herpolhode && size > 0;
+    if (plane && size > 0) {
       const normal = state.L.clone().divideScalar(size);
       plane.quaternion.setFromUnitVectors(new THREE.Vector3(0, 0, 1), normal);
       plane.position.copy(normal.multiplyScalar(scale * state.twice / size));
@@ -102,10 +120,13 @@ function panelFor(run, number) {
     const [done] = frame(times, time);
     for (const line of trails) line.upTo(done);
     const q = state.attitude, last = run.t[run.t.length - 1];
-    said.textContent = `ΔE/E = ${run.energy[state.index].toExponential(1)}\n|ΔL|/|L| = ${run.spatial[state.index].toExponential(1)}`
+    said.textContent = (pull ? `${anglesAt(pull.angles, time)}\n` : "") + `ΔE/E = ${run.energy[state.index].toExponential(1)}`
+      + (run.free ? `\n|ΔL|/|L| = ${run.spatial[state.index].toExponential(1)}` : "")
       + (time > last ? `\nended at t = ${Number(last.toPrecision(6))}` : "");
     more.textContent = `|ω| = ${state.omega.length().toPrecision(4)}\nq = ${[q.w, q.x, q.y, q.z].map((x) => x.toFixed(3)).join(", ")}`;
     return state;
   }
-  return { run, scene, body, parts, box, show, paint, colour, corner, labels, scale, plane, spin, polhode: inBody, herpolhode: inSpace };
+  const attitudes = () => [[body.quaternion.w, body.quaternion.x, body.quaternion.y, body.quaternion.z]];
+  return { run, scene, body, parts, box, show, paint, colour, corner, labels, scale, plane, spin, t: run.t, attitudes, pull,
+    polhode: inBody, herpolhode: inSpace };
 }

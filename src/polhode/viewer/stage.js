@@ -1,11 +1,15 @@
 // The stage: all panels, seen by one camera.
 
 const element = (id) => document.getElementById(id);
-const KINDS = [
-  ["body", "Body"], ["axes", "Body axes"], ["vectors", "ω and L"], ["polhode", "Polhode"], ["herpolhode", "Herpolhode"], ["space", "Space axes"],
+const free = runs.every((run) => run.free), pulled = runs.some((run) => run.pull);
+const KINDS = given.many ? [["body", "Bodies"], ["space", "Space axes"]] : [
+  ["body", "Body"], ["axes", "Body axes"], ["vectors", "ω and L"],
+  ["polhode", free ? "Polhode" : "Path of ω in the body"], ["herpolhode", free ? "Herpolhode" : "Path of ω in space"], ["space", "Space axes"],
+  ...(pulled ? [["trace", "Path of the axis"], ["pull", "Ground and pull"]] : []),
 ];
-const shown = Object.fromEntries(KINDS.map(([kind]) => [kind, true]));
-const panels = runs.map(panelFor);
+const OFF = pulled ? ["axes", "polhode", "herpolhode"] : []; // at first: the path of the axis is what a top shows
+const shown = Object.fromEntries(KINDS.map(([kind]) => [kind, !OFF.includes(kind)]));
+let panels = given.many ? [crowdPanel(crowdOf(given.many))] : runs.map(panelFor);
 
 const FIELD_OF_VIEW = 35; // degrees
 const canvas = element("scene");
@@ -36,19 +40,43 @@ function firstView() {
   const away = aside.addScaledVector(up, -aside.dot(up)).normalize();
   camera.up.copy(up);
   camera.position.copy(away.multiplyScalar(7.4).addScaledVector(up, 2.6));
-  controls.target.set(0, 0, 0);
+  const pulls = panels.map((panel) => panel.pull).filter((pull) => pull && pull.weight);
+  const middle = pulls.some((pull) => !pull.stands) ? -0.35 : pulls.length ? 0.75 : 0; // a top stands above its pivot, others hang
+  controls.target.copy(up).multiplyScalar(middle);
+  camera.position.add(controls.target);
   controls.update();
 }
 
 /** Look from further round, further up, or nearer. */
 function lookFrom(round, rise, nearer) {
+  camera.position.sub(controls.target);
   const right = new THREE.Vector3().crossVectors(camera.up, camera.position).normalize();
   camera.position.applyAxisAngle(camera.up, round);
   const height = camera.position.angleTo(camera.up);
   if (height - rise > 0.05 && height - rise < Math.PI - 0.05) camera.position.applyAxisAngle(right.applyAxisAngle(camera.up, round), -rise);
-  camera.position.multiplyScalar(nearer);
+  camera.position.multiplyScalar(nearer).add(controls.target);
   controls.update();
   draw();
+}
+
+/** Show other trajectories. */
+function replaceRuns(made) {
+  for (const panel of panels) {
+    panel.box.remove();
+    panel.scene.traverse((thing) => { if (thing.geometry) thing.geometry.dispose(); });
+  }
+  runs = made;
+  panels = runs.map(panelFor);
+  measure();
+}
+
+/** What depends on the trajectories as a whole. */
+function measure() {
+  for (const panel of panels) for (const [kind, parts] of Object.entries(panel.parts)) for (const part of parts) part.visible = shown[kind];
+  if (given.many) return;
+  measureDrift();
+  measureAngles();
+  stale = true;
 }
 
 /** So many columns that the panels become large and few places stay empty. */

@@ -70,64 +70,36 @@ function octants(light, dark) {
   return geometry;
 }
 
-const SHAPES = {
-  box: (d) => new THREE.BoxGeometry(d[0], d[1], d[2]),
-  ellipsoid: (d) => octants("#7fb3d5", "#f5cba7").scale(d[0], d[1], d[2]),
-  cylinder: (d) => new THREE.CylinderGeometry(d[0], d[0], d[1], 48).rotateX(Math.PI / 2),
-  cone: (d) => new THREE.ConeGeometry(d[0], d[1], 48).rotateX(Math.PI / 2).translate(0, 0, d[1] / 4), // centre of mass: a quarter up
-  torus: (d) => new THREE.TorusGeometry(d[0], d[1], 24, 64),
-  sphere: (d) => octants("#7fb3d5", "#f5cba7").scale(d[0], d[0], d[0]),
-};
-
-/** Point masses, as small spheres. */
-function dots(part, colour) {
-  const group = new THREE.Group();
-  const points = new Float32Array(bytes(part.vertices));
-  let reach = 1e-300;
-  for (let i = 0; i < points.length; i += 3) reach = Math.max(reach, Math.hypot(points[i], points[i + 1], points[i + 2]));
-  const geometry = new THREE.SphereGeometry(0.06 * reach, 16, 12);
-  const material = new THREE.MeshStandardMaterial({ color: colour, roughness: 0.6 });
-  for (let i = 0; i < points.length; i += 3) {
-    const dot = new THREE.Mesh(geometry, material);
-    dot.position.set(points[i], points[i + 1], points[i + 2]);
-    group.add(dot);
-  }
-  return group;
+/** The triangles of a part of a body, in two groups of colours. */
+function geometryOf(part) {
+  const [light, dark] = [part.light, part.dark].map((text) => new Uint32Array(bytes(text)));
+  let geometry = new THREE.BufferGeometry();
+  geometry.setAttribute("position", new THREE.Float32BufferAttribute(new Float32Array(bytes(part.vertices)), 3));
+  geometry.setIndex(new THREE.Uint32BufferAttribute([...light, ...dark], 1));
+  if (part.normals) geometry.setAttribute("normal", new THREE.Float32BufferAttribute(new Float32Array(bytes(part.normals)), 3));
+  else (geometry = geometry.toNonIndexed()).computeVertexNormals();
+  geometry.addGroup(0, light.length, 0);
+  geometry.addGroup(light.length, dark.length, 1);
+  return geometry;
 }
 
-function placed(thing, part) {
-  thing.position.set(...part.position);
-  thing.quaternion.set(part.quaternion[1], part.quaternion[2], part.quaternion[3], part.quaternion[0]);
-  return thing;
-}
-
-function partMesh(part, colour) {
-  if (part.kind === "points") return placed(dots(part, colour), part);
-  let geometry;
-  if (part.kind === "mesh") {
-    geometry = new THREE.BufferGeometry();
-    geometry.setAttribute("position", new THREE.Float32BufferAttribute(new Float32Array(bytes(part.vertices)), 3));
-    geometry.setIndex(new THREE.Uint32BufferAttribute(new Uint32Array(bytes(part.faces)), 1));
-    geometry = geometry.toNonIndexed();
-    geometry.computeVertexNormals();
-  } else {
-    geometry = SHAPES[part.kind](part.size);
-  }
-  const coloured = geometry.hasAttribute("color");
-  const material = new THREE.MeshStandardMaterial({
-    color: part.hole ? "#222222" : coloured ? "#ffffff" : colour, vertexColors: coloured && !part.hole, roughness: 0.6, metalness: 0.1,
-    side: THREE.DoubleSide, transparent: part.hole, opacity: part.hole ? 0.35 : 1,
-  });
-  return placed(new THREE.Mesh(geometry, material), part);
+/** The two materials of a body. */
+function materials(colour, hole = false) {
+  const made = (ink) => new THREE.MeshStandardMaterial({
+    color: ink, roughness: 0.6, metalness: 0.1, side: THREE.DoubleSide, transparent: hole, opacity: hole ? 0.35 : 1 });
+  return hole ? [made("#222222"), made("#222222")] : [made(colour), made(new THREE.Color(colour).lerp(new THREE.Color("#ffffff"), 0.6))];
 }
 
 /** The body as its shape, drawn about as large as the unit sphere. */
-function shape(parts, colour) {
+function shape(run, colour) {
   const inner = new THREE.Group();
-  for (const part of parts) inner.add(partMesh(part, colour));
-  const box = new THREE.Box3().setFromObject(inner);
-  const reach = Math.max(box.min.length(), box.max.length());
-  inner.scale.setScalar(1.25 / (reach || 1));
+  for (const part of run.shape) {
+    const mesh = new THREE.Mesh(geometryOf(part), materials(colour, part.hole));
+    if (part.stretch) mesh.scale.set(...part.stretch);
+    if (part.place) mesh.position.set(...part.place);
+    inner.add(mesh);
+  }
+  inner.scale.setScalar(1.25 / run.reach);
   return inner;
 }
 

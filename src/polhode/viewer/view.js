@@ -1,16 +1,20 @@
 // The clock, which drives all panels and the chart, and the controls.
 
 const now = { time: START, playing: false, speed: given.speed, loop: true };
-let before = null;
+let before = null, afterRefresh = null;
 
 function refresh() {
   for (const panel of panels) panel.show(now.time);
   draw();
-  chart(now.time);
+  if (!given.many) {
+    chart(now.time);
+    drawAngles(now.time);
+  }
   element("clock").textContent = `t = ${now.time.toFixed(END - START < 10 ? 3 : 2)}`;
   const share = END > START ? (now.time - START) / (END - START) : 0;
   element("scrub").value = Math.round(10000 * share);
   element("scrub").setAttribute("aria-valuetext", element("clock").textContent);
+  if (afterRefresh) afterRefresh();
 }
 
 function seek(time) {
@@ -57,7 +61,7 @@ function pace(speed) {
 for (const speed of given.speeds) element("speed").add(new Option(`${speed} ×`, String(speed)));
 KINDS.forEach(([kind, label], i) => {
   const box = document.createElement("label");
-  const tick = Object.assign(document.createElement("input"), { type: "checkbox", checked: true, id: `show-${kind}` });
+  const tick = Object.assign(document.createElement("input"), { type: "checkbox", checked: shown[kind], id: `show-${kind}` });
   box.append(tick, label);
   box.title = `key ${i + 1}`;
   tick.addEventListener("change", () => toggle(kind, tick.checked));
@@ -95,9 +99,9 @@ document.addEventListener("keydown", (event) => {
 function step(direction, far) {
   play(false);
   if (far) return seek(now.time + direction * (END - START) / 50);
-  const run = runs[0], [i, part] = frame(run.t, now.time);
+  const t = panels[0].t, [i, part] = frame(t, now.time);
   const target = direction > 0 ? i + 1 : part > 0 ? i : i - 1;
-  return seek(run.t[Math.min(run.t.length - 1, Math.max(0, target))]);
+  return seek(t[Math.min(t.length - 1, Math.max(0, target))]);
 }
 
 element("play").addEventListener("click", () => play(!now.playing));
@@ -112,12 +116,17 @@ element("note").textContent = [given.note, renderer ? "" : "This browser draws n
 
 window.polhode = {
   seek, play: () => play(true), pause: () => play(false),
-  state: () => ({ ...now, attitudes: panels.map(({ body: { quaternion: q } }) => [q.w, q.x, q.y, q.z]) }),
+  state: () => ({ ...now, attitudes: panels.flatMap((panel) => panel.attitudes()) }),
+  run: (i) => ({ t: [...runs[i].t], quaternion: [...runs[i].quaternion], momentum: [...runs[i].momentum] }),
+  places: (i) => panels[i].places(),
   drawn: (i) => {
-    const { scale, spin, plane, polhode, herpolhode } = panels[i];
-    return { scale, tip: spin.end.toArray(), plane: plane.position.toArray(), polhode, herpolhode };
+    const { scale, spin, plane, polhode, herpolhode, pull } = panels[i];
+    return { scale, tip: spin.end.toArray(), plane: plane && plane.position.toArray(), polhode, herpolhode, trace: pull && pull.points, angles: pull && pull.angles };
   },
 };
+measure();
+element("drift").hidden = Boolean(given.many);
+if (given.live) liveControls();
 pace(given.speed);
 arrange();
 firstView();

@@ -223,19 +223,26 @@ def writing(path: Path, at_the_end: bool = False) -> Iterator[None]:
         released(held)
 
 
-def write_whole(path: Path, text: str, durable: bool) -> None:
-    """Replace a file atomically: at any time it is either the old or the new one."""
-    new = path.with_name(f"{path.name}.{os.getpid()}.partial")
+@contextlib.contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Give a new file to write, with the same suffix; it then replaces `path`, and is removed after an error."""
+    new = path.with_name(f"{path.name}.{os.getpid()}.partial{path.suffix}")
     try:
-        with new.open("w", encoding="utf-8") as file:
-            file.write(text)
-            if durable:
-                file.flush()
-                os.fsync(file.fileno())
+        yield new
         new.replace(path)
-    except OSError:
+    except BaseException:
         new.unlink(missing_ok=True)
         raise
+
+
+def write_whole(path: Path, content: str | bytes, durable: bool) -> None:
+    """Replace a file atomically: at any time it is either the old or the new one."""
+    raw = content.encode() if isinstance(content, str) else content
+    with replacing(path) as new, new.open("wb") as file:
+        file.write(raw)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
 
 
 def sync(paths: Iterable[Path]) -> None:
