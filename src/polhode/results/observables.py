@@ -42,6 +42,9 @@ def kinetic_energy(omega: np.ndarray, momentum: np.ndarray) -> np.ndarray:
     return np.asarray((omega * momentum).sum(axis=-1) / 2)
 
 
+NO_STATES = "the drift cannot be computed: there are no states"
+
+
 def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of: Any = np.max) -> dict[str, Any]:
     """Largest relative changes since the first state, from blocks of energies, spatial and body momenta.
 
@@ -55,7 +58,7 @@ def drift(parts: Iterable[tuple[np.ndarray, np.ndarray, np.ndarray]], largest_of
         changes = energy - first[0], np.linalg.norm(spatial_momentum - first[1], axis=-1), length - first[2]
         largest = np.maximum(largest, [largest_of(np.abs(change), axis=0) for change in changes])
     if first is None:
-        raise InputError("the drift cannot be computed: there are no states")
+        raise InputError(NO_STATES)
     scales = np.array([abs(first[0]), first[2], first[2]])
     names = ("energy", "spatial_momentum", "momentum_norm")
     return dict(zip(names, relative(largest, scales), strict=True))
@@ -67,6 +70,8 @@ def extended_drift(parts: Iterable[tuple[np.ndarray, np.ndarray]], largest_of: A
     for energy, chain in parts:
         first = energy[0] + chain[0] if first is None else first
         largest = np.maximum(largest, largest_of(np.abs(energy + chain - first), axis=0))
+    if first is None:
+        raise InputError(NO_STATES)
     return relative(largest, np.abs(first))
 
 
