@@ -37,7 +37,7 @@ def _counted(width: int, count: int | None) -> Callable[..., Any]:
 
 def _keeping(chain: Chain | None) -> Callable[..., Any]:
     """Compiled function (values, k, y) that writes the chain of body k for the next call; without one, nothing."""
-    places = range(0 if chain is None else chain.size)
+    places = range(0 if chain is None else chain.numbers)
     text = "; ".join(f"values[{chain.values + j}, k] = y[2][{chain.memory + j}]" for j in places if chain is not None)
     return from_text("values, k, y", text or "pass")
 
@@ -57,7 +57,7 @@ def loop(
     """
     _import()
     held, each = call.held, call.each
-    is_valid = ROTATION.is_valid if chain is None else with_states(chain.memory + chain.size).is_valid
+    is_valid = ROTATION.is_valid if chain is None else with_states(chain.memory + chain.numbers).is_valid
     advance = inner(stepping(step, torque, ROTATION._replace(is_valid=is_valid), before, after))
     keep = _keeping(chain)
     read4, read3, write4, write3 = (make(w, form.layout) for make in (reading, writing) for w in (4, 3))

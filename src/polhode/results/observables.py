@@ -44,6 +44,8 @@ def kinetic_energy(omega: np.ndarray, momentum: np.ndarray) -> np.ndarray:
     return np.asarray((omega * momentum).sum(axis=-1) / 2)
 
 
+NO_STATES = "the drift cannot be computed: there are no states"
+
 CHANGES = ("energy", "spatial_momentum", "momentum_norm")
 """Names of the quantities whose changes `largest_changes` computes."""
 
@@ -66,7 +68,7 @@ def largest_changes(
         changes = energy - first[0], length(turned), size - first[2]
         largest = np.maximum(largest, [largest_of(np.abs(change), axis=0) for change in changes])
     if first is None:
-        raise InputError("the drift cannot be computed: there are no states")
+        raise InputError(NO_STATES)
     scales = np.array([abs(first[0]), first[2], first[2]])
     return dict(zip(CHANGES, relative(largest, scales), strict=True))
 
@@ -93,6 +95,8 @@ def extended_drift(parts: Iterable[tuple[np.ndarray, np.ndarray]], largest_of: A
     for energy, chain in parts:
         first = energy[0] + chain[0] if first is None else first
         largest = np.maximum(largest, largest_of(np.abs(energy + chain - first), axis=0))
+    if first is None:
+        raise InputError(NO_STATES)
     return relative(largest, np.abs(first))
 
 

@@ -333,11 +333,11 @@ def _nothing_put(buffer: Any, count: int, values: Any, at: int) -> None:
 
 
 class Chain(NamedTuple):
-    """Where a chain stands: first number in the memory, first among the values, and count of its numbers."""
+    """Where a chain stands: first number in the memory, first among the values, and the count of its numbers."""
 
     memory: int
     values: int
-    size: int
+    numbers: int
 
 
 def between_parts(begin: Callable[..., Any], memory: bool) -> tuple[Callable[..., Any], Callable[..., Any]]:
@@ -385,13 +385,15 @@ def remembering(begin: Callable[..., Any], width: int, parameters: int) -> Carry
 
 def continuing(begin: Callable[..., Any], chain: Chain) -> Carrying:
     """With a chain among the parameters: that of the start of a call is replaced by that of its end."""
-    lines = "".join(f"    store(values[{chain.values + j}], at, y[2][{chain.memory + j}])\n" for j in range(chain.size))
+    lines = "".join(
+        f"    store(values[{chain.values + j}], at, y[2][{chain.memory + j}])\n" for j in range(chain.numbers)
+    )
     space: dict[str, Any] = {"store": store}
     exec(f"def keep(values, at, y):\n{lines}", space)  # the text contains no user input
     _, put_back = _copying(COLUMNS)
     return Carrying(
         _beginning(begin), *between_parts(begin, True), 0, inner(space["keep"]), put_back,
-        with_states(chain.memory + chain.size).is_valid,
+        with_states(chain.memory + chain.numbers).is_valid,
     )  # fmt: skip
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -251,21 +251,41 @@ def _kicks_and_drifts(
     steps = own_steps(h, len(stepper.flags))
     scheme = legs(method) if stepper.respa is None else stepper.respa.legs
     drifts = Drifts(stepper, method.drift, scheme, q, v, h)
-    found: dict[str, np.ndarray] = {}
+
+    def ask(force: str, k: int, clock: float, first: bool) -> np.ndarray:
+        return asked[force](t + k * steps + clock * steps, q, v)
+
+    def kicked(fraction: float, torque: np.ndarray) -> None:
+        kick(stepper, v, fraction * steps, torque)
+
+    in_turn(scheme, n, lambda: couple(h / 2, v), ask, kicked, drifts.advance)
+    stepper.flags |= drifts.failed()
+
+
+def in_turn(
+    scheme: Sequence[Leg], n: int, couple: Callable[[], None], ask: Callable[[str, int, float, bool], Any],
+    kicked: Callable[[float, Any], None], drifted: Callable[[Leg, int], None],
+) -> None:  # fmt: skip
+    """Make n steps of a scheme; neighbouring kicks by the same force share one answer.
+
+    couple : called before and after every step
+    ask : (force, k, clock, first) -> the answer at the time k + clock in steps; `first` if no other answer is in use
+    kicked : (fraction, answer) -> None, a kick over this fraction of the step
+    drifted : (leg, k) -> None, what is between two kicks of step k
+    """
+    found: dict[str, Any] = {}
     for k in range(n):
         clock = 0.0
-        begin = t + k * steps
-        couple(h / 2, v)
+        couple()
         for leg in scheme:
             if leg.is_kick:
                 if leg.force not in found:
-                    found[leg.force] = asked[leg.force](begin + clock * steps, q, v)
-                kick(stepper, v, leg.fraction * steps, found[leg.force])
+                    found[leg.force] = ask(leg.force, k, clock, not found)
+                kicked(leg.fraction, found[leg.force])
             else:
-                drifts.advance(leg, k)
+                drifted(leg, k)
                 found, clock = {} if leg.fraction else found, clock + leg.fraction
-        couple(h / 2, v)
-    stepper.flags |= drifts.failed()
+        couple()
 
 
 def kick(stepper: BatchStepper, v: np.ndarray, h: Any, torque: np.ndarray) -> None:
